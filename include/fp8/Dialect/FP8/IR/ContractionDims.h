@@ -1,0 +1,32 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads the roles of iteration dimensions off the indexing maps of a matrix product.
+
+#ifndef FP8_DIALECT_FP8_IR_CONTRACTIONDIMS_H
+#define FP8_DIALECT_FP8_IR_CONTRACTIONDIMS_H
+
+#include "mlir/IR/AffineMap.h"
+#include "llvm/ADT/SmallVector.h"
+#include <optional>
+
+namespace fp8 {
+
+/// Iteration dimensions of a matrix product, each list in increasing order.
+struct ContractionDims {
+  llvm::SmallVector<unsigned> batch; ///< in both operands and the result
+  llvm::SmallVector<unsigned> m;     ///< in the first operand and the result
+  llvm::SmallVector<unsigned> n;     ///< in the second operand and the result
+  llvm::SmallVector<unsigned> k;     ///< in both operands only: summed over
+};
+
+/// Classifies the dimensions of `maps` (first operand, second operand, result).
+/// Empty where the maps are not projected permutations of one space, or where a
+/// dimension is in one operand alone or in the result alone. A product without K
+/// dimensions is classified (`k` empty); callers decide whether they want it.
+std::optional<ContractionDims> inferContractionDims(llvm::ArrayRef<mlir::AffineMap> maps);
+
+} // namespace fp8
+
+#endif // FP8_DIALECT_FP8_IR_CONTRACTIONDIMS_H

@@ -1,0 +1,71 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The dialect itself, and the base class of its operations.
+
+#ifndef FP8_DIALECT_FP8_IR_FP8DIALECT_TD
+#define FP8_DIALECT_FP8_IR_FP8DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def FP8_Dialect : Dialect {
+  let name = "fp8";
+  let summary = "FP8 training: quantization, scaling state and scaled matrix products";
+  let description = [{
+    The `fp8` dialect models what a training step needs to run in 8-bit
+    floating point: the cast with its scale, the largest magnitude (amax) it
+    met, the history of amaxes from which the next scale follows, and matrix
+    products on scaled operands. Data uses MLIR's builtin types
+    (`f8E4M3FN`, `f8E5M2`, `f8E8M0FNU`); the dialect has no types of its own.
+
+    All operations that compute are in destination style, on tensors before
+    bufferization and on memrefs after it. State (scales and histories) is made
+    of plain SSA values: there is no hidden or global state. RationaleFP8.md in
+    `lib/Dialect/FP8` says why.
+
+    Words: **scale** multiplies on quantize, **scale_inv** on dequantize.
+  }];
+  let cppNamespace = "::fp8";
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let dependentDialects = ["::mlir::tensor::TensorDialect", "::mlir::memref::MemRefDialect"];
+  let extraClassDeclaration = [{
+    /// Version written into bytecode. It grows whenever an operation or
+    /// attribute changes so that older files need an upgrade.
+    static constexpr int64_t kBytecodeVersion = 1;
+
+    /// Discardable attribute that names a site on the contraction it belongs
+    /// to; written by users, read by ingest.
+    static constexpr ::llvm::StringLiteral kSiteAttrName = "fp8.site";
+    /// Discardable attribute that overrides the inferred role of a contraction.
+    static constexpr ::llvm::StringLiteral kRoleAttrName = "fp8.role";
+
+    void registerAttributes();
+    void registerBytecode();
+  }];
+}
+
+/// An operation of the dialect in destination style: its `outs` operands are
+/// tied one to one to its results as long as they are tensors.
+class FP8_DpsOp<string mnemonic, list<Trait> traits = []> :
+    Op<FP8_Dialect, mnemonic, !listconcat([
+      DestinationStyleOpInterface,
+      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+      DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>
+    ], traits)> {
+  let hasVerifier = 1;
+}
+
+def FP8_FloatShaped : AnyTypeOf<[RankedTensorOf<[AnyFloat]>, MemRefOf<[AnyFloat]>], "ranked tensor or memref of floats">;
+def FP8_Data : AnyTypeOf<[RankedTensorOf<[F8E4M3FN, F8E5M2]>, MemRefOf<[F8E4M3FN, F8E5M2]>], "ranked tensor or memref of f8E4M3FN or f8E5M2">;
+def FP8_Scale : AnyTypeOf<[RankedTensorOf<[F32, F8E8M0FNU]>, MemRefOf<[F32, F8E8M0FNU]>], "ranked tensor or memref of f32 or f8E8M0FNU">;
+def FP8_F32Shaped : AnyTypeOf<[RankedTensorOf<[F32]>, MemRefOf<[F32]>], "ranked tensor or memref of f32">;
+def FP8_E8M0Shaped : AnyTypeOf<[RankedTensorOf<[F8E8M0FNU]>, MemRefOf<[F8E8M0FNU]>], "ranked tensor or memref of f8E8M0FNU">;
+def FP8_Shaped : AnyTypeOf<[AnyRankedTensor, AnyMemRef], "ranked tensor or memref">;
+
+#endif // FP8_DIALECT_FP8_IR_FP8DIALECT_TD

@@ -1,0 +1,180 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matrix products: a site that is still to be decided, and products on scaled FP8.
+
+#ifndef FP8_DIALECT_FP8_IR_FP8MATMULOPS_TD
+#define FP8_DIALECT_FP8_IR_FP8MATMULOPS_TD
+
+include "fp8/Dialect/FP8/IR/FP8Attributes.td"
+
+/// What fp8.matmul and fp8.scaled_matmul share: three indexing maps.
+class FP8_ContractionOp<string mnemonic, list<Trait> traits = []> : FP8_DpsOp<mnemonic, traits> {
+  code contractionDeclaration = [{
+    /// The indexing maps of the two operands and the result.
+    ::llvm::SmallVector<::mlir::AffineMap> getIndexingMapsArray() {
+      return ::llvm::to_vector(getIndexingMaps().getAsValueRange<::mlir::AffineMapAttr>());
+    }
+    /// Iteration dimensions by role; the verifier has checked that they are sound.
+    ::fp8::ContractionDims getContractionDims() {
+      return *::fp8::inferContractionDims(getIndexingMapsArray());
+    }
+    /// Number of iterations of each dimension, ShapedType::kDynamic where unknown.
+    ::llvm::SmallVector<int64_t> getStaticLoopRanges();
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+  }];
+}
+
+def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
+  let summary = "a matrix product of the program, not (yet) in FP8";
+  let description = [{
+    The product `C[c(i)] = Σ A[a(i)] · B[b(i)]` over the iteration space of the
+    three `indexing_maps`, as in `linalg.contract`: any number of batch, M, N
+    and K dimensions in any order, so that transposes are part of the maps.
+
+    Products are summed in f32 (f64 where an operand is f64) in the order of the
+    reduction dimensions, the last one fastest, and rounded once to the element
+    type of the result. With `accumulate` the sum is added to what `outs`
+    holds, otherwise `outs` is only written.
+
+    Ingest makes one of every contraction of the input. `site` is its name in
+    the user's program, `role` what it computes. One that stays in high
+    precision says why in `kept`.
+
+    Preconditions:
+    - maps are projected permutations; every dimension is a batch, M, N or K
+      dimension (in all three maps, in A and C, in B and C, in A and B), with at
+      least one K dimension;
+    - operands and result are of float types; sizes of one dimension agree.
+
+    Postconditions: none beyond the value.
+
+    Becomes: `fp8.scaled_matmul` where a recipe is applied; otherwise a packed
+    f32 product on the CPU.
+
+    Example:
+    ```mlir
+    %y = fp8.matmul site("h0/fc1") role(fprop)
+        ins(%x, %w : tensor<8x16xbf16>, tensor<16x32xbf16>)
+        outs(%init : tensor<8x32xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                          affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
+    ```
+  }];
+  let arguments = (ins
+    FP8_FloatShaped:$lhs, FP8_FloatShaped:$rhs, FP8_FloatShaped:$outs,
+    AffineMapArrayAttr:$indexing_maps,
+    OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
+    OptionalAttr<StrAttr>:$kept, UnitAttr:$accumulate);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    (`site` `(` $site^ `)`)? (`role` `(` $role^ `)`)? (`kept` `(` $kept^ `)`)?
+    (`accumulate` $accumulate^)?
+    `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
+    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = contractionDeclaration;
+  let hasCanonicalizer = 1;
+}
+
+def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSegments]> {
+  let summary = "a matrix product of two scaled FP8 tensors";
+  let description = [{
+    `D = epilogue((lhs_scale_inv · rhs_scale_inv) · Σ lhs · rhs [+ C])`, where the
+    dot products are summed in f32: over the whole of K (`fast`), or in parts of
+    128 that are added in order (`split`). The two scales are multiplied once,
+    the sum is multiplied by their product once, and `C`, the value that the
+    first `outs` holds, is added once where `accumulate` is given. Operands may
+    be any mix of E4M3 and E5M2.
+
+    Scales: rank 0 is one scale for the tensor. Otherwise `lhs_block` (or
+    `rhs_block`) gives the extent of a block per dimension of that operand,
+    0 for the whole dimension, and the scale has the operand's rank with
+    `ceil(size / extent)` entries per dimension (1 for extent 0).
+
+    The optional `epilogue` region runs per element of the result: its arguments
+    are the scaled sum (f32) and one element of each `epilogue_inputs` (read at
+    `epilogue_maps`, in the dimensions of the result); it yields the element.
+    With an `out_scale` the first result is FP8, cast with that scale; then
+    `outs` also takes its scale_inv and its amax.
+
+    Preconditions: as `fp8.matmul`; operands are FP8; scale shapes as above; the
+    first result is f32, bf16, f16, or FP8 with an `out_scale`.
+
+    Becomes: a packed product on decoded operands on the CPU. Row, block and MX
+    scales have no lowering yet: an error at the operation says so.
+
+    Example:
+    ```mlir
+    %y = fp8.scaled_matmul site("h0/fc1") role(fprop) fast
+        ins(%x, %w : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>)
+        scales(%xs, %ws : tensor<f32>, tensor<f32>)
+        outs(%init : tensor<8x32xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                          affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
+    ```
+  }];
+  let arguments = (ins
+    FP8_Data:$lhs, FP8_Data:$rhs, FP8_Scale:$lhs_scale_inv, FP8_Scale:$rhs_scale_inv,
+    Variadic<FP8_Shaped>:$epilogue_inputs, Optional<FP8_F32Shaped>:$out_scale,
+    Variadic<FP8_FloatShaped>:$outs,
+    AffineMapArrayAttr:$indexing_maps, FP8_Accumulation:$accumulation,
+    OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
+    OptionalAttr<FP8_RecipeAttrInterface>:$recipe, UnitAttr:$accumulate,
+    OptionalAttr<DenseI64ArrayAttr>:$lhs_block, OptionalAttr<DenseI64ArrayAttr>:$rhs_block,
+    OptionalAttr<AffineMapArrayAttr>:$epilogue_maps);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region AnyRegion:$epilogue);
+  let assemblyFormat = [{
+    (`site` `(` $site^ `)`)? (`role` `(` $role^ `)`)? (`recipe` `(` $recipe^ `)`)?
+    $accumulation (`accumulate` $accumulate^)?
+    `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
+    `scales` `(` $lhs_scale_inv `,` $rhs_scale_inv `:` type($lhs_scale_inv) `,` type($rhs_scale_inv) `)`
+    (`out_scale` `(` $out_scale^ `:` type($out_scale) `)`)?
+    (`epilogue_ins` `(` $epilogue_inputs^ `:` type($epilogue_inputs) `)`)?
+    `outs` `(` $outs `:` type($outs) `)` attr-dict
+    (`epilogue` $epilogue^)? (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = contractionDeclaration;
+}
+
+def FP8_ScaledGroupedMatmulOp : FP8_DpsOp<"scaled_grouped_matmul"> {
+  let summary = "products of row groups with one matrix each (mixture of experts)";
+  let description = [{
+    `D[t, n] = (lhs_scale_inv · rhs_scale_inv[g]) · Σ_k lhs[t, k] · rhs[g, k, n]` for
+    the rows `t` of group `g`; `group_offsets[g]` is the first row of group `g`
+    and the last entry the number of rows in use. Rows beyond it are zero.
+
+    Preconditions: lhs [T, K], rhs [G, K, N], group_offsets [G + 1] of i32 or i64,
+    lhs_scale_inv one scale or one per row [T, 1], rhs_scale_inv one per group [G];
+    D [T, N] of f32, bf16 or f16.
+
+    Becomes: no lowering yet; compiling one is an error at its location.
+
+    Example:
+    ```mlir
+    %y = fp8.scaled_grouped_matmul fast
+        ins(%x, %w, %offsets : tensor<64x16xf8E4M3FN>, tensor<4x16x32xf8E4M3FN>, tensor<5xi32>)
+        scales(%xs, %ws : tensor<f32>, tensor<4xf32>)
+        outs(%init : tensor<64x32xbf16>) -> tensor<64x32xbf16>
+    ```
+  }];
+  let arguments = (ins
+    FP8_Data:$lhs, FP8_Data:$rhs, FP8_Shaped:$group_offsets,
+    FP8_Scale:$lhs_scale_inv, FP8_Scale:$rhs_scale_inv, FP8_FloatShaped:$outs,
+    FP8_Accumulation:$accumulation,
+    OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    (`site` `(` $site^ `)`)? (`role` `(` $role^ `)`)? $accumulation
+    `ins` `(` $lhs `,` $rhs `,` $group_offsets `:` type($lhs) `,` type($rhs) `,` type($group_offsets) `)`
+    `scales` `(` $lhs_scale_inv `,` $rhs_scale_inv `:` type($lhs_scale_inv) `,` type($rhs_scale_inv) `)`
+    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+}
+
+#endif // FP8_DIALECT_FP8_IR_FP8MATMULOPS_TD

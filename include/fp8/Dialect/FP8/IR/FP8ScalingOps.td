@@ -1,0 +1,202 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From a tensor to its FP8 bytes and back: amax, scale, quantize, dequantize.
+
+#ifndef FP8_DIALECT_FP8_IR_FP8SCALINGOPS_TD
+#define FP8_DIALECT_FP8_IR_FP8SCALINGOPS_TD
+
+include "fp8/Dialect/FP8/IR/FP8Attributes.td"
+
+def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
+    ParentOneOf<["::fp8::QuantizeOp", "::fp8::ScaledMatmulOp"]>]> {
+  let summary = "the element that a producer or epilogue region computes";
+  let description = [{
+    Ends the regions of `fp8.quantize` (the element to cast) and
+    `fp8.scaled_matmul` (the element of the result).
+
+    Example: `fp8.yield %v : f32`
+  }];
+  let arguments = (ins AnyFloat:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def FP8_AmaxOp : FP8_DpsOp<"amax"> {
+  let summary = "largest magnitude of a tensor, or of each of its blocks";
+  let description = [{
+    `max |x|` as f32. NaN elements are ignored, Inf counts, an empty tensor (or
+    block) gives 0. Without `block` the result is of rank 0; with it the result
+    has the rank of the input and `ceil(size / block)` entries per dimension
+    (1 where the block extent is 0, the whole dimension).
+
+    Preconditions: float input; result shape as said.
+
+    Becomes: a `linalg.generic` reduction on the CPU (rank-0 result). Blocks have
+    no lowering yet: an error at the operation says so.
+
+    Example:
+    ```mlir
+    %a = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%init : tensor<f32>) -> tensor<f32>
+    %b = fp8.amax ins(%x : tensor<8x200xbf16>) outs(%i : tensor<8x2xf32>)
+        {block = array<i64: 1, 128>} -> tensor<8x2xf32>
+    ```
+  }];
+  let arguments = (ins FP8_FloatShaped:$input, FP8_F32Shaped:$outs, OptionalAttr<DenseI64ArrayAttr>:$block);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `ins` `(` $input `:` type($input) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+}
+
+def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale"> {
+  let summary = "the scale that follows from an amax by a stateless recipe";
+  let description = [{
+    Elementwise on amaxes: current, row and block recipes give
+    `scale = fp8_max / max(amax, eps)`, 1 where amax is 0, infinite or NaN, the
+    largest f32 where the quotient overflows (for blocks: the largest finite
+    value of `input_type`), floored to a power of two with `power_2_scale`. MX
+    gives the multiplier `2^(127 - e)` of its E8M0 scale_inv `e`.
+
+    Preconditions: amax and scale of the same shape, f32; `recipe` not stateful;
+    `format` is `f8E4M3FN` or `f8E5M2`.
+
+    Becomes: a `linalg.generic` on the CPU for current scaling. Row, block and MX
+    have no lowering yet: an error at the operation says so.
+
+    Example:
+    ```mlir
+    %s = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN)
+        ins(%amax : tensor<f32>) outs(%init : tensor<f32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins FP8_F32Shaped:$amax, FP8_F32Shaped:$outs,
+    FP8_RecipeAttrInterface:$recipe, TypeAttr:$format, OptionalAttr<TypeAttr>:$input_type);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `recipe` `(` $recipe `)` `format` `(` $format `)` (`input_type` `(` $input_type^ `)`)?
+    `ins` `(` $amax `:` type($amax) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+}
+
+def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
+  let summary = "cast a tensor to FP8 with a scale";
+  let description = [{
+    `data = saturate(round(f32(x) · scale))`: the element is widened to f32,
+    multiplied by the scale in f32, and converted to the nearest FP8 value, ties
+    to even, saturating to the largest finite value (±Inf too). Every NaN becomes
+    the byte 0x7F. `scale_inv = 1 / scale`, correctly rounded.
+
+    Results, in this order, each with its `outs` operand:
+    - `data`: the bytes in the layout of the tensor;
+    - `data_t` (with `transposition`): the same bytes permuted, result dimension
+      `d` being dimension `transposition[d]` of the tensor;
+    - `scale_inv`: shape of the scale;
+    - `amax` (with `record_amax`): `fp8.amax` of the value before scaling.
+
+    Without a region there is one input, the tensor itself. With one, an element
+    is what the region yields from one element of each input, read at
+    `indexing_maps` (in the dimensions of the tensor): a producer fused into the
+    cast. The region rounds where the program rounds.
+
+    `block`: as in `fp8.amax`; the scale then has one entry per block.
+    `column`: the column of the state that scale and amax belong to.
+
+    Preconditions: float inputs; rank-0 f32 scale, or one entry per block with
+    `block`; scale_inv of the scale's shape, f32 or (MX) `f8E8M0FNU`.
+
+    Becomes: `linalg.generic` with the exact conversion in integer arithmetic on
+    the CPU. Blocks have no lowering yet: an error at the operation says so.
+
+    Example:
+    ```mlir
+    %q, %si, %amax = fp8.quantize record_amax ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+        outs(%d, %i, %a : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>)
+        -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>
+    ```
+  }];
+  let arguments = (ins
+    Variadic<FP8_Shaped>:$inputs, FP8_F32Shaped:$scale, Variadic<FP8_FloatShaped>:$outs,
+    UnitAttr:$record_amax, OptionalAttr<DenseI64ArrayAttr>:$transposition,
+    OptionalAttr<DenseI64ArrayAttr>:$block, OptionalAttr<I64Attr>:$column,
+    OptionalAttr<AffineMapArrayAttr>:$indexing_maps);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region AnyRegion:$producer);
+  let assemblyFormat = [{
+    (`record_amax` $record_amax^)? (`column` `(` $column^ `)`)?
+    `ins` `(` $inputs `:` type($inputs) `)` `scale` `(` $scale `:` type($scale) `)`
+    `outs` `(` $outs `:` type($outs) `)` attr-dict
+    (`producer` $producer^)? (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+    /// Positions among `outs` and results; -1 where the result is absent.
+    int64_t getDataTIndex() { return getTransposition() ? 1 : -1; }
+    int64_t getScaleInvIndex() { return getTransposition() ? 2 : 1; }
+    int64_t getAmaxIndex() { return getRecordAmax() ? getScaleInvIndex() + 1 : -1; }
+    /// The FP8 type of the data.
+    ::mlir::FloatType getFormat() {
+      return ::llvm::cast<::mlir::FloatType>(::mlir::getElementTypeOrSelf(getOuts().front()));
+    }
+  }];
+  let hasCanonicalizer = 1;
+}
+
+def FP8_DequantizeOp : FP8_DpsOp<"dequantize"> {
+  let summary = "an FP8 tensor back in a wider type";
+  let description = [{
+    `x = f32(data) · scale_inv`, rounded once to the element type of the result.
+
+    Preconditions: `scale_inv` is of rank 0, or has one entry per `block`.
+
+    Becomes: a `linalg.generic` on the CPU. Blocks have no lowering yet: an error
+    at the operation says so.
+
+    Example:
+    ```mlir
+    %x = fp8.dequantize ins(%q : tensor<8x16xf8E4M3FN>) scale_inv(%si : tensor<f32>)
+        outs(%init : tensor<8x16xbf16>) -> tensor<8x16xbf16>
+    ```
+  }];
+  let arguments = (ins FP8_Data:$data, FP8_Scale:$scale_inv, FP8_FloatShaped:$outs,
+    OptionalAttr<DenseI64ArrayAttr>:$block);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `ins` `(` $data `:` type($data) `)` `scale_inv` `(` $scale_inv `:` type($scale_inv) `)`
+    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+}
+
+def FP8_PackScalesOp : FP8_DpsOp<"pack_scales"> {
+  let summary = "block scales in the order that tensor cores read them";
+  let description = [{
+    E8M0 scales [rows, columns] swizzled into tiles of 128×4 of 512 bytes each:
+    entry (i, j) of tile (ty, tx) is at byte
+    `(ty · ntx + tx) · 512 + (i % 32) · 16 + (i / 32 % 4) · 4 + j`; padding is 0.
+
+    Preconditions: input of rank 2, result of rank 1 with
+    `ceil(rows / 128) · ceil(columns / 4) · 512` entries, both `f8E8M0FNU`.
+
+    Becomes: no lowering yet; compiling one is an error at its location.
+
+    Example:
+    ```mlir
+    %p = fp8.pack_scales ins(%s : tensor<128x4xf8E8M0FNU>) outs(%init : tensor<512xf8E8M0FNU>)
+        -> tensor<512xf8E8M0FNU>
+    ```
+  }];
+  let arguments = (ins FP8_E8M0Shaped:$scales, FP8_E8M0Shaped:$outs);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `ins` `(` $scales `:` type($scales) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+}
+
+#endif // FP8_DIALECT_FP8_IR_FP8SCALINGOPS_TD

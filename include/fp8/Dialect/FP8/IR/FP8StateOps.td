@@ -1,0 +1,171 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// State that lives from step to step, and collectives that keep it equal on all ranks.
+
+#ifndef FP8_DIALECT_FP8_IR_FP8STATEOPS_TD
+#define FP8_DIALECT_FP8_IR_FP8STATEOPS_TD
+
+include "fp8/Dialect/FP8/IR/FP8Attributes.td"
+
+def FP8_UpdateAmaxHistoryOp : FP8_DpsOp<"update_amax_history"> {
+  let summary = "delayed scaling: new scales, then a rotated history";
+  let description = [{
+    One update point. `outs` are the packed scales [N] and history [H, N] of the
+    program; the results are both after the update. `amaxes` holds the values
+    recorded in this step: entry `i` belongs to column `columns[i]`; several of
+    one column combine with max. Columns not named stay as they are, and so do
+    columns whose current amax is 0 (their site did not run).
+
+    Per column, with current = max(row 0, recorded amaxes):
+    - amax is the maximum of current and rows 1…H-1 (`max`, NaN ignored), or
+      current (`most_recent`);
+    - scale becomes `(fp8_max · 2^-margin) / amax`; kept where amax is 0, Inf or
+      NaN; the largest f32 where the quotient overflows;
+    - rows rotate: row 0 becomes 0, row i becomes row i+1, row H-1 the current
+      amax. With H = 1 the one row becomes 0.
+
+    Preconditions: f32 throughout; `recipe` is stateful (`#fp8.delayed_scaling`);
+    `columns` and `formats` have one entry per amax; columns are inside [0, N).
+
+    Becomes: loops over the named columns on the CPU.
+
+    Example:
+    ```mlir
+    %s1, %h1 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
+        columns [0, 2] formats [f8E4M3FN, f8E5M2]
+        ins(%amaxes : tensor<2xf32>) outs(%s0, %h0 : tensor<3xf32>, tensor<4x3xf32>)
+        -> tensor<3xf32>, tensor<4x3xf32>
+    ```
+  }];
+  let arguments = (ins FP8_F32Shaped:$amaxes, FP8_F32Shaped:$scale, FP8_F32Shaped:$history,
+    FP8_RecipeAttrInterface:$recipe, DenseI64ArrayAttr:$columns, TypeArrayAttr:$formats);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `recipe` `(` $recipe `)` `columns` $columns `formats` $formats
+    `ins` `(` $amaxes `:` type($amaxes) `)`
+    `outs` `(` $scale `,` $history `:` type($scale) `,` type($history) `)` attr-dict
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return ::mlir::MutableOperandRange(getOperation(), 1, 2);
+    }
+  }];
+}
+
+def FP8_AllReduceOp : FP8_DpsOp<"all_reduce"> {
+  let summary = "combine a tensor over all ranks of a group";
+  let description = [{
+    Every rank of `group` receives the elementwise maximum (or sum) of the
+    tensors of all ranks. One rank alone receives its own tensor.
+
+    Preconditions: f32 tensors of one type; the same operation, in the same order,
+    on every rank.
+
+    Becomes: a copy on the CPU, whose programs run on a single rank.
+
+    Example:
+    ```mlir
+    %r = fp8.all_reduce max group("amax") ins(%v : tensor<5xf32>) outs(%init : tensor<5xf32>)
+        -> tensor<5xf32>
+    ```
+  }];
+  let arguments = (ins FP8_F32Shaped:$input, FP8_F32Shaped:$outs, FP8_ReduceKind:$kind, StrAttr:$group);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $kind `group` `(` $group `)` `ins` `(` $input `:` type($input) `)`
+    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+  let hasCanonicalizer = 1;
+}
+
+def FP8_AllGatherOp : FP8_DpsOp<"all_gather"> {
+  let summary = "the shards of all ranks, one after the other";
+  let description = [{
+    Concatenates the tensors of all ranks of `group` along dimension `dim`. FP8
+    tensors travel as bytes; block scales are gathered before they are packed.
+
+    Preconditions: element types agree; `dim` is a dimension; all other sizes agree,
+    and the result's size along `dim` is a multiple of the input's.
+
+    Becomes: no lowering yet; compiling one is an error at its location.
+
+    Example:
+    ```mlir
+    %w = fp8.all_gather dim 0 group("fsdp") ins(%shard : tensor<4x8xf8E4M3FN>)
+        outs(%init : tensor<16x8xf8E4M3FN>) -> tensor<16x8xf8E4M3FN>
+    ```
+  }];
+  let arguments = (ins FP8_Shaped:$input, FP8_Shaped:$outs, I64Attr:$dim, StrAttr:$group);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `dim` $dim `group` `(` $group `)` `ins` `(` $input `:` type($input) `)`
+    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+}
+
+def FP8_UnscaleOp : FP8_DpsOp<"unscale", [AttrSizedOperandSegments]> {
+  let summary = "loss scaling: divide gradients by the scale, note overflow";
+  let description = [{
+    Multiplies every gradient by `1 / scale` and sets `found_inf`, the last of
+    `outs`, to 1 where any gradient holds an Inf or NaN, else to 0.
+
+    Preconditions: one `outs` per gradient, of its type, then an f32 of rank 0;
+    `scale` is f32 of rank 0.
+
+    Becomes: no lowering yet; compiling one is an error at its location.
+
+    Example:
+    ```mlir
+    %g, %found = fp8.unscale ins(%grad : tensor<8xf32>) scale(%s : tensor<f32>)
+        outs(%i, %f : tensor<8xf32>, tensor<f32>) -> tensor<8xf32>, tensor<f32>
+    ```
+  }];
+  let arguments = (ins Variadic<FP8_FloatShaped>:$gradients, FP8_F32Shaped:$scale,
+    Variadic<FP8_FloatShaped>:$outs);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `ins` `(` $gradients `:` type($gradients) `)` `scale` `(` $scale `:` type($scale) `)`
+    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+}
+
+def FP8_UpdateLossScaleOp : FP8_DpsOp<"update_loss_scale"> {
+  let summary = "loss scaling: back off after an overflow, grow after an interval";
+  let description = [{
+    Where `found_inf` is not 0: scale · backoff, tracker 0. Otherwise tracker + 1;
+    on reaching `interval`: scale · growth, tracker 0.
+
+    Preconditions: rank-0 tensors: found_inf and scale f32, tracker i32;
+    growth > 1, 0 < backoff < 1, interval > 0.
+
+    Becomes: no lowering yet; compiling one is an error at its location.
+
+    Example:
+    ```mlir
+    %s1, %t1 = fp8.update_loss_scale ins(%found : tensor<f32>)
+        outs(%s0, %t0 : tensor<f32>, tensor<i32>) -> tensor<f32>, tensor<i32>
+    ```
+  }];
+  let arguments = (ins FP8_F32Shaped:$found_inf, FP8_F32Shaped:$scale, FP8_Shaped:$tracker,
+    DefaultValuedAttr<F32Attr, "2.0f">:$growth, DefaultValuedAttr<F32Attr, "0.5f">:$backoff,
+    DefaultValuedAttr<I64Attr, "2000">:$interval);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `ins` `(` $found_inf `:` type($found_inf) `)`
+    `outs` `(` $scale `,` $tracker `:` type($scale) `,` type($tracker) `)` attr-dict
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return ::mlir::MutableOperandRange(getOperation(), 1, 2);
+    }
+  }];
+}
+
+#endif // FP8_DIALECT_FP8_IR_FP8STATEOPS_TD

@@ -1,0 +1,33 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Classification of the iteration dimensions of a matrix product.
+
+#include "fp8/Dialect/FP8/IR/ContractionDims.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+std::optional<fp8::ContractionDims> fp8::inferContractionDims(ArrayRef<AffineMap> maps) {
+  if (maps.size() != 3 || llvm::any_of(maps, [&](AffineMap map) {
+        return map.getNumSymbols() != 0 || map.getNumDims() != maps[0].getNumDims() ||
+               !map.isProjectedPermutation();
+      }))
+    return std::nullopt;
+
+  ContractionDims dims;
+  for (unsigned d = 0, e = maps[0].getNumDims(); d < e; ++d) {
+    bool inLhs = maps[0].isFunctionOfDim(d), inRhs = maps[1].isFunctionOfDim(d);
+    bool inResult = maps[2].isFunctionOfDim(d);
+    if (inLhs && inRhs)
+      (inResult ? dims.batch : dims.k).push_back(d);
+    else if (inLhs && inResult)
+      dims.m.push_back(d);
+    else if (inRhs && inResult)
+      dims.n.push_back(d);
+    else
+      return std::nullopt;
+  }
+  return dims;
+}

@@ -1,0 +1,208 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// fp8.matmul, fp8.scaled_matmul, fp8.scaled_grouped_matmul.
+
+#include "OpVerification.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace fp8;
+
+//===----------------------------------------------------------------------===//
+// What both contractions check
+//===----------------------------------------------------------------------===//
+
+static StringRef kOperandNames[] = {"the first operand", "the second operand", "the result"};
+
+/// Sizes of every iteration dimension; an error where two operands disagree.
+static FailureOr<SmallVector<int64_t>> inferLoopRanges(Operation *op, ArrayRef<AffineMap> maps,
+                                                       ArrayRef<ShapedType> types) {
+  SmallVector<int64_t> ranges(maps[0].getNumDims(), ShapedType::kDynamic);
+  for (auto [i, map, type] : llvm::enumerate(maps, types)) {
+    for (auto [position, size] : llvm::enumerate(type.getShape())) {
+      unsigned d = map.getDimPosition(position);
+      if (!fp8::detail::sizesMatch(ranges[d], size))
+        return op->emitOpError() << "dimension d" << d << " has size " << ranges[d] << " and, in "
+                                 << kOperandNames[i] << ", " << size;
+      if (!ShapedType::isDynamic(size))
+        ranges[d] = size;
+    }
+  }
+  return ranges;
+}
+
+static LogicalResult verifyContraction(Operation *op, ArrayRef<AffineMap> maps, ArrayRef<ShapedType> types) {
+  if (maps.size() != 3)
+    return op->emitOpError() << "needs 3 indexing_maps (two operands and the result), got " << maps.size();
+  for (auto [i, map, type] : llvm::enumerate(maps, types))
+    if (map.getNumResults() != type.getRank())
+      return op->emitOpError() << "indexing map of " << kOperandNames[i] << " has " << map.getNumResults()
+                               << " results for rank " << type.getRank();
+  std::optional<ContractionDims> dims = inferContractionDims(maps);
+  if (!dims)
+    return op->emitOpError("indexing_maps must be projected permutations of one iteration space, in which "
+                           "every dimension is a batch, M, N or K dimension");
+  if (dims->k.empty())
+    return op->emitOpError("has no K dimension: nothing is summed");
+  return inferLoopRanges(op, maps, types);
+}
+
+template <typename Op>
+static SmallVector<int64_t> staticLoopRanges(Op op) {
+  auto shaped = [](Value value) { return cast<ShapedType>(value.getType()); };
+  ValueRange outs = op->getOperands().slice(op.getDpsInitsMutable()[0].getOperandNumber(), 1);
+  // The verifier has compared all sizes: this cannot fail on a verified operation.
+  return *inferLoopRanges(op, op.getIndexingMapsArray(),
+                          {shaped(op.getLhs()), shaped(op.getRhs()), shaped(outs.front())});
+}
+
+//===----------------------------------------------------------------------===//
+// MatmulOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(MatmulOp, getAccumulate())
+
+SmallVector<int64_t> MatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
+
+LogicalResult MatmulOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  return verifyContraction(*this, getIndexingMapsArray(),
+                           {cast<ShapedType>(getLhs().getType()), cast<ShapedType>(getRhs().getType()),
+                            cast<ShapedType>(getOuts().getType())});
+}
+
+namespace {
+
+/// Adding to zeros is writing.
+struct DropZeroAccumulator : OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const final {
+    auto fill = op.getOuts().getDefiningOp<linalg::FillOp>();
+    if (!op.getAccumulate() || !fill || !matchPattern(fill.getInputs().front(), m_AnyZeroFloat()))
+      return rewriter.notifyMatchFailure(op, "does not add to a tensor filled with zeros");
+    rewriter.modifyOpInPlace(op, [&] {
+      op.setAccumulate(false);
+      op.getOutsMutable().assign(fill.getOutputs().front());
+    });
+    return success();
+  }
+};
+
+} // namespace
+
+void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<DropZeroAccumulator>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// ScaledMatmulOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(ScaledMatmulOp, getAccumulate() && init.get() == getOuts().front())
+
+SmallVector<int64_t> ScaledMatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
+
+/// Results: one, or with `out_scale` FP8 data, its scale_inv and its amax.
+static LogicalResult verifyOutputs(ScaledMatmulOp op, FloatType element) {
+  bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(element);
+  if (!isFP8 && !element.isF32() && !element.isBF16() && !element.isF16())
+    return op.emitOpError() << "result element type " << element << " must be f32, bf16, f16, f8E4M3FN or f8E5M2";
+  if (isFP8 != static_cast<bool>(op.getOutScale()))
+    return op.emitOpError(isFP8 ? "an FP8 result needs an out_scale" : "out_scale goes with an FP8 result");
+  size_t wanted = isFP8 ? 3 : 1;
+  if (op.getOuts().size() != wanted)
+    return op.emitOpError() << "has " << op.getOuts().size() << " outs, expected " << wanted
+                            << (isFP8 ? ": data, scale_inv and amax" : "");
+  for (Value scalar : op.getOuts().drop_front())
+    if (!getElementTypeOrSelf(scalar).isF32() || cast<ShapedType>(scalar.getType()).getRank() != 0)
+      return op.emitOpError("scale_inv and amax of an FP8 result must be f32 of rank 0");
+  if (op.getOutScale() && cast<ShapedType>(op.getOutScale().getType()).getRank() != 0)
+    return op.emitOpError("out_scale must be of rank 0");
+  return success();
+}
+
+static LogicalResult verifyEpilogue(ScaledMatmulOp op, FloatType element) {
+  size_t inputs = op.getEpilogueInputs().size();
+  size_t maps = op.getEpilogueMaps() ? op.getEpilogueMaps()->size() : 0;
+  if (maps != inputs)
+    return op.emitOpError() << "has " << inputs << " epilogue inputs and " << maps << " epilogue_maps";
+  if (op.getEpilogue().empty())
+    return inputs == 0 ? success() : op.emitOpError("epilogue inputs need an epilogue region");
+  Block &body = op.getEpilogue().front();
+  if (!llvm::hasSingleElement(op.getEpilogue()) || body.getNumArguments() != inputs + 1)
+    return op.emitOpError() << "the epilogue must be one block of " << inputs + 1
+                            << " arguments: the scaled sum and one element per epilogue input";
+  if (!body.getArgument(0).getType().isF32())
+    return op.emitOpError("the first argument of the epilogue, the scaled sum, must be f32");
+  int64_t rank = cast<ShapedType>(op.getOuts().front().getType()).getRank();
+  for (auto [i, input] : llvm::enumerate(op.getEpilogueInputs())) {
+    AffineMap map = cast<AffineMapAttr>((*op.getEpilogueMaps())[i]).getValue();
+    auto type = cast<ShapedType>(input.getType());
+    if (map.getNumDims() != rank || map.getNumResults() != type.getRank())
+      return op.emitOpError() << "epilogue map " << i << " must read an input of rank " << type.getRank()
+                              << " in the " << rank << " dimensions of the result";
+    if (body.getArgument(i + 1).getType() != type.getElementType())
+      return op.emitOpError() << "epilogue argument " << i + 1 << " must be of type " << type.getElementType();
+  }
+  Type yielded = cast<YieldOp>(body.getTerminator()).getValue().getType();
+  Type wanted = op.getOutScale() ? Type(Float32Type::get(op.getContext())) : Type(element);
+  if (yielded != wanted && !(op.getOutScale() && isa<FloatType>(yielded)))
+    return op.emitOpError() << "the epilogue yields " << yielded << ", expected " << wanted;
+  return success();
+}
+
+LogicalResult ScaledMatmulOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  if (getOuts().empty())
+    return emitOpError("needs a destination in outs");
+  auto lhs = cast<ShapedType>(getLhs().getType()), rhs = cast<ShapedType>(getRhs().getType());
+  auto out = cast<ShapedType>(getOuts().front().getType());
+  if (failed(verifyContraction(*this, getIndexingMapsArray(), {lhs, rhs, out})) ||
+      failed(fp8::detail::verifyScale(*this, "the scale_inv of the first operand",
+                                      cast<ShapedType>(getLhsScaleInv().getType()), lhs, getLhsBlock())) ||
+      failed(fp8::detail::verifyScale(*this, "the scale_inv of the second operand",
+                                      cast<ShapedType>(getRhsScaleInv().getType()), rhs, getRhsBlock())))
+    return failure();
+  auto element = cast<FloatType>(out.getElementType());
+  if (failed(verifyOutputs(*this, element)))
+    return failure();
+  return verifyEpilogue(*this, element);
+}
+
+//===----------------------------------------------------------------------===//
+// ScaledGroupedMatmulOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(ScaledGroupedMatmulOp, false)
+
+LogicalResult ScaledGroupedMatmulOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  auto lhs = cast<ShapedType>(getLhs().getType()), rhs = cast<ShapedType>(getRhs().getType());
+  auto out = cast<ShapedType>(getOuts().getType()), offsets = cast<ShapedType>(getGroupOffsets().getType());
+  if (lhs.getRank() != 2 || rhs.getRank() != 3 || out.getRank() != 2 || offsets.getRank() != 1)
+    return emitOpError("needs lhs [T, K], rhs [G, K, N], group_offsets [G + 1] and a result [T, N]");
+  if (!offsets.getElementType().isSignlessInteger(32) && !offsets.getElementType().isSignlessInteger(64))
+    return emitOpError("group_offsets must be i32 or i64");
+  using fp8::detail::sizesMatch;
+  if (!sizesMatch(lhs.getDimSize(1), rhs.getDimSize(1)) || !sizesMatch(lhs.getDimSize(0), out.getDimSize(0)) ||
+      !sizesMatch(rhs.getDimSize(2), out.getDimSize(1)))
+    return emitOpError("sizes T, K or N disagree between lhs [T, K], rhs [G, K, N] and the result [T, N]");
+  if (!rhs.isDynamicDim(0) && !sizesMatch(offsets.getDimSize(0), rhs.getDimSize(0) + 1))
+    return emitOpError() << "group_offsets must have " << rhs.getDimSize(0) + 1 << " entries, one per group and the end";
+  auto lhsScale = cast<ShapedType>(getLhsScaleInv().getType());
+  if (lhsScale.getRank() != 0 && failed(fp8::detail::verifyScale(*this, "the scale_inv of lhs", lhsScale, lhs,
+                                                                 ArrayRef<int64_t>{1, 0})))
+    return failure();
+  auto rhsScale = cast<ShapedType>(getRhsScaleInv().getType());
+  if (rhsScale.getRank() != 1 || !sizesMatch(rhsScale.getDimSize(0), rhs.getDimSize(0)))
+    return emitOpError("the scale_inv of rhs must have one entry per group");
+  return success();
+}

@@ -1,0 +1,89 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Checks and interface methods that the operations share.
+
+#include "OpVerification.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fp8;
+
+LogicalResult fp8::detail::verifyDestinationStyle(DestinationStyleOpInterface op) {
+  bool tensors = llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>);
+  bool buffers = llvm::any_of(op->getOperandTypes(), llvm::IsaPred<MemRefType>);
+  if (tensors && buffers)
+    return op->emitOpError("mixes tensors and memrefs; all operands must be of one kind");
+  size_t wanted = tensors ? op.getNumDpsInits() : 0;
+  if (op->getNumResults() != wanted)
+    return op->emitOpError() << "has " << op->getNumResults() << " results, expected " << wanted
+                             << (tensors ? ", one per tensor in outs" : ": memrefs in outs are written in place");
+  return success();
+}
+
+bool fp8::detail::sizesMatch(int64_t a, int64_t b) {
+  return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || a == b;
+}
+
+bool fp8::detail::shapesMatch(ShapedType a, ShapedType b) {
+  return a.getRank() == b.getRank() &&
+         llvm::all_of(llvm::zip(a.getShape(), b.getShape()),
+                      [](auto sizes) { return sizesMatch(std::get<0>(sizes), std::get<1>(sizes)); });
+}
+
+SmallVector<int64_t> fp8::detail::getScaleShape(ShapedType data, std::optional<ArrayRef<int64_t>> block) {
+  SmallVector<int64_t> shape;
+  if (!block)
+    return shape;
+  for (auto [size, extent] : llvm::zip(data.getShape(), *block)) {
+    if (extent == 0)
+      shape.push_back(1);
+    else
+      shape.push_back(ShapedType::isDynamic(size) ? size : llvm::divideCeil(size, extent));
+  }
+  return shape;
+}
+
+LogicalResult fp8::detail::verifyScale(Operation *op, StringRef name, ShapedType scale, ShapedType data,
+                                  std::optional<ArrayRef<int64_t>> block) {
+  if (block && static_cast<int64_t>(block->size()) != data.getRank())
+    return op->emitOpError() << "block has " << block->size() << " entries for a tensor of rank "
+                             << data.getRank();
+  if (block && llvm::any_of(*block, [](int64_t extent) { return extent < 0; }))
+    return op->emitOpError("block extents must be positive, or 0 for a whole dimension");
+  SmallVector<int64_t> wanted = getScaleShape(data, block);
+  bool fits = scale.getRank() == static_cast<int64_t>(wanted.size()) &&
+              llvm::all_of(llvm::zip(scale.getShape(), wanted),
+                           [](auto sizes) { return sizesMatch(std::get<0>(sizes), std::get<1>(sizes)); });
+  if (fits)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError() << name << " has shape [";
+  llvm::interleaveComma(scale.getShape(), diag);
+  diag << "], expected [";
+  llvm::interleaveComma(wanted, diag);
+  return diag << "]" << (block ? ", one entry per block" : ", one scale for the whole tensor");
+}
+
+void fp8::detail::addEffects(DestinationStyleOpInterface op,
+                        SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects,
+                        function_ref<bool(OpOperand &)> readsInit) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    bool isInit = op.isDpsInit(&operand);
+    if (!isInit || readsInit(operand))
+      effects.emplace_back(MemoryEffects::Read::get(), &operand, 0, /*effectOnFullRegion=*/true,
+                           SideEffects::DefaultResource::get());
+    if (isInit)
+      effects.emplace_back(MemoryEffects::Write::get(), &operand, 0, /*effectOnFullRegion=*/true,
+                           SideEffects::DefaultResource::get());
+  }
+}
+
+LogicalResult fp8::detail::reifyShapesOfInits(DestinationStyleOpInterface op, OpBuilder &builder,
+                                         ReifiedRankedShapedTypeDims &shapes) {
+  for (OpResult result : op->getOpResults())
+    shapes.push_back(tensor::getMixedSizes(builder, op.getLoc(), op.getTiedOpOperand(result)->get()));
+  return success();
+}

@@ -1,0 +1,196 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// fp8.amax, fp8.compute_scale, fp8.quantize, fp8.dequantize, fp8.pack_scales.
+
+#include "OpVerification.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static ShapedType shaped(Value value) { return cast<ShapedType>(value.getType()); }
+
+//===----------------------------------------------------------------------===//
+// AmaxOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(AmaxOp, false)
+
+LogicalResult AmaxOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()), shaped(getInput()), getBlock());
+}
+
+//===----------------------------------------------------------------------===//
+// ComputeScaleOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(ComputeScaleOp, false)
+
+static LogicalResult verifyFormat(Operation *op, Type format) {
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(format))
+    return success();
+  return op->emitOpError() << "format " << format << " must be f8E4M3FN or f8E5M2";
+}
+
+LogicalResult ComputeScaleOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)) || failed(verifyFormat(*this, getFormat())))
+    return failure();
+  if (!fp8::detail::shapesMatch(shaped(getAmax()), shaped(getOuts())))
+    return emitOpError() << "amax " << getAmax().getType() << " and scale " << getOuts().getType()
+                         << " must have one shape";
+  if (getRecipe().isStateful())
+    return emitOpError() << "recipe " << getRecipe() << " takes its scales from state, not from this step's amax";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// QuantizeOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(QuantizeOp, false)
+
+static LogicalResult verifyTransposition(QuantizeOp op) {
+  ArrayRef<int64_t> permutation = *op.getTransposition();
+  ShapedType data = shaped(op.getOuts()[0]), transposed = shaped(op.getOuts()[1]);
+  if (!isPermutationVector(permutation) || static_cast<int64_t>(permutation.size()) != data.getRank())
+    return op.emitOpError() << "transposition must be a permutation of the " << data.getRank() << " dimensions";
+  if (transposed.getRank() != data.getRank() || transposed.getElementType() != data.getElementType())
+    return op.emitOpError("the transposed data must have the rank and element type of the data");
+  for (auto [d, source] : llvm::enumerate(permutation))
+    if (!fp8::detail::sizesMatch(transposed.getDimSize(d), data.getDimSize(source)))
+      return op.emitOpError() << "dimension " << d << " of the transposed data has size "
+                              << transposed.getDimSize(d) << ", expected " << data.getDimSize(source);
+  return success();
+}
+
+static LogicalResult verifyProducer(QuantizeOp op) {
+  if (op.getProducer().empty()) {
+    if (op.getInputs().size() != 1 || op.getIndexingMaps())
+      return op.emitOpError("without a producer region there is one input and no indexing_maps");
+    if (!isa<FloatType>(shaped(op.getInputs()[0]).getElementType()))
+      return op.emitOpError("the input must be of a float type");
+    if (!fp8::detail::shapesMatch(shaped(op.getInputs()[0]), shaped(op.getOuts()[0])))
+      return op.emitOpError() << "input " << op.getInputs()[0].getType() << " and data "
+                              << op.getOuts()[0].getType() << " must have one shape";
+    return success();
+  }
+  Block &body = op.getProducer().front();
+  size_t inputs = op.getInputs().size();
+  if (!llvm::hasSingleElement(op.getProducer()) || body.getNumArguments() != inputs)
+    return op.emitOpError() << "the producer must be one block with an argument for each of the " << inputs
+                            << " inputs";
+  if (!op.getIndexingMaps() || op.getIndexingMaps()->size() != inputs)
+    return op.emitOpError("a producer needs one indexing map per input");
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    AffineMap map = cast<AffineMapAttr>((*op.getIndexingMaps())[i]).getValue();
+    if (map.getNumDims() != shaped(op.getOuts()[0]).getRank() || map.getNumResults() != shaped(input).getRank())
+      return op.emitOpError() << "indexing map " << i << " must read an input of rank " << shaped(input).getRank()
+                              << " in the " << shaped(op.getOuts()[0]).getRank() << " dimensions of the data";
+    if (body.getArgument(i).getType() != shaped(input).getElementType())
+      return op.emitOpError() << "producer argument " << i << " must be of type " << shaped(input).getElementType();
+  }
+  return success();
+}
+
+LogicalResult QuantizeOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  size_t wanted = 2 + (getTransposition() ? 1 : 0) + (getRecordAmax() ? 1 : 0);
+  if (getOuts().size() != wanted)
+    return emitOpError() << "has " << getOuts().size() << " outs, expected " << wanted
+                         << ": data" << (getTransposition() ? ", data_t" : "") << ", scale_inv"
+                         << (getRecordAmax() ? ", amax" : "");
+  ShapedType data = shaped(getOuts()[0]), scaleInv = shaped(getOuts()[getScaleInvIndex()]);
+  if (failed(verifyFormat(*this, data.getElementType())))
+    return failure();
+  if (failed(fp8::detail::verifyScale(*this, "the scale", shaped(getScale()), data, getBlock())) ||
+      failed(fp8::detail::verifyScale(*this, "scale_inv", scaleInv, data, getBlock())))
+    return failure();
+  if (!scaleInv.getElementType().isF32() && !isa<Float8E8M0FNUType>(scaleInv.getElementType()))
+    return emitOpError("scale_inv must be f32 or f8E8M0FNU");
+  if (getRecordAmax()) {
+    ShapedType amax = shaped(getOuts()[getAmaxIndex()]);
+    if (amax.getRank() != 0 || !amax.getElementType().isF32())
+      return emitOpError("the recorded amax must be f32 of rank 0");
+  }
+  if (getTransposition() && failed(verifyTransposition(*this)))
+    return failure();
+  return verifyProducer(*this);
+}
+
+namespace {
+
+/// An amax or transposed copy that nothing reads is not computed.
+struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(QuantizeOp op, PatternRewriter &rewriter) const final {
+    if (op->getNumResults() == 0)
+      return rewriter.notifyMatchFailure(op, "on memrefs nothing says what is read");
+    int64_t amax = op.getAmaxIndex(), dataT = op.getDataTIndex();
+    bool dropAmax = amax >= 0 && op->getResult(amax).use_empty();
+    bool dropDataT = dataT >= 0 && op->getResult(dataT).use_empty();
+    if (!dropAmax && !dropDataT)
+      return rewriter.notifyMatchFailure(op, "every result is used");
+
+    SmallVector<Value> outs, kept;
+    for (auto [i, out] : llvm::enumerate(op.getOuts())) {
+      if ((dropAmax && static_cast<int64_t>(i) == amax) || (dropDataT && static_cast<int64_t>(i) == dataT))
+        continue;
+      outs.push_back(out);
+      kept.push_back(op->getResult(i));
+    }
+    auto slim = QuantizeOp::create(
+        rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(), outs,
+        op.getRecordAmax() && !dropAmax, dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
+        op.getBlockAttr(), op.getColumnAttr(), op.getIndexingMapsAttr());
+    slim.getProducer().takeBody(op.getProducer());
+    rewriter.replaceAllUsesWith(kept, slim.getResults());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void QuantizeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<DropUnusedQuantizeResults>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// DequantizeOp, PackScalesOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(DequantizeOp, false)
+
+LogicalResult DequantizeOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  if (!fp8::detail::shapesMatch(shaped(getData()), shaped(getOuts())))
+    return emitOpError() << "data " << getData().getType() << " and result " << getOuts().getType()
+                         << " must have one shape";
+  return fp8::detail::verifyScale(*this, "scale_inv", shaped(getScaleInv()), shaped(getData()), getBlock());
+}
+
+FP8_DEFINE_DPS_METHODS(PackScalesOp, false)
+
+LogicalResult PackScalesOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  ShapedType scales = shaped(getScales()), packed = shaped(getOuts());
+  if (scales.getRank() != 2 || packed.getRank() != 1)
+    return emitOpError("needs scales of rank 2 and a packed result of rank 1");
+  if (!scales.hasStaticShape())
+    return success();
+  int64_t size = llvm::divideCeil(scales.getDimSize(0), 128) * llvm::divideCeil(scales.getDimSize(1), 4) * 512;
+  if (!fp8::detail::sizesMatch(packed.getDimSize(0), size))
+    return emitOpError() << "the packed result has " << packed.getDimSize(0) << " entries, expected " << size
+                         << ": 512 for each tile of 128 x 4";
+  return success();
+}

@@ -1,0 +1,155 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// fp8.update_amax_history, collectives, loss scaling, and the generated definitions.
+
+#include "OpVerification.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static ShapedType shaped(Value value) { return cast<ShapedType>(value.getType()); }
+static bool hasRankZero(Value value) { return shaped(value).getRank() == 0; }
+
+//===----------------------------------------------------------------------===//
+// UpdateAmaxHistoryOp
+//===----------------------------------------------------------------------===//
+
+// Columns that are not named, or whose amax is 0, keep what they hold.
+FP8_DEFINE_DPS_METHODS(UpdateAmaxHistoryOp, true)
+
+static LogicalResult verifyColumns(UpdateAmaxHistoryOp op, int64_t numColumns) {
+  for (int64_t column : op.getColumns())
+    if (column < 0 || (!ShapedType::isDynamic(numColumns) && column >= numColumns))
+      return op.emitOpError() << "column " << column << " is outside the state's " << numColumns << " columns";
+  for (Attribute format : op.getFormats())
+    if (!isa<Float8E4M3FNType, Float8E5M2Type>(cast<TypeAttr>(format).getValue()))
+      return op.emitOpError() << "format " << format << " must be f8E4M3FN or f8E5M2";
+  return success();
+}
+
+LogicalResult UpdateAmaxHistoryOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  ShapedType amaxes = shaped(getAmaxes()), scale = shaped(getScale()), history = shaped(getHistory());
+  if (amaxes.getRank() != 1 || scale.getRank() != 1 || history.getRank() != 2)
+    return emitOpError("needs amaxes [n], scale [N] and amax_history [H, N]");
+  if (!fp8::detail::sizesMatch(scale.getDimSize(0), history.getDimSize(1)))
+    return emitOpError() << "scale has " << scale.getDimSize(0) << " columns, amax_history " << history.getDimSize(1);
+  int64_t count = getColumns().size();
+  if (!fp8::detail::sizesMatch(amaxes.getDimSize(0), count) || static_cast<int64_t>(getFormats().size()) != count)
+    return emitOpError() << "names " << count << " columns and " << getFormats().size() << " formats for "
+                         << amaxes.getDimSize(0) << " amaxes";
+  if (!getRecipe().isStateful())
+    return emitOpError() << "recipe " << getRecipe() << " keeps no history";
+  if (auto delayed = dyn_cast<DelayedScalingAttr>(getRecipe()))
+    if (!fp8::detail::sizesMatch(history.getDimSize(0), delayed.getAmaxHistoryLen()))
+      return emitOpError() << "amax_history has " << history.getDimSize(0) << " rows, the recipe asks for "
+                           << delayed.getAmaxHistoryLen();
+  return verifyColumns(*this, scale.getDimSize(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(AllReduceOp, false)
+
+LogicalResult AllReduceOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  if (!fp8::detail::shapesMatch(shaped(getInput()), shaped(getOuts())))
+    return emitOpError() << "input " << getInput().getType() << " and result " << getOuts().getType()
+                         << " must have one shape";
+  if (getGroup().empty())
+    return emitOpError("needs the name of a group");
+  return success();
+}
+
+namespace {
+
+/// A maximum over the ranks of a maximum over the same ranks changes nothing.
+struct FoldRepeatedMax : OpRewritePattern<AllReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AllReduceOp op, PatternRewriter &rewriter) const final {
+    auto inner = op.getInput().getDefiningOp<AllReduceOp>();
+    if (!inner || op.getKind() != ReduceKind::max || inner.getKind() != ReduceKind::max ||
+        inner.getGroup() != op.getGroup())
+      return rewriter.notifyMatchFailure(op, "does not repeat a maximum over the same group");
+    rewriter.replaceOp(op, inner.getResults());
+    return success();
+  }
+};
+
+} // namespace
+
+void AllReduceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<FoldRepeatedMax>(context);
+}
+
+FP8_DEFINE_DPS_METHODS(AllGatherOp, false)
+
+LogicalResult AllGatherOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  ShapedType input = shaped(getInput()), output = shaped(getOuts());
+  int64_t dim = getDim();
+  if (input.getElementType() != output.getElementType() || input.getRank() != output.getRank())
+    return emitOpError("input and result must have one element type and rank");
+  if (dim < 0 || dim >= input.getRank())
+    return emitOpError() << "dim " << dim << " is not a dimension of a tensor of rank " << input.getRank();
+  for (int64_t d = 0; d < input.getRank(); ++d) {
+    int64_t in = input.getDimSize(d), out = output.getDimSize(d);
+    if (ShapedType::isDynamic(in) || ShapedType::isDynamic(out))
+      continue;
+    if (d == dim ? (in == 0 ? out != 0 : out % in != 0) : in != out)
+      return emitOpError() << "dimension " << d << " has size " << in << " in the input and " << out
+                           << " in the result";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Loss scaling
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(UnscaleOp, false)
+
+LogicalResult UnscaleOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  if (getOuts().size() != getGradients().size() + 1)
+    return emitOpError() << "has " << getOuts().size() << " outs for " << getGradients().size()
+                         << " gradients; one each and found_inf are needed";
+  for (auto [gradient, out] : llvm::zip(getGradients(), getOuts()))
+    if (gradient.getType() != out.getType())
+      return emitOpError() << "gradient " << gradient.getType() << " has a destination of type " << out.getType();
+  if (!hasRankZero(getScale()) || !hasRankZero(getOuts().back()) || !shaped(getOuts().back()).getElementType().isF32())
+    return emitOpError("scale and found_inf must be f32 of rank 0");
+  return success();
+}
+
+FP8_DEFINE_DPS_METHODS(UpdateLossScaleOp, true)
+
+LogicalResult UpdateLossScaleOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  if (!hasRankZero(getFoundInf()) || !hasRankZero(getScale()) || !hasRankZero(getTracker()) ||
+      !shaped(getTracker()).getElementType().isSignlessInteger(32))
+    return emitOpError("found_inf and scale must be f32, tracker i32, all of rank 0");
+  if (!(getGrowth().convertToFloat() > 1.0f))
+    return emitOpError("growth must be above 1");
+  float backoff = getBackoff().convertToFloat();
+  if (!(backoff > 0.0f && backoff < 1.0f))
+    return emitOpError("backoff must be between 0 and 1");
+  if (static_cast<int64_t>(getInterval()) < 1)
+    return emitOpError("interval must be at least 1");
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "fp8/Dialect/FP8/IR/FP8Ops.cpp.inc"
