@@ -71,6 +71,8 @@ SmallVector<int64_t> MatmulOp::getStaticLoopRanges() { return staticLoopRanges(*
 LogicalResult MatmulOp::verify() {
   if (failed(fp8::detail::verifyDestinationStyle(*this)))
     return failure();
+  if (static_cast<bool>(getLhsKind()) != static_cast<bool>(getRhsKind()))
+    return emitOpError("gives the kind of one operand only");
   return verifyContraction(*this, getIndexingMapsArray(),
                            {cast<ShapedType>(getLhs().getType()), cast<ShapedType>(getRhs().getType()),
                             cast<ShapedType>(getOuts().getType())});

@@ -39,8 +39,12 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
     holds, otherwise `outs` is only written.
 
     Ingest makes one of every contraction of the input. `site` is its name in
-    the user's program, `role` what it computes. One that stays in high
-    precision says why in `kept`.
+    the user's program, `role` what it computes, `kinds` what its operands are
+    to the site: an fprop has an input and a weight, a dgrad a grad_output and a
+    weight, a wgrad an input and a grad_output, in the order of the operands; a
+    product without a weight (`other`, attention) has two inputs in the forward
+    and a grad_output in the backward. One that stays in high precision says why
+    in `kept`.
 
     Preconditions:
     - maps are projected permutations; every dimension is a batch, M, N or K
@@ -55,7 +59,7 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
 
     Example:
     ```mlir
-    %y = fp8.matmul site("h0/fc1") role(fprop)
+    %y = fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight)
         ins(%x, %w : tensor<8x16xbf16>, tensor<16x32xbf16>)
         outs(%init : tensor<8x32xbf16>)
         {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
@@ -67,10 +71,12 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
     FP8_FloatShaped:$lhs, FP8_FloatShaped:$rhs, FP8_FloatShaped:$outs,
     AffineMapArrayAttr:$indexing_maps,
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
+    OptionalAttr<FP8_TensorKind>:$lhs_kind, OptionalAttr<FP8_TensorKind>:$rhs_kind,
     OptionalAttr<StrAttr>:$kept, UnitAttr:$accumulate);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    (`site` `(` $site^ `)`)? (`role` `(` $role^ `)`)? (`kept` `(` $kept^ `)`)?
+    (`site` `(` $site^ `)`)? (`role` `(` $role^ `)`)?
+    (`kinds` `(` $lhs_kind^ `,` $rhs_kind `)`)? (`kept` `(` $kept^ `)`)?
     (`accumulate` $accumulate^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
