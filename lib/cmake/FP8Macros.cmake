@@ -15,26 +15,50 @@ function(fp8_configure_target name)
   target_compile_features(${name} PUBLIC cxx_std_17)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-unused-parameter -fno-exceptions
     $<$<BOOL:${FP8_ENABLE_WERROR}>:-Werror>)
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    # Without its time stamp a precompiled header is the same file each time: ccache hits.
+    target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+  if(FP8_ENABLE_SANITIZERS)
+    target_compile_options(${name} PRIVATE -fsanitize=${FP8_ENABLE_SANITIZERS} -fno-omit-frame-pointer)
+    target_link_options(${name} PUBLIC -fsanitize=${FP8_ENABLE_SANITIZERS})
+  endif()
   if(NOT LLVM_ENABLE_RTTI)
     target_compile_options(${name} PRIVATE -fno-rtti)
   endif()
 endfunction()
 
+# Compiles through ccache where it is installed and no launcher was chosen.
+macro(fp8_use_ccache)
+  find_program(FP8_CCACHE ccache)
+  mark_as_advanced(FP8_CCACHE)
+  foreach(language C CXX)
+    if(FP8_CCACHE AND NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      # ccache stores objects built on a precompiled header only when told so.
+      set(CMAKE_${language}_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${FP8_CCACHE}")
+    endif()
+  endforeach()
+endmacro()
+
 # One header set, compiled once, read by every library: a third of the build time.
-function(fp8_use_pch name)
+# Called once, before the first library.
+function(fp8_create_pch)
   if(NOT FP8_ENABLE_PCH)
     return()
   endif()
-  if(NOT TARGET FP8PrecompiledHeader)
-    set(source "${PROJECT_BINARY_DIR}/FP8PrecompiledHeader.cpp")
-    file(WRITE "${source}.new" "// Holds nothing: the target exists for its precompiled header.\n")
-    configure_file("${source}.new" "${source}" COPYONLY)
-    add_library(FP8PrecompiledHeader OBJECT "${source}")
-    fp8_configure_target(FP8PrecompiledHeader)
-    target_precompile_headers(FP8PrecompiledHeader PRIVATE
-      "${PROJECT_SOURCE_DIR}/lib/cmake/PrecompiledHeader.h")
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/FP8PrecompiledHeader.cpp"
+    CONTENT "// Holds nothing: the target exists for its precompiled header.\n")
+  add_library(FP8PrecompiledHeader OBJECT "${PROJECT_BINARY_DIR}/FP8PrecompiledHeader.cpp")
+  fp8_configure_target(FP8PrecompiledHeader)
+  target_precompile_headers(FP8PrecompiledHeader PRIVATE
+    "${PROJECT_SOURCE_DIR}/lib/cmake/PrecompiledHeader.h")
+endfunction()
+
+function(fp8_use_pch name)
+  if(TARGET FP8PrecompiledHeader)
+    target_precompile_headers(${name} REUSE_FROM FP8PrecompiledHeader)
   endif()
-  target_precompile_headers(${name} REUSE_FROM FP8PrecompiledHeader)
 endfunction()
 
 # fp8_add_library(FP8Dialect A.cpp B.cpp DEPENDS FP8OpsIncGen LINK FP8Support)
@@ -51,8 +75,9 @@ function(fp8_add_library name)
   string(REGEX REPLACE "^FP8" "" short ${name})
   set_target_properties(${name} PROPERTIES EXPORT_NAME ${short})
   add_library(FP8::${short} ALIAS ${name})
-  install(TARGETS ${name} EXPORT FP8Targets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(FP8_ENABLE_INSTALL)
+    install(TARGETS ${name} EXPORT FP8Targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
 endfunction()
 
 # fp8_add_tool(fp8-opt fp8-opt.cpp LINK FP8Pipelines)
@@ -61,5 +86,7 @@ function(fp8_add_tool name)
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   fp8_configure_target(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
-  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(FP8_ENABLE_INSTALL)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
 endfunction()

@@ -4,7 +4,7 @@
 //
 // Runs passes and pipelines, ours and upstream's, on IR.
 
-#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/InitAll.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -15,6 +15,7 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
-  registry.insert<fp8::FP8Dialect>();
+  fp8::registerAllDialects(registry);
+  fp8::registerAllPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "fp8-mlir optimizer driver\n", registry));
 }

@@ -1,0 +1,13 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The one list of what this project registers.
+
+#include "fp8/InitAll.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+void fp8::registerAllDialects(mlir::DialectRegistry &registry) { registry.insert<FP8Dialect>(); }
+
+void fp8::registerAllPasses() { registerFP8TransformsPasses(); }
