@@ -1,0 +1,185 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Exporters write transposes, broadcasts and casts around a matrix product as ops
+// of their own. Those that change no value become part of the fp8.matmul: of its
+// indexing maps, its operand types and its result type.
+
+#include "EraseUnused.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_FOLDINTOMATMUL
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+namespace {
+
+/// An op that rearranges its input, and may cast it: result[i] = cast(input[map(i)]).
+struct Rearrangement {
+  Value input;
+  AffineMap map;
+  Operation *cast = nullptr; ///< arith.extf or arith.truncf, if any
+};
+
+} // namespace
+
+/// Matches casts on tensors, and linalg ops (generic or named) that permute or
+/// broadcast one input and do nothing else but one cast.
+static std::optional<Rearrangement> matchRearrangement(Operation *op) {
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op) && isa<RankedTensorType>(op->getResult(0).getType())) {
+    int64_t rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+    return Rearrangement{op->getOperand(0), AffineMap::getMultiDimIdentityMap(rank, op->getContext()), op};
+  }
+  auto structured = dyn_cast<linalg::LinalgOp>(op);
+  if (!structured || !structured.hasPureTensorSemantics() || structured.getNumDpsInputs() != 1 ||
+      structured.getNumDpsInits() != 1 || structured.getNumReductionLoops() != 0)
+    return std::nullopt;
+  OpOperand *input = structured.getDpsInputOperand(0);
+  AffineMap in = structured.getMatchingIndexingMap(input);
+  AffineMap out = structured.getMatchingIndexingMap(structured.getDpsInitOperand(0));
+  if (!isa<RankedTensorType>(input->get().getType()) || !in.isProjectedPermutation() || !out.isPermutation())
+    return std::nullopt;
+  Value yielded = structured.getBlock()->getTerminator()->getOperand(0);
+  Operation *castOp = yielded.getDefiningOp();
+  if (isa_and_present<arith::ExtFOp, arith::TruncFOp>(castOp))
+    yielded = castOp->getOperand(0);
+  else
+    castOp = nullptr;
+  if (yielded != structured.getMatchingBlockArgument(input))
+    return std::nullopt;
+  return Rearrangement{input->get(), in.compose(inversePermutation(out)), castOp};
+}
+
+static bool isHalf(Type type) { return type.isBF16() || type.isF16(); }
+
+/// Extending bf16 or f16 to f32 changes no value, and fp8.matmul sums in f32.
+static bool isFreeOnOperand(Operation *castOp) {
+  if (!castOp)
+    return true;
+  return isa<arith::ExtFOp>(castOp) && isHalf(getElementTypeOrSelf(castOp->getOperand(0))) &&
+         getElementTypeOrSelf(castOp->getResult(0)).isF32();
+}
+
+/// Rounding an f32 sum to bf16 or f16 is what fp8.matmul does for such a result.
+static bool isFreeOnResult(Operation *castOp) {
+  if (!castOp)
+    return true;
+  auto truncate = dyn_cast<arith::TruncFOp>(castOp);
+  return truncate && getElementTypeOrSelf(truncate.getIn()).isF32() && isHalf(getElementTypeOrSelf(truncate.getOut())) &&
+         truncate.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) ==
+             arith::RoundingMode::to_nearest_even;
+}
+
+/// True if `maps` describe a product that sums over the same dimensions as before.
+static bool keepsContraction(MatmulOp op, ArrayRef<AffineMap> maps) {
+  std::optional<ContractionDims> dims = fp8::inferContractionDims(maps);
+  return dims && dims->k == op.getContractionDims().k;
+}
+
+static bool foldCast(RewriterBase &rewriter, MatmulOp op, OpOperand &operand) {
+  auto castOp = operand.get().getDefiningOp<tensor::CastOp>();
+  if (!castOp || !tensor::canFoldIntoConsumerOp(castOp))
+    return false;
+  rewriter.modifyOpInPlace(op, [&] { operand.set(castOp.getSource()); });
+  return true;
+}
+
+/// Reads the operand through the op that made it; true if that was possible.
+static bool foldProducer(RewriterBase &rewriter, MatmulOp op, OpOperand &operand) {
+  Operation *producer = operand.get().getDefiningOp();
+  std::optional<Rearrangement> view = producer ? matchRearrangement(producer) : std::nullopt;
+  if (!view || !isFreeOnOperand(view->cast))
+    return false;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  AffineMap &map = maps[operand.getOperandNumber()];
+  map = view->map.compose(map);
+  if (!keepsContraction(op, maps))
+    return false;
+  rewriter.modifyOpInPlace(op, [&] {
+    operand.set(view->input);
+    op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+  });
+  return true;
+}
+
+/// A destination with the sizes of `init` at the positions that `permutation`
+/// names, of another element type.
+static Value createPermutedDestination(RewriterBase &rewriter, Location loc, Value init, AffineMap permutation,
+                                       Type element) {
+  auto empty = init.getDefiningOp<tensor::EmptyOp>();
+  SmallVector<OpFoldResult> sizes = empty ? empty.getMixedSizes() : tensor::getMixedSizes(rewriter, loc, init);
+  SmallVector<OpFoldResult> permuted(sizes.size());
+  for (auto [position, size] : llvm::enumerate(sizes))
+    permuted[permutation.getDimPosition(position)] = size;
+  return tensor::EmptyOp::create(rewriter, loc, permuted, element);
+}
+
+/// Writes what the only user makes of the result; true if that was possible.
+static bool foldUser(RewriterBase &rewriter, MatmulOp op) {
+  Value result = op->getResult(0);
+  if (!result.hasOneUse() || op.getAccumulate())
+    return false;
+  Operation *user = *result.user_begin();
+  std::optional<Rearrangement> view = matchRearrangement(user);
+  if (!view || view->input != result || !isFreeOnResult(view->cast) || !view->map.isPermutation())
+    return false;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  maps[2] = inversePermutation(view->map).compose(maps[2]);
+
+  rewriter.setInsertionPoint(op);
+  Type oldType = user->getResult(0).getType();
+  Operation *oldInit = op.getOuts().getDefiningOp();
+  Value init = createPermutedDestination(rewriter, op.getLoc(), op.getOuts(), view->map, getElementTypeOrSelf(oldType));
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getOutsMutable().assign(init);
+    result.setType(init.getType());
+    op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+  });
+  if (oldInit)
+    fp8::detail::eraseUnused(rewriter, oldInit);
+  // The user may know sizes that the matmul does not, or the reverse.
+  rewriter.setInsertionPointAfter(user);
+  if (init.getType() != oldType)
+    result = tensor::CastOp::create(rewriter, user->getLoc(), oldType, result);
+  rewriter.replaceOp(user, result);
+  return true;
+}
+
+static void foldAround(RewriterBase &rewriter, MatmulOp op) {
+  for (OpOperand *operand : {&op.getLhsMutable(), &op.getRhsMutable()}) {
+    while (true) {
+      Operation *producer = operand->get().getDefiningOp();
+      if (!foldCast(rewriter, op, *operand) && !foldProducer(rewriter, op, *operand))
+        break;
+      fp8::detail::eraseUnused(rewriter, producer);
+    }
+  }
+  while (foldUser(rewriter, op)) {
+  }
+}
+
+namespace {
+
+struct FoldIntoMatmul : fp8::impl::FoldIntoMatmulBase<FoldIntoMatmul> {
+  void runOnOperation() final {
+    SmallVector<MatmulOp> matmuls;
+    getOperation()->walk([&](MatmulOp op) {
+      if (isa<RankedTensorType>(op.getOuts().getType()))
+        matmuls.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (MatmulOp op : matmuls)
+      foldAround(rewriter, op);
+  }
+};
+
+} // namespace

@@ -1,0 +1,166 @@
+// RUN: fp8-opt %s --split-input-file --fp8-fold-into-matmul | FileCheck %s -enable-var-scope
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// A chain on an operand: named transpose, generic transpose with an extension, cast.
+// CHECK-DAG: #[[$MK:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG: #[[$NK:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-DAG: #[[$KN:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG: #[[$MN:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK-DAG: #[[$NM:.*]] = affine_map<(d0, d1, d2) -> (d1, d0)>
+// CHECK-LABEL: func @operand
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>, %[[W:.*]]: tensor<16x8xbf16>, %[[I:.*]]: tensor<4x16xf32>)
+// CHECK-NEXT: fp8.matmul ins(%[[X]], %[[W]] : tensor<4x8xf32>, tensor<16x8xbf16>)
+// CHECK-SAME: indexing_maps = [#[[$MK]], #[[$NK]], #[[$MN]]]
+// CHECK-NEXT: return
+func.func @operand(%x: tensor<4x8xf32>, %w: tensor<16x8xbf16>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %e0 = tensor.empty() : tensor<8x16xbf16>
+  %t0 = linalg.transpose ins(%w : tensor<16x8xbf16>) outs(%e0 : tensor<8x16xbf16>) permutation = [1, 0]
+  %e1 = tensor.empty() : tensor<16x8xf32>
+  %t1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+                        iterator_types = ["parallel", "parallel"]}
+      ins(%t0 : tensor<8x16xbf16>) outs(%e1 : tensor<16x8xf32>) {
+  ^bb0(%in: bf16, %out: f32):
+    %ext = arith.extf %in : bf16 to f32
+    linalg.yield %ext : f32
+  } -> tensor<16x8xf32>
+  %e2 = tensor.empty() : tensor<8x16xf32>
+  %t2 = linalg.transpose ins(%t1 : tensor<16x8xf32>) outs(%e2 : tensor<8x16xf32>) permutation = [1, 0]
+  %cast = tensor.cast %t2 : tensor<8x16xf32> to tensor<8x?xf32>
+  %y = fp8.matmul ins(%x, %cast : tensor<4x8xf32>, tensor<8x?xf32>) outs(%i : tensor<4x16xf32>)
+    {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
+
+// CHECK-LABEL: func @extension_of_tensors
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf16>, %[[I:.*]]: tensor<4x4xf32>)
+// CHECK-NEXT: fp8.matmul ins(%[[X]], %[[X]] : tensor<4x8xf16>, tensor<4x8xf16>)
+// CHECK-SAME: indexing_maps = [#[[$MK]], #[[$NK]], #[[$MN]]]
+func.func @extension_of_tensors(%x: tensor<4x8xf16>, %i: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %x32 = arith.extf %x : tensor<4x8xf16> to tensor<4x8xf32>
+  %e = tensor.empty() : tensor<8x4xf32>
+  %t = linalg.transpose ins(%x32 : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
+  %y = fp8.matmul ins(%x32, %t : tensor<4x8xf32>, tensor<8x4xf32>) outs(%i : tensor<4x4xf32>)
+    {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// A rounded operand stays rounded: what is quantized later is the rounded tensor. So
+// does one that is extended to f64.
+// CHECK-LABEL: func @inexact_operand
+// CHECK: %[[ROUNDED:.*]] = linalg.generic
+// CHECK: arith.truncf
+// CHECK: %[[WIDE:.*]] = arith.extf
+// CHECK: fp8.matmul ins(%[[ROUNDED]], %{{.*}} : tensor<4x8xbf16>, tensor<8x16xbf16>)
+// CHECK: fp8.matmul ins(%[[WIDE]], %[[WIDE]] : tensor<4x8xf64>, tensor<4x8xf64>)
+func.func @inexact_operand(%x: tensor<4x8xf32>, %w: tensor<8x16xbf16>, %i: tensor<4x16xf32>, %j: tensor<4x4xf64>)
+    -> (tensor<4x16xf32>, tensor<4x4xf64>) {
+  %e = tensor.empty() : tensor<4x8xbf16>
+  %rounded = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                             iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %t = arith.truncf %in : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<4x8xbf16>
+  %wide = arith.extf %x : tensor<4x8xf32> to tensor<4x8xf64>
+  %y = fp8.matmul ins(%rounded, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xf32>)
+    {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  %z = fp8.matmul ins(%wide, %wide : tensor<4x8xf64>, tensor<4x8xf64>) outs(%j : tensor<4x4xf64>)
+    {indexing_maps = [#mk, affine_map<(m, n, k) -> (n, k)>, #mn]} -> tensor<4x4xf64>
+  return %y, %z : tensor<4x16xf32>, tensor<4x4xf64>
+}
+
+// A rounding and a transpose of the result, in either order. No op may change the
+// sum after it was rounded, and a result with another use stays.
+// CHECK-LABEL: func @result
+// CHECK: %[[A:.*]] = fp8.matmul ins({{.*}}) outs(%{{.*}} : tensor<16x4xbf16>) {indexing_maps = [#[[$MK]], #[[$KN]], #[[$NM]]]} -> tensor<16x4xbf16>
+// CHECK: %[[B:.*]] = fp8.matmul ins({{.*}}) outs(%{{.*}} : tensor<4x16xf32>) {{.*}} -> tensor<4x16xf32>
+// CHECK: %[[B16:.*]] = arith.truncf %[[B]]
+// CHECK: return %[[A]], %[[B]], %[[B16]]
+func.func @result(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>)
+    -> (tensor<16x4xbf16>, tensor<4x16xf32>, tensor<4x16xbf16>) {
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+    {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  %y16 = arith.truncf %y : tensor<4x16xf32> to tensor<4x16xbf16>
+  %e = tensor.empty() : tensor<16x4xbf16>
+  %t = linalg.transpose ins(%y16 : tensor<4x16xbf16>) outs(%e : tensor<16x4xbf16>) permutation = [1, 0]
+  %z = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+    {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  %z16 = arith.truncf %z : tensor<4x16xf32> to tensor<4x16xbf16>
+  return %t, %z, %z16 : tensor<16x4xbf16>, tensor<4x16xf32>, tensor<4x16xbf16>
+}
+
+// CHECK-LABEL: func @kept_results
+// CHECK: %[[A:.*]] = fp8.matmul {{.*}} -> tensor<4x16xbf16>
+// CHECK: arith.extf %[[A]]
+// CHECK: %[[B:.*]] = fp8.matmul accumulate {{.*}} -> tensor<4x16xf32>
+// CHECK: arith.truncf %[[B]]
+func.func @kept_results(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xbf16>, %j: tensor<4x16xf32>)
+    -> (tensor<4x16xf32>, tensor<4x16xbf16>) {
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xbf16>)
+    {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xbf16>
+  %y32 = arith.extf %y : tensor<4x16xbf16> to tensor<4x16xf32>
+  %z = fp8.matmul accumulate ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%j : tensor<4x16xf32>)
+    {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  %z16 = arith.truncf %z : tensor<4x16xf32> to tensor<4x16xbf16>
+  return %y32, %z16 : tensor<4x16xf32>, tensor<4x16xbf16>
+}
+
+// Sizes known only at run time follow the permutation.
+// CHECK-LABEL: func @dynamic_result
+// CHECK-SAME: %[[M:[a-z0-9]+]]: index
+// CHECK: %[[E:.*]] = tensor.empty(%[[M]]) : tensor<16x?xbf16>
+// CHECK: fp8.matmul ins({{.*}}) outs(%[[E]] : tensor<16x?xbf16>)
+func.func @dynamic_result(%x: tensor<?x8xf32>, %w: tensor<8x16xf32>, %m: index) -> tensor<16x?xbf16> {
+  %i = tensor.empty(%m) : tensor<?x16xf32>
+  %y = fp8.matmul ins(%x, %w : tensor<?x8xf32>, tensor<8x16xf32>) outs(%i : tensor<?x16xf32>)
+    {indexing_maps = [#mk, #kn, #mn]} -> tensor<?x16xf32>
+  %e = tensor.empty(%m) : tensor<16x?xbf16>
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<?x16xf32>) outs(%e : tensor<16x?xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %r = arith.truncf %in : f32 to bf16
+    linalg.yield %r : bf16
+  } -> tensor<16x?xbf16>
+  return %t : tensor<16x?xbf16>
+}
+
+// -----
+
+// A weight broadcast over the batch is the weight, read again for every batch.
+// CHECK-DAG: #[[$A:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
+// CHECK-DAG: #[[$B:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d2)>
+// CHECK-DAG: #[[$C:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+// CHECK-LABEL: func @broadcast
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x8xf32>, %[[W:.*]]: tensor<8x16xf32>
+// CHECK-NEXT: fp8.matmul ins(%[[X]], %[[W]] : {{.*}}) {{.*}} {indexing_maps = [#[[$A]], #[[$B]], #[[$C]]]}
+func.func @broadcast(%x: tensor<2x4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<2x4x16xf32>) -> tensor<2x4x16xf32> {
+  %e = tensor.empty() : tensor<2x8x16xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(b, i, j) -> (i, j)>, affine_map<(b, i, j) -> (b, i, j)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%w : tensor<8x16xf32>) outs(%e : tensor<2x8x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2x8x16xf32>
+  %y = fp8.matmul ins(%x, %b : tensor<2x4x8xf32>, tensor<2x8x16xf32>) outs(%i : tensor<2x4x16xf32>)
+    {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>,
+                      affine_map<(b, m, n, k) -> (b, m, n)>]} -> tensor<2x4x16xf32>
+  return %y : tensor<2x4x16xf32>
+}
+
+// A broadcast along K stays: without it nothing would be summed.
+// CHECK-LABEL: func @broadcast_along_k
+// CHECK: linalg.broadcast
+// CHECK: fp8.matmul
+func.func @broadcast_along_k(%x: tensor<4x8xf32>, %v: tensor<16xf32>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %e = tensor.empty() : tensor<8x16xf32>
+  %b = linalg.broadcast ins(%v : tensor<16xf32>) outs(%e : tensor<8x16xf32>) dimensions = [0]
+  %y = fp8.matmul ins(%x, %b : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+    {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                      affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
