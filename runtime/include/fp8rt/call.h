@@ -1,6 +1,6 @@
-// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
 //
 // The C ABI of a compiled library: what the compiler emits and what the runtime
 // (or any other host program) calls. A compiled library exports
@@ -29,7 +29,8 @@ extern "C" {
 /// NULL, byte_offset 0. The memory is the host's and outlives the call.
 /// Returns 0, or something else where there is no memory: the call then fails.
 /// Called at most once per result and call, from the calling thread.
-typedef int (*fp8rt_allocate_fn)(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
+typedef int (*fp8rt_allocate_fn)(void *context, uint32_t result,
+                                 const int64_t *shape, int32_t ndim,
                                  DLTensor *out_tensor);
 
 /// One call of one entry. The caller owns everything in it, for the time of the
@@ -47,8 +48,9 @@ typedef struct fp8rt_call {
 
   /// The arguments in the manifest's order: the user's, then residuals and
   /// state. dtype, ndim and static dimensions must be the manifest's; the data
-  /// row-major without gaps (strides NULL or saying just that). A tensor without
-  /// elements may have NULL data. i1 is one byte per element, 0 or 1 (kDLBool).
+  /// row-major without gaps (strides NULL or saying just that). A tensor
+  /// without elements may have NULL data. i1 is one byte per element, 0 or 1
+  /// (kDLBool).
   ///
   /// Memory is written only for arguments that the manifest calls "written":
   /// state and carried ones that a result aliases. No two written arguments
@@ -57,8 +59,8 @@ typedef struct fp8rt_call {
 
   /// The results in the manifest's order. Static shape: the caller has filled
   /// in the whole tensor, and the data is written before the call returns.
-  /// Dynamic shape: only dtype and device are set, and `allocate` fills in the
-  /// rest.
+  /// Dynamic shape and no alias: only dtype and device are set, and `allocate`
+  /// fills in the rest.
   ///
   /// A result with "alias": A in the manifest is computed in the memory of
   /// argument A. Its tensor may point to that very memory (the usual case), or

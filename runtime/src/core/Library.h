@@ -1,0 +1,50 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// A compiled library in this process.
+
+#ifndef FP8RT_CORE_LIBRARY_H
+#define FP8RT_CORE_LIBRARY_H
+
+#include "Manifest.h"
+
+#include <memory>
+
+namespace fp8rt {
+
+/// Immutable after loading; shared by handles, states and sessions.
+class Library {
+public:
+  /// Throws Errors whose text starts with the path.
+  explicit Library(const std::string &path);
+  Library(const Library &) = delete;
+  Library &operator=(const Library &) = delete;
+  ~Library();
+
+  const std::string &manifestText() const { return text; }
+  const Manifest &manifest() const { return parsed; }
+
+  /// The number of the entry of that name; throws if there is none.
+  size_t findEntry(const std::string &name) const;
+  const Entry &entry(size_t index) const { return parsed.entries[index]; }
+  fp8rt_call_fn function(size_t index) const { return functions[index]; }
+
+private:
+  void load();
+
+  std::string path;
+  void *handle = nullptr;
+  std::string text;
+  Manifest parsed;
+  std::vector<fp8rt_call_fn> functions;
+};
+
+} // namespace fp8rt
+
+/// The C ABI's handle.
+struct fp8rt_library {
+  std::shared_ptr<const fp8rt::Library> shared;
+};
+
+#endif // FP8RT_CORE_LIBRARY_H

@@ -1,0 +1,214 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// Parsing the manifest: JSON to structs, every field's type checked. The rules
+// between fields are in ManifestRules.cpp.
+
+#include "ManifestRules.h"
+#include "Status.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+using namespace fp8rt;
+using nlohmann::json;
+
+namespace {
+
+/// A place in the manifest: a JSON value and the way to it.
+class Node {
+public:
+  Node(const json &value, std::string path)
+      : value(value), path(std::move(path)) {}
+
+  [[noreturn]] void reject(const std::string &what) const {
+    fail(FP8RT_CORRUPT, "manifest" + path + " " + what);
+  }
+
+  /// A field that may be absent or null.
+  std::optional<Node> get(const char *key) const {
+    if (!value.is_object())
+      reject("is not an object");
+    auto found = value.find(key);
+    if (found == value.end() || found->is_null())
+      return std::nullopt;
+    return Node(*found, path + "." + key);
+  }
+
+  Node at(const char *key) const {
+    std::optional<Node> node = get(key);
+    if (!node)
+      reject(std::string("has no ") + key);
+    return *node;
+  }
+
+  std::vector<Node> list() const {
+    if (!value.is_array())
+      reject("is not a list");
+    std::vector<Node> nodes;
+    for (size_t i = 0; i < value.size(); ++i)
+      nodes.emplace_back(value[i], path + "[" + std::to_string(i) + "]");
+    return nodes;
+  }
+
+  std::string string() const {
+    if (!value.is_string())
+      reject("is not a string");
+    std::string text = value;
+    if (text.find('\0') != std::string::npos)
+      reject("contains a NUL");
+    return text;
+  }
+
+  int64_t integer(int64_t low, int64_t high) const {
+    bool fits = value.is_number_unsigned()
+                    ? value.get<uint64_t>() <= uint64_t(INT64_MAX)
+                    : value.is_number_integer();
+    if (!fits || value.get<int64_t>() < low || value.get<int64_t>() > high)
+      reject("is " + value.dump() + ", expected an integer from " +
+             std::to_string(low) + " to " + std::to_string(high));
+    return value;
+  }
+
+  double number() const {
+    if (!value.is_number() || !std::isfinite(value.get<double>()))
+      reject("is not a number");
+    return value;
+  }
+
+  bool boolean() const {
+    if (!value.is_boolean())
+      reject("is not a boolean");
+    return value;
+  }
+
+  std::string dump() const { return value.dump(); }
+  bool isNull() const { return value.is_null(); }
+
+private:
+  const json &value;
+  std::string path;
+};
+
+const DType *parseType(const Node &node) {
+  const DType *type = findMlirType(node.string());
+  if (!type)
+    fail(FP8RT_UNSUPPORTED,
+         "the manifest's type " + inQuotes(node.string()) +
+             " is unknown to this runtime; is the library newer?");
+  return type;
+}
+
+Shape parseShape(const Node &node) {
+  Shape shape;
+  for (const Node &dim : node.list())
+    shape.push_back(dim.isNull() ? dynamicDim
+                                 : dim.integer(dynamicDim, INT64_MAX));
+  return shape;
+}
+
+fp8rt_kind parseKind(const Node &value) {
+  std::optional<Node> node = value.get("kind");
+  std::string kind = node ? node->string() : "user";
+  if (kind == "user")
+    return FP8RT_KIND_USER;
+  if (kind == "state")
+    return FP8RT_KIND_STATE;
+  if (kind == "residual")
+    return FP8RT_KIND_RESIDUAL;
+  node->reject("is " + inQuotes(kind));
+}
+
+int32_t parseIndex(const Node &value, const char *key) {
+  std::optional<Node> node = value.get(key);
+  return node ? static_cast<int32_t>(node->integer(0, INT32_MAX)) : -1;
+}
+
+Value parseValue(const Node &node) {
+  Value value;
+  if (std::optional<Node> name = node.get("name"))
+    value.name = name->string();
+  value.type = parseType(node.at("type"));
+  value.shape = parseShape(node.at("shape"));
+  value.kind = parseKind(node);
+  value.carry = parseIndex(node, "carry");
+  value.alias = parseIndex(node, "alias");
+  if (std::optional<Node> written = node.get("written"))
+    value.written = written->boolean();
+  return value;
+}
+
+std::vector<Value> parseValues(const Node &list) {
+  std::vector<Value> values;
+  for (const Node &node : list.list()) {
+    int64_t index = static_cast<int64_t>(values.size());
+    if (std::optional<Node> given = node.get("index"))
+      given->integer(index, index);
+    values.push_back(parseValue(node));
+  }
+  return values;
+}
+
+Entry parseEntry(const Node &node) {
+  Entry entry;
+  entry.name = node.at("name").string();
+  entry.arguments = parseValues(node.at("arguments"));
+  entry.results = parseValues(node.at("results"));
+  if (std::optional<Node> bytes = node.get("workspace_bytes"))
+    entry.workspaceBytes = uint64_t(bytes->integer(0, INT64_MAX));
+  if (std::optional<Node> alignment = node.get("workspace_alignment")) {
+    entry.workspaceAlignment = uint64_t(alignment->integer(1, 1 << 21));
+    if (entry.workspaceAlignment & (entry.workspaceAlignment - 1))
+      alignment->reject("is not a power of two");
+  }
+  return entry;
+}
+
+StateTensor parseStateTensor(const Node &node) {
+  StateTensor tensor;
+  tensor.name = node.at("name").string();
+  tensor.type = parseType(node.at("type"));
+  tensor.shape = parseShape(node.at("shape"));
+  if (std::optional<Node> initial = node.get("initial"))
+    tensor.initial = initial->number();
+  return tensor;
+}
+
+/// A program without FP8 state may have no "state", or an empty one.
+void parseState(const Node &root, Manifest &manifest) {
+  std::optional<Node> state = root.get("state");
+  manifest.columns = "[]";
+  if (!state)
+    return;
+  if (std::optional<Node> hash = state->get("layout_hash"))
+    manifest.layoutHash = hash->string();
+  if (std::optional<Node> columns = state->get("columns"))
+    manifest.columns = columns->dump();
+  if (std::optional<Node> tensors = state->get("tensors"))
+    for (const Node &node : tensors->list())
+      manifest.state.push_back(parseStateTensor(node));
+}
+
+} // namespace
+
+const StateTensor *Manifest::findState(const std::string &name) const {
+  for (const StateTensor &tensor : state)
+    if (tensor.name == name)
+      return &tensor;
+  return nullptr;
+}
+
+Manifest fp8rt::parseManifest(const std::string &text) {
+  json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_discarded())
+    fail(FP8RT_CORRUPT, "the manifest is not JSON");
+  Node root(parsed, "");
+  root.at("version").integer(1, 1);
+  Manifest manifest;
+  parseState(root, manifest);
+  for (const Node &node : root.at("entries").list())
+    manifest.entries.push_back(parseEntry(node));
+  checkManifest(manifest);
+  return manifest;
+}

@@ -1,0 +1,58 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// What a compiled library says about itself, parsed and checked.
+
+#ifndef FP8RT_CORE_MANIFEST_H
+#define FP8RT_CORE_MANIFEST_H
+
+#include "Tensor.h"
+
+#include "fp8rt/library.h"
+
+namespace fp8rt {
+
+/// An argument or result of an entry.
+struct Value {
+  std::string name;
+  const DType *type = nullptr;
+  Shape shape;
+  fp8rt_kind kind = FP8RT_KIND_USER;
+  int32_t carry = -1; // arguments: the result that follows it
+  int32_t alias = -1; // results: the argument whose memory it is
+  bool written = false;
+};
+
+struct Entry {
+  std::string name;
+  std::vector<Value> arguments;
+  std::vector<Value> results;
+  uint64_t workspaceBytes = 0;
+  uint64_t workspaceAlignment = 64;
+};
+
+struct StateTensor {
+  std::string name;
+  const DType *type = nullptr;
+  Shape shape;
+  double initial = 0.0;
+};
+
+struct Manifest {
+  std::vector<Entry> entries;
+  std::vector<StateTensor> state;
+  std::string layoutHash;
+  std::string columns; // JSON, as it goes into state files
+
+  /// Null if there is none.
+  const StateTensor *findState(const std::string &name) const;
+};
+
+/// Parses the text and checks all that the runtime relies on; throws Errors
+/// that name the place in the manifest.
+Manifest parseManifest(const std::string &text);
+
+} // namespace fp8rt
+
+#endif // FP8RT_CORE_MANIFEST_H

@@ -1,0 +1,229 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// Reading safetensors files. A file is 8 bytes of header length, a JSON header
+// `{name: {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__":
+// {…}}` and the data. Nothing in it is believed before it is checked: files
+// come from other programs, and from interrupted ones.
+
+#include "Status.h"
+#include "Tensors.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace fp8rt;
+using nlohmann::json;
+
+namespace {
+
+/// The format's own limit on headers.
+constexpr uint64_t maxHeaderBytes = 100'000'000;
+
+[[noreturn]] void corrupt(const std::string &what) {
+  fail(FP8RT_CORRUPT, "not a valid safetensors file: " + what);
+}
+
+class InputFile {
+public:
+  explicit InputFile(const std::string &path)
+      : descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    struct stat info = {};
+    if (descriptor < 0)
+      fail(errno == ENOENT ? FP8RT_NOT_FOUND : FP8RT_IO, std::strerror(errno));
+    if (fstat(descriptor, &info) || !S_ISREG(info.st_mode)) {
+      close(descriptor);
+      fail(FP8RT_IO, "not a regular file");
+    }
+    size = static_cast<uint64_t>(info.st_size);
+  }
+  ~InputFile() { close(descriptor); }
+  InputFile(const InputFile &) = delete;
+  InputFile &operator=(const InputFile &) = delete;
+
+  void read(void *data, uint64_t bytes) {
+    char *next = static_cast<char *>(data);
+    while (bytes > 0) {
+      ssize_t got = ::read(descriptor, next, bytes);
+      if (got < 0 && errno == EINTR)
+        continue;
+      if (got < 0)
+        fail(FP8RT_IO, std::strerror(errno));
+      if (got == 0)
+        corrupt("it shrank while it was read");
+      next += got;
+      bytes -= static_cast<uint64_t>(got);
+    }
+  }
+
+  uint64_t size = 0;
+
+private:
+  int descriptor;
+};
+
+uint64_t headerBytes(InputFile &file) {
+  unsigned char raw[8];
+  if (file.size < sizeof(raw))
+    corrupt("it ends before its header");
+  file.read(raw, sizeof(raw));
+  uint64_t bytes = 0;
+  for (int i = 7; i >= 0; --i)
+    bytes = bytes << 8 | raw[i];
+  if (bytes > maxHeaderBytes)
+    corrupt("its header length is " + std::to_string(bytes));
+  if (bytes > file.size - sizeof(raw))
+    corrupt("it ends within its header");
+  return bytes;
+}
+
+/// The header as JSON. A key that occurs twice is an error: JSON parsers differ
+/// on which of the two counts.
+json parseHeader(const std::string &text) {
+  std::set<std::string> keys;
+  std::optional<std::string> twice;
+  auto watch = [&](int depth, json::parse_event_t event, json &parsed) {
+    if (event == json::parse_event_t::key && depth == 1 &&
+        !keys.insert(parsed.get_ref<const std::string &>()).second)
+      twice = parsed.get<std::string>();
+    return true;
+  };
+  json header = json::parse(text, watch, /*allow_exceptions=*/false);
+  if (!header.is_object())
+    corrupt("its header is not a JSON object");
+  if (twice)
+    corrupt("two tensors " + inQuotes(*twice));
+  return header;
+}
+
+/// A list of non-negative numbers below 2^63.
+Shape parseNumbers(const json &list) {
+  if (!list.is_array())
+    corrupt("a shape or data_offsets is not a list");
+  Shape numbers;
+  for (const json &number : list) {
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > INT64_MAX)
+      corrupt("a dimension or offset is not a natural number");
+    numbers.push_back(number.get<int64_t>());
+  }
+  return numbers;
+}
+
+const json &field(const json &object, const char *key) {
+  auto found = object.find(key);
+  if (found == object.end())
+    corrupt(std::string("it has no ") + key);
+  return *found;
+}
+
+const DType &parseType(const json &name) {
+  if (!name.is_string())
+    corrupt("its dtype is not a string");
+  const DType *type = findSafetensorsType(name);
+  if (!type)
+    fail(FP8RT_UNSUPPORTED,
+         "its dtype " + inQuotes(name) + " is not supported");
+  return *type;
+}
+
+struct Extent {
+  int64_t begin, end;
+};
+
+/// Takes one tensor of the header into `tensors`; returns where its bytes are.
+Extent parseTensor(const std::string &name, const json &entry,
+                   uint64_t dataBytes, fp8rt_tensors &tensors) {
+  if (!entry.is_object())
+    corrupt("it is not described by a JSON object");
+  const DType &type = parseType(field(entry, "dtype"));
+  Shape shape = parseNumbers(field(entry, "shape"));
+  Shape offsets = parseNumbers(field(entry, "data_offsets"));
+  if (offsets.size() != 2 || offsets[0] > offsets[1])
+    corrupt("its data_offsets are not a range");
+  if (static_cast<uint64_t>(offsets[1]) > dataBytes)
+    corrupt("its bytes lie beyond the end of the file; is it truncated?");
+  std::optional<uint64_t> bytes = byteSize(shape, type);
+  if (!bytes || *bytes != static_cast<uint64_t>(offsets[1] - offsets[0]))
+    corrupt("its data_offsets do not fit its shape");
+  char *base = static_cast<char *>(tensors.memory.get());
+  tensors.add(name, Tensor(type, std::move(shape),
+                           *bytes ? base + offsets[0] : nullptr));
+  return {offsets[0], offsets[1]};
+}
+
+void parseMetadata(const json &object, fp8rt_tensors &tensors) {
+  if (!object.is_object())
+    corrupt("its metadata is not a JSON object");
+  for (const auto &[key, value] : object.items()) {
+    if (!value.is_string())
+      corrupt("its metadata " + inQuotes(key) + " is not a string");
+    tensors.metadata[key] = value;
+  }
+}
+
+/// Every byte of the data belongs to exactly one tensor.
+void checkCoverage(std::vector<Extent> extents, uint64_t dataBytes) {
+  std::sort(extents.begin(), extents.end(), [](Extent a, Extent b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+  int64_t end = 0;
+  for (Extent extent : extents) {
+    if (extent.begin != end)
+      corrupt("its tensors overlap or leave bytes unused");
+    end = extent.end;
+  }
+  if (static_cast<uint64_t>(end) != dataBytes)
+    corrupt("there are bytes behind its last tensor");
+}
+
+void checkBooleans(const Tensor &tensor) {
+  if (tensor.type().dlpack.code != kDLBool)
+    return;
+  const char *bytes = static_cast<const char *>(tensor.data());
+  for (uint64_t i = 0; i < tensor.bytes(); ++i)
+    if (bytes[i] != 0 && bytes[i] != 1)
+      corrupt("a BOOL is neither 0 nor 1");
+}
+
+std::unique_ptr<fp8rt_tensors> read(const std::string &path) {
+  InputFile file(path);
+  std::string text(headerBytes(file), '\0');
+  file.read(text.data(), text.size());
+  json header = parseHeader(text);
+
+  auto tensors = std::make_unique<fp8rt_tensors>();
+  tensors->source = path;
+  uint64_t dataBytes = file.size - 8 - text.size();
+  tensors->memory = allocateBuffer(dataBytes);
+  std::vector<Extent> extents;
+  for (const auto &[name, entry] : header.items()) {
+    if (name == metadataKey) {
+      parseMetadata(entry, *tensors);
+      continue;
+    }
+    if (name.find('\0') != std::string::npos)
+      corrupt("a tensor's name contains a NUL");
+    within("tensor " + inQuotes(name), [&, &name = name, &entry = entry] {
+      extents.push_back(parseTensor(name, entry, dataBytes, *tensors));
+    });
+  }
+  checkCoverage(std::move(extents), dataBytes);
+  file.read(tensors->memory.get(), dataBytes);
+  for (const auto &[name, item] : tensors->items)
+    within("tensor " + inQuotes(name),
+           [&item = item] { checkBooleans(item.tensor); });
+  return tensors;
+}
+
+} // namespace
+
+std::unique_ptr<fp8rt_tensors> fp8rt::readSafetensors(const std::string &path) {
+  return within(path, [&] { return read(path); });
+}

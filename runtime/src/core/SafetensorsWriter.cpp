@@ -1,0 +1,70 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// Writing safetensors files: see SafetensorsReader.cpp for the format.
+
+#include "AtomicFile.h"
+#include "Status.h"
+#include "Tensors.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+using namespace fp8rt;
+using nlohmann::json;
+
+using Item = std::pair<const std::string, fp8rt_tensors::Item>;
+
+/// Wide elements first, so that every tensor is aligned to its element; then by
+/// name.
+static std::vector<const Item *> inFileOrder(const fp8rt_tensors &tensors) {
+  std::vector<const Item *> order;
+  for (const Item &item : tensors.items)
+    order.push_back(&item);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Item *a, const Item *b) {
+                     return a->second.tensor.type().bytes() >
+                            b->second.tensor.type().bytes();
+                   });
+  return order;
+}
+
+static std::string makeHeader(const fp8rt_tensors &tensors,
+                              const std::vector<const Item *> &order) {
+  json header = json::object();
+  if (!tensors.metadata.empty())
+    header[metadataKey] = tensors.metadata;
+  uint64_t offset = 0;
+  for (const Item *item : order) {
+    const Tensor &tensor = item->second.tensor;
+    header[item->first] = {{"dtype", tensor.type().safetensors},
+                           {"shape", tensor.shape()},
+                           {"data_offsets", {offset, offset + tensor.bytes()}}};
+    offset += tensor.bytes();
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const json::exception &) {
+    fail(FP8RT_INVALID_ARGUMENT, "a tensor's name or metadata is not UTF-8");
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+  return text;
+}
+
+void fp8rt::writeSafetensors(const fp8rt_tensors &tensors,
+                             const std::string &path) {
+  std::vector<const Item *> order = inFileOrder(tensors);
+  std::string header = makeHeader(tensors, order);
+  unsigned char length[8];
+  for (int i = 0; i < 8; ++i)
+    length[i] = static_cast<unsigned char>(uint64_t(header.size()) >> (8 * i));
+
+  AtomicFile file(path);
+  file.write(length, sizeof(length));
+  file.write(header.data(), header.size());
+  for (const Item *item : order)
+    file.write(item->second.tensor.data(), item->second.tensor.bytes());
+  file.commit();
+}

@@ -1,0 +1,75 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// An entry with its buffers, run step by step.
+
+#ifndef FP8RT_CORE_SESSION_H
+#define FP8RT_CORE_SESSION_H
+
+#include "State.h"
+
+#include "fp8rt/session.h"
+
+namespace fp8rt {
+
+class Session {
+public:
+  Session(std::shared_ptr<const Library> library, size_t entry,
+          std::shared_ptr<State> state);
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  uint32_t findArgument(const std::string &key) const;
+  uint32_t findResult(const std::string &key) const;
+
+  void setArgument(uint32_t index, const DLTensor &tensor);
+  void bindArgument(uint32_t index, const DLTensor &tensor);
+  void zeroMissing();
+  void step();
+
+  /// Null out of range or without a value.
+  const DLTensor *argument(uint32_t index) const;
+  const DLTensor *result(uint32_t index) const;
+
+  void exportCarried(fp8rt_tensors &tensors) const;
+  void importCarried(const fp8rt_tensors &tensors);
+
+private:
+  /// An argument's or result's tensor and the form calls are given.
+  struct Slot {
+    std::optional<Tensor> tensor;
+    DLTensor view = {};
+    bool owned = false;
+
+    void assign(Tensor value, bool isOwned);
+  };
+
+  const Value &userArgument(uint32_t index) const;
+  std::string carryKey(size_t index) const;
+  void copyInto(uint32_t index, const Tensor &tensor);
+  void prepareResults();
+  void call();
+  void carryCopies();
+  void allocateResult(uint32_t index, Shape shape);
+  static int allocate(void *context, uint32_t result, const int64_t *shape,
+                      int32_t ndim, DLTensor *out_tensor);
+
+  std::shared_ptr<const Library> library;
+  std::shared_ptr<State> state; // may be null
+  const Entry &entry;
+  fp8rt_call_fn function;
+  std::vector<Slot> arguments;
+  std::vector<Slot> results;
+  Buffer workspace;
+  bool failed = false;
+};
+
+} // namespace fp8rt
+
+/// The C ABI's handle.
+struct fp8rt_session : fp8rt::Session {
+  using Session::Session;
+};
+
+#endif // FP8RT_CORE_SESSION_H

@@ -1,0 +1,53 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// The FP8 state's tensors in memory.
+
+#ifndef FP8RT_CORE_STATE_H
+#define FP8RT_CORE_STATE_H
+
+#include "Library.h"
+
+#include "fp8rt/state.h"
+
+namespace fp8rt {
+
+/// The version in a state file's metadata.
+inline const char *const stateFileVersion = "1";
+/// Carried arguments lie in the same file under names that begin so.
+inline const char *const carryPrefix = "carry.";
+
+class State {
+public:
+  explicit State(std::shared_ptr<const Library> library);
+
+  const Library &library() const { return *program; }
+  /// Null if there is none.
+  Tensor *find(const std::string &name);
+
+  void exportTo(fp8rt_tensors &tensors);
+  void importFrom(const fp8rt_tensors &tensors);
+
+private:
+  void checkMetadata(const fp8rt_tensors &tensors) const;
+  void checkTensors(const fp8rt_tensors &tensors) const;
+
+  std::shared_ptr<const Library> program;
+  std::vector<Tensor> values; // in the manifest's order
+};
+
+/// The tensor `name` of the set, which must have that type and shape.
+const Tensor &findFitting(const fp8rt_tensors &tensors, const std::string &name,
+                          const DType &type, const Shape &shape);
+
+} // namespace fp8rt
+
+/// The C ABI's handle.
+struct fp8rt_state {
+  std::shared_ptr<fp8rt::State> shared;
+  /// What C callers are given, in the manifest's order.
+  std::vector<DLTensor> views;
+};
+
+#endif // FP8RT_CORE_STATE_H

@@ -1,0 +1,47 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// A named set of tensors, in memory and as a safetensors file.
+
+#ifndef FP8RT_CORE_TENSORS_H
+#define FP8RT_CORE_TENSORS_H
+
+#include "Tensor.h"
+
+#include "fp8rt/tensors.h"
+
+#include <map>
+
+/// The C ABI's handle. Sorted maps, so that the same set is always written as
+/// the same bytes.
+struct fp8rt_tensors {
+  struct Item {
+    fp8rt::Tensor tensor;
+    DLTensor view; // what C callers are given
+  };
+
+  /// The path it was read from, in front of messages; may be empty.
+  std::string source;
+  std::map<std::string, Item> items;
+  std::map<std::string, std::string> metadata;
+  /// What the tensors of a read file point into.
+  fp8rt::Buffer memory;
+
+  void add(const std::string &name, fp8rt::Tensor tensor);
+  /// Null if there is none.
+  const fp8rt::Tensor *find(const std::string &name) const;
+};
+
+namespace fp8rt {
+
+/// The key of a safetensors header that is no tensor.
+inline const char *const metadataKey = "__metadata__";
+
+/// Throw Errors whose text starts with the path.
+std::unique_ptr<fp8rt_tensors> readSafetensors(const std::string &path);
+void writeSafetensors(const fp8rt_tensors &tensors, const std::string &path);
+
+} // namespace fp8rt
+
+#endif // FP8RT_CORE_TENSORS_H
