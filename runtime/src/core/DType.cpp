@@ -119,6 +119,8 @@ static double decodeSmallFloat(const DType &type, const void *data) {
 }
 
 static std::string formatFloat(double value, int digits) {
+  if (std::isnan(value))
+    return "nan"; // printf may print its sign
   char text[40];
   std::snprintf(text, sizeof(text), "%.*g", digits, value);
   return text;

@@ -1,0 +1,127 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// Setting arguments from the inputs file.
+
+#include "Inputs.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/WithColor.h"
+
+#include <map>
+
+using namespace fp8run;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+bool Inputs::isStreamed(const Place &place) const {
+  return llvm::any_of(streams, [&](const BoundStream &stream) {
+    return stream.place.function == place.function &&
+           stream.place.index == place.index;
+  });
+}
+
+bool Inputs::isStreamKey(StringRef key) const {
+  return llvm::any_of(streams, [&](const BoundStream &stream) {
+    return stream.option.key == key;
+  });
+}
+
+Error Inputs::load(const Options &options, Program &program) {
+  if (options.inputs.empty()) {
+    if (options.streams.empty())
+      return Error::success();
+    return failure("--stream needs --inputs=FILE with the tensor to stream");
+  }
+  path = options.inputs;
+  fp8rt_tensors *read = nullptr;
+  if (Error error = check(fp8rt_tensors_read(path.c_str(), &read)))
+    return error;
+  tensors.reset(read);
+  for (const Stream &stream : options.streams)
+    if (Error error = bindStream(stream, program))
+      return error;
+  if (Error error = setArguments(program))
+    return error;
+  if (streams.empty())
+    tensors.reset(); // arguments were copied
+  return Error::success();
+}
+
+Error Inputs::bindStream(const Stream &stream, Program &program) {
+  std::string option = "--stream=" + stream.argument + "=" + stream.key + ": ";
+  Expected<Place> place = program.findArgument(stream.argument);
+  if (!place)
+    return failure(option + llvm::toString(place.takeError()));
+  if (isStreamed(*place))
+    return failure(option + "the argument already has a stream");
+  const DLTensor *tensor =
+      fp8rt_tensors_find(tensors.get(), stream.key.c_str());
+  if (!tensor)
+    return failure(option + path + " has no tensor '" + stream.key + "'");
+  if (tensor->ndim < 1 || tensor->shape[0] < 1)
+    return failure(option + "tensor '" + stream.key + "' of " + path +
+                   " has no leading dimension to take slices of");
+  streams.push_back({stream, *place, tensor});
+  return Error::success();
+}
+
+/// What is to be set, by its place, so that an argument given twice, once by
+/// its name and once by its number, is found.
+using Assignments = std::map<std::pair<Function *, uint32_t>, const char *>;
+
+Error Inputs::setArguments(Program &program) {
+  Assignments assigned;
+  for (uint64_t i = 0; i < fp8rt_tensors_count(tensors.get()); ++i) {
+    const char *key = fp8rt_tensors_name(tensors.get(), i);
+    if (isStreamKey(key))
+      continue;
+    Expected<Place> place = program.findArgument(key);
+    if (!place) {
+      llvm::WithColor::warning(llvm::errs(), "fp8-run", /*DisableColors=*/true)
+          << path << ": tensor '" << key
+          << "' is ignored: " << llvm::toString(place.takeError()) << "\n";
+      continue;
+    }
+    if (isStreamed(*place))
+      continue;
+    auto [other, isNew] =
+        assigned.insert({{place->function, place->index}, key});
+    if (!isNew)
+      return failure(path + ": tensors '" + other->second + "' and '" + key +
+                     "' are the same argument");
+    if (Error error = check(fp8rt_session_set_argument(
+            place->function->session.get(), place->index,
+            fp8rt_tensors_find(tensors.get(), key))))
+      return failure(path + ": tensor '" + key +
+                     "': " + llvm::toString(std::move(error)));
+  }
+  return Error::success();
+}
+
+/// Slice `index` of the leading dimension; shares `tensor`'s shape array.
+static DLTensor slice(const DLTensor &tensor, uint64_t index) {
+  DLTensor part = tensor;
+  part.ndim -= 1;
+  part.shape += 1;
+  uint64_t bytes = tensor.dtype.bits / 8;
+  for (int32_t i = 0; i < part.ndim; ++i)
+    bytes *= static_cast<uint64_t>(part.shape[i]);
+  part.byte_offset += index * bytes;
+  return part;
+}
+
+Error Inputs::advance(uint64_t step) {
+  for (const BoundStream &stream : streams) {
+    uint64_t count = static_cast<uint64_t>(stream.tensor->shape[0]);
+    DLTensor part = slice(*stream.tensor, step % count);
+    if (Error error = check(fp8rt_session_set_argument(
+            stream.place.function->session.get(), stream.place.index, &part)))
+      return failure(path + ": a slice of tensor '" + stream.option.key +
+                     "': " + llvm::toString(std::move(error)));
+  }
+  return Error::success();
+}

@@ -1,0 +1,44 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// The arguments from --inputs and --stream.
+
+#ifndef FP8_TOOLS_FP8RUN_INPUTS_H
+#define FP8_TOOLS_FP8RUN_INPUTS_H
+
+#include "Options.h"
+#include "Program.h"
+
+namespace fp8run {
+
+/// The tensors of the inputs file, and what of them changes from step to step.
+class Inputs {
+public:
+  /// Reads the file and sets every argument it has; a tensor that is neither an
+  /// argument nor a stream is warned of.
+  llvm::Error load(const Options &options, Program &program);
+
+  /// Gives every streamed argument its slice for step `step`.
+  llvm::Error advance(uint64_t step);
+
+private:
+  struct BoundStream {
+    Stream option;
+    Place place;
+    const DLTensor *tensor; // one leading dimension more than the argument
+  };
+
+  llvm::Error bindStream(const Stream &stream, Program &program);
+  llvm::Error setArguments(Program &program);
+  bool isStreamed(const Place &place) const;
+  bool isStreamKey(llvm::StringRef key) const;
+
+  std::string path;
+  Tensors tensors;
+  std::vector<BoundStream> streams;
+};
+
+} // namespace fp8run
+
+#endif // FP8_TOOLS_FP8RUN_INPUTS_H

@@ -1,0 +1,42 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// What the command line asked for.
+
+#ifndef FP8_TOOLS_FP8RUN_OPTIONS_H
+#define FP8_TOOLS_FP8RUN_OPTIONS_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fp8run {
+
+/// --stream=ARG=KEY.
+struct Stream {
+  std::string argument;
+  std::string key;
+};
+
+/// Empty strings and 0 stand for options that were not given.
+struct Options {
+  std::string library;
+  std::string inputs;
+  std::vector<std::string> entries; // one, or the two of a pair
+  uint64_t steps = 1;
+  uint64_t firstStep = 0;
+  std::vector<Stream> streams;
+  bool zeroMissing = false;
+  std::string outputs;
+  std::string print;
+  std::string state;
+  std::string saveState;
+  uint64_t saveEvery = 0;
+  bool withCarry = false;
+  bool timing = false;
+};
+
+} // namespace fp8run
+
+#endif // FP8_TOOLS_FP8RUN_OPTIONS_H

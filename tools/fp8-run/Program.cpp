@@ -1,0 +1,143 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// Loading a compiled library and stepping through its entries.
+
+#include "Program.h"
+
+#include "llvm/ADT/Twine.h"
+
+using namespace fp8run;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+Error fp8run::failure(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+Error fp8run::check(fp8rt_status status) {
+  if (status == FP8RT_OK)
+    return Error::success();
+  return failure(fp8rt_last_error());
+}
+
+/// The numbers of the residuals among arguments or results.
+static std::vector<uint32_t> residuals(const std::vector<fp8rt_value> &values) {
+  std::vector<uint32_t> found;
+  for (uint32_t i = 0; i < values.size(); ++i)
+    if (values[i].kind == FP8RT_KIND_RESIDUAL)
+      found.push_back(i);
+  return found;
+}
+
+Error Program::load(const std::string &path,
+                    const std::vector<std::string> &entries) {
+  fp8rt_library *loaded = nullptr;
+  if (Error error = check(fp8rt_library_load(path.c_str(), &loaded)))
+    return error;
+  library.reset(loaded);
+  fp8rt_state *created = nullptr;
+  if (Error error = check(fp8rt_state_create(library.get(), &created)))
+    return error;
+  fp8State.reset(created);
+  steps.reserve(entries.size()); // places point into it
+  for (const std::string &entry : entries)
+    if (Error error = addFunction(entry))
+      return error;
+  return checkResiduals();
+}
+
+Error Program::addFunction(const std::string &name) {
+  Function function;
+  function.name = name;
+  uint32_t numArguments = 0, numResults = 0;
+  if (Error error = check(fp8rt_library_counts(library.get(), name.c_str(),
+                                               &numArguments, &numResults)))
+    return error;
+  function.arguments.resize(numArguments);
+  function.results.resize(numResults);
+  for (uint32_t i = 0; i < numArguments; ++i)
+    if (Error error = check(fp8rt_library_argument(library.get(), name.c_str(),
+                                                   i, &function.arguments[i])))
+      return error;
+  for (uint32_t i = 0; i < numResults; ++i)
+    if (Error error = check(fp8rt_library_result(library.get(), name.c_str(), i,
+                                                 &function.results[i])))
+      return error;
+  fp8rt_session *session = nullptr;
+  if (Error error = check(fp8rt_session_create(library.get(), name.c_str(),
+                                               fp8State.get(), &session)))
+    return error;
+  function.session.reset(session);
+  steps.push_back(std::move(function));
+  return Error::success();
+}
+
+Error Program::checkResiduals() const {
+  size_t wanted = residuals(steps.back().arguments).size();
+  size_t given = steps.size() == 1 ? 0 : residuals(steps[0].results).size();
+  if (wanted == given)
+    return Error::success();
+  const std::string &name = steps.back().name;
+  if (steps.size() == 1)
+    return failure("entry '" + name +
+                   "' takes residuals of another: run both, " +
+                   "--entry=FORWARD," + name);
+  return failure("entries '" + steps[0].name + "' and '" + name +
+                 "' are no pair: " + llvm::Twine(given) + " residuals given, " +
+                 llvm::Twine(wanted) + " taken");
+}
+
+Function &Program::select(StringRef &key) {
+  if (steps.size() > 1)
+    for (Function &function : steps) {
+      StringRef rest = key;
+      if (rest.consume_front(function.name) && rest.consume_front(".")) {
+        key = rest;
+        return function;
+      }
+    }
+  return steps[0];
+}
+
+Expected<Place> Program::findArgument(StringRef key) {
+  Place place{&select(key), 0};
+  if (Error error = check(fp8rt_session_find_argument(
+          place.function->session.get(), key.str().c_str(), &place.index)))
+    return error;
+  return place;
+}
+
+Expected<Place> Program::findResult(StringRef key) {
+  Place place{&select(key), 0};
+  if (Error error = check(fp8rt_session_find_result(
+          place.function->session.get(), key.str().c_str(), &place.index)))
+    return error;
+  return place;
+}
+
+Error Program::handOverResiduals() {
+  std::vector<uint32_t> from = residuals(steps[0].results);
+  std::vector<uint32_t> to = residuals(steps[1].arguments);
+  for (size_t i = 0; i < from.size(); ++i) {
+    const DLTensor *value =
+        fp8rt_session_result(steps[0].session.get(), from[i]);
+    if (Error error = check(
+            fp8rt_session_bind_argument(steps[1].session.get(), to[i], value)))
+      return error;
+  }
+  return Error::success();
+}
+
+Error Program::step() {
+  for (Function &function : steps) {
+    if (&function != &steps.front())
+      if (Error error = handOverResiduals())
+        return error;
+    if (Error error = check(fp8rt_session_step(function.session.get())))
+      return error;
+  }
+  return Error::success();
+}

@@ -1,0 +1,87 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// The runtime's C ABI as LLVM errors and owning pointers, and the entries being
+// run: one, or the two functions of a pair.
+
+#ifndef FP8_TOOLS_FP8RUN_PROGRAM_H
+#define FP8_TOOLS_FP8RUN_PROGRAM_H
+
+#include "fp8rt/session.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fp8run {
+
+/// The runtime's last error if `status` is one.
+llvm::Error check(fp8rt_status status);
+
+/// An error of our own.
+llvm::Error failure(const llvm::Twine &message);
+
+template <auto destroy> struct Destroyer {
+  template <typename T> void operator()(T *handle) const { destroy(handle); }
+};
+using Library =
+    std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
+using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
+using Session =
+    std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
+using Tensors =
+    std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
+
+/// One function being run.
+struct Function {
+  std::string name;
+  Session session;
+  std::vector<fp8rt_value> arguments;
+  std::vector<fp8rt_value> results;
+};
+
+/// An argument or result of one of the functions.
+struct Place {
+  Function *function;
+  uint32_t index;
+
+  const fp8rt_value &argument() const { return function->arguments[index]; }
+  const fp8rt_value &result() const { return function->results[index]; }
+};
+
+/// A loaded library, its state, and the functions that make up a step.
+class Program {
+public:
+  /// Loads the library and prepares one entry, or two that are a pair.
+  llvm::Error load(const std::string &path,
+                   const std::vector<std::string> &entries);
+
+  std::vector<Function> &functions() { return steps; }
+  fp8rt_state *state() { return fp8State.get(); }
+
+  /// What a key means: in a pair, `B.` in front selects the second function
+  /// (`F.` the first, which is also meant without).
+  llvm::Expected<Place> findArgument(llvm::StringRef key);
+  llvm::Expected<Place> findResult(llvm::StringRef key);
+
+  /// Runs every function once, residuals handed from the first to the second.
+  llvm::Error step();
+
+private:
+  llvm::Error addFunction(const std::string &name);
+  llvm::Error checkResiduals() const;
+  llvm::Error handOverResiduals();
+  Function &select(llvm::StringRef &key);
+
+  Library library;
+  State fp8State;
+  std::vector<Function> steps;
+};
+
+} // namespace fp8run
+
+#endif // FP8_TOOLS_FP8RUN_PROGRAM_H

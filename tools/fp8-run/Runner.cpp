@@ -1,0 +1,225 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// Stepping, printing and saving.
+
+#include "Runner.h"
+#include "Inputs.h"
+#include "Program.h"
+
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+using namespace fp8run;
+using llvm::Error;
+using llvm::Expected;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Runner {
+public:
+  explicit Runner(const Options &options) : options(options) {}
+  Error run();
+
+private:
+  Error prepare();
+  Error checkOutputs() const;
+  Error findPrinted();
+  Error loadState();
+  Error saveState();
+  Error saveOutputs();
+  Error printResult(uint64_t step);
+  Error step(uint64_t step);
+  void reportTiming();
+
+  const Options &options;
+  Program program;
+  Inputs inputs;
+  std::optional<Place> printed;
+  std::vector<double> seconds; // of every step
+};
+
+Error newTensors(Tensors &tensors) {
+  fp8rt_tensors *created = nullptr;
+  Error error = check(fp8rt_tensors_create(&created));
+  tensors.reset(created);
+  return error;
+}
+
+/// Found before the first step rather than after the last.
+Error Runner::checkOutputs() const {
+  for (const std::string &path : {options.outputs, options.saveState})
+    if (!path.empty())
+      if (Error error = check(fp8rt_check_writable(path.c_str())))
+        return error;
+  return Error::success();
+}
+
+Error Runner::findPrinted() {
+  if (options.print.empty())
+    return Error::success();
+  Expected<Place> place = program.findResult(options.print);
+  if (!place)
+    return failure("--print=" + options.print + ": " +
+                   llvm::toString(place.takeError()));
+  const fp8rt_value &value = place->result();
+  for (int32_t i = 0; i < value.ndim; ++i)
+    if (value.shape[i] != 1)
+      return failure("--print=" + options.print +
+                     ": the result is not a scalar");
+  printed = *place;
+  return Error::success();
+}
+
+Error Runner::loadState() {
+  if (options.state.empty())
+    return Error::success();
+  fp8rt_tensors *read = nullptr;
+  if (Error error = check(fp8rt_tensors_read(options.state.c_str(), &read)))
+    return error;
+  Tensors tensors(read);
+  if (Error error = check(fp8rt_state_import(program.state(), read)))
+    return error;
+  if (!options.withCarry)
+    return Error::success();
+  for (Function &function : program.functions())
+    if (Error error =
+            check(fp8rt_session_import_carried(function.session.get(), read)))
+      return error;
+  return Error::success();
+}
+
+Error Runner::saveState() {
+  if (options.saveState.empty())
+    return Error::success();
+  Tensors tensors;
+  if (Error error = newTensors(tensors))
+    return error;
+  if (Error error = check(fp8rt_state_export(program.state(), tensors.get())))
+    return error;
+  if (options.withCarry)
+    for (Function &function : program.functions())
+      if (Error error = check(fp8rt_session_export_carried(
+              function.session.get(), tensors.get())))
+        return error;
+  return check(fp8rt_tensors_write(tensors.get(), options.saveState.c_str()));
+}
+
+Error Runner::saveOutputs() {
+  if (options.outputs.empty())
+    return Error::success();
+  Tensors tensors;
+  if (Error error = newTensors(tensors))
+    return error;
+  bool isPair = program.functions().size() > 1;
+  for (Function &function : program.functions()) {
+    uint64_t number = 0; // among the user's results
+    for (uint32_t i = 0; i < function.results.size(); ++i) {
+      if (function.results[i].kind != FP8RT_KIND_USER)
+        continue;
+      std::string key =
+          (isPair ? function.name + "." : "") + std::to_string(number++);
+      const DLTensor *value = fp8rt_session_result(function.session.get(), i);
+      if (Error error =
+              check(fp8rt_tensors_add(tensors.get(), key.c_str(), value)))
+        return error;
+    }
+  }
+  return check(fp8rt_tensors_write(tensors.get(), options.outputs.c_str()));
+}
+
+Error Runner::printResult(uint64_t step) {
+  if (!printed)
+    return Error::success();
+  char text[64];
+  const DLTensor *value =
+      fp8rt_session_result(printed->function->session.get(), printed->index);
+  if (Error error = check(fp8rt_format_scalar(value, text, sizeof(text))))
+    return error;
+  // Flushed, so that whoever reads the pipe can follow the run.
+  if (std::printf("%llu\t%s\n", static_cast<unsigned long long>(step), text) <
+          0 ||
+      std::fflush(stdout))
+    return failure("cannot write to standard output");
+  return Error::success();
+}
+
+Error Runner::step(uint64_t step) {
+  if (Error error = inputs.advance(step))
+    return error;
+  Clock::time_point start = Clock::now();
+  if (Error error = program.step())
+    return failure("step " + llvm::Twine(step) + ": " +
+                   llvm::toString(std::move(error)));
+  std::chrono::duration<double> taken = Clock::now() - start;
+  seconds.push_back(taken.count());
+  return printResult(step);
+}
+
+void Runner::reportTiming() {
+  if (!options.timing)
+    return;
+  double sum = 0;
+  for (double taken : seconds)
+    sum += taken;
+  std::sort(seconds.begin(), seconds.end());
+  llvm::errs() << llvm::format(
+      "%zu steps in %.3f s; ms per step: mean %.3f, min %.3f, median %.3f, "
+      "max %.3f\n",
+      seconds.size(), sum, 1e3 * sum / static_cast<double>(seconds.size()),
+      1e3 * seconds.front(), 1e3 * seconds[seconds.size() / 2],
+      1e3 * seconds.back());
+}
+
+Error Runner::prepare() {
+  if (Error error = program.load(options.library, options.entries))
+    return error;
+  if (Error error = findPrinted())
+    return error;
+  if (Error error = checkOutputs())
+    return error;
+  if (Error error = inputs.load(options, program))
+    return error;
+  if (Error error = loadState())
+    return error;
+  if (Error error = inputs.advance(options.firstStep))
+    return error;
+  if (options.zeroMissing)
+    for (Function &function : program.functions())
+      if (Error error =
+              check(fp8rt_session_zero_missing(function.session.get())))
+        return error;
+  return Error::success();
+}
+
+Error Runner::run() {
+  if (Error error = prepare())
+    return error;
+  for (uint64_t i = 0; i < options.steps; ++i) {
+    if (Error error = step(options.firstStep + i))
+      return error;
+    bool isLast = i + 1 == options.steps;
+    if (options.saveEvery && (i + 1) % options.saveEvery == 0 && !isLast)
+      if (Error error = saveState())
+        return error;
+  }
+  if (Error error = saveOutputs())
+    return error;
+  if (Error error = saveState())
+    return error;
+  reportTiming();
+  return Error::success();
+}
+
+} // namespace
+
+Error fp8run::run(const Options &options) { return Runner(options).run(); }

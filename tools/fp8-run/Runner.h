@@ -1,0 +1,21 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// The whole run: load, set, step, save.
+
+#ifndef FP8_TOOLS_FP8RUN_RUNNER_H
+#define FP8_TOOLS_FP8RUN_RUNNER_H
+
+#include "Options.h"
+
+#include "llvm/Support/Error.h"
+
+namespace fp8run {
+
+/// Does what the options say. An output file is complete or untouched.
+llvm::Error run(const Options &options);
+
+} // namespace fp8run
+
+#endif // FP8_TOOLS_FP8RUN_RUNNER_H

@@ -1,0 +1,209 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// fp8-run: runs a compiled step, as often as asked, with its state in files.
+// The command line is here; the work is the runtime's.
+
+#include "Options.h"
+#include "Runner.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <optional>
+
+namespace cl = llvm::cl;
+using namespace fp8run;
+
+namespace {
+
+enum class Device { CPU, CUDA, Emulator };
+
+cl::OptionCategory category("fp8-run options");
+
+cl::opt<std::string> library(cl::Positional, cl::Required,
+                             cl::desc("<compiled library>"), cl::cat(category));
+cl::opt<std::string>
+    inputs("inputs", cl::value_desc("FILE"), cl::cat(category),
+           cl::desc("safetensors file with the arguments, keyed by index or "
+                    "name"));
+cl::opt<std::string>
+    entry("entry", cl::value_desc("F|F,B"), cl::init("main"), cl::cat(category),
+          cl::desc("function to run (default: main), or a pair: then the other "
+                   "arguments of B are keyed B.0, ..., the outputs F.0, ..., "
+                   "B.0, ..."));
+cl::opt<uint64_t> steps("steps", cl::value_desc("N"), cl::init(1),
+                        cl::cat(category),
+                        cl::desc("how often to run it (default: 1); carried "
+                                 "arguments and FP8 state flow on"));
+cl::opt<uint64_t>
+    firstStep("first-step", cl::value_desc("N"), cl::init(0), cl::cat(category),
+              cl::desc("number of the first step (default: 0), where --stream "
+                       "and --print go on after a resume"));
+cl::list<std::string>
+    streams("stream", cl::value_desc("ARG=KEY"), cl::cat(category),
+            cl::desc("step i gets slice i, wrapping round, of the leading "
+                     "dimension of tensor KEY of the inputs; repeatable"));
+cl::opt<bool> zeroMissing("zero-missing", cl::cat(category),
+                          cl::desc("arguments absent from the inputs are zero "
+                                   "(otherwise an error)"));
+cl::opt<std::string>
+    outputs("outputs", cl::value_desc("FILE"), cl::cat(category),
+            cl::desc("write the results of the last step, keyed by index"));
+cl::opt<std::string> print(
+    "print", cl::value_desc("R"), cl::cat(category),
+    cl::desc("after every step, print step<TAB>value of scalar result R"));
+cl::opt<std::string> state("state", cl::value_desc("FILE"), cl::cat(category),
+                           cl::desc("start from the FP8 state in FILE"));
+cl::opt<std::string>
+    saveState("save-state", cl::value_desc("FILE"), cl::cat(category),
+              cl::desc("write the FP8 state after the last step"));
+cl::opt<uint64_t> saveEvery("save-every", cl::value_desc("N"),
+                            cl::cat(category),
+                            cl::desc("write it after every N-th step as well"));
+cl::opt<bool> withCarry("with-carry", cl::cat(category),
+                        cl::desc("the carried arguments (weights, optimizer) "
+                                 "are in the state files too"));
+cl::opt<Device> device(
+    "device", cl::init(Device::CPU), cl::cat(category),
+    cl::desc("where to run (default: cpu)"),
+    cl::values(clEnumValN(Device::CPU, "cpu", "this processor"),
+               clEnumValN(Device::CUDA, "cuda", "a GPU (not available yet)"),
+               clEnumValN(Device::Emulator, "emulator",
+                          "the GPU path without a GPU (not available yet)")));
+cl::opt<bool> profile("profile", cl::cat(category),
+                      cl::desc("where the time goes (not available yet)"));
+cl::opt<bool> timing("timing", cl::cat(category),
+                     cl::desc("print the time per step on standard error"));
+
+constexpr const char *overview =
+    "runs a step that fp8-compile compiled, on tensors in safetensors files\n";
+
+cl::extrahelp
+    examples("\nEXAMPLES:\n"
+             "  Train 200 steps, one batch of 'data' [200, ...] per step, and "
+             "follow result 9:\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=200 "
+             "--stream=batch=data --print=9\n"
+             "  Save everything that the next run needs, then go on from it:\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=4 "
+             "--save-state=s.safetensors --with-carry\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=6 "
+             "--state=s.safetensors --with-carry --first-step=4\n"
+             "  Forward and backward as two functions:\n"
+             "    fp8-run pair.so --entry=forward,backward "
+             "--inputs=in.safetensors --outputs=out.safetensors\n"
+             "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
+             "command line is wrong\n");
+
+/// LLVM's words on the command line, as one line without the tool's name before
+/// every sentence.
+std::string tidy(std::string problems) {
+  constexpr llvm::StringLiteral prefix = "fp8-run: ";
+  for (size_t at; (at = problems.find(prefix)) != std::string::npos;)
+    problems.erase(at, prefix.size());
+  return problems;
+}
+
+/// One line on standard error.
+void complain(llvm::StringRef message) {
+  std::string line;
+  for (char c : message.trim())
+    line += c == '\n' ? ' ' : c;
+  llvm::errs() << "fp8-run: error: " << line << "\n";
+}
+
+/// LLVM's library brings hundreds of options of its own; only ours are valid.
+void dropForeignOptions() {
+  llvm::SmallVector<cl::Option *> foreign;
+  for (auto &[name, option] : cl::getRegisteredOptions())
+    if (!llvm::is_contained(option->Categories, &category) &&
+        !name.starts_with("help") && name != "version")
+      foreign.push_back(option);
+  for (cl::Option *option : foreign)
+    option->removeArgument();
+}
+
+/// Fills in `options`; what is wrong with the command line, if anything.
+std::optional<std::string> interpret(Options &options) {
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(entry).split(names, ',');
+  if (names.size() > 2 || llvm::is_contained(names, ""))
+    return "--entry=" + entry + ": expected F or F,B";
+  for (llvm::StringRef name : names)
+    options.entries.push_back(name.str());
+  for (const std::string &stream : streams) {
+    auto [argument, key] = llvm::StringRef(stream).split('=');
+    if (argument.empty() || key.empty())
+      return "--stream=" + stream + ": expected ARG=KEY";
+    options.streams.push_back({argument.str(), key.str()});
+  }
+  if (steps == 0)
+    return "--steps=0: expected at least 1";
+  if (saveEvery.getNumOccurrences() && saveEvery == 0)
+    return "--save-every=0: expected at least 1";
+  if (saveEvery && saveState.empty())
+    return "--save-every needs --save-state=FILE";
+  if (withCarry && state.empty() && saveState.empty())
+    return "--with-carry needs --state=FILE or --save-state=FILE";
+  if (!outputs.empty() && outputs == saveState)
+    return "--outputs and --save-state name the same file";
+  options.library = library;
+  options.inputs = inputs;
+  options.steps = steps;
+  options.firstStep = firstStep;
+  options.zeroMissing = zeroMissing;
+  options.outputs = outputs;
+  options.print = print;
+  options.state = state;
+  options.saveState = saveState;
+  options.saveEvery = saveEvery;
+  options.withCarry = withCarry;
+  options.timing = timing;
+  return std::nullopt;
+}
+
+/// Requests that are well formed and cannot be met yet.
+std::optional<std::string> unavailable() {
+  if (device == Device::CUDA)
+    return "--device=cuda is not available yet; use --device=cpu";
+  if (device == Device::Emulator)
+    return "--device=emulator is not available yet; use --device=cpu";
+  if (profile)
+    return "--profile is not available yet; use --timing";
+  return std::nullopt;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  dropForeignOptions();
+  cl::SetVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "fp8-run " FP8_VERSION "\n"; });
+  std::string problems;
+  llvm::raw_string_ostream problemStream(problems);
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &problemStream)) {
+    // Of a value that does not parse LLVM has complained itself.
+    if (!problems.empty())
+      complain(tidy(problems));
+    return 2;
+  }
+  Options options;
+  if (std::optional<std::string> problem = interpret(options)) {
+    complain(*problem);
+    return 2;
+  }
+  if (std::optional<std::string> problem = unavailable()) {
+    complain(*problem);
+    return 1;
+  }
+  if (llvm::Error error = run(options)) {
+    complain(llvm::toString(std::move(error)));
+    return 1;
+  }
+  return 0;
+}
