@@ -8,7 +8,6 @@
 #include "Status.h"
 #include "Tensors.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 using namespace fp8rt;
@@ -20,13 +19,10 @@ using Item = std::pair<const std::string, fp8rt_tensors::Item>;
 /// name.
 static std::vector<const Item *> inFileOrder(const fp8rt_tensors &tensors) {
   std::vector<const Item *> order;
-  for (const Item &item : tensors.items)
-    order.push_back(&item);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Item *a, const Item *b) {
-                     return a->second.tensor.type().bytes() >
-                            b->second.tensor.type().bytes();
-                   });
+  for (size_t bytes : {8, 4, 2, 1})
+    for (const Item &item : tensors.items)
+      if (item.second.tensor.type().bytes() == bytes)
+        order.push_back(&item);
   return order;
 }
 
