@@ -21,9 +21,7 @@ class FP8_Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let cppNamespace = "::fp8";
   let genSpecializedAttr = 0;
 }
-class FP8_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<FP8_Dialect, info, mnemonic> {
-  let assemblyFormat = "`` $value";
-}
+class FP8_EnumAttr<EnumInfo info, string mnemonic> : EnumAttr<FP8_Dialect, info, mnemonic>;
 
 def FP8_RoleEnum : FP8_Enum<"Role", "what a matrix product computes in a training step", [
   I32EnumAttrCase<"fprop", 0>, I32EnumAttrCase<"dgrad", 1>, I32EnumAttrCase<"wgrad", 2>,

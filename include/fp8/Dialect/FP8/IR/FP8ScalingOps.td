@@ -16,7 +16,16 @@ def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
     Ends the regions of `fp8.quantize` (the element to cast) and
     `fp8.scaled_matmul` (the element of the result).
 
-    Example: `fp8.yield %v : f32`
+    Example:
+    ```mlir
+    %q, %si = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+        outs(%d, %i : tensor<8x16xf8E4M3FN>, tensor<f32>)
+        {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>]} producer {
+      ^bb0(%e: bf16):
+        %n = arith.negf %e : bf16
+        fp8.yield %n : bf16
+    } -> tensor<8x16xf8E4M3FN>, tensor<f32>
+    ```
   }];
   let arguments = (ins AnyFloat:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
@@ -38,7 +47,7 @@ def FP8_AmaxOp : FP8_DpsOp<"amax"> {
     Example:
     ```mlir
     %a = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%init : tensor<f32>) -> tensor<f32>
-    %b = fp8.amax ins(%x : tensor<8x200xbf16>) outs(%i : tensor<8x2xf32>)
+    %b = fp8.amax ins(%y : tensor<8x200xbf16>) outs(%i : tensor<8x2xf32>)
         {block = array<i64: 1, 128>} -> tensor<8x2xf32>
     ```
   }];

@@ -1,0 +1,124 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the recipes answer to RecipeAttrInterface.
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/MLIRContext.h"
+#include <gtest/gtest.h>
+
+using namespace fp8;
+using mlir::Float32Type;
+using mlir::Float8E4M3FNType;
+using mlir::Float8E5M2Type;
+using mlir::Float8E8M0FNUType;
+using Blocks = llvm::SmallVector<int64_t>;
+
+namespace {
+
+class RecipeTest : public testing::Test {
+protected:
+  RecipeTest() { context.loadDialect<FP8Dialect>(); }
+
+  RecipeAttrInterface parse(llvm::StringRef text) {
+    return llvm::dyn_cast_or_null<RecipeAttrInterface>(mlir::parseAttribute(text, &context));
+  }
+  bool isE5M2(RecipeAttrInterface recipe, TensorKind kind) {
+    return llvm::isa<Float8E5M2Type>(recipe.getFormat(kind));
+  }
+  mlir::MLIRContext context;
+};
+
+TEST_F(RecipeTest, HybridGivesGradientsE5M2) {
+  for (const char *text : {"#fp8.delayed_scaling", "#fp8.current_scaling", "#fp8.row_scaling<format = hybrid>",
+                           "#fp8.block_scaling<format = hybrid>", "#fp8.mx_scaling<format = hybrid>"}) {
+    auto recipe = parse(text);
+    ASSERT_TRUE(recipe) << text;
+    EXPECT_FALSE(isE5M2(recipe, TensorKind::input)) << text;
+    EXPECT_FALSE(isE5M2(recipe, TensorKind::weight)) << text;
+    EXPECT_TRUE(isE5M2(recipe, TensorKind::grad_output)) << text;
+  }
+}
+
+TEST_F(RecipeTest, E4M3GivesEveryTensorE4M3) {
+  for (const char *text : {"#fp8.delayed_scaling<format = e4m3>", "#fp8.current_scaling<format = e4m3>",
+                           "#fp8.row_scaling", "#fp8.block_scaling", "#fp8.mx_scaling"}) {
+    auto recipe = parse(text);
+    ASSERT_TRUE(recipe) << text;
+    EXPECT_FALSE(isE5M2(recipe, TensorKind::grad_output)) << text;
+  }
+}
+
+TEST_F(RecipeTest, OnlyDelayedScalingKeepsState) {
+  EXPECT_TRUE(parse("#fp8.delayed_scaling").isStateful());
+  for (const char *text : {"#fp8.current_scaling", "#fp8.row_scaling", "#fp8.block_scaling", "#fp8.mx_scaling"})
+    EXPECT_FALSE(parse(text).isStateful()) << text;
+}
+
+TEST_F(RecipeTest, BlocksOfAMatrix) {
+  const bool contracted[] = {false, true};
+  auto blocks = [&](const char *text, TensorKind kind) { return parse(text).getBlockShape(kind, contracted); };
+  EXPECT_EQ(blocks("#fp8.delayed_scaling", TensorKind::input), Blocks());
+  EXPECT_EQ(blocks("#fp8.current_scaling", TensorKind::weight), Blocks());
+  EXPECT_EQ(blocks("#fp8.row_scaling", TensorKind::input), Blocks({1, 0}));
+  EXPECT_EQ(blocks("#fp8.block_scaling", TensorKind::input), Blocks({1, 128}));
+  EXPECT_EQ(blocks("#fp8.block_scaling", TensorKind::weight), Blocks({128, 128}));
+  EXPECT_EQ(blocks("#fp8.block_scaling<block = 64>", TensorKind::grad_output), Blocks({1, 64}));
+  EXPECT_EQ(blocks("#fp8.mx_scaling", TensorKind::weight), Blocks({1, 32}));
+}
+
+TEST_F(RecipeTest, BlocksFollowTheContractedDimension) {
+  // [batch, k, n]: blocks along k, wherever it is; other dimensions have one per index.
+  const bool contracted[] = {false, true, false};
+  EXPECT_EQ(parse("#fp8.row_scaling").getBlockShape(TensorKind::weight, contracted), Blocks({1, 0, 1}));
+  EXPECT_EQ(parse("#fp8.mx_scaling").getBlockShape(TensorKind::input, contracted), Blocks({1, 32, 1}));
+  EXPECT_EQ(parse("#fp8.block_scaling").getBlockShape(TensorKind::weight, contracted), Blocks({1, 128, 128}));
+}
+
+TEST_F(RecipeTest, ScaleTypes) {
+  EXPECT_TRUE(llvm::isa<Float32Type>(parse("#fp8.block_scaling").getScaleType()));
+  EXPECT_TRUE(llvm::isa<Float8E8M0FNUType>(parse("#fp8.mx_scaling").getScaleType()));
+}
+
+TEST_F(RecipeTest, GradientsAccumulateInParts) {
+  auto recipe = parse("#fp8.current_scaling");
+  EXPECT_EQ(recipe.getAccumulation(Role::fprop), Accumulation::fast);
+  EXPECT_EQ(recipe.getAccumulation(Role::dgrad), Accumulation::split);
+  EXPECT_EQ(recipe.getAccumulation(Role::wgrad), Accumulation::split);
+  EXPECT_EQ(parse("#fp8.block_scaling").getAccumulation(Role::fprop), Accumulation::split);
+}
+
+TEST_F(RecipeTest, CustomAsksTheRecipeOfTheRole) {
+  auto recipe = parse("#fp8.custom<base = #fp8.current_scaling, dgrad = #fp8.delayed_scaling>");
+  ASSERT_TRUE(recipe);
+  EXPECT_EQ(recipe.getRecipeFor(Role::dgrad), parse("#fp8.delayed_scaling"));
+  EXPECT_EQ(recipe.getRecipeFor(Role::fprop), parse("#fp8.current_scaling"));
+  EXPECT_EQ(recipe.getRecipeFor(Role::other), parse("#fp8.current_scaling"));
+  EXPECT_FALSE(recipe.isStateful());
+  EXPECT_EQ(recipe.getRecipeName(), "custom");
+}
+
+TEST_F(RecipeTest, EveryOtherRecipeHoldsForEveryRole) {
+  auto recipe = parse("#fp8.delayed_scaling");
+  EXPECT_EQ(recipe.getRecipeFor(Role::wgrad), recipe);
+}
+
+TEST_F(RecipeTest, ReduceAmax) {
+  EXPECT_TRUE(parse("#fp8.delayed_scaling").getReduceAmax());
+  EXPECT_FALSE(parse("#fp8.delayed_scaling<reduce_amax = false>").getReduceAmax());
+  EXPECT_FALSE(parse("#fp8.custom<base = #fp8.current_scaling<reduce_amax = false>>").getReduceAmax());
+}
+
+TEST_F(RecipeTest, LargestValuesAndNames) {
+  auto e4m3 = Float8E4M3FNType::get(&context);
+  auto e5m2 = Float8E5M2Type::get(&context);
+  EXPECT_EQ(getFP8Max(e4m3), 448.0f);
+  EXPECT_EQ(getFP8Max(e5m2), 57344.0f);
+  EXPECT_EQ(getFormatName(e4m3), "E4M3");
+  EXPECT_EQ(getFormatName(e5m2), "E5M2");
+  EXPECT_EQ(getFormatName(mlir::BFloat16Type::get(&context)), "bf16");
+}
+
+} // namespace

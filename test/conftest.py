@@ -1,0 +1,58 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# What every Python test can ask for: where the tools and libraries of the build are.
+# `pytest --build DIR test` tests another build than build/; slow tests need --slow.
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", default=str(ROOT / "build"), help="build folder to test (build/)")
+    parser.addoption("--slow", action="store_true", help="run the slow tests too")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes more than a few seconds; runs with --slow")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--slow"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
+@pytest.fixture(scope="session")
+def source_dir():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build_dir(request):
+    return pathlib.Path(request.config.getoption("--build")).resolve()
+
+
+@pytest.fixture(scope="session")
+def bin_dir(build_dir):
+    return build_dir / "bin"
+
+
+@pytest.fixture(scope="session")
+def run(bin_dir):
+    """run("fp8-opt", "--flag", …, stdin=text): the finished process, text output captured."""
+
+    def call(tool, *arguments, stdin=None, **options):
+        path = bin_dir / tool
+        command = [str(path) if path.exists() else tool, *map(str, arguments)]
+        return subprocess.run(command, input=stdin, text=True, capture_output=True, **options)
+
+    return call

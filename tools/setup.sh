@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# What tools/quickstart and tools/check share: packages, configuration, build and the
+# Python environment. Each step does nothing where its work is done already, so a
+# second run needs no network. Sourced, never run.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+BUILD=build
+# shellcheck disable=SC2034 # read by those who source this file
+BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 libomp-22-dev llvm-22-dev llvm-22-tools
+  libmlir-22-dev mlir-22-tools libstdc++-12-dev libzstd-dev zlib1g-dev libxml2-dev libedit-dev
+  nlohmann-json3-dev libgtest-dev python3 python3-venv)
+PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes)
+
+say() { printf '\033[1m== %s\033[0m\n' "$*"; }
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+# install_packages NAME…: from Debian, those that are missing.
+install_packages() {
+  local missing=() package sudo=()
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  say "Installing ${missing[*]}"
+  if ((EUID)); then
+    sudo=(sudo)
+    command -v sudo >/dev/null || die "install these packages as root, then run me again: ${missing[*]}"
+  fi
+  if ! { "${sudo[@]}" apt-get -qq update &&
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+      -o Dpkg::Use-Pty=0 install "${missing[@]}" >/dev/null; }; then
+    die "apt-get could not install ${missing[*]}: this needs Debian 12 with its security updates, and the network once"
+  fi
+}
+
+# build_targets TARGET…: configures with the release preset and builds.
+build_targets() {
+  say "Building in $BUILD/"
+  mkdir -p "$BUILD"
+  cmake --preset release >"$BUILD/configure.log" 2>&1 ||
+    die "configuring failed; the reason is at the end of $BUILD/configure.log"
+  NINJA_STATUS='[%f/%t, %es] ' ninja -C "$BUILD" "$@" || die "the build failed; the first error above says where"
+}
+
+# make_venv: numpy and friends are newer on PyPI than in Debian; made once, in the build folder.
+make_venv() {
+  local venv="$BUILD/venv"
+  [[ "$(cat "$venv/packages" 2>/dev/null)" == "${PYTHON_PACKAGES[*]}" ]] && return 0
+  say "Installing ${PYTHON_PACKAGES[*]} in $venv"
+  python3 -m venv --clear "$venv" ||
+    die "python3 cannot make a virtual environment: install python3-venv for the python3 on your PATH"
+  "$venv/bin/pip" install -q --disable-pip-version-check "${PYTHON_PACKAGES[@]}" ||
+    die "pip could not install ${PYTHON_PACKAGES[*]} in $venv: the network is needed once"
+  echo "${PYTHON_PACKAGES[*]}" >"$venv/packages"
+}
