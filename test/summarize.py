@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Adds up the JUnit files of CTest, lit and pytest: one line for each, and the sum as
-# the last line. A file that is missing counts as one failure: its runner broke.
+# the last line. A file that is missing or empty counts as one failure: its runner broke.
 
 import pathlib
 import sys
@@ -22,6 +22,8 @@ def count(path):
             skipped += 1
         else:
             passed += 1
+    if passed + failed + skipped == 0:
+        failed = 1
     return passed, failed, skipped
 
 
