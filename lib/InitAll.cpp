@@ -5,9 +5,17 @@
 // The one list of what this project registers.
 
 #include "fp8/InitAll.h"
+#include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
-void fp8::registerAllDialects(mlir::DialectRegistry &registry) { registry.insert<FP8Dialect>(); }
+void fp8::registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<FP8Dialect>();
+  registerBufferizableOpInterfaceExternalModels(registry);
+}
 
-void fp8::registerAllPasses() { registerFP8TransformsPasses(); }
+void fp8::registerAllPasses() {
+  registerFP8TransformsPasses();
+  registerFP8ConversionPasses();
+}

@@ -93,16 +93,238 @@ def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
 // Stage 2: recipe
 //===----------------------------------------------------------------------===//
 
+def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
+  let summary = "decide which matrix products become FP8, and say why the others do not";
+  let description = [{
+    Before: every contraction is an `fp8.matmul` with site and role.
+    After: those that stay in high precision have a reason in `kept`; all others
+    are to become FP8.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(fp8-select-sites{keep=head})'
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.matmul site("head") role(fprop) kinds(input, weight)
+        ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.matmul site("head") role(fprop) kinds(input, weight) kept("matches --keep=head")
+        ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+  }];
+  let options = [
+    Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"",
+           "the recipe to be applied, as an attribute; empty: every product stays as it is">,
+    Option<"sites", "sites", "std::string", "\"linear\"",
+           "linear (products of a weight), all, or a regex searched in site names">,
+    Option<"keep", "keep", "std::string", "\"\"", "regex of sites that stay as they are">,
+    Option<"require", "require", "std::string", "\"\"",
+           "all, or a regex of sites: one of them that does not become FP8 is an error">
+  ];
+}
+
+def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
+  let summary = "turn the chosen matrix products into FP8 products of quantized tensors";
+  let description = [{
+    Before: `fp8-select-sites` has decided every site.
+    After: every `fp8.matmul` without `kept` is an `fp8.scaled_matmul` on the
+    results of `fp8.quantize`. A tensor is quantized once per format, however many
+    sites read it, before the views (reshapes) that they read it through.
+
+    A stateful recipe gives every quantized tensor a column of the state, which
+    becomes two arguments at the end of each function, `scale: tensor<Nxf32>` and
+    `amax_history: tensor<HxNxf32>`, and two results, aliased to them, with what
+    `fp8.update_amax_history` made of them. Functions of one module share the
+    columns. A function without gradients is evaluation: it reads the state and
+    gets no results, unless `calibrate` is set.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(fp8-apply-recipe{recipe=#fp8.current_scaling})'
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.matmul site("fc") role(fprop) kinds(input, weight)
+        ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %e0 = tensor.empty() : tensor<f32>
+      %wa = fp8.amax ins(%w : tensor<8x16xbf16>) outs(%e0 : tensor<f32>) -> tensor<f32>
+      %e1 = tensor.empty() : tensor<f32>
+      %ws = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN) input_type(bf16)
+        ins(%wa : tensor<f32>) outs(%e1 : tensor<f32>) -> tensor<f32>
+      %e2 = tensor.empty() : tensor<8x16xf8E4M3FN>
+      %e3 = tensor.empty() : tensor<f32>
+      %wq, %wi = fp8.quantize ins(%w : tensor<8x16xbf16>) scale(%ws : tensor<f32>)
+        outs(%e2, %e3 : tensor<8x16xf8E4M3FN>, tensor<f32>) -> tensor<8x16xf8E4M3FN>, tensor<f32>
+      %e4 = tensor.empty() : tensor<f32>
+      %xa = fp8.amax ins(%x : tensor<4x8xbf16>) outs(%e4 : tensor<f32>) -> tensor<f32>
+      %e5 = tensor.empty() : tensor<f32>
+      %xs = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN) input_type(bf16)
+        ins(%xa : tensor<f32>) outs(%e5 : tensor<f32>) -> tensor<f32>
+      %e6 = tensor.empty() : tensor<4x8xf8E4M3FN>
+      %e7 = tensor.empty() : tensor<f32>
+      %xq, %xi = fp8.quantize ins(%x : tensor<4x8xbf16>) scale(%xs : tensor<f32>)
+        outs(%e6, %e7 : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
+      %y = fp8.scaled_matmul site("fc") role(fprop) recipe(#fp8.current_scaling) fast
+        ins(%xq, %wq : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+        scales(%xi, %wi : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+  }];
+  let options = [
+    Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"", "the recipe, as an attribute">,
+    Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">
+  ];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // Stage 3: fusion
 //===----------------------------------------------------------------------===//
+
+def MergeQuantizes : Pass<"fp8-merge-quantizes", "::mlir::func::FuncOp"> {
+  let summary = "one quantize per tensor, format and scale";
+  let description = [{
+    Before: common subexpressions are gone, so equal tensors are one value.
+    After: of several quantizes of one tensor in one format with one scale, in
+    one block, the first is left; it records amax where any of them did.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-merge-quantizes))'
+    func.func @f(%x: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4xf8E4M3FN>, %e: tensor<f32>)
+        -> (tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<f32>) {
+      %q0, %i0 = fp8.quantize ins(%x : tensor<4xf32>) scale(%s : tensor<f32>)
+        outs(%d, %e : tensor<4xf8E4M3FN>, tensor<f32>) -> tensor<4xf8E4M3FN>, tensor<f32>
+      %q1, %i1, %a = fp8.quantize record_amax ins(%x : tensor<4xf32>) scale(%s : tensor<f32>)
+        outs(%d, %e, %e : tensor<4xf8E4M3FN>, tensor<f32>, tensor<f32>)
+        -> tensor<4xf8E4M3FN>, tensor<f32>, tensor<f32>
+      return %q0, %q1, %a : tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<f32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4xf8E4M3FN>, %e: tensor<f32>)
+        -> (tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<f32>) {
+      %z = tensor.empty() : tensor<f32>
+      %q0, %i0, %a = fp8.quantize record_amax ins(%x : tensor<4xf32>) scale(%s : tensor<f32>)
+        outs(%d, %e, %z : tensor<4xf8E4M3FN>, tensor<f32>, tensor<f32>)
+        -> tensor<4xf8E4M3FN>, tensor<f32>, tensor<f32>
+      return %q0, %q0, %a : tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+}
 
 //===----------------------------------------------------------------------===//
 // Stage 4: batching
 //===----------------------------------------------------------------------===//
 
+def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
+  let summary = "one amax vector, one reduction and one history update per update point";
+  let description = [{
+    Before: each column has its own `fp8.all_reduce` and
+    `fp8.update_amax_history`, one chained to the next.
+    After: a chain is one update on one vector that all amaxes are inserted in,
+    reduced over the ranks once.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-batch-amax-updates))'
+    func.func @f(%a: tensor<1xf32>, %b: tensor<1xf32>, %s: tensor<2xf32>, %h: tensor<4x2xf32>)
+        -> (tensor<2xf32>, tensor<4x2xf32>) {
+      %e = tensor.empty() : tensor<1xf32>
+      %ra = fp8.all_reduce max group("amax") ins(%a : tensor<1xf32>) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+      %s0, %h0 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
+        columns [0] formats [f8E4M3FN] ins(%ra : tensor<1xf32>)
+        outs(%s, %h : tensor<2xf32>, tensor<4x2xf32>) -> tensor<2xf32>, tensor<4x2xf32>
+      %rb = fp8.all_reduce max group("amax") ins(%b : tensor<1xf32>) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+      %s1, %h1 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
+        columns [1] formats [f8E5M2] ins(%rb : tensor<1xf32>)
+        outs(%s0, %h0 : tensor<2xf32>, tensor<4x2xf32>) -> tensor<2xf32>, tensor<4x2xf32>
+      return %s1, %h1 : tensor<2xf32>, tensor<4x2xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%a: tensor<1xf32>, %b: tensor<1xf32>, %s: tensor<2xf32>, %h: tensor<4x2xf32>)
+        -> (tensor<2xf32>, tensor<4x2xf32>) {
+      %v = tensor.empty() : tensor<2xf32>
+      %v0 = tensor.insert_slice %a into %v[0] [1] [1] : tensor<1xf32> into tensor<2xf32>
+      %v1 = tensor.insert_slice %b into %v0[1] [1] [1] : tensor<1xf32> into tensor<2xf32>
+      %e = tensor.empty() : tensor<2xf32>
+      %r = fp8.all_reduce max group("amax") ins(%v1 : tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+      %s1, %h1 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
+        columns [0, 1] formats [f8E4M3FN, f8E5M2] ins(%r : tensor<2xf32>)
+        outs(%s, %h : tensor<2xf32>, tensor<4x2xf32>) -> tensor<2xf32>, tensor<4x2xf32>
+      return %s1, %h1 : tensor<2xf32>, tensor<4x2xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // Stage 5: bufferization
 //===----------------------------------------------------------------------===//
+
+//===----------------------------------------------------------------------===//
+// Between the stages
+//===----------------------------------------------------------------------===//
+
+def VerifyStage : Pass<"fp8-verify-stage", "::mlir::ModuleOp"> {
+  let summary = "check what a stage promises to the next";
+  let description = [{
+    Changes nothing; anything that breaks the exit contract of `stage` is an error
+    at its location:
+    - `ingest`: no linalg operation is a contraction of floats; every `fp8.matmul`
+      has a site and a role;
+    - `recipe`: every `fp8.matmul` says why it was kept; operands of
+      `fp8.scaled_matmul` come from `fp8.quantize` (or are arguments of FP8 type);
+      public functions hold their state in their last arguments;
+    - `fusion`: one quantize per tensor, format and scale;
+    - `batching`: at most one `fp8.update_amax_history` per update point (one per
+      function now) and one `fp8.all_reduce` before it;
+    - `bufferize`: no tensors;
+    - `kernels`: no operation of the fp8 dialect.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(fp8-verify-stage{stage=ingest})'
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      return %x : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      return %x : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"stage", "stage", "std::string", "\"ingest\"",
+           "ingest, recipe, fusion, batching, bufferize or kernels">
+  ];
+}
 
 #endif // FP8_DIALECT_FP8_TRANSFORMS_PASSES_TD

@@ -1,0 +1,23 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Constructors and registration of the passes of stage 6.
+
+#ifndef FP8_CONVERSION_PASSES_H
+#define FP8_CONVERSION_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace fp8 {
+
+#define GEN_PASS_DECL
+#include "fp8/Conversion/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "fp8/Conversion/Passes.h.inc"
+
+} // namespace fp8
+
+#endif // FP8_CONVERSION_PASSES_H

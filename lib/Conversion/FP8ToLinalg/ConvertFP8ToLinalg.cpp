@@ -1,0 +1,66 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowers every operation of the fp8 dialect on memrefs, or says at its location that it
+// cannot.
+
+#include "Lowering.h"
+#include "fp8/Conversion/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_CONVERTFP8TOLINALG
+#include "fp8/Conversion/Passes.h.inc"
+
+namespace {
+
+LogicalResult lower(Operation *op) {
+  if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
+    return op->emitOpError("is on tensors; bufferize before convert-fp8-to-linalg");
+  OpBuilder builder(op);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](MatmulOp op) { return lowerMatmul(builder, op); })
+      .Case([&](ScaledMatmulOp op) { return lowerScaledMatmul(builder, op); })
+      .Case([&](AmaxOp op) { return lowerAmax(builder, op); })
+      .Case([&](QuantizeOp op) { return lowerQuantize(builder, op); })
+      .Case([&](DequantizeOp op) { return lowerDequantize(builder, op); })
+      .Case([&](ComputeScaleOp op) { return lowerComputeScale(builder, op); })
+      .Case([&](UpdateAmaxHistoryOp op) { return lowerUpdateAmaxHistory(builder, op); })
+      .Case([&](AllReduceOp op) {
+        // A CPU program runs on one rank.
+        memref::CopyOp::create(builder, op.getLoc(), op.getInput(), op.getOuts());
+        return success();
+      })
+      .Default([](Operation *op) { return op->emitOpError("has no lowering for the CPU yet"); });
+}
+
+class ConvertFP8ToLinalg : public impl::ConvertFP8ToLinalgBase<ConvertFP8ToLinalg> {
+public:
+  void runOnOperation() final {
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp>(op))
+        ops.push_back(op);
+    });
+    bool ok = true;
+    for (Operation *op : ops) {
+      if (succeeded(lower(op)))
+        op->erase();
+      else
+        ok = false;
+    }
+    if (!ok)
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace fp8

@@ -1,0 +1,141 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Exact conversions between f32 and FP8 in integer arithmetic, without branches, so
+// that LLVM vectorizes them.
+
+#include "FP8Casts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/TypeUtilities.h"
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+
+namespace {
+
+/// What the two formats differ in.
+struct FormatBits {
+  explicit FormatBits(FloatType format)
+      : mantissa(format.getFPMantissaWidth() - 1), bias(isa<Float8E5M2Type>(format) ? 15 : 7),
+        largest(APFloat::getLargest(format.getFloatSemantics()).convertToFloat()) {}
+  int mantissa; ///< stored bits: 3 or 2
+  int bias;     ///< 7 or 15
+  float largest;
+
+  int shift() const { return 23 - mantissa; }
+  float smallestNormal() const { return std::ldexp(1.0f, 1 - bias); }
+  /// Adding this leaves a subnormal's bits at the end of the f32, rounded to nearest even.
+  float subnormalMagic() const { return std::ldexp(1.0f, 23 + 1 - bias - mantissa); }
+};
+
+uint32_t bitsOf(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+/// Shorthand for arithmetic on i32 and f32 of one shape.
+class Arithmetic {
+public:
+  Arithmetic(OpBuilder &builder, Location loc, Type like) : builder(builder), loc(loc), like(like) {}
+
+  Type as(Type element) const {
+    auto vector = dyn_cast<VectorType>(like);
+    return vector ? Type(vector.clone(element)) : element;
+  }
+  Value integer(uint32_t value) { return constant(builder.getI32IntegerAttr(static_cast<int32_t>(value))); }
+  Value real(float value) { return constant(builder.getF32FloatAttr(value)); }
+  Value toBits(Value value) { return arith::BitcastOp::create(builder, loc, as(builder.getI32Type()), value); }
+  Value toReal(Value value) { return arith::BitcastOp::create(builder, loc, as(builder.getF32Type()), value); }
+  template <typename Op>
+  Value apply(Value a, Value b) {
+    return Op::create(builder, loc, a, b);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  }
+  Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, loc, condition, a, b); }
+
+private:
+  Value constant(TypedAttr value) {
+    if (auto vector = dyn_cast<VectorType>(like))
+      value = DenseElementsAttr::get(vector.clone(value.getType()), ArrayRef<Attribute>(value));
+    return arith::ConstantOp::create(builder, loc, value);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Type like;
+};
+
+} // namespace
+
+Value fp8::buildEncodeFP8(OpBuilder &builder, Location loc, Value value, FloatType format) {
+  FormatBits f(format);
+  Arithmetic a(builder, loc, value.getType());
+  Value bits = a.toBits(value);
+  Value magnitude = a.apply<arith::AndIOp>(bits, a.integer(0x7FFFFFFF));
+  Value isNaN = a.compare(arith::CmpIPredicate::ugt, magnitude, a.integer(0x7F800000));
+  // Saturating first keeps the rounding below from reaching past the largest value.
+  Value clamped = a.apply<arith::MinUIOp>(magnitude, a.integer(bitsOf(f.largest)));
+
+  // Normal results: round to nearest even at the last mantissa bit, then rebias.
+  Value shift = a.integer(f.shift());
+  Value isOdd = a.apply<arith::AndIOp>(a.apply<arith::ShRUIOp>(clamped, shift), a.integer(1));
+  Value halfUp = a.apply<arith::AddIOp>(isOdd, a.integer((1u << (f.shift() - 1)) - 1));
+  Value rounded = a.apply<arith::ShRUIOp>(a.apply<arith::AddIOp>(clamped, halfUp), shift);
+  Value normal = a.apply<arith::SubIOp>(rounded, a.integer((127 - f.bias) << f.mantissa));
+
+  // Subnormal results: the f32 adder rounds.
+  Value magic = a.real(f.subnormalMagic());
+  Value sum = a.toBits(a.apply<arith::AddFOp>(a.toReal(clamped), magic));
+  Value subnormal = a.apply<arith::SubIOp>(sum, a.integer(bitsOf(f.subnormalMagic())));
+
+  Value isSmall = a.compare(arith::CmpIPredicate::ult, clamped, a.integer(bitsOf(f.smallestNormal())));
+  Value result = a.select(isSmall, subnormal, normal);
+  Value sign = a.apply<arith::AndIOp>(a.apply<arith::ShRUIOp>(bits, a.integer(24)), a.integer(0x80));
+  result = a.select(isNaN, a.integer(0x7F), a.apply<arith::OrIOp>(result, sign));
+  Value byte = arith::TruncIOp::create(builder, loc, a.as(builder.getI8Type()), result);
+  return arith::BitcastOp::create(builder, loc, a.as(format), byte);
+}
+
+Value fp8::buildDecodeFP8(OpBuilder &builder, Location loc, Value value) {
+  FormatBits f(cast<FloatType>(getElementTypeOrSelf(value)));
+  Arithmetic a(builder, loc, value.getType());
+  Value byte = arith::BitcastOp::create(builder, loc, a.as(builder.getI8Type()), value);
+  Value wide = arith::ExtUIOp::create(builder, loc, a.as(builder.getI32Type()), byte);
+  Value magnitude = a.apply<arith::AndIOp>(wide, a.integer(0x7F));
+
+  // Shifted into place the bits are an f32 with too small a bias; a multiplication by a
+  // power of two corrects it, subnormals included.
+  Value shifted = a.apply<arith::ShLIOp>(magnitude, a.integer(f.shift()));
+  Value number = a.toBits(a.apply<arith::MulFOp>(a.toReal(shifted), a.real(std::ldexp(1.0f, 127 - f.bias))));
+
+  // E5M2 has Inf and NaN from 0x7C on, E4M3 one NaN, 0x7F.
+  uint32_t firstSpecial = f.bias == 15 ? 0x7C : 0x7F;
+  Value isSpecial = a.compare(arith::CmpIPredicate::uge, magnitude, a.integer(firstSpecial));
+  Value special = a.apply<arith::OrIOp>(shifted, a.integer(0x7F800000));
+  Value result = a.select(isSpecial, special, number);
+  Value sign = a.apply<arith::ShLIOp>(a.apply<arith::AndIOp>(wide, a.integer(0x80)), a.integer(24));
+  return a.toReal(a.apply<arith::OrIOp>(result, sign));
+}
+
+Value fp8::buildWiden(OpBuilder &builder, Location loc, Value value) {
+  if (value.getType().isF32())
+    return value;
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(value.getType()))
+    return buildDecodeFP8(builder, loc, value);
+  if (value.getType().isF64())
+    return arith::TruncFOp::create(builder, loc, builder.getF32Type(), value);
+  return arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+}
+
+Value fp8::buildNarrow(OpBuilder &builder, Location loc, Value value, Type type) {
+  if (type.isF32())
+    return value;
+  if (type.isF64())
+    return arith::ExtFOp::create(builder, loc, type, value);
+  return arith::TruncFOp::create(builder, loc, type, value);
+}

@@ -1,0 +1,31 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Exact conversions between f32 and FP8 in integer arithmetic. Private to the library.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_FP8CASTS_H
+#define FP8_LIB_CONVERSION_FP8TOLINALG_FP8CASTS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace fp8 {
+
+/// `value` (f32, or a vector of it) in `format`: nearest even, saturating to the
+/// largest finite value, every NaN the byte 0x7F.
+mlir::Value buildEncodeFP8(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+                           mlir::FloatType format);
+
+/// The f32 value of `value`, an FP8 scalar or vector. Exact.
+mlir::Value buildDecodeFP8(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
+
+/// Widens any float up to 32 bits to f32.
+mlir::Value buildWiden(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
+
+/// Rounds an f32 once to `type` (f32, bf16, f16 or f64).
+mlir::Value buildNarrow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOLINALG_FP8CASTS_H

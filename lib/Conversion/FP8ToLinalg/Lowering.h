@@ -1,0 +1,32 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The lowerings of single operations, one function per family. Private to the library.
+// Each emits its replacement before `op`, which the caller erases, or reports an error at
+// the operation's location.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_LOWERING_H
+#define FP8_LIB_CONVERSION_FP8TOLINALG_LOWERING_H
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/IR/Builders.h"
+
+namespace fp8 {
+
+// MatmulLowering.cpp
+mlir::LogicalResult lowerMatmul(mlir::OpBuilder &builder, MatmulOp op);
+mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp op);
+
+// QuantizeLowering.cpp
+mlir::LogicalResult lowerAmax(mlir::OpBuilder &builder, AmaxOp op);
+mlir::LogicalResult lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op);
+mlir::LogicalResult lowerDequantize(mlir::OpBuilder &builder, DequantizeOp op);
+
+// ScaleLowering.cpp
+mlir::LogicalResult lowerComputeScale(mlir::OpBuilder &builder, ComputeScaleOp op);
+mlir::LogicalResult lowerUpdateAmaxHistory(mlir::OpBuilder &builder, UpdateAmaxHistoryOp op);
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOLINALG_LOWERING_H

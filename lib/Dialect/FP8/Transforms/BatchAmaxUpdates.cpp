@@ -1,0 +1,116 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One amax vector, one reduction over the ranks and one history update per update point.
+
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_BATCHAMAXUPDATES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// The update that `op` continues, if nothing else reads what is between them.
+UpdateAmaxHistoryOp getPrevious(UpdateAmaxHistoryOp op) {
+  auto previous = op.getScale().getDefiningOp<UpdateAmaxHistoryOp>();
+  if (!previous || op.getHistory().getDefiningOp() != previous || !previous->getResult(0).hasOneUse() ||
+      !previous->getResult(1).hasOneUse() || previous->getBlock() != op->getBlock() ||
+      previous.getRecipe() != op.getRecipe())
+    return nullptr;
+  return previous;
+}
+
+AllReduceOp getReduction(UpdateAmaxHistoryOp op) { return op.getAmaxes().getDefiningOp<AllReduceOp>(); }
+
+/// All updates of a chain reduce over one group, or none does.
+bool reduceAlike(UpdateAmaxHistoryOp a, UpdateAmaxHistoryOp b) {
+  AllReduceOp first = getReduction(a), second = getReduction(b);
+  return !first == !second && (!first || (first.getKind() == second.getKind() && first.getGroup() == second.getGroup()));
+}
+
+class BatchAmaxUpdates : public impl::BatchAmaxUpdatesBase<BatchAmaxUpdates> {
+public:
+  void runOnOperation() final {
+    SmallVector<UpdateAmaxHistoryOp> ends;
+    getOperation().walk([&](UpdateAmaxHistoryOp op) {
+      bool continued = llvm::any_of(op->getUsers(), [&](Operation *user) {
+        auto next = dyn_cast<UpdateAmaxHistoryOp>(user);
+        return next && getPrevious(next) == op && reduceAlike(next, op);
+      });
+      if (!continued && op->getNumResults() == 2)
+        ends.push_back(op);
+    });
+    for (UpdateAmaxHistoryOp end : ends)
+      merge(end);
+  }
+
+private:
+  void merge(UpdateAmaxHistoryOp end) {
+    SmallVector<UpdateAmaxHistoryOp> chain{end};
+    for (auto op = getPrevious(end); op && reduceAlike(op, end); op = getPrevious(op))
+      chain.push_back(op);
+    if (chain.size() == 1)
+      return;
+    std::reverse(chain.begin(), chain.end());
+
+    SmallVector<int64_t> columns;
+    SmallVector<Attribute> formats;
+    for (UpdateAmaxHistoryOp op : chain) {
+      llvm::append_range(columns, op.getColumns());
+      llvm::append_range(formats, op.getFormats());
+    }
+    OpBuilder builder(end);
+    Value amaxes = reduce(builder, end, concatenate(builder, chain, columns.size()));
+    auto update = UpdateAmaxHistoryOp::create(builder, end.getLoc(), end->getResultTypes(), amaxes,
+                                              chain.front().getScale(), chain.front().getHistory(), end.getRecipe(),
+                                              builder.getDenseI64ArrayAttr(columns), builder.getArrayAttr(formats));
+    end.replaceAllUsesWith(update.getResults());
+    for (UpdateAmaxHistoryOp op : llvm::reverse(chain)) {
+      AllReduceOp reduction = getReduction(op);
+      op.erase();
+      if (reduction && reduction->use_empty())
+        reduction.erase();
+    }
+  }
+
+  /// All recorded amaxes, before any reduction, in one vector.
+  static Value concatenate(OpBuilder &builder, ArrayRef<UpdateAmaxHistoryOp> chain, int64_t count) {
+    Location loc = chain.back()->getLoc();
+    Value vector = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{count}, builder.getF32Type());
+    int64_t offset = 0;
+    for (UpdateAmaxHistoryOp op : chain) {
+      AllReduceOp reduction = getReduction(op);
+      Value part = reduction ? reduction.getInput() : op.getAmaxes();
+      // A lone amax is inserted as the scalar it is, so that it can be computed in its slot.
+      if (auto expanded = part.getDefiningOp<tensor::ExpandShapeOp>())
+        part = expanded.getSrc();
+      int64_t size = op.getColumns().size();
+      SmallVector<OpFoldResult> offsets{builder.getIndexAttr(offset)}, sizes{builder.getIndexAttr(size)};
+      SmallVector<OpFoldResult> strides{builder.getIndexAttr(1)};
+      vector = tensor::InsertSliceOp::create(builder, loc, part, vector, offsets, sizes, strides);
+      offset += size;
+    }
+    return vector;
+  }
+
+  static Value reduce(OpBuilder &builder, UpdateAmaxHistoryOp end, Value vector) {
+    AllReduceOp like = getReduction(end);
+    if (!like)
+      return vector;
+    auto type = cast<RankedTensorType>(vector.getType());
+    Value init = tensor::EmptyOp::create(builder, like.getLoc(), type.getShape(), type.getElementType());
+    return AllReduceOp::create(builder, like.getLoc(), TypeRange(type), vector, init, like.getKindAttr(),
+                               like.getGroupAttr())
+        .getResult(0);
+  }
+};
+
+} // namespace
+} // namespace fp8

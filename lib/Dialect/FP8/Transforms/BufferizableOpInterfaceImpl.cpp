@@ -1,0 +1,73 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Bufferization of the dialect: every operation is in destination style, so upstream's
+// analysis only needs to know which destinations are read.
+
+#include "fp8/Dialect/FP8/Transforms/BufferizableOpInterfaceImpl.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
+
+using namespace mlir;
+using namespace mlir::bufferization;
+
+namespace {
+
+/// Whether `op` reads what its destination holds before it writes there.
+bool readsInit(Operation *op, OpOperand &operand) {
+  if (auto matmul = dyn_cast<fp8::MatmulOp>(op))
+    return matmul.getAccumulate();
+  if (auto matmul = dyn_cast<fp8::ScaledMatmulOp>(op))
+    return matmul.getAccumulate() && operand.get() == matmul.getOuts().front();
+  return isa<fp8::UpdateAmaxHistoryOp, fp8::UpdateLossScaleOp>(op);
+}
+
+template <typename Op>
+struct DestinationStyleModel : DstBufferizableOpInterfaceExternalModel<DestinationStyleModel<Op>, Op> {
+  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand, const AnalysisState &) const {
+    return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand) || readsInit(op, operand);
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter, const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto dpsOp = cast<DestinationStyleOpInterface>(op);
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      if (!isa<TensorType>(operand.getType())) {
+        operands.push_back(operand);
+        continue;
+      }
+      FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);
+      if (failed(buffer))
+        return failure();
+      operands.push_back(*buffer);
+    }
+    SmallVector<Value> inits;
+    for (OpOperand &init : dpsOp.getDpsInitsMutable())
+      inits.push_back(operands[init.getOperandNumber()]);
+
+    rewriter.setInsertionPoint(op);
+    OperationState newState(op->getLoc(), op->getName(), operands, TypeRange(), op->getAttrs());
+    for (Region &region : op->getRegions())
+      newState.addRegion()->takeBody(region);
+    rewriter.create(newState);
+    replaceOpWithBufferizedValues(rewriter, op, inits);
+    return success();
+  }
+};
+
+template <typename... Ops>
+void attachTo(MLIRContext *context) {
+  (Ops::template attachInterface<DestinationStyleModel<Ops>>(*context), ...);
+}
+
+} // namespace
+
+void fp8::registerBufferizableOpInterfaceExternalModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, FP8Dialect *) {
+    attachTo<MatmulOp, ScaledMatmulOp, ScaledGroupedMatmulOp, AmaxOp, ComputeScaleOp, QuantizeOp, DequantizeOp,
+             PackScalesOp, UpdateAmaxHistoryOp, AllReduceOp, AllGatherOp, UnscaleOp, UpdateLossScaleOp>(context);
+  });
+}

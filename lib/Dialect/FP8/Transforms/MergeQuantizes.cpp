@@ -1,0 +1,71 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One quantize per tensor, format and scale. Recipes make it so from the start;
+// equal tensors that only common-subexpression elimination recognised meet here.
+
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_MERGEQUANTIZES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// The same bytes: equal inputs, scale, format, blocks and column.
+bool quantizesTheSame(QuantizeOp a, QuantizeOp b) {
+  return a.getInputs() == b.getInputs() && a.getScale() == b.getScale() && a.getFormat() == b.getFormat() &&
+         a.getBlockAttr() == b.getBlockAttr() && a.getColumnAttr() == b.getColumnAttr() &&
+         a.getProducer().empty() && b.getProducer().empty() && !a.getTransposition() && !b.getTransposition();
+}
+
+/// `op` with an amax, recorded in place of `op`.
+QuantizeOp withAmax(QuantizeOp op) {
+  if (op.getRecordAmax())
+    return op;
+  OpBuilder builder(op);
+  SmallVector<Value> outs(op.getOuts());
+  outs.push_back(tensor::EmptyOp::create(builder, op.getLoc(), ArrayRef<int64_t>{}, builder.getF32Type()));
+  auto wider = QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(),
+                                  outs, /*record_amax=*/true, DenseI64ArrayAttr(), op.getBlockAttr(),
+                                  op.getColumnAttr(), ArrayAttr());
+  op.replaceAllUsesWith(wider.getResults().take_front(op.getNumResults()));
+  op.erase();
+  return wider;
+}
+
+class MergeQuantizes : public impl::MergeQuantizesBase<MergeQuantizes> {
+public:
+  void runOnOperation() final {
+    getOperation().walk([&](Block *block) { mergeIn(*block); });
+  }
+
+private:
+  /// Quantizes of one value stand among that value's users: no pair is compared in vain.
+  void mergeIn(Block &block) {
+    SmallVector<QuantizeOp> kept;
+    DenseMap<Value, SmallVector<unsigned>> byInput;
+    for (auto op : llvm::make_early_inc_range(block.getOps<QuantizeOp>())) {
+      SmallVector<unsigned> &candidates = byInput[op.getInputs().front()];
+      auto *same = llvm::find_if(candidates, [&](unsigned i) { return quantizesTheSame(kept[i], op); });
+      if (same == candidates.end()) {
+        candidates.push_back(kept.size());
+        kept.push_back(op);
+        continue;
+      }
+      if (op.getRecordAmax())
+        kept[*same] = withAmax(kept[*same]);
+      op.replaceAllUsesWith(kept[*same].getResults().take_front(op.getNumResults()));
+      op.erase();
+    }
+  }
+};
+
+} // namespace
+} // namespace fp8

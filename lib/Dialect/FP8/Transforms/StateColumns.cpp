@@ -1,0 +1,79 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The layout of the FP8 state and its form as module attributes.
+
+#include "fp8/Dialect/FP8/Transforms/StateColumns.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";
+static constexpr llvm::StringLiteral kHistoryAttrName = "fp8.amax_history_len";
+
+static auto indexKey(const StateLayout::Key &key) {
+  return std::make_tuple(key.site, static_cast<unsigned>(key.kind), key.format.getAsOpaquePointer(), key.operand);
+}
+
+int64_t StateLayout::getOrCreate(const Key &key) {
+  auto [entry, isNew] = index.try_emplace(indexKey(key), columns.size());
+  if (isNew)
+    columns.push_back({{key.site}, key.kind, key.format});
+  return entry->second;
+}
+
+void StateLayout::addReader(int64_t column, const Key &key) {
+  index.try_emplace(indexKey(key), column);
+  if (!llvm::is_contained(columns[column].sites, key.site))
+    columns[column].sites.push_back(key.site);
+}
+
+std::string StateLayout::getHash() const {
+  llvm::SHA256 hash;
+  hash.update("fp8-state-1 H=" + llvm::utostr(historyLength));
+  for (const StateColumn &column : columns) {
+    hash.update("\n");
+    for (StringRef site : column.sites)
+      hash.update((site + ";").str());
+    hash.update(stringifyTensorKind(column.kind));
+    hash.update(getFormatName(column.format));
+  }
+  return llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 16);
+}
+
+void StateLayout::writeTo(ModuleOp module) const {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> list;
+  for (const StateColumn &column : columns) {
+    SmallVector<StringRef> sites(column.sites.begin(), column.sites.end());
+    list.push_back(builder.getDictionaryAttr({
+        builder.getNamedAttr("sites", builder.getStrArrayAttr(sites)),
+        builder.getNamedAttr("tensor", builder.getStringAttr(stringifyTensorKind(column.kind))),
+        builder.getNamedAttr("format", TypeAttr::get(column.format)),
+    }));
+  }
+  module->setAttr(kColumnsAttrName, builder.getArrayAttr(list));
+  module->setAttr(kHistoryAttrName, builder.getI64IntegerAttr(historyLength));
+}
+
+StateLayout StateLayout::readFrom(ModuleOp module) {
+  StateLayout layout;
+  auto list = module->getAttrOfType<ArrayAttr>(kColumnsAttrName);
+  auto length = module->getAttrOfType<IntegerAttr>(kHistoryAttrName);
+  if (!list || !length)
+    return layout;
+  layout.historyLength = length.getInt();
+  for (auto entry : list.getAsRange<DictionaryAttr>()) {
+    StateColumn column;
+    for (auto site : entry.getAs<ArrayAttr>("sites").getAsValueRange<StringAttr>())
+      column.sites.push_back(site.str());
+    column.kind = *symbolizeTensorKind(entry.getAs<StringAttr>("tensor").getValue());
+    column.format = cast<FloatType>(entry.getAs<TypeAttr>("format").getValue());
+    layout.columns.push_back(std::move(column));
+  }
+  return layout;
+}

@@ -1,0 +1,116 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The exit contracts of the stages, checked between the pipelines.
+
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_VERIFYSTAGE
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+LogicalResult verifyIngest(Operation *op) {
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+    if (linalg::isaContractionOpInterface(linalgOp) && linalgOp.getNumReductionLoops() > 0 &&
+        llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); }))
+      return op->emitError("after ingest: this contraction is not an fp8.matmul");
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    if (!matmul.getSite() || !matmul.getRole() || !matmul.getLhsKind())
+      return op->emitError("after ingest: this fp8.matmul has no site, role or kinds");
+  return success();
+}
+
+LogicalResult verifyRecipe(Operation *op) {
+  if (auto matmul = dyn_cast<MatmulOp>(op); matmul && !matmul.getKept())
+    return op->emitError("after recipe: this fp8.matmul is not in FP8 and does not say why");
+  return success();
+}
+
+LogicalResult verifyFusion(Operation *op) {
+  auto quantize = dyn_cast<QuantizeOp>(op);
+  if (!quantize || quantize.getInputs().empty() || quantize->getNumResults() == 0)
+    return success();
+  for (Operation *user : quantize.getInputs().front().getUsers()) {
+    auto other = dyn_cast<QuantizeOp>(user);
+    if (other && other != quantize && other->isBeforeInBlock(quantize) && other.getInputs() == quantize.getInputs() &&
+        other.getScale() == quantize.getScale() && other.getFormat() == quantize.getFormat() &&
+        other.getProducer().empty() && quantize.getProducer().empty() &&
+        other.getBlockAttr() == quantize.getBlockAttr())
+      return op->emitError("after fusion: this tensor is quantized twice in one format with one scale");
+  }
+  return success();
+}
+
+template <typename Op>
+LogicalResult verifyAtMostOne(func::FuncOp function) {
+  Op first;
+  WalkResult walked = function.walk([&](Op op) {
+    if (first)
+      return (void)op->emitError("after batching: the update point has more than one of these"),
+             WalkResult::interrupt();
+    first = op;
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+LogicalResult verifyBatching(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function)
+    return success();
+  if (failed(verifyAtMostOne<UpdateAmaxHistoryOp>(function)))
+    return failure();
+  return verifyAtMostOne<AllReduceOp>(function);
+}
+
+LogicalResult verifyBufferize(Operation *op) {
+  auto isTensor = llvm::IsaPred<TensorType>;
+  if (llvm::any_of(op->getOperandTypes(), isTensor) || llvm::any_of(op->getResultTypes(), isTensor))
+    return op->emitError("after bufferize: this operation is still on tensors");
+  return success();
+}
+
+LogicalResult verifyKernels(Operation *op) {
+  if (isa_and_nonnull<FP8Dialect>(op->getDialect()))
+    return op->emitError() << "after kernels: '" << op->getName() << "' has not been lowered";
+  return success();
+}
+
+class VerifyStage : public impl::VerifyStageBase<VerifyStage> {
+public:
+  using impl::VerifyStageBase<VerifyStage>::VerifyStageBase;
+
+  void runOnOperation() final {
+    using Check = LogicalResult (*)(Operation *);
+    Check check = llvm::StringSwitch<Check>(stage)
+                      .Case("ingest", verifyIngest)
+                      .Case("recipe", verifyRecipe)
+                      .Case("fusion", verifyFusion)
+                      .Case("batching", verifyBatching)
+                      .Case("bufferize", verifyBufferize)
+                      .Case("kernels", verifyKernels)
+                      .Default(nullptr);
+    if (!check) {
+      getOperation().emitError() << "no stage '" << stage
+                                 << "'; there are ingest, recipe, fusion, batching, bufferize and kernels";
+      return signalPassFailure();
+    }
+    bool ok = true;
+    getOperation()->walk([&](Operation *op) { ok &= succeeded(check(op)); });
+    if (!ok)
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+} // namespace fp8
