@@ -243,7 +243,8 @@ void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
     auto type = RankedTensorType::get({count}, builder.getF32Type());
     Value vector;
     if (count == 1) {
-      vector = tensor::ExpandShapeOp::create(builder, loc, type, recorded[0], ArrayRef<ReassociationIndices>{});
+      vector = tensor::ExpandShapeOp::create(builder, loc, type, recorded[0], ArrayRef<ReassociationIndices>{},
+                                             SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
     } else {
       vector = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
       for (auto [i, amax] : llvm::enumerate(recorded))
@@ -268,7 +269,8 @@ void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
   }
 
   unsigned firstResult = function.getNumResults();
-  for (auto [i, value] : llvm::enumerate(ValueRange{newScale, newHistory})) {
+  SmallVector<Value> newState{newScale, newHistory};
+  for (auto [i, value] : llvm::enumerate(newState)) {
     unsigned argument = function.getNumArguments() - 2 + i;
     DictionaryAttr attrs =
         builder.getDictionaryAttr({builder.getNamedAttr(kStateAttrName, function.getArgAttr(argument, kStateAttrName))});
