@@ -287,6 +287,68 @@ def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
 // Stage 5: bufferization
 //===----------------------------------------------------------------------===//
 
+def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
+  let summary = "Give every result of an entry the memory it is computed in";
+  let description = [{
+    In: a public function on tensors and scalars of static shape, one block.
+    Out: scalars are tensors of rank 0. A result that an argument carries
+    (`tf.aliasing_output`, also on state) is materialized in that argument; any other in
+    a destination argument appended at the end, marked `fp8.result`. Destinations and
+    carried arguments are `bufferization.writable`, all others are not.
+    Values that share memory with a carried argument are copied before it is overwritten.
+
+    Errors: dynamic shapes, types that no tensor can carry, a result carried twice or with
+    another type, control flow between blocks.
+
+    Example:
+    ```mlir
+    func.func @main(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>) {
+      ...
+      return %next, %y : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(
+        %w: tensor<4xf32> {bufferization.writable = true, tf.aliasing_output = 0 : i32},
+        %x: tensor<4xf32> {bufferization.writable = false},
+        %out: tensor<4xf32> {bufferization.writable = true, fp8.result = 1 : i32})
+        -> (tensor<4xf32>, tensor<4xf32>) {
+      ...
+      %0 = bufferization.materialize_in_destination %next in %w
+      %1 = bufferization.materialize_in_destination %y in %out
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::bufferization::BufferizationDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
+def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
+  let summary = "Return nothing: every result is in its destination argument";
+  let description = [{
+    In: bufferized entries of fp8-bind-results. Out: public functions without results.
+    A returned buffer that is not the destination of its result is an error.
+
+    Example:
+    ```mlir
+    func.func @main(%x: memref<4xf32>, %out: memref<4xf32> {fp8.result = 0 : i32}) -> memref<4xf32> {
+      memref.copy %x, %out : memref<4xf32> to memref<4xf32>
+      return %out : memref<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: memref<4xf32>, %out: memref<4xf32> {fp8.result = 0 : i32}) {
+      memref.copy %x, %out : memref<4xf32> to memref<4xf32>
+      return
+    }
+    ```
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Between the stages
 //===----------------------------------------------------------------------===//

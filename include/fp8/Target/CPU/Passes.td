@@ -1,0 +1,162 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes between bufferized linalg and the LLVM dialect for the CPU, each with the IR
+// before and after it.
+
+#ifndef FP8_TARGET_CPU_PASSES
+#define FP8_TARGET_CPU_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
+  let summary = "Compute elementwise chains in one loop instead of through memory";
+  let description = [{
+    In and out: linalg on tensors. Upstream's elementwise fusion under a rule of our own: a
+    producer moves into its consumer where nothing is computed more often than before, or
+    where computing it again is cheaper than reading it back (casts, broadcasts). So exp,
+    tanh, divisions and square roots are never duplicated. No bit of any result changes.
+
+    Example:
+    ```mlir
+    %1 = linalg.generic ... ins(%x, %y) outs(%e) { arith.addf }
+    %2 = linalg.generic ... ins(%1) outs(%e) { math.tanh }
+    ```
+    becomes
+    ```mlir
+    %2 = linalg.generic ... ins(%x, %y) outs(%e) { arith.addf, math.tanh }
+    ```
+  }];
+  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
+def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
+  let summary = "Make every linalg op and loop nest a function, equal ones the same";
+  let description = [{
+    In: bufferized entries. Out: every linalg op, memref.copy and loop nest of an entry is
+    the call of a private function `kernel_<n>`; structurally equal ones share it, whatever
+    their locations say. So compile time follows the number of distinct kernels, not of
+    layers. Constants move inside; other captured values become arguments. An argument that
+    shares no memory with any other at all its calls is marked `llvm.noalias`.
+    Loops that hold linalg ops, calls or allocations stay, and their bodies are searched.
+
+    Example:
+    ```mlir
+    linalg.generic ... ins(%a : memref<4xf32>) outs(%b : memref<4xf32>) {...}
+    linalg.generic ... ins(%b : memref<4xf32>) outs(%c : memref<4xf32>) {...}
+    ```
+    becomes
+    ```mlir
+    call @kernel_0(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
+    call @kernel_0(%b, %c) : (memref<4xf32>, memref<4xf32>) -> ()
+    ```
+  }];
+  let dependentDialects = ["mlir::func::FuncDialect"];
+}
+
+def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
+  let summary = "Place all temporary buffers of an entry in one workspace argument";
+  let description = [{
+    In: an entry with `memref.alloc`s. Out: an entry whose last argument is the workspace, a
+    memref of bytes (absent where nothing is needed), and whose static buffers are views of
+    it at 64-byte aligned offsets. Buffers that are never alive at the same time share
+    memory. Lifetimes are counted in operations of the entry's body; uses through views and
+    results of structured control flow count. `fp8.workspace_bytes` on the function is the
+    size. Nothing is allocated while the program runs.
+
+    Errors: an allocation of dynamic size.
+
+    Example:
+    ```mlir
+    func.func @main(%x: memref<4xf32>) {
+      %0 = memref.alloc() : memref<4xf32>
+      ...
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: memref<4xf32>, %workspace: memref<64xi8>)
+        attributes {fp8.workspace_bytes = 64 : i64} {
+      %c0 = arith.constant 0 : index
+      %0 = memref.view %workspace[%c0][] : memref<64xi8> to memref<4xf32>
+      ...
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
+}
+
+def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
+  let summary = "Lower linalg on memrefs to loops in an order that memory likes";
+  let description = [{
+    In: linalg ops and copies on memrefs. Out: loops. The dimension along which most
+    operands are contiguous becomes the innermost loop; reduction dimensions keep their
+    order, so every element's sum is taken in the same order as before. Where the work is
+    worth starting threads for, the outer parallel loops become one scf.parallel; everything
+    else is scf.for.
+
+    Example:
+    ```mlir
+    linalg.generic {["parallel", "reduction"]}   // column sums
+        ins(%x : memref<8x16xf32> by (d1, d0)) outs(%y : memref<16xf32> by (d0))
+    ```
+    becomes
+    ```mlir
+    scf.for %k = %c0 to %c8 step %c1 {
+      scf.for %n = %c0 to %c16 step %c1 {
+        // y[n] += x[k, n]
+    ```
+  }];
+  let options = [Option<"parallelThreshold", "parallel-threshold", "int64_t", "32768",
+                        "Work of a loop nest, in elements times cost, from which threads are used">];
+  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
+                           "mlir::linalg::LinalgDialect", "mlir::memref::MemRefDialect",
+                           "mlir::scf::SCFDialect"];
+}
+
+def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
+  let summary = "Give every entry its function of the C ABI";
+  let description = [{
+    In: public functions on memrefs of static shape that return nothing. Out: they are
+    private, and for each a public function `fp8_call_<entry>` takes a `fp8rt_call`, checks
+    its version, counts, workspace and every tensor's type, shape and strides, writes one
+    line into `call->error` and returns 1 where something is wrong, and calls the entry
+    otherwise. A result whose tensor is not the memory of the argument that carries it gets
+    a copy.
+
+    Example:
+    ```mlir
+    func.func public @step(%x: memref<4xf32>, %out: memref<4xf32> {fp8.result = 0 : i32}) {...}
+    ```
+    becomes
+    ```mlir
+    func.func private @fp8_entry_step(%x: memref<4xf32>, %out: memref<4xf32> {...}) {...}
+    func.func public @fp8_call_step(%call: !llvm.ptr) -> i32 {...}
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
+                           "mlir::func::FuncDialect", "mlir::scf::SCFDialect"];
+}
+
+def AnnotateAliasScopes : Pass<"fp8-annotate-alias-scopes", "mlir::LLVM::LLVMFuncOp"> {
+  let summary = "Tell LLVM on every access which kernel arguments it cannot touch";
+  let description = [{
+    In and out: the LLVM dialect. Loads and stores through an argument marked `llvm.noalias`
+    get an alias scope. The mark alone would be lost where the OpenMP lowering moves the
+    loops into functions of their own, and with it vectorization without run-time checks.
+
+    Example:
+    ```mlir
+    llvm.func @kernel_0(%x: !llvm.ptr {llvm.noalias}, %y: !llvm.ptr {llvm.noalias}) {
+      %0 = llvm.load %x : !llvm.ptr -> f32
+      llvm.store %0, %y : f32, !llvm.ptr
+    ```
+    becomes
+    ```mlir
+      %0 = llvm.load %x {alias_scopes = [#x], noalias_scopes = [#y]} : !llvm.ptr -> f32
+      llvm.store %0, %y {alias_scopes = [#y], noalias_scopes = [#x]} : f32, !llvm.ptr
+    ```
+  }];
+}
+
+#endif // FP8_TARGET_CPU_PASSES

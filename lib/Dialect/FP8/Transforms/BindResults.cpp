@@ -1,0 +1,190 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Says where every result of an entry lives: in the argument that carries it to the next
+// step, or in a destination argument of its own. Everything else the caller passes in is
+// marked read-only, which one-shot bufferization does not assume by itself.
+
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_BINDRESULTS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+/// Tensors of these elements, and scalars of these types, can cross the boundary.
+static bool isStorable(Type type) {
+  return isa<FloatType>(type) || (isa<IntegerType>(type) && type.getIntOrFloatBitWidth() <= 64);
+}
+
+/// An error unless a value of this type can be handed over as one dense tensor.
+static LogicalResult verifyBoundaryType(func::FuncOp func, Location loc, StringRef kind,
+                                        unsigned index, Type type) {
+  auto report = [&](StringRef problem) {
+    return emitError(loc) << kind << " " << index << " of '" << func.getName() << "' has type "
+                          << type << ": " << problem;
+  };
+  if (isStorable(type))
+    return success();
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !isStorable(tensor.getElementType()))
+    return report("only tensors and scalars of floats and integers can cross the boundary");
+  if (!tensor.hasStaticShape())
+    return report("dynamic shapes are not supported here yet; give the tensor a static shape");
+  return success();
+}
+
+static LogicalResult verifyBoundary(func::FuncOp func) {
+  if (!func.getBody().hasOneBlock())
+    return func.emitError() << "'" << func.getName()
+                            << "' branches between blocks: use structured control flow (scf)";
+  for (BlockArgument argument : func.getArguments())
+    if (failed(verifyBoundaryType(func, argument.getLoc(), "argument", argument.getArgNumber(),
+                                  argument.getType())))
+      return failure();
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+    if (failed(verifyBoundaryType(func, func.getLoc(), "result", index, type)))
+      return failure();
+  return success();
+}
+
+/// Scalars become tensors of rank 0, so that everything is passed in one way.
+static void wrapScalars(func::FuncOp func) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&func.front());
+  for (BlockArgument argument : func.getArguments()) {
+    Type scalar = argument.getType();
+    if (isa<RankedTensorType>(scalar))
+      continue;
+    argument.setType(RankedTensorType::get({}, scalar));
+    auto extract = tensor::ExtractOp::create(builder, argument.getLoc(), argument, ValueRange());
+    argument.replaceAllUsesExcept(extract, extract);
+  }
+  Operation *terminator = func.front().getTerminator();
+  builder.setInsertionPoint(terminator);
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    Type scalar = operand.get().getType();
+    if (isa<RankedTensorType>(scalar))
+      continue;
+    operand.set(tensor::FromElementsOp::create(builder, func.getLoc(),
+                                               RankedTensorType::get({}, scalar), operand.get()));
+  }
+}
+
+/// For every result the argument that carries it, or null.
+static FailureOr<SmallVector<BlockArgument>> findCarriers(func::FuncOp func) {
+  SmallVector<BlockArgument> carriers(func.getNumResults());
+  ValueRange results = func.front().getTerminator()->getOperands();
+  for (BlockArgument argument : func.getArguments()) {
+    auto carried =
+        func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kCarriedAttrName);
+    if (!carried)
+      continue;
+    auto report = [&] {
+      return emitError(argument.getLoc())
+             << "argument " << argument.getArgNumber() << " of '" << func.getName()
+             << "' carries result " << carried.getInt();
+    };
+    if (carried.getInt() < 0 || carried.getInt() >= int64_t(func.getNumResults()))
+      return report() << ", but there are only " << func.getNumResults() << " results";
+    BlockArgument &carrier = carriers[carried.getInt()];
+    if (carrier)
+      return report() << ", which argument " << carrier.getArgNumber() << " carries already";
+    Type type = results[carried.getInt()].getType();
+    if (type != argument.getType())
+      return report() << " of type " << type << ", but its own type is " << argument.getType();
+    carrier = argument;
+  }
+  return carriers;
+}
+
+/// True where `value` may be the memory of an argument that this function overwrites:
+/// it must be saved before the overwriting begins.
+static bool mayBeCarriedMemory(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<scf::SCFDialect>(op->getDialect()) || isa<arith::SelectOp>(op))
+      return true;
+    if (!isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+             tensor::ExtractSliceOp, tensor::ReshapeOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(value);
+  auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return !func || func.getArgAttr(argument.getArgNumber(), kCarriedAttrName);
+}
+
+/// Copies of returned values that another result's destination would overwrite, taken
+/// before the first result is written.
+static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers) {
+  if (llvm::none_of(carriers, [](BlockArgument carrier) { return bool(carrier); }))
+    return;
+  Operation *terminator = func.front().getTerminator();
+  OpBuilder builder(terminator);
+  for (auto [operand, carrier] : llvm::zip_equal(terminator->getOpOperands(), carriers)) {
+    Value value = operand.get();
+    if (value == carrier || !mayBeCarriedMemory(value))
+      continue;
+    operand.set(bufferization::AllocTensorOp::create(
+        builder, value.getLoc(), cast<RankedTensorType>(value.getType()), ValueRange(), value));
+  }
+}
+
+namespace {
+struct BindResultsPass : public fp8::impl::BindResultsBase<BindResultsPass> {
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (!func.isPublic() || func.isExternal())
+      return;
+    if (failed(verifyBoundary(func)))
+      return signalPassFailure();
+    wrapScalars(func);
+    FailureOr<SmallVector<BlockArgument>> carriers = findCarriers(func);
+    if (failed(carriers))
+      return signalPassFailure();
+    saveOverwritten(func, *carriers);
+    bind(func, *carriers);
+  }
+
+  void bind(func::FuncOp func, ArrayRef<BlockArgument> carriers);
+};
+} // namespace
+
+void BindResultsPass::bind(func::FuncOp func, ArrayRef<BlockArgument> carriers) {
+  auto setWritable = [&](unsigned argument, bool value) {
+    func.setArgAttr(argument, bufferization::BufferizationDialect::kWritableAttrName,
+                    BoolAttr::get(&getContext(), value));
+  };
+  Block &body = func.front();
+  SmallVector<Type> inputs(body.getArgumentTypes());
+  func.setFunctionType(FunctionType::get(&getContext(), inputs, body.getTerminator()->getOperandTypes()));
+  for (unsigned index : llvm::seq<unsigned>(inputs.size()))
+    setWritable(index, bool(func.getArgAttr(index, kCarriedAttrName)));
+
+  OpBuilder builder(body.getTerminator());
+  for (auto [index, operand] : llvm::enumerate(body.getTerminator()->getOpOperands())) {
+    Value value = operand.get(), destination = carriers[index];
+    if (value == destination)
+      continue;
+    if (!destination) {
+      unsigned position = body.getNumArguments();
+      auto marker = builder.getDictionaryAttr(
+          builder.getNamedAttr(kResultAttrName, builder.getI32IntegerAttr(index)));
+      (void)func.insertArgument(position, value.getType(), marker, value.getLoc());
+      setWritable(position, true);
+      destination = func.getArgument(position);
+    }
+    auto bound = bufferization::MaterializeInDestinationOp::create(
+        builder, value.getLoc(), destination.getType(), value, destination);
+    operand.set(bound.getResult());
+  }
+}

@@ -1,0 +1,60 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Alias scopes on loads and stores: what `llvm.noalias` on a kernel's arguments says, in a
+// form that survives the outlining of parallel loops.
+
+#include "fp8/Target/CPU/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_ANNOTATEALIASSCOPES
+#include "fp8/Target/CPU/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+
+/// The pointer that address arithmetic started from.
+static Value findBase(Value address) {
+  while (auto step = address.getDefiningOp<LLVM::GEPOp>())
+    address = step.getBase();
+  return address;
+}
+
+namespace {
+struct AnnotateAliasScopesPass
+    : public fp8::impl::AnnotateAliasScopesBase<AnnotateAliasScopesPass> {
+  void runOnOperation() override {
+    LLVM::LLVMFuncOp func = getOperation();
+    SmallVector<Value> bases;
+    if (func.isExternal())
+      return;
+    for (BlockArgument argument : func.getArguments())
+      if (func.getArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName()))
+        bases.push_back(argument);
+    if (bases.size() < 2)
+      return;
+
+    MLIRContext *context = &getContext();
+    auto domain = LLVM::AliasScopeDomainAttr::get(context);
+    SmallVector<Attribute> scopes;
+    for (size_t i = 0; i < bases.size(); ++i)
+      scopes.push_back(LLVM::AliasScopeAttr::get(domain));
+    func.walk([&](LLVM::AliasAnalysisOpInterface access) {
+      auto accessed = access.getAccessedOperands();
+      if (accessed.size() != 1)
+        return;
+      auto *found = llvm::find(bases, findBase(accessed.front()));
+      if (found == bases.end())
+        return;
+      size_t own = found - bases.begin();
+      SmallVector<Attribute> others(scopes);
+      others.erase(others.begin() + own);
+      access.setAliasScopes(ArrayAttr::get(context, scopes[own]));
+      access.setNoAliasScopes(ArrayAttr::get(context, others));
+    });
+  }
+};
+} // namespace

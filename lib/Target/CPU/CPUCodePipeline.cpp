@@ -1,0 +1,65 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stage 7 for the CPU as a list of passes: our own on kernels and memory, then upstream's
+// way to the LLVM dialect.
+
+#include "fp8/Target/CPU/CPUTarget.h"
+#include "fp8/Target/CPU/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Affine/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+/// bf16 and f16 arithmetic as f32 arithmetic with a rounding after every operation, and
+/// bf16 conversions as integer operations: the processor's own flush denormals.
+static void addNarrowFloatPasses(OpPassManager &functions) {
+  math::MathExtendToSupportedTypesOptions extend;
+  functions.addPass(math::createMathExtendToSupportedTypes(extend));
+  arith::ArithEmulateUnsupportedFloatsOptions emulate;
+  emulate.sourceTypeStrs = {"bf16", "f16"};
+  emulate.targetTypeStr = "f32";
+  functions.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = true;
+  functions.addPass(arith::createArithExpandOpsPass(expand));
+}
+
+static void addLLVMConversions(OpPassManager &manager) {
+  manager.addPass(createConvertSCFToOpenMPPass());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  manager.addPass(createConvertVectorToLLVMPass());
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createConvertMathToLibmPass());
+  manager.addPass(createConvertToLLVMPass());
+  manager.addPass(createConvertOpenMPToLLVMPass());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createAnnotateAliasScopes());
+}
+
+void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &options) {
+  manager.addPass(createOutlineKernels());
+  manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
+  LinalgToLoopsOptions loops;
+  loops.parallelThreshold = options.parallelThreshold;
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  functions.addPass(createLinalgToLoops(loops));
+  functions.addPass(affine::createAffineExpandIndexOpsPass());
+  functions.addPass(createLowerAffinePass());
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
+  addNarrowFloatPasses(functions);
+  manager.addPass(createEmitEntryPoints());
+  addLLVMConversions(manager);
+}

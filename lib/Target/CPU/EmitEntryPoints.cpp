@@ -1,0 +1,312 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C ABI of a compiled library: one checked function per entry. What is checked is data
+// (a table of types and shapes, a table of error lines); how is in EntryPointHelpers.cpp.
+
+#include "EntryPointHelpers.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Target/CPU/CPUTarget.h"
+#include "fp8/Target/CPU/Passes.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <map>
+
+namespace fp8 {
+#define GEN_PASS_DEF_EMITENTRYPOINTS
+#include "fp8/Target/CPU/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+namespace {
+/// An entry's arguments by what the caller sees: its arguments, and for every result the
+/// position of the argument that holds it.
+struct Signature {
+  unsigned numArguments = 0;
+  SmallVector<unsigned> results;
+  bool hasWorkspace = false;
+  int64_t workspaceBytes = 0;
+};
+
+/// The two tables of an entry.
+struct CheckTables {
+  SmallVector<int64_t> specs;
+  std::string lines;
+};
+} // namespace
+
+/// DLPack's type code, bits and one lane, as the 32-bit word in memory.
+static std::optional<int64_t> getDLDataType(Type type) {
+  auto word = [](int64_t code, int64_t bits) { return code | bits << 8 | int64_t(1) << 16; };
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    unsigned width = integer.getWidth();
+    if (width == 1)
+      return word(6, 8);
+    if (width != 8 && width != 16 && width != 32 && width != 64)
+      return std::nullopt;
+    return word(integer.isUnsigned() ? 1 : 0, width);
+  }
+  return TypeSwitch<Type, std::optional<int64_t>>(type)
+      .Case<Float16Type, Float32Type, Float64Type>(
+          [&](Type) { return word(2, type.getIntOrFloatBitWidth()); })
+      .Case([&](BFloat16Type) { return word(4, 16); })
+      .Case([&](Float8E4M3FNType) { return word(10, 8); })
+      .Case([&](Float8E5M2Type) { return word(12, 8); })
+      .Case([&](Float8E8M0FNUType) { return word(14, 8); })
+      .Default([](Type) { return std::nullopt; });
+}
+
+static FailureOr<Signature> readSignature(func::FuncOp entry) {
+  Signature signature;
+  if (auto bytes = entry->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttrName))
+    signature.workspaceBytes = bytes.getInt();
+  signature.hasWorkspace = signature.workspaceBytes != 0;
+  unsigned end = entry.getNumArguments() - signature.hasWorkspace;
+  std::map<int64_t, unsigned> holders;
+  for (unsigned index : llvm::seq(end)) {
+    auto own = entry.getArgAttrOfType<IntegerAttr>(index, kResultAttrName);
+    auto carried = entry.getArgAttrOfType<IntegerAttr>(index, kCarriedAttrName);
+    signature.numArguments += !own;
+    if (own || carried)
+      holders[(own ? own : carried).getInt()] = index;
+  }
+  for (auto [result, argument] : holders) {
+    if (result != int64_t(signature.results.size()))
+      return entry.emitError() << "no argument of '" << entry.getName() << "' holds result "
+                               << signature.results.size();
+    signature.results.push_back(argument);
+  }
+  return signature;
+}
+
+/// The name a user gave an argument, from its location; empty where there is none.
+static StringRef findName(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName();
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (StringRef name = findName(part); !name.empty())
+        return name;
+  return {};
+}
+
+static LogicalResult appendTensor(CheckTables &tables, func::FuncOp entry, StringRef kind,
+                                  unsigned index, unsigned position, StringRef name) {
+  auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
+  std::optional<int64_t> dataType = getDLDataType(type.getElementType());
+  if (!dataType)
+    return emitError(entry.getArgument(position).getLoc())
+           << kind << " " << index << " of '" << entry.getName() << "' has elements of type "
+           << type.getElementType() << ", which the C interface cannot describe";
+  tables.specs.append({*dataType, type.getRank()});
+  llvm::append_range(tables.specs, type.getShape());
+  llvm::raw_string_ostream line(tables.lines);
+  line << kind << " " << index;
+  if (!name.empty())
+    line << " '" << name << "'";
+  line << ": expected " << type.getElementType() << " [";
+  llvm::interleaveComma(type.getShape(), line);
+  line << "] (row-major, in host memory)" << '\0';
+  return success();
+}
+
+static FailureOr<CheckTables> buildTables(func::FuncOp entry, const Signature &signature) {
+  CheckTables tables;
+  llvm::raw_string_ostream lines(tables.lines);
+  lines << "this library needs version 1 of fp8rt_call" << '\0';
+  lines << "'" << entry.getName() << "' takes " << signature.numArguments
+        << " arguments and gives " << signature.results.size() << " results" << '\0';
+  lines << "'" << entry.getName() << "' needs a workspace of " << signature.workspaceBytes
+        << " bytes, aligned to " << kWorkspaceAlignment << '\0';
+  for (unsigned index : llvm::seq(signature.numArguments))
+    if (failed(appendTensor(tables, entry, "argument", index, index,
+                            findName(entry.getArgument(index).getLoc()))))
+      return failure();
+  for (auto [index, position] : llvm::enumerate(signature.results))
+    if (failed(appendTensor(tables, entry, "result", index, position, {})))
+      return failure();
+  return tables;
+}
+
+namespace {
+/// Emits `fp8_call_<entry>`.
+class EntryPointBuilder {
+public:
+  EntryPointBuilder(func::FuncOp entry, const Signature &signature)
+      : entry(entry), signature(signature), loc(entry.getLoc()), builder(entry),
+        converter(entry.getContext()) {}
+
+  void build(const CheckTables &tables, StringRef name);
+
+private:
+  Value addGlobal(const Twine &name, Type type, Attribute value);
+  Value integer(int64_t value, unsigned width) {
+    return arith::ConstantIntOp::create(builder, loc, value, width);
+  }
+  Value callHelper(StringRef helper, Type result, ValueRange operands) {
+    return func::CallOp::create(builder, loc, helper, result, operands).getResult(0);
+  }
+  /// The entry's argument `position` over the memory at `pointer`.
+  Value asMemRef(Value pointer, unsigned position);
+  void callEntry(Value call);
+
+  func::FuncOp entry;
+  const Signature &signature;
+  Location loc;
+  OpBuilder builder;
+  LLVMTypeConverter converter;
+};
+} // namespace
+
+Value EntryPointBuilder::addGlobal(const Twine &name, Type type, Attribute value) {
+  LLVM::GlobalOp global;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(entry);
+    global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
+                                    LLVM::Linkage::Internal, name.str(), value);
+  }
+  return LLVM::AddressOfOp::create(builder, loc, global);
+}
+
+Value EntryPointBuilder::asMemRef(Value pointer, unsigned position) {
+  auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
+  Value descriptor =
+      MemRefDescriptor::fromStaticShape(builder, loc, converter, type, pointer);
+  return UnrealizedConversionCastOp::create(builder, loc, type, descriptor).getResult(0);
+}
+
+void EntryPointBuilder::callEntry(Value call) {
+  Type pointer = call.getType();
+  SmallVector<Value> data(entry.getNumArguments());
+  for (unsigned index : llvm::seq(signature.numArguments))
+    data[index] = callHelper("fp8_abi_argument", pointer, {call, integer(index, 64)});
+  SmallVector<Value> results;
+  for (auto [index, position] : llvm::enumerate(signature.results)) {
+    results.push_back(callHelper("fp8_abi_result", pointer, {call, integer(index, 64)}));
+    if (!data[position])
+      data[position] = results.back();
+  }
+  if (signature.hasWorkspace)
+    data.back() = callHelper("fp8_abi_workspace", pointer, call);
+
+  SmallVector<Value> memrefs;
+  for (auto [position, value] : llvm::enumerate(data))
+    memrefs.push_back(asMemRef(value, position));
+  func::CallOp::create(builder, loc, entry, memrefs);
+
+  for (auto [result, position] : llvm::zip_equal(results, signature.results)) {
+    if (data[position] == result)
+      continue;
+    auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
+    int64_t bytes = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    func::CallOp::create(builder, loc, "fp8_abi_copy", TypeRange(),
+                         ValueRange{result, data[position], integer(bytes, 64)});
+  }
+}
+
+void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+  auto function = func::FuncOp::create(builder, loc, ("fp8_call_" + name).str(),
+                                       builder.getFunctionType({pointer}, {i32}));
+  function->setAttr(kWorkspaceBytesAttrName,
+                    builder.getI64IntegerAttr(signature.workspaceBytes));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  Value call = function.getArgument(0);
+  Value specs = addGlobal("fp8_specs_" + name,
+                          LLVM::LLVMArrayType::get(i64, tables.specs.size()),
+                          builder.getI64TensorAttr(tables.specs));
+  Value lines = addGlobal("fp8_lines_" + name,
+                          LLVM::LLVMArrayType::get(builder.getI8Type(), tables.lines.size()),
+                          builder.getStringAttr(tables.lines));
+  Value status = callHelper("fp8_abi_check_call", i32,
+                            {call, integer(signature.numArguments, 32),
+                             integer(signature.results.size(), 32),
+                             integer(signature.workspaceBytes, 64), specs, lines});
+  Value good = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, status,
+                                     integer(0, 32));
+  auto then = scf::IfOp::create(builder, loc, good, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(then.thenBlock());
+    callEntry(call);
+  }
+  func::ReturnOp::create(builder, loc, status);
+}
+
+/// Moves the helper functions into `module`.
+static LogicalResult addHelpers(ModuleOp module) {
+  OwningOpRef<ModuleOp> helpers = parseSourceString<ModuleOp>(
+      getEntryPointHelpers(), ParserConfig(module.getContext()), "EntryPointHelpers.cpp");
+  if (!helpers)
+    return module.emitError("the entry point helpers do not parse");
+  for (Operation &op : llvm::make_early_inc_range(*helpers->getBody()))
+    op.moveBefore(module.getBody(), module.getBody()->end());
+  return success();
+}
+
+static LogicalResult verifyEntry(func::FuncOp entry) {
+  if (entry.getNumResults() != 0)
+    return entry.emitError() << "'" << entry.getName()
+                             << "' returns values: run fp8-bind-results before bufferization";
+  for (BlockArgument argument : entry.getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
+      return emitError(argument.getLoc())
+             << "argument " << argument.getArgNumber() << " of '" << entry.getName()
+             << "' has type " << argument.getType()
+             << ": only row-major buffers of static shape can be passed to compiled code";
+  }
+  return success();
+}
+
+namespace {
+struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPointsPass> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> entries;
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (func.isPublic() && !func.isExternal())
+        entries.push_back(func);
+    for (func::FuncOp entry : entries)
+      if (failed(emit(entry)))
+        return signalPassFailure();
+    if (!entries.empty() && failed(addHelpers(getOperation())))
+      signalPassFailure();
+  }
+
+  LogicalResult emit(func::FuncOp entry) {
+    if (failed(verifyEntry(entry)))
+      return failure();
+    FailureOr<Signature> signature = readSignature(entry);
+    if (failed(signature))
+      return failure();
+    FailureOr<CheckTables> tables = buildTables(entry, *signature);
+    if (failed(tables))
+      return failure();
+    std::string name = entry.getName().str();
+    entry.setPrivate();
+    entry->setAttr("llvm.bareptr", UnitAttr::get(&getContext()));
+    // A name of our own: the user's could be that of a library function.
+    SymbolTable symbols(getOperation());
+    if (failed(symbols.rename(entry, "fp8_entry_" + name)))
+      return failure();
+    EntryPointBuilder(entry, *signature).build(*tables, name);
+    // Said what it had to say; LLVM knows none of it.
+    for (unsigned index : llvm::seq(entry.getNumArguments()))
+      entry.setArgAttrs(index, ArrayRef<NamedAttribute>());
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,78 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Elementwise fusion before bufferization: upstream's patterns, our rule for when. A value
+// that is needed once moves into its only reader; a value that is almost free to compute
+// moves into all of them.
+
+#include "fp8/Target/CPU/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_FUSEELEMENTWISE
+#include "fp8/Target/CPU/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+
+/// Loops that read more arrays than this run out of registers and prefetch streams.
+static constexpr unsigned kMaxOperands = 16;
+
+/// Bodies up to this many operations may be computed once per reader.
+static constexpr unsigned kCheapOps = 3;
+
+/// Cheaper to compute again than to store and read back.
+static bool isCheap(linalg::GenericOp op) {
+  unsigned count = 0;
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (isa<math::MathDialect>(inner.getDialect()) || inner.getNumRegions() != 0 ||
+        isa<arith::DivFOp, arith::RemFOp, tensor::ExtractOp>(inner))
+      return false;
+    ++count;
+  }
+  // More than one full-size input would be read again by every reader.
+  auto isFullSize = [&](OpOperand *input) {
+    return op.getMatchingIndexingMap(input).getNumResults() == op.getNumLoops();
+  };
+  return count <= kCheapOps && llvm::count_if(op.getDpsInputOperands(), isFullSize) <= 1;
+}
+
+/// The consumer runs the producer's body once per element that the producer computes.
+static bool isComputedOnce(OpOperand *operand, linalg::GenericOp producer,
+                           linalg::GenericOp consumer) {
+  return llvm::hasSingleElement(operand->get().getUses()) &&
+         llvm::all_of(producer.getResults(),
+                      [&](Value result) {
+                        return result == operand->get() || result.use_empty();
+                      }) &&
+         consumer.getMatchingIndexingMap(operand).isPermutation();
+}
+
+static bool shouldFuse(OpOperand *operand) {
+  auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+  auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
+  if (!producer || !consumer)
+    return false;
+  if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > kMaxOperands)
+    return false;
+  return isComputedOnce(operand, producer, consumer) || isCheap(producer);
+}
+
+namespace {
+struct FuseElementwisePass : public fp8::impl::FuseElementwiseBase<FuseElementwisePass> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,168 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Static memory planning: the temporary buffers of an entry get fixed places in one
+// workspace, and buffers whose lifetimes do not meet share theirs.
+
+#include "fp8/Target/CPU/CPUTarget.h"
+#include "fp8/Target/CPU/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_PLANWORKSPACE
+#include "fp8/Target/CPU/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+namespace {
+/// One temporary: how large, from which to which operation of the entry's body alive, and
+/// where in the workspace.
+struct Buffer {
+  memref::AllocOp alloc;
+  size_t order = 0; // in the program
+  uint64_t bytes = 0;
+  unsigned first = 0, last = 0;
+  uint64_t offset = 0;
+
+  bool meets(const Buffer &other) const { return first <= other.last && other.first <= last; }
+};
+} // namespace
+
+/// Bytes of one element in memory: i1 and the 8-bit floats take one.
+static uint64_t elementBytes(Type type) {
+  unsigned bits = isa<IndexType>(type) ? 64 : type.getIntOrFloatBitWidth();
+  return llvm::PowerOf2Ceil(llvm::divideCeil(bits, 8));
+}
+
+/// Widens the buffer's lifetime to every use of its memory.
+static void extendLifetime(Buffer &buffer, const BufferViewFlowAnalysis &views, Block &body,
+                           const DenseMap<Operation *, unsigned> &positions) {
+  for (Value alias : views.resolve(buffer.alloc.getResult()))
+    for (Operation *user : alias.getUsers())
+      if (Operation *outermost = body.findAncestorOpInBlock(*user)) {
+        unsigned position = positions.lookup(outermost);
+        buffer.first = std::min(buffer.first, position);
+        buffer.last = std::max(buffer.last, position);
+      }
+}
+
+/// True where a loop around the allocation hands its memory from one iteration to the next:
+/// one fixed place would then be read and written at once.
+static bool isCarriedByLoop(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
+  for (Operation *parent = alloc->getParentOp(); !isa<func::FuncOp>(parent);
+       parent = parent->getParentOp()) {
+    auto loop = dyn_cast<LoopLikeOpInterface>(parent);
+    if (!loop)
+      continue;
+    for (Value alias : views.resolve(alloc.getResult()))
+      if (auto argument = dyn_cast<BlockArgument>(alias))
+        if (argument.getOwner()->getParentOp() == parent)
+          return true;
+  }
+  return false;
+}
+
+static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
+  Block &body = func.front();
+  DenseMap<Operation *, unsigned> positions;
+  for (auto [index, op] : llvm::enumerate(body))
+    positions[&op] = index;
+  BufferViewFlowAnalysis views(func);
+  SmallVector<Buffer> buffers;
+  WalkResult result = func.walk([&](memref::AllocOp alloc) -> WalkResult {
+    MemRefType type = alloc.getType();
+    if (!type.hasStaticShape())
+      return alloc.emitError("temporary of dynamic size ") << type << " is not supported yet";
+    if (isCarriedByLoop(alloc, views))
+      return alloc.emitError("temporary ")
+             << type << " is handed from one loop iteration to the next";
+    Buffer buffer;
+    buffer.alloc = alloc;
+    buffer.order = buffers.size();
+    buffer.bytes = type.getNumElements() * elementBytes(type.getElementType());
+    buffer.first = buffer.last = positions.lookup(body.findAncestorOpInBlock(*alloc));
+    extendLifetime(buffer, views, body, positions);
+    buffers.push_back(buffer);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return buffers;
+}
+
+/// First fit, largest first: each buffer gets the lowest place that no buffer alive at the
+/// same time occupies. Returns the size of the whole.
+static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers) {
+  llvm::sort(buffers, [](const Buffer &a, const Buffer &b) {
+    return std::make_tuple(b.bytes, a.order) < std::make_tuple(a.bytes, b.order);
+  });
+  uint64_t total = 0;
+  SmallVector<const Buffer *> placed; // by offset
+  for (Buffer &buffer : buffers) {
+    uint64_t offset = 0;
+    for (const Buffer *other : placed) {
+      if (!other->meets(buffer))
+        continue;
+      if (offset + buffer.bytes <= other->offset)
+        break;
+      offset = std::max(offset, llvm::alignTo(other->offset + other->bytes,
+                                              kWorkspaceAlignment));
+    }
+    buffer.offset = offset;
+    auto place = llvm::upper_bound(placed, offset, [](uint64_t value, const Buffer *other) {
+      return value < other->offset;
+    });
+    placed.insert(place, &buffer);
+    total = std::max(total, offset + buffer.bytes);
+  }
+  return llvm::alignTo(total, kWorkspaceAlignment);
+}
+
+/// Appends the workspace argument and replaces every allocation by its place in it.
+static void useWorkspace(func::FuncOp func, ArrayRef<Buffer> buffers, uint64_t total) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&func.front());
+  auto type = MemRefType::get({static_cast<int64_t>(total)}, builder.getI8Type());
+  unsigned position = func.getNumArguments();
+  (void)func.insertArgument(position, type, {}, func.getLoc());
+  Value workspace = func.getArgument(position);
+  for (const Buffer &buffer : buffers) {
+    memref::AllocOp alloc = buffer.alloc;
+    builder.setInsertionPoint(alloc);
+    Location loc = alloc.getLoc();
+    Value offset = arith::ConstantIndexOp::create(builder, loc, buffer.offset);
+    Value view = memref::ViewOp::create(builder, loc, alloc.getType(), workspace, offset,
+                                        ValueRange());
+    for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
+      if (isa<memref::DeallocOp>(user))
+        user->erase();
+    alloc.getResult().replaceAllUsesWith(view);
+    alloc.erase();
+  }
+}
+
+namespace {
+struct PlanWorkspacePass : public fp8::impl::PlanWorkspaceBase<PlanWorkspacePass> {
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (!func.isPublic() || func.isExternal())
+      return;
+    FailureOr<SmallVector<Buffer>> buffers = collectBuffers(func);
+    if (failed(buffers))
+      return signalPassFailure();
+    uint64_t total = placeBuffers(*buffers);
+    if (!buffers->empty())
+      useWorkspace(func, *buffers, std::max<uint64_t>(total, kWorkspaceAlignment));
+    func->setAttr(kWorkspaceBytesAttrName,
+                  OpBuilder(func).getI64IntegerAttr(
+                      buffers->empty() ? 0 : std::max<uint64_t>(total, kWorkspaceAlignment)));
+  }
+};
+} // namespace
