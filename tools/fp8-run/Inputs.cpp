@@ -7,8 +7,8 @@
 #include "Inputs.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
-#include "llvm/Support/WithColor.h"
 
 #include <map>
 
@@ -81,9 +81,8 @@ Error Inputs::setArguments(Program &program) {
       continue;
     Expected<Place> place = program.findArgument(key);
     if (!place) {
-      llvm::WithColor::warning(llvm::errs(), "fp8-run", /*DisableColors=*/true)
-          << path << ": tensor '" << key
-          << "' is ignored: " << llvm::toString(place.takeError()) << "\n";
+      llvm::consumeError(place.takeError());
+      ignored.push_back(key);
       continue;
     }
     if (isStreamed(*place))
@@ -100,6 +99,13 @@ Error Inputs::setArguments(Program &program) {
                      "': " + llvm::toString(std::move(error)));
   }
   return Error::success();
+}
+
+std::string Inputs::describeIgnored() const {
+  if (ignored.empty())
+    return "";
+  return path +
+         " has tensors that are no arguments: " + llvm::join(ignored, ", ");
 }
 
 /// Slice `index` of the leading dimension; shares `tensor`'s shape array.

@@ -15,12 +15,15 @@ namespace fp8run {
 /// The tensors of the inputs file, and what of them changes from step to step.
 class Inputs {
 public:
-  /// Reads the file and sets every argument it has; a tensor that is neither an
-  /// argument nor a stream is warned of.
+  /// Reads the file and sets every argument it has.
   llvm::Error load(const Options &options, Program &program);
 
   /// Gives every streamed argument its slice for step `step`.
   llvm::Error advance(uint64_t step);
+
+  /// What to tell the user of tensors that are neither arguments nor streams;
+  /// empty if there are none.
+  std::string describeIgnored() const;
 
 private:
   struct BoundStream {
@@ -37,6 +40,7 @@ private:
   std::string path;
   Tensors tensors;
   std::vector<BoundStream> streams;
+  std::vector<std::string> ignored;
 };
 
 } // namespace fp8run

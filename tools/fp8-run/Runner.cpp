@@ -32,6 +32,7 @@ public:
 
 private:
   Error prepare();
+  Error checkArguments();
   Error checkOutputs() const;
   Error findPrinted();
   Error loadState();
@@ -180,6 +181,24 @@ void Runner::reportTiming() {
       1e3 * seconds.back());
 }
 
+/// A key with a typing error is a likely reason for a missing argument.
+Error Runner::checkArguments() {
+  for (Function &function : program.functions())
+    for (uint32_t i = 0; i < function.arguments.size(); ++i) {
+      if (function.arguments[i].kind == FP8RT_KIND_RESIDUAL ||
+          fp8rt_session_argument(function.session.get(), i))
+        continue;
+      std::string ignored = inputs.describeIgnored();
+      return failure("argument " + llvm::Twine(i) + " '" +
+                     function.arguments[i].name + "' of entry '" +
+                     function.name +
+                     "' has no value: give it in --inputs, or all such zeros "
+                     "with --zero-missing" +
+                     (ignored.empty() ? "" : " (" + ignored + ")"));
+    }
+  return Error::success();
+}
+
 Error Runner::prepare() {
   if (Error error = program.load(options.library, options.entries))
     return error;
@@ -198,6 +217,10 @@ Error Runner::prepare() {
       if (Error error =
               check(fp8rt_session_zero_missing(function.session.get())))
         return error;
+  if (Error error = checkArguments())
+    return error;
+  if (std::string ignored = inputs.describeIgnored(); !ignored.empty())
+    llvm::errs() << "fp8-run: warning: " << ignored << "\n";
   return Error::success();
 }
 

@@ -28,7 +28,7 @@ namespace {
 constexpr uint64_t maxHeaderBytes = 100'000'000;
 
 [[noreturn]] void corrupt(const std::string &what) {
-  fail(FP8RT_CORRUPT, "not a valid safetensors file: " + what);
+  fail(FP8RT_CORRUPT, what);
 }
 
 class InputFile {
@@ -225,5 +225,12 @@ std::unique_ptr<fp8rt_tensors> read(const std::string &path) {
 } // namespace
 
 std::unique_ptr<fp8rt_tensors> fp8rt::readSafetensors(const std::string &path) {
-  return within(path, [&] { return read(path); });
+  try {
+    return read(path);
+  } catch (const Error &error) {
+    bool corrupt = error.status == FP8RT_CORRUPT;
+    fail(error.status,
+         path + (corrupt ? ": not a valid safetensors file: " : ": ") +
+             error.message);
+  }
 }
