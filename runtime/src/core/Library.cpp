@@ -86,8 +86,9 @@ static void describeValue(const std::vector<Value> &values, uint32_t index,
 
 fp8rt_status fp8rt_library_load(const char *path, fp8rt_library **out_library) {
   return guarded([&] {
-    auto shared = std::make_shared<const Library>(&required(path, "path"));
-    required(out_library, "out_library") = new fp8rt_library{std::move(shared)};
+    fp8rt_library *&out = required(out_library, "out_library");
+    out = new fp8rt_library{
+        std::make_shared<const Library>(&required(path, "path"))};
   });
 }
 

@@ -29,14 +29,16 @@ const Tensor *fp8rt_tensors::find(const std::string &name) const {
 }
 
 fp8rt_status fp8rt_tensors_create(fp8rt_tensors **out_tensors) {
-  return guarded(
-      [&] { required(out_tensors, "out_tensors") = new fp8rt_tensors(); });
+  return guarded([&] {
+    fp8rt_tensors *&out = required(out_tensors, "out_tensors");
+    out = new fp8rt_tensors();
+  });
 }
 
 fp8rt_status fp8rt_tensors_read(const char *path, fp8rt_tensors **out_tensors) {
   return guarded([&] {
-    required(out_tensors, "out_tensors") =
-        readSafetensors(&required(path, "path")).release();
+    fp8rt_tensors *&out = required(out_tensors, "out_tensors");
+    out = readSafetensors(&required(path, "path")).release();
   });
 }
 
