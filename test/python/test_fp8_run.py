@@ -1,10 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Drives fp8-run from outside, on the runtime's hand-written library (runtime/test/fixture.c).
-
-FP8_BIN names the folder of the tools; the library lies in ../lib beside it.
-"""
+"""Drives fp8-run from outside, on the runtime's hand-written library (runtime/test/fixture.c)."""
 import os
 import re
 import subprocess
@@ -14,10 +11,6 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-
-BIN = os.path.abspath(os.environ.get("FP8_BIN", os.path.join(os.path.dirname(__file__), "..", "..", "build", "bin")))
-FP8_RUN = os.path.join(BIN, "fp8-run")
-FIXTURE = os.path.join(BIN, "..", "lib", "libfp8rt_test_fixture.so")
 
 W = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
 M = np.array([10, 20, 30, 40], np.uint16).view(ml_dtypes.bfloat16)
@@ -39,8 +32,13 @@ def reference(steps, xs=(X,)):
     return w, losses, scale, history
 
 
+@pytest.fixture(scope="session")
+def fixture(build_dir):
+    return str(build_dir / "lib" / "libfp8rt_test_fixture.so")
+
+
 @pytest.fixture
-def box(tmp_path):
+def box(tmp_path, bin_dir, fixture):
     """A folder with valid inputs, and fp8-run in it."""
 
     class Box:
@@ -53,9 +51,9 @@ def box(tmp_path):
         def write(self, name, tensors):
             save_file(tensors, self.path(name))
 
-        def run(self, *args, library=FIXTURE, inputs="in"):
+        def run(self, *args, library=fixture, inputs="in"):
             given = [f"--inputs={inputs}"] if inputs else []
-            return subprocess.run([FP8_RUN, library, *given, *args], cwd=tmp_path, capture_output=True, text=True)
+            return subprocess.run([bin_dir / "fp8-run", library, *given, *args], cwd=tmp_path, capture_output=True, text=True)
 
         def ok(self, *args, **kwargs):
             done = self.run(*args, **kwargs)
@@ -196,8 +194,8 @@ def test_wrong_command_lines(box, args):
     box.fails(2, "", *args)
 
 
-def test_no_library_at_all():
-    done = subprocess.run([FP8_RUN], capture_output=True, text=True)
+def test_no_library_at_all(run):
+    done = run("fp8-run")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 
@@ -227,9 +225,9 @@ def test_failing_code(box):
     box.fails(1, "step 0: entry 'failing' failed: it always fails", "--entry=failing", "--outputs=out", inputs=None)
 
 
-def test_wrong_libraries(box):
+def test_wrong_libraries(box, fixture):
     open(box.path("text"), "w").write("not a library")
-    whole = open(FIXTURE, "rb").read()
+    whole = open(fixture, "rb").read()
     open(box.path("half"), "wb").write(whole[:len(whole) // 2])
     box.fails(1, "none.so: No such file", library="none.so")
     box.fails(1, "text: not a shared library", library="text")
@@ -288,10 +286,10 @@ def test_every_element_type_is_read_as_safetensors_writes_it(box):
         box.fails(1, rf"given tensor {name}\[2,0\]", inputs="bad")
 
 
-def test_a_full_device_is_reported(box):
+def test_a_full_device_is_reported(box, bin_dir, fixture):
     done = box.run("--outputs=/dev/full")
     assert done.returncode == 1 and "No space left" in done.stderr
     with open("/dev/full", "w") as full:
-        done = subprocess.run([FP8_RUN, FIXTURE, f"--inputs={box.path('in')}", "--print=2"], stdout=full,
+        done = subprocess.run([bin_dir / "fp8-run", fixture, f"--inputs={box.path('in')}", "--print=2"], stdout=full,
                               stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and "cannot write to standard output" in done.stderr
