@@ -14,8 +14,7 @@ namespace {
 
 class LibraryTest : public WithFolder {
 protected:
-  void expectError(const std::string &path, fp8rt_status status,
-                   const std::string &part) {
+  void expectError(const std::string &path, fp8rt_status status, const std::string &part) {
     fp8rt_library *out = nullptr;
     EXPECT_FP8RT_ERROR(fp8rt_library_load(path.c_str(), &out), status, part);
     EXPECT_EQ(std::string(fp8rt_last_error()).find(path + ": "), 0u);
@@ -29,12 +28,10 @@ TEST_F(LibraryTest, SaysWhatItsEntriesTake) {
   EXPECT_EQ(fp8rt_library_num_entries(library.get()), 6u);
   EXPECT_STREQ(fp8rt_library_entry_name(library.get(), 1), "evaluate");
   EXPECT_EQ(fp8rt_library_entry_name(library.get(), 6), nullptr);
-  EXPECT_EQ(std::string(fp8rt_library_manifest(library.get())).find("{\"vers"),
-            0u);
+  EXPECT_EQ(std::string(fp8rt_library_manifest(library.get())).find("{\"vers"), 0u);
 
   uint32_t numArguments = 0, numResults = 0;
-  ASSERT_FP8RT(
-      fp8rt_library_counts(library.get(), "main", &numArguments, &numResults));
+  ASSERT_FP8RT(fp8rt_library_counts(library.get(), "main", &numArguments, &numResults));
   EXPECT_EQ(numArguments, 6u);
   EXPECT_EQ(numResults, 7u);
   fp8rt_value value;
@@ -52,10 +49,9 @@ TEST_F(LibraryTest, SaysWhatItsEntriesTake) {
   ASSERT_FP8RT(fp8rt_library_result(library.get(), "main", 6, &value));
   EXPECT_EQ(value.kind, FP8RT_KIND_STATE);
   EXPECT_EQ(value.alias, 5);
-  EXPECT_FP8RT_ERROR(fp8rt_library_result(library.get(), "main", 7, &value),
-                     FP8RT_INVALID_ARGUMENT, "out of range");
-  EXPECT_FP8RT_ERROR(fp8rt_library_argument(library.get(), "mian", 0, &value),
-                     FP8RT_NOT_FOUND,
+  EXPECT_FP8RT_ERROR(fp8rt_library_result(library.get(), "main", 7, &value), FP8RT_INVALID_ARGUMENT,
+                     "out of range");
+  EXPECT_FP8RT_ERROR(fp8rt_library_argument(library.get(), "mian", 0, &value), FP8RT_NOT_FOUND,
                      "no entry 'mian'; it has main, evaluate, forward");
 }
 
@@ -82,8 +78,7 @@ TEST_F(LibraryTest, TruncationAnywhereIsFound) {
 }
 
 TEST_F(LibraryTest, ALibraryOfAnotherKind) {
-  expectError("/lib/x86_64-linux-gnu/libm.so.6", FP8RT_CORRUPT,
-              "does not export fp8_manifest");
+  expectError("/lib/x86_64-linux-gnu/libm.so.6", FP8RT_CORRUPT, "does not export fp8_manifest");
 }
 
 TEST_F(LibraryTest, APathWithoutASlashIsAFileOfTheWorkingDirectory) {
@@ -91,18 +86,15 @@ TEST_F(LibraryTest, APathWithoutASlashIsAFileOfTheWorkingDirectory) {
   std::filesystem::copy_file(FIXTURE, path("libm.so.6"));
   std::filesystem::current_path(folder);
   fp8rt_library *out = nullptr;
-  EXPECT_EQ(fp8rt_library_load("libm.so.6", &out), FP8RT_OK)
-      << fp8rt_last_error();
+  EXPECT_EQ(fp8rt_library_load("libm.so.6", &out), FP8RT_OK) << fp8rt_last_error();
   fp8rt_library_destroy(out);
   std::filesystem::current_path(before);
 }
 
 TEST_F(LibraryTest, NullIsRefused) {
   fp8rt_library *out = nullptr;
-  EXPECT_FP8RT_ERROR(fp8rt_library_load(nullptr, &out), FP8RT_INVALID_ARGUMENT,
-                     "path is null");
-  EXPECT_FP8RT_ERROR(fp8rt_library_load(FIXTURE, nullptr),
-                     FP8RT_INVALID_ARGUMENT, "out_library is null");
+  EXPECT_FP8RT_ERROR(fp8rt_library_load(nullptr, &out), FP8RT_INVALID_ARGUMENT, "path is null");
+  EXPECT_FP8RT_ERROR(fp8rt_library_load(FIXTURE, nullptr), FP8RT_INVALID_ARGUMENT, "out_library is null");
   EXPECT_EQ(fp8rt_library_num_entries(nullptr), 0u);
   EXPECT_EQ(fp8rt_library_manifest(nullptr), nullptr);
   fp8rt_library_destroy(nullptr);

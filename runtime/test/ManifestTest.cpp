@@ -26,28 +26,26 @@ fp8rt_status load(std::string manifest) {
 }
 
 /// A manifest whose entry 'main' has those arguments, results and more.
-std::string entry(const std::string &arguments, const std::string &results,
-                  const std::string &more = "") {
+std::string entry(const std::string &arguments, const std::string &results, const std::string &more = "") {
   return "{'version':1,'state':{'tensors':[{'name':'scale','type':'f32',"
          "'shape':[2],'initial':1}]},'entries':[{'name':'main','arguments':[" +
          arguments + "],'results':[" + results + "]" + more + "}]}";
 }
 
-const std::string scalar = "{'type':'f32','shape':[]}";
+const std::string kScalar = "{'type':'f32','shape':[]}";
 
 TEST(ManifestTest, TheLeastThatIsValid) {
   EXPECT_EQ(load("{'version':1,'entries':[{'name':'main','arguments':[],"
                  "'results':[]}]}"),
             FP8RT_OK)
       << fp8rt_last_error();
-  EXPECT_EQ(load(entry(scalar, scalar)), FP8RT_OK) << fp8rt_last_error();
+  EXPECT_EQ(load(entry(kScalar, kScalar)), FP8RT_OK) << fp8rt_last_error();
 }
 
 TEST(ManifestTest, NoManifest) {
   unsetenv("FP8RT_TEST_MANIFEST");
   fp8rt_library *library = nullptr;
-  EXPECT_FP8RT_ERROR(fp8rt_library_load(ANY_MANIFEST, &library), FP8RT_CORRUPT,
-                     "its manifest is null");
+  EXPECT_FP8RT_ERROR(fp8rt_library_load(ANY_MANIFEST, &library), FP8RT_CORRUPT, "its manifest is null");
 }
 
 TEST(ManifestTest, WrongFields) {
@@ -66,53 +64,41 @@ TEST(ManifestTest, WrongFields) {
   expect("{'version':1,'entries':[{'name':'other','arguments':[],"
          "'results':[]}]}",
          "does not export fp8_call_other");
-  expect(entry("{'type':7,'shape':[]}", ""),
-         "manifest.entries[0].arguments[0].type is not a string");
+  expect(entry("{'type':7,'shape':[]}", ""), "manifest.entries[0].arguments[0].type is not a string");
   expect(entry("{'shape':[]}", ""), "has no type");
   expect(entry("{'type':'f32'}", ""), "has no shape");
   expect(entry("{'type':'f32','shape':[-2]}", ""), "shape[0] is -2");
   expect(entry("{'type':'f32','shape':[1.5]}", ""), "shape[0] is 1.5");
-  expect(entry("{'type':'f32','shape':[18446744073709551615]}", ""),
-         "shape[0] is 18446744073709551615");
+  expect(entry("{'type':'f32','shape':[18446744073709551615]}", ""), "shape[0] is 18446744073709551615");
   expect(entry("{'type':'f32','shape':[],'kind':'cruel'}", ""), "is 'cruel'");
   expect(entry("{'type':'f32','shape':[],'written':1}", ""), "not a boolean");
   expect(entry("{'type':'f32','shape':[],'index':1}", ""), "index is 1");
   expect(entry("", "", ",'workspace_bytes':-1"), "workspace_bytes is -1");
   expect(entry("", "", ",'workspace_alignment':48"), "not a power of two");
-  EXPECT_FP8RT_ERROR(load(entry("{'type':'f4','shape':[]}", "")),
-                     FP8RT_UNSUPPORTED, "type 'f4'");
+  EXPECT_FP8RT_ERROR(load(entry("{'type':'f4','shape':[]}", "")), FP8RT_UNSUPPORTED, "type 'f4'");
 }
 
 TEST(ManifestTest, Contradictions) {
-  auto expect = [](const std::string &arguments, const std::string &results,
-                   const char *part) {
+  auto expect = [](const std::string &arguments, const std::string &results, const char *part) {
     EXPECT_FP8RT_ERROR(load(entry(arguments, results)), FP8RT_CORRUPT, part);
   };
   std::string carried = "{'type':'f32','shape':[],'carry':0";
   expect(carried + "}", "", "argument 0 is carried from a result beyond");
   expect(carried + "}", "{'type':'f32','shape':[1]}", "of another type");
-  expect(scalar, "{'type':'f32','shape':[],'alias':1}",
-         "result 0 aliases an argument beyond");
-  expect(scalar, "{'type':'f32','shape':[],'alias':0}",
-         "neither its state nor carried");
-  expect(carried + "}", "{'type':'f32','shape':[],'alias':0}",
-         "argument 0 is aliased but not written");
-  expect("{'type':'f32','shape':[],'written':true}", "",
-         "argument 0 is written but not aliased");
+  expect(kScalar, "{'type':'f32','shape':[],'alias':1}", "result 0 aliases an argument beyond");
+  expect(kScalar, "{'type':'f32','shape':[],'alias':0}", "neither its state nor carried");
+  expect(carried + "}", "{'type':'f32','shape':[],'alias':0}", "argument 0 is aliased but not written");
+  expect("{'type':'f32','shape':[],'written':true}", "", "argument 0 is written but not aliased");
   std::string state = "{'name':'scale','type':'f32','shape':[2],'kind':'state'";
   expect(state + "}," + state + "}", "", "the second of state 'scale'");
-  expect("{'name':'scale','type':'f32','shape':[3],'kind':'state'}", "",
-         "no tensor of the state");
-  expect("", "{'name':'s','type':'f32','shape':[2],'kind':'state'}",
-         "no tensor of the state");
-  expect(state + ",'written':true}",
-         state + ",'alias':0}," + state + ",'alias':0}",
+  expect("{'name':'scale','type':'f32','shape':[3],'kind':'state'}", "", "no tensor of the state");
+  expect("", "{'name':'s','type':'f32','shape':[2],'kind':'state'}", "no tensor of the state");
+  expect(state + ",'written':true}", state + ",'alias':0}," + state + ",'alias':0}",
          "two results alias argument 0");
 }
 
 TEST(ManifestTest, WrongStates) {
-  auto expect = [](const std::string &tensors, fp8rt_status status,
-                   const char *part) {
+  auto expect = [](const std::string &tensors, fp8rt_status status, const char *part) {
     std::string manifest = "{'version':1,'state':{'tensors':[" + tensors +
                            "]},'entries':[{'name':'main','arguments':[],"
                            "'results':[]}]}";
@@ -120,16 +106,13 @@ TEST(ManifestTest, WrongStates) {
   };
   std::string s = "{'name':'s','type':'f32','shape':[2]}";
   expect(s + "," + s, FP8RT_CORRUPT, "there twice");
-  expect("{'name':'s','type':'f32','shape':[null]}", FP8RT_CORRUPT,
-         "dynamic shape");
-  expect("{'name':'s','type':'f32','shape':[],'initial':'1'}", FP8RT_CORRUPT,
-         "initial is not a number");
+  expect("{'name':'s','type':'f32','shape':[null]}", FP8RT_CORRUPT, "dynamic shape");
+  expect("{'name':'s','type':'f32','shape':[],'initial':'1'}", FP8RT_CORRUPT, "initial is not a number");
 }
 
 TEST(ManifestTest, RandomDamageNeverCrashes) {
   const char *given = std::getenv("FP8RT_FUZZ_SEED");
-  uint64_t seed =
-      given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   std::printf("FP8RT_FUZZ_SEED=%llu\n", static_cast<unsigned long long>(seed));
   std::mt19937_64 random(seed);
   std::string valid = fp8rt_library_manifest(loadFixture().get());
@@ -141,8 +124,7 @@ TEST(ManifestTest, RandomDamageNeverCrashes) {
       manifest[random() % manifest.size()] = tokens[random() % tokens.size()];
     fp8rt_status status = load(manifest);
     refused += status != FP8RT_OK;
-    ASSERT_TRUE(status == FP8RT_OK || status == FP8RT_CORRUPT ||
-                status == FP8RT_UNSUPPORTED)
+    ASSERT_TRUE(status == FP8RT_OK || status == FP8RT_CORRUPT || status == FP8RT_UNSUPPORTED)
         << "run " << run << ": " << fp8rt_last_error();
   }
   EXPECT_GT(refused, 500);

@@ -25,9 +25,9 @@ uint64_t setting(const char *variable, uint64_t otherwise) {
 }
 
 std::string validFile(const std::string &path) {
-  Literal<float> a(f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  Literal<float> a(kF32, {2, 3}, {1, 2, 3, 4, 5, 6});
   Literal<uint8_t> b({kDLBool, 8, 1}, {4}, {0, 1, 1, 0});
-  Literal<uint16_t> c(bf16, {0, 7}, {});
+  Literal<uint16_t> c(kBF16, {0, 7}, {});
   Tensors tensors = newTensors();
   fp8rt_tensors_add(tensors.get(), "a", &a.view);
   fp8rt_tensors_add(tensors.get(), "b\"\\", &b.view);
@@ -63,8 +63,7 @@ std::string damage(std::string bytes, std::mt19937_64 &random) {
       break;
     default: // the header's length is another
       if (!bytes.empty())
-        bytes[random() % std::min<size_t>(8, bytes.size())] =
-            static_cast<char>(random());
+        bytes[random() % std::min<size_t>(8, bytes.size())] = static_cast<char>(random());
     }
   }
   return bytes;
@@ -74,8 +73,7 @@ std::string damage(std::string bytes, std::mt19937_64 &random) {
 uint64_t readAll(const fp8rt_tensors *tensors) {
   uint64_t sum = 0;
   for (uint64_t i = 0; i < fp8rt_tensors_count(tensors); ++i) {
-    const DLTensor *tensor =
-        fp8rt_tensors_find(tensors, fp8rt_tensors_name(tensors, i));
+    const DLTensor *tensor = fp8rt_tensors_find(tensors, fp8rt_tensors_name(tensors, i));
     uint64_t bytes = tensor->dtype.bits / 8;
     for (int32_t d = 0; d < tensor->ndim; ++d)
       bytes *= static_cast<uint64_t>(tensor->shape[d]);

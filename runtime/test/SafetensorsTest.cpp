@@ -36,12 +36,10 @@ protected:
     return path("in");
   }
 
-  void expectError(const std::string &file, fp8rt_status status,
-                   const std::string &part) {
+  void expectError(const std::string &file, fp8rt_status status, const std::string &part) {
     fp8rt_tensors *out = nullptr;
     EXPECT_FP8RT_ERROR(fp8rt_tensors_read(file.c_str(), &out), status, part);
-    EXPECT_EQ(std::string(fp8rt_last_error()).find(file), 0u)
-        << "the error starts with the path";
+    EXPECT_EQ(std::string(fp8rt_last_error()).find(file), 0u) << "the error starts with the path";
     EXPECT_EQ(out, nullptr);
   }
 
@@ -60,7 +58,7 @@ struct TypeCase {
   DLDataType type;
 };
 
-const TypeCase allTypes[] = {
+const TypeCase kAllTypes[] = {
     {"BOOL", {kDLBool, 8, 1}},
     {"I8", {kDLInt, 8, 1}},
     {"I16", {kDLInt, 16, 1}},
@@ -91,16 +89,15 @@ TEST_F(SafetensorsTest, EveryTypeAndRankComesBack) {
   const std::vector<std::vector<int64_t>> shapes = {{}, {5}, {2, 3}, {3, 0, 2}};
   std::vector<std::unique_ptr<Literal<uint8_t>>> literals;
   Tensors written = newTensors();
-  for (const TypeCase &c : allTypes)
+  for (const TypeCase &c : kAllTypes)
     for (const std::vector<int64_t> &shape : shapes) {
       size_t count = c.type.bits / 8;
       for (int64_t dim : shape)
         count *= static_cast<size_t>(dim);
-      literals.push_back(std::make_unique<Literal<uint8_t>>(
-          c.type, shape, pattern(count, c.type.code == kDLBool)));
+      literals.push_back(
+          std::make_unique<Literal<uint8_t>>(c.type, shape, pattern(count, c.type.code == kDLBool)));
       std::string name = c.name + std::to_string(shape.size());
-      ASSERT_FP8RT(fp8rt_tensors_add(written.get(), name.c_str(),
-                                     &literals.back()->view));
+      ASSERT_FP8RT(fp8rt_tensors_add(written.get(), name.c_str(), &literals.back()->view));
     }
   ASSERT_FP8RT(fp8rt_tensors_set_metadata(written.get(), "κ", "\"ü\"\n"));
   ASSERT_FP8RT(fp8rt_tensors_write(written.get(), path("f").c_str()));
@@ -109,34 +106,30 @@ TEST_F(SafetensorsTest, EveryTypeAndRankComesBack) {
   ASSERT_EQ(fp8rt_tensors_count(read.get()), literals.size());
   EXPECT_STREQ(fp8rt_tensors_metadata(read.get(), "κ"), "\"ü\"\n");
   size_t next = 0;
-  for (const TypeCase &c : allTypes)
+  for (const TypeCase &c : kAllTypes)
     for (const std::vector<int64_t> &shape : shapes) {
       std::string name = c.name + std::to_string(shape.size());
       const Literal<uint8_t> &wanted = *literals[next++];
       const DLTensor *got = fp8rt_tensors_find(read.get(), name.c_str());
       ASSERT_NE(got, nullptr) << name;
       EXPECT_EQ(std::memcmp(&got->dtype, &c.type, sizeof(DLDataType)), 0);
-      EXPECT_EQ(std::vector<int64_t>(got->shape, got->shape + got->ndim),
-                shape);
+      EXPECT_EQ(std::vector<int64_t>(got->shape, got->shape + got->ndim), shape);
       ASSERT_EQ(got->data == nullptr, wanted.data.empty()) << name;
       const uint8_t *data = static_cast<const uint8_t *>(got->data);
-      EXPECT_EQ(std::vector<uint8_t>(data, data + wanted.data.size()),
-                wanted.data)
-          << name;
+      EXPECT_EQ(std::vector<uint8_t>(data, data + wanted.data.size()), wanted.data) << name;
     }
 }
 
 TEST_F(SafetensorsTest, WritesTheFormatByteForByte) {
-  Literal<float> a(f32, {2}, {1.0f, -2.0f});
-  Literal<uint16_t> b(bf16, {}, {0x3f80});
+  Literal<float> a(kF32, {2}, {1.0f, -2.0f});
+  Literal<uint16_t> b(kBF16, {}, {0x3f80});
   Tensors tensors = newTensors();
   ASSERT_FP8RT(fp8rt_tensors_add(tensors.get(), "a", &b.view));
   ASSERT_FP8RT(fp8rt_tensors_add(tensors.get(), "b", &a.view));
   ASSERT_FP8RT(fp8rt_tensors_write(tensors.get(), path("f").c_str()));
   // The wider elements of b come first, so that they are aligned.
-  std::string header =
-      R"({"a":{"data_offsets":[8,10],"dtype":"BF16","shape":[]},)"
-      R"("b":{"data_offsets":[0,8],"dtype":"F32","shape":[2]}})";
+  std::string header = R"({"a":{"data_offsets":[8,10],"dtype":"BF16","shape":[]},)"
+                       R"("b":{"data_offsets":[0,8],"dtype":"F32","shape":[2]}})";
   header.append((8 - header.size() % 8) % 8, ' ');
   std::string data("\0\0\x80\x3f\0\0\0\xc0\x80\x3f", 10);
   EXPECT_EQ(contents(path("f")), contents(file(header, data)));
@@ -144,19 +137,16 @@ TEST_F(SafetensorsTest, WritesTheFormatByteForByte) {
 
 TEST_F(SafetensorsTest, ReadsValuesAndMetadata) {
   std::string data("\1\0\0\0\0\0\xc0\x7f", 8);
-  Tensors read = readTensors(
-      file(R"({"__metadata__":{"k":"v"},"y":{"dtype":"F32","shape":[1],)"
-           R"("data_offsets":[4,8]},"x":{"dtype":"I32","shape":[],)"
-           R"("data_offsets":[0,4]}})",
-           data));
+  Tensors read = readTensors(file(R"({"__metadata__":{"k":"v"},"y":{"dtype":"F32","shape":[1],)"
+                                  R"("data_offsets":[4,8]},"x":{"dtype":"I32","shape":[],)"
+                                  R"("data_offsets":[0,4]}})",
+                                  data));
   ASSERT_TRUE(read);
   EXPECT_EQ(fp8rt_tensors_count(read.get()), 2u);
   EXPECT_STREQ(fp8rt_tensors_name(read.get(), 0), "x");
   EXPECT_EQ(fp8rt_tensors_name(read.get(), 2), nullptr);
-  EXPECT_EQ(values<int32_t>(fp8rt_tensors_find(read.get(), "x")),
-            std::vector<int32_t>{1});
-  EXPECT_TRUE(
-      std::isnan(values<float>(fp8rt_tensors_find(read.get(), "y"))[0]));
+  EXPECT_EQ(values<int32_t>(fp8rt_tensors_find(read.get(), "x")), std::vector<int32_t>{1});
+  EXPECT_TRUE(std::isnan(values<float>(fp8rt_tensors_find(read.get(), "y"))[0]));
   EXPECT_EQ(fp8rt_tensors_find(read.get(), "z"), nullptr);
   EXPECT_STREQ(fp8rt_tensors_metadata(read.get(), "k"), "v");
   EXPECT_EQ(fp8rt_tensors_metadata(read.get(), "l"), nullptr);
@@ -172,10 +162,10 @@ TEST_F(SafetensorsTest, TruncationAnywhereIsFound) {
                        R"("data_offsets":[0,8]}})";
   std::string whole = contents(file(header, "12345678"));
   for (size_t length = 0; length < whole.size(); ++length)
-    expectCorrupt(rawFile(whole.substr(0, length)),
-                  length < 8                   ? "before its header"
-                  : length < 8 + header.size() ? "within its header"
-                                               : "beyond the end of the file");
+    expectCorrupt(rawFile(whole.substr(0, length)), length < 8 ? "before its header"
+                                                    : length < 8 + header.size()
+                                                        ? "within its header"
+                                                        : "beyond the end of the file");
   expectCorrupt(rawFile(whole + "9"), "bytes behind its last tensor");
 }
 
@@ -191,15 +181,12 @@ TEST_F(SafetensorsTest, MalformedHeaders) {
 }
 
 /// A header of one tensor 'x' of 4 bytes of data.
-std::string tensorX(const std::string &dtype, const std::string &shape,
-                    const std::string &offsets) {
-  return R"({"x":{"dtype":)" + dtype + R"(,"shape":)" + shape +
-         R"(,"data_offsets":)" + offsets + "}}";
+std::string tensorX(const std::string &dtype, const std::string &shape, const std::string &offsets) {
+  return R"({"x":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
 }
 
 TEST_F(SafetensorsTest, MalformedTensors) {
-  auto expect = [&](const char *dtype, const char *shape, const char *offsets,
-                    const char *part) {
+  auto expect = [&](const char *dtype, const char *shape, const char *offsets, const char *part) {
     expectCorrupt(file(tensorX(dtype, shape, offsets), "1234"), part);
   };
   expect("7", "[1]", "[0,4]", "tensor 'x'");
@@ -213,16 +200,14 @@ TEST_F(SafetensorsTest, MalformedTensors) {
   expect("\"F32\"", "[4611686018427387905]", "[0,4]", "do not fit its shape");
   expect("\"F32\"", "[4294967296,4294967297]", "[0,4]", "do not fit its shape");
   expect("\"BOOL\"", "[4]", "[0,4]", "neither 0 nor 1");
-  expectError(file(tensorX("\"F4\"", "[8]", "[0,4]"), "1234"),
-              FP8RT_UNSUPPORTED, "dtype 'F4'");
+  expectError(file(tensorX("\"F4\"", "[8]", "[0,4]"), "1234"), FP8RT_UNSUPPORTED, "dtype 'F4'");
   expectCorrupt(file(R"({"x":{"shape":[1]}})", ""), "has no dtype");
 }
 
 TEST_F(SafetensorsTest, TensorsMustCoverTheDataOnce) {
   auto two = [](const char *first, const char *second) {
-    return std::string(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":)") +
-           first + R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" +
-           second + "}}";
+    return std::string(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":)") + first +
+           R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + second + "}}";
   };
   expectCorrupt(file(two("[0,2]", "[1,3]"), "123"), "overlap");
   expectCorrupt(file(two("[0,2]", "[0,2]"), "12"), "overlap");
@@ -234,15 +219,13 @@ TEST_F(SafetensorsTest, TensorsMustCoverTheDataOnce) {
 
 TEST_F(SafetensorsTest, AddChecksWhatItIsGiven) {
   Tensors tensors = newTensors();
-  Literal<float> good(f32, {2, 2}, {1, 2, 3, 4});
+  Literal<float> good(kF32, {2, 2}, {1, 2, 3, 4});
   auto add = [&](const char *name, const DLTensor &tensor) {
     return fp8rt_tensors_add(tensors.get(), name, &tensor);
   };
   ASSERT_FP8RT(add("a", good.view));
-  EXPECT_FP8RT_ERROR(add("a", good.view), FP8RT_INVALID_ARGUMENT,
-                     "two tensors");
-  EXPECT_FP8RT_ERROR(add("__metadata__", good.view), FP8RT_INVALID_ARGUMENT,
-                     "reserved");
+  EXPECT_FP8RT_ERROR(add("a", good.view), FP8RT_INVALID_ARGUMENT, "two tensors");
+  EXPECT_FP8RT_ERROR(add("__metadata__", good.view), FP8RT_INVALID_ARGUMENT, "reserved");
   DLTensor bad = good.view;
   int64_t transposed[] = {1, 2};
   bad.strides = transposed;
@@ -256,11 +239,10 @@ TEST_F(SafetensorsTest, AddChecksWhatItIsGiven) {
   bad = good.view;
   bad.dtype.bits = 24;
   EXPECT_FP8RT_ERROR(add("b", bad), FP8RT_UNSUPPORTED, "24 bits");
-  EXPECT_FP8RT_ERROR(fp8rt_tensors_add(tensors.get(), nullptr, &good.view),
-                     FP8RT_INVALID_ARGUMENT, "name is null");
+  EXPECT_FP8RT_ERROR(fp8rt_tensors_add(tensors.get(), nullptr, &good.view), FP8RT_INVALID_ARGUMENT,
+                     "name is null");
   ASSERT_FP8RT(add("\xff", good.view));
-  EXPECT_FP8RT_ERROR(fp8rt_tensors_write(tensors.get(), path("f").c_str()),
-                     FP8RT_INVALID_ARGUMENT, "UTF-8");
+  EXPECT_FP8RT_ERROR(fp8rt_tensors_write(tensors.get(), path("f").c_str()), FP8RT_INVALID_ARGUMENT, "UTF-8");
 }
 
 TEST_F(SafetensorsTest, AFailingWriteLeavesThePathAsItWas) {
@@ -286,10 +268,8 @@ TEST_F(SafetensorsTest, AFailingWriteLeavesThePathAsItWas) {
 }
 
 TEST_F(SafetensorsTest, UnwritablePathsAreFoundBeforehand) {
-  EXPECT_FP8RT_ERROR(fp8rt_check_writable(path("no/f").c_str()), FP8RT_IO,
-                     "no/f: cannot write");
-  EXPECT_FP8RT_ERROR(fp8rt_check_writable(folder.c_str()), FP8RT_IO,
-                     "Is a directory");
+  EXPECT_FP8RT_ERROR(fp8rt_check_writable(path("no/f").c_str()), FP8RT_IO, "no/f: cannot write");
+  EXPECT_FP8RT_ERROR(fp8rt_check_writable(folder.c_str()), FP8RT_IO, "Is a directory");
   ASSERT_FP8RT(fp8rt_check_writable(path("f").c_str()));
   EXPECT_TRUE(files().empty());
 }
@@ -314,29 +294,28 @@ TEST(FormatScalar, EveryType) {
   auto text = [](DLDataType type, uint64_t bits) -> std::string {
     Literal<uint64_t> literal(type, {1, 1}, {bits});
     char buffer[64];
-    fp8rt_status status =
-        fp8rt_format_scalar(&literal.view, buffer, sizeof(buffer));
+    fp8rt_status status = fp8rt_format_scalar(&literal.view, buffer, sizeof(buffer));
     return status == FP8RT_OK ? buffer : fp8rt_last_error();
   };
   EXPECT_EQ(text({kDLBool, 8, 1}, 1), "1");
   EXPECT_EQ(text({kDLInt, 8, 1}, 0x80), "-128");
   EXPECT_EQ(text({kDLInt, 16, 1}, 0xffff), "-1");
-  EXPECT_EQ(text(i32, 0x80000000), "-2147483648");
+  EXPECT_EQ(text(kI32, 0x80000000), "-2147483648");
   EXPECT_EQ(text({kDLInt, 64, 1}, 1ull << 63), "-9223372036854775808");
   EXPECT_EQ(text({kDLUInt, 8, 1}, 255), "255");
   EXPECT_EQ(text({kDLUInt, 16, 1}, 65535), "65535");
   EXPECT_EQ(text({kDLUInt, 32, 1}, 4294967295u), "4294967295");
   EXPECT_EQ(text({kDLUInt, 64, 1}, ~0ull), "18446744073709551615");
-  EXPECT_EQ(text(f32, 0x3dcccccd), "0.100000001");
-  EXPECT_EQ(text(f32, 0xffc00000), "nan");
-  EXPECT_EQ(text(f32, 0xff800000), "-inf");
+  EXPECT_EQ(text(kF32, 0x3dcccccd), "0.100000001");
+  EXPECT_EQ(text(kF32, 0xffc00000), "nan");
+  EXPECT_EQ(text(kF32, 0xff800000), "-inf");
   EXPECT_EQ(text({kDLFloat, 64, 1}, 0x3fb999999999999a), "0.10000000000000001");
   EXPECT_EQ(text({kDLFloat, 16, 1}, 0x7bff), "65504");
   EXPECT_EQ(text({kDLFloat, 16, 1}, 0x8001), "-5.96046448e-08");
   EXPECT_EQ(text({kDLFloat, 16, 1}, 0x7c00), "inf");
   EXPECT_EQ(text({kDLFloat, 16, 1}, 0x7e00), "nan");
-  EXPECT_EQ(text(bf16, 0xc049), "-3.140625");
-  EXPECT_EQ(text(bf16, 0x8000), "-0");
+  EXPECT_EQ(text(kBF16, 0xc049), "-3.140625");
+  EXPECT_EQ(text(kBF16, 0x8000), "-0");
   DLDataType e4m3 = {FP8RT_DTYPE_CODE_F8E4M3FN, 8, 1};
   EXPECT_EQ(text(e4m3, 0x7e), "448");
   EXPECT_EQ(text(e4m3, 0x7f), "nan");
@@ -354,12 +333,12 @@ TEST(FormatScalar, EveryType) {
 
 TEST(FormatScalar, Errors) {
   char buffer[4];
-  Literal<float> two(f32, {2}, {1, 2});
-  EXPECT_FP8RT_ERROR(fp8rt_format_scalar(&two.view, buffer, sizeof(buffer)),
-                     FP8RT_INVALID_ARGUMENT, "f32[2] is not a scalar");
-  Literal<float> one(f32, {}, {0.1f});
-  EXPECT_FP8RT_ERROR(fp8rt_format_scalar(&one.view, buffer, sizeof(buffer)),
-                     FP8RT_INVALID_ARGUMENT, "capacity");
+  Literal<float> two(kF32, {2}, {1, 2});
+  EXPECT_FP8RT_ERROR(fp8rt_format_scalar(&two.view, buffer, sizeof(buffer)), FP8RT_INVALID_ARGUMENT,
+                     "f32[2] is not a scalar");
+  Literal<float> one(kF32, {}, {0.1f});
+  EXPECT_FP8RT_ERROR(fp8rt_format_scalar(&one.view, buffer, sizeof(buffer)), FP8RT_INVALID_ARGUMENT,
+                     "capacity");
 }
 
 } // namespace

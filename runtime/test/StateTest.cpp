@@ -30,14 +30,13 @@ protected:
     Run run;
     run.state = newState(library);
     run.session = newSession(library, "main", run.state);
-    Literal<float> w(f32, {2, 3}, {1, -2, 3, -4, 5, -6});
-    Literal<uint16_t> m(bf16, {4}, {10, 20, 30, 40});
-    Literal<float> x(f32, {3}, {0.5f, -1.5f, 0.25f});
-    Literal<int32_t> n(i32, {}, {4});
+    Literal<float> w(kF32, {2, 3}, {1, -2, 3, -4, 5, -6});
+    Literal<uint16_t> m(kBF16, {4}, {10, 20, 30, 40});
+    Literal<float> x(kF32, {3}, {0.5f, -1.5f, 0.25f});
+    Literal<int32_t> n(kI32, {}, {4});
     const DLTensor *all[] = {&w.view, &m.view, &x.view, &n.view};
     for (uint32_t i = 0; i < 4; ++i)
-      EXPECT_EQ(fp8rt_session_set_argument(run.session.get(), i, all[i]),
-                FP8RT_OK);
+      EXPECT_EQ(fp8rt_session_set_argument(run.session.get(), i, all[i]), FP8RT_OK);
     return run;
   }
   void step(Run &run, int times) {
@@ -47,8 +46,7 @@ protected:
   Tensors exported(const Run &run) {
     Tensors tensors = newTensors();
     EXPECT_EQ(fp8rt_state_export(run.state.get(), tensors.get()), FP8RT_OK);
-    EXPECT_EQ(fp8rt_session_export_carried(run.session.get(), tensors.get()),
-              FP8RT_OK);
+    EXPECT_EQ(fp8rt_session_export_carried(run.session.get(), tensors.get()), FP8RT_OK);
     return tensors;
   }
   void save(const Run &run, const std::string &name) {
@@ -57,8 +55,7 @@ protected:
   void load(Run &run, const std::string &name) {
     Tensors tensors = readTensors(path(name));
     ASSERT_FP8RT(fp8rt_state_import(run.state.get(), tensors.get()));
-    ASSERT_FP8RT(
-        fp8rt_session_import_carried(run.session.get(), tensors.get()));
+    ASSERT_FP8RT(fp8rt_session_import_carried(run.session.get(), tensors.get()));
   }
   template <typename T>
   std::vector<T> saved(const Tensors &tensors, const char *name) {
@@ -76,10 +73,8 @@ protected:
 
 TEST_F(StateTest, BeginsAsTheManifestSays) {
   Run run = begin();
-  EXPECT_EQ(values<float>(fp8rt_state_tensor(run.state.get(), "scale")),
-            (std::vector<float>{1, 1}));
-  EXPECT_EQ(values<float>(fp8rt_state_tensor(run.state.get(), "amax_history")),
-            std::vector<float>(6));
+  EXPECT_EQ(values<float>(fp8rt_state_tensor(run.state.get(), "scale")), (std::vector<float>{1, 1}));
+  EXPECT_EQ(values<float>(fp8rt_state_tensor(run.state.get(), "amax_history")), std::vector<float>(6));
   EXPECT_EQ(fp8rt_state_tensor(run.state.get(), "other"), nullptr);
 }
 
@@ -103,15 +98,11 @@ TEST_F(StateTest, TheFileIsAsDocumented) {
   std::vector<std::string> names;
   for (uint64_t i = 0; i < fp8rt_tensors_count(tensors.get()); ++i)
     names.push_back(fp8rt_tensors_name(tensors.get(), i));
-  EXPECT_EQ(names, (std::vector<std::string>{"amax_history", "carry.m",
-                                             "carry.w", "scale"}));
-  auto metadata = [&](const char *key) {
-    return std::string(fp8rt_tensors_metadata(tensors.get(), key));
-  };
+  EXPECT_EQ(names, (std::vector<std::string>{"amax_history", "carry.m", "carry.w", "scale"}));
+  auto metadata = [&](const char *key) { return std::string(fp8rt_tensors_metadata(tensors.get(), key)); };
   EXPECT_EQ(metadata("version"), "1");
   EXPECT_EQ(metadata("layout_hash"), "abc123");
-  EXPECT_EQ(metadata("columns").find(R"([{"format":"E4M3","fp8_max":448.0)"),
-            0u);
+  EXPECT_EQ(metadata("columns").find(R"([{"format":"E4M3","fp8_max":448.0)"), 0u);
   EXPECT_EQ(saved<float>(tensors, "scale")[0], 448.0f / 1.5f);
 }
 
@@ -128,24 +119,21 @@ TEST_F(StateTest, CarriedTwinsAreSavedByNumber) {
 /// Files that differ from a good one in one thing; none may change anything.
 class WrongStateTest : public StateTest {
 protected:
-  using Change = std::function<void(fp8rt_tensors *, const std::string &name,
-                                    const DLTensor *)>;
+  using Change = std::function<void(fp8rt_tensors *, const std::string &name, const DLTensor *)>;
 
   /// Copies a good state tensor by tensor through `change`.
   Tensors changed(const Change &change) {
     good = exported(run);
     Tensors tensors = newTensors();
     for (const char *key : {"version", "layout_hash", "columns"})
-      fp8rt_tensors_set_metadata(tensors.get(), key,
-                                 fp8rt_tensors_metadata(good.get(), key));
+      fp8rt_tensors_set_metadata(tensors.get(), key, fp8rt_tensors_metadata(good.get(), key));
     for (uint64_t i = 0; i < fp8rt_tensors_count(good.get()); ++i) {
       const char *name = fp8rt_tensors_name(good.get(), i);
       change(tensors.get(), name, fp8rt_tensors_find(good.get(), name));
     }
     return tensors;
   }
-  static void copy(fp8rt_tensors *to, const std::string &name,
-                   const DLTensor *tensor) {
+  static void copy(fp8rt_tensors *to, const std::string &name, const DLTensor *tensor) {
     EXPECT_EQ(fp8rt_tensors_add(to, name.c_str(), tensor), FP8RT_OK);
   }
   /// All but that tensor, instead of which there may be another.
@@ -158,17 +146,12 @@ protected:
     });
   }
 
-  void expectStateError(const Tensors &tensors, fp8rt_status status,
-                        const char *part) {
+  void expectStateError(const Tensors &tensors, fp8rt_status status, const char *part) {
     Run victim = begin();
     step(victim, 2);
-    std::vector<float> before =
-        values<float>(fp8rt_state_tensor(victim.state.get(), "amax_history"));
-    EXPECT_FP8RT_ERROR(fp8rt_state_import(victim.state.get(), tensors.get()),
-                       status, part);
-    EXPECT_EQ(
-        values<float>(fp8rt_state_tensor(victim.state.get(), "amax_history")),
-        before);
+    std::vector<float> before = values<float>(fp8rt_state_tensor(victim.state.get(), "amax_history"));
+    EXPECT_FP8RT_ERROR(fp8rt_state_import(victim.state.get(), tensors.get()), status, part);
+    EXPECT_EQ(values<float>(fp8rt_state_tensor(victim.state.get(), "amax_history")), before);
   }
 
   void SetUp() override {
@@ -178,7 +161,7 @@ protected:
 
   Run run;
   Tensors good;
-  Literal<float> three{f32, {3}, {1, 2, 3}};
+  Literal<float> three{kF32, {3}, {1, 2, 3}};
 };
 
 TEST_F(WrongStateTest, Metadata) {
@@ -189,22 +172,18 @@ TEST_F(WrongStateTest, Metadata) {
   expectStateError(tensors, FP8RT_UNSUPPORTED, "version '9'");
   tensors = changed(copy);
   fp8rt_tensors_set_metadata(tensors.get(), "layout_hash", "other");
-  expectStateError(tensors, FP8RT_MISMATCH,
-                   "layout hash 'other' is not the program's 'abc123'");
+  expectStateError(tensors, FP8RT_MISMATCH, "layout hash 'other' is not the program's 'abc123'");
 }
 
 TEST_F(WrongStateTest, StateTensors) {
-  expectStateError(replaced("scale", nullptr), FP8RT_NOT_FOUND,
-                   "no tensor 'scale'");
+  expectStateError(replaced("scale", nullptr), FP8RT_NOT_FOUND, "no tensor 'scale'");
   expectStateError(replaced("scale", &three.view), FP8RT_MISMATCH,
                    "tensor 'scale' is f32[3], the program has f32[2]");
-  Literal<int32_t> integers(i32, {2}, {1, 2});
-  expectStateError(replaced("scale", &integers.view), FP8RT_MISMATCH,
-                   "is i32[2]");
+  Literal<int32_t> integers(kI32, {2}, {1, 2});
+  expectStateError(replaced("scale", &integers.view), FP8RT_MISMATCH, "is i32[2]");
   Tensors stranger = changed(copy);
   copy(stranger.get(), "loss_scale", &three.view);
-  expectStateError(stranger, FP8RT_MISMATCH,
-                   "'loss_scale' is not part of the program's state");
+  expectStateError(stranger, FP8RT_MISMATCH, "'loss_scale' is not part of the program's state");
 }
 
 TEST_F(WrongStateTest, CarriedTensors) {
@@ -212,13 +191,11 @@ TEST_F(WrongStateTest, CarriedTensors) {
   step(victim, 2);
   Tensors before = exported(victim);
   Tensors missing = replaced("carry.w", nullptr);
-  EXPECT_FP8RT_ERROR(
-      fp8rt_session_import_carried(victim.session.get(), missing.get()),
-      FP8RT_NOT_FOUND, "no tensor 'carry.w'");
+  EXPECT_FP8RT_ERROR(fp8rt_session_import_carried(victim.session.get(), missing.get()), FP8RT_NOT_FOUND,
+                     "no tensor 'carry.w'");
   Tensors wrong = replaced("carry.w", &three.view);
-  EXPECT_FP8RT_ERROR(
-      fp8rt_session_import_carried(victim.session.get(), wrong.get()),
-      FP8RT_MISMATCH, "tensor 'carry.w': argument 0 'w' is f32[2,3]");
+  EXPECT_FP8RT_ERROR(fp8rt_session_import_carried(victim.session.get(), wrong.get()), FP8RT_MISMATCH,
+                     "tensor 'carry.w': argument 0 'w' is f32[2,3]");
   EXPECT_EQ(values<uint16_t>(fp8rt_session_argument(victim.session.get(), 1)),
             (std::vector<uint16_t>{12, 22, 32, 42}))
       << "carry.m fits, but nothing is taken of a wrong file";
@@ -227,8 +204,8 @@ TEST_F(WrongStateTest, CarriedTensors) {
 TEST_F(WrongStateTest, ErrorsStartWithTheFile) {
   ASSERT_FP8RT(fp8rt_tensors_write(newTensors().get(), path("s").c_str()));
   Tensors tensors = readTensors(path("s"));
-  EXPECT_FP8RT_ERROR(fp8rt_state_import(run.state.get(), tensors.get()),
-                     FP8RT_CORRUPT, path("s") + ": not a state file");
+  EXPECT_FP8RT_ERROR(fp8rt_state_import(run.state.get(), tensors.get()), FP8RT_CORRUPT,
+                     path("s") + ": not a state file");
 }
 
 } // namespace

@@ -9,27 +9,24 @@
 using namespace fp8rt_test;
 
 /// Calls a function that creates a handle; the test fails if it fails.
-template <typename Handle, typename Create> static Handle make(Create create) {
+template <typename Handle, typename Create>
+static Handle make(Create create) {
   typename Handle::pointer handle = nullptr;
   EXPECT_EQ(create(&handle), FP8RT_OK) << fp8rt_last_error();
   return Handle(handle);
 }
 
 Library fp8rt_test::loadFixture() {
-  return make<Library>(
-      [](auto *out) { return fp8rt_library_load(FIXTURE, out); });
+  return make<Library>([](auto *out) { return fp8rt_library_load(FIXTURE, out); });
 }
 
 State fp8rt_test::newState(const Library &library) {
-  return make<State>(
-      [&](auto *out) { return fp8rt_state_create(library.get(), out); });
+  return make<State>([&](auto *out) { return fp8rt_state_create(library.get(), out); });
 }
 
-Session fp8rt_test::newSession(const Library &library, const char *entry,
-                               const State &state) {
-  return make<Session>([&](auto *out) {
-    return fp8rt_session_create(library.get(), entry, state.get(), out);
-  });
+Session fp8rt_test::newSession(const Library &library, const char *entry, const State &state) {
+  return make<Session>(
+      [&](auto *out) { return fp8rt_session_create(library.get(), entry, state.get(), out); });
 }
 
 Tensors fp8rt_test::newTensors() {
@@ -37,6 +34,5 @@ Tensors fp8rt_test::newTensors() {
 }
 
 Tensors fp8rt_test::readTensors(const std::string &path) {
-  return make<Tensors>(
-      [&](auto *out) { return fp8rt_tensors_read(path.c_str(), out); });
+  return make<Tensors>([&](auto *out) { return fp8rt_tensors_read(path.c_str(), out); });
 }

@@ -19,25 +19,26 @@
 
 namespace fp8rt_test {
 
-template <auto destroy> struct Destroyer {
-  template <typename T> void operator()(T *handle) const { destroy(handle); }
+template <auto destroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T *handle) const {
+    destroy(handle);
+  }
 };
-using Library =
-    std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
+using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
 using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
-using Session =
-    std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
-using Tensors =
-    std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
+using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
+using Tensors = std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
 
 #define ASSERT_FP8RT(call) ASSERT_EQ(call, FP8RT_OK) << fp8rt_last_error()
 
 /// The call fails with that status and a text that contains `part`.
-#define EXPECT_FP8RT_ERROR(call, status, part)                                 \
-  do {                                                                         \
-    EXPECT_EQ(call, status);                                                   \
-    EXPECT_NE(std::string(fp8rt_last_error()).find(part), std::string::npos)   \
-        << "the error is: " << fp8rt_last_error();                             \
+#define EXPECT_FP8RT_ERROR(call, status, part)                                                               \
+  do {                                                                                                       \
+    EXPECT_EQ(call, status);                                                                                 \
+    EXPECT_NE(std::string(fp8rt_last_error()).find(part), std::string::npos)                                 \
+        << "the error is: " << fp8rt_last_error();                                                           \
   } while (false)
 
 /// A folder of its own for every test, gone afterwards.
@@ -63,12 +64,13 @@ protected:
   std::filesystem::path folder;
 };
 
-inline constexpr DLDataType f32 = {kDLFloat, 32, 1};
-inline constexpr DLDataType bf16 = {kDLBfloat, 16, 1};
-inline constexpr DLDataType i32 = {kDLInt, 32, 1};
+inline constexpr DLDataType kF32 = {kDLFloat, 32, 1};
+inline constexpr DLDataType kBF16 = {kDLBfloat, 16, 1};
+inline constexpr DLDataType kI32 = {kDLInt, 32, 1};
 
 /// A tensor with data of its own.
-template <typename T> struct Literal {
+template <typename T>
+struct Literal {
   Literal(DLDataType type, std::vector<int64_t> dims, std::vector<T> values)
       : shape(std::move(dims)), data(std::move(values)) {
     view.data = data.data();
@@ -85,21 +87,20 @@ template <typename T> struct Literal {
 };
 
 /// The elements of a tensor.
-template <typename T> std::vector<T> values(const DLTensor *tensor) {
+template <typename T>
+std::vector<T> values(const DLTensor *tensor) {
   if (!tensor)
     return {};
   int64_t count = 1;
   for (int32_t i = 0; i < tensor->ndim; ++i)
     count *= tensor->shape[i];
-  const T *data = reinterpret_cast<const T *>(
-      static_cast<const char *>(tensor->data) + tensor->byte_offset);
+  const T *data = reinterpret_cast<const T *>(static_cast<const char *>(tensor->data) + tensor->byte_offset);
   return std::vector<T>(data, data + count);
 }
 
 Library loadFixture();
 State newState(const Library &library);
-Session newSession(const Library &library, const char *entry,
-                   const State &state);
+Session newSession(const Library &library, const char *entry, const State &state);
 Tensors newTensors();
 /// Null, with the test failed, if it cannot be read.
 Tensors readTensors(const std::string &path);

@@ -19,15 +19,12 @@ using llvm::StringRef;
 
 bool Inputs::isStreamed(const Place &place) const {
   return llvm::any_of(streams, [&](const BoundStream &stream) {
-    return stream.place.function == place.function &&
-           stream.place.index == place.index;
+    return stream.place.function == place.function && stream.place.index == place.index;
   });
 }
 
 bool Inputs::isStreamKey(StringRef key) const {
-  return llvm::any_of(streams, [&](const BoundStream &stream) {
-    return stream.option.key == key;
-  });
+  return llvm::any_of(streams, [&](const BoundStream &stream) { return stream.option.key == key; });
 }
 
 Error Inputs::load(const Options &options, Program &program) {
@@ -58,8 +55,7 @@ Error Inputs::bindStream(const Stream &stream, Program &program) {
     return failure(option + llvm::toString(place.takeError()));
   if (isStreamed(*place))
     return failure(option + "the argument already has a stream");
-  const DLTensor *tensor =
-      fp8rt_tensors_find(tensors.get(), stream.key.c_str());
+  const DLTensor *tensor = fp8rt_tensors_find(tensors.get(), stream.key.c_str());
   if (!tensor)
     return failure(option + path + " has no tensor '" + stream.key + "'");
   if (tensor->ndim < 1 || tensor->shape[0] < 1)
@@ -87,16 +83,12 @@ Error Inputs::setArguments(Program &program) {
     }
     if (isStreamed(*place))
       continue;
-    auto [other, isNew] =
-        assigned.insert({{place->function, place->index}, key});
+    auto [other, isNew] = assigned.insert({{place->function, place->index}, key});
     if (!isNew)
-      return failure(path + ": tensors '" + other->second + "' and '" + key +
-                     "' are the same argument");
-    if (Error error = check(fp8rt_session_set_argument(
-            place->function->session.get(), place->index,
-            fp8rt_tensors_find(tensors.get(), key))))
-      return failure(path + ": tensor '" + key +
-                     "': " + llvm::toString(std::move(error)));
+      return failure(path + ": tensors '" + other->second + "' and '" + key + "' are the same argument");
+    if (Error error = check(fp8rt_session_set_argument(place->function->session.get(), place->index,
+                                                       fp8rt_tensors_find(tensors.get(), key))))
+      return failure(path + ": tensor '" + key + "': " + llvm::toString(std::move(error)));
   }
   return Error::success();
 }
@@ -104,8 +96,7 @@ Error Inputs::setArguments(Program &program) {
 std::string Inputs::describeIgnored() const {
   if (ignored.empty())
     return "";
-  return path +
-         " has tensors that are no arguments: " + llvm::join(ignored, ", ");
+  return path + " has tensors that are no arguments: " + llvm::join(ignored, ", ");
 }
 
 /// Slice `index` of the leading dimension; shares `tensor`'s shape array.
@@ -124,8 +115,8 @@ Error Inputs::advance(uint64_t step) {
   for (const BoundStream &stream : streams) {
     uint64_t count = static_cast<uint64_t>(stream.tensor->shape[0]);
     DLTensor part = slice(*stream.tensor, step % count);
-    if (Error error = check(fp8rt_session_set_argument(
-            stream.place.function->session.get(), stream.place.index, &part)))
+    if (Error error = check(
+            fp8rt_session_set_argument(stream.place.function->session.get(), stream.place.index, &part)))
       return failure(path + ": a slice of tensor '" + stream.option.key +
                      "': " + llvm::toString(std::move(error)));
   }

@@ -32,8 +32,7 @@ static std::vector<uint32_t> residuals(const std::vector<fp8rt_value> &values) {
   return found;
 }
 
-Error Program::load(const std::string &path,
-                    const std::vector<std::string> &entries) {
+Error Program::load(const std::string &path, const std::vector<std::string> &entries) {
   fp8rt_library *loaded = nullptr;
   if (Error error = check(fp8rt_library_load(path.c_str(), &loaded)))
     return error;
@@ -53,22 +52,18 @@ Error Program::addFunction(const std::string &name) {
   Function function;
   function.name = name;
   uint32_t numArguments = 0, numResults = 0;
-  if (Error error = check(fp8rt_library_counts(library.get(), name.c_str(),
-                                               &numArguments, &numResults)))
+  if (Error error = check(fp8rt_library_counts(library.get(), name.c_str(), &numArguments, &numResults)))
     return error;
   function.arguments.resize(numArguments);
   function.results.resize(numResults);
   for (uint32_t i = 0; i < numArguments; ++i)
-    if (Error error = check(fp8rt_library_argument(library.get(), name.c_str(),
-                                                   i, &function.arguments[i])))
+    if (Error error = check(fp8rt_library_argument(library.get(), name.c_str(), i, &function.arguments[i])))
       return error;
   for (uint32_t i = 0; i < numResults; ++i)
-    if (Error error = check(fp8rt_library_result(library.get(), name.c_str(), i,
-                                                 &function.results[i])))
+    if (Error error = check(fp8rt_library_result(library.get(), name.c_str(), i, &function.results[i])))
       return error;
   fp8rt_session *session = nullptr;
-  if (Error error = check(fp8rt_session_create(library.get(), name.c_str(),
-                                               fp8State.get(), &session)))
+  if (Error error = check(fp8rt_session_create(library.get(), name.c_str(), fp8State.get(), &session)))
     return error;
   function.session.reset(session);
   steps.push_back(std::move(function));
@@ -82,12 +77,9 @@ Error Program::checkResiduals() const {
     return Error::success();
   const std::string &name = steps.back().name;
   if (steps.size() == 1)
-    return failure("entry '" + name +
-                   "' takes residuals of another: run both, " +
-                   "--entry=FORWARD," + name);
-  return failure("entries '" + steps[0].name + "' and '" + name +
-                 "' are no pair: " + llvm::Twine(given) + " residuals given, " +
-                 llvm::Twine(wanted) + " taken");
+    return failure("entry '" + name + "' takes residuals of another: run both, " + "--entry=FORWARD," + name);
+  return failure("entries '" + steps[0].name + "' and '" + name + "' are no pair: " + llvm::Twine(given) +
+                 " residuals given, " + llvm::Twine(wanted) + " taken");
 }
 
 Function &Program::select(StringRef &key) {
@@ -104,16 +96,16 @@ Function &Program::select(StringRef &key) {
 
 Expected<Place> Program::findArgument(StringRef key) {
   Place place{&select(key), 0};
-  if (Error error = check(fp8rt_session_find_argument(
-          place.function->session.get(), key.str().c_str(), &place.index)))
+  if (Error error =
+          check(fp8rt_session_find_argument(place.function->session.get(), key.str().c_str(), &place.index)))
     return error;
   return place;
 }
 
 Expected<Place> Program::findResult(StringRef key) {
   Place place{&select(key), 0};
-  if (Error error = check(fp8rt_session_find_result(
-          place.function->session.get(), key.str().c_str(), &place.index)))
+  if (Error error =
+          check(fp8rt_session_find_result(place.function->session.get(), key.str().c_str(), &place.index)))
     return error;
   return place;
 }
@@ -122,10 +114,8 @@ Error Program::handOverResiduals() {
   std::vector<uint32_t> from = residuals(steps[0].results);
   std::vector<uint32_t> to = residuals(steps[1].arguments);
   for (size_t i = 0; i < from.size(); ++i) {
-    const DLTensor *value =
-        fp8rt_session_result(steps[0].session.get(), from[i]);
-    if (Error error = check(
-            fp8rt_session_bind_argument(steps[1].session.get(), to[i], value)))
+    const DLTensor *value = fp8rt_session_result(steps[0].session.get(), from[i]);
+    if (Error error = check(fp8rt_session_bind_argument(steps[1].session.get(), to[i], value)))
       return error;
   }
   return Error::success();

@@ -25,16 +25,17 @@ llvm::Error check(fp8rt_status status);
 /// An error of our own.
 llvm::Error failure(const llvm::Twine &message);
 
-template <auto destroy> struct Destroyer {
-  template <typename T> void operator()(T *handle) const { destroy(handle); }
+template <auto destroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T *handle) const {
+    destroy(handle);
+  }
 };
-using Library =
-    std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
+using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
 using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
-using Session =
-    std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
-using Tensors =
-    std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
+using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
+using Tensors = std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
 
 /// One function being run.
 struct Function {
@@ -57,8 +58,7 @@ struct Place {
 class Program {
 public:
   /// Loads the library and prepares one entry, or two that are a pair.
-  llvm::Error load(const std::string &path,
-                   const std::vector<std::string> &entries);
+  llvm::Error load(const std::string &path, const std::vector<std::string> &entries);
 
   std::vector<Function> &functions() { return steps; }
   fp8rt_state *state() { return fp8State.get(); }

@@ -70,13 +70,11 @@ Error Runner::findPrinted() {
     return Error::success();
   Expected<Place> place = program.findResult(options.print);
   if (!place)
-    return failure("--print=" + options.print + ": " +
-                   llvm::toString(place.takeError()));
+    return failure("--print=" + options.print + ": " + llvm::toString(place.takeError()));
   const fp8rt_value &value = place->result();
   for (int32_t i = 0; i < value.ndim; ++i)
     if (value.shape[i] != 1)
-      return failure("--print=" + options.print +
-                     ": the result is not a scalar");
+      return failure("--print=" + options.print + ": the result is not a scalar");
   printed = *place;
   return Error::success();
 }
@@ -93,8 +91,7 @@ Error Runner::loadState() {
   if (!options.withCarry)
     return Error::success();
   for (Function &function : program.functions())
-    if (Error error =
-            check(fp8rt_session_import_carried(function.session.get(), read)))
+    if (Error error = check(fp8rt_session_import_carried(function.session.get(), read)))
       return error;
   return Error::success();
 }
@@ -109,8 +106,7 @@ Error Runner::saveState() {
     return error;
   if (options.withCarry)
     for (Function &function : program.functions())
-      if (Error error = check(fp8rt_session_export_carried(
-              function.session.get(), tensors.get())))
+      if (Error error = check(fp8rt_session_export_carried(function.session.get(), tensors.get())))
         return error;
   return check(fp8rt_tensors_write(tensors.get(), options.saveState.c_str()));
 }
@@ -127,11 +123,9 @@ Error Runner::saveOutputs() {
     for (uint32_t i = 0; i < function.results.size(); ++i) {
       if (function.results[i].kind != FP8RT_KIND_USER)
         continue;
-      std::string key =
-          (isPair ? function.name + "." : "") + std::to_string(number++);
+      std::string key = (isPair ? function.name + "." : "") + std::to_string(number++);
       const DLTensor *value = fp8rt_session_result(function.session.get(), i);
-      if (Error error =
-              check(fp8rt_tensors_add(tensors.get(), key.c_str(), value)))
+      if (Error error = check(fp8rt_tensors_add(tensors.get(), key.c_str(), value)))
         return error;
     }
   }
@@ -142,14 +136,11 @@ Error Runner::printResult(uint64_t step) {
   if (!printed)
     return Error::success();
   char text[64];
-  const DLTensor *value =
-      fp8rt_session_result(printed->function->session.get(), printed->index);
+  const DLTensor *value = fp8rt_session_result(printed->function->session.get(), printed->index);
   if (Error error = check(fp8rt_format_scalar(value, text, sizeof(text))))
     return error;
   // Flushed, so that whoever reads the pipe can follow the run.
-  if (std::printf("%llu\t%s\n", static_cast<unsigned long long>(step), text) <
-          0 ||
-      std::fflush(stdout))
+  if (std::printf("%llu\t%s\n", static_cast<unsigned long long>(step), text) < 0 || std::fflush(stdout))
     return failure("cannot write to standard output");
   return Error::success();
 }
@@ -159,8 +150,7 @@ Error Runner::step(uint64_t step) {
     return error;
   Clock::time_point start = Clock::now();
   if (Error error = program.step())
-    return failure("step " + llvm::Twine(step) + ": " +
-                   llvm::toString(std::move(error)));
+    return failure("step " + llvm::Twine(step) + ": " + llvm::toString(std::move(error)));
   std::chrono::duration<double> taken = Clock::now() - start;
   seconds.push_back(taken.count());
   return printResult(step);
@@ -173,12 +163,11 @@ void Runner::reportTiming() {
   for (double taken : seconds)
     sum += taken;
   std::sort(seconds.begin(), seconds.end());
-  llvm::errs() << llvm::format(
-      "%zu steps in %.3f s; ms per step: mean %.3f, min %.3f, median %.3f, "
-      "max %.3f\n",
-      seconds.size(), sum, 1e3 * sum / static_cast<double>(seconds.size()),
-      1e3 * seconds.front(), 1e3 * seconds[seconds.size() / 2],
-      1e3 * seconds.back());
+  llvm::errs() << llvm::format("%zu steps in %.3f s; ms per step: mean %.3f, min %.3f, median %.3f, "
+                               "max %.3f\n",
+                               seconds.size(), sum, 1e3 * sum / static_cast<double>(seconds.size()),
+                               1e3 * seconds.front(), 1e3 * seconds[seconds.size() / 2],
+                               1e3 * seconds.back());
 }
 
 /// A key with a typing error is a likely reason for a missing argument.
@@ -189,8 +178,7 @@ Error Runner::checkArguments() {
           fp8rt_session_argument(function.session.get(), i))
         continue;
       std::string ignored = inputs.describeIgnored();
-      return failure("argument " + llvm::Twine(i) + " '" +
-                     function.arguments[i].name + "' of entry '" +
+      return failure("argument " + llvm::Twine(i) + " '" + function.arguments[i].name + "' of entry '" +
                      function.name +
                      "' has no value: give it in --inputs, or all such zeros "
                      "with --zero-missing" +
@@ -214,8 +202,7 @@ Error Runner::prepare() {
     return error;
   if (options.zeroMissing)
     for (Function &function : program.functions())
-      if (Error error =
-              check(fp8rt_session_zero_missing(function.session.get())))
+      if (Error error = check(fp8rt_session_zero_missing(function.session.get())))
         return error;
   if (Error error = checkArguments())
     return error;

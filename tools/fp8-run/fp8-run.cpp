@@ -24,80 +24,65 @@ enum class Device { CPU, CUDA, Emulator };
 
 cl::OptionCategory category("fp8-run options");
 
-cl::opt<std::string> library(cl::Positional, cl::Required,
-                             cl::desc("<compiled library>"), cl::cat(category));
-cl::opt<std::string>
-    inputs("inputs", cl::value_desc("FILE"), cl::cat(category),
-           cl::desc("safetensors file with the arguments, keyed by index or "
-                    "name"));
-cl::opt<std::string>
-    entry("entry", cl::value_desc("F|F,B"), cl::init("main"), cl::cat(category),
-          cl::desc("function to run (default: main), or a pair: then the other "
-                   "arguments of B are keyed B.0, ..., the outputs F.0, ..., "
-                   "B.0, ..."));
-cl::opt<uint64_t> steps("steps", cl::value_desc("N"), cl::init(1),
-                        cl::cat(category),
+cl::opt<std::string> library(cl::Positional, cl::Required, cl::desc("<compiled library>"), cl::cat(category));
+cl::opt<std::string> inputs("inputs", cl::value_desc("FILE"), cl::cat(category),
+                            cl::desc("safetensors file with the arguments, keyed by index or "
+                                     "name"));
+cl::opt<std::string> entry("entry", cl::value_desc("F|F,B"), cl::init("main"), cl::cat(category),
+                           cl::desc("function to run (default: main), or a pair: then the other "
+                                    "arguments of B are keyed B.0, ..., the outputs F.0, ..., "
+                                    "B.0, ..."));
+cl::opt<uint64_t> steps("steps", cl::value_desc("N"), cl::init(1), cl::cat(category),
                         cl::desc("how often to run it (default: 1); carried "
                                  "arguments and FP8 state flow on"));
-cl::opt<uint64_t>
-    firstStep("first-step", cl::value_desc("N"), cl::init(0), cl::cat(category),
-              cl::desc("number of the first step (default: 0), where --stream "
-                       "and --print go on after a resume"));
-cl::list<std::string>
-    streams("stream", cl::value_desc("ARG=KEY"), cl::cat(category),
-            cl::desc("step i gets slice i, wrapping round, of the leading "
-                     "dimension of tensor KEY of the inputs; repeatable"));
+cl::opt<uint64_t> firstStep("first-step", cl::value_desc("N"), cl::init(0), cl::cat(category),
+                            cl::desc("number of the first step (default: 0), where --stream "
+                                     "and --print go on after a resume"));
+cl::list<std::string> streams("stream", cl::value_desc("ARG=KEY"), cl::cat(category),
+                              cl::desc("step i gets slice i, wrapping round, of the leading "
+                                       "dimension of tensor KEY of the inputs; repeatable"));
 cl::opt<bool> zeroMissing("zero-missing", cl::cat(category),
                           cl::desc("arguments absent from the inputs are zero "
                                    "(otherwise an error)"));
-cl::opt<std::string>
-    outputs("outputs", cl::value_desc("FILE"), cl::cat(category),
-            cl::desc("write the results of the last step, keyed by index"));
-cl::opt<std::string> print(
-    "print", cl::value_desc("R"), cl::cat(category),
-    cl::desc("after every step, print step<TAB>value of scalar result R"));
+cl::opt<std::string> outputs("outputs", cl::value_desc("FILE"), cl::cat(category),
+                             cl::desc("write the results of the last step, keyed by index"));
+cl::opt<std::string> print("print", cl::value_desc("R"), cl::cat(category),
+                           cl::desc("after every step, print step<TAB>value of scalar result R"));
 cl::opt<std::string> state("state", cl::value_desc("FILE"), cl::cat(category),
                            cl::desc("start from the FP8 state in FILE"));
-cl::opt<std::string>
-    saveState("save-state", cl::value_desc("FILE"), cl::cat(category),
-              cl::desc("write the FP8 state after the last step"));
-cl::opt<uint64_t> saveEvery("save-every", cl::value_desc("N"),
-                            cl::cat(category),
+cl::opt<std::string> saveState("save-state", cl::value_desc("FILE"), cl::cat(category),
+                               cl::desc("write the FP8 state after the last step"));
+cl::opt<uint64_t> saveEvery("save-every", cl::value_desc("N"), cl::cat(category),
                             cl::desc("write it after every N-th step as well"));
 cl::opt<bool> withCarry("with-carry", cl::cat(category),
                         cl::desc("the carried arguments (weights, optimizer) "
                                  "are in the state files too"));
-cl::opt<Device> device(
-    "device", cl::init(Device::CPU), cl::cat(category),
-    cl::desc("where to run (default: cpu)"),
-    cl::values(clEnumValN(Device::CPU, "cpu", "this processor"),
-               clEnumValN(Device::CUDA, "cuda", "a GPU (not available yet)"),
-               clEnumValN(Device::Emulator, "emulator",
-                          "the GPU path without a GPU (not available yet)")));
-cl::opt<bool> profile("profile", cl::cat(category),
-                      cl::desc("where the time goes (not available yet)"));
-cl::opt<bool> timing("timing", cl::cat(category),
-                     cl::desc("print the time per step on standard error"));
+cl::opt<Device> device("device", cl::init(Device::CPU), cl::cat(category),
+                       cl::desc("where to run (default: cpu)"),
+                       cl::values(clEnumValN(Device::CPU, "cpu", "this processor"),
+                                  clEnumValN(Device::CUDA, "cuda", "a GPU (not available yet)"),
+                                  clEnumValN(Device::Emulator, "emulator",
+                                             "the GPU path without a GPU (not available yet)")));
+cl::opt<bool> profile("profile", cl::cat(category), cl::desc("where the time goes (not available yet)"));
+cl::opt<bool> timing("timing", cl::cat(category), cl::desc("print the time per step on standard error"));
 
-constexpr const char *overview =
-    "runs a step that fp8-compile compiled, on tensors in safetensors files\n";
+constexpr const char *kOverview = "runs a step that fp8-compile compiled, on tensors in safetensors files\n";
 
-cl::extrahelp
-    examples("\nEXAMPLES:\n"
-             "  Train 200 steps, one batch of 'data' [200, ...] per step, and "
-             "follow result 9:\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=200 "
-             "--stream=batch=data --print=9\n"
-             "  Save everything that the next run needs, then go on from it:\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=4 "
-             "--save-state=s.safetensors --with-carry\n"
-             "    fp8-run step.so --inputs=in.safetensors --steps=6 "
-             "--state=s.safetensors --with-carry --first-step=4\n"
-             "  Forward and backward as two functions:\n"
-             "    fp8-run pair.so --entry=forward,backward "
-             "--inputs=in.safetensors --outputs=out.safetensors\n"
-             "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
-             "command line is wrong\n");
+cl::extrahelp examples("\nEXAMPLES:\n"
+                       "  Train 200 steps, one batch of 'data' [200, ...] per step, and "
+                       "follow result 9:\n"
+                       "    fp8-run step.so --inputs=in.safetensors --steps=200 "
+                       "--stream=batch=data --print=9\n"
+                       "  Save everything that the next run needs, then go on from it:\n"
+                       "    fp8-run step.so --inputs=in.safetensors --steps=4 "
+                       "--save-state=s.safetensors --with-carry\n"
+                       "    fp8-run step.so --inputs=in.safetensors --steps=6 "
+                       "--state=s.safetensors --with-carry --first-step=4\n"
+                       "  Forward and backward as two functions:\n"
+                       "    fp8-run pair.so --entry=forward,backward "
+                       "--inputs=in.safetensors --outputs=out.safetensors\n"
+                       "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
+                       "command line is wrong\n");
 
 /// LLVM's words on the command line, as one line without the tool's name before
 /// every sentence.
@@ -120,8 +105,7 @@ void complain(llvm::StringRef message) {
 void dropForeignOptions() {
   llvm::SmallVector<cl::Option *> foreign;
   for (auto &[name, option] : cl::getRegisteredOptions())
-    if (!llvm::is_contained(option->Categories, &category) &&
-        !name.starts_with("help") && name != "version")
+    if (!llvm::is_contained(option->Categories, &category) && !name.starts_with("help") && name != "version")
       foreign.push_back(option);
   for (cl::Option *option : foreign)
     option->removeArgument();
@@ -182,11 +166,10 @@ std::optional<std::string> unavailable() {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   dropForeignOptions();
-  cl::SetVersionPrinter(
-      [](llvm::raw_ostream &os) { os << "fp8-run " FP8_VERSION "\n"; });
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fp8-run " FP8_VERSION "\n"; });
   std::string problems;
   llvm::raw_string_ostream problemStream(problems);
-  if (!cl::ParseCommandLineOptions(argc, argv, overview, &problemStream)) {
+  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &problemStream)) {
     // Of a value that does not parse LLVM has complained itself.
     if (!problems.empty())
       complain(tidy(problems));

@@ -29,8 +29,7 @@ extern "C" {
 /// NULL, byte_offset 0. The memory is the host's and outlives the call.
 /// Returns 0, or something else where there is no memory: the call then fails.
 /// Called at most once per result and call, from the calling thread.
-typedef int (*fp8rt_allocate_fn)(void *context, uint32_t result,
-                                 const int64_t *shape, int32_t ndim,
+typedef int (*fp8rt_allocate_fn)(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
                                  DLTensor *out_tensor);
 
 /// One call of one entry. The caller owns everything in it, for the time of the

@@ -50,8 +50,7 @@ typedef struct fp8rt_value {
 /// Loads a library and checks its manifest: version, known types, entry
 /// symbols, consistent carries, aliases and state. A path without a slash is a
 /// file of the working directory.
-FP8RT_API fp8rt_status fp8rt_library_load(const char *path,
-                                          fp8rt_library **out_library);
+FP8RT_API fp8rt_status fp8rt_library_load(const char *path, fp8rt_library **out_library);
 
 /// Gives the library up; sessions and states made from it keep it loaded. NULL
 /// is allowed.
@@ -62,21 +61,16 @@ FP8RT_API const char *fp8rt_library_manifest(const fp8rt_library *library);
 
 /// The number of entries, and the name of one; NULL out of range.
 FP8RT_API uint32_t fp8rt_library_num_entries(const fp8rt_library *library);
-FP8RT_API const char *fp8rt_library_entry_name(const fp8rt_library *library,
-                                               uint32_t index);
+FP8RT_API const char *fp8rt_library_entry_name(const fp8rt_library *library, uint32_t index);
 
 /// How many arguments and results an entry has.
-FP8RT_API fp8rt_status fp8rt_library_counts(const fp8rt_library *library,
-                                            const char *entry,
-                                            uint32_t *out_num_arguments,
-                                            uint32_t *out_num_results);
+FP8RT_API fp8rt_status fp8rt_library_counts(const fp8rt_library *library, const char *entry,
+                                            uint32_t *out_num_arguments, uint32_t *out_num_results);
 
 /// Describes argument or result `index` of an entry.
-FP8RT_API fp8rt_status fp8rt_library_argument(const fp8rt_library *library,
-                                              const char *entry, uint32_t index,
+FP8RT_API fp8rt_status fp8rt_library_argument(const fp8rt_library *library, const char *entry, uint32_t index,
                                               fp8rt_value *out_value);
-FP8RT_API fp8rt_status fp8rt_library_result(const fp8rt_library *library,
-                                            const char *entry, uint32_t index,
+FP8RT_API fp8rt_status fp8rt_library_result(const fp8rt_library *library, const char *entry, uint32_t index,
                                             fp8rt_value *out_value);
 
 #ifdef __cplusplus

@@ -21,10 +21,8 @@ typedef struct fp8rt_session fp8rt_session;
 
 /// Prepares an entry. `state` may be shared with other sessions and may be NULL
 /// where the entry has no state arguments.
-FP8RT_API fp8rt_status fp8rt_session_create(const fp8rt_library *library,
-                                            const char *entry,
-                                            fp8rt_state *state,
-                                            fp8rt_session **out_session);
+FP8RT_API fp8rt_status fp8rt_session_create(const fp8rt_library *library, const char *entry,
+                                            fp8rt_state *state, fp8rt_session **out_session);
 
 /// Frees the session's buffers. NULL is allowed.
 FP8RT_API void fp8rt_session_destroy(fp8rt_session *session);
@@ -32,25 +30,21 @@ FP8RT_API void fp8rt_session_destroy(fp8rt_session *session);
 /// The index of the user argument or result that `key` means: its number among
 /// the user's ones (which is its index unless the entry is part of a pair), or
 /// its name where only one has it.
-FP8RT_API fp8rt_status fp8rt_session_find_argument(const fp8rt_session *session,
-                                                   const char *key,
+FP8RT_API fp8rt_status fp8rt_session_find_argument(const fp8rt_session *session, const char *key,
                                                    uint32_t *out_index);
-FP8RT_API fp8rt_status fp8rt_session_find_result(const fp8rt_session *session,
-                                                 const char *key,
+FP8RT_API fp8rt_status fp8rt_session_find_result(const fp8rt_session *session, const char *key,
                                                  uint32_t *out_index);
 
 /// Copies `tensor` into the session's buffer of a user argument. Type and shape
 /// must be the argument's; for an integer argument of no stated sign (i8…i64)
 /// either sign will do.
-FP8RT_API fp8rt_status fp8rt_session_set_argument(fp8rt_session *session,
-                                                  uint32_t index,
+FP8RT_API fp8rt_status fp8rt_session_set_argument(fp8rt_session *session, uint32_t index,
                                                   const DLTensor *tensor);
 
 /// Uses the caller's memory for a user or residual argument that is not
 /// written: no copy, but it must stay until replaced or the session is gone,
 /// and be aligned to the element.
-FP8RT_API fp8rt_status fp8rt_session_bind_argument(fp8rt_session *session,
-                                                   uint32_t index,
+FP8RT_API fp8rt_status fp8rt_session_bind_argument(fp8rt_session *session, uint32_t index,
                                                    const DLTensor *tensor);
 
 /// Fills every user argument that has no value yet with zeros.
@@ -65,20 +59,16 @@ FP8RT_API fp8rt_status fp8rt_session_step(fp8rt_session *session);
 /// An argument's present value, or a result of the last step (a carried result
 /// shares its argument's memory). NULL out of range or without a value. Valid
 /// until the next call on this session.
-FP8RT_API const DLTensor *fp8rt_session_argument(const fp8rt_session *session,
-                                                 uint32_t index);
-FP8RT_API const DLTensor *fp8rt_session_result(const fp8rt_session *session,
-                                               uint32_t index);
+FP8RT_API const DLTensor *fp8rt_session_argument(const fp8rt_session *session, uint32_t index);
+FP8RT_API const DLTensor *fp8rt_session_result(const fp8rt_session *session, uint32_t index);
 
 /// Adds views of the carried arguments to `tensors` as `carry.<name>`; the
 /// index stands for a name that is empty, a number or not unique.
-FP8RT_API fp8rt_status fp8rt_session_export_carried(
-    const fp8rt_session *session, fp8rt_tensors *tensors);
+FP8RT_API fp8rt_status fp8rt_session_export_carried(const fp8rt_session *session, fp8rt_tensors *tensors);
 
 /// Copies the carried arguments' values from `tensors`, all of which must be
 /// there and fit: a failing import changes nothing.
-FP8RT_API fp8rt_status fp8rt_session_import_carried(
-    fp8rt_session *session, const fp8rt_tensors *tensors);
+FP8RT_API fp8rt_status fp8rt_session_import_carried(fp8rt_session *session, const fp8rt_tensors *tensors);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -23,25 +23,21 @@ typedef struct fp8rt_state fp8rt_state;
 
 /// A state with the initial values of the manifest; without tensors where the
 /// program has no FP8 state.
-FP8RT_API fp8rt_status fp8rt_state_create(const fp8rt_library *library,
-                                          fp8rt_state **out_state);
+FP8RT_API fp8rt_status fp8rt_state_create(const fp8rt_library *library, fp8rt_state **out_state);
 
 /// Gives the state up; sessions that use it keep it alive. NULL is allowed.
 FP8RT_API void fp8rt_state_destroy(fp8rt_state *state);
 
 /// The state tensor of that name, in place; NULL if there is none.
-FP8RT_API const DLTensor *fp8rt_state_tensor(const fp8rt_state *state,
-                                             const char *name);
+FP8RT_API const DLTensor *fp8rt_state_tensor(const fp8rt_state *state, const char *name);
 
 /// Adds views of the state's tensors, and its metadata, to `tensors`.
-FP8RT_API fp8rt_status fp8rt_state_export(const fp8rt_state *state,
-                                          fp8rt_tensors *tensors);
+FP8RT_API fp8rt_status fp8rt_state_export(const fp8rt_state *state, fp8rt_tensors *tensors);
 
 /// Copies the state's values from `tensors`, after checking version, layout
 /// hash, types and shapes: a failing import changes nothing. Tensors named
 /// `carry.…` are not its business; any other stranger is an error.
-FP8RT_API fp8rt_status fp8rt_state_import(fp8rt_state *state,
-                                          const fp8rt_tensors *tensors);
+FP8RT_API fp8rt_status fp8rt_state_import(fp8rt_state *state, const fp8rt_tensors *tensors);
 
 #ifdef __cplusplus
 } // extern "C"

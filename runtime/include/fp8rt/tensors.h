@@ -25,15 +25,13 @@ FP8RT_API fp8rt_status fp8rt_tensors_create(fp8rt_tensors **out_tensors);
 /// that is truncated, has overlapping or missing bytes, or BOOL elements other
 /// than 0 and 1, is FP8RT_CORRUPT. The tensors' memory belongs to the set; it
 /// need not be aligned to the element.
-FP8RT_API fp8rt_status fp8rt_tensors_read(const char *path,
-                                          fp8rt_tensors **out_tensors);
+FP8RT_API fp8rt_status fp8rt_tensors_read(const char *path, fp8rt_tensors **out_tensors);
 
 /// Writes a safetensors file under a temporary name beside `path` and renames
 /// it at the end: whatever fails, `path` is as it was. (Where `path` is not a
 /// regular file, a pipe say, it is written directly.) The same set always gives
 /// the same bytes.
-FP8RT_API fp8rt_status fp8rt_tensors_write(const fp8rt_tensors *tensors,
-                                           const char *path);
+FP8RT_API fp8rt_status fp8rt_tensors_write(const fp8rt_tensors *tensors, const char *path);
 
 /// Frees the set, and the memory of tensors that were read. NULL is allowed.
 FP8RT_API void fp8rt_tensors_destroy(fp8rt_tensors *tensors);
@@ -42,28 +40,21 @@ FP8RT_API void fp8rt_tensors_destroy(fp8rt_tensors *tensors);
 FP8RT_API uint64_t fp8rt_tensors_count(const fp8rt_tensors *tensors);
 
 /// The name of tensor `index`, in alphabetical order; NULL out of range.
-FP8RT_API const char *fp8rt_tensors_name(const fp8rt_tensors *tensors,
-                                         uint64_t index);
+FP8RT_API const char *fp8rt_tensors_name(const fp8rt_tensors *tensors, uint64_t index);
 
 /// The tensor of that name; NULL if there is none.
-FP8RT_API const DLTensor *fp8rt_tensors_find(const fp8rt_tensors *tensors,
-                                             const char *name);
+FP8RT_API const DLTensor *fp8rt_tensors_find(const fp8rt_tensors *tensors, const char *name);
 
 /// Adds a view of `tensor`, whose data must stay where it is as long as the set
 /// is used: nothing is copied. Host memory, row-major without gaps. A name can
 /// be added once.
-FP8RT_API fp8rt_status fp8rt_tensors_add(fp8rt_tensors *tensors,
-                                         const char *name,
-                                         const DLTensor *tensor);
+FP8RT_API fp8rt_status fp8rt_tensors_add(fp8rt_tensors *tensors, const char *name, const DLTensor *tensor);
 
 /// The metadata of that key; NULL if there is none.
-FP8RT_API const char *fp8rt_tensors_metadata(const fp8rt_tensors *tensors,
-                                             const char *key);
+FP8RT_API const char *fp8rt_tensors_metadata(const fp8rt_tensors *tensors, const char *key);
 
 /// Sets one metadata text.
-FP8RT_API fp8rt_status fp8rt_tensors_set_metadata(fp8rt_tensors *tensors,
-                                                  const char *key,
-                                                  const char *value);
+FP8RT_API fp8rt_status fp8rt_tensors_set_metadata(fp8rt_tensors *tensors, const char *key, const char *value);
 
 /// Says whether fp8rt_tensors_write could write `path`, without touching it:
 /// for finding out before a long computation rather than after it.
@@ -71,8 +62,7 @@ FP8RT_API fp8rt_status fp8rt_check_writable(const char *path);
 
 /// Writes the one element of `tensor` as a decimal number that reads back as
 /// the same value. Every element type of the runtime; booleans are 0 and 1.
-FP8RT_API fp8rt_status fp8rt_format_scalar(const DLTensor *tensor,
-                                           char *out_text, uint64_t capacity);
+FP8RT_API fp8rt_status fp8rt_format_scalar(const DLTensor *tensor, char *out_text, uint64_t capacity);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -30,12 +30,11 @@ static std::string temporaryName(const std::string &target) {
   static std::atomic<unsigned> counter{0};
   size_t slash = target.rfind('/');
   size_t base = slash == std::string::npos ? 0 : slash + 1;
-  return target.substr(0, base) + "." + target.substr(base) + "." +
-         std::to_string(getpid()) + "." + std::to_string(counter++) + ".tmp";
+  return target.substr(0, base) + "." + target.substr(base) + "." + std::to_string(getpid()) + "." +
+         std::to_string(counter++) + ".tmp";
 }
 
-AtomicFile::AtomicFile(const std::string &path)
-    : path(path), target(followLinks(path)) {
+AtomicFile::AtomicFile(const std::string &path) : path(path), target(followLinks(path)) {
   struct stat info;
   if (stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     if (S_ISDIR(info.st_mode))
@@ -43,8 +42,7 @@ AtomicFile::AtomicFile(const std::string &path)
     descriptor = open(target.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     temporary = temporaryName(target);
-    descriptor =
-        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   }
   if (descriptor < 0) {
     temporary.clear();

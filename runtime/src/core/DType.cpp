@@ -17,7 +17,7 @@ static constexpr DLDataType dl(int code, int bits) {
   return {static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1};
 }
 
-static const DType types[] = {
+static const DType kTypes[] = {
     {"i1", "BOOL", dl(kDLBool, 8)},
     {"i8", "I8", dl(kDLInt, 8)},
     {"i16", "I16", dl(kDLInt, 16)},
@@ -43,21 +43,21 @@ static bool same(DLDataType a, DLDataType b) {
 const DType *fp8rt::findMlirType(const std::string &name) {
   // si32 and i32 have the same bytes.
   std::string signless = name.compare(0, 2, "si") ? name : name.substr(1);
-  for (const DType &type : types)
+  for (const DType &type : kTypes)
     if (signless == type.mlir)
       return &type;
   return nullptr;
 }
 
 const DType *fp8rt::findSafetensorsType(const std::string &name) {
-  for (const DType &type : types)
+  for (const DType &type : kTypes)
     if (name == type.safetensors)
       return &type;
   return nullptr;
 }
 
 const DType *fp8rt::findDLPackType(DLDataType wanted) {
-  for (const DType &type : types)
+  for (const DType &type : kTypes)
     if (same(type.dlpack, wanted))
       return &type;
   return nullptr;
@@ -66,8 +66,7 @@ const DType *fp8rt::findDLPackType(DLDataType wanted) {
 std::string fp8rt::typeName(DLDataType type) {
   if (const DType *known = findDLPackType(type))
     return known->mlir;
-  return "DLPack type " + std::to_string(type.code) + " of " +
-         std::to_string(type.bits) + " bits";
+  return "DLPack type " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits";
 }
 
 bool fp8rt::accepts(DLDataType wanted, DLDataType given) {
@@ -76,7 +75,8 @@ bool fp8rt::accepts(DLDataType wanted, DLDataType given) {
   return same(wanted, given);
 }
 
-template <typename T> static T load(const void *data) {
+template <typename T>
+static T load(const void *data) {
   T value;
   std::memcpy(&value, data, sizeof(T));
   return value;
@@ -84,8 +84,7 @@ template <typename T> static T load(const void *data) {
 
 /// The value of a small float: `bits` holds sign, `exponentBits` and
 /// `mantissaBits`; IEEE but for `finiteOnly`, where only all ones is NaN.
-static double decodeFloat(unsigned bits, int exponentBits, int mantissaBits,
-                          bool finiteOnly) {
+static double decodeFloat(unsigned bits, int exponentBits, int mantissaBits, bool finiteOnly) {
   unsigned mantissa = bits & ((1u << mantissaBits) - 1);
   int top = (1 << exponentBits) - 1;
   int exponent = static_cast<int>(bits >> mantissaBits) & top;
@@ -187,10 +186,8 @@ bool fp8rt::encodeElement(const DType &type, double value, void *data) {
   bool isSigned = type.dlpack.code == kDLInt;
   if (!isSigned && type.dlpack.code != kDLUInt)
     return false;
-  double limit =
-      std::ldexp(1.0, std::min<int>(type.dlpack.bits - isSigned, 63));
-  if (std::trunc(value) != value || value >= limit ||
-      value < (isSigned ? -limit : 0.0))
+  double limit = std::ldexp(1.0, std::min<int>(type.dlpack.bits - isSigned, 63));
+  if (std::trunc(value) != value || value >= limit || value < (isSigned ? -limit : 0.0))
     return false;
   // The low bytes of a two's complement number come first.
   int64_t wide = static_cast<int64_t>(value);

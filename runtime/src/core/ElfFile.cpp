@@ -16,15 +16,12 @@
 using namespace fp8rt;
 
 /// Whether `count` records of `size` bytes at `offset` lie within the file.
-static bool lieWithin(uint64_t fileBytes, uint64_t offset, uint64_t count,
-                      uint64_t size) {
+static bool lieWithin(uint64_t fileBytes, uint64_t offset, uint64_t count, uint64_t size) {
   uint64_t bytes;
-  return !__builtin_mul_overflow(count, size, &bytes) && bytes <= fileBytes &&
-         offset <= fileBytes - bytes;
+  return !__builtin_mul_overflow(count, size, &bytes) && bytes <= fileBytes && offset <= fileBytes - bytes;
 }
 
-static bool isComplete(std::ifstream &file, uint64_t bytes,
-                       const Elf64_Ehdr &header) {
+static bool isComplete(std::ifstream &file, uint64_t bytes, const Elf64_Ehdr &header) {
   if (!lieWithin(bytes, header.e_shoff, header.e_shnum, header.e_shentsize) ||
       !lieWithin(bytes, header.e_phoff, header.e_phnum, header.e_phentsize) ||
       header.e_phentsize != sizeof(Elf64_Phdr))
@@ -43,16 +40,13 @@ void fp8rt::checkElfFile(const std::string &path) {
   std::error_code error;
   uint64_t bytes = std::filesystem::file_size(path, error);
   if (error)
-    fail(error == std::errc::no_such_file_or_directory ? FP8RT_NOT_FOUND
-                                                       : FP8RT_IO,
-         error.message());
+    fail(error == std::errc::no_such_file_or_directory ? FP8RT_NOT_FOUND : FP8RT_IO, error.message());
   std::ifstream file(path, std::ios::binary);
   if (!file)
     fail(FP8RT_IO, std::strerror(errno));
   Elf64_Ehdr header;
   if (!file.read(reinterpret_cast<char *>(&header), sizeof(header)) ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) ||
-      header.e_ident[EI_CLASS] != ELFCLASS64)
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64)
     fail(FP8RT_CORRUPT, "not a shared library");
   if (!isComplete(file, bytes, header))
     fail(FP8RT_CORRUPT, "the file is truncated");

@@ -39,16 +39,14 @@ void Library::load() {
   handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     fail(FP8RT_CORRUPT, std::string("cannot load it: ") + dlerror());
-  auto manifestOf =
-      reinterpret_cast<fp8rt_manifest_fn>(findSymbol(handle, "fp8_manifest"));
+  auto manifestOf = reinterpret_cast<fp8rt_manifest_fn>(findSymbol(handle, "fp8_manifest"));
   const char *found = manifestOf();
   if (!found)
     fail(FP8RT_CORRUPT, "its manifest is null");
   text = found;
   parsed = parseManifest(text);
   for (const Entry &entry : parsed.entries)
-    functions.push_back(reinterpret_cast<fp8rt_call_fn>(
-        findSymbol(handle, "fp8_call_" + entry.name)));
+    functions.push_back(reinterpret_cast<fp8rt_call_fn>(findSymbol(handle, "fp8_call_" + entry.name)));
 }
 
 size_t Library::findEntry(const std::string &name) const {
@@ -58,8 +56,7 @@ size_t Library::findEntry(const std::string &name) const {
       return i;
     known += (i ? ", " : "") + parsed.entries[i].name;
   }
-  fail(FP8RT_NOT_FOUND,
-       path + ": there is no entry " + inQuotes(name) + "; it has " + known);
+  fail(FP8RT_NOT_FOUND, path + ": there is no entry " + inQuotes(name) + "; it has " + known);
 }
 
 static const Entry &entryOf(const fp8rt_library *library, const char *entry) {
@@ -67,11 +64,9 @@ static const Entry &entryOf(const fp8rt_library *library, const char *entry) {
   return shared.entry(shared.findEntry(&required(entry, "entry")));
 }
 
-static void describeValue(const std::vector<Value> &values, uint32_t index,
-                          fp8rt_value &out) {
+static void describeValue(const std::vector<Value> &values, uint32_t index, fp8rt_value &out) {
   if (index >= values.size())
-    fail(FP8RT_INVALID_ARGUMENT,
-         "index " + std::to_string(index) + " is out of range");
+    fail(FP8RT_INVALID_ARGUMENT, "index " + std::to_string(index) + " is out of range");
   const Value &value = values[index];
   out.name = value.name.c_str();
   out.type = value.type->mlir;
@@ -87,8 +82,7 @@ static void describeValue(const std::vector<Value> &values, uint32_t index,
 fp8rt_status fp8rt_library_load(const char *path, fp8rt_library **out_library) {
   return guarded([&] {
     fp8rt_library *&out = required(out_library, "out_library");
-    out = new fp8rt_library{
-        std::make_shared<const Library>(&required(path, "path"))};
+    out = new fp8rt_library{std::make_shared<const Library>(&required(path, "path"))};
   });
 }
 
@@ -99,45 +93,32 @@ const char *fp8rt_library_manifest(const fp8rt_library *library) {
 }
 
 uint32_t fp8rt_library_num_entries(const fp8rt_library *library) {
-  return library
-             ? static_cast<uint32_t>(library->shared->manifest().entries.size())
-             : 0;
+  return library ? static_cast<uint32_t>(library->shared->manifest().entries.size()) : 0;
 }
 
-const char *fp8rt_library_entry_name(const fp8rt_library *library,
-                                     uint32_t index) {
+const char *fp8rt_library_entry_name(const fp8rt_library *library, uint32_t index) {
   if (index >= fp8rt_library_num_entries(library))
     return nullptr;
   return library->shared->entry(index).name.c_str();
 }
 
-fp8rt_status fp8rt_library_counts(const fp8rt_library *library,
-                                  const char *entry,
-                                  uint32_t *out_num_arguments,
-                                  uint32_t *out_num_results) {
+fp8rt_status fp8rt_library_counts(const fp8rt_library *library, const char *entry,
+                                  uint32_t *out_num_arguments, uint32_t *out_num_results) {
   return guarded([&] {
     const Entry &found = entryOf(library, entry);
-    required(out_num_arguments, "out_num_arguments") =
-        static_cast<uint32_t>(found.arguments.size());
-    required(out_num_results, "out_num_results") =
-        static_cast<uint32_t>(found.results.size());
+    required(out_num_arguments, "out_num_arguments") = static_cast<uint32_t>(found.arguments.size());
+    required(out_num_results, "out_num_results") = static_cast<uint32_t>(found.results.size());
   });
 }
 
-fp8rt_status fp8rt_library_argument(const fp8rt_library *library,
-                                    const char *entry, uint32_t index,
+fp8rt_status fp8rt_library_argument(const fp8rt_library *library, const char *entry, uint32_t index,
                                     fp8rt_value *out_value) {
-  return guarded([&] {
-    describeValue(entryOf(library, entry).arguments, index,
-                  required(out_value, "out_value"));
-  });
+  return guarded(
+      [&] { describeValue(entryOf(library, entry).arguments, index, required(out_value, "out_value")); });
 }
 
-fp8rt_status fp8rt_library_result(const fp8rt_library *library,
-                                  const char *entry, uint32_t index,
+fp8rt_status fp8rt_library_result(const fp8rt_library *library, const char *entry, uint32_t index,
                                   fp8rt_value *out_value) {
-  return guarded([&] {
-    describeValue(entryOf(library, entry).results, index,
-                  required(out_value, "out_value"));
-  });
+  return guarded(
+      [&] { describeValue(entryOf(library, entry).results, index, required(out_value, "out_value")); });
 }

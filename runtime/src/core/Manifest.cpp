@@ -19,8 +19,7 @@ namespace {
 /// A place in the manifest: a JSON value and the way to it.
 class Node {
 public:
-  Node(const json &value, std::string path)
-      : value(value), path(std::move(path)) {}
+  Node(const json &value, std::string path) : value(value), path(std::move(path)) {}
 
   [[noreturn]] void reject(const std::string &what) const {
     fail(FP8RT_CORRUPT, "manifest" + path + " " + what);
@@ -62,12 +61,11 @@ public:
   }
 
   int64_t integer(int64_t low, int64_t high) const {
-    bool fits = value.is_number_unsigned()
-                    ? value.get<uint64_t>() <= uint64_t(INT64_MAX)
-                    : value.is_number_integer();
+    bool fits =
+        value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t(INT64_MAX) : value.is_number_integer();
     if (!fits || value.get<int64_t>() < low || value.get<int64_t>() > high)
-      reject("is " + value.dump() + ", expected an integer from " +
-             std::to_string(low) + " to " + std::to_string(high));
+      reject("is " + value.dump() + ", expected an integer from " + std::to_string(low) + " to " +
+             std::to_string(high));
     return value;
   }
 
@@ -94,17 +92,15 @@ private:
 const DType *parseType(const Node &node) {
   const DType *type = findMlirType(node.string());
   if (!type)
-    fail(FP8RT_UNSUPPORTED,
-         "the manifest's type " + inQuotes(node.string()) +
-             " is unknown to this runtime; is the library newer?");
+    fail(FP8RT_UNSUPPORTED, "the manifest's type " + inQuotes(node.string()) +
+                                " is unknown to this runtime; is the library newer?");
   return type;
 }
 
 Shape parseShape(const Node &node) {
   Shape shape;
   for (const Node &dim : node.list())
-    shape.push_back(dim.isNull() ? dynamicDim
-                                 : dim.integer(dynamicDim, INT64_MAX));
+    shape.push_back(dim.isNull() ? kDynamicDim : dim.integer(kDynamicDim, INT64_MAX));
   return shape;
 }
 

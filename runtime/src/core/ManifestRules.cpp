@@ -17,13 +17,9 @@ namespace {
   fail(FP8RT_CORRUPT, "the manifest contradicts itself: " + what);
 }
 
-bool sameType(const Value &a, const Value &b) {
-  return a.type == b.type && a.shape == b.shape;
-}
+bool sameType(const Value &a, const Value &b) { return a.type == b.type && a.shape == b.shape; }
 
-std::string numbered(const char *what, size_t index) {
-  return what + (" " + std::to_string(index));
-}
+std::string numbered(const char *what, size_t index) { return what + (" " + std::to_string(index)); }
 
 void checkCarries(const Entry &entry) {
   for (size_t i = 0; i < entry.arguments.size(); ++i) {
@@ -32,11 +28,9 @@ void checkCarries(const Entry &entry) {
       continue;
     size_t result = static_cast<size_t>(argument.carry);
     if (result >= entry.results.size())
-      reject(numbered("argument", i) +
-             " is carried from a result beyond the last");
+      reject(numbered("argument", i) + " is carried from a result beyond the last");
     if (!sameType(argument, entry.results[result]))
-      reject(numbered("argument", i) + " is carried from " +
-             numbered("result", result) + " of another type");
+      reject(numbered("argument", i) + " is carried from " + numbered("result", result) + " of another type");
   }
 }
 
@@ -65,13 +59,11 @@ void checkAliases(const Entry &entry) {
   }
   for (size_t i = 0; i < entry.arguments.size(); ++i)
     if (entry.arguments[i].written != (written.count(i) != 0))
-      reject(numbered("argument", i) + (written.count(i)
-                                            ? " is aliased but not written"
-                                            : " is written but not aliased"));
+      reject(numbered("argument", i) +
+             (written.count(i) ? " is aliased but not written" : " is written but not aliased"));
 }
 
-void checkStateValues(const Manifest &manifest,
-                      const std::vector<Value> &values, const char *what) {
+void checkStateValues(const Manifest &manifest, const std::vector<Value> &values, const char *what) {
   std::set<std::string> names;
   for (size_t i = 0; i < values.size(); ++i) {
     const Value &value = values[i];
@@ -81,8 +73,7 @@ void checkStateValues(const Manifest &manifest,
     if (!tensor || tensor->type != value.type || tensor->shape != value.shape)
       reject(numbered(what, i) + " is no tensor of the state");
     if (!names.insert(value.name).second)
-      reject(numbered(what, i) + " is the second of state " +
-             inQuotes(value.name));
+      reject(numbered(what, i) + " is the second of state " + inQuotes(value.name));
   }
 }
 
@@ -92,8 +83,7 @@ void checkState(const Manifest &manifest) {
     if (!isStatic(tensor.shape))
       reject("state " + inQuotes(tensor.name) + " has a dynamic shape");
     if (tensor.name.empty() || !names.insert(tensor.name).second)
-      reject("state " + inQuotes(tensor.name) +
-             " is there twice or has no name");
+      reject("state " + inQuotes(tensor.name) + " is there twice or has no name");
   }
 }
 

@@ -25,11 +25,9 @@ using nlohmann::json;
 namespace {
 
 /// The format's own limit on headers.
-constexpr uint64_t maxHeaderBytes = 100'000'000;
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
-[[noreturn]] void corrupt(const std::string &what) {
-  fail(FP8RT_CORRUPT, what);
-}
+[[noreturn]] void corrupt(const std::string &what) { fail(FP8RT_CORRUPT, what); }
 
 class InputFile {
 public:
@@ -77,7 +75,7 @@ uint64_t headerBytes(InputFile &file) {
   uint64_t bytes = 0;
   for (int i = 7; i >= 0; --i)
     bytes = bytes << 8 | raw[i];
-  if (bytes > maxHeaderBytes)
+  if (bytes > kMaxHeaderBytes)
     corrupt("its header length is " + std::to_string(bytes));
   if (bytes > file.size - sizeof(raw))
     corrupt("it ends within its header");
@@ -128,8 +126,7 @@ const DType &parseType(const json &name) {
     corrupt("its dtype is not a string");
   const DType *type = findSafetensorsType(name);
   if (!type)
-    fail(FP8RT_UNSUPPORTED,
-         "its dtype " + inQuotes(name) + " is not supported");
+    fail(FP8RT_UNSUPPORTED, "its dtype " + inQuotes(name) + " is not supported");
   return *type;
 }
 
@@ -138,8 +135,7 @@ struct Extent {
 };
 
 /// Takes one tensor of the header into `tensors`; returns where its bytes are.
-Extent parseTensor(const std::string &name, const json &entry,
-                   uint64_t dataBytes, fp8rt_tensors &tensors) {
+Extent parseTensor(const std::string &name, const json &entry, uint64_t dataBytes, fp8rt_tensors &tensors) {
   if (!entry.is_object())
     corrupt("it is not described by a JSON object");
   const DType &type = parseType(field(entry, "dtype"));
@@ -153,8 +149,7 @@ Extent parseTensor(const std::string &name, const json &entry,
   if (!bytes || *bytes != static_cast<uint64_t>(offsets[1] - offsets[0]))
     corrupt("its data_offsets do not fit its shape");
   char *base = static_cast<char *>(tensors.memory.get());
-  tensors.add(name, Tensor(type, std::move(shape),
-                           *bytes ? base + offsets[0] : nullptr));
+  tensors.add(name, Tensor(type, std::move(shape), *bytes ? base + offsets[0] : nullptr));
   return {offsets[0], offsets[1]};
 }
 
@@ -170,9 +165,8 @@ void parseMetadata(const json &object, fp8rt_tensors &tensors) {
 
 /// Every byte of the data belongs to exactly one tensor.
 void checkCoverage(std::vector<Extent> extents, uint64_t dataBytes) {
-  std::sort(extents.begin(), extents.end(), [](Extent a, Extent b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-  });
+  std::sort(extents.begin(), extents.end(),
+            [](Extent a, Extent b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
   int64_t end = 0;
   for (Extent extent : extents) {
     if (extent.begin != end)
@@ -204,7 +198,7 @@ std::unique_ptr<fp8rt_tensors> read(const std::string &path) {
   tensors->memory = allocateBuffer(dataBytes);
   std::vector<Extent> extents;
   for (const auto &[name, entry] : header.items()) {
-    if (name == metadataKey) {
+    if (name == kMetadataKey) {
       parseMetadata(entry, *tensors);
       continue;
     }
@@ -217,8 +211,7 @@ std::unique_ptr<fp8rt_tensors> read(const std::string &path) {
   checkCoverage(std::move(extents), dataBytes);
   file.read(tensors->memory.get(), dataBytes);
   for (const auto &[name, item] : tensors->items)
-    within("tensor " + inQuotes(name),
-           [&item = item] { checkBooleans(item.tensor); });
+    within("tensor " + inQuotes(name), [&item = item] { checkBooleans(item.tensor); });
   return tensors;
 }
 
@@ -229,8 +222,6 @@ std::unique_ptr<fp8rt_tensors> fp8rt::readSafetensors(const std::string &path) {
     return read(path);
   } catch (const Error &error) {
     bool corrupt = error.status == FP8RT_CORRUPT;
-    fail(error.status,
-         path + (corrupt ? ": not a valid safetensors file: " : ": ") +
-             error.message);
+    fail(error.status, path + (corrupt ? ": not a valid safetensors file: " : ": ") + error.message);
   }
 }

@@ -26,11 +26,10 @@ static std::vector<const Item *> inFileOrder(const fp8rt_tensors &tensors) {
   return order;
 }
 
-static std::string makeHeader(const fp8rt_tensors &tensors,
-                              const std::vector<const Item *> &order) {
+static std::string makeHeader(const fp8rt_tensors &tensors, const std::vector<const Item *> &order) {
   json header = json::object();
   if (!tensors.metadata.empty())
-    header[metadataKey] = tensors.metadata;
+    header[kMetadataKey] = tensors.metadata;
   uint64_t offset = 0;
   for (const Item *item : order) {
     const Tensor &tensor = item->second.tensor;
@@ -49,8 +48,7 @@ static std::string makeHeader(const fp8rt_tensors &tensors,
   return text;
 }
 
-void fp8rt::writeSafetensors(const fp8rt_tensors &tensors,
-                             const std::string &path) {
+void fp8rt::writeSafetensors(const fp8rt_tensors &tensors, const std::string &path) {
   std::vector<const Item *> order = inFileOrder(tensors);
   std::string header = makeHeader(tensors, order);
   unsigned char length[8];

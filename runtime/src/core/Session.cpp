@@ -17,8 +17,7 @@ using namespace fp8rt;
 namespace {
 
 bool isNumber(const std::string &text) {
-  return !text.empty() &&
-         text.find_first_not_of("0123456789") == std::string::npos;
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
 std::string describeValue(const char *what, size_t index, const Value &value) {
@@ -28,14 +27,12 @@ std::string describeValue(const char *what, size_t index, const Value &value) {
 
 /// Whether a tensor of that shape may stand where `wanted` is declared.
 bool fits(const Shape &wanted, const Shape &given) {
-  return wanted.size() == given.size() &&
-         std::equal(wanted.begin(), wanted.end(), given.begin(),
-                    [](int64_t w, int64_t g) { return w < 0 || w == g; });
+  return wanted.size() == given.size() && std::equal(wanted.begin(), wanted.end(), given.begin(),
+                                                     [](int64_t w, int64_t g) { return w < 0 || w == g; });
 }
 
 /// The index of the user's value that `key` numbers or names.
-uint32_t findUserValue(const std::vector<Value> &values, const std::string &key,
-                       const char *what) {
+uint32_t findUserValue(const std::vector<Value> &values, const std::string &key, const char *what) {
   bool byNumber = isNumber(key);
   uint32_t number = 0, found = 0, matches = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -48,13 +45,11 @@ uint32_t findUserValue(const std::vector<Value> &values, const std::string &key,
     ++number;
   }
   if (matches == 0)
-    fail(FP8RT_NOT_FOUND, std::string("there is no ") + what + " " +
-                              inQuotes(key) + " among " +
-                              std::to_string(number));
+    fail(FP8RT_NOT_FOUND,
+         std::string("there is no ") + what + " " + inQuotes(key) + " among " + std::to_string(number));
   if (matches > 1)
-    fail(FP8RT_NOT_FOUND, std::to_string(matches) + " " + what +
-                              "s have the name " + inQuotes(key) +
-                              "; use the number");
+    fail(FP8RT_NOT_FOUND,
+         std::to_string(matches) + " " + what + "s have the name " + inQuotes(key) + "; use the number");
   return found;
 }
 
@@ -66,14 +61,11 @@ void Session::Slot::assign(Tensor value, bool isOwned) {
   owned = isOwned;
 }
 
-Session::Session(std::shared_ptr<const Library> program, size_t entryIndex,
-                 std::shared_ptr<State> states)
-    : library(std::move(program)), state(std::move(states)),
-      entry(library->entry(entryIndex)),
-      function(library->function(entryIndex)),
-      arguments(entry.arguments.size()), results(entry.results.size()),
-      workspace(
-          allocateBuffer(entry.workspaceBytes, entry.workspaceAlignment)) {
+Session::Session(std::shared_ptr<const Library> program, size_t entryIndex, std::shared_ptr<State> states)
+    : library(std::move(program)), state(std::move(states)), entry(library->entry(entryIndex)),
+      function(library->function(entryIndex)), arguments(entry.arguments.size()),
+      results(entry.results.size()),
+      workspace(allocateBuffer(entry.workspaceBytes, entry.workspaceAlignment)) {
   if (state && &state->library() != library.get())
     fail(FP8RT_INVALID_ARGUMENT, "the state is of another library");
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -81,15 +73,13 @@ Session::Session(std::shared_ptr<const Library> program, size_t entryIndex,
     if (value.kind != FP8RT_KIND_STATE)
       continue;
     if (!state)
-      fail(FP8RT_INVALID_ARGUMENT,
-           "entry " + inQuotes(entry.name) + " needs a state");
+      fail(FP8RT_INVALID_ARGUMENT, "entry " + inQuotes(entry.name) + " needs a state");
     Tensor &tensor = *state->find(value.name);
     arguments[i].assign(Tensor(*value.type, value.shape, tensor.data()), false);
   }
   for (size_t i = 0; i < results.size(); ++i)
     if (entry.results[i].alias < 0 && isStatic(entry.results[i].shape))
-      results[i].assign(Tensor(*entry.results[i].type, entry.results[i].shape),
-                        true);
+      results[i].assign(Tensor(*entry.results[i].type, entry.results[i].shape), true);
 }
 
 uint32_t Session::findArgument(const std::string &key) const {
@@ -102,24 +92,18 @@ uint32_t Session::findResult(const std::string &key) const {
 
 const Value &Session::userArgument(uint32_t index) const {
   if (index >= arguments.size())
-    fail(FP8RT_INVALID_ARGUMENT,
-         "argument " + std::to_string(index) + " is out of range");
+    fail(FP8RT_INVALID_ARGUMENT, "argument " + std::to_string(index) + " is out of range");
   if (entry.arguments[index].kind == FP8RT_KIND_STATE)
     fail(FP8RT_INVALID_ARGUMENT,
-         describeValue("argument", index, entry.arguments[index]) +
-             " belongs to the state");
+         describeValue("argument", index, entry.arguments[index]) + " belongs to the state");
   return entry.arguments[index];
 }
 
-static void checkFits(uint32_t index, const Value &value,
-                      const Tensor &tensor) {
-  if (accepts(value.type->dlpack, tensor.type().dlpack) &&
-      fits(value.shape, tensor.shape()))
+static void checkFits(uint32_t index, const Value &value, const Tensor &tensor) {
+  if (accepts(value.type->dlpack, tensor.type().dlpack) && fits(value.shape, tensor.shape()))
     return;
-  fail(FP8RT_MISMATCH, describeValue("argument", index, value) + " is " +
-                           describe(value.shape, *value.type) +
-                           ", the given tensor " +
-                           describe(tensor.shape(), tensor.type()));
+  fail(FP8RT_MISMATCH, describeValue("argument", index, value) + " is " + describe(value.shape, *value.type) +
+                           ", the given tensor " + describe(tensor.shape(), tensor.type()));
 }
 
 void Session::copyInto(uint32_t index, const Tensor &tensor) {
@@ -143,13 +127,11 @@ void Session::bindArgument(uint32_t index, const DLTensor &given) {
   checkFits(index, value, tensor);
   if (value.written || value.carry >= 0)
     fail(FP8RT_INVALID_ARGUMENT,
-         describeValue("argument", index, value) +
-             " is written by a step: set it, it cannot be bound");
+         describeValue("argument", index, value) + " is written by a step: set it, it cannot be bound");
   if (reinterpret_cast<uintptr_t>(tensor.data()) % value.type->bytes())
-    fail(FP8RT_INVALID_ARGUMENT, describeValue("argument", index, value) +
-                                     ": the tensor's data is not aligned");
-  arguments[index].assign(Tensor(*value.type, tensor.shape(), tensor.data()),
-                          false);
+    fail(FP8RT_INVALID_ARGUMENT,
+         describeValue("argument", index, value) + ": the tensor's data is not aligned");
+  arguments[index].assign(Tensor(*value.type, tensor.shape(), tensor.data()), false);
 }
 
 void Session::zeroMissing() {
@@ -158,8 +140,7 @@ void Session::zeroMissing() {
     if (arguments[i].tensor || value.kind != FP8RT_KIND_USER)
       continue;
     if (!isStatic(value.shape))
-      fail(FP8RT_MISMATCH, describeValue("argument", i, value) + " is " +
-                               describe(value.shape, *value.type) +
+      fail(FP8RT_MISMATCH, describeValue("argument", i, value) + " is " + describe(value.shape, *value.type) +
                                ": give it, its size is not known");
     Tensor zeros(*value.type, value.shape);
     if (zeros.bytes())
@@ -189,9 +170,8 @@ void Session::step() {
     fail(FP8RT_INVALID_ARGUMENT, "an earlier step of this session failed");
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].tensor)
-      fail(FP8RT_NOT_FOUND, describeValue("argument", i, entry.arguments[i]) +
-                                " of entry " + inQuotes(entry.name) +
-                                " has no value");
+      fail(FP8RT_NOT_FOUND, describeValue("argument", i, entry.arguments[i]) + " of entry " +
+                                inQuotes(entry.name) + " has no value");
   prepareResults();
   failed = true;
   call();
@@ -219,17 +199,16 @@ void Session::call() {
   call.error = error;
   call.error_capacity = sizeof(error);
   if (function(&call))
-    fail(FP8RT_CALL_FAILED, "entry " + inQuotes(entry.name) + " failed: " +
-                                (*error ? error : "it gave no reason"));
+    fail(FP8RT_CALL_FAILED,
+         "entry " + inQuotes(entry.name) + " failed: " + (*error ? error : "it gave no reason"));
   for (size_t i = 0; i < results.size(); ++i)
     if (!results[i].tensor)
-      fail(FP8RT_CALL_FAILED, "entry " + inQuotes(entry.name) +
-                                  " did not give " +
-                                  describeValue("result", i, entry.results[i]));
+      fail(FP8RT_CALL_FAILED,
+           "entry " + inQuotes(entry.name) + " did not give " + describeValue("result", i, entry.results[i]));
 }
 
-int Session::allocate(void *context, uint32_t result, const int64_t *shape,
-                      int32_t ndim, DLTensor *out_tensor) {
+int Session::allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
+                      DLTensor *out_tensor) {
   auto *session = static_cast<Session *>(context);
   fp8rt_status status = guarded([&] {
     session->allocateResult(result, Shape(shape, shape + ndim));
@@ -239,12 +218,10 @@ int Session::allocate(void *context, uint32_t result, const int64_t *shape,
 }
 
 void Session::allocateResult(uint32_t index, Shape shape) {
-  if (index >= results.size() || !isStatic(shape) ||
-      entry.results[index].alias >= 0 ||
+  if (index >= results.size() || !isStatic(shape) || entry.results[index].alias >= 0 ||
       !fits(entry.results[index].shape, shape))
     fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
-  results[index].assign(Tensor(*entry.results[index].type, std::move(shape)),
-                        true);
+  results[index].assign(Tensor(*entry.results[index].type, std::move(shape)), true);
 }
 
 /// What the compiled code could not compute in place becomes the next step's
@@ -253,10 +230,8 @@ void Session::carryCopies() {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Value &value = entry.arguments[i];
     int32_t source = value.carry;
-    for (size_t r = 0; value.kind == FP8RT_KIND_STATE && r < results.size();
-         ++r)
-      if (entry.results[r].kind == FP8RT_KIND_STATE &&
-          entry.results[r].name == value.name)
+    for (size_t r = 0; value.kind == FP8RT_KIND_STATE && r < results.size(); ++r)
+      if (entry.results[r].kind == FP8RT_KIND_STATE && entry.results[r].name == value.name)
         source = static_cast<int32_t>(r);
     if (source < 0 || value.written)
       continue;
@@ -285,23 +260,19 @@ std::string Session::carryKey(size_t index) const {
   for (const Value &value : entry.arguments)
     sameName += value.kind == FP8RT_KIND_USER && value.name == name;
   bool usable = !name.empty() && !isNumber(name) && sameName == 1;
-  return carryPrefix + (usable ? name : std::to_string(index));
+  return kCarryPrefix + (usable ? name : std::to_string(index));
 }
 
-static bool isCarried(const Value &value) {
-  return value.kind == FP8RT_KIND_USER && value.carry >= 0;
-}
+static bool isCarried(const Value &value) { return value.kind == FP8RT_KIND_USER && value.carry >= 0; }
 
 void Session::exportCarried(fp8rt_tensors &tensors) const {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!isCarried(entry.arguments[i]))
       continue;
     if (!arguments[i].tensor)
-      fail(FP8RT_NOT_FOUND,
-           describeValue("argument", i, entry.arguments[i]) + " has no value");
+      fail(FP8RT_NOT_FOUND, describeValue("argument", i, entry.arguments[i]) + " has no value");
     const Tensor &tensor = *arguments[i].tensor;
-    tensors.add(carryKey(i),
-                Tensor(tensor.type(), tensor.shape(), tensor.data()));
+    tensors.add(carryKey(i), Tensor(tensor.type(), tensor.shape(), tensor.data()));
   }
 }
 
@@ -314,8 +285,7 @@ void Session::importCarried(const fp8rt_tensors &tensors) {
     if (!tensor)
       fail(FP8RT_NOT_FOUND, "there is no tensor " + inQuotes(carryKey(i)));
     uint32_t index = static_cast<uint32_t>(i);
-    within("tensor " + inQuotes(carryKey(i)),
-           [&] { checkFits(index, entry.arguments[i], *tensor); });
+    within("tensor " + inQuotes(carryKey(i)), [&] { checkFits(index, entry.arguments[i], *tensor); });
     found.emplace_back(index, tensor);
   }
   for (auto [index, tensor] : found)

@@ -15,8 +15,7 @@ namespace fp8rt {
 
 class Session {
 public:
-  Session(std::shared_ptr<const Library> library, size_t entry,
-          std::shared_ptr<State> state);
+  Session(std::shared_ptr<const Library> library, size_t entry, std::shared_ptr<State> state);
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
 
@@ -52,8 +51,8 @@ private:
   void call();
   void carryCopies();
   void allocateResult(uint32_t index, Shape shape);
-  static int allocate(void *context, uint32_t result, const int64_t *shape,
-                      int32_t ndim, DLTensor *out_tensor);
+  static int allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
+                      DLTensor *out_tensor);
 
   std::shared_ptr<const Library> library;
   std::shared_ptr<State> state; // may be null

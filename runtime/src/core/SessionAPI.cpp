@@ -10,8 +10,7 @@
 
 using namespace fp8rt;
 
-fp8rt_status fp8rt_session_create(const fp8rt_library *library,
-                                  const char *entry, fp8rt_state *state,
+fp8rt_status fp8rt_session_create(const fp8rt_library *library, const char *entry, fp8rt_state *state,
                                   fp8rt_session **out_session) {
   return guarded([&] {
     fp8rt_session *&out = required(out_session, "out_session");
@@ -23,35 +22,24 @@ fp8rt_status fp8rt_session_create(const fp8rt_library *library,
 
 void fp8rt_session_destroy(fp8rt_session *session) { delete session; }
 
-fp8rt_status fp8rt_session_find_argument(const fp8rt_session *session,
-                                         const char *key, uint32_t *out_index) {
+fp8rt_status fp8rt_session_find_argument(const fp8rt_session *session, const char *key, uint32_t *out_index) {
   return guarded([&] {
-    required(out_index, "out_index") =
-        required(session, "session").findArgument(&required(key, "key"));
+    required(out_index, "out_index") = required(session, "session").findArgument(&required(key, "key"));
   });
 }
 
-fp8rt_status fp8rt_session_find_result(const fp8rt_session *session,
-                                       const char *key, uint32_t *out_index) {
+fp8rt_status fp8rt_session_find_result(const fp8rt_session *session, const char *key, uint32_t *out_index) {
   return guarded([&] {
-    required(out_index, "out_index") =
-        required(session, "session").findResult(&required(key, "key"));
+    required(out_index, "out_index") = required(session, "session").findResult(&required(key, "key"));
   });
 }
 
-fp8rt_status fp8rt_session_set_argument(fp8rt_session *session, uint32_t index,
-                                        const DLTensor *tensor) {
-  return guarded([&] {
-    required(session, "session").setArgument(index, required(tensor, "tensor"));
-  });
+fp8rt_status fp8rt_session_set_argument(fp8rt_session *session, uint32_t index, const DLTensor *tensor) {
+  return guarded([&] { required(session, "session").setArgument(index, required(tensor, "tensor")); });
 }
 
-fp8rt_status fp8rt_session_bind_argument(fp8rt_session *session, uint32_t index,
-                                         const DLTensor *tensor) {
-  return guarded([&] {
-    required(session, "session")
-        .bindArgument(index, required(tensor, "tensor"));
-  });
+fp8rt_status fp8rt_session_bind_argument(fp8rt_session *session, uint32_t index, const DLTensor *tensor) {
+  return guarded([&] { required(session, "session").bindArgument(index, required(tensor, "tensor")); });
 }
 
 fp8rt_status fp8rt_session_zero_missing(fp8rt_session *session) {
@@ -62,25 +50,19 @@ fp8rt_status fp8rt_session_step(fp8rt_session *session) {
   return guarded([&] { required(session, "session").step(); });
 }
 
-const DLTensor *fp8rt_session_argument(const fp8rt_session *session,
-                                       uint32_t index) {
+const DLTensor *fp8rt_session_argument(const fp8rt_session *session, uint32_t index) {
   return session ? session->argument(index) : nullptr;
 }
 
-const DLTensor *fp8rt_session_result(const fp8rt_session *session,
-                                     uint32_t index) {
+const DLTensor *fp8rt_session_result(const fp8rt_session *session, uint32_t index) {
   return session ? session->result(index) : nullptr;
 }
 
-fp8rt_status fp8rt_session_export_carried(const fp8rt_session *session,
-                                          fp8rt_tensors *tensors) {
-  return guarded([&] {
-    required(session, "session").exportCarried(required(tensors, "tensors"));
-  });
+fp8rt_status fp8rt_session_export_carried(const fp8rt_session *session, fp8rt_tensors *tensors) {
+  return guarded([&] { required(session, "session").exportCarried(required(tensors, "tensors")); });
 }
 
-fp8rt_status fp8rt_session_import_carried(fp8rt_session *session,
-                                          const fp8rt_tensors *tensors) {
+fp8rt_status fp8rt_session_import_carried(fp8rt_session *session, const fp8rt_tensors *tensors) {
   return guarded([&] {
     const fp8rt_tensors &source = required(tensors, "tensors");
     auto import = [&] { required(session, "session").importCarried(source); };

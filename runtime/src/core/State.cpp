@@ -18,14 +18,12 @@ static Tensor initialTensor(const StateTensor &wanted) {
   size_t step = wanted.type->bytes();
   for (uint64_t at = 0; at < tensor.bytes(); at += step)
     if (!encodeElement(*wanted.type, wanted.initial, data + at))
-      fail(FP8RT_UNSUPPORTED,
-           "state " + inQuotes(wanted.name) + " cannot be initialised: " +
-               std::to_string(wanted.initial) + " as " + wanted.type->mlir);
+      fail(FP8RT_UNSUPPORTED, "state " + inQuotes(wanted.name) + " cannot be initialised: " +
+                                  std::to_string(wanted.initial) + " as " + wanted.type->mlir);
   return tensor;
 }
 
-State::State(std::shared_ptr<const Library> library)
-    : program(std::move(library)) {
+State::State(std::shared_ptr<const Library> library) : program(std::move(library)) {
   for (const StateTensor &wanted : program->manifest().state)
     values.push_back(initialTensor(wanted));
 }
@@ -41,9 +39,8 @@ Tensor *State::find(const std::string &name) {
 void State::exportTo(fp8rt_tensors &tensors) {
   const Manifest &manifest = program->manifest();
   for (size_t i = 0; i < values.size(); ++i)
-    tensors.add(manifest.state[i].name,
-                Tensor(values[i].type(), values[i].shape(), values[i].data()));
-  tensors.metadata["version"] = stateFileVersion;
+    tensors.add(manifest.state[i].name, Tensor(values[i].type(), values[i].shape(), values[i].data()));
+  tensors.metadata["version"] = kStateFileVersion;
   tensors.metadata["layout_hash"] = manifest.layoutHash;
   tensors.metadata["columns"] = manifest.columns;
 }
@@ -52,31 +49,26 @@ void State::checkMetadata(const fp8rt_tensors &tensors) const {
   auto text = [&](const char *key) -> const std::string & {
     auto found = tensors.metadata.find(key);
     if (found == tensors.metadata.end())
-      fail(FP8RT_CORRUPT,
-           std::string("not a state file: its metadata has no ") + key);
+      fail(FP8RT_CORRUPT, std::string("not a state file: its metadata has no ") + key);
     return found->second;
   };
-  if (text("version") != stateFileVersion)
-    fail(FP8RT_UNSUPPORTED,
-         "state file of version " + inQuotes(text("version")) +
-             ", this runtime knows version " + stateFileVersion);
+  if (text("version") != kStateFileVersion)
+    fail(FP8RT_UNSUPPORTED, "state file of version " + inQuotes(text("version")) +
+                                ", this runtime knows version " + kStateFileVersion);
   const std::string &expected = program->manifest().layoutHash;
   if (text("layout_hash") != expected)
-    fail(FP8RT_MISMATCH,
-         "its layout hash " + inQuotes(text("layout_hash")) +
-             " is not the program's " + inQuotes(expected) +
-             ": it was saved by a program with other FP8 sites or options");
+    fail(FP8RT_MISMATCH, "its layout hash " + inQuotes(text("layout_hash")) + " is not the program's " +
+                             inQuotes(expected) +
+                             ": it was saved by a program with other FP8 sites or options");
 }
 
-const Tensor &fp8rt::findFitting(const fp8rt_tensors &tensors,
-                                 const std::string &name, const DType &type,
+const Tensor &fp8rt::findFitting(const fp8rt_tensors &tensors, const std::string &name, const DType &type,
                                  const Shape &shape) {
   const Tensor *tensor = tensors.find(name);
   if (!tensor)
     fail(FP8RT_NOT_FOUND, "there is no tensor " + inQuotes(name));
   if (!accepts(type.dlpack, tensor->type().dlpack) || tensor->shape() != shape)
-    fail(FP8RT_MISMATCH, "tensor " + inQuotes(name) + " is " +
-                             describe(tensor->shape(), tensor->type()) +
+    fail(FP8RT_MISMATCH, "tensor " + inQuotes(name) + " is " + describe(tensor->shape(), tensor->type()) +
                              ", the program has " + describe(shape, type));
   return *tensor;
 }
@@ -86,9 +78,8 @@ void State::checkTensors(const fp8rt_tensors &tensors) const {
   for (const StateTensor &wanted : manifest.state)
     findFitting(tensors, wanted.name, *wanted.type, wanted.shape);
   for (const auto &[name, item] : tensors.items)
-    if (name.rfind(carryPrefix, 0) != 0 && !manifest.findState(name))
-      fail(FP8RT_MISMATCH,
-           "tensor " + inQuotes(name) + " is not part of the program's state");
+    if (name.rfind(kCarryPrefix, 0) != 0 && !manifest.findState(name))
+      fail(FP8RT_MISMATCH, "tensor " + inQuotes(name) + " is not part of the program's state");
 }
 
 void State::importFrom(const fp8rt_tensors &tensors) {
@@ -97,17 +88,14 @@ void State::importFrom(const fp8rt_tensors &tensors) {
   const std::vector<StateTensor> &known = program->manifest().state;
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i].bytes())
-      std::memcpy(values[i].data(), tensors.find(known[i].name)->data(),
-                  values[i].bytes());
+      std::memcpy(values[i].data(), tensors.find(known[i].name)->data(), values[i].bytes());
 }
 
-fp8rt_status fp8rt_state_create(const fp8rt_library *library,
-                                fp8rt_state **out_state) {
+fp8rt_status fp8rt_state_create(const fp8rt_library *library, fp8rt_state **out_state) {
   return guarded([&] {
     fp8rt_state *&out = required(out_state, "out_state");
     auto state = std::make_unique<fp8rt_state>();
-    state->shared =
-        std::make_shared<State>(required(library, "library").shared);
+    state->shared = std::make_shared<State>(required(library, "library").shared);
     for (const StateTensor &tensor : library->shared->manifest().state)
       state->views.push_back(state->shared->find(tensor.name)->view());
     out = state.release();
@@ -119,23 +107,18 @@ void fp8rt_state_destroy(fp8rt_state *state) { delete state; }
 const DLTensor *fp8rt_state_tensor(const fp8rt_state *state, const char *name) {
   if (!state || !name)
     return nullptr;
-  const std::vector<StateTensor> &known =
-      state->shared->library().manifest().state;
+  const std::vector<StateTensor> &known = state->shared->library().manifest().state;
   for (size_t i = 0; i < known.size(); ++i)
     if (known[i].name == name)
       return &state->views[i];
   return nullptr;
 }
 
-fp8rt_status fp8rt_state_export(const fp8rt_state *state,
-                                fp8rt_tensors *tensors) {
-  return guarded([&] {
-    required(state, "state").shared->exportTo(required(tensors, "tensors"));
-  });
+fp8rt_status fp8rt_state_export(const fp8rt_state *state, fp8rt_tensors *tensors) {
+  return guarded([&] { required(state, "state").shared->exportTo(required(tensors, "tensors")); });
 }
 
-fp8rt_status fp8rt_state_import(fp8rt_state *state,
-                                const fp8rt_tensors *tensors) {
+fp8rt_status fp8rt_state_import(fp8rt_state *state, const fp8rt_tensors *tensors) {
   return guarded([&] {
     const fp8rt_tensors &source = required(tensors, "tensors");
     auto import = [&] { required(state, "state").shared->importFrom(source); };

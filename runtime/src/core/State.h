@@ -14,9 +14,9 @@
 namespace fp8rt {
 
 /// The version in a state file's metadata.
-inline const char *const stateFileVersion = "1";
+inline const char *const kStateFileVersion = "1";
 /// Carried arguments lie in the same file under names that begin so.
-inline const char *const carryPrefix = "carry.";
+inline const char *const kCarryPrefix = "carry.";
 
 class State {
 public:
@@ -38,8 +38,8 @@ private:
 };
 
 /// The tensor `name` of the set, which must have that type and shape.
-const Tensor &findFitting(const fp8rt_tensors &tensors, const std::string &name,
-                          const DType &type, const Shape &shape);
+const Tensor &findFitting(const fp8rt_tensors &tensors, const std::string &name, const DType &type,
+                          const Shape &shape);
 
 } // namespace fp8rt
 

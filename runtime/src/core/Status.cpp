@@ -40,9 +40,7 @@ fp8rt_status record(fp8rt_status status, const char *text) noexcept {
 
 } // namespace
 
-void fp8rt::fail(fp8rt_status status, std::string message) {
-  throw Error{status, std::move(message)};
-}
+void fp8rt::fail(fp8rt_status status, std::string message) { throw Error{status, std::move(message)}; }
 
 fp8rt_status fp8rt::recordException() noexcept {
   try {
@@ -58,8 +56,6 @@ fp8rt_status fp8rt::recordException() noexcept {
   }
 }
 
-std::string fp8rt::inQuotes(const std::string &text) {
-  return "'" + text + "'";
-}
+std::string fp8rt::inQuotes(const std::string &text) { return "'" + text + "'"; }
 
 const char *fp8rt_last_error(void) { return lastError().c_str(); }

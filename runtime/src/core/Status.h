@@ -25,7 +25,8 @@ struct Error {
 
 /// Throws FP8RT_INVALID_ARGUMENT if a pointer that the caller must give is
 /// null.
-template <typename T> T &required(T *pointer, const char *name) {
+template <typename T>
+T &required(T *pointer, const char *name) {
   if (!pointer)
     fail(FP8RT_INVALID_ARGUMENT, std::string(name) + " is null");
   return *pointer;
@@ -35,7 +36,8 @@ template <typename T> T &required(T *pointer, const char *name) {
 fp8rt_status recordException() noexcept;
 
 /// Runs the body of a C ABI function.
-template <typename Fn> fp8rt_status guarded(Fn &&body) noexcept {
+template <typename Fn>
+fp8rt_status guarded(Fn &&body) noexcept {
   try {
     std::forward<Fn>(body)();
     return FP8RT_OK;
@@ -45,7 +47,8 @@ template <typename Fn> fp8rt_status guarded(Fn &&body) noexcept {
 }
 
 /// Runs `body`; an Error in it gets `where: ` in front of its text.
-template <typename Fn> auto within(const std::string &where, Fn &&body) {
+template <typename Fn>
+auto within(const std::string &where, Fn &&body) {
   try {
     return std::forward<Fn>(body)();
   } catch (Error &error) {

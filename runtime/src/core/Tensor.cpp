@@ -58,11 +58,9 @@ static uint64_t checkedSize(const Shape &shape, const DType &type) {
 }
 
 Tensor::Tensor(const DType &type, Shape shape, void *data)
-    : dtype(&type), dims(std::move(shape)), size(checkedSize(dims, type)),
-      pointer(data) {}
+    : dtype(&type), dims(std::move(shape)), size(checkedSize(dims, type)), pointer(data) {}
 
-Tensor::Tensor(const DType &type, Shape shape)
-    : Tensor(type, std::move(shape), nullptr) {
+Tensor::Tensor(const DType &type, Shape shape) : Tensor(type, std::move(shape), nullptr) {
   memory = allocateBuffer(size);
   pointer = memory.get();
 }
@@ -106,7 +104,6 @@ Tensor fp8rt::viewOf(const DLTensor &tensor) {
   if (!tensor.data)
     fail(FP8RT_INVALID_ARGUMENT, "the tensor's data is null");
   if (tensor.strides && !isContiguous(tensor))
-    fail(FP8RT_INVALID_ARGUMENT,
-         "the tensor is not row-major without gaps; make it contiguous");
+    fail(FP8RT_INVALID_ARGUMENT, "the tensor is not row-major without gaps; make it contiguous");
   return view;
 }

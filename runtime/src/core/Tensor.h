@@ -20,7 +20,7 @@ namespace fp8rt {
 using Shape = std::vector<int64_t>;
 
 /// Stands for a dimension that is only known while a program runs.
-constexpr int64_t dynamicDim = -1;
+constexpr int64_t kDynamicDim = -1;
 
 bool isStatic(const Shape &shape);
 

@@ -36,7 +36,7 @@ struct fp8rt_tensors {
 namespace fp8rt {
 
 /// The key of a safetensors header that is no tensor.
-inline const char *const metadataKey = "__metadata__";
+inline const char *const kMetadataKey = "__metadata__";
 
 /// Throw Errors whose text starts with the path.
 std::unique_ptr<fp8rt_tensors> readSafetensors(const std::string &path);
