@@ -287,6 +287,28 @@ def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
 // Stage 5: bufferization
 //===----------------------------------------------------------------------===//
 
+def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
+  let summary = "Compute elementwise chains in one loop instead of through memory";
+  let description = [{
+    In and out: linalg on tensors. Upstream's elementwise fusion under a rule of our own: a
+    producer moves into its consumer where nothing is computed more often than before, or
+    where computing it again is cheaper than reading it back (casts, broadcasts). So exp,
+    tanh, divisions and square roots are never duplicated. No bit of any result changes.
+
+    Example:
+    ```mlir
+    %1 = linalg.generic ... ins(%x, %y) outs(%e) { arith.addf }
+    %2 = linalg.generic ... ins(%1) outs(%e) { math.tanh }
+    ```
+    becomes
+    ```mlir
+    %2 = linalg.generic ... ins(%x, %y) outs(%e) { arith.addf, math.tanh }
+    ```
+  }];
+  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
   let summary = "Give every result of an entry the memory it is computed in";
   let description = [{

@@ -6,7 +6,7 @@
 // that is needed once moves into its only reader; a value that is almost free to compute
 // moves into all of them.
 
-#include "fp8/Target/CPU/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -18,7 +18,7 @@
 
 namespace fp8 {
 #define GEN_PASS_DEF_FUSEELEMENTWISE
-#include "fp8/Target/CPU/Passes.h.inc"
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
 } // namespace fp8
 
 using namespace mlir;
@@ -60,6 +60,9 @@ static bool shouldFuse(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
   if (!producer || !consumer)
+    return false;
+  // A contraction reads every element many times, and packs it first.
+  if (linalg::isaContractionOpInterface(consumer))
     return false;
   if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > kMaxOperands)
     return false;
