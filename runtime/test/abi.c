@@ -1,0 +1,40 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The public headers are C, and the layout that compiled code relies on does not change within a version:
+// compiling this file is the test.
+
+#include "fp8rt/call.h"
+#include "fp8rt/library.h"
+#include "fp8rt/session.h"
+#include "fp8rt/state.h"
+#include "fp8rt/status.h"
+#include "fp8rt/tensors.h"
+
+#include <stddef.h>
+
+#define EXPECT_OFFSET(type, field, bytes) _Static_assert(offsetof(type, field) == (bytes), #field)
+
+EXPECT_OFFSET(fp8rt_call, version, 0);
+EXPECT_OFFSET(fp8rt_call, num_arguments, 4);
+EXPECT_OFFSET(fp8rt_call, num_results, 8);
+EXPECT_OFFSET(fp8rt_call, arguments, 16);
+EXPECT_OFFSET(fp8rt_call, results, 24);
+EXPECT_OFFSET(fp8rt_call, workspace, 32);
+EXPECT_OFFSET(fp8rt_call, workspace_bytes, 40);
+EXPECT_OFFSET(fp8rt_call, stream, 48);
+EXPECT_OFFSET(fp8rt_call, allocate, 56);
+EXPECT_OFFSET(fp8rt_call, allocate_context, 64);
+EXPECT_OFFSET(fp8rt_call, error, 72);
+EXPECT_OFFSET(fp8rt_call, error_capacity, 80);
+_Static_assert(sizeof(fp8rt_call) == 88, "fp8rt_call");
+
+EXPECT_OFFSET(DLTensor, data, 0);
+EXPECT_OFFSET(DLTensor, device, 8);
+EXPECT_OFFSET(DLTensor, ndim, 16);
+EXPECT_OFFSET(DLTensor, dtype, 20);
+EXPECT_OFFSET(DLTensor, shape, 24);
+EXPECT_OFFSET(DLTensor, strides, 32);
+EXPECT_OFFSET(DLTensor, byte_offset, 40);
+_Static_assert(sizeof(DLTensor) == 48, "DLTensor");
