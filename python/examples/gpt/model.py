@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 import parameters as sizes
 
-LEARNING_RATE = 6e-3
-WARM_UP = 20  # steps
+LEARNING_RATE = 4e-3
+WARM_UP = 60  # steps
 BETA1, BETA2, EPSILON, DECAY = 0.9, 0.95, 1e-8, 0.05
 
 
@@ -31,12 +31,22 @@ def linear(p, block, name, x):
         return y + p[f"{block}/{name}/bias"].astype(jnp.bfloat16)
 
 
+def rotate(x):
+    """Rotary positions: turns the two halves of bf16 [batch, time, heads, depth] by the time."""
+    b, t, h, d = x.shape
+    angles = jnp.arange(t)[:, None] * 10000.0 ** (jnp.arange(d // 2) * (-2.0 / d))
+    sine = jnp.stack([-jnp.sin(angles), jnp.sin(angles)], axis=1)[:, None]
+    pair = x.astype(jnp.float32).reshape(b, t, h, 2, d // 2)
+    turned = pair * jnp.cos(angles)[:, None, None] + jnp.flip(pair, 3) * sine
+    return turned.reshape(b, t, h, d).astype(jnp.bfloat16)
+
+
 def attention(qkv):
     """Causal attention of bf16 [batch, time, 3 * width]."""
     b, t, _ = qkv.shape
     with jax.named_scope("attention"):
         q, k, v = (a.reshape(b, t, sizes.HEADS, -1) for a in jnp.split(qkv, 3, axis=-1))
-        scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(jnp.float32)
+        scores = jnp.einsum("bqhd,bkhd->bhqk", rotate(q), rotate(k)).astype(jnp.float32)
         scores = scores * (sizes.WIDTH // sizes.HEADS) ** -0.5
         causal = jnp.arange(t)[:, None] >= jnp.arange(t)[None, :]
         weights = jax.nn.softmax(jnp.where(causal, scores, -1e30), axis=-1)
@@ -57,8 +67,8 @@ def block(p, name, x):
 def logits(p, tokens):
     with jax.named_scope("embed"):
         one_hot = jax.nn.one_hot(tokens, sizes.VOCABULARY, dtype=jnp.bfloat16)
-        x = jnp.einsum("btv,vi->bti", one_hot, p["embed/token"].astype(jnp.bfloat16))
-        x = x.astype(jnp.float32) + p["embed/position"]
+        w = p["embed/weight"].astype(jnp.bfloat16)
+        x = jnp.einsum("btv,vi->bti", one_hot, w).astype(jnp.float32)
     for layer in range(sizes.LAYERS):
         x = block(p, f"h{layer}", x)
     x = normalize(p, "final", x)

@@ -29,7 +29,7 @@ def norm(name):
 
 def shapes():
     """Name -> shape of every parameter; the first component is the layer."""
-    found = {"embed/token": (VOCABULARY, WIDTH), "embed/position": (SEQUENCE, WIDTH)}
+    found = {"embed/weight": (VOCABULARY, WIDTH)}
     for layer in range(LAYERS):
         block = f"h{layer}"
         found |= norm(f"{block}/norm1") | linear(f"{block}/qkv", WIDTH, 3 * WIDTH)
@@ -41,13 +41,13 @@ def shapes():
 
 def deviation(name, shape):
     """Standard deviation of a parameter's initial values (0: all zero)."""
-    if name.startswith("embed/"):
-        return 0.1
+    if name == "embed/weight":
+        return 1.0
     if not name.endswith("/weight"):
         return 0.0
     scale = shape[0] ** -0.5
     if name == "head/weight":
-        return 0.2 * scale  # the first predictions are close to uniform
+        return 0.5 * scale  # the first predictions are close to uniform
     # What a block adds to the residual stream is made smaller, the deeper the model.
     return scale * (2 * LAYERS) ** -0.5 if "/proj/" in name or "/fc2/" in name else scale
 
