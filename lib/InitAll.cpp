@@ -9,6 +9,7 @@
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Pipelines/Pipelines.h"
 #include "fp8/Target/CPU/Passes.h"
 
 void fp8::registerAllDialects(mlir::DialectRegistry &registry) {
@@ -20,4 +21,5 @@ void fp8::registerAllPasses() {
   registerFP8TransformsPasses();
   registerFP8ConversionPasses();
   registerFP8TargetCPUPasses();
+  registerPipelines();
 }

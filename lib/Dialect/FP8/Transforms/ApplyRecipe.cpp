@@ -5,6 +5,7 @@
 // Turns the chosen matrix products into FP8: quantized operands, scaled products,
 // and, for recipes with state, the state's way through the function.
 
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -275,7 +276,7 @@ void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
     DictionaryAttr attrs =
         builder.getDictionaryAttr({builder.getNamedAttr(kStateAttrName, function.getArgAttr(argument, kStateAttrName))});
     (void)function.insertResult(firstResult + i, value.getType(), attrs);
-    function.setArgAttr(argument, kAliasAttrName, builder.getI32IntegerAttr(firstResult + i));
+    function.setArgAttr(argument, kCarriedAttrName, builder.getI32IntegerAttr(firstResult + i));
     terminator.getOperandsMutable().append(value);
   }
 }

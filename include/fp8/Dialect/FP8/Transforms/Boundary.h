@@ -16,6 +16,9 @@ namespace fp8 {
 /// step and is written in place. JAX's donation; state arguments carry the same mark.
 inline constexpr llvm::StringLiteral kCarriedAttrName = "tf.aliasing_output";
 
+/// `fp8.state = "scale" | "amax_history"` on an argument or result: the state tensor it is.
+inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
+
 /// `fp8.result = R : i32` on an argument that fp8-bind-results appended: the memory of
 /// result R.
 inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";

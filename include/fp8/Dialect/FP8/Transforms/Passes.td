@@ -89,6 +89,61 @@ def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }
 
+def WidenSums : Pass<"fp8-widen-sums"> {
+  let summary = "sums with a narrow accumulator are taken in f32 and rounded once";
+  let description = [{
+    Before: linalg on tensors; contractions have been raised.
+    After: no `linalg.generic` adds up in bf16 or f16. What is added keeps the
+    roundings that the program wrote; only the accumulator is wider.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-widen-sums
+    func.func @f(%x: tensor<8x4xbf16>, %i: tensor<4xbf16>) -> tensor<4xbf16> {
+      %z = arith.constant 0.0 : bf16
+      %f = linalg.fill ins(%z : bf16) outs(%i : tensor<4xbf16>) -> tensor<4xbf16>
+      %y = linalg.generic {indexing_maps = [affine_map<(n, k) -> (k, n)>, affine_map<(n, k) -> (n)>],
+                           iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<8x4xbf16>) outs(%f : tensor<4xbf16>) {
+      ^bb0(%in: bf16, %out: bf16):
+        %s = arith.addf %out, %in : bf16
+        linalg.yield %s : bf16
+      } -> tensor<4xbf16>
+      return %y : tensor<4xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<8x4xbf16>, %i: tensor<4xbf16>) -> tensor<4xbf16> {
+      %z = arith.constant 0.0 : bf16
+      %f = linalg.fill ins(%z : bf16) outs(%i : tensor<4xbf16>) -> tensor<4xbf16>
+      %w = arith.extf %z : bf16 to f32
+      %e = tensor.empty() : tensor<4xf32>
+      %g = linalg.fill ins(%w : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(n, k) -> (k, n)>, affine_map<(n, k) -> (n)>],
+                           iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<8x4xbf16>) outs(%g : tensor<4xf32>) {
+      ^bb0(%in: bf16, %out: f32):
+        %a = arith.extf %in : bf16 to f32
+        %s = arith.addf %out, %a : f32
+        linalg.yield %s : f32
+      } -> tensor<4xf32>
+      %d = tensor.empty() : tensor<4xbf16>
+      %r = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>],
+                           iterator_types = ["parallel"]}
+          ins(%y : tensor<4xf32>) outs(%d : tensor<4xbf16>) {
+      ^bb0(%in: f32, %out: bf16):
+        %t = arith.truncf %in : f32 to bf16
+        linalg.yield %t : bf16
+      } -> tensor<4xbf16>
+      return %r : tensor<4xbf16>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // Stage 2: recipe
 //===----------------------------------------------------------------------===//

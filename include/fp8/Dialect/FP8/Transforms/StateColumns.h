@@ -16,13 +16,6 @@
 
 namespace fp8 {
 
-/// Names of discardable attributes.
-/// On a function argument or result: the state tensor it is, "scale" or "amax_history".
-inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
-/// On an argument: the index of the result that is its value in the next step
-/// (JAX's name for donated arguments, which front ends already write).
-inline constexpr llvm::StringLiteral kAliasAttrName = "tf.aliasing_output";
-
 /// One quantized tensor in one format.
 struct StateColumn {
   llvm::SmallVector<std::string> sites; ///< the sites that read it, in program order

@@ -1,0 +1,70 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One function per stage, in the order a program meets them. fp8-compile, fp8-opt and
+// compilers that embed the project all build the same pipelines from here.
+
+#ifndef FP8_PIPELINES_PIPELINES_H
+#define FP8_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+
+namespace fp8 {
+
+/// What becomes FP8 and how: the options of fp8-compile, under the same names.
+struct RecipeOptions {
+  /// delayed, current, block, row, mxfp8, none, or a recipe attribute.
+  std::string recipe = "delayed";
+  /// hybrid or e4m3; empty: hybrid, for row, block and mxfp8 e4m3.
+  std::string format;
+  // The next four belong to delayed (reduceAmax to current too); unset means the default.
+  std::optional<int64_t> margin;
+  std::optional<int64_t> amaxHistoryLen;
+  std::optional<std::string> amaxComputeAlgo;
+  std::optional<bool> reduceAmax;
+  /// linear, all, or a regex searched in site names.
+  std::string sites = "linear";
+  /// Regex of sites that stay as they are; empty for none.
+  std::string keep;
+  /// all, or a regex of sites that must become FP8; empty for none.
+  std::string require;
+  /// Functions without gradients update the state too.
+  bool calibrate = false;
+};
+
+/// The recipe as the text of an attribute; empty for none. An error names the option that
+/// is wrong or contradicts another, and what to change.
+llvm::Expected<std::string> getRecipeAttribute(const RecipeOptions &options);
+
+/// Stage 1: functions inlined, every contraction an fp8.matmul with site and role.
+void buildIngestPipeline(mlir::OpPassManager &manager);
+
+/// Stage 2 has two halves, between which the decisions can be read off the IR.
+/// `recipe` is a recipe attribute, or empty for none.
+void buildSelectionPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe, const RecipeOptions &options);
+void buildApplicationPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe, const RecipeOptions &options);
+
+/// Stage 3: one quantize per tensor.
+void buildFusionPipeline(mlir::OpPassManager &manager);
+
+/// Stage 4: one history update per update point.
+void buildBatchingPipeline(mlir::OpPassManager &manager);
+
+/// Stage 5: memrefs, state and carried arguments updated in place.
+void buildBufferizePipeline(mlir::OpPassManager &manager);
+
+/// Stage 6 for the CPU: no operation of the fp8 dialect is left.
+void buildCPUKernelsPipeline(mlir::OpPassManager &manager);
+
+/// Registers all of the above as fp8-ingest-pipeline, fp8-recipe-pipeline, fp8-fusion-pipeline,
+/// fp8-batching-pipeline, fp8-bufferize-pipeline, fp8-cpu-kernels-pipeline and
+/// fp8-cpu-code-pipeline.
+void registerPipelines();
+
+} // namespace fp8
+
+#endif // FP8_PIPELINES_PIPELINES_H

@@ -1,0 +1,48 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What became of every contraction of a program, for people and for scripts.
+
+#ifndef FP8_PIPELINES_REPORT_H
+#define FP8_PIPELINES_REPORT_H
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace fp8 {
+
+/// One contraction of the input and its decision.
+struct SiteRecord {
+  std::string site;
+  Role role;
+  /// Sizes of the batch, M, N and K dimensions together; unset where dynamic.
+  std::optional<int64_t> batch, m, n, k;
+  bool isFP8;
+  std::string reason; ///< why it stays in high precision; empty for FP8
+  std::string recipe; ///< "delayed", …; "none" where it stays
+  std::string formats[2];
+  std::string code;     ///< what computes it
+  std::string location; ///< where the user wrote it
+};
+
+/// All decisions of a compilation and where its memory goes.
+struct Report {
+  std::vector<SiteRecord> sites;
+  int64_t stateBytes = 0;     ///< scales and histories
+  int64_t workspaceBytes = 0; ///< the largest workspace of an entry; 0 where none was planned
+};
+
+/// Reads every fp8.matmul after fp8-select-sites. `recipe` may be null (none).
+std::vector<SiteRecord> collectSites(mlir::ModuleOp module, RecipeAttrInterface recipe);
+
+llvm::json::Array sitesToJSON(const std::vector<SiteRecord> &sites);
+llvm::json::Object reportToJSON(const Report &report);
+
+/// A table of sites, then how many became FP8 and why the others did not.
+void printReport(const Report &report, llvm::raw_ostream &os);
+
+} // namespace fp8
+
+#endif // FP8_PIPELINES_REPORT_H

@@ -1,0 +1,185 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The stages as pass pipelines. Each ends in fp8-verify-stage, which checks its contract.
+
+#include "fp8/Pipelines/Pipelines.h"
+#include "fp8/Conversion/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Target/CPU/CPUTarget.h"
+#include "fp8/Target/CPU/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static void verifyStage(OpPassManager &manager, StringRef stage) {
+  VerifyStageOptions options;
+  options.stage = stage.str();
+  manager.addPass(createVerifyStage(options));
+}
+
+void fp8::buildIngestPipeline(OpPassManager &manager) {
+  // No canonicalization while inlining: it could remove contractions, and all are counted.
+  manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
+  manager.addPass(createSymbolDCEPass());
+  manager.addPass(createRaiseContractions());
+  manager.addPass(createFoldIntoMatmul());
+  manager.addPass(createWidenSums());
+}
+
+void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
+  SelectSitesOptions select;
+  select.recipe = recipe.str();
+  select.sites = options.sites;
+  select.keep = options.keep;
+  select.require = options.require;
+  manager.addPass(createSelectSites(select));
+}
+
+void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
+  if (!recipe.empty()) {
+    ApplyRecipeOptions apply;
+    apply.recipe = recipe.str();
+    apply.calibrate = options.calibrate;
+    manager.addPass(createApplyRecipe(apply));
+  }
+  verifyStage(manager, "recipe");
+}
+
+void fp8::buildFusionPipeline(OpPassManager &manager) {
+  manager.addPass(createCSEPass());
+  manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
+  manager.addPass(createCanonicalizerPass());
+  verifyStage(manager, "fusion");
+}
+
+void fp8::buildBatchingPipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createBatchAmaxUpdates());
+  manager.addPass(createCSEPass());
+  verifyStage(manager, "batching");
+}
+
+/// Vector instructions like their buffers on cache lines.
+static constexpr uint64_t kBufferAlignment = 64;
+
+static void addCleanUp(OpPassManager &manager) {
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+void fp8::buildBufferizePipeline(OpPassManager &manager) {
+  addCleanUp(manager);
+  manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  manager.addNestedPass<func::FuncOp>(createFuseElementwise());
+  addCleanUp(manager);
+  manager.addNestedPass<func::FuncOp>(createBindResults());
+  manager.addPass(bufferization::createEmptyTensorEliminationPass());
+  bufferization::OneShotBufferizePassOptions options;
+  options.bufferizeFunctionBoundaries = true;
+  options.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
+  options.bufferAlignment = kBufferAlignment;
+  manager.addPass(bufferization::createOneShotBufferizePass(options));
+  manager.addNestedPass<func::FuncOp>(createDropBoundResults());
+  addCleanUp(manager);
+  verifyStage(manager, "bufferize");
+}
+
+void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
+  manager.addPass(createConvertFP8ToLinalg());
+  manager.addPass(createExpandFP8Casts());
+  verifyStage(manager, "kernels");
+}
+
+//===----------------------------------------------------------------------===//
+// Registration
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// RecipeOptions as pipeline options.
+struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
+  Option<std::string> recipe{*this, "recipe",
+                             llvm::cl::desc("delayed, current, block, row, mxfp8, none or a recipe attribute"),
+                             llvm::cl::init("delayed")};
+  Option<std::string> format{*this, "format", llvm::cl::desc("hybrid or e4m3")};
+  Option<std::string> margin{*this, "margin", llvm::cl::desc("binades left free above amax")};
+  Option<std::string> historyLen{*this, "amax-history-len", llvm::cl::desc("rows of the amax history")};
+  Option<std::string> algo{*this, "amax-compute-algo", llvm::cl::desc("max or most_recent")};
+  Option<std::string> reduceAmax{*this, "reduce-amax", llvm::cl::desc("combine amaxes over all ranks")};
+  Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"), llvm::cl::init("linear")};
+  Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay as they are")};
+  Option<std::string> require{*this, "require", llvm::cl::desc("all, or a regex of sites that must become FP8")};
+  Option<bool> calibrate{*this, "calibrate", llvm::cl::desc("functions without gradients update the state too"),
+                         llvm::cl::init(false)};
+
+  llvm::Expected<RecipeOptions> parse() const {
+    RecipeOptions options;
+    options.recipe = recipe;
+    options.format = format;
+    options.sites = sites;
+    options.keep = keep;
+    options.require = require;
+    options.calibrate = calibrate;
+    for (auto [text, value] : {std::pair<StringRef, std::optional<int64_t> *>(margin, &options.margin),
+                               {historyLen, &options.amaxHistoryLen}})
+      if (int64_t number; !text.empty()) {
+        if (text.getAsInteger(10, number))
+          return llvm::createStringError("'" + text.str() + "' is not a whole number");
+        *value = number;
+      }
+    if (!algo.empty())
+      options.amaxComputeAlgo = algo;
+    if (!reduceAmax.empty())
+      options.reduceAmax = reduceAmax == "true";
+    return options;
+  }
+};
+
+/// A pipeline's builder cannot fail: a pass that reports the error stands in for it.
+struct ReportError : PassWrapper<ReportError, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReportError)
+  explicit ReportError(std::string message) : message(std::move(message)) {}
+  StringRef getArgument() const final { return "fp8-report-error"; }
+  void runOnOperation() final {
+    getOperation()->emitError() << message;
+    signalPassFailure();
+  }
+  std::string message;
+};
+
+void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineOptions &pipelineOptions) {
+  llvm::Expected<RecipeOptions> options = pipelineOptions.parse();
+  llvm::Expected<std::string> recipe = options ? getRecipeAttribute(*options) : options.takeError();
+  if (!recipe) {
+    manager.addPass(std::make_unique<ReportError>(llvm::toString(recipe.takeError())));
+    return;
+  }
+  buildSelectionPipeline(manager, *recipe, *options);
+  buildApplicationPipeline(manager, *recipe, *options);
+}
+
+} // namespace
+
+void fp8::registerPipelines() {
+  PassPipelineRegistration<>("fp8-ingest-pipeline", "Stage 1: contractions of linalg become fp8.matmul",
+                             buildIngestPipeline);
+  PassPipelineRegistration<RecipePipelineOptions>(
+      "fp8-recipe-pipeline", "Stage 2: chosen sites become FP8, state becomes arguments and results",
+      buildRegisteredRecipePipeline);
+  PassPipelineRegistration<>("fp8-fusion-pipeline", "Stage 3: one quantize per tensor", buildFusionPipeline);
+  PassPipelineRegistration<>("fp8-batching-pipeline", "Stage 4: one history update per update point",
+                             buildBatchingPipeline);
+  PassPipelineRegistration<>("fp8-bufferize-pipeline", "Stage 5: memrefs, state updated in place",
+                             buildBufferizePipeline);
+  PassPipelineRegistration<>("fp8-cpu-kernels-pipeline", "Stage 6 for the CPU: fp8 to linalg, scf and arith",
+                             buildCPUKernelsPipeline);
+  PassPipelineRegistration<CPUCodeOptions>("fp8-cpu-code-pipeline", "Stage 7 for the CPU: the LLVM dialect",
+                                           buildCPUCodePipeline);
+}

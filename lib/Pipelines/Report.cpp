@@ -1,0 +1,150 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Collects and prints the decisions on contractions.
+
+#include "fp8/Pipelines/Report.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// The product of the sizes of `dims`; unset where one is dynamic.
+static std::optional<int64_t> extentOf(ArrayRef<unsigned> dims, ArrayRef<int64_t> ranges) {
+  int64_t extent = 1;
+  for (unsigned d : dims) {
+    if (ShapedType::isDynamic(ranges[d]))
+      return std::nullopt;
+    extent *= ranges[d];
+  }
+  return extent;
+}
+
+/// "file:line:col" and the name that the user's program gave, as far as there are any.
+static std::string describeLocation(Location location) {
+  std::string name, place;
+  location->walk([&](Location inner) {
+    if (auto named = dyn_cast<NameLoc>(inner); named && name.empty())
+      name = named.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(inner); file && place.empty())
+      place = llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn());
+    return WalkResult::advance();
+  });
+  if (name.empty())
+    return place;
+  return place.empty() ? name : name + " (" + place + ")";
+}
+
+static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
+  SiteRecord record;
+  record.site = op.getSite().value_or("").str();
+  record.role = op.getRole().value_or(Role::other);
+  ContractionDims dims = op.getContractionDims();
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  record.batch = extentOf(dims.batch, ranges);
+  record.m = extentOf(dims.m, ranges);
+  record.n = extentOf(dims.n, ranges);
+  record.k = extentOf(dims.k, ranges);
+  record.isFP8 = !op.getKept();
+  record.location = describeLocation(op.getLoc());
+  if (record.isFP8) {
+    RecipeAttrInterface own = recipe.getRecipeFor(record.role);
+    record.recipe = own.getRecipeName().str();
+    record.formats[0] = getFormatName(own.getFormat(*op.getLhsKind()));
+    record.formats[1] = getFormatName(own.getFormat(*op.getRhsKind()));
+    record.code = "packed f32 products of decoded FP8 (CPU)";
+    return record;
+  }
+  record.reason = op.getKept()->str();
+  record.recipe = "none";
+  record.formats[0] = getFormatName(getElementTypeOrSelf(op.getLhs()));
+  record.formats[1] = getFormatName(getElementTypeOrSelf(op.getRhs()));
+  record.code = getElementTypeOrSelf(op.getLhs()).isF64() ? "f64 loops (CPU)" : "packed f32 products (CPU)";
+  return record;
+}
+
+std::vector<SiteRecord> fp8::collectSites(ModuleOp module, RecipeAttrInterface recipe) {
+  std::vector<SiteRecord> sites;
+  module.walk([&](MatmulOp op) { sites.push_back(describe(op, recipe)); });
+  return sites;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+llvm::json::Array fp8::sitesToJSON(const std::vector<SiteRecord> &sites) {
+  llvm::json::Array list;
+  for (const SiteRecord &record : sites)
+    list.push_back(llvm::json::Object{
+        {"site", record.site},
+        {"role", stringifyRole(record.role).str()},
+        {"batch", record.batch},
+        {"m", record.m},
+        {"n", record.n},
+        {"k", record.k},
+        {"decision", record.isFP8 ? "fp8" : "high"},
+        {"reason", record.reason},
+        {"recipe", record.recipe},
+        {"formats", llvm::json::Array{record.formats[0], record.formats[1]}},
+        {"code", record.code},
+        {"location", record.location},
+    });
+  return list;
+}
+
+llvm::json::Object fp8::reportToJSON(const Report &report) {
+  return llvm::json::Object{{"sites", sitesToJSON(report.sites)},
+                            {"memory", llvm::json::Object{{"state_bytes", report.stateBytes},
+                                                          {"workspace_bytes", report.workspaceBytes}}}};
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static std::string shapeOf(const SiteRecord &record) {
+  auto text = [](std::optional<int64_t> size) { return size ? std::to_string(*size) : "?"; };
+  std::string shape = text(record.m) + " x " + text(record.n) + " x " + text(record.k);
+  return record.batch && *record.batch == 1 ? shape : text(record.batch) + " * " + shape;
+}
+
+/// Cells padded to the width of their column, the last one free.
+static void printTable(ArrayRef<std::vector<std::string>> rows, raw_ostream &os) {
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const auto &row : rows)
+    for (auto [c, cell] : llvm::enumerate(row))
+      widths[c] = std::max(widths[c], cell.size());
+  for (const auto &row : rows) {
+    for (size_t c = 0; c + 1 < row.size(); ++c)
+      os << llvm::left_justify(row[c], widths[c] + 2);
+    os << row.back() << "\n";
+  }
+}
+
+void fp8::printReport(const Report &report, raw_ostream &os) {
+  std::vector<std::vector<std::string>> rows{{"site", "role", "M x N x K", "decision", "formats", "why"}};
+  llvm::MapVector<StringRef, unsigned> reasons;
+  unsigned inFP8 = 0;
+  for (const SiteRecord &record : report.sites) {
+    rows.push_back({record.site, stringifyRole(record.role).str(), shapeOf(record), record.isFP8 ? "FP8" : "high",
+                    record.formats[0] + " x " + record.formats[1],
+                    record.isFP8 ? record.recipe + " scaling" : record.reason});
+    if (record.isFP8)
+      ++inFP8;
+    else
+      ++reasons[record.reason];
+  }
+  printTable(rows, os);
+  os << "\n" << report.sites.size() << " contractions: " << inFP8 << " in FP8, " << report.sites.size() - inFP8
+     << " in high precision\n";
+  for (const auto &[reason, count] : reasons)
+    os << "  " << count << " kept: " << reason << "\n";
+  if (report.stateBytes > 0)
+    os << "FP8 state: " << report.stateBytes << " bytes\n";
+  if (report.workspaceBytes > 0)
+    os << "workspace: " << report.workspaceBytes << " bytes\n";
+}

@@ -1,0 +1,171 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The options of fp8-compile: declared, parsed, checked against each other.
+
+#include "CommandLine.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Regex.h"
+#include "llvm/Support/WithColor.h"
+
+namespace cl = llvm::cl;
+
+static const char *const kOverview = R"(Compiles a training or inference step in MLIR (linalg on tensors) to FP8.
+
+Every matrix product of the program is found, and each either becomes FP8 or is
+listed with the reason why not: --report=text prints the list.
+
+Examples:
+  fp8-compile step.mlir -o step.so --report=text      delayed scaling, all linear layers
+  fp8-compile step.mlir -o step.so --recipe=current --keep='embed|head'
+  fp8-compile step.mlir -o - --emit=recipe            the IR after a stage
+  fp8-compile step.mlir -o step.so '--recipe=#fp8.delayed_scaling<margin = 1>'
+
+The library is run by fp8-run.
+)";
+
+namespace {
+
+/// The options themselves; a local object, so that nothing is global.
+struct Options {
+  cl::OptionCategory category{"fp8-compile options"};
+  cl::opt<std::string> input{cl::Positional, cl::Required, cl::desc("MODEL.mlir (text or bytecode; - is standard input)"),
+                             cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::Required, cl::desc("The file to write (- is standard output, for IR)"),
+                              cl::value_desc("file"), cl::cat(category)};
+  cl::opt<std::string> recipe{"recipe", cl::init("delayed"), cl::value_desc("recipe"), cl::cat(category),
+                              cl::desc("delayed (default), current, block, row, mxfp8, auto, none, or an attribute")};
+  cl::opt<std::string> format{"format", cl::value_desc("hybrid|e4m3"), cl::cat(category),
+                              cl::desc("E5M2 for gradients (hybrid), or E4M3 throughout")};
+  cl::opt<int64_t> margin{"margin", cl::cat(category), cl::desc("Binades left free above amax (0)")};
+  cl::opt<int64_t> historyLen{"amax-history-len", cl::cat(category), cl::desc("Steps that amaxes are kept for (1024)")};
+  cl::opt<std::string> algo{"amax-compute-algo", cl::value_desc("max|most_recent"), cl::cat(category),
+                            cl::desc("Which amax of the history the scale follows from (max)")};
+  cl::opt<std::string> reduceAmax{"reduce-amax", cl::value_desc("true|false"), cl::cat(category),
+                                  cl::desc("Combine amaxes over all ranks (true)")};
+  cl::opt<std::string> sites{"sites", cl::init("linear"), cl::value_desc("linear|all|regex"), cl::cat(category),
+                             cl::desc("Products of weights, all, or those whose site name matches")};
+  cl::opt<std::string> keep{"keep", cl::value_desc("regex"), cl::cat(category), cl::desc("Sites that stay as they are")};
+  cl::opt<std::string> require{"require", cl::value_desc("all|regex"), cl::cat(category),
+                               cl::desc("Sites that must become FP8: an error where one does not")};
+  cl::opt<int> first{"first", cl::cat(category), cl::desc("Keep the first N layers high (not available yet)")};
+  cl::opt<int> last{"last", cl::cat(category), cl::desc("Keep the last N layers high (not available yet)")};
+  cl::opt<std::string> fprop{"fprop", cl::cat(category), cl::desc("Precision of forward products (not available yet)")};
+  cl::opt<std::string> dgrad{"dgrad", cl::cat(category), cl::desc("Precision of input gradients (not available yet)")};
+  cl::opt<std::string> wgrad{"wgrad", cl::cat(category), cl::desc("Precision of weight gradients (not available yet)")};
+  cl::opt<std::string> pair{"pair", cl::value_desc("FORWARD:BACKWARD[:K]"), cl::cat(category),
+                            cl::desc("Two functions of one step (not available yet)")};
+  cl::opt<bool> calibrate{"calibrate", cl::cat(category), cl::desc("Entries without gradients update the state too")};
+  cl::opt<std::string> target{"target", cl::init("cpu"), cl::cat(category),
+                              cl::desc("cpu; sm_89, sm_90a, sm_100a, sm_120a are not available yet")};
+  cl::opt<std::string> emit{"emit", cl::init("lib"), cl::cat(category), cl::value_desc("what"),
+                            cl::desc("lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, "
+                                     "bufferize or kernels")};
+  cl::list<std::string> report{"report", cl::cat(category), cl::value_desc("text|json[:FILE]"),
+                               cl::desc("Print or write what became of every product")};
+  cl::opt<std::string> manifest{"manifest", cl::value_desc("file"), cl::cat(category),
+                                cl::desc("Also write the manifest, which a library contains")};
+  cl::list<std::string> carry{"carry", cl::CommaSeparated, cl::value_desc("A:R,..."), cl::cat(category),
+                              cl::desc("Result R is argument A (index or name) of the next step")};
+};
+
+bool fail(const llvm::Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "fp8-compile") << message << "\n";
+  return false;
+}
+
+/// Options that are declared but whose work is still to come.
+bool refuseUnavailable(const Options &o) {
+  const cl::Option *unavailable[] = {&o.first, &o.last, &o.fprop, &o.dgrad, &o.wgrad, &o.pair};
+  for (const cl::Option *option : unavailable)
+    if (option->getNumOccurrences())
+      return fail("--" + option->ArgStr + " is not available yet; sites can be chosen with --sites and --keep");
+  if (llvm::is_contained({"sm_89", "sm_90a", "sm_100a", "sm_120a"}, o.target))
+    return fail("--target=" + o.target + " is not available yet; use --target=cpu");
+  if (o.target != "cpu")
+    return fail("--target=" + o.target + " is none of cpu, sm_89, sm_90a, sm_100a, sm_120a");
+  if (o.emit == "ptx")
+    return fail("--emit=ptx is not available yet; --emit=kernels shows the last IR of the CPU's way");
+  return true;
+}
+
+bool parseReports(const Options &o, CommandLine &out) {
+  for (llvm::StringRef text : o.report) {
+    auto [kind, file] = text.split(':');
+    if (kind != "text" && kind != "json")
+      return fail("--report=" + text + " is neither text nor json, optionally with :FILE");
+    out.reports.push_back({kind == "json", file.str()});
+  }
+  return true;
+}
+
+bool parseCarry(const Options &o, CommandLine &out) {
+  for (llvm::StringRef text : o.carry) {
+    auto [argument, result] = text.rsplit(':');
+    unsigned index;
+    if (argument.empty() || result.getAsInteger(10, index))
+      return fail("--carry=" + text + " must be ARGUMENT:RESULT, an index or name and an index");
+    out.carry.push_back({argument.str(), index});
+  }
+  return true;
+}
+
+bool checkRegex(llvm::StringRef option, llvm::StringRef pattern) {
+  std::string reason;
+  if (pattern.empty() || llvm::Regex(pattern).isValid(reason))
+    return true;
+  return fail("--" + option + "=" + pattern + " is not a regular expression: " + reason);
+}
+
+bool parseRecipe(const Options &o, CommandLine &out) {
+  fp8::RecipeOptions &recipe = out.recipe;
+  recipe.recipe = o.recipe;
+  recipe.format = o.format;
+  recipe.sites = o.sites;
+  recipe.keep = o.keep;
+  recipe.require = o.require;
+  recipe.calibrate = o.calibrate;
+  if (o.margin.getNumOccurrences())
+    recipe.margin = o.margin;
+  if (o.historyLen.getNumOccurrences())
+    recipe.amaxHistoryLen = o.historyLen;
+  if (o.algo.getNumOccurrences())
+    recipe.amaxComputeAlgo = o.algo;
+  if (o.reduceAmax.getNumOccurrences()) {
+    if (o.reduceAmax != "true" && o.reduceAmax != "false")
+      return fail("--reduce-amax=" + o.reduceAmax + " is neither true nor false");
+    recipe.reduceAmax = o.reduceAmax == "true";
+  }
+  if (!checkRegex("sites", o.sites) || !checkRegex("keep", o.keep) || !checkRegex("require", o.require))
+    return false;
+  llvm::Expected<std::string> attribute = fp8::getRecipeAttribute(recipe);
+  if (!attribute)
+    return fail(llvm::toString(attribute.takeError()));
+  out.recipeAttribute = *attribute;
+  return true;
+}
+
+} // namespace
+
+bool parseCommandLine(int argc, char **argv, CommandLine &out) {
+  Options o;
+  cl::HideUnrelatedOptions(o.category);
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &stream)) {
+    llvm::errs() << llvm::StringRef(message).rtrim() << "\n";
+    return false;
+  }
+  out.input = o.input;
+  out.output = o.output;
+  out.emit = o.emit;
+  out.target = o.target;
+  out.manifestFile = o.manifest;
+  if (!llvm::is_contained({"lib", "obj", "llvm", "ptx", "ingest", "recipe", "fusion", "batching", "bufferize", "kernels"},
+                          o.emit))
+    return fail("--emit=" + o.emit + " is none of lib, obj, llvm, ptx, ingest, recipe, fusion, batching, bufferize, kernels");
+  return refuseUnavailable(o) && parseReports(o, out) && parseCarry(o, out) && parseRecipe(o, out);
+}

@@ -1,0 +1,107 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reading the program, and locations for programs that only have names.
+
+#include "Input.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+
+using namespace mlir;
+
+static bool hasFilePosition(Location location) {
+  return location->walk([](Location inner) {
+           return isa<FileLineColLoc>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+         }).wasInterrupted();
+}
+
+/// `named` with the place `file` as its child; other locations are replaced.
+static Location addFilePosition(Location location, Location file) {
+  if (auto named = dyn_cast<NameLoc>(location))
+    return NameLoc::get(named.getName(), file);
+  if (isa<UnknownLoc>(location))
+    return file;
+  return FusedLoc::get({location, file}, Attribute(), location.getContext());
+}
+
+static void addFilePositions(AsmParserState &state, llvm::SourceMgr &sources, StringRef fileName,
+                             MLIRContext &context) {
+  for (const AsmParserState::OperationDefinition &definition : state.getOpDefs()) {
+    Operation *op = definition.op;
+    if (hasFilePosition(op->getLoc()))
+      continue;
+    auto [line, column] = sources.getLineAndColumn(definition.loc.Start);
+    op->setLoc(addFilePosition(op->getLoc(), FileLineColLoc::get(&context, fileName, line, column)));
+  }
+}
+
+OwningOpRef<ModuleOp> readModule(StringRef fileName, llvm::SourceMgr &sources, MLIRContext &context) {
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(fileName, &message);
+  if (!file) {
+    emitError(UnknownLoc::get(&context)) << message;
+    return nullptr;
+  }
+  bool isText = !isBytecode(file->getMemBufferRef());
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  ParserConfig config(&context);
+  if (!isText)
+    return parseSourceFile<ModuleOp>(sources, config);
+
+  Block block;
+  AsmParserState state;
+  if (failed(parseAsmSourceFile(sources, &block, config, &state)))
+    return nullptr;
+  addFilePositions(state, sources, fileName == "-" ? "<stdin>" : fileName, context);
+  Location location = FileLineColLoc::get(&context, fileName, 1, 1);
+  OwningOpRef<ModuleOp> module = mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, location);
+  if (!module)
+    emitError(location) << "expected one module";
+  return module;
+}
+
+//===----------------------------------------------------------------------===//
+// --carry
+//===----------------------------------------------------------------------===//
+
+/// The argument that `text`, an index or a name, means in `function`.
+static std::optional<unsigned> findArgument(func::FuncOp function, StringRef text) {
+  unsigned index;
+  if (!text.getAsInteger(10, index))
+    return index < function.getNumArguments() ? std::optional<unsigned>(index) : std::nullopt;
+  for (BlockArgument argument : function.getArguments())
+    if (auto named = dyn_cast<NameLoc>(argument.getLoc()); named && named.getName() == text)
+      return argument.getArgNumber();
+  return std::nullopt;
+}
+
+LogicalResult applyCarry(ModuleOp module, ArrayRef<CarryRequest> requests) {
+  for (const CarryRequest &request : requests) {
+    bool found = false;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      std::optional<unsigned> argument;
+      if (function.isPublic() && !function.isExternal() && request.result < function.getNumResults())
+        argument = findArgument(function, request.argument);
+      if (!argument)
+        continue;
+      if (function.getArgument(*argument).getType() != function.getResultTypes()[request.result])
+        return function.emitError() << "--carry=" << request.argument << ":" << request.result << ": argument "
+                                    << function.getArgument(*argument).getType() << " and result "
+                                    << function.getResultTypes()[request.result] << " differ in type";
+      function.setArgAttr(*argument, fp8::kCarriedAttrName,
+                          Builder(module.getContext()).getI32IntegerAttr(request.result));
+      found = true;
+    }
+    if (!found)
+      return module.emitError() << "--carry=" << request.argument << ":" << request.result
+                                << ": no public function has such an argument and result";
+  }
+  return success();
+}

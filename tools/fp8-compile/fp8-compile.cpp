@@ -1,0 +1,187 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compiles a step: reads it, takes it through the stages, writes what was asked for.
+//
+//   ingest -> selection -> recipe -> fusion -> batching -> bufferize -> kernels -> code
+//
+// Decisions are read off the IR between selection and recipe, the manifest after recipe.
+
+#include "CommandLine.h"
+#include "Input.h"
+#include "fp8/InitAll.h"
+#include "fp8/Pipelines/Manifest.h"
+#include "fp8/Pipelines/Pipelines.h"
+#include "fp8/Target/CPU/CPUTarget.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace {
+
+/// One compilation, from a parsed module to the outputs.
+class Compilation {
+public:
+  Compilation(ModuleOp module, const CommandLine &options) : module(module), options(options) {}
+  LogicalResult run();
+
+private:
+  LogicalResult runStage(function_ref<void(OpPassManager &)> build);
+  LogicalResult runFront();
+  LogicalResult runToStage(StringRef last);
+  LogicalResult emitCode();
+  LogicalResult writeReports();
+  LogicalResult writeText(StringRef file, function_ref<void(raw_ostream &)> print);
+
+  ModuleOp module;
+  const CommandLine &options;
+  fp8::Report report;
+  fp8::Manifest manifest;
+};
+
+LogicalResult Compilation::runStage(function_ref<void(OpPassManager &)> build) {
+  PassManager manager(module.getContext());
+  build(manager);
+  return manager.run(module);
+}
+
+/// Ingest and recipe, with the decisions read off in between.
+LogicalResult Compilation::runFront() {
+  if (failed(runStage(fp8::buildIngestPipeline)))
+    return failure();
+  if (options.emit == "ingest")
+    return success();
+  fp8::RecipeAttrInterface recipe;
+  if (!options.recipeAttribute.empty()) {
+    recipe = dyn_cast_or_null<fp8::RecipeAttrInterface>(parseAttribute(options.recipeAttribute, module.getContext()));
+    if (!recipe)
+      return module.emitError() << "--recipe=" << options.recipe.recipe << " is not a recipe attribute";
+  }
+  if (failed(runStage([&](OpPassManager &manager) {
+        fp8::buildSelectionPipeline(manager, options.recipeAttribute, options.recipe);
+      })))
+    return failure();
+  report.sites = fp8::collectSites(module, recipe);
+  if (failed(runStage([&](OpPassManager &manager) {
+        fp8::buildApplicationPipeline(manager, options.recipeAttribute, options.recipe);
+      })))
+    return failure();
+  manifest = fp8::describeModule(module, options.recipe.recipe, options.target);
+  report.stateBytes = manifest.stateBytes;
+  return success();
+}
+
+/// The stages between recipe and code, up to `last`.
+LogicalResult Compilation::runToStage(StringRef last) {
+  std::pair<StringRef, void (*)(OpPassManager &)> stages[] = {{"fusion", fp8::buildFusionPipeline},
+                                                              {"batching", fp8::buildBatchingPipeline},
+                                                              {"bufferize", fp8::buildBufferizePipeline},
+                                                              {"kernels", fp8::buildCPUKernelsPipeline}};
+  for (auto [name, build] : stages) {
+    if (failed(runStage(build)))
+      return failure();
+    if (name == last)
+      break;
+  }
+  return success();
+}
+
+LogicalResult Compilation::emitCode() {
+  fp8::CPUCodeOptions code;
+  if (failed(runStage([&](OpPassManager &manager) { fp8::buildCPUCodePipeline(manager, code); })))
+    return failure();
+  fp8::addWorkspaceSizes(manifest, module);
+  for (const fp8::ManifestEntry &entry : manifest.entries)
+    report.workspaceBytes = std::max(report.workspaceBytes, entry.workspaceBytes);
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(fp8::manifestToJSON(manifest, report.sites));
+  fp8::CPUTargetOptions target;
+  if (options.emit == "llvm")
+    return fp8::emitLLVMIR(module, text, target, options.output);
+  if (options.emit == "obj")
+    return fp8::emitObject(module, text, target, options.output);
+  return fp8::emitSharedLibrary(module, text, target, options.output);
+}
+
+LogicalResult Compilation::writeText(StringRef file, function_ref<void(raw_ostream &)> print) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> output = openOutputFile(file, &message);
+  if (!output)
+    return module.emitError() << message;
+  print(output->os());
+  output->os().flush();
+  if (output->os().has_error()) {
+    std::string reason = output->os().error().message();
+    output->os().clear_error();
+    return module.emitError() << "cannot write " << file << ": " << reason;
+  }
+  output->keep();
+  return success();
+}
+
+LogicalResult Compilation::writeReports() {
+  for (const ReportRequest &request : options.reports)
+    if (failed(writeText(request.file.empty() ? "-" : StringRef(request.file), [&](raw_ostream &os) {
+          if (request.json)
+            os << llvm::formatv("{0:2}", llvm::json::Value(fp8::reportToJSON(report))) << "\n";
+          else
+            fp8::printReport(report, os);
+        })))
+      return failure();
+  if (options.manifestFile.empty())
+    return success();
+  return writeText(options.manifestFile, [&](raw_ostream &os) {
+    os << llvm::formatv("{0:2}", llvm::json::Value(fp8::manifestToJSON(manifest, report.sites))) << "\n";
+  });
+}
+
+LogicalResult Compilation::run() {
+  bool makesCode = options.emit == "lib" || options.emit == "obj" || options.emit == "llvm";
+  if (failed(runFront()))
+    return failure();
+  if (options.emit != "ingest" && options.emit != "recipe" && failed(runToStage(options.emit)))
+    return failure();
+  // Reports go first: the output file, once it is there, means that all went well.
+  if (makesCode) {
+    if (failed(emitCode()))
+      return failure();
+    return writeReports();
+  }
+  if (failed(writeReports()))
+    return failure();
+  return writeText(options.output, [&](raw_ostream &os) {
+    module.print(os, OpPrintingFlags().enableDebugInfo(true, /*prettyForm=*/false));
+    os << "\n";
+  });
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  CommandLine options;
+  if (!parseCommandLine(argc, argv, options))
+    return 2;
+
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registerAllToLLVMIRTranslations(registry);
+  fp8::registerAllDialects(registry);
+  MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+
+  OwningOpRef<ModuleOp> module = readModule(options.input, sources, context);
+  if (!module || failed(applyCarry(*module, options.carry)))
+    return 1;
+  return failed(Compilation(*module, options).run()) ? 1 : 0;
+}
