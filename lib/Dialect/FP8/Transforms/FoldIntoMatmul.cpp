@@ -7,6 +7,7 @@
 // indexing maps, its operand types and its result type.
 
 #include "EraseUnused.h"
+#include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -20,44 +21,6 @@ namespace fp8 {
 
 using namespace mlir;
 using namespace fp8;
-
-namespace {
-
-/// An op that rearranges its input, and may cast it: result[i] = cast(input[map(i)]).
-struct Rearrangement {
-  Value input;
-  AffineMap map;
-  Operation *cast = nullptr; ///< arith.extf or arith.truncf, if any
-};
-
-} // namespace
-
-/// Matches casts on tensors, and linalg ops (generic or named) that permute or
-/// broadcast one input and do nothing else but one cast.
-static std::optional<Rearrangement> matchRearrangement(Operation *op) {
-  if (isa<arith::ExtFOp, arith::TruncFOp>(op) && isa<RankedTensorType>(op->getResult(0).getType())) {
-    int64_t rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
-    return Rearrangement{op->getOperand(0), AffineMap::getMultiDimIdentityMap(rank, op->getContext()), op};
-  }
-  auto structured = dyn_cast<linalg::LinalgOp>(op);
-  if (!structured || !structured.hasPureTensorSemantics() || structured.getNumDpsInputs() != 1 ||
-      structured.getNumDpsInits() != 1 || structured.getNumReductionLoops() != 0)
-    return std::nullopt;
-  OpOperand *input = structured.getDpsInputOperand(0);
-  AffineMap in = structured.getMatchingIndexingMap(input);
-  AffineMap out = structured.getMatchingIndexingMap(structured.getDpsInitOperand(0));
-  if (!isa<RankedTensorType>(input->get().getType()) || !in.isProjectedPermutation() || !out.isPermutation())
-    return std::nullopt;
-  Value yielded = structured.getBlock()->getTerminator()->getOperand(0);
-  Operation *castOp = yielded.getDefiningOp();
-  if (isa_and_present<arith::ExtFOp, arith::TruncFOp>(castOp))
-    yielded = castOp->getOperand(0);
-  else
-    castOp = nullptr;
-  if (yielded != structured.getMatchingBlockArgument(input))
-    return std::nullopt;
-  return Rearrangement{input->get(), in.compose(inversePermutation(out)), castOp};
-}
 
 static bool isHalf(Type type) { return type.isBF16() || type.isF16(); }
 

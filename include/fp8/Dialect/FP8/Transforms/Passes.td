@@ -144,6 +144,43 @@ def WidenSums : Pass<"fp8-widen-sums"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
+  let summary = "infer role, operand kinds and site name of every fp8.matmul";
+  let description = [{
+    Before: every contraction is an `fp8.matmul`; private functions are inlined.
+    After: each says its `site`, its `role` (fprop, dgrad, wgrad of a weight, or
+    other) and the `kinds` of its operands. Roles follow from dataflow; names in
+    locations give sites their names and decide where dataflow leaves a doubt.
+    `fp8.site` and `fp8.role`, where the user set them, win and are consumed.
+    Each function is analysed on its own; equal names are one site.
+
+    The rules are in fp8/Analysis: SiteNames.h, BackwardMatching.h and Roles.h.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-infer-sites
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+        loc("jit(f)/fc1/dot_general")
+      return %y : tensor<4x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %y = fp8.matmul site("fc1") role(fprop) kinds(input, weight)
+        ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // Stage 2: recipe
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,57 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds, by dataflow, which matrix products are the backward of which.
+//
+// A product y = x · w has two gradients: dx = dy · w and dw = x · dy. Each shares one
+// operand with the product and reads the other one's place, the gradient dy, from
+// values that y has reached. The shared operand is summed over just those dimensions
+// that the product kept of it, and the reverse; batch dimensions are batch dimensions
+// in both. Where both gradients are there, they share dy: that confirms them, and
+// such triples are settled first. Then come pairs (the first layer has no dx, a
+// frozen weight no dw), where the names must agree, as far as there are names: a tied
+// output projection looks like a gradient of the embedding.
+
+#ifndef FP8_ANALYSIS_BACKWARDMATCHING_H
+#define FP8_ANALYSIS_BACKWARDMATCHING_H
+
+#include "fp8/Analysis/Reachability.h"
+#include "fp8/Analysis/SiteNames.h"
+#include "fp8/Analysis/TensorIdentity.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
+
+namespace fp8 {
+
+/// A matrix product, and its place in the forward or backward pass.
+struct Contraction {
+  MatmulOp op;
+  TensorUse operands[2];
+  NameStack name;
+
+  static constexpr int kNone = -1;
+  /// The product that this one is a gradient of.
+  int forward = kNone;
+  /// Which of its own operands is the gradient dy (with `forward`).
+  unsigned gradientOperand = 0;
+  /// The gradients of the first and second operand of this product.
+  int gradients[2] = {kNone, kNone};
+
+  bool isForward() const { return gradients[0] != kNone || gradients[1] != kNone; }
+  bool isBackward() const { return forward != kNone; }
+  bool isMatched() const { return isForward() || isBackward(); }
+};
+
+/// True if `b` sums over what `a` keeps of a tensor that both read, and the reverse.
+bool haveOppositeUses(const TensorUse &a, const TensorUse &b);
+
+/// The matrix products of a function in program order, not matched yet.
+std::vector<Contraction> collectContractions(mlir::FunctionOpInterface function);
+
+/// Fills in `forward`, `gradientOperand` and `gradients`.
+void matchBackward(mlir::FunctionOpInterface function, const Reachability &reachability,
+                   llvm::MutableArrayRef<Contraction> contractions);
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_BACKWARDMATCHING_H

@@ -1,0 +1,48 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which matrix products a value depends on.
+
+#ifndef FP8_ANALYSIS_REACHABILITY_H
+#define FP8_ANALYSIS_REACHABILITY_H
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace fp8 {
+
+/// For every value of a function, the set of `sources` (a number each) that it was
+/// computed from. One pass over the function: inside a loop a value depends on what
+/// its own iteration and the code before the loop computed, not on later iterations.
+class Reachability {
+public:
+  Reachability(mlir::FunctionOpInterface function, llvm::ArrayRef<mlir::Operation *> sources);
+
+  /// True if `value` was computed from source number `source`.
+  bool reaches(unsigned source, mlir::Value value) const {
+    auto it = reached.find(value);
+    return it != reached.end() && it->second.test(source);
+  }
+  /// True if `value` was computed from one of `set`, which has a bit per source.
+  bool reachesAny(const llvm::BitVector &set, mlir::Value value) const {
+    auto it = reached.find(value);
+    return it != reached.end() && it->second.anyCommon(set);
+  }
+
+private:
+  void visit(mlir::Region &region);
+  void visit(mlir::Operation *op);
+  void add(llvm::BitVector &set, mlir::Value value) const;
+  void store(mlir::Value value, const llvm::BitVector &set);
+
+  llvm::DenseMap<mlir::Operation *, unsigned> numbers;
+  llvm::DenseSet<mlir::Operation *> holders; ///< ops with a source in a region
+  llvm::DenseMap<mlir::Value, llvm::BitVector> reached;
+};
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_REACHABILITY_H

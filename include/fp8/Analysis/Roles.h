@@ -1,0 +1,46 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every matrix product of a function is to the training step.
+//
+// Forward products with a weight are fprop; their gradients are dgrad (which reads the
+// weight) and wgrad (which reads the input). Products without a weight, as in
+// attention, and their gradients are other. A weight is a parameter (function argument,
+// global or constant of floats behind casts and views) that is carried or that has a
+// gradient; where neither holds for one operand alone, the parameter where the other
+// operand is computed; where both are parameters, the one of lower rank, then the
+// second.
+//
+// Products that no forward product is found for are gradients if names mark them as
+// such (the backward half of a step that was split in two), else forward products.
+
+#ifndef FP8_ANALYSIS_ROLES_H
+#define FP8_ANALYSIS_ROLES_H
+
+#include "fp8/Analysis/BackwardMatching.h"
+
+namespace fp8 {
+
+/// Role and operand kinds of one matrix product.
+struct ContractionRole {
+  Contraction contraction;
+  Role role = Role::other;
+  TensorKind kinds[2] = {TensorKind::input, TensorKind::input};
+  /// The product whose site this one belongs to: its forward product, or itself.
+  unsigned leader = 0;
+  /// The weight of a leader: a parameter. Null where it has none.
+  mlir::Value weight;
+  /// The operand that is the weight (fprop, dgrad).
+  unsigned weightOperand = 1;
+  /// Neither dataflow nor names tell whether this product is forward.
+  bool inDoubt = false;
+};
+
+/// The roles of all matrix products of `function`, in program order. `fp8.role`
+/// attributes win over what is inferred.
+std::vector<ContractionRole> inferRoles(mlir::FunctionOpInterface function);
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_ROLES_H

@@ -1,0 +1,248 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matches forward products with their gradients. The header explains the rules.
+
+#include "fp8/Analysis/BackwardMatching.h"
+#include <array>
+
+using namespace mlir;
+using namespace fp8;
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+static TensorUse resolveOperand(TensorIdentity &tensors, MatmulOp op, const ContractionDims &dims, unsigned operand) {
+  AffineMap map = op.getIndexingMapsArray()[operand];
+  DimUses uses;
+  for (unsigned i = 0; i < map.getNumResults(); ++i) {
+    unsigned d = map.getDimPosition(i);
+    bool batch = llvm::is_contained(dims.batch, d), contracted = llvm::is_contained(dims.k, d);
+    uses.push_back(batch ? kBatch : contracted ? kContracted : kFree);
+  }
+  return tensors.resolve(op->getOperand(operand), std::move(uses));
+}
+
+std::vector<Contraction> fp8::collectContractions(FunctionOpInterface function) {
+  std::vector<Contraction> contractions;
+  TensorIdentity tensors;
+  function->walk<WalkOrder::PreOrder>([&](MatmulOp op) {
+    if (!isa<RankedTensorType>(op.getOuts().getType()))
+      return;
+    ContractionDims dims = op.getContractionDims();
+    contractions.push_back({op,
+                            {resolveOperand(tensors, op, dims, 0), resolveOperand(tensors, op, dims, 1)},
+                            parseNameStack(op.getLoc())});
+  });
+  return contractions;
+}
+
+bool fp8::haveOppositeUses(const TensorUse &a, const TensorUse &b) {
+  if (a.tensor != b.tensor || a.uses.size() != b.uses.size())
+    return false;
+  return llvm::all_of(llvm::zip(a.uses, b.uses), [](auto pair) {
+    auto [x, y] = pair;
+    return (x & kBatch) == (y & kBatch) && bool(x & kFree) == bool(y & kContracted) &&
+           bool(x & kContracted) == bool(y & kFree);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Matching
+//===----------------------------------------------------------------------===//
+
+/// True unless both sizes are known and differ.
+static bool mayHaveEqualSize(Value a, Value b) {
+  auto typeA = cast<RankedTensorType>(a.getType()), typeB = cast<RankedTensorType>(b.getType());
+  return !typeA.hasStaticShape() || !typeB.hasStaticShape() || typeA.getNumElements() == typeB.getNumElements();
+}
+
+namespace {
+
+/// `backward` may be a gradient of `forward`: of operand `1 - shared`.
+struct Candidate {
+  unsigned forward, backward;
+  unsigned shared;           ///< the operand of `forward` that both read
+  unsigned gradientOperand;  ///< the operand of `backward` that is the gradient dy
+};
+
+/// Two candidates that share their gradient, or one.
+struct Match {
+  SmallVector<Candidate, 2> candidates;
+  /// Matches are settled in the order of these keys.
+  std::array<int64_t, 3> order;
+};
+
+class BackwardMatcher {
+public:
+  BackwardMatcher(FunctionOpInterface function, const Reachability &reachability,
+                  MutableArrayRef<Contraction> contractions)
+      : function(function), reachability(reachability), contractions(contractions) {
+    for (auto [i, contraction] : llvm::enumerate(contractions))
+      for (unsigned operand : {0, 1})
+        readers[contraction.operands[operand].tensor].push_back({unsigned(i), operand});
+    namesTell = llvm::any_of(contractions, [](const Contraction &c) { return c.name.backward; });
+  }
+
+  void run() {
+    collectCandidates();
+    settle(collectTriples());
+    settle(collectPairs());
+    completeWeightGradients();
+  }
+
+private:
+  void collectCandidates();
+  std::vector<Match> collectTriples() const;
+  std::vector<Match> collectPairs() const;
+  void settle(std::vector<Match> matches);
+  void completeWeightGradients();
+
+  bool isCandidate(const Candidate &candidate) const;
+  bool isPlausiblePair(const Candidate &candidate) const;
+  bool isGradientAResult(const Candidate &candidate) const;
+  Match makeMatch(ArrayRef<Candidate> candidates) const;
+  void assign(const Candidate &candidate);
+
+  FunctionOpInterface function;
+  const Reachability &reachability;
+  MutableArrayRef<Contraction> contractions;
+  DenseMap<unsigned, SmallVector<std::pair<unsigned, unsigned>>> readers;
+  std::vector<Candidate> candidates;
+  bool namesTell; ///< names mark the backward code
+};
+
+} // namespace
+
+bool BackwardMatcher::isCandidate(const Candidate &candidate) const {
+  const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
+  Value gradient = backward.op->getOperand(candidate.gradientOperand);
+  return haveOppositeUses(forward.operands[candidate.shared], backward.operands[1 - candidate.gradientOperand]) &&
+         reachability.reaches(candidate.forward, gradient) &&
+         mayHaveEqualSize(gradient, forward.op->getResult(0)) &&
+         mayHaveEqualSize(backward.op->getResult(0), forward.op->getOperand(1 - candidate.shared));
+}
+
+void BackwardMatcher::collectCandidates() {
+  for (unsigned f = 0; f < contractions.size(); ++f)
+    for (unsigned shared : {0, 1})
+      for (auto [b, position] : readers[contractions[f].operands[shared].tensor])
+        if (Candidate candidate{f, b, shared, 1 - position}; b != f && isCandidate(candidate))
+          candidates.push_back(candidate);
+}
+
+/// Products of one name first. Then, of triples, the nearest products; of pairs, the
+/// last ones: what turns out to be forward is no gradient of anything before it.
+Match BackwardMatcher::makeMatch(ArrayRef<Candidate> candidates) const {
+  int64_t sameNames = 0, distance = 0;
+  for (const Candidate &candidate : candidates) {
+    const NameStack &forward = contractions[candidate.forward].name;
+    const NameStack &backward = contractions[candidate.backward].name;
+    sameNames += !forward.site.empty() && forward.site == backward.site && backward.backward;
+    distance += candidate.backward - candidate.forward;
+  }
+  const Candidate &last = candidates.back();
+  if (candidates.size() > 1)
+    return {SmallVector<Candidate, 2>(candidates), {-sameNames, distance, last.forward}};
+  return {SmallVector<Candidate, 2>(candidates), {-sameNames, -int64_t(last.backward), -int64_t(last.forward)}};
+}
+
+std::vector<Match> BackwardMatcher::collectTriples() const {
+  std::vector<Match> triples;
+  // Candidates are sorted by their forward product.
+  for (size_t begin = 0, end; begin < candidates.size(); begin = end) {
+    for (end = begin; end < candidates.size() && candidates[end].forward == candidates[begin].forward;)
+      ++end;
+    ArrayRef<Candidate> group = ArrayRef(candidates).slice(begin, end - begin);
+    for (const Candidate &a : group)
+      for (const Candidate &b : group)
+        if (a.shared == 0 && b.shared == 1 && a.backward != b.backward &&
+            contractions[a.backward].operands[a.gradientOperand].tensor ==
+                contractions[b.backward].operands[b.gradientOperand].tensor)
+          triples.push_back(makeMatch({a, b}));
+  }
+  return triples;
+}
+
+/// True if the gradient reaches a result of the function that has the type of the
+/// parameter it is the gradient of, or replaces it in the next step.
+bool BackwardMatcher::isGradientAResult(const Candidate &candidate) const {
+  auto parameter = dyn_cast_if_present<BlockArgument>(
+      getParameter(contractions[candidate.forward].op->getOperand(1 - candidate.shared)));
+  if (!parameter)
+    return false;
+  Operation *terminator = function->getRegion(0).back().getTerminator();
+  return llvm::any_of(terminator->getOperands(), [&](Value result) {
+    return result.getType() == parameter.getType() && reachability.reaches(candidate.backward, result);
+  });
+}
+
+/// Pairs need more than dataflow: a name that says so or, where no name says
+/// anything, other signs of training.
+bool BackwardMatcher::isPlausiblePair(const Candidate &candidate) const {
+  const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
+  if (forward.isBackward() || backward.isMatched())
+    return false;
+  if (namesTell)
+    return backward.name.backward && !forward.name.backward;
+  bool trains = llvm::any_of(contractions, [](const Contraction &c) { return c.isForward(); });
+  return trains || isGradientAResult(candidate);
+}
+
+std::vector<Match> BackwardMatcher::collectPairs() const {
+  std::vector<Match> pairs;
+  for (const Candidate &candidate : candidates)
+    if (isPlausiblePair(candidate))
+      pairs.push_back(makeMatch(candidate));
+  return pairs;
+}
+
+void BackwardMatcher::assign(const Candidate &candidate) {
+  Contraction &backward = contractions[candidate.backward];
+  backward.forward = candidate.forward;
+  backward.gradientOperand = candidate.gradientOperand;
+  contractions[candidate.forward].gradients[1 - candidate.shared] = candidate.backward;
+}
+
+/// Assigns matches in order as long as their products are free.
+void BackwardMatcher::settle(std::vector<Match> matches) {
+  llvm::sort(matches, [](const Match &a, const Match &b) { return a.order < b.order; });
+  for (const Match &match : matches) {
+    bool free = llvm::all_of(match.candidates, [&](const Candidate &candidate) {
+      const Contraction &forward = contractions[candidate.forward];
+      return !contractions[candidate.backward].isMatched() && !forward.isBackward() &&
+             forward.gradients[1 - candidate.shared] == Contraction::kNone;
+    });
+    if (free)
+      llvm::for_each(match.candidates, [&](const Candidate &candidate) { assign(candidate); });
+  }
+}
+
+/// A recomputed activation is another value than the one that the forward product read:
+/// its weight gradient is known by the gradient that it shares with the other one.
+void BackwardMatcher::completeWeightGradients() {
+  for (unsigned f = 0; f < contractions.size(); ++f) {
+    Contraction &forward = contractions[f];
+    for (unsigned known : {0, 1}) {
+      unsigned missing = 1 - known;
+      if (forward.gradients[known] == Contraction::kNone || forward.gradients[missing] != Contraction::kNone)
+        continue;
+      Contraction &sibling = contractions[forward.gradients[known]];
+      const TensorUse &gradient = sibling.operands[sibling.gradientOperand];
+      for (auto [b, position] : readers[gradient.tensor]) {
+        Contraction &backward = contractions[b];
+        if (!backward.isMatched() && backward.name.backward == namesTell && haveOppositeUses(gradient, backward.operands[position]) &&
+            mayHaveEqualSize(backward.op->getResult(0), forward.op->getOperand(missing)) &&
+            mayHaveEqualSize(backward.op->getOperand(1 - position), forward.op->getOperand(known)))
+          assign({f, b, known, position});
+      }
+    }
+  }
+}
+
+void fp8::matchBackward(FunctionOpInterface function, const Reachability &reachability,
+                        MutableArrayRef<Contraction> contractions) {
+  BackwardMatcher(function, reachability, contractions).run();
+}

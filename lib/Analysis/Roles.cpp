@@ -1,0 +1,215 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roles from matched products. The rules are in the header.
+
+#include "fp8/Analysis/Roles.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// Argument attribute of a carried argument: the result that replaces it in the next step.
+static constexpr StringLiteral kAliasingAttrName = "tf.aliasing_output";
+
+static bool isCarried(Value parameter) {
+  auto argument = dyn_cast<BlockArgument>(parameter);
+  if (!argument)
+    return false;
+  auto function = cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return static_cast<bool>(function.getArgAttr(argument.getArgNumber(), kAliasingAttrName));
+}
+
+namespace {
+
+class RoleInference {
+public:
+  explicit RoleInference(FunctionOpInterface function);
+  std::vector<ContractionRole> run();
+
+private:
+  void assignForward(unsigned i);
+  void assignGradients(unsigned i);
+  void assignUnmatchedGradient(unsigned i);
+  void applyUserRole(ContractionRole &entry);
+  std::optional<unsigned> findWeight(const Contraction &contraction) const;
+  std::optional<unsigned> findSibling(unsigned i, unsigned gradientOperand) const;
+  unsigned findGradientOperand(unsigned i) const;
+  bool reachesProduct(unsigned i) const;
+  bool dependsOnBackward(unsigned i) const;
+
+  std::vector<Contraction> contractions;
+  std::optional<Reachability> reachability;
+  std::vector<ContractionRole> roles;
+  llvm::BitVector backward; ///< matched gradients and those that names mark
+  bool namesTell = false;
+};
+
+} // namespace
+
+RoleInference::RoleInference(FunctionOpInterface function) : contractions(collectContractions(function)) {
+  SmallVector<Operation *> sources;
+  for (Contraction &contraction : contractions)
+    sources.push_back(contraction.op);
+  reachability.emplace(function, sources);
+  matchBackward(function, *reachability, contractions);
+}
+
+//===----------------------------------------------------------------------===//
+// Forward products
+//===----------------------------------------------------------------------===//
+
+/// The operand that is the weight of a forward product, if any.
+std::optional<unsigned> RoleInference::findWeight(const Contraction &contraction) const {
+  bool isParameter[2], isTrained[2];
+  int64_t rank[2];
+  for (unsigned operand : {0, 1}) {
+    Value value = contraction.op->getOperand(operand);
+    Value parameter = getParameter(value);
+    isParameter[operand] = static_cast<bool>(parameter);
+    isTrained[operand] = parameter && (isCarried(parameter) || contraction.gradients[operand] != Contraction::kNone);
+    rank[operand] = cast<RankedTensorType>(value.getType()).getRank();
+  }
+  if (isTrained[0] != isTrained[1])
+    return isTrained[1];
+  if (isParameter[0] != isParameter[1])
+    return isParameter[1];
+  if (!isParameter[0])
+    return std::nullopt;
+  return rank[0] < rank[1] ? 0 : 1;
+}
+
+void RoleInference::assignForward(unsigned i) {
+  ContractionRole &entry = roles[i];
+  std::optional<unsigned> weight = findWeight(entry.contraction);
+  if (!weight)
+    return;
+  entry.role = Role::fprop;
+  entry.weightOperand = *weight;
+  entry.kinds[*weight] = TensorKind::weight;
+  entry.weight = getParameter(entry.contraction.op->getOperand(*weight));
+}
+
+void RoleInference::assignGradients(unsigned i) {
+  const ContractionRole &forward = roles[i];
+  for (unsigned operand : {0, 1}) {
+    if (forward.contraction.gradients[operand] == Contraction::kNone)
+      continue;
+    ContractionRole &entry = roles[forward.contraction.gradients[operand]];
+    entry.leader = i;
+    entry.kinds[entry.contraction.gradientOperand] = TensorKind::grad_output;
+    if (forward.role != Role::fprop)
+      continue;
+    // The gradient of the weight reads the input, and the reverse.
+    bool isWeightGradient = operand == forward.weightOperand;
+    entry.role = isWeightGradient ? Role::wgrad : Role::dgrad;
+    entry.weightOperand = 1 - entry.contraction.gradientOperand;
+    if (!isWeightGradient)
+      entry.kinds[entry.weightOperand] = TensorKind::weight;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients without a forward product
+//===----------------------------------------------------------------------===//
+
+bool RoleInference::reachesProduct(unsigned i) const {
+  return llvm::any_of(contractions, [&](const Contraction &other) {
+    MatmulOp op = other.op;
+    return reachability->reaches(i, op.getLhs()) || reachability->reaches(i, op.getRhs());
+  });
+}
+
+bool RoleInference::dependsOnBackward(unsigned i) const {
+  MatmulOp op = contractions[i].op;
+  return reachability->reachesAny(backward, op.getLhs()) || reachability->reachesAny(backward, op.getRhs());
+}
+
+/// The gradient dy among the operands: the one that is computed, by the backward pass rather
+/// than without it, and that two gradients of one product share rather than one alone.
+unsigned RoleInference::findGradientOperand(unsigned i) const {
+  MatmulOp op = contractions[i].op;
+  auto score = [&](unsigned operand) {
+    Value value = op->getOperand(operand);
+    return (getParameter(value) ? 0 : 4) + (reachability->reachesAny(backward, value) ? 2 : 0) +
+           (findSibling(i, operand) ? 1 : 0);
+  };
+  return score(0) > score(1) ? 0 : 1;
+}
+
+/// Another unmatched gradient that reads the same dy for the other operand's sake.
+std::optional<unsigned> RoleInference::findSibling(unsigned i, unsigned gradientOperand) const {
+  const TensorUse &gradient = contractions[i].operands[gradientOperand];
+  for (unsigned other = 0; other < contractions.size(); ++other)
+    for (unsigned operand : {0, 1})
+      if (other != i && !contractions[other].isMatched() && backward.test(other) &&
+          haveOppositeUses(gradient, contractions[other].operands[operand]))
+        return other;
+  return std::nullopt;
+}
+
+/// A gradient of a weight is a result: no other product depends on it. Its sibling, if
+/// it reads a parameter, is the gradient of the input.
+void RoleInference::assignUnmatchedGradient(unsigned i) {
+  ContractionRole &entry = roles[i];
+  unsigned gradientOperand = findGradientOperand(i);
+  entry.contraction.gradientOperand = gradientOperand;
+  entry.kinds[gradientOperand] = TensorKind::grad_output;
+  entry.weightOperand = 1 - gradientOperand;
+  if (!reachesProduct(i)) {
+    entry.role = Role::wgrad;
+    return;
+  }
+  std::optional<unsigned> sibling = findSibling(i, gradientOperand);
+  Value weight = getParameter(entry.contraction.op->getOperand(entry.weightOperand));
+  if (!weight || !sibling || reachesProduct(*sibling))
+    return;
+  entry.role = Role::dgrad;
+  entry.kinds[entry.weightOperand] = TensorKind::weight;
+  entry.leader = *sibling;
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+/// `fp8.role` on the product: kinds follow.
+void RoleInference::applyUserRole(ContractionRole &entry) {
+  auto attribute = entry.contraction.op->getAttrOfType<StringAttr>(FP8Dialect::kRoleAttrName);
+  std::optional<Role> role = attribute ? symbolizeRole(attribute.getValue()) : std::nullopt;
+  if (!role || *role == entry.role)
+    return;
+  entry.role = *role;
+  entry.inDoubt = false;
+  bool isForward = *role == Role::fprop || (*role == Role::other && !entry.contraction.isBackward());
+  unsigned weight = entry.weightOperand, other = 1 - weight;
+  entry.kinds[weight] = *role == Role::fprop || *role == Role::dgrad ? TensorKind::weight : TensorKind::input;
+  entry.kinds[other] = isForward ? TensorKind::input : TensorKind::grad_output;
+}
+
+std::vector<ContractionRole> RoleInference::run() {
+  backward.resize(contractions.size());
+  for (auto [i, contraction] : llvm::enumerate(contractions)) {
+    roles.emplace_back();
+    roles.back().contraction = contraction;
+    roles.back().leader = i;
+    bool marked = contraction.name.backward && !contraction.isForward();
+    backward[i] = contraction.isBackward() || marked;
+    namesTell |= marked;
+  }
+  for (unsigned i = 0; i < contractions.size(); ++i) {
+    if (contractions[i].isBackward())
+      continue;
+    if (backward.test(i)) {
+      assignUnmatchedGradient(i);
+      continue;
+    }
+    assignForward(i);
+    assignGradients(i);
+    roles[i].inDoubt = roles[i].role == Role::fprop && !contractions[i].isForward() && !namesTell && dependsOnBackward(i);
+  }
+  llvm::for_each(roles, [&](ContractionRole &entry) { applyUserRole(entry); });
+  return std::move(roles);
+}
+
+std::vector<ContractionRole> fp8::inferRoles(FunctionOpInterface function) { return RoleInference(function).run(); }

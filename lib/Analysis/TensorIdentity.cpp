@@ -1,0 +1,191 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Follows views to the tensors behind them.
+
+#include "fp8/Analysis/TensorIdentity.h"
+#include "fp8/Analysis/Rearrangement.h"
+#include "fp8/Analysis/RegionFlow.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+//===----------------------------------------------------------------------===//
+// One step towards the tensor
+//===----------------------------------------------------------------------===//
+
+/// Through a transpose or cast; false where it repeats elements.
+static bool stepThrough(const Rearrangement &view, Value &value, DimUses &uses) {
+  ArrayRef<int64_t> shape = getShape(value);
+  for (unsigned d = 0; d < shape.size(); ++d)
+    if (shape[d] != 1 && !view.map.isFunctionOfDim(d))
+      return false;
+  DimUses inner;
+  for (AffineExpr expr : view.map.getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    inner.push_back(dim ? uses[dim.getPosition()] : uint8_t(kUnused));
+  }
+  value = view.input;
+  uses = std::move(inner);
+  return true;
+}
+
+static void stepThrough(tensor::CollapseShapeOp op, Value &value, DimUses &uses) {
+  DimUses inner;
+  for (auto [group, use] : llvm::zip(op.getReassociationIndices(), uses))
+    inner.append(group.size(), use);
+  inner.resize(op.getSrcType().getRank(), kUnused); // a scalar has no groups
+  value = op.getSrc();
+  uses = std::move(inner);
+}
+
+static void stepThrough(tensor::ExpandShapeOp op, Value &value, DimUses &uses) {
+  ArrayRef<int64_t> shape = getShape(value);
+  DimUses inner;
+  for (const ReassociationIndices &group : op.getReassociationIndices()) {
+    inner.push_back(kUnused);
+    for (int64_t d : group)
+      if (shape[d] != 1)
+        inner.back() |= uses[d];
+  }
+  value = op.getSrc();
+  uses = std::move(inner);
+}
+
+/// What an earlier loop inserted into the stack that `slice` reads, if it reads as
+/// much at an index of its own.
+static Value getStackedValue(tensor::ExtractSliceOp slice) {
+  if (!llvm::is_contained(slice.getStaticOffsets(), ShapedType::kDynamic))
+    return nullptr;
+  tensor::InsertSliceOp insert;
+  for (Value origin : getOrigins(slice.getSource())) {
+    auto candidate = origin.getDefiningOp<tensor::InsertSliceOp>();
+    // Other origins are what the stack holds before it is filled.
+    if (candidate && insert)
+      return nullptr;
+    if (candidate)
+      insert = candidate;
+  }
+  if (!insert || insert.getStaticSizes() != slice.getStaticSizes() ||
+      insert.getStaticOffsets() != slice.getStaticOffsets() || insert.getStaticStrides() != slice.getStaticStrides())
+    return nullptr;
+  return insert.getSource();
+}
+
+/// Moves uses between shapes that differ in unit dimensions only; false if they differ in more.
+static bool transferUses(ArrayRef<int64_t> from, ArrayRef<int64_t> to, DimUses &uses) {
+  DimUses moved(to.size(), kUnused);
+  size_t position = 0;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (from[d] == 1)
+      continue;
+    while (position < to.size() && to[position] == 1)
+      ++position;
+    if (position == to.size() || to[position] != from[d])
+      return false;
+    moved[position++] = uses[d];
+  }
+  uses = std::move(moved);
+  return true;
+}
+
+/// One step through a view that keeps all elements; false where there is none.
+static bool stepThroughView(Value &value, DimUses &uses) {
+  SmallVector<Value> origins = getOrigins(value);
+  if (origins.size() == 1 && origins.front() != value && origins.front().getType() == value.getType()) {
+    value = origins.front();
+    return true;
+  }
+  Operation *op = value.getDefiningOp();
+  if (!op || !isa<RankedTensorType>(value.getType()))
+    return false;
+  if (auto castOp = dyn_cast<tensor::CastOp>(op)) {
+    if (!isa<RankedTensorType>(castOp.getSource().getType()))
+      return false;
+    value = castOp.getSource();
+    return true;
+  }
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
+    return stepThrough(collapse, value, uses), true;
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+    return stepThrough(expand, value, uses), true;
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+    Value stacked = getStackedValue(slice);
+    if (!stacked || !transferUses(getShape(value), getShape(stacked), uses))
+      return false;
+    value = stacked;
+    return true;
+  }
+  std::optional<Rearrangement> view = matchRearrangement(op);
+  return view && stepThrough(*view, value, uses);
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+unsigned TensorIdentity::number(Value value) {
+  auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
+  if (!slice) {
+    auto [it, isNew] = values.try_emplace(value, count);
+    count += isNew;
+    return it->second;
+  }
+  std::vector<int64_t> key;
+  for (ArrayRef<int64_t> part : {slice.getStaticOffsets(), slice.getStaticSizes(), slice.getStaticStrides()})
+    key.insert(key.end(), part.begin(), part.end());
+  unsigned source = resolve(slice.getSource(), DimUses(slice.getSourceType().getRank(), kUnused)).tensor;
+  auto [it, isNew] = slices.try_emplace({source, std::move(key)}, count);
+  count += isNew;
+  return it->second;
+}
+
+TensorUse TensorIdentity::resolve(Value value, DimUses uses) {
+  while (stepThroughView(value, uses)) {
+  }
+  DimUses kept;
+  if (isa<RankedTensorType>(value.getType()))
+    for (auto [size, use] : llvm::zip(getShape(value), uses))
+      if (size != 1)
+        kept.push_back(use);
+  return {number(value), std::move(kept)};
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+Value fp8::getParameter(Value value) {
+  while (true) {
+    DimUses unused(cast<RankedTensorType>(value.getType()).getRank(), kUnused);
+    if (stepThroughView(value, unused))
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      break;
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+      value = slice.getSource();
+      continue;
+    }
+    std::optional<Rearrangement> view = matchRearrangement(op);
+    if (!view)
+      break;
+    value = view->input;
+  }
+  if (!isa<FloatType>(getElementTypeOrSelf(value)))
+    return nullptr;
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return isa<FunctionOpInterface>(argument.getOwner()->getParentOp()) ? value : Value();
+  // A buffer of a global that is only read.
+  if (auto toTensor = value.getDefiningOp<bufferization::ToTensorOp>())
+    return toTensor.getBuffer().getDefiningOp<memref::GetGlobalOp>() ? value : Value();
+  return matchPattern(value, m_Constant()) ? value : Value();
+}

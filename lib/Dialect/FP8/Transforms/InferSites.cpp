@@ -1,0 +1,133 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gives every fp8.matmul its role, the kinds of its operands, and the name of its
+// site. The analyses in lib/Analysis find out; this pass writes it down.
+
+#include "fp8/Analysis/Roles.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
+
+namespace fp8 {
+#define GEN_PASS_DEF_INFERSITES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+namespace {
+
+/// Names the sites of one function.
+class SiteNaming {
+public:
+  explicit SiteNaming(ArrayRef<ContractionRole> roles);
+  /// The name of the site that product `i` belongs to.
+  std::string getName(unsigned i);
+
+private:
+  std::string nameLeader(const ContractionRole &leader);
+  std::string createName(StringRef stem);
+
+  ArrayRef<ContractionRole> roles;
+  std::vector<std::string> leaderNames;
+  /// Sites by what makes two products one site.
+  std::map<std::tuple<const void *, std::string, std::string>, std::string> known;
+  llvm::StringMap<unsigned> uses; ///< how many sites have a name already
+  unsigned nameless = 0;
+};
+
+} // namespace
+
+static StringRef getUserName(const ContractionRole &entry) {
+  Contraction contraction = entry.contraction;
+  auto name = contraction.op->getAttrOfType<StringAttr>(FP8Dialect::kSiteAttrName);
+  return name ? name.getValue() : StringRef();
+}
+
+SiteNaming::SiteNaming(ArrayRef<ContractionRole> roles) : roles(roles), leaderNames(roles.size()) {
+  for (const ContractionRole &entry : roles)
+    if (StringRef name = getUserName(entry); !name.empty())
+      uses[name] = 1;
+  // Forward products first: names are numbered in their order.
+  for (bool backward : {false, true})
+    for (auto [i, entry] : llvm::enumerate(roles))
+      if (entry.leader == i && llvm::is_contained(entry.kinds, TensorKind::grad_output) == backward)
+        leaderNames[i] = nameLeader(entry);
+}
+
+/// `stem`, or `stem#2`, … if that is taken.
+std::string SiteNaming::createName(StringRef stem) {
+  unsigned number = ++uses[stem];
+  return number == 1 ? stem.str() : (stem + "#" + Twine(number)).str();
+}
+
+std::string SiteNaming::nameLeader(const ContractionRole &leader) {
+  if (StringRef name = getUserName(leader); !name.empty())
+    return name.str();
+  const NameStack &stack = leader.contraction.name;
+  bool isGradient = llvm::is_contained(leader.kinds, TensorKind::grad_output);
+  // The forward product may be in another function: its name is the same.
+  if (isGradient && !stack.site.empty())
+    return stack.site;
+
+  // Microbatches and recomputations of one product are one site: they read one weight in
+  // one scope, in the same way. Without a weight only recomputations can be told.
+  std::string detail;
+  if (leader.weight) {
+    const DimUses &dims = leader.contraction.operands[leader.weightOperand].uses;
+    detail.assign(dims.begin(), dims.end());
+  } else {
+    detail = stack.full;
+    if (!stack.rematerialized)
+      known.erase({nullptr, stack.site, detail});
+  }
+  std::tuple key(leader.weight.getAsOpaquePointer(), stack.site, detail);
+  auto [it, isNew] = known.try_emplace(key);
+  if (isNew)
+    it->second = createName(stack.site.empty() ? "matmul" + std::to_string(nameless++) : stack.site);
+  return it->second;
+}
+
+std::string SiteNaming::getName(unsigned i) {
+  StringRef own = getUserName(roles[i]);
+  return own.empty() ? leaderNames[roles[i].leader] : own.str();
+}
+
+static void writeRole(ContractionRole &entry, StringRef site) {
+  MatmulOp op = entry.contraction.op;
+  MLIRContext *context = op.getContext();
+  op.setSite(site);
+  op.setRoleAttr(RoleAttr::get(context, entry.role));
+  op.setLhsKindAttr(TensorKindAttr::get(context, entry.kinds[0]));
+  op.setRhsKindAttr(TensorKindAttr::get(context, entry.kinds[1]));
+  op->removeAttr(FP8Dialect::kSiteAttrName);
+  op->removeAttr(FP8Dialect::kRoleAttrName);
+  if (entry.inDoubt)
+    op.emitRemark("taken for a forward product: it depends on gradients, but neither dataflow nor names tell "
+                  "what it is; set fp8.role to say so");
+}
+
+namespace {
+
+struct InferSites : fp8::impl::InferSitesBase<InferSites> {
+  void runOnOperation() final {
+    for (auto function : getOperation().getOps<FunctionOpInterface>()) {
+      if (function.isExternal())
+        continue;
+      std::vector<ContractionRole> roles = inferRoles(function);
+      SiteNaming naming(roles);
+      // All names first: writing them removes the user's.
+      std::vector<std::string> names;
+      for (unsigned i = 0; i < roles.size(); ++i)
+        names.push_back(naming.getName(i));
+      for (auto [role, name] : llvm::zip(roles, names))
+        writeRole(role, name);
+    }
+  }
+};
+
+} // namespace
