@@ -32,6 +32,8 @@ void fp8::buildIngestPipeline(OpPassManager &manager) {
   manager.addPass(createRaiseContractions());
   manager.addPass(createFoldIntoMatmul());
   manager.addPass(createWidenSums());
+  manager.addPass(createInferSites());
+  verifyStage(manager, "ingest");
 }
 
 void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
