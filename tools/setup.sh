@@ -15,6 +15,8 @@ BUILD=build
 BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 libomp-22-dev llvm-22-dev llvm-22-tools
   libmlir-22-dev mlir-22-tools libstdc++-12-dev libzstd-dev zlib1g-dev libxml2-dev libedit-dev
   nlohmann-json3-dev libgtest-dev python3 python3-venv)
+# shellcheck disable=SC2034
+EXAMPLE_PACKAGES=(gnuplot-nox)
 PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }

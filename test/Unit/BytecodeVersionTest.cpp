@@ -40,9 +40,8 @@ std::string writeWithVersion(uint64_t version) {
   MLIRContext context;
   DialectRegistry registry;
   registry.insert(TypeID::get<OtherDialect>(), "fp8", [version](MLIRContext *context) {
-    return context->getOrLoadDialect("fp8", TypeID::get<OtherDialect>(), [=] {
-      return std::make_unique<OtherDialect>(context, version);
-    });
+    return context->getOrLoadDialect("fp8", TypeID::get<OtherDialect>(),
+                                     [=] { return std::make_unique<OtherDialect>(context, version); });
   });
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
@@ -61,7 +60,8 @@ std::string readErrors(llvm::StringRef bytes) {
   context.loadDialect<fp8::FP8Dialect>();
   context.allowUnregisteredDialects();
   std::string errors;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
+  ScopedDiagnosticHandler handler(&context,
+                                  [&](Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(bytes, &context);
   EXPECT_EQ(static_cast<bool>(module), errors.empty());
   return errors;
@@ -69,7 +69,8 @@ std::string readErrors(llvm::StringRef bytes) {
 
 TEST(BytecodeVersionTest, NewerVersionIsRefused) {
   std::string errors = readErrors(writeWithVersion(fp8::FP8Dialect::kBytecodeVersion + 1));
-  EXPECT_NE(errors.find("fp8 dialect bytecode of version 2, this build reads up to 1"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("fp8 dialect bytecode of version 2, this build reads up to 1"), std::string::npos)
+      << errors;
 }
 
 TEST(BytecodeVersionTest, OwnVersionIsRead) {

@@ -42,7 +42,8 @@ TEST_F(ContractionDimsTest, TransposesAndOrderOfDimensionsDoNotMatter) {
 
 TEST_F(ContractionDimsTest, SeveralOfEach) {
   // batch 0, m 1 and 2, n 3 and 4, k 5 and 6.
-  auto dims = fp8::inferContractionDims({map(7, {0, 1, 2, 5, 6}), map(7, {6, 5, 4, 3, 0}), map(7, {0, 1, 2, 3, 4})});
+  auto dims =
+      fp8::inferContractionDims({map(7, {0, 1, 2, 5, 6}), map(7, {6, 5, 4, 3, 0}), map(7, {0, 1, 2, 3, 4})});
   ASSERT_TRUE(dims);
   EXPECT_EQ(dims->batch, Dims({0}));
   EXPECT_EQ(dims->m, Dims({1, 2}));
@@ -74,7 +75,8 @@ TEST_F(ContractionDimsTest, ComputedIndexIsNoProduct) {
 }
 
 TEST_F(ContractionDimsTest, SymbolsAndOtherSpacesAreNoProduct) {
-  auto symbol = AffineMap::get(3, 1, {getAffineDimExpr(0, &context), getAffineDimExpr(2, &context)}, &context);
+  auto symbol =
+      AffineMap::get(3, 1, {getAffineDimExpr(0, &context), getAffineDimExpr(2, &context)}, &context);
   EXPECT_FALSE(fp8::inferContractionDims({symbol, map(3, {2, 1}), map(3, {0, 1})}));
   EXPECT_FALSE(fp8::inferContractionDims({map(4, {0, 2}), map(3, {2, 1}), map(3, {0, 1})}));
   EXPECT_FALSE(fp8::inferContractionDims({map(3, {0, 2}), map(3, {2, 1})}));

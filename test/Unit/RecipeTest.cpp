@@ -32,8 +32,9 @@ protected:
 };
 
 TEST_F(RecipeTest, HybridGivesGradientsE5M2) {
-  for (const char *text : {"#fp8.delayed_scaling", "#fp8.current_scaling", "#fp8.row_scaling<format = hybrid>",
-                           "#fp8.block_scaling<format = hybrid>", "#fp8.mx_scaling<format = hybrid>"}) {
+  for (const char *text :
+       {"#fp8.delayed_scaling", "#fp8.current_scaling", "#fp8.row_scaling<format = hybrid>",
+        "#fp8.block_scaling<format = hybrid>", "#fp8.mx_scaling<format = hybrid>"}) {
     auto recipe = parse(text);
     ASSERT_TRUE(recipe) << text;
     EXPECT_FALSE(isE5M2(recipe, TensorKind::input)) << text;
@@ -53,13 +54,16 @@ TEST_F(RecipeTest, E4M3GivesEveryTensorE4M3) {
 
 TEST_F(RecipeTest, OnlyDelayedScalingKeepsState) {
   EXPECT_TRUE(parse("#fp8.delayed_scaling").isStateful());
-  for (const char *text : {"#fp8.current_scaling", "#fp8.row_scaling", "#fp8.block_scaling", "#fp8.mx_scaling"})
+  for (const char *text :
+       {"#fp8.current_scaling", "#fp8.row_scaling", "#fp8.block_scaling", "#fp8.mx_scaling"})
     EXPECT_FALSE(parse(text).isStateful()) << text;
 }
 
 TEST_F(RecipeTest, BlocksOfAMatrix) {
   const bool contracted[] = {false, true};
-  auto blocks = [&](const char *text, TensorKind kind) { return parse(text).getBlockShape(kind, contracted); };
+  auto blocks = [&](const char *text, TensorKind kind) {
+    return parse(text).getBlockShape(kind, contracted);
+  };
   EXPECT_EQ(blocks("#fp8.delayed_scaling", TensorKind::input), Blocks());
   EXPECT_EQ(blocks("#fp8.current_scaling", TensorKind::weight), Blocks());
   EXPECT_EQ(blocks("#fp8.row_scaling", TensorKind::input), Blocks({1, 0}));

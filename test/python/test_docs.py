@@ -9,6 +9,7 @@
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -110,8 +111,8 @@ def test_pass_example(record, run):
         if not command:
             continue
         pairs += 1
-        assert "--" + record["argument"] in command[1]
-        done = run(*command[1].split(), "-", stdin=before)
+        assert record["argument"] in command[1]
+        done = run(*shlex.split(command[1]), "-", stdin=before)
         assert done.returncode == 0, done.stderr
         assert canonical(run, done.stdout) == canonical(run, after)
     assert pairs, "the description needs two ```mlir blocks: `// fp8-opt --%s` and IR, then the IR after" % record["argument"]

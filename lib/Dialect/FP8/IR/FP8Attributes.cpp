@@ -32,12 +32,7 @@ FailureOr<APFloat> fp8::parseF32(AsmParser &parser) {
   return APFloat(static_cast<float>(value));
 }
 
-void fp8::printF32(AsmPrinter &printer, const APFloat &value) {
-  // The shortest decimal that reads back as this f32; the parser wants a point.
-  SmallString<16> text;
-  value.toString(text, /*FormatPrecision=*/9, /*FormatMaxPadding=*/0, /*TruncateZero=*/false);
-  printer << text;
-}
+void fp8::printF32(AsmPrinter &printer, const APFloat &value) { printer.printFloat(value); }
 
 float fp8::getFP8Max(FloatType format) {
   return APFloat::getLargest(format.getFloatSemantics()).convertToFloat();
@@ -135,8 +130,8 @@ StringRef CurrentScalingAttr::getRecipeName() const { return "current"; }
 // Row, block, MX
 //===----------------------------------------------------------------------===//
 
-LogicalResult RowScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy,
-                                     APFloat eps, bool) {
+LogicalResult RowScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy, APFloat eps,
+                                     bool) {
   return verifyEps(emitError, eps);
 }
 

@@ -114,7 +114,8 @@ SmallVector<int64_t> ScaledMatmulOp::getStaticLoopRanges() { return staticLoopRa
 static LogicalResult verifyOutputs(ScaledMatmulOp op, FloatType element) {
   bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(element);
   if (!isFP8 && !element.isF32() && !element.isBF16() && !element.isF16())
-    return op.emitOpError() << "result element type " << element << " must be f32, bf16, f16, f8E4M3FN or f8E5M2";
+    return op.emitOpError() << "result element type " << element
+                            << " must be f32, bf16, f16, f8E4M3FN or f8E5M2";
   if (isFP8 != static_cast<bool>(op.getOutScale()))
     return op.emitOpError(isFP8 ? "an FP8 result needs an out_scale" : "out_scale goes with an FP8 result");
   size_t wanted = isFP8 ? 3 : 1;
@@ -150,9 +151,13 @@ static LogicalResult verifyEpilogue(ScaledMatmulOp op, FloatType element) {
       return op.emitOpError() << "epilogue map " << i << " must read an input of rank " << type.getRank()
                               << " in the " << rank << " dimensions of the result";
     if (body.getArgument(i + 1).getType() != type.getElementType())
-      return op.emitOpError() << "epilogue argument " << i + 1 << " must be of type " << type.getElementType();
+      return op.emitOpError() << "epilogue argument " << i + 1 << " must be of type "
+                              << type.getElementType();
   }
-  Type yielded = cast<YieldOp>(body.getTerminator()).getValue().getType();
+  YieldOp yield = fp8::detail::getYield(body);
+  if (!yield)
+    return op.emitOpError("the epilogue must end in fp8.yield");
+  Type yielded = yield.getValue().getType();
   Type wanted = op.getOutScale() ? Type(Float32Type::get(op.getContext())) : Type(element);
   if (yielded != wanted && !(op.getOutScale() && isa<FloatType>(yielded)))
     return op.emitOpError() << "the epilogue yields " << yielded << ", expected " << wanted;
@@ -194,14 +199,15 @@ LogicalResult ScaledGroupedMatmulOp::verify() {
   if (!offsets.getElementType().isSignlessInteger(32) && !offsets.getElementType().isSignlessInteger(64))
     return emitOpError("group_offsets must be i32 or i64");
   using fp8::detail::sizesMatch;
-  if (!sizesMatch(lhs.getDimSize(1), rhs.getDimSize(1)) || !sizesMatch(lhs.getDimSize(0), out.getDimSize(0)) ||
-      !sizesMatch(rhs.getDimSize(2), out.getDimSize(1)))
+  if (!sizesMatch(lhs.getDimSize(1), rhs.getDimSize(1)) ||
+      !sizesMatch(lhs.getDimSize(0), out.getDimSize(0)) || !sizesMatch(rhs.getDimSize(2), out.getDimSize(1)))
     return emitOpError("sizes T, K or N disagree between lhs [T, K], rhs [G, K, N] and the result [T, N]");
   if (!rhs.isDynamicDim(0) && !sizesMatch(offsets.getDimSize(0), rhs.getDimSize(0) + 1))
-    return emitOpError() << "group_offsets must have " << rhs.getDimSize(0) + 1 << " entries, one per group and the end";
+    return emitOpError() << "group_offsets must have " << rhs.getDimSize(0) + 1
+                         << " entries, one per group and the end";
   auto lhsScale = cast<ShapedType>(getLhsScaleInv().getType());
-  if (lhsScale.getRank() != 0 && failed(fp8::detail::verifyScale(*this, "the scale_inv of lhs", lhsScale, lhs,
-                                                                 ArrayRef<int64_t>{1, 0})))
+  if (lhsScale.getRank() != 0 &&
+      failed(fp8::detail::verifyScale(*this, "the scale_inv of lhs", lhsScale, lhs, ArrayRef<int64_t>{1, 0})))
     return failure();
   auto rhsScale = cast<ShapedType>(getRhsScaleInv().getType());
   if (rhsScale.getRank() != 1 || !sizesMatch(rhsScale.getDimSize(0), rhs.getDimSize(0)))

@@ -18,7 +18,8 @@ LogicalResult fp8::detail::verifyDestinationStyle(DestinationStyleOpInterface op
   size_t wanted = tensors ? op.getNumDpsInits() : 0;
   if (op->getNumResults() != wanted)
     return op->emitOpError() << "has " << op->getNumResults() << " results, expected " << wanted
-                             << (tensors ? ", one per tensor in outs" : ": memrefs in outs are written in place");
+                             << (tensors ? ", one per tensor in outs"
+                                         : ": memrefs in outs are written in place");
   return success();
 }
 
@@ -27,9 +28,9 @@ bool fp8::detail::sizesMatch(int64_t a, int64_t b) {
 }
 
 bool fp8::detail::shapesMatch(ShapedType a, ShapedType b) {
-  return a.getRank() == b.getRank() &&
-         llvm::all_of(llvm::zip(a.getShape(), b.getShape()),
-                      [](auto sizes) { return sizesMatch(std::get<0>(sizes), std::get<1>(sizes)); });
+  return a.getRank() == b.getRank() && llvm::all_of(llvm::zip(a.getShape(), b.getShape()), [](auto sizes) {
+           return sizesMatch(std::get<0>(sizes), std::get<1>(sizes));
+         });
 }
 
 SmallVector<int64_t> fp8::detail::getScaleShape(ShapedType data, std::optional<ArrayRef<int64_t>> block) {
@@ -46,7 +47,7 @@ SmallVector<int64_t> fp8::detail::getScaleShape(ShapedType data, std::optional<A
 }
 
 LogicalResult fp8::detail::verifyScale(Operation *op, StringRef name, ShapedType scale, ShapedType data,
-                                  std::optional<ArrayRef<int64_t>> block) {
+                                       std::optional<ArrayRef<int64_t>> block) {
   if (block && static_cast<int64_t>(block->size()) != data.getRank())
     return op->emitOpError() << "block has " << block->size() << " entries for a tensor of rank "
                              << data.getRank();
@@ -65,9 +66,13 @@ LogicalResult fp8::detail::verifyScale(Operation *op, StringRef name, ShapedType
   return diag << "]" << (block ? ", one entry per block" : ", one scale for the whole tensor");
 }
 
+YieldOp fp8::detail::getYield(Block &body) {
+  return body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+}
+
 void fp8::detail::addEffects(DestinationStyleOpInterface op,
-                        SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects,
-                        function_ref<bool(OpOperand &)> readsInit) {
+                             SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects,
+                             function_ref<bool(OpOperand &)> readsInit) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
@@ -82,7 +87,7 @@ void fp8::detail::addEffects(DestinationStyleOpInterface op,
 }
 
 LogicalResult fp8::detail::reifyShapesOfInits(DestinationStyleOpInterface op, OpBuilder &builder,
-                                         ReifiedRankedShapedTypeDims &shapes) {
+                                              ReifiedRankedShapedTypeDims &shapes) {
   for (OpResult result : op->getOpResults())
     shapes.push_back(tensor::getMixedSizes(builder, op.getLoc(), op.getTiedOpOperand(result)->get()));
   return success();

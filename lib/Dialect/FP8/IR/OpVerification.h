@@ -25,10 +25,15 @@ llvm::SmallVector<int64_t> getScaleShape(mlir::ShapedType data, std::optional<ll
 mlir::LogicalResult verifyScale(mlir::Operation *op, llvm::StringRef name, mlir::ShapedType scale,
                                 mlir::ShapedType data, std::optional<llvm::ArrayRef<int64_t>> block);
 
+/// The fp8.yield that ends `body`; null where something else or nothing does: an
+/// operation is verified before its regions are.
+YieldOp getYield(mlir::Block &body);
+
 /// Reads of all inputs, writes of all inits, and reads of inits where `readsInit` says so.
-void addEffects(mlir::DestinationStyleOpInterface op,
-                llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<mlir::MemoryEffects::Effect>> &effects,
-                llvm::function_ref<bool(mlir::OpOperand &)> readsInit);
+void addEffects(
+    mlir::DestinationStyleOpInterface op,
+    llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<mlir::MemoryEffects::Effect>> &effects,
+    llvm::function_ref<bool(mlir::OpOperand &)> readsInit);
 
 /// Result shapes are those of the inits.
 mlir::LogicalResult reifyShapesOfInits(mlir::DestinationStyleOpInterface op, mlir::OpBuilder &builder,
@@ -36,16 +41,15 @@ mlir::LogicalResult reifyShapesOfInits(mlir::DestinationStyleOpInterface op, mli
 
 } // namespace fp8::detail
 
-#define FP8_DEFINE_DPS_METHODS(OP, READS_INIT)                                                     \
-  void OP::getEffects(                                                                             \
-      SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {              \
-    fp8::detail::addEffects(*this, effects, [&](OpOperand &init) -> bool {                         \
-      (void)init;                                                                                  \
-      return READS_INIT;                                                                           \
-    });                                                                                            \
-  }                                                                                                \
-  LogicalResult OP::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {   \
-    return fp8::detail::reifyShapesOfInits(*this, builder, shapes);                                \
+#define FP8_DEFINE_DPS_METHODS(OP, READS_INIT)                                                               \
+  void OP::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {        \
+    fp8::detail::addEffects(*this, effects, [&](OpOperand &init) -> bool {                                   \
+      (void)init;                                                                                            \
+      return READS_INIT;                                                                                     \
+    });                                                                                                      \
+  }                                                                                                          \
+  LogicalResult OP::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {             \
+    return fp8::detail::reifyShapesOfInits(*this, builder, shapes);                                          \
   }
 
 #endif // FP8_LIB_DIALECT_FP8_IR_OPVERIFICATION_H

@@ -44,8 +44,11 @@ LogicalResult ComputeScaleOp::verify() {
   if (!fp8::detail::shapesMatch(shaped(getAmax()), shaped(getOuts())))
     return emitOpError() << "amax " << getAmax().getType() << " and scale " << getOuts().getType()
                          << " must have one shape";
+  if (getInputType() && !isa<FloatType>(*getInputType()))
+    return emitOpError() << "input_type " << *getInputType() << " must be a float type";
   if (getRecipe().isStateful())
-    return emitOpError() << "recipe " << getRecipe() << " takes its scales from state, not from this step's amax";
+    return emitOpError() << "recipe " << getRecipe()
+                         << " takes its scales from state, not from this step's amax";
   return success();
 }
 
@@ -59,7 +62,8 @@ static LogicalResult verifyTransposition(QuantizeOp op) {
   ArrayRef<int64_t> permutation = *op.getTransposition();
   ShapedType data = shaped(op.getOuts()[0]), transposed = shaped(op.getOuts()[1]);
   if (!isPermutationVector(permutation) || static_cast<int64_t>(permutation.size()) != data.getRank())
-    return op.emitOpError() << "transposition must be a permutation of the " << data.getRank() << " dimensions";
+    return op.emitOpError() << "transposition must be a permutation of the " << data.getRank()
+                            << " dimensions";
   if (transposed.getRank() != data.getRank() || transposed.getElementType() != data.getElementType())
     return op.emitOpError("the transposed data must have the rank and element type of the data");
   for (auto [d, source] : llvm::enumerate(permutation))
@@ -89,12 +93,17 @@ static LogicalResult verifyProducer(QuantizeOp op) {
     return op.emitOpError("a producer needs one indexing map per input");
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
     AffineMap map = cast<AffineMapAttr>((*op.getIndexingMaps())[i]).getValue();
-    if (map.getNumDims() != shaped(op.getOuts()[0]).getRank() || map.getNumResults() != shaped(input).getRank())
-      return op.emitOpError() << "indexing map " << i << " must read an input of rank " << shaped(input).getRank()
-                              << " in the " << shaped(op.getOuts()[0]).getRank() << " dimensions of the data";
+    if (map.getNumDims() != shaped(op.getOuts()[0]).getRank() ||
+        map.getNumResults() != shaped(input).getRank())
+      return op.emitOpError() << "indexing map " << i << " must read an input of rank "
+                              << shaped(input).getRank() << " in the " << shaped(op.getOuts()[0]).getRank()
+                              << " dimensions of the data";
     if (body.getArgument(i).getType() != shaped(input).getElementType())
-      return op.emitOpError() << "producer argument " << i << " must be of type " << shaped(input).getElementType();
+      return op.emitOpError() << "producer argument " << i << " must be of type "
+                              << shaped(input).getElementType();
   }
+  if (!fp8::detail::getYield(body))
+    return op.emitOpError("the producer must end in fp8.yield");
   return success();
 }
 
@@ -103,8 +112,8 @@ LogicalResult QuantizeOp::verify() {
     return failure();
   size_t wanted = 2 + (getTransposition() ? 1 : 0) + (getRecordAmax() ? 1 : 0);
   if (getOuts().size() != wanted)
-    return emitOpError() << "has " << getOuts().size() << " outs, expected " << wanted
-                         << ": data" << (getTransposition() ? ", data_t" : "") << ", scale_inv"
+    return emitOpError() << "has " << getOuts().size() << " outs, expected " << wanted << ": data"
+                         << (getTransposition() ? ", data_t" : "") << ", scale_inv"
                          << (getRecordAmax() ? ", amax" : "");
   ShapedType data = shaped(getOuts()[0]), scaleInv = shaped(getOuts()[getScaleInvIndex()]);
   if (failed(verifyFormat(*this, data.getElementType())))
@@ -146,10 +155,10 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
       outs.push_back(out);
       kept.push_back(op->getResult(i));
     }
-    auto slim = QuantizeOp::create(
-        rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(), outs,
-        op.getRecordAmax() && !dropAmax, dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
-        op.getBlockAttr(), op.getColumnAttr(), op.getIndexingMapsAttr());
+    auto slim = QuantizeOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
+                                   op.getScale(), outs, op.getRecordAmax() && !dropAmax,
+                                   dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
+                                   op.getBlockAttr(), op.getColumnAttr(), op.getIndexingMapsAttr());
     slim.getProducer().takeBody(op.getProducer());
     rewriter.replaceAllUsesWith(kept, slim.getResults());
     rewriter.eraseOp(op);
@@ -188,7 +197,8 @@ LogicalResult PackScalesOp::verify() {
     return emitOpError("needs scales of rank 2 and a packed result of rank 1");
   if (!scales.hasStaticShape())
     return success();
-  int64_t size = llvm::divideCeil(scales.getDimSize(0), 128) * llvm::divideCeil(scales.getDimSize(1), 4) * 512;
+  int64_t size =
+      llvm::divideCeil(scales.getDimSize(0), 128) * llvm::divideCeil(scales.getDimSize(1), 4) * 512;
   if (!fp8::detail::sizesMatch(packed.getDimSize(0), size))
     return emitOpError() << "the packed result has " << packed.getDimSize(0) << " entries, expected " << size
                          << ": 512 for each tile of 128 x 4";

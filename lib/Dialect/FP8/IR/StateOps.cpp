@@ -6,6 +6,7 @@
 
 #include "OpVerification.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -24,7 +25,8 @@ FP8_DEFINE_DPS_METHODS(UpdateAmaxHistoryOp, true)
 static LogicalResult verifyColumns(UpdateAmaxHistoryOp op, int64_t numColumns) {
   for (int64_t column : op.getColumns())
     if (column < 0 || (!ShapedType::isDynamic(numColumns) && column >= numColumns))
-      return op.emitOpError() << "column " << column << " is outside the state's " << numColumns << " columns";
+      return op.emitOpError() << "column " << column << " is outside the state's " << numColumns
+                              << " columns";
   for (Attribute format : op.getFormats())
     if (!isa<Float8E4M3FNType, Float8E5M2Type>(cast<TypeAttr>(format).getValue()))
       return op.emitOpError() << "format " << format << " must be f8E4M3FN or f8E5M2";
@@ -38,9 +40,11 @@ LogicalResult UpdateAmaxHistoryOp::verify() {
   if (amaxes.getRank() != 1 || scale.getRank() != 1 || history.getRank() != 2)
     return emitOpError("needs amaxes [n], scale [N] and amax_history [H, N]");
   if (!fp8::detail::sizesMatch(scale.getDimSize(0), history.getDimSize(1)))
-    return emitOpError() << "scale has " << scale.getDimSize(0) << " columns, amax_history " << history.getDimSize(1);
+    return emitOpError() << "scale has " << scale.getDimSize(0) << " columns, amax_history "
+                         << history.getDimSize(1);
   int64_t count = getColumns().size();
-  if (!fp8::detail::sizesMatch(amaxes.getDimSize(0), count) || static_cast<int64_t>(getFormats().size()) != count)
+  if (!fp8::detail::sizesMatch(amaxes.getDimSize(0), count) ||
+      static_cast<int64_t>(getFormats().size()) != count)
     return emitOpError() << "names " << count << " columns and " << getFormats().size() << " formats for "
                          << amaxes.getDimSize(0) << " amaxes";
   if (!getRecipe().isStateful())
@@ -127,8 +131,10 @@ LogicalResult UnscaleOp::verify() {
                          << " gradients; one each and found_inf are needed";
   for (auto [gradient, out] : llvm::zip(getGradients(), getOuts()))
     if (gradient.getType() != out.getType())
-      return emitOpError() << "gradient " << gradient.getType() << " has a destination of type " << out.getType();
-  if (!hasRankZero(getScale()) || !hasRankZero(getOuts().back()) || !shaped(getOuts().back()).getElementType().isF32())
+      return emitOpError() << "gradient " << gradient.getType() << " has a destination of type "
+                           << out.getType();
+  if (!hasRankZero(getScale()) || !hasRankZero(getOuts().back()) ||
+      !shaped(getOuts().back()).getElementType().isF32())
     return emitOpError("scale and found_inf must be f32 of rank 0");
   return success();
 }
@@ -149,6 +155,27 @@ LogicalResult UpdateLossScaleOp::verify() {
   if (static_cast<int64_t>(getInterval()) < 1)
     return emitOpError("interval must be at least 1");
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What the generated parsers and printers call
+//===----------------------------------------------------------------------===//
+
+/// The word of an enumeration between parentheses: `role(fprop)`. The attribute's own
+/// printer would start with a space, which its generic form needs.
+template <typename EnumAttrT>
+static ParseResult parseEnumWord(OpAsmParser &parser, EnumAttrT &attribute) {
+  auto value = FieldParser<decltype(attribute.getValue())>::parse(parser);
+  if (failed(value))
+    return failure();
+  attribute = EnumAttrT::get(parser.getContext(), *value);
+  return success();
+}
+
+template <typename EnumAttrT>
+static void printEnumWord(OpAsmPrinter &printer, Operation *, EnumAttrT attribute) {
+  if (attribute)
+    printer << stringifyEnum(attribute.getValue());
 }
 
 #define GET_OP_CLASSES

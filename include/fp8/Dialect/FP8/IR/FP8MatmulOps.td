@@ -75,8 +75,8 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
     OptionalAttr<StrAttr>:$kept, UnitAttr:$accumulate);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    (`site` `(` $site^ `)`)? (`role` `(` $role^ `)`)?
-    (`kinds` `(` $lhs_kind^ `,` $rhs_kind `)`)? (`kept` `(` $kept^ `)`)?
+    (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)?
+    (`kinds` `(` custom<EnumWord>($lhs_kind)^ `,` custom<EnumWord>($rhs_kind) `)`)? (`kept` `(` $kept^ `)`)?
     (`accumulate` $accumulate^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
@@ -135,7 +135,7 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
-    (`site` `(` $site^ `)`)? (`role` `(` $role^ `)`)? (`recipe` `(` $recipe^ `)`)?
+    (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)? (`recipe` `(` $recipe^ `)`)?
     $accumulation (`accumulate` $accumulate^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     `scales` `(` $lhs_scale_inv `,` $rhs_scale_inv `:` type($lhs_scale_inv) `,` type($rhs_scale_inv) `)`
@@ -175,7 +175,7 @@ def FP8_ScaledGroupedMatmulOp : FP8_DpsOp<"scaled_grouped_matmul"> {
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    (`site` `(` $site^ `)`)? (`role` `(` $role^ `)`)? $accumulation
+    (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)? $accumulation
     `ins` `(` $lhs `,` $rhs `,` $group_offsets `:` type($lhs) `,` type($rhs) `,` type($group_offsets) `)`
     `scales` `(` $lhs_scale_inv `,` $rhs_scale_inv `:` type($lhs_scale_inv) `,` type($rhs_scale_inv) `)`
     `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?

@@ -1,0 +1,92 @@
+// Folds and canonicalizations of the dialect, and the folds that must not happen.
+// RUN: fp8-opt %s --canonicalize | FileCheck %s
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// Adding to zeros is writing.
+// CHECK-LABEL: func.func @zero_accumulator
+// CHECK-SAME: %[[A:[^:]+]]: tensor<8x16xbf16>, %[[B:[^:]+]]: tensor<16x32xbf16>, %[[C:[^:]+]]: tensor<8x32xf32>
+func.func @zero_accumulator(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  // CHECK-NOT: linalg.fill
+  // CHECK: fp8.matmul ins(%[[A]], %[[B]] : {{.+}}) outs(%[[C]] : tensor<8x32xf32>)
+  %zero = arith.constant -0.0 : f32
+  %fill = linalg.fill ins(%zero : f32) outs(%c : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %0 = fp8.matmul accumulate ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%fill : tensor<8x32xf32>)
+      {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x32xf32>
+  return %0 : tensor<8x32xf32>
+}
+
+// CHECK-LABEL: func.func @nonzero_accumulator
+func.func @nonzero_accumulator(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  // CHECK: %[[FILL:.+]] = linalg.fill
+  // CHECK: fp8.matmul accumulate ins({{.+}}) outs(%[[FILL]]
+  %one = arith.constant 1.0 : f32
+  %fill = linalg.fill ins(%one : f32) outs(%c : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %0 = fp8.matmul accumulate ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%fill : tensor<8x32xf32>)
+      {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x32xf32>
+  return %0 : tensor<8x32xf32>
+}
+
+// Results of a cast that nothing reads go, in any combination.
+// CHECK-LABEL: func.func @unused_amax
+func.func @unused_amax(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %t: tensor<16x8xf8E4M3FN>)
+    -> (tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<f32>) {
+  // CHECK: %[[Q:.+]]:3 = fp8.quantize column(1) ins({{.+}}) scale({{.+}}) outs({{.+}}) {transposition = array<i64: 1, 0>}
+  // CHECK: return %[[Q]]#0, %[[Q]]#1, %[[Q]]#2
+  %0:4 = fp8.quantize record_amax column(1) ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %t, %s, %s : tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<f32>, tensor<f32>)
+      {transposition = array<i64: 1, 0>}
+      -> tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<f32>, tensor<f32>
+  return %0#0, %0#1, %0#2 : tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<f32>
+}
+
+// CHECK-LABEL: func.func @unused_transpose
+func.func @unused_transpose(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %t: tensor<16x8xf8E4M3FN>)
+    -> (tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>) {
+  // CHECK: %[[Q:.+]]:3 = fp8.quantize record_amax ins({{.+}}) scale({{.+}}) outs({{.+}}) -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>
+  // CHECK: return %[[Q]]#0, %[[Q]]#1, %[[Q]]#2
+  %0:4 = fp8.quantize record_amax ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %t, %s, %s : tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<f32>, tensor<f32>)
+      {transposition = array<i64: 1, 0>}
+      -> tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<f32>, tensor<f32>
+  return %0#0, %0#2, %0#3 : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>
+}
+
+// CHECK-LABEL: func.func @unused_quantize
+func.func @unused_quantize(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>) {
+  // CHECK-NOT: fp8.quantize
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %s : tensor<8x16xf8E4M3FN>, tensor<f32>) -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// On memrefs the writes are effects: nothing goes.
+// CHECK-LABEL: func.func @quantize_memref
+func.func @quantize_memref(%x: memref<8x16xbf16>, %s: memref<f32>, %q: memref<8x16xf8E4M3FN>, %a: memref<f32>) {
+  // CHECK: fp8.quantize record_amax
+  fp8.quantize record_amax ins(%x : memref<8x16xbf16>) scale(%s : memref<f32>)
+      outs(%q, %s, %a : memref<8x16xf8E4M3FN>, memref<f32>, memref<f32>)
+  return
+}
+
+// A maximum over the ranks of a maximum over the same ranks.
+// CHECK-LABEL: func.func @repeated_max
+func.func @repeated_max(%v: tensor<5xf32>) -> tensor<5xf32> {
+  // CHECK-COUNT-1: fp8.all_reduce
+  // CHECK-NOT: fp8.all_reduce
+  %0 = fp8.all_reduce max group("amax") ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %1 = fp8.all_reduce max group("amax") ins(%0 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  return %1 : tensor<5xf32>
+}
+
+// CHECK-LABEL: func.func @other_reductions
+func.func @other_reductions(%v: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
+  // CHECK-COUNT-4: fp8.all_reduce
+  %0 = fp8.all_reduce max group("amax") ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %1 = fp8.all_reduce max group("other") ins(%0 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %2 = fp8.all_reduce sum group("amax") ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %3 = fp8.all_reduce sum group("amax") ins(%2 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  return %1, %3 : tensor<5xf32>, tensor<5xf32>
+}

@@ -1,0 +1,329 @@
+// What the verifiers of amax, scale and cast refuse.
+// RUN: fp8-opt %s -split-input-file -verify-diagnostics
+
+func.func @amax_shape(%x: tensor<8x16xbf16>, %i: tensor<1xf32>) {
+  // expected-error@+1 {{amax has shape [1], expected [], one scale for the whole tensor}}
+  %0 = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%i : tensor<1xf32>) -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @amax_blocks(%x: tensor<8x16xbf16>, %i: tensor<8x2xf32>) {
+  // expected-error@+1 {{amax has shape [8, 2], expected [8, 1], one entry per block}}
+  %0 = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%i : tensor<8x2xf32>) {block = array<i64: 1, 128>} -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+func.func @amax_block_rank(%x: tensor<8x16xbf16>, %i: tensor<8x1xf32>) {
+  // expected-error@+1 {{block has 1 entries for a tensor of rank 2}}
+  %0 = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%i : tensor<8x1xf32>) {block = array<i64: 128>} -> tensor<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @amax_input(%x: tensor<8xi32>, %i: tensor<f32>) {
+  // expected-error@+1 {{operand #0 must be ranked tensor or memref of floats}}
+  %0 = fp8.amax ins(%x : tensor<8xi32>) outs(%i : tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @amax_type(%x: tensor<8x16xbf16>, %i: tensor<bf16>) {
+  // expected-error@+1 {{operand #1 must be ranked tensor or memref of f32}}
+  %0 = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%i : tensor<bf16>) -> tensor<bf16>
+  return
+}
+
+// -----
+
+func.func @scale_format(%a: tensor<f32>, %i: tensor<f32>) {
+  // expected-error@+1 {{format 'f8E8M0FNU' must be f8E4M3FN or f8E5M2}}
+  %0 = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E8M0FNU) ins(%a : tensor<f32>) outs(%i : tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @scale_shape(%a: tensor<4xf32>, %i: tensor<5xf32>) {
+  // expected-error@+1 {{amax 'tensor<4xf32>' and scale 'tensor<5xf32>' must have one shape}}
+  %0 = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN) ins(%a : tensor<4xf32>) outs(%i : tensor<5xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @scale_input_type(%a: tensor<f32>, %i: tensor<f32>) {
+  // expected-error@+1 {{input_type 'i32' must be a float type}}
+  %0 = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN) input_type(i32) ins(%a : tensor<f32>) outs(%i : tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @scale_recipe(%a: tensor<f32>, %i: tensor<f32>) {
+  // expected-error@+1 {{recipe #fp8.delayed_scaling takes its scales from state, not from this step's amax}}
+  %0 = fp8.compute_scale recipe(#fp8.delayed_scaling) format(f8E4M3FN) ins(%a : tensor<f32>) outs(%i : tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_outs(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{has 2 outs, expected 4: data, data_t, scale_inv, amax}}
+  %0:2 = fp8.quantize record_amax ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {transposition = array<i64: 1, 0>}
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_too_many(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>, %a: tensor<f32>) {
+  // expected-error@+1 {{has 3 outs, expected 2: data, scale_inv}}
+  %0:3 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si, %a : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>)
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_format(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xbf16>, %si: tensor<f32>) {
+  // expected-error@+1 {{format 'bf16' must be f8E4M3FN or f8E5M2}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xbf16>, tensor<f32>)
+      -> tensor<8x16xbf16>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_scale(%x: tensor<8x16xbf16>, %s: tensor<8xf32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{the scale has shape [8], expected [], one scale for the whole tensor}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<8xf32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>)
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_scale_blocks(%x: tensor<8x16xbf16>, %s: tensor<8x2xf32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{the scale has shape [8, 2], expected [8, 1], one entry per block}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<8x2xf32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {block = array<i64: 1, 16>}
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_scale_inv(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<8xf32>) {
+  // expected-error@+1 {{scale_inv has shape [8], expected [], one scale for the whole tensor}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<8xf32>)
+      -> tensor<8x16xf8E4M3FN>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @quantize_scale_inv_type(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<bf16>) {
+  // expected-error@+1 {{scale_inv must be f32 or f8E8M0FNU}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<bf16>)
+      -> tensor<8x16xf8E4M3FN>, tensor<bf16>
+  return
+}
+
+// -----
+
+func.func @quantize_amax(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>, %a: tensor<1xf32>) {
+  // expected-error@+1 {{the recorded amax must be f32 of rank 0}}
+  %0:3 = fp8.quantize record_amax ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si, %a : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<1xf32>)
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @quantize_permutation(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %t: tensor<16x8xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{transposition must be a permutation of the 2 dimensions}}
+  %0:3 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %t, %si : tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<f32>) {transposition = array<i64: 1, 1>}
+      -> tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_transposed_type(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %t: tensor<16x8xf8E5M2>, %si: tensor<f32>) {
+  // expected-error@+1 {{the transposed data must have the rank and element type of the data}}
+  %0:3 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %t, %si : tensor<8x16xf8E4M3FN>, tensor<16x8xf8E5M2>, tensor<f32>) {transposition = array<i64: 1, 0>}
+      -> tensor<8x16xf8E4M3FN>, tensor<16x8xf8E5M2>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_transposed_size(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %t: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{dimension 0 of the transposed data has size 8, expected 16}}
+  %0:3 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %t, %si : tensor<8x16xf8E4M3FN>, tensor<8x16xf8E4M3FN>, tensor<f32>) {transposition = array<i64: 1, 0>}
+      -> tensor<8x16xf8E4M3FN>, tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_two_inputs(%x: tensor<8x16xbf16>, %y: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{without a producer region there is one input and no indexing_maps}}
+  %0:2 = fp8.quantize ins(%x, %y : tensor<8x16xbf16>, tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>)
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d1)>
+func.func @quantize_maps(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{without a producer region there is one input and no indexing_maps}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id]}
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_input(%x: tensor<8x16xi32>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{the input must be of a float type}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xi32>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>)
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_shape(%x: tensor<8x17xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{input 'tensor<8x17xbf16>' and data 'tensor<8x16xf8E4M3FN>' must have one shape}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x17xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>)
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d1)>
+func.func @producer_arguments(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{the producer must be one block with an argument for each of the 1 inputs}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id]} producer {
+    ^bb0(%e: bf16, %f: bf16):
+      fp8.yield %e : bf16
+  }
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @producer_maps(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{a producer needs one indexing map per input}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) producer {
+    ^bb0(%e: bf16):
+      fp8.yield %e : bf16
+  }
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d1)>
+func.func @producer_map(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{indexing map 0 must read an input of rank 2 in the 2 dimensions of the data}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#row]} producer {
+    ^bb0(%e: bf16):
+      fp8.yield %e : bf16
+  }
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d1)>
+func.func @producer_type(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{producer argument 0 must be of type 'bf16'}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id]} producer {
+    ^bb0(%e: f32):
+      fp8.yield %e : f32
+  }
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d1)>
+func.func @producer_end(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{the producer must end in fp8.yield}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id]} producer {
+    ^bb0(%e: bf16):
+      func.return
+  }
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @dequantize_shape(%q: tensor<8x16xf8E4M3FN>, %s: tensor<f32>, %x: tensor<8x17xbf16>) {
+  // expected-error@+1 {{data 'tensor<8x16xf8E4M3FN>' and result 'tensor<8x17xbf16>' must have one shape}}
+  %0 = fp8.dequantize ins(%q : tensor<8x16xf8E4M3FN>) scale_inv(%s : tensor<f32>) outs(%x : tensor<8x17xbf16>) -> tensor<8x17xbf16>
+  return
+}
+
+// -----
+
+func.func @dequantize_scale(%q: tensor<8x16xf8E4M3FN>, %s: tensor<8xf32>, %x: tensor<8x16xbf16>) {
+  // expected-error@+1 {{scale_inv has shape [8], expected [], one scale for the whole tensor}}
+  %0 = fp8.dequantize ins(%q : tensor<8x16xf8E4M3FN>) scale_inv(%s : tensor<8xf32>) outs(%x : tensor<8x16xbf16>) -> tensor<8x16xbf16>
+  return
+}
+
+// -----
+
+func.func @pack_rank(%s: tensor<512xf8E8M0FNU>, %i: tensor<512xf8E8M0FNU>) {
+  // expected-error@+1 {{needs scales of rank 2 and a packed result of rank 1}}
+  %0 = fp8.pack_scales ins(%s : tensor<512xf8E8M0FNU>) outs(%i : tensor<512xf8E8M0FNU>) -> tensor<512xf8E8M0FNU>
+  return
+}
+
+// -----
+
+func.func @pack_size(%s: tensor<129x4xf8E8M0FNU>, %i: tensor<512xf8E8M0FNU>) {
+  // expected-error@+1 {{the packed result has 512 entries, expected 1024: 512 for each tile of 128 x 4}}
+  %0 = fp8.pack_scales ins(%s : tensor<129x4xf8E8M0FNU>) outs(%i : tensor<512xf8E8M0FNU>) -> tensor<512xf8E8M0FNU>
+  return
+}
