@@ -22,13 +22,24 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
 
     Example:
     ```mlir
-    linalg.generic ... ins(%a : memref<4xf32>) outs(%b : memref<4xf32>) {...}
-    linalg.generic ... ins(%b : memref<4xf32>) outs(%c : memref<4xf32>) {...}
+    // fp8-opt --fp8-outline-kernels
+    func.func @main(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
+      linalg.exp ins(%a : memref<4xf32>) outs(%b : memref<4xf32>)
+      linalg.exp ins(%b : memref<4xf32>) outs(%c : memref<4xf32>)
+      return
+    }
     ```
     becomes
     ```mlir
-    call @kernel_0(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
-    call @kernel_0(%b, %c) : (memref<4xf32>, memref<4xf32>) -> ()
+    func.func @main(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
+      call @kernel_0(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
+      call @kernel_0(%b, %c) : (memref<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    func.func private @kernel_0(%x: memref<4xf32> {llvm.noalias}, %y: memref<4xf32> {llvm.noalias}) ... {
+      linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+      return
+    }
     ```
   }];
   let dependentDialects = ["mlir::func::FuncDialect"];
@@ -48,17 +59,24 @@ def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
 
     Example:
     ```mlir
-    func.func @main(%x: memref<4xf32>) {
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-plan-workspace))'
+    func.func @main(%x: memref<4xf32>, %out: memref<4xf32>) {
       %0 = memref.alloc() : memref<4xf32>
-      ...
+      linalg.exp ins(%x : memref<4xf32>) outs(%0 : memref<4xf32>)
+      memref.copy %0, %out : memref<4xf32> to memref<4xf32>
+      return
+    }
     ```
     becomes
     ```mlir
-    func.func @main(%x: memref<4xf32>, %workspace: memref<64xi8>)
+    func.func @main(%x: memref<4xf32>, %out: memref<4xf32>, %workspace: memref<64xi8>)
         attributes {fp8.workspace_bytes = 64 : i64} {
       %c0 = arith.constant 0 : index
       %0 = memref.view %workspace[%c0][] : memref<64xi8> to memref<4xf32>
-      ...
+      linalg.exp ins(%x : memref<4xf32>) outs(%0 : memref<4xf32>)
+      memref.copy %0, %out : memref<4xf32> to memref<4xf32>
+      return
+    }
     ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
@@ -75,14 +93,26 @@ def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
 
     Example:
     ```mlir
-    linalg.generic {["parallel", "reduction"]}   // column sums
-        ins(%x : memref<8x16xf32> by (d1, d0)) outs(%y : memref<16xf32> by (d0))
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-linalg-to-loops))'
+    func.func @column_sums(%x: memref<8x16xf32>, %y: memref<16xf32>) {
+      linalg.reduce ins(%x : memref<8x16xf32>) outs(%y : memref<16xf32>) dimensions = [0]
+        (%in: f32, %sum: f32) {
+          %s = arith.addf %in, %sum : f32
+          linalg.yield %s : f32
+        }
+      return
+    }
     ```
     becomes
     ```mlir
+    ...
     scf.for %k = %c0 to %c8 step %c1 {
-      scf.for %n = %c0 to %c16 step %c1 {
-        // y[n] += x[k, n]
+      scf.for %n = %d0 to %c16 step %d1 {
+        ...
+        %s = arith.addf %in, %sum : f32
+        memref.store %s, %y[...] : memref<16xf32>
+      }
+    }
     ```
   }];
   let options = [Option<"parallelThreshold", "parallel-threshold", "int64_t", "32768",
@@ -104,12 +134,22 @@ def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
 
     Example:
     ```mlir
-    func.func public @step(%x: memref<4xf32>, %out: memref<4xf32> {fp8.result = 0 : i32}) {...}
+    // fp8-opt --fp8-emit-entry-points
+    func.func public @step(%x: memref<4xf32>, %out: memref<4xf32> {fp8.result = 0 : i32}) {
+      memref.copy %x, %out : memref<4xf32> to memref<4xf32>
+      return
+    }
     ```
     becomes
     ```mlir
-    func.func private @fp8_entry_step(%x: memref<4xf32>, %out: memref<4xf32> {...}) {...}
-    func.func public @fp8_call_step(%call: !llvm.ptr) -> i32 {...}
+    func.func @fp8_call_step(%call: !llvm.ptr) -> i32 ... {
+      ...
+      %status = call @fp8_abi_check_call(%call, ...
+      ...
+    }
+    ...
+    func.func private @fp8_entry_step(%x: memref<4xf32>, %out: memref<4xf32>) ... {
+    ...
     ```
   }];
   let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
@@ -125,14 +165,18 @@ def AnnotateAliasScopes : Pass<"fp8-annotate-alias-scopes", "mlir::LLVM::LLVMFun
 
     Example:
     ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(llvm.func(fp8-annotate-alias-scopes))'
     llvm.func @kernel_0(%x: !llvm.ptr {llvm.noalias}, %y: !llvm.ptr {llvm.noalias}) {
       %0 = llvm.load %x : !llvm.ptr -> f32
       llvm.store %0, %y : f32, !llvm.ptr
+      llvm.return
+    }
     ```
     becomes
     ```mlir
-      %0 = llvm.load %x {alias_scopes = [#x], noalias_scopes = [#y]} : !llvm.ptr -> f32
-      llvm.store %0, %y {alias_scopes = [#y], noalias_scopes = [#x]} : f32, !llvm.ptr
+    ...
+    %0 = llvm.load %x {alias_scopes = [#alias_scope], noalias_scopes = [#alias_scope1]} : !llvm.ptr -> f32
+    llvm.store %0, %y {alias_scopes = [#alias_scope1], noalias_scopes = [#alias_scope]} : f32, !llvm.ptr
     ```
   }];
 }

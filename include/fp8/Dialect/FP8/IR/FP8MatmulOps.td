@@ -136,7 +136,7 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)? (`recipe` `(` $recipe^ `)`)?
-    $accumulation (`accumulate` $accumulate^)?
+    custom<EnumWord>($accumulation) (`accumulate` $accumulate^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     `scales` `(` $lhs_scale_inv `,` $rhs_scale_inv `:` type($lhs_scale_inv) `,` type($rhs_scale_inv) `)`
     (`out_scale` `(` $out_scale^ `:` type($out_scale) `)`)?
@@ -175,7 +175,7 @@ def FP8_ScaledGroupedMatmulOp : FP8_DpsOp<"scaled_grouped_matmul"> {
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)? $accumulation
+    (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)? custom<EnumWord>($accumulation)
     `ins` `(` $lhs `,` $rhs `,` $group_offsets `:` type($lhs) `,` type($rhs) `,` type($group_offsets) `)`
     `scales` `(` $lhs_scale_inv `,` $rhs_scale_inv `:` type($lhs_scale_inv) `,` type($rhs_scale_inv) `)`
     `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?

@@ -75,7 +75,7 @@ def FP8_AllReduceOp : FP8_DpsOp<"all_reduce"> {
   let arguments = (ins FP8_F32Shaped:$input, FP8_F32Shaped:$outs, FP8_ReduceKind:$kind, StrAttr:$group);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $kind `group` `(` $group `)` `ins` `(` $input `:` type($input) `)`
+    custom<EnumWord>($kind) `group` `(` $group `)` `ins` `(` $input `:` type($input) `)`
     `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
   }];
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";

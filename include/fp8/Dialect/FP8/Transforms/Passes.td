@@ -342,9 +342,8 @@ def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
     Example:
     ```mlir
     // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-batch-amax-updates))'
-    func.func @f(%a: tensor<1xf32>, %b: tensor<1xf32>, %s: tensor<2xf32>, %h: tensor<4x2xf32>)
+    func.func @f(%a: tensor<1xf32>, %b: tensor<1xf32>, %e: tensor<1xf32>, %s: tensor<2xf32>, %h: tensor<4x2xf32>)
         -> (tensor<2xf32>, tensor<4x2xf32>) {
-      %e = tensor.empty() : tensor<1xf32>
       %ra = fp8.all_reduce max group("amax") ins(%a : tensor<1xf32>) outs(%e : tensor<1xf32>) -> tensor<1xf32>
       %s0, %h0 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
         columns [0] formats [f8E4M3FN] ins(%ra : tensor<1xf32>)
@@ -358,13 +357,13 @@ def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
     ```
     becomes
     ```mlir
-    func.func @f(%a: tensor<1xf32>, %b: tensor<1xf32>, %s: tensor<2xf32>, %h: tensor<4x2xf32>)
+    func.func @f(%a: tensor<1xf32>, %b: tensor<1xf32>, %e: tensor<1xf32>, %s: tensor<2xf32>, %h: tensor<4x2xf32>)
         -> (tensor<2xf32>, tensor<4x2xf32>) {
       %v = tensor.empty() : tensor<2xf32>
       %v0 = tensor.insert_slice %a into %v[0] [1] [1] : tensor<1xf32> into tensor<2xf32>
       %v1 = tensor.insert_slice %b into %v0[1] [1] [1] : tensor<1xf32> into tensor<2xf32>
-      %e = tensor.empty() : tensor<2xf32>
-      %r = fp8.all_reduce max group("amax") ins(%v1 : tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+      %e2 = tensor.empty() : tensor<2xf32>
+      %r = fp8.all_reduce max group("amax") ins(%v1 : tensor<2xf32>) outs(%e2 : tensor<2xf32>) -> tensor<2xf32>
       %s1, %h1 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
         columns [0, 1] formats [f8E4M3FN, f8E5M2] ins(%r : tensor<2xf32>)
         outs(%s, %h : tensor<2xf32>, tensor<4x2xf32>) -> tensor<2xf32>, tensor<4x2xf32>
@@ -389,12 +388,39 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
 
     Example:
     ```mlir
-    %1 = linalg.generic ... ins(%x, %y) outs(%e) { arith.addf }
-    %2 = linalg.generic ... ins(%1) outs(%e) { math.tanh }
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fuse-elementwise))'
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %sum = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+          ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %s = arith.addf %a, %b : f32
+          linalg.yield %s : f32
+      } -> tensor<4xf32>
+      %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%sum : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %t = math.tanh %a : f32
+          linalg.yield %t : f32
+      } -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }
     ```
     becomes
     ```mlir
-    %2 = linalg.generic ... ins(%x, %y) outs(%e) { arith.addf, math.tanh }
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+          ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %s = arith.addf %a, %b : f32
+          %t = math.tanh %s : f32
+          linalg.yield %t : f32
+      } -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }
     ```
   }];
   let dependentDialects = ["mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
@@ -416,9 +442,11 @@ def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
 
     Example:
     ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-bind-results))'
     func.func @main(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4xf32>)
         -> (tensor<4xf32>, tensor<4xf32>) {
-      ...
+      %next = arith.addf %w, %x : tensor<4xf32>
+      %y = arith.mulf %w, %x : tensor<4xf32>
       return %next, %y : tensor<4xf32>, tensor<4xf32>
     }
     ```
@@ -429,9 +457,12 @@ def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
         %x: tensor<4xf32> {bufferization.writable = false},
         %out: tensor<4xf32> {bufferization.writable = true, fp8.result = 1 : i32})
         -> (tensor<4xf32>, tensor<4xf32>) {
-      ...
+      %next = arith.addf %w, %x : tensor<4xf32>
+      %y = arith.mulf %w, %x : tensor<4xf32>
       %0 = bufferization.materialize_in_destination %next in %w
+          : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = bufferization.materialize_in_destination %y in %out
+          : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       return %0, %1 : tensor<4xf32>, tensor<4xf32>
     }
     ```
@@ -448,6 +479,7 @@ def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
 
     Example:
     ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-drop-bound-results))'
     func.func @main(%x: memref<4xf32>, %out: memref<4xf32> {fp8.result = 0 : i32}) -> memref<4xf32> {
       memref.copy %x, %out : memref<4xf32> to memref<4xf32>
       return %out : memref<4xf32>
