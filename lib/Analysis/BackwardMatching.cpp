@@ -14,7 +14,8 @@ using namespace fp8;
 // Contractions
 //===----------------------------------------------------------------------===//
 
-static TensorUse resolveOperand(TensorIdentity &tensors, MatmulOp op, const ContractionDims &dims, unsigned operand) {
+static TensorUse resolveOperand(TensorIdentity &tensors, MatmulOp op, const ContractionDims &dims,
+                                unsigned operand) {
   AffineMap map = op.getIndexingMapsArray()[operand];
   DimUses uses;
   for (unsigned i = 0; i < map.getNumResults(); ++i) {
@@ -56,7 +57,8 @@ bool fp8::haveOppositeUses(const TensorUse &a, const TensorUse &b) {
 /// True unless both sizes are known and differ.
 static bool mayHaveEqualSize(Value a, Value b) {
   auto typeA = cast<RankedTensorType>(a.getType()), typeB = cast<RankedTensorType>(b.getType());
-  return !typeA.hasStaticShape() || !typeB.hasStaticShape() || typeA.getNumElements() == typeB.getNumElements();
+  return !typeA.hasStaticShape() || !typeB.hasStaticShape() ||
+         typeA.getNumElements() == typeB.getNumElements();
 }
 
 namespace {
@@ -64,8 +66,8 @@ namespace {
 /// `backward` may be a gradient of `forward`: of operand `1 - shared`.
 struct Candidate {
   unsigned forward, backward;
-  unsigned shared;           ///< the operand of `forward` that both read
-  unsigned gradientOperand;  ///< the operand of `backward` that is the gradient dy
+  unsigned shared;          ///< the operand of `forward` that both read
+  unsigned gradientOperand; ///< the operand of `backward` that is the gradient dy
 };
 
 /// Two candidates that share their gradient, or one.
@@ -119,7 +121,8 @@ private:
 bool BackwardMatcher::isCandidate(const Candidate &candidate) const {
   const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
   Value gradient = backward.op->getOperand(candidate.gradientOperand);
-  return haveOppositeUses(forward.operands[candidate.shared], backward.operands[1 - candidate.gradientOperand]) &&
+  return haveOppositeUses(forward.operands[candidate.shared],
+                          backward.operands[1 - candidate.gradientOperand]) &&
          reachability.reaches(candidate.forward, gradient) &&
          mayHaveEqualSize(gradient, forward.op->getResult(0)) &&
          mayHaveEqualSize(backward.op->getResult(0), forward.op->getOperand(1 - candidate.shared));
@@ -146,7 +149,8 @@ Match BackwardMatcher::makeMatch(ArrayRef<Candidate> candidates) const {
   const Candidate &last = candidates.back();
   if (candidates.size() > 1)
     return {SmallVector<Candidate, 2>(candidates), {-sameNames, distance, last.forward}};
-  return {SmallVector<Candidate, 2>(candidates), {-sameNames, -int64_t(last.backward), -int64_t(last.forward)}};
+  return {SmallVector<Candidate, 2>(candidates),
+          {-sameNames, -int64_t(last.backward), -int64_t(last.forward)}};
 }
 
 std::vector<Match> BackwardMatcher::collectTriples() const {
@@ -233,7 +237,8 @@ void BackwardMatcher::completeWeightGradients() {
       const TensorUse &gradient = sibling.operands[sibling.gradientOperand];
       for (auto [b, position] : readers[gradient.tensor]) {
         Contraction &backward = contractions[b];
-        if (!backward.isMatched() && backward.name.backward == namesTell && haveOppositeUses(gradient, backward.operands[position]) &&
+        if (!backward.isMatched() && backward.name.backward == namesTell &&
+            haveOppositeUses(gradient, backward.operands[position]) &&
             mayHaveEqualSize(backward.op->getResult(0), forward.op->getOperand(missing)) &&
             mayHaveEqualSize(backward.op->getOperand(1 - position), forward.op->getOperand(known)))
           assign({f, b, known, position});

@@ -15,7 +15,8 @@ std::optional<fp8::Rearrangement> fp8::matchRearrangement(Operation *op) {
     auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
     if (!type)
       return std::nullopt;
-    return Rearrangement{op->getOperand(0), AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext()), op};
+    return Rearrangement{op->getOperand(0),
+                         AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext()), op};
   }
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   if (!structured || !structured.hasPureTensorSemantics() || structured.getNumDpsInputs() != 1 ||
@@ -24,8 +25,8 @@ std::optional<fp8::Rearrangement> fp8::matchRearrangement(Operation *op) {
   OpOperand *input = structured.getDpsInputOperand(0);
   AffineMap in = structured.getMatchingIndexingMap(input);
   AffineMap out = structured.getMatchingIndexingMap(structured.getDpsInitOperand(0));
-  if (!isa<RankedTensorType>(input->get().getType()) || !in.isProjectedPermutation(/*allowZeroInResults=*/true) ||
-      !out.isPermutation())
+  if (!isa<RankedTensorType>(input->get().getType()) ||
+      !in.isProjectedPermutation(/*allowZeroInResults=*/true) || !out.isPermutation())
     return std::nullopt;
 
   Value yielded = structured.getBlock()->getTerminator()->getOperand(0);

@@ -14,8 +14,9 @@ using namespace mlir;
 /// The op with control flow that defines `value` by handing something on, if any.
 static RegionBranchOpInterface getForwardingOp(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getOwner()->isEntryBlock() ? dyn_cast_if_present<RegionBranchOpInterface>(argument.getOwner()->getParentOp())
-                                               : RegionBranchOpInterface();
+    return argument.getOwner()->isEntryBlock()
+               ? dyn_cast_if_present<RegionBranchOpInterface>(argument.getOwner()->getParentOp())
+               : RegionBranchOpInterface();
   return dyn_cast<RegionBranchOpInterface>(value.getDefiningOp());
 }
 
@@ -34,11 +35,13 @@ SmallVector<Value> fp8::getForwardedValues(Value value) {
         forwarded.push_back(getOperands(successor)[position - inputs.begin()]);
     }
   };
-  collect(RegionBranchPoint::parent(), [&](RegionSuccessor successor) { return op.getEntrySuccessorOperands(successor); });
+  collect(RegionBranchPoint::parent(),
+          [&](RegionSuccessor successor) { return op.getEntrySuccessorOperands(successor); });
   for (Region &region : op->getRegions())
     for (Block &block : region)
       if (auto terminator = dyn_cast<RegionBranchTerminatorOpInterface>(block.back()))
-        collect(terminator, [&](RegionSuccessor successor) { return terminator.getSuccessorOperands(successor); });
+        collect(terminator,
+                [&](RegionSuccessor successor) { return terminator.getSuccessorOperands(successor); });
   return forwarded;
 }
 

@@ -31,7 +31,7 @@ private:
   void assignForward(unsigned i);
   void assignGradients(unsigned i);
   void assignUnmatchedGradient(unsigned i);
-  void applyUserRole(ContractionRole &entry);
+  void applyUserRole(unsigned i);
   std::optional<unsigned> findWeight(const Contraction &contraction) const;
   std::optional<unsigned> findSibling(unsigned i, unsigned gradientOperand) const;
   unsigned findGradientOperand(unsigned i) const;
@@ -67,7 +67,8 @@ std::optional<unsigned> RoleInference::findWeight(const Contraction &contraction
     Value value = contraction.op->getOperand(operand);
     Value parameter = getParameter(value);
     isParameter[operand] = static_cast<bool>(parameter);
-    isTrained[operand] = parameter && (isCarried(parameter) || contraction.gradients[operand] != Contraction::kNone);
+    isTrained[operand] =
+        parameter && (isCarried(parameter) || contraction.gradients[operand] != Contraction::kNone);
     rank[operand] = cast<RankedTensorType>(value.getType()).getRank();
   }
   if (isTrained[0] != isTrained[1])
@@ -174,17 +175,25 @@ void RoleInference::assignUnmatchedGradient(unsigned i) {
 //===----------------------------------------------------------------------===//
 
 /// `fp8.role` on the product: kinds follow.
-void RoleInference::applyUserRole(ContractionRole &entry) {
+void RoleInference::applyUserRole(unsigned i) {
+  ContractionRole &entry = roles[i];
   auto attribute = entry.contraction.op->getAttrOfType<StringAttr>(FP8Dialect::kRoleAttrName);
   std::optional<Role> role = attribute ? symbolizeRole(attribute.getValue()) : std::nullopt;
   if (!role || *role == entry.role)
     return;
+  bool isGradient =
+      *role == Role::dgrad || *role == Role::wgrad || (*role == Role::other && contractions[i].isBackward());
+  bool readsWeight = *role == Role::fprop || *role == Role::dgrad;
+  if (isGradient)
+    entry.weightOperand =
+        1 - (contractions[i].isBackward() ? contractions[i].gradientOperand : findGradientOperand(i));
   entry.role = *role;
   entry.inDoubt = false;
-  bool isForward = *role == Role::fprop || (*role == Role::other && !entry.contraction.isBackward());
-  unsigned weight = entry.weightOperand, other = 1 - weight;
-  entry.kinds[weight] = *role == Role::fprop || *role == Role::dgrad ? TensorKind::weight : TensorKind::input;
-  entry.kinds[other] = isForward ? TensorKind::input : TensorKind::grad_output;
+  entry.weight = nullptr;
+  if (*role == Role::fprop)
+    entry.weight = getParameter(entry.contraction.op->getOperand(entry.weightOperand));
+  entry.kinds[entry.weightOperand] = readsWeight ? TensorKind::weight : TensorKind::input;
+  entry.kinds[1 - entry.weightOperand] = isGradient ? TensorKind::grad_output : TensorKind::input;
 }
 
 std::vector<ContractionRole> RoleInference::run() {
@@ -205,11 +214,16 @@ std::vector<ContractionRole> RoleInference::run() {
       continue;
     }
     assignForward(i);
+    applyUserRole(i);
     assignGradients(i);
-    roles[i].inDoubt = roles[i].role == Role::fprop && !contractions[i].isForward() && !namesTell && dependsOnBackward(i);
+    roles[i].inDoubt = roles[i].role == Role::fprop && !contractions[i].isForward() && !namesTell &&
+                       !roles[i].contraction.op->hasAttr(FP8Dialect::kRoleAttrName) && dependsOnBackward(i);
   }
-  llvm::for_each(roles, [&](ContractionRole &entry) { applyUserRole(entry); });
+  for (unsigned i = 0; i < roles.size(); ++i)
+    applyUserRole(i);
   return std::move(roles);
 }
 
-std::vector<ContractionRole> fp8::inferRoles(FunctionOpInterface function) { return RoleInference(function).run(); }
+std::vector<ContractionRole> fp8::inferRoles(FunctionOpInterface function) {
+  return RoleInference(function).run();
+}

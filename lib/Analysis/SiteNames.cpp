@@ -58,7 +58,8 @@ static bool unwrap(StringRef &component, StringRef wrapper) {
 static bool isMachinery(StringRef component) {
   return component.empty() || (component.starts_with("jit(") && component.ends_with(")")) ||
          component.starts_with("branch_") ||
-         llvm::is_contained({"while", "body", "cond", "closed_call", "checkpoint", "rematted_computation"}, component);
+         llvm::is_contained({"while", "body", "cond", "closed_call", "checkpoint", "rematted_computation"},
+                            component);
 }
 
 namespace {

@@ -75,7 +75,8 @@ static Value getStackedValue(tensor::ExtractSliceOp slice) {
       insert = candidate;
   }
   if (!insert || insert.getStaticSizes() != slice.getStaticSizes() ||
-      insert.getStaticOffsets() != slice.getStaticOffsets() || insert.getStaticStrides() != slice.getStaticStrides())
+      insert.getStaticOffsets() != slice.getStaticOffsets() ||
+      insert.getStaticStrides() != slice.getStaticStrides())
     return nullptr;
   return insert.getSource();
 }

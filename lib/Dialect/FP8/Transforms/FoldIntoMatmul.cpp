@@ -37,7 +37,8 @@ static bool isFreeOnResult(Operation *castOp) {
   if (!castOp)
     return true;
   auto truncate = dyn_cast<arith::TruncFOp>(castOp);
-  return truncate && getElementTypeOrSelf(truncate.getIn()).isF32() && isHalf(getElementTypeOrSelf(truncate.getOut())) &&
+  return truncate && getElementTypeOrSelf(truncate.getIn()).isF32() &&
+         isHalf(getElementTypeOrSelf(truncate.getOut())) &&
          truncate.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) ==
              arith::RoundingMode::to_nearest_even;
 }
@@ -76,10 +77,11 @@ static bool foldProducer(RewriterBase &rewriter, MatmulOp op, OpOperand &operand
 
 /// A destination with the sizes of `init` at the positions that `permutation`
 /// names, of another element type.
-static Value createPermutedDestination(RewriterBase &rewriter, Location loc, Value init, AffineMap permutation,
-                                       Type element) {
+static Value createPermutedDestination(RewriterBase &rewriter, Location loc, Value init,
+                                       AffineMap permutation, Type element) {
   auto empty = init.getDefiningOp<tensor::EmptyOp>();
-  SmallVector<OpFoldResult> sizes = empty ? empty.getMixedSizes() : tensor::getMixedSizes(rewriter, loc, init);
+  SmallVector<OpFoldResult> sizes =
+      empty ? empty.getMixedSizes() : tensor::getMixedSizes(rewriter, loc, init);
   SmallVector<OpFoldResult> permuted(sizes.size());
   for (auto [position, size] : llvm::enumerate(sizes))
     permuted[permutation.getDimPosition(position)] = size;
@@ -101,7 +103,8 @@ static bool foldUser(RewriterBase &rewriter, MatmulOp op) {
   rewriter.setInsertionPoint(op);
   Type oldType = user->getResult(0).getType();
   Operation *oldInit = op.getOuts().getDefiningOp();
-  Value init = createPermutedDestination(rewriter, op.getLoc(), op.getOuts(), view->map, getElementTypeOrSelf(oldType));
+  Value init = createPermutedDestination(rewriter, op.getLoc(), op.getOuts(), view->map,
+                                         getElementTypeOrSelf(oldType));
   rewriter.modifyOpInPlace(op, [&] {
     op.getOutsMutable().assign(init);
     result.setType(init.getType());

@@ -94,7 +94,8 @@ static void dropExtensions(MultiplyAdd &body) {
 }
 
 /// The operand with its prologue applied, by a linalg.generic of its own.
-static Value applyPrologue(RewriterBase &rewriter, Location loc, Value operand, ArrayRef<Operation *> prologue) {
+static Value applyPrologue(RewriterBase &rewriter, Location loc, Value operand,
+                           ArrayRef<Operation *> prologue) {
   if (prologue.empty())
     return operand;
   auto type = cast<RankedTensorType>(operand.getType());
@@ -109,7 +110,8 @@ static Value applyPrologue(RewriterBase &rewriter, Location loc, Value operand, 
       builder.clone(*op, mapping);
     linalg::YieldOp::create(builder, bodyLoc, mapping.lookup(prologue.back()->getResult(0)));
   };
-  return linalg::GenericOp::create(rewriter, loc, init.getType(), operand, init, ArrayRef{map, map}, iterators, clone)
+  return linalg::GenericOp::create(rewriter, loc, init.getType(), operand, init, ArrayRef{map, map},
+                                   iterators, clone)
       .getResult(0);
 }
 
@@ -128,8 +130,8 @@ static bool isZero(Value value) {
   DenseFPElementsAttr elements;
   if (matchPattern(value, m_Constant(&elements)))
     return elements.isSplat() && elements.getSplatValue<APFloat>().isZero();
-  if (isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::SplatOp,
-          arith::ExtFOp, arith::TruncFOp>(op))
+  if (isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
+          tensor::SplatOp, arith::ExtFOp, arith::TruncFOp>(op))
     return isZero(op->getOperand(0));
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   if (!structured || structured.getNumReductionLoops() != 0 || op->getNumResults() != 1)
