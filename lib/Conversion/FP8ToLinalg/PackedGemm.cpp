@@ -35,16 +35,14 @@ static FailureOr<ContractionDims> sortDims(Location loc, ArrayRef<AffineMap> map
     bool right = findDim(maps[1], dim).has_value();
     bool out = findDim(maps[2], dim).has_value();
     if (left + right + out < 2)
-      return emitError(loc) << "contraction dimension d" << dim
-                            << " must be in two of lhs, rhs and output";
+      return emitError(loc) << "contraction dimension d" << dim << " must be in two of lhs, rhs and output";
     auto &group = !out ? dims.k : left && right ? dims.batch : left ? dims.m : dims.n;
     group.push_back(dim);
   }
   return dims;
 }
 
-static LogicalResult verifyOperands(Location loc, Value lhs, Value rhs,
-                                    ArrayRef<AffineMap> maps) {
+static LogicalResult verifyOperands(Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps) {
   if (maps.size() != 3 || !llvm::all_of(maps, [](AffineMap map) {
         return map.isProjectedPermutation() && map.getNumSymbols() == 0;
       }))
@@ -87,13 +85,12 @@ static Value viewAsOutput(OpBuilder &builder, Location loc, Value c, AffineMap o
     sizes.push_back(dimSizes[dim]);
     strides.push_back(strideOf[dim]);
   }
-  return memref::ReinterpretCastOp::create(builder, loc, c, builder.getIndexAttr(0), sizes,
-                                           strides);
+  return memref::ReinterpretCastOp::create(builder, loc, c, builder.getIndexAttr(0), sizes, strides);
 }
 
 /// The size of every dimension of the iteration space, taken from lhs where it is there.
-static SmallVector<OpFoldResult> sizesOfDims(OpBuilder &builder, Location loc, Value lhs,
-                                             Value rhs, ArrayRef<AffineMap> maps) {
+static SmallVector<OpFoldResult> sizesOfDims(OpBuilder &builder, Location loc, Value lhs, Value rhs,
+                                             ArrayRef<AffineMap> maps) {
   SmallVector<OpFoldResult> sizes;
   for (unsigned dim : llvm::seq<unsigned>(maps[0].getNumDims())) {
     std::optional<unsigned> left = findDim(maps[0], dim);
@@ -104,12 +101,11 @@ static SmallVector<OpFoldResult> sizesOfDims(OpBuilder &builder, Location loc, V
 }
 
 static Value castTo(OpBuilder &builder, Location loc, Value value, Type type) {
-  return value.getType() == type ? value
-                                 : memref::CastOp::create(builder, loc, type, value);
+  return value.getType() == type ? value : memref::CastOp::create(builder, loc, type, value);
 }
 
-FailureOr<Value> fp8::buildPackedContraction(OpBuilder &builder, Location loc, Value lhs,
-                                             Value rhs, ArrayRef<AffineMap> maps, bool split,
+FailureOr<Value> fp8::buildPackedContraction(OpBuilder &builder, Location loc, Value lhs, Value rhs,
+                                             ArrayRef<AffineMap> maps, bool split,
                                              const PackedGemmTile &tile) {
   if (failed(verifyOperands(loc, lhs, rhs, maps)))
     return failure();
@@ -118,9 +114,8 @@ FailureOr<Value> fp8::buildPackedContraction(OpBuilder &builder, Location loc, V
     return failure();
   SmallVector<OpFoldResult> dimSizes = sizesOfDims(builder, loc, lhs, rhs, maps);
   auto groupSize = [&](ArrayRef<unsigned> group) {
-    return multiplySizes(builder, loc, llvm::map_to_vector(group, [&](unsigned dim) {
-                           return dimSizes[dim];
-                         }));
+    return multiplySizes(builder, loc,
+                         llvm::map_to_vector(group, [&](unsigned dim) { return dimSizes[dim]; }));
   };
   auto padded = [&](ArrayRef<unsigned> group, int64_t width) {
     OpFoldResult panels = ceilDivSize(builder, loc, groupSize(group), width);
@@ -133,15 +128,14 @@ FailureOr<Value> fp8::buildPackedContraction(OpBuilder &builder, Location loc, V
                       positionsOf(maps[1], dims->k)};
   Value a = buildPackedPanels(builder, loc, left, tile.rows);
   Value b = buildPackedPanels(builder, loc, right, tile.columns);
-  Value c = allocateF32(builder, loc, {groupSize(dims->batch), padded(dims->m, tile.rows),
-                                       padded(dims->n, tile.columns)});
+  Value c = allocateF32(builder, loc,
+                        {groupSize(dims->batch), padded(dims->m, tile.rows), padded(dims->n, tile.columns)});
 
   auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   func::FuncOp gemm = getOrCreatePackedGemm(module, split, tile);
   ArrayRef<Type> types = gemm.getFunctionType().getInputs();
   func::CallOp::create(builder, loc, gemm,
-                       ValueRange{castTo(builder, loc, a, types[0]),
-                                  castTo(builder, loc, b, types[1]),
+                       ValueRange{castTo(builder, loc, a, types[0]), castTo(builder, loc, b, types[1]),
                                   castTo(builder, loc, c, types[2])});
   return viewAsOutput(builder, loc, c, maps[2], *dims, dimSizes);
 }

@@ -21,16 +21,16 @@ struct PackedOperand {
 
 /// Allocates [batch][ceil(outer/width)][K][width] of f32 and fills it from the operand,
 /// zero where the last panel is ragged.
-mlir::Value buildPackedPanels(mlir::OpBuilder &builder, mlir::Location loc,
-                              PackedOperand operand, int64_t width);
+mlir::Value buildPackedPanels(mlir::OpBuilder &builder, mlir::Location loc, PackedOperand operand,
+                              int64_t width);
 
 /// The product of sizes, folded where they are constants.
 mlir::OpFoldResult multiplySizes(mlir::OpBuilder &builder, mlir::Location loc,
                                  mlir::ArrayRef<mlir::OpFoldResult> sizes);
 
 /// ceil(size / width), folded where size is a constant.
-mlir::OpFoldResult ceilDivSize(mlir::OpBuilder &builder, mlir::Location loc,
-                               mlir::OpFoldResult size, int64_t width);
+mlir::OpFoldResult ceilDivSize(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult size,
+                               int64_t width);
 
 /// A 64-byte aligned buffer of f32 in identity layout.
 mlir::Value allocateF32(mlir::OpBuilder &builder, mlir::Location loc,

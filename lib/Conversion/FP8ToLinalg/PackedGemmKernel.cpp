@@ -22,11 +22,9 @@ namespace {
 /// Emits the sums of one register tile: rows x columns elements of c.
 class TileBuilder {
 public:
-  TileBuilder(OpBuilder &builder, Location loc, func::FuncOp gemm, PackedGemmTile tile,
-              ValueRange position)
-      : builder(builder), loc(loc), a(gemm.getArgument(0)), b(gemm.getArgument(1)),
-        c(gemm.getArgument(2)), tile(tile), batch(position[0]), column(position[1]),
-        row(position[2]) {}
+  TileBuilder(OpBuilder &builder, Location loc, func::FuncOp gemm, PackedGemmTile tile, ValueRange position)
+      : builder(builder), loc(loc), a(gemm.getArgument(0)), b(gemm.getArgument(1)), c(gemm.getArgument(2)),
+        tile(tile), batch(position[0]), column(position[1]), row(position[2]) {}
 
   void build(bool split);
 
@@ -59,12 +57,10 @@ SmallVector<Value> TileBuilder::accumulate(Value begin, Value end, ValueRange su
   builder.setInsertionPointToStart(loop.getBody());
   Value k = loop.getInductionVar(), zero = index(0);
   auto type = cast<VectorType>(sums.front().getType());
-  Value right = vector::LoadOp::create(builder, loc, type, b,
-                                       ValueRange{batch, column, k, zero});
+  Value right = vector::LoadOp::create(builder, loc, type, b, ValueRange{batch, column, k, zero});
   SmallVector<Value> next;
   for (auto [position, sum] : llvm::enumerate(loop.getRegionIterArgs())) {
-    Value left = memref::LoadOp::create(
-        builder, loc, a, ValueRange{batch, row, k, index(position)});
+    Value left = memref::LoadOp::create(builder, loc, a, ValueRange{batch, row, k, index(position)});
     Value spread = vector::BroadcastOp::create(builder, loc, type, left);
     next.push_back(vector::FMAOp::create(builder, loc, spread, right, sum));
   }
@@ -81,8 +77,7 @@ SmallVector<Value> TileBuilder::accumulateBlocks(Value depth) {
   Value whole = arith::AddIOp::create(builder, loc, begin, length);
   Value end = arith::MinSIOp::create(builder, loc, whole, depth);
   SmallVector<Value> next;
-  for (auto [sum, block] :
-       llvm::zip_equal(loop.getRegionIterArgs(), accumulate(begin, end, zeros())))
+  for (auto [sum, block] : llvm::zip_equal(loop.getRegionIterArgs(), accumulate(begin, end, zeros())))
     next.push_back(arith::AddFOp::create(builder, loc, sum, block));
   scf::YieldOp::create(builder, loc, next);
   return loop.getResults();
@@ -104,8 +99,7 @@ void TileBuilder::build(bool split) {
 
 /// Panels of B outside, panels of A inside: a B panel stays in the first-level cache while
 /// A passes by.
-static void buildBody(OpBuilder &builder, func::FuncOp gemm, bool split,
-                      const PackedGemmTile &tile) {
+static void buildBody(OpBuilder &builder, func::FuncOp gemm, bool split, const PackedGemmTile &tile) {
   Location loc = gemm.getLoc();
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(gemm.addEntryBlock());
@@ -114,17 +108,15 @@ static void buildBody(OpBuilder &builder, func::FuncOp gemm, bool split,
   Value batches = memref::DimOp::create(builder, loc, gemm.getArgument(0), zero);
   Value rows = memref::DimOp::create(builder, loc, gemm.getArgument(0), one);
   Value columns = memref::DimOp::create(builder, loc, gemm.getArgument(1), one);
-  scf::ParallelOp::create(
-      builder, loc, ValueRange{zero, zero, zero}, ValueRange{batches, columns, rows},
-      ValueRange{one, one, one},
-      [&](OpBuilder &body, Location bodyLoc, ValueRange position) {
-        TileBuilder(body, bodyLoc, gemm, tile, position).build(split);
-      });
+  scf::ParallelOp::create(builder, loc, ValueRange{zero, zero, zero}, ValueRange{batches, columns, rows},
+                          ValueRange{one, one, one},
+                          [&](OpBuilder &body, Location bodyLoc, ValueRange position) {
+                            TileBuilder(body, bodyLoc, gemm, tile, position).build(split);
+                          });
   func::ReturnOp::create(builder, loc);
 }
 
-func::FuncOp fp8::getOrCreatePackedGemm(ModuleOp module, bool split,
-                                        const PackedGemmTile &tile) {
+func::FuncOp fp8::getOrCreatePackedGemm(ModuleOp module, bool split, const PackedGemmTile &tile) {
   StringRef name = split ? "fp8_cpu_gemm_f32_split" : "fp8_cpu_gemm_f32";
   if (auto existing = module.lookupSymbol<func::FuncOp>(name))
     return existing;
@@ -134,8 +126,8 @@ func::FuncOp fp8::getOrCreatePackedGemm(ModuleOp module, bool split,
   Type inputs[] = {MemRefType::get({any, any, any, tile.rows}, f32),
                    MemRefType::get({any, any, any, tile.columns}, f32),
                    MemRefType::get({any, any, any}, f32)};
-  auto gemm = func::FuncOp::create(builder, builder.getUnknownLoc(), name,
-                                   builder.getFunctionType(inputs, {}));
+  auto gemm =
+      func::FuncOp::create(builder, builder.getUnknownLoc(), name, builder.getFunctionType(inputs, {}));
   gemm.setPrivate();
   buildBody(builder, gemm, split, tile);
   return gemm;

@@ -16,16 +16,14 @@
 using namespace mlir;
 using namespace fp8;
 
-OpFoldResult fp8::multiplySizes(OpBuilder &builder, Location loc,
-                                ArrayRef<OpFoldResult> sizes) {
+OpFoldResult fp8::multiplySizes(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes) {
   AffineExpr product = builder.getAffineConstantExpr(1);
   for (auto index : llvm::seq<unsigned>(sizes.size()))
     product = product * builder.getAffineSymbolExpr(index);
   return affine::makeComposedFoldedAffineApply(builder, loc, product, sizes);
 }
 
-OpFoldResult fp8::ceilDivSize(OpBuilder &builder, Location loc, OpFoldResult size,
-                              int64_t width) {
+OpFoldResult fp8::ceilDivSize(OpBuilder &builder, Location loc, OpFoldResult size, int64_t width) {
   AffineExpr quotient = builder.getAffineSymbolExpr(0).ceilDiv(width);
   return affine::makeComposedFoldedAffineApply(builder, loc, quotient, {size});
 }
@@ -34,8 +32,8 @@ Value fp8::allocateF32(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> 
   SmallVector<int64_t> shape;
   SmallVector<Value> dynamic;
   dispatchIndexOpFoldResults(sizes, dynamic, shape);
-  return memref::AllocOp::create(builder, loc, MemRefType::get(shape, builder.getF32Type()),
-                                 dynamic, builder.getI64IntegerAttr(64));
+  return memref::AllocOp::create(builder, loc, MemRefType::get(shape, builder.getF32Type()), dynamic,
+                                 builder.getI64IntegerAttr(64));
 }
 
 /// True where the positions follow each other in the operand, so that one collapse_shape
@@ -49,8 +47,7 @@ static bool isRun(ArrayRef<unsigned> positions) {
 
 /// Merges every group whose dimensions lie side by side, which saves the divisions that
 /// splitting a linear index would cost in the inner loops.
-static PackedOperand collapseGroups(OpBuilder &builder, Location loc,
-                                    PackedOperand operand) {
+static PackedOperand collapseGroups(OpBuilder &builder, Location loc, PackedOperand operand) {
   auto type = cast<MemRefType>(operand.source.getType());
   SmallVector<unsigned> *groups[] = {&operand.batch, &operand.outer, &operand.reduction};
   SmallVector<SmallVector<unsigned> *> runs;
@@ -86,8 +83,7 @@ static PackedOperand collapseGroups(OpBuilder &builder, Location loc,
       position = newPosition[position];
     group->erase(llvm::unique(*group), group->end());
   }
-  operand.source =
-      memref::CollapseShapeOp::create(builder, loc, operand.source, reassociation);
+  operand.source = memref::CollapseShapeOp::create(builder, loc, operand.source, reassociation);
   return operand;
 }
 
@@ -95,8 +91,7 @@ namespace {
 /// Writes the loops that fill the panels of one operand.
 class PanelWriter {
 public:
-  PanelWriter(Location loc, const PackedOperand &operand, ArrayRef<OpFoldResult> sizes,
-              int64_t width)
+  PanelWriter(Location loc, const PackedOperand &operand, ArrayRef<OpFoldResult> sizes, int64_t width)
       : loc(loc), operand(operand), sizes(sizes), width(width) {}
 
   void write(OpBuilder &builder, Value panels, OpFoldResult outer, OpFoldResult depth);
@@ -106,10 +101,8 @@ private:
   void splitIndex(OpBuilder &builder, Value linear, ArrayRef<unsigned> group,
                   MutableArrayRef<Value> indices) const;
   /// panels[batch, panel, k, i] = source[batch, panel * width + i, k], for all k, i < rows.
-  void copyRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows,
-                Value depth) const;
-  void zeroRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows,
-                Value depth) const;
+  void copyRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows, Value depth) const;
+  void zeroRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows, Value depth) const;
   Value index(OpBuilder &builder, int64_t value) const {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
@@ -148,8 +141,8 @@ static Value extendToF32(OpBuilder &builder, Location loc, Value element) {
   return arith::ExtFOp::create(builder, loc, builder.getF32Type(), element);
 }
 
-void PanelWriter::copyRows(OpBuilder &builder, Value panels, Value batch, Value panel,
-                           Value rows, Value depth) const {
+void PanelWriter::copyRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows,
+                           Value depth) const {
   Value zero = index(builder, 0), one = index(builder, 1);
   Value first = arith::MulIOp::create(builder, loc, panel, index(builder, width));
   // Read along the contiguous dimension: the conversion of the elements vectorizes then.
@@ -170,27 +163,25 @@ void PanelWriter::copyRows(OpBuilder &builder, Value panels, Value batch, Value 
                           ValueRange{batch, panel, k, row});
 }
 
-void PanelWriter::zeroRows(OpBuilder &builder, Value panels, Value batch, Value panel,
-                           Value rows, Value depth) const {
+void PanelWriter::zeroRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows,
+                           Value depth) const {
   Value zero = index(builder, 0), one = index(builder, 1);
   Value nothing = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0.0f));
   auto overK = scf::ForOp::create(builder, loc, zero, depth, one);
   OpBuilder outside = OpBuilder::atBlockTerminator(overK.getBody());
   auto overRows = scf::ForOp::create(outside, loc, rows, index(outside, width), one);
   OpBuilder body = OpBuilder::atBlockTerminator(overRows.getBody());
-  memref::StoreOp::create(
-      body, loc, nothing, panels,
-      ValueRange{batch, panel, overK.getInductionVar(), overRows.getInductionVar()});
+  memref::StoreOp::create(body, loc, nothing, panels,
+                          ValueRange{batch, panel, overK.getInductionVar(), overRows.getInductionVar()});
 }
 
-void PanelWriter::write(OpBuilder &builder, Value panels, OpFoldResult outer,
-                        OpFoldResult depth) {
+void PanelWriter::write(OpBuilder &builder, Value panels, OpFoldResult outer, OpFoldResult depth) {
   Value zero = index(builder, 0), one = index(builder, 1);
   Value batches = memref::DimOp::create(builder, loc, panels, zero);
   Value count = memref::DimOp::create(builder, loc, panels, one);
   Value depthValue = getValueOrCreateConstantIndexOp(builder, loc, depth);
-  auto loop = scf::ParallelOp::create(builder, loc, ValueRange{zero, zero},
-                                      ValueRange{batches, count}, ValueRange{one, one});
+  auto loop = scf::ParallelOp::create(builder, loc, ValueRange{zero, zero}, ValueRange{batches, count},
+                                      ValueRange{one, one});
   OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
   Value batch = loop.getInductionVars()[0], panel = loop.getInductionVars()[1];
 
@@ -202,15 +193,13 @@ void PanelWriter::write(OpBuilder &builder, Value panels, OpFoldResult outer,
   AffineExpr d0 = body.getAffineDimExpr(0), s0 = body.getAffineSymbolExpr(0);
   AffineExpr widthExpr = body.getAffineConstantExpr(width);
   auto left = AffineMap::get(1, 1, {widthExpr, s0 - d0 * width}, body.getContext());
-  OpFoldResult rows =
-      affine::makeComposedFoldedAffineMin(body, loc, left, {OpFoldResult(panel), outer});
+  OpFoldResult rows = affine::makeComposedFoldedAffineMin(body, loc, left, {OpFoldResult(panel), outer});
   Value rowsValue = getValueOrCreateConstantIndexOp(body, loc, rows);
   copyRows(body, panels, batch, panel, rowsValue, depthValue);
   zeroRows(body, panels, batch, panel, rowsValue, depthValue);
 }
 
-Value fp8::buildPackedPanels(OpBuilder &builder, Location loc, PackedOperand operand,
-                             int64_t width) {
+Value fp8::buildPackedPanels(OpBuilder &builder, Location loc, PackedOperand operand, int64_t width) {
   operand = collapseGroups(builder, loc, std::move(operand));
   SmallVector<OpFoldResult> sizes = memref::getMixedSizes(builder, loc, operand.source);
   auto groupSize = [&](ArrayRef<unsigned> group) {
@@ -221,8 +210,8 @@ Value fp8::buildPackedPanels(OpBuilder &builder, Location loc, PackedOperand ope
   };
   OpFoldResult outer = groupSize(operand.outer), depth = groupSize(operand.reduction);
   Value panels = allocateF32(builder, loc,
-                             {groupSize(operand.batch), ceilDivSize(builder, loc, outer, width),
-                              depth, builder.getIndexAttr(width)});
+                             {groupSize(operand.batch), ceilDivSize(builder, loc, outer, width), depth,
+                              builder.getIndexAttr(width)});
   PanelWriter(loc, operand, sizes, width).write(builder, panels, outer, depth);
   return panels;
 }

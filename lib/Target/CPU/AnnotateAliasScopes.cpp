@@ -24,8 +24,7 @@ static Value findBase(Value address) {
 }
 
 namespace {
-struct AnnotateAliasScopesPass
-    : public fp8::impl::AnnotateAliasScopesBase<AnnotateAliasScopesPass> {
+struct AnnotateAliasScopesPass : public fp8::impl::AnnotateAliasScopesBase<AnnotateAliasScopesPass> {
   void runOnOperation() override {
     LLVM::LLVMFuncOp func = getOperation();
     SmallVector<Value> bases;

@@ -101,8 +101,8 @@ static StringRef findName(Location loc) {
   return {};
 }
 
-static LogicalResult appendTensor(CheckTables &tables, func::FuncOp entry, StringRef kind,
-                                  unsigned index, unsigned position, StringRef name) {
+static LogicalResult appendTensor(CheckTables &tables, func::FuncOp entry, StringRef kind, unsigned index,
+                                  unsigned position, StringRef name) {
   auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
   std::optional<int64_t> dataType = getDLDataType(type.getElementType());
   if (!dataType)
@@ -125,8 +125,8 @@ static FailureOr<CheckTables> buildTables(func::FuncOp entry, const Signature &s
   CheckTables tables;
   llvm::raw_string_ostream lines(tables.lines);
   lines << "this library needs version 1 of fp8rt_call" << '\0';
-  lines << "'" << entry.getName() << "' takes " << signature.numArguments
-        << " arguments and gives " << signature.results.size() << " results" << '\0';
+  lines << "'" << entry.getName() << "': the number of arguments must be " << signature.numArguments
+        << ", that of results " << signature.results.size() << '\0';
   lines << "'" << entry.getName() << "' needs a workspace of " << signature.workspaceBytes
         << " bytes, aligned to " << kWorkspaceAlignment << '\0';
   for (unsigned index : llvm::seq(signature.numArguments))
@@ -174,16 +174,15 @@ Value EntryPointBuilder::addGlobal(const Twine &name, Type type, Attribute value
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(entry);
-    global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
-                                    LLVM::Linkage::Internal, name.str(), value);
+    global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                                    name.str(), value);
   }
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
 Value EntryPointBuilder::asMemRef(Value pointer, unsigned position) {
   auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
-  Value descriptor =
-      MemRefDescriptor::fromStaticShape(builder, loc, converter, type, pointer);
+  Value descriptor = MemRefDescriptor::fromStaticShape(builder, loc, converter, type, pointer);
   return UnrealizedConversionCastOp::create(builder, loc, type, descriptor).getResult(0);
 }
 
@@ -221,22 +220,18 @@ void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   auto function = func::FuncOp::create(builder, loc, ("fp8_call_" + name).str(),
                                        builder.getFunctionType({pointer}, {i32}));
-  function->setAttr(kWorkspaceBytesAttrName,
-                    builder.getI64IntegerAttr(signature.workspaceBytes));
+  function->setAttr(kWorkspaceBytesAttrName, builder.getI64IntegerAttr(signature.workspaceBytes));
   builder.setInsertionPointToStart(function.addEntryBlock());
   Value call = function.getArgument(0);
-  Value specs = addGlobal("fp8_specs_" + name,
-                          LLVM::LLVMArrayType::get(i64, tables.specs.size()),
+  Value specs = addGlobal("fp8_specs_" + name, LLVM::LLVMArrayType::get(i64, tables.specs.size()),
                           builder.getI64TensorAttr(tables.specs));
-  Value lines = addGlobal("fp8_lines_" + name,
-                          LLVM::LLVMArrayType::get(builder.getI8Type(), tables.lines.size()),
-                          builder.getStringAttr(tables.lines));
+  Value lines =
+      addGlobal("fp8_lines_" + name, LLVM::LLVMArrayType::get(builder.getI8Type(), tables.lines.size()),
+                builder.getStringAttr(tables.lines));
   Value status = callHelper("fp8_abi_check_call", i32,
-                            {call, integer(signature.numArguments, 32),
-                             integer(signature.results.size(), 32),
+                            {call, integer(signature.numArguments, 32), integer(signature.results.size(), 32),
                              integer(signature.workspaceBytes, 64), specs, lines});
-  Value good = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, status,
-                                     integer(0, 32));
+  Value good = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, status, integer(0, 32));
   auto then = scf::IfOp::create(builder, loc, good, /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -246,14 +241,19 @@ void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
   func::ReturnOp::create(builder, loc, status);
 }
 
-/// Moves the helper functions into `module`.
-static LogicalResult addHelpers(ModuleOp module) {
+/// Moves the helper functions into `module`; without their bodies if only declared.
+static LogicalResult addHelpers(ModuleOp module, bool declareOnly) {
   OwningOpRef<ModuleOp> helpers = parseSourceString<ModuleOp>(
       getEntryPointHelpers(), ParserConfig(module.getContext()), "EntryPointHelpers.cpp");
   if (!helpers)
     return module.emitError("the entry point helpers do not parse");
-  for (Operation &op : llvm::make_early_inc_range(*helpers->getBody()))
-    op.moveBefore(module.getBody(), module.getBody()->end());
+  for (Operation &op : llvm::make_early_inc_range(*helpers->getBody())) {
+    auto helper = dyn_cast<func::FuncOp>(op);
+    if (declareOnly && helper)
+      helper.eraseBody();
+    if (!declareOnly || (helper && !SymbolTable::symbolKnownUseEmpty(helper.getSymNameAttr(), module)))
+      op.moveBefore(module.getBody(), module.getBody()->end());
+  }
   return success();
 }
 
@@ -265,8 +265,8 @@ static LogicalResult verifyEntry(func::FuncOp entry) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
       return emitError(argument.getLoc())
-             << "argument " << argument.getArgNumber() << " of '" << entry.getName()
-             << "' has type " << argument.getType()
+             << "argument " << argument.getArgNumber() << " of '" << entry.getName() << "' has type "
+             << argument.getType()
              << ": only row-major buffers of static shape can be passed to compiled code";
   }
   return success();
@@ -274,6 +274,8 @@ static LogicalResult verifyEntry(func::FuncOp entry) {
 
 namespace {
 struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPointsPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
@@ -282,7 +284,7 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
     for (func::FuncOp entry : entries)
       if (failed(emit(entry)))
         return signalPassFailure();
-    if (!entries.empty() && failed(addHelpers(getOperation())))
+    if (!entries.empty() && failed(addHelpers(getOperation(), declareHelpers)))
       signalPassFailure();
   }
 

@@ -50,8 +50,8 @@ static InFlightDiagnostic cannotWrite(ModuleOp module, StringRef path, std::erro
 }
 
 /// Opens a temporary beside `outputPath` and has it filled.
-static LogicalResult fill(ModuleOp module, HostCode &code, TemporaryFile &file,
-                          StringRef outputPath, Writer write) {
+static LogicalResult fill(ModuleOp module, HostCode &code, TemporaryFile &file, StringRef outputPath,
+                          Writer write) {
   if (file.error)
     return cannotWrite(module, outputPath, file.error);
   llvm::raw_fd_ostream stream(file.descriptor, /*shouldClose=*/true);
@@ -64,9 +64,8 @@ static LogicalResult fill(ModuleOp module, HostCode &code, TemporaryFile &file,
   return error ? LogicalResult(cannotWrite(module, outputPath, error)) : success();
 }
 
-static LogicalResult emitFile(ModuleOp module, StringRef manifest,
-                              const CPUTargetOptions &options, StringRef outputPath,
-                              Writer write) {
+static LogicalResult emitFile(ModuleOp module, StringRef manifest, const CPUTargetOptions &options,
+                              StringRef outputPath, Writer write) {
   FailureOr<HostCode> code = buildHostCode(module, manifest, options);
   if (failed(code))
     return failure();
@@ -78,21 +77,19 @@ static LogicalResult emitFile(ModuleOp module, StringRef manifest,
   return success();
 }
 
-LogicalResult fp8::emitLLVMIR(ModuleOp module, StringRef manifest,
-                              const CPUTargetOptions &options, StringRef outputPath) {
-  return emitFile(module, manifest, options, outputPath,
-                  [](HostCode &code, llvm::raw_pwrite_stream &stream) {
-                    code.module->print(stream, nullptr);
-                    return success();
-                  });
+LogicalResult fp8::emitLLVMIR(ModuleOp module, StringRef manifest, const CPUTargetOptions &options,
+                              StringRef outputPath) {
+  return emitFile(module, manifest, options, outputPath, [](HostCode &code, llvm::raw_pwrite_stream &stream) {
+    code.module->print(stream, nullptr);
+    return success();
+  });
 }
 
-LogicalResult fp8::emitObject(ModuleOp module, StringRef manifest,
-                              const CPUTargetOptions &options, StringRef outputPath) {
-  return emitFile(module, manifest, options, outputPath,
-                  [&](HostCode &code, llvm::raw_pwrite_stream &stream) {
-                    return writeObject(module, code, stream);
-                  });
+LogicalResult fp8::emitObject(ModuleOp module, StringRef manifest, const CPUTargetOptions &options,
+                              StringRef outputPath) {
+  return emitFile(
+      module, manifest, options, outputPath,
+      [&](HostCode &code, llvm::raw_pwrite_stream &stream) { return writeObject(module, code, stream); });
 }
 
 /// The linker found when this was configured, or one on the user's path.
@@ -108,7 +105,8 @@ static FailureOr<std::string> findLinker(ModuleOp module) {
 /// The libraries that compiled code calls; they are named in the result as needed.
 static FailureOr<SmallVector<StringRef>> findLibraries(ModuleOp module) {
   SmallVector<StringRef> libraries = {FP8_LIBOMP, FP8_LIBM};
-  for (auto [path, name] : llvm::zip(libraries, ArrayRef{"libomp.so.5 (Debian package libomp5-22)", "libm.so.6"}))
+  for (auto [path, name] :
+       llvm::zip(libraries, ArrayRef{"libomp.so.5 (Debian package libomp5-22)", "libm.so.6"}))
     if (!llvm::sys::fs::exists(path))
       return module.emitError("needs the library ") << name << " to link with";
   return libraries;
@@ -124,8 +122,8 @@ static LogicalResult link(ModuleOp module, StringRef objectPath, StringRef outpu
     return cannotWrite(module, outputPath, log.error);
   llvm::sys::fs::file_t handle = log.descriptor;
   llvm::sys::fs::closeFile(handle);
-  SmallVector<StringRef> arguments = {*linker, "-shared", "--gc-sections", "-z", "noexecstack",
-                                      "-o", outputPath, objectPath};
+  SmallVector<StringRef> arguments = {*linker,       "-shared", "--gc-sections", "-z",
+                                      "noexecstack", "-o",      outputPath,      objectPath};
   arguments.append(*libraries);
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path), StringRef(log.path)};
   std::string problem;
@@ -137,8 +135,8 @@ static LogicalResult link(ModuleOp module, StringRef objectPath, StringRef outpu
   return module.emitError("linking failed: ") << problem;
 }
 
-LogicalResult fp8::emitSharedLibrary(ModuleOp module, StringRef manifest,
-                                     const CPUTargetOptions &options, StringRef outputPath) {
+LogicalResult fp8::emitSharedLibrary(ModuleOp module, StringRef manifest, const CPUTargetOptions &options,
+                                     StringRef outputPath) {
   FailureOr<HostCode> code = buildHostCode(module, manifest, options);
   if (failed(code))
     return failure();

@@ -36,8 +36,8 @@ static std::string selectFeatures(const CPUTargetOptions &options) {
   return features;
 }
 
-static FailureOr<std::unique_ptr<llvm::TargetMachine>>
-createMachine(ModuleOp module, const CPUTargetOptions &options) {
+static FailureOr<std::unique_ptr<llvm::TargetMachine>> createMachine(ModuleOp module,
+                                                                     const CPUTargetOptions &options) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();
@@ -46,12 +46,11 @@ createMachine(ModuleOp module, const CPUTargetOptions &options) {
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return module.emitError("no code generator for this machine: ") << error;
-  std::string processor =
-      options.processor.empty() ? llvm::sys::getHostCPUName().str() : options.processor;
+  std::string processor = options.processor.empty() ? llvm::sys::getHostCPUName().str() : options.processor;
   auto level = llvm::CodeGenOpt::getLevel(options.optimizationLevel);
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, processor, selectFeatures(options), llvm::TargetOptions(), llvm::Reloc::PIC_,
-      std::nullopt, level.value_or(llvm::CodeGenOptLevel::Aggressive)));
+      triple, processor, selectFeatures(options), llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
+      level.value_or(llvm::CodeGenOptLevel::Aggressive)));
   if (!machine)
     return module.emitError("no code generator for processor '") << processor << "'";
   return machine;
@@ -61,15 +60,12 @@ createMachine(ModuleOp module, const CPUTargetOptions &options) {
 static void addManifest(llvm::Module &module, StringRef manifest) {
   llvm::LLVMContext &context = module.getContext();
   auto *type = llvm::FunctionType::get(llvm::PointerType::get(context, 0), false);
-  auto *function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
-                                          "fp8_manifest", module);
+  auto *function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "fp8_manifest", module);
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", function));
   builder.CreateRet(builder.CreateGlobalString(manifest, "fp8_manifest_text"));
 }
 
-static bool isExported(StringRef name) {
-  return name == "fp8_manifest" || name.starts_with("fp8_call_");
-}
+static bool isExported(StringRef name) { return name == "fp8_manifest" || name.starts_with("fp8_call_"); }
 
 /// Only the C ABI is visible. Kernels stay functions of their own: inlined into the entry
 /// they would be optimized as one huge function.
@@ -80,8 +76,7 @@ static void setAttributes(llvm::Module &module, const llvm::TargetMachine &machi
       continue;
     if (!isExported(function.getName()))
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
-    if (function.getName().starts_with("kernel_") ||
-        function.getName().starts_with("fp8_entry_"))
+    if (function.getName().starts_with("kernel_") || function.getName().starts_with("fp8_entry_"))
       function.addFnAttr(llvm::Attribute::NoInline);
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     function.addFnAttr("target-features", machine.getTargetFeatureString());
@@ -103,9 +98,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  const llvm::OptimizationLevel levels[] = {
-      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2,
-      llvm::OptimizationLevel::O3};
+  const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
+                                            llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
   llvm::OptimizationLevel chosen = levels[std::min(level, 3u)];
   llvm::ModulePassManager passes = chosen == llvm::OptimizationLevel::O0
                                        ? builder.buildO0DefaultPipeline(chosen)
@@ -113,8 +107,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   passes.run(module, modules);
 }
 
-FailureOr<HostCode> fp8::buildHostCode(ModuleOp module, StringRef manifest,
-                                       const CPUTargetOptions &options) {
+FailureOr<HostCode> fp8::buildHostCode(ModuleOp module, StringRef manifest, const CPUTargetOptions &options) {
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
@@ -142,11 +135,9 @@ FailureOr<HostCode> fp8::buildHostCode(ModuleOp module, StringRef manifest,
   return code;
 }
 
-LogicalResult fp8::writeObject(ModuleOp module, HostCode &code,
-                               llvm::raw_pwrite_stream &stream) {
+LogicalResult fp8::writeObject(ModuleOp module, HostCode &code, llvm::raw_pwrite_stream &stream) {
   llvm::legacy::PassManager passes;
-  if (code.machine->addPassesToEmitFile(passes, stream, nullptr,
-                                        llvm::CodeGenFileType::ObjectFile))
+  if (code.machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
     return module.emitError("this machine's code generator cannot write object files");
   passes.run(*code.module);
   return success();

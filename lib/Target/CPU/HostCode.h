@@ -31,8 +31,7 @@ mlir::FailureOr<HostCode> buildHostCode(mlir::ModuleOp module, llvm::StringRef m
                                         const CPUTargetOptions &options);
 
 /// Writes position-independent object code.
-llvm::LogicalResult writeObject(mlir::ModuleOp module, HostCode &code,
-                                llvm::raw_pwrite_stream &stream);
+llvm::LogicalResult writeObject(mlir::ModuleOp module, HostCode &code, llvm::raw_pwrite_stream &stream);
 
 } // namespace fp8
 

@@ -92,9 +92,8 @@ static SmallVector<unsigned> chooseLoopOrder(linalg::GenericOp op) {
 /// Elements times the price of one; the maximum where a size is dynamic.
 static int64_t estimateWork(linalg::GenericOp op) {
   int64_t cost = op->getNumOperands();
-  op.getRegion().walk([&](Operation *inner) {
-    cost += isa<math::MathDialect>(inner->getDialect()) ? 4 * kMathCost : 1;
-  });
+  op.getRegion().walk(
+      [&](Operation *inner) { cost += isa<math::MathDialect>(inner->getDialect()) ? 4 * kMathCost : 1; });
   int64_t work = (cost + 3) / 4;
   for (int64_t size : op.getStaticLoopRanges()) {
     if (ShapedType::isDynamic(size) || work > std::numeric_limits<int32_t>::max())
@@ -163,12 +162,11 @@ static void lowerCopies(RewriterBase &rewriter, func::FuncOp func) {
     auto rank = cast<MemRefType>(copy.getTarget().getType()).getRank();
     AffineMap identity = rewriter.getMultiDimIdentityMap(rank);
     SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
-    linalg::GenericOp::create(
-        rewriter, copy.getLoc(), copy.getSource(), copy.getTarget(),
-        ArrayRef<AffineMap>{identity, identity}, iterators,
-        [](OpBuilder &builder, Location loc, ValueRange values) {
-          linalg::YieldOp::create(builder, loc, values.front());
-        });
+    linalg::GenericOp::create(rewriter, copy.getLoc(), copy.getSource(), copy.getTarget(),
+                              ArrayRef<AffineMap>{identity, identity}, iterators,
+                              [](OpBuilder &builder, Location loc, ValueRange values) {
+                                linalg::YieldOp::create(builder, loc, values.front());
+                              });
     rewriter.eraseOp(copy);
   });
 }

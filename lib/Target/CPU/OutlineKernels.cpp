@@ -28,15 +28,13 @@ static bool isLeafLoop(Operation *op) {
   if (!isa<scf::ForOp, scf::ParallelOp>(op) || op->getNumResults() != 0)
     return false;
   return !op->walk([&](Operation *inner) {
-              bool blocks = isa<linalg::LinalgOp, func::CallOp, memref::AllocOp,
-                                memref::CopyOp, scf::WhileOp>(inner);
+              bool blocks =
+                  isa<linalg::LinalgOp, func::CallOp, memref::AllocOp, memref::CopyOp, scf::WhileOp>(inner);
               return blocks ? WalkResult::interrupt() : WalkResult::advance();
             }).wasInterrupted();
 }
 
-static bool isKernel(Operation *op) {
-  return isa<linalg::LinalgOp, memref::CopyOp>(op) || isLeafLoop(op);
-}
+static bool isKernel(Operation *op) { return isa<linalg::LinalgOp, memref::CopyOp>(op) || isLeafLoop(op); }
 
 static void collectKernels(Region &region, SmallVectorImpl<Operation *> &kernels) {
   for (Operation &op : region.getOps()) {
@@ -124,10 +122,9 @@ static bool canPassPointers(TypeRange types) {
 
 func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
   OpBuilder builder(module.getContext());
-  SmallVector<Type> types = llvm::map_to_vector(captures.arguments,
-                                                [](Value value) { return value.getType(); });
-  auto func = func::FuncOp::create(builder, kernel->getLoc(), "kernel",
-                                   builder.getFunctionType(types, {}));
+  SmallVector<Type> types =
+      llvm::map_to_vector(captures.arguments, [](Value value) { return value.getType(); });
+  auto func = func::FuncOp::create(builder, kernel->getLoc(), "kernel", builder.getFunctionType(types, {}));
   func.setPrivate();
   if (canPassPointers(types))
     func->setAttr("llvm.bareptr", builder.getUnitAttr());

@@ -57,8 +57,7 @@ static void extendLifetime(Buffer &buffer, const BufferViewFlowAnalysis &views, 
 /// True where a loop around the allocation hands its memory from one iteration to the next:
 /// one fixed place would then be read and written at once.
 static bool isCarriedByLoop(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
-  for (Operation *parent = alloc->getParentOp(); !isa<func::FuncOp>(parent);
-       parent = parent->getParentOp()) {
+  for (Operation *parent = alloc->getParentOp(); !isa<func::FuncOp>(parent); parent = parent->getParentOp()) {
     auto loop = dyn_cast<LoopLikeOpInterface>(parent);
     if (!loop)
       continue;
@@ -82,8 +81,7 @@ static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
     if (!type.hasStaticShape())
       return alloc.emitError("temporary of dynamic size ") << type << " is not supported yet";
     if (isCarriedByLoop(alloc, views))
-      return alloc.emitError("temporary ")
-             << type << " is handed from one loop iteration to the next";
+      return alloc.emitError("temporary ") << type << " is handed from one loop iteration to the next";
     Buffer buffer;
     buffer.alloc = alloc;
     buffer.order = buffers.size();
@@ -113,13 +111,11 @@ static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers) {
         continue;
       if (offset + buffer.bytes <= other->offset)
         break;
-      offset = std::max(offset, llvm::alignTo(other->offset + other->bytes,
-                                              kWorkspaceAlignment));
+      offset = std::max(offset, llvm::alignTo(other->offset + other->bytes, kWorkspaceAlignment));
     }
     buffer.offset = offset;
-    auto place = llvm::upper_bound(placed, offset, [](uint64_t value, const Buffer *other) {
-      return value < other->offset;
-    });
+    auto place = llvm::upper_bound(placed, offset,
+                                   [](uint64_t value, const Buffer *other) { return value < other->offset; });
     placed.insert(place, &buffer);
     total = std::max(total, offset + buffer.bytes);
   }
@@ -138,8 +134,7 @@ static void useWorkspace(func::FuncOp func, ArrayRef<Buffer> buffers, uint64_t t
     builder.setInsertionPoint(alloc);
     Location loc = alloc.getLoc();
     Value offset = arith::ConstantIndexOp::create(builder, loc, buffer.offset);
-    Value view = memref::ViewOp::create(builder, loc, alloc.getType(), workspace, offset,
-                                        ValueRange());
+    Value view = memref::ViewOp::create(builder, loc, alloc.getType(), workspace, offset, ValueRange());
     for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
       if (isa<memref::DeallocOp>(user))
         user->erase();

@@ -46,8 +46,7 @@ struct PackedGemmTile {
 ///
 /// or, with `split`, `@fp8_cpu_gemm_f32_split`. All of c is overwritten; all three buffers
 /// are in identity layout. Runs in parallel over batch and panels.
-mlir::func::FuncOp getOrCreatePackedGemm(mlir::ModuleOp module, bool split,
-                                         const PackedGemmTile &tile = {});
+mlir::func::FuncOp getOrCreatePackedGemm(mlir::ModuleOp module, bool split, const PackedGemmTile &tile = {});
 
 /// Emits the packing of `lhs` and `rhs` and the call of the micro-kernel at the builder's
 /// insertion point; returns the sums as a view of type f32 whose shape is that of the
@@ -60,10 +59,10 @@ mlir::func::FuncOp getOrCreatePackedGemm(mlir::ModuleOp module, bool split,
 /// of the tile. Anything else is an error at `loc`.
 /// The buffers are memref.allocs of the current block; nothing frees them here.
 /// Adds a symbol to the enclosing module, so call it from a module pass.
-mlir::FailureOr<mlir::Value>
-buildPackedContraction(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs,
-                       mlir::Value rhs, mlir::ArrayRef<mlir::AffineMap> maps, bool split,
-                       const PackedGemmTile &tile = {});
+mlir::FailureOr<mlir::Value> buildPackedContraction(mlir::OpBuilder &builder, mlir::Location loc,
+                                                    mlir::Value lhs, mlir::Value rhs,
+                                                    mlir::ArrayRef<mlir::AffineMap> maps, bool split,
+                                                    const PackedGemmTile &tile = {});
 
 } // namespace fp8
 

@@ -54,8 +54,7 @@ llvm::LogicalResult emitLLVMIR(mlir::ModuleOp module, llvm::StringRef manifest,
 llvm::LogicalResult emitObject(mlir::ModuleOp module, llvm::StringRef manifest,
                                const CPUTargetOptions &options, llvm::StringRef outputPath);
 llvm::LogicalResult emitSharedLibrary(mlir::ModuleOp module, llvm::StringRef manifest,
-                                      const CPUTargetOptions &options,
-                                      llvm::StringRef outputPath);
+                                      const CPUTargetOptions &options, llvm::StringRef outputPath);
 
 } // namespace fp8
 

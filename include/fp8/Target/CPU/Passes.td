@@ -152,8 +152,11 @@ def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
     ...
     ```
   }];
+  let options = [Option<"declareHelpers", "declare-helpers", "bool", "false",
+                        "Declare the functions that do the checks instead of defining them">];
   let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
-                           "mlir::func::FuncDialect", "mlir::scf::SCFDialect"];
+                           "mlir::cf::ControlFlowDialect", "mlir::func::FuncDialect",
+                           "mlir::scf::SCFDialect"];
 }
 
 def AnnotateAliasScopes : Pass<"fp8-annotate-alias-scopes", "mlir::LLVM::LLVMFuncOp"> {

@@ -28,11 +28,11 @@ static bool isStorable(Type type) {
 }
 
 /// An error unless a value of this type can be handed over as one dense tensor.
-static LogicalResult verifyBoundaryType(func::FuncOp func, Location loc, StringRef kind,
-                                        unsigned index, Type type) {
+static LogicalResult verifyBoundaryType(func::FuncOp func, Location loc, StringRef kind, unsigned index,
+                                        Type type) {
   auto report = [&](StringRef problem) {
-    return emitError(loc) << kind << " " << index << " of '" << func.getName() << "' has type "
-                          << type << ": " << problem;
+    return emitError(loc) << kind << " " << index << " of '" << func.getName() << "' has type " << type
+                          << ": " << problem;
   };
   if (isStorable(type))
     return success();
@@ -75,8 +75,8 @@ static void wrapScalars(func::FuncOp func) {
     Type scalar = operand.get().getType();
     if (isa<RankedTensorType>(scalar))
       continue;
-    operand.set(tensor::FromElementsOp::create(builder, func.getLoc(),
-                                               RankedTensorType::get({}, scalar), operand.get()));
+    operand.set(tensor::FromElementsOp::create(builder, func.getLoc(), RankedTensorType::get({}, scalar),
+                                               operand.get()));
   }
 }
 
@@ -85,14 +85,12 @@ static FailureOr<SmallVector<BlockArgument>> findCarriers(func::FuncOp func) {
   SmallVector<BlockArgument> carriers(func.getNumResults());
   ValueRange results = func.front().getTerminator()->getOperands();
   for (BlockArgument argument : func.getArguments()) {
-    auto carried =
-        func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kCarriedAttrName);
+    auto carried = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kCarriedAttrName);
     if (!carried)
       continue;
     auto report = [&] {
-      return emitError(argument.getLoc())
-             << "argument " << argument.getArgNumber() << " of '" << func.getName()
-             << "' carries result " << carried.getInt();
+      return emitError(argument.getLoc()) << "argument " << argument.getArgNumber() << " of '"
+                                          << func.getName() << "' carries result " << carried.getInt();
     };
     if (carried.getInt() < 0 || carried.getInt() >= int64_t(func.getNumResults()))
       return report() << ", but there are only " << func.getNumResults() << " results";
@@ -107,32 +105,39 @@ static FailureOr<SmallVector<BlockArgument>> findCarriers(func::FuncOp func) {
   return carriers;
 }
 
-/// True where `value` may be the memory of an argument that this function overwrites:
-/// it must be saved before the overwriting begins.
-static bool mayBeCarriedMemory(Value value) {
+/// The value whose memory `value` shows, behind views.
+static Value findRoot(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (isa<scf::SCFDialect>(op->getDialect()) || isa<arith::SelectOp>(op))
-      return true;
-    if (!isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-             tensor::ExtractSliceOp, tensor::ReshapeOp>(op))
-      return false;
+    if (!isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
+             tensor::ReshapeOp>(op))
+      break;
     value = op->getOperand(0);
   }
-  auto argument = cast<BlockArgument>(value);
+  return value;
+}
+
+/// True where the memory of `root` may be that of an argument this function overwrites: it
+/// must be saved before the overwriting begins.
+static bool mayBeCarriedMemory(Value root) {
+  if (Operation *op = root.getDefiningOp())
+    return isa<scf::SCFDialect>(op->getDialect()) || isa<arith::SelectOp>(op);
+  auto argument = cast<BlockArgument>(root);
   auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
   return !func || func.getArgAttr(argument.getArgNumber(), kCarriedAttrName);
 }
 
 /// Copies of returned values that another result's destination would overwrite, taken
-/// before the first result is written.
+/// before the first result is written: values in carried memory, and views of a value that
+/// is itself written to a destination.
 static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers) {
-  if (llvm::none_of(carriers, [](BlockArgument carrier) { return bool(carrier); }))
-    return;
   Operation *terminator = func.front().getTerminator();
+  DenseMap<Value, Value> shown; // the first returned value of each root
   OpBuilder builder(terminator);
   for (auto [operand, carrier] : llvm::zip_equal(terminator->getOpOperands(), carriers)) {
-    Value value = operand.get();
-    if (value == carrier || !mayBeCarriedMemory(value))
+    Value value = operand.get(), root = findRoot(value);
+    Value first = shown.try_emplace(root, value).first->second;
+    bool isOtherView = first != value && !isa<BlockArgument>(root);
+    if (value == carrier || (!isOtherView && !mayBeCarriedMemory(root)))
       continue;
     operand.set(bufferization::AllocTensorOp::create(
         builder, value.getLoc(), cast<RankedTensorType>(value.getType()), ValueRange(), value));
@@ -171,20 +176,25 @@ void BindResultsPass::bind(func::FuncOp func, ArrayRef<BlockArgument> carriers) 
     setWritable(index, bool(func.getArgAttr(index, kCarriedAttrName)));
 
   OpBuilder builder(body.getTerminator());
+  DenseMap<Value, Value> bound;
   for (auto [index, operand] : llvm::enumerate(body.getTerminator()->getOpOperands())) {
     Value value = operand.get(), destination = carriers[index];
     if (value == destination)
       continue;
     if (!destination) {
       unsigned position = body.getNumArguments();
-      auto marker = builder.getDictionaryAttr(
-          builder.getNamedAttr(kResultAttrName, builder.getI32IntegerAttr(index)));
+      auto marker =
+          builder.getDictionaryAttr(builder.getNamedAttr(kResultAttrName, builder.getI32IntegerAttr(index)));
       (void)func.insertArgument(position, value.getType(), marker, value.getLoc());
       setWritable(position, true);
       destination = func.getArgument(position);
     }
-    auto bound = bufferization::MaterializeInDestinationOp::create(
-        builder, value.getLoc(), destination.getType(), value, destination);
-    operand.set(bound.getResult());
+    // A value that is returned twice is read back from its first destination: read again
+    // itself it could not be computed there.
+    Value source = bound.lookup_or(value, value);
+    auto written = bufferization::MaterializeInDestinationOp::create(
+        builder, value.getLoc(), destination.getType(), source, destination);
+    operand.set(written.getResult());
+    bound.try_emplace(value, written.getResult());
   }
 }

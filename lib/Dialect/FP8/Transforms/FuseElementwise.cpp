@@ -46,13 +46,10 @@ static bool isCheap(linalg::GenericOp op) {
 }
 
 /// The consumer runs the producer's body once per element that the producer computes.
-static bool isComputedOnce(OpOperand *operand, linalg::GenericOp producer,
-                           linalg::GenericOp consumer) {
+static bool isComputedOnce(OpOperand *operand, linalg::GenericOp producer, linalg::GenericOp consumer) {
   return llvm::hasSingleElement(operand->get().getUses()) &&
          llvm::all_of(producer.getResults(),
-                      [&](Value result) {
-                        return result == operand->get() || result.use_empty();
-                      }) &&
+                      [&](Value result) { return result == operand->get() || result.use_empty(); }) &&
          consumer.getMatchingIndexingMap(operand).isPermutation();
 }
 

@@ -1,0 +1,44 @@
+// RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-bind-results
+
+// expected-error @below {{result 0 of 'dynamic' has type 'tensor<?xf32>': dynamic shapes are not supported here yet; give the tensor a static shape}}
+func.func @dynamic(%x: tensor<4xf32>) -> tensor<?xf32> {
+  %y = tensor.cast %x : tensor<4xf32> to tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 of 'complex' has type 'tensor<4xcomplex<f32>>': only tensors and scalars of floats and integers can cross the boundary}}
+func.func @complex(%x: tensor<4xcomplex<f32>>) {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 of 'no_such_result' carries result 1, but there are only 1 results}}
+func.func @no_such_result(%x: tensor<4xf32> {tf.aliasing_output = 1 : i32}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 1 of 'twice' carries result 0, which argument 0 carries already}}
+func.func @twice(%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<4xf32> {tf.aliasing_output = 0 : i32}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 of 'other_type' carries result 0 of type 'tensor<4xbf16>', but its own type is 'tensor<4xf32>'}}
+func.func @other_type(%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<4xbf16>) -> tensor<4xbf16> {
+  return %y : tensor<4xbf16>
+}
+
+// -----
+
+// expected-error @below {{'blocks' branches between blocks: use structured control flow (scf)}}
+func.func @blocks(%x: tensor<4xf32>) -> tensor<4xf32> {
+  cf.br ^end
+^end:
+  return %x : tensor<4xf32>
+}

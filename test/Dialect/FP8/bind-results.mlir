@@ -1,0 +1,88 @@
+// RUN: fp8-opt %s --split-input-file --fp8-bind-results | FileCheck %s -enable-var-scope
+
+// A carried result goes to its argument, another to one of its own. The value that is
+// returned twice is read back from where it was written first.
+// CHECK-LABEL: func @step
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = true, tf.aliasing_output = 0 : i32}
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = false}
+// CHECK-SAME: %[[OUT:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = true, fp8.result = 1 : i32})
+// CHECK: %[[NEXT:.*]] = linalg.add
+// CHECK-NEXT: %[[R0:.*]] = bufferization.materialize_in_destination %[[NEXT]] in %[[W]]
+// CHECK-NEXT: %[[R1:.*]] = bufferization.materialize_in_destination %[[R0]] in %[[OUT]]
+// CHECK-NEXT: return %[[R0]], %[[R1]]
+func.func @step(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<4xf32>
+  %next = linalg.add ins(%w, %x : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  return %next, %next : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @scalars
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<f32> {bufferization.writable = false}
+// CHECK-SAME: %[[OUT:[a-z0-9]+]]: tensor<f32> {bufferization.writable = true, fp8.result = 0 : i32}) -> tensor<f32>
+// CHECK: %[[E:.*]] = tensor.extract %[[X]][]
+// CHECK: %[[SUM:.*]] = arith.addf %[[E]], %[[E]]
+// CHECK: %[[T:.*]] = tensor.from_elements %[[SUM]] : tensor<f32>
+// CHECK: bufferization.materialize_in_destination %[[T]] in %[[OUT]]
+func.func @scalars(%x: f32) -> f32 {
+  %sum = arith.addf %x, %x : f32
+  return %sum : f32
+}
+
+// -----
+
+// Arguments that change places, one that stays, and a view of it.
+// CHECK-LABEL: func @swap
+// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = true, tf.aliasing_output = 1 : i32}
+// CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = true, tf.aliasing_output = 0 : i32}
+// CHECK-SAME: %[[C:[a-z0-9]+]]: tensor<2x2xf32>
+// CHECK: %[[FLAT:.*]] = tensor.collapse_shape %[[C]]
+// CHECK-DAG: %[[OLD_A:.*]] = bufferization.alloc_tensor() copy(%[[A]])
+// CHECK-DAG: %[[OLD_B:.*]] = bufferization.alloc_tensor() copy(%[[B]])
+// CHECK-DAG: %[[OLD_FLAT:.*]] = bufferization.alloc_tensor() copy(%[[FLAT]])
+// CHECK: %[[R0:.*]] = bufferization.materialize_in_destination %[[OLD_A]] in %[[B]]
+// CHECK: %[[R1:.*]] = bufferization.materialize_in_destination %[[OLD_B]] in %[[A]]
+// CHECK: %[[R3:.*]] = bufferization.materialize_in_destination %[[OLD_FLAT]] in
+// CHECK: return %[[R0]], %[[R1]], %[[C]], %[[R3]]
+func.func @swap(%a: tensor<4xf32> {tf.aliasing_output = 1 : i32}, %b: tensor<4xf32> {tf.aliasing_output = 0 : i32},
+                %c: tensor<2x2xf32> {tf.aliasing_output = 2 : i32})
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>) {
+  %flat = tensor.collapse_shape %c [[0, 1]] : tensor<2x2xf32> into tensor<4xf32>
+  return %a, %b, %c, %flat : tensor<4xf32>, tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A value and a view of it: the view is saved before the value's memory is final.
+// CHECK-LABEL: func @views
+// CHECK: %[[Y:.*]] = linalg.exp
+// CHECK: %[[FLAT:.*]] = tensor.collapse_shape %[[Y]]
+// CHECK: %[[SAVED:.*]] = bufferization.alloc_tensor() copy(%[[FLAT]])
+// CHECK: bufferization.materialize_in_destination %[[Y]]
+// CHECK: bufferization.materialize_in_destination %[[SAVED]]
+func.func @views(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<2x2xf32>
+  %y = linalg.exp ins(%x : tensor<2x2xf32>) outs(%empty : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %flat = tensor.collapse_shape %y [[0, 1]] : tensor<2x2xf32> into tensor<4xf32>
+  return %y, %flat : tensor<2x2xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @constant_and_argument
+// CHECK: %[[C:.*]] = arith.constant
+// CHECK: bufferization.materialize_in_destination %[[C]]
+// CHECK: bufferization.materialize_in_destination %arg0
+func.func @constant_and_argument(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  return %c, %x : tensor<2xf32>, tensor<2xf32>
+}
+
+// -----
+
+// Private functions are not entries.
+// CHECK-LABEL: func private @helper(%arg0: tensor<2xf32>) -> tensor<2xf32>
+func.func private @helper(%x: tensor<2xf32>) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}

@@ -1,0 +1,85 @@
+// RUN: fp8-opt %s --split-input-file --fp8-outline-kernels | FileCheck %s -enable-var-scope
+
+// Equal but for names and locations; constants move inside.
+// CHECK-LABEL: func @equal
+// CHECK: call @kernel_0(%arg0, %arg1)
+// CHECK: call @kernel_0(%arg1, %arg2)
+// CHECK: call @kernel_1(%arg2, %arg0)
+// CHECK-LABEL: func private @kernel_0
+// CHECK-SAME: (%[[X:.*]]: memref<4xf32> {llvm.noalias}, %[[Y:.*]]: memref<4xf32> {llvm.noalias}) attributes {llvm.bareptr}
+// CHECK: %[[TWO:.*]] = arith.constant 2.0
+// CHECK: linalg.generic
+// CHECK: arith.mulf %{{.*}}, %[[TWO]]
+// CHECK-LABEL: func private @kernel_1
+// CHECK: arith.constant 3.0
+// CHECK-NOT: func private
+#id = affine_map<(i) -> (i)>
+func.func @equal(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
+  %two = arith.constant 2.0 : f32
+  %three = arith.constant 3.0 : f32
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%a : memref<4xf32>) outs(%b : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.mulf %in, %two : f32
+    linalg.yield %0 : f32
+  } loc("first")
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%b : memref<4xf32>) outs(%c : memref<4xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %y = arith.mulf %x, %two : f32
+    linalg.yield %y : f32
+  } loc("second")
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%c : memref<4xf32>) outs(%a : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.mulf %in, %three : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// Two views of one buffer may overlap: no promise to LLVM. In place is one argument.
+// CHECK-LABEL: func @overlap
+// CHECK: func private @kernel_0(%arg0: memref<4xf32, strided<[1]>>, %arg1: memref<4xf32, strided<[1], offset: 2>>)
+// CHECK: func private @kernel_1(%arg0: memref<8xf32> {llvm.noalias})
+func.func @overlap(%a: memref<8xf32>) {
+  %0 = memref.subview %a[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
+  %1 = memref.subview %a[2] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 2>>
+  memref.copy %0, %1 : memref<4xf32, strided<[1]>> to memref<4xf32, strided<[1], offset: 2>>
+  linalg.exp ins(%a : memref<8xf32>) outs(%a : memref<8xf32>)
+  return
+}
+
+// -----
+
+// A loop of its own is a kernel; one around kernels is not.
+// CHECK-LABEL: func @loops
+// CHECK: call @kernel_0(%arg0)
+// CHECK: scf.for
+// CHECK-NEXT: func.call @kernel_1(%arg0)
+// CHECK-LABEL: func private @kernel_0
+// CHECK: scf.parallel
+// CHECK-LABEL: func private @kernel_1
+// CHECK: linalg.exp
+func.func @loops(%a: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+    memref.store %zero, %a[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %c8 step %c1 {
+    linalg.exp ins(%a : memref<8xf32>) outs(%a : memref<8xf32>)
+  }
+  return
+}
+
+// -----
+
+// Sizes unknown here are passed along with the buffer.
+// CHECK-LABEL: func @dynamic
+// CHECK: func private @kernel_0(%arg0: memref<?xf32> {llvm.noalias}) {
+func.func @dynamic(%a: memref<?xf32>) {
+  linalg.exp ins(%a : memref<?xf32>) outs(%a : memref<?xf32>)
+  return
+}

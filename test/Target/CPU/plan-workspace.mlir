@@ -1,0 +1,115 @@
+// RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-plan-workspace | FileCheck %s -enable-var-scope
+
+// %a is dead when %c is written, so both live at offset 0; %b meets both.
+// CHECK-LABEL: func @chain
+// CHECK-SAME: (%[[X:.*]]: memref<4xf32>, %[[W:.*]]: memref<128xi8>) attributes {fp8.workspace_bytes = 128 : i64}
+// CHECK: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[A:.*]] = memref.view %[[W]][%[[C0]]][] : memref<128xi8> to memref<4xf32>
+// CHECK: memref.copy %[[X]], %[[A]]
+// CHECK: %[[C64:.*]] = arith.constant 64 : index
+// CHECK: %[[B:.*]] = memref.view %[[W]][%[[C64]]][]
+// CHECK: memref.copy %[[A]], %[[B]]
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK: %[[C:.*]] = memref.view %[[W]][%[[ZERO]]][]
+// CHECK: memref.copy %[[B]], %[[C]]
+// CHECK-NOT: memref.dealloc
+func.func @chain(%x: memref<4xf32>) {
+  %a = memref.alloc() : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  %b = memref.alloc() : memref<4xf32>
+  memref.copy %a, %b : memref<4xf32> to memref<4xf32>
+  memref.dealloc %a : memref<4xf32>
+  %c = memref.alloc() : memref<4xf32>
+  memref.copy %b, %c : memref<4xf32> to memref<4xf32>
+  memref.copy %c, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// A view keeps its buffer alive; so does the result of a conditional.
+// CHECK-LABEL: func @views
+// CHECK-SAME: fp8.workspace_bytes = 192
+// CHECK: arith.constant 0 : index
+// CHECK: arith.constant 64 : index
+// CHECK: arith.constant 128 : index
+func.func @views(%x: memref<2x2xf32>, %cond: i1) {
+  %a = memref.alloc() : memref<4xf32>
+  %view = memref.expand_shape %a [[0, 1]] output_shape [2, 2] : memref<4xf32> into memref<2x2xf32>
+  %b = memref.alloc() : memref<2x2xf32>
+  %either = scf.if %cond -> memref<2x2xf32> {
+    scf.yield %view : memref<2x2xf32>
+  } else {
+    scf.yield %b : memref<2x2xf32>
+  }
+  %c = memref.alloc() : memref<2x2xf32>
+  memref.copy %x, %c : memref<2x2xf32> to memref<2x2xf32>
+  memref.copy %either, %x : memref<2x2xf32> to memref<2x2xf32>
+  return
+}
+
+// -----
+
+// Buffers in a loop live as long as it runs. Largest first: the 40 bytes take 64.
+// CHECK-LABEL: func @loop
+// CHECK-SAME: fp8.workspace_bytes = 1088
+// CHECK: scf.for
+// CHECK: arith.constant 1024 : index
+// CHECK: memref.view {{.*}} to memref<10xf32>
+// CHECK: arith.constant 0 : index
+// CHECK: memref.view {{.*}} to memref<256xf32>
+func.func @loop(%x: memref<10xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %a = memref.alloc() : memref<10xf32>
+    memref.copy %x, %a : memref<10xf32> to memref<10xf32>
+    %b = memref.alloc() : memref<256xf32>
+    linalg.exp ins(%b : memref<256xf32>) outs(%b : memref<256xf32>)
+    memref.copy %a, %x : memref<10xf32> to memref<10xf32>
+  }
+  return
+}
+
+// -----
+
+// One byte for an FP8 number and for a truth value.
+// CHECK-LABEL: func @bytes
+// CHECK-SAME: fp8.workspace_bytes = 256
+func.func @bytes() {
+  %a = memref.alloc() : memref<128xf8E4M3FN>
+  %b = memref.alloc() : memref<128xi1>
+  linalg.copy ins(%a : memref<128xf8E4M3FN>) outs(%a : memref<128xf8E4M3FN>)
+  linalg.copy ins(%b : memref<128xi1>) outs(%b : memref<128xi1>)
+  linalg.copy ins(%a : memref<128xf8E4M3FN>) outs(%a : memref<128xf8E4M3FN>)
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @nothing(%arg0: memref<4xf32>) attributes {fp8.workspace_bytes = 0 : i64}
+func.func @nothing(%x: memref<4xf32>) {
+  return
+}
+
+// -----
+
+func.func @dynamic(%n: index) {
+  // expected-error @below {{temporary of dynamic size 'memref<?xf32>' is not supported yet}}
+  %a = memref.alloc(%n) : memref<?xf32>
+  return
+}
+
+// -----
+
+func.func @carried(%x: memref<4xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%old = %x) -> memref<4xf32> {
+    // expected-error @below {{temporary 'memref<4xf32>' is handed from one loop iteration to the next}}
+    %new = memref.alloc() : memref<4xf32>
+    linalg.exp ins(%old : memref<4xf32>) outs(%new : memref<4xf32>)
+    scf.yield %new : memref<4xf32>
+  }
+  return
+}
