@@ -7,6 +7,7 @@
 // the name of its op.
 
 #include "EraseUnused.h"
+#include "fp8/Analysis/FloatContraction.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -24,71 +25,15 @@ using namespace mlir;
 using namespace fp8;
 
 //===----------------------------------------------------------------------===//
-// The body: acc + lhs · rhs, with casts anywhere and a prologue on each operand
+// What the body does to an operand before it multiplies
 //===----------------------------------------------------------------------===//
-
-namespace {
-
-/// What a body does to its operands before it multiplies them.
-struct MultiplyAdd {
-  FloatType productType;
-  /// Unary operations from the operand to the product, in order.
-  SmallVector<Operation *> prologues[2];
-};
-
-} // namespace
-
-static Value skipCasts(Value value) {
-  while (isa_and_present<arith::ExtFOp, arith::TruncFOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
-/// Follows unary operations up to a block argument, noting them in `chain`.
-static BlockArgument followUnaryChain(Value value, Block *body, SmallVectorImpl<Operation *> &chain) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (op->getBlock() != body || op->getNumOperands() != 1 || !isMemoryEffectFree(op))
-      return nullptr;
-    chain.push_back(op);
-    value = op->getOperand(0);
-  }
-  std::reverse(chain.begin(), chain.end());
-  return cast<BlockArgument>(value);
-}
-
-/// Matches a body that linalg calls a contraction and that, beyond its rule, only
-/// casts between the product and the result.
-static std::optional<MultiplyAdd> matchBody(linalg::LinalgOp op) {
-  Block *body = op.getBlock();
-  auto sum = skipCasts(body->getTerminator()->getOperand(0)).getDefiningOp<arith::AddFOp>();
-  if (!sum)
-    return std::nullopt;
-  Value first = skipCasts(sum.getLhs()), second = skipCasts(sum.getRhs());
-  if (second != body->getArgument(2))
-    std::swap(first, second);
-  auto product = first.getDefiningOp<arith::MulFOp>();
-  if (second != body->getArgument(2) || !product)
-    return std::nullopt;
-
-  MultiplyAdd result;
-  result.productType = cast<FloatType>(product.getType());
-  SmallVector<Operation *> a, b;
-  BlockArgument fromA = followUnaryChain(product.getLhs(), body, a);
-  BlockArgument fromB = followUnaryChain(product.getRhs(), body, b);
-  if (!fromA || !fromB || fromA == fromB || fromA.getOwner() != body || fromB.getOwner() != body ||
-      fromA.getArgNumber() > 1 || fromB.getArgNumber() > 1)
-    return std::nullopt;
-  result.prologues[fromA.getArgNumber()] = std::move(a);
-  result.prologues[fromB.getArgNumber()] = std::move(b);
-  return result;
-}
 
 /// Extensions at the end of a prologue change no value where fp8.matmul extends
 /// its operands itself: to f32. It sums in f64 only where an operand is f64.
-static void dropExtensions(MultiplyAdd &body) {
-  if (body.productType.isF64())
+static void dropExtensions(FloatContraction &contraction) {
+  if (contraction.productType.isF64())
     return;
-  for (SmallVector<Operation *> &prologue : body.prologues)
+  for (SmallVector<Operation *> &prologue : contraction.prologues)
     while (!prologue.empty() && isa<arith::ExtFOp>(prologue.back()))
       prologue.pop_back();
 }
@@ -158,16 +103,6 @@ static Value createDestination(RewriterBase &rewriter, Location loc, Value init)
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// True for a contraction of float tensors whose every dimension is a batch, M,
-/// N or K dimension, at least one of them K.
-static bool isFloatContraction(linalg::LinalgOp op) {
-  if (!op.hasPureTensorSemantics() || !linalg::isaContractionOpInterface(op) ||
-      !llvm::all_of(op->getOperands(), [](Value v) { return isa<FloatType>(getElementTypeOrSelf(v)); }))
-    return false;
-  std::optional<ContractionDims> dims = fp8::inferContractionDims(op.getIndexingMapsArray());
-  return dims && !dims->k.empty();
-}
-
 /// What the user wrote on the contraction stays on it for fp8-infer-sites.
 static void copyUserAttributes(Operation *from, Operation *to) {
   for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName)})
@@ -175,12 +110,12 @@ static void copyUserAttributes(Operation *from, Operation *to) {
       to->setAttr(name, attribute);
 }
 
-static void raise(RewriterBase &rewriter, linalg::LinalgOp op, MultiplyAdd &body) {
+static void raise(RewriterBase &rewriter, linalg::LinalgOp op, FloatContraction &contraction) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
-  dropExtensions(body);
-  Value lhs = applyPrologue(rewriter, loc, op.getDpsInputs()[0], body.prologues[0]);
-  Value rhs = applyPrologue(rewriter, loc, op.getDpsInputs()[1], body.prologues[1]);
+  dropExtensions(contraction);
+  Value lhs = applyPrologue(rewriter, loc, op.getDpsInputs()[0], contraction.prologues[0]);
+  Value rhs = applyPrologue(rewriter, loc, op.getDpsInputs()[1], contraction.prologues[1]);
   Value init = op.getDpsInits()[0];
   Operation *oldInit = init.getDefiningOp();
   bool accumulate = !isZero(init);
@@ -204,15 +139,12 @@ namespace {
 
 struct RaiseContractions : fp8::impl::RaiseContractionsBase<RaiseContractions> {
   void runOnOperation() final {
-    SmallVector<linalg::LinalgOp> contractions;
-    getOperation()->walk([&](linalg::LinalgOp op) {
-      if (isFloatContraction(op))
-        contractions.push_back(op);
-    });
+    SmallVector<linalg::LinalgOp> ops;
+    getOperation()->walk([&](linalg::LinalgOp op) { ops.push_back(op); });
     IRRewriter rewriter(&getContext());
-    for (linalg::LinalgOp op : contractions)
-      if (std::optional<MultiplyAdd> body = matchBody(op))
-        raise(rewriter, op, *body);
+    for (linalg::LinalgOp op : ops)
+      if (std::optional<FloatContraction> contraction = matchFloatContraction(op))
+        raise(rewriter, op, *contraction);
   }
 };
 

@@ -4,6 +4,7 @@
 //
 // The exit contracts of the stages, checked between the pipelines.
 
+#include "fp8/Analysis/FloatContraction.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -20,8 +21,7 @@ namespace {
 
 LogicalResult verifyIngest(Operation *op) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    if (linalg::isaContractionOpInterface(linalgOp) && linalgOp.getNumReductionLoops() > 0 &&
-        llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); }))
+    if (matchFloatContraction(linalgOp))
       return op->emitError("after ingest: this contraction is not an fp8.matmul");
   if (auto matmul = dyn_cast<MatmulOp>(op))
     if (!matmul.getSite() || !matmul.getRole() || !matmul.getLhsKind())
