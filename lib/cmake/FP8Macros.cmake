@@ -90,3 +90,19 @@ function(fp8_add_tool name)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endfunction()
+
+# fp8_add_doc(Passes.td FP8Passes.md -gen-pass-doc): documentation of a TableGen file of the
+# current folder, in docs/ of the build folder. The target docs makes all of it.
+function(fp8_add_doc source name)
+  set(output "${PROJECT_BINARY_DIR}/docs/${name}")
+  add_custom_command(OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/docs"
+    COMMAND "${MLIR_TABLEGEN_EXE}" ${ARGN} -I "${PROJECT_SOURCE_DIR}/include" -I "${MLIR_INCLUDE_DIRS}"
+      "${CMAKE_CURRENT_SOURCE_DIR}/${source}" -o "${output}" -d "${output}.d"
+    DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${source}"
+    DEPFILE "${output}.d"
+    COMMENT "Writing docs/${name}")
+  string(MAKE_C_IDENTIFIER "docs_${name}" target)
+  add_custom_target(${target} DEPENDS "${output}")
+  add_dependencies(fp8-docs ${target})
+endfunction()
