@@ -57,7 +57,8 @@ static ManifestEntry describeEntry(func::FuncOp function) {
     std::string name = "result" + std::to_string(i);
     if (auto info = function.getResultAttrOfType<StringAttr>(i, "jax.result_info"))
       name = info.str();
-    entry.results.push_back(describeValue(type, name, function.getResultAttrOfType<StringAttr>(i, kStateAttrName)));
+    entry.results.push_back(
+        describeValue(type, name, function.getResultAttrOfType<StringAttr>(i, kStateAttrName)));
   }
   for (auto [i, argument] : llvm::enumerate(entry.arguments))
     if (argument.alias)
@@ -99,8 +100,8 @@ Manifest fp8::describeModule(ModuleOp module, StringRef recipe, StringRef target
       manifest.entries.push_back(describeEntry(function));
   StateLayout layout = StateLayout::readFrom(module);
   manifest.state = describeState(layout);
-  manifest.stateBytes = static_cast<int64_t>(layout.getColumns().size() * sizeof(float)) *
-                        (1 + layout.getHistoryLength());
+  manifest.stateBytes =
+      static_cast<int64_t>(layout.getColumns().size() * sizeof(float)) * (1 + layout.getHistoryLength());
   return manifest;
 }
 
@@ -151,7 +152,10 @@ llvm::json::Object fp8::manifestToJSON(const Manifest &manifest, const std::vect
   llvm::json::Array entries;
   for (const ManifestEntry &entry : manifest.entries)
     entries.push_back(entryToJSON(entry));
-  return llvm::json::Object{{"version", kManifestVersion},         {"recipe", manifest.recipe},
-                            {"target", manifest.target},           {"entries", std::move(entries)},
-                            {"state", llvm::json::Object(manifest.state)}, {"sites", sitesToJSON(sites)}};
+  return llvm::json::Object{{"version", kManifestVersion},
+                            {"recipe", manifest.recipe},
+                            {"target", manifest.target},
+                            {"entries", std::move(entries)},
+                            {"state", llvm::json::Object(manifest.state)},
+                            {"sites", sitesToJSON(sites)}};
 }

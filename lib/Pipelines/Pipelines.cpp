@@ -107,18 +107,21 @@ namespace {
 
 /// RecipeOptions as pipeline options.
 struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
-  Option<std::string> recipe{*this, "recipe",
-                             llvm::cl::desc("delayed, current, block, row, mxfp8, none or a recipe attribute"),
-                             llvm::cl::init("delayed")};
+  Option<std::string> recipe{
+      *this, "recipe", llvm::cl::desc("delayed, current, block, row, mxfp8, none or a recipe attribute"),
+      llvm::cl::init("delayed")};
   Option<std::string> format{*this, "format", llvm::cl::desc("hybrid or e4m3")};
   Option<std::string> margin{*this, "margin", llvm::cl::desc("binades left free above amax")};
   Option<std::string> historyLen{*this, "amax-history-len", llvm::cl::desc("rows of the amax history")};
   Option<std::string> algo{*this, "amax-compute-algo", llvm::cl::desc("max or most_recent")};
   Option<std::string> reduceAmax{*this, "reduce-amax", llvm::cl::desc("combine amaxes over all ranks")};
-  Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"), llvm::cl::init("linear")};
+  Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"),
+                            llvm::cl::init("linear")};
   Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay as they are")};
-  Option<std::string> require{*this, "require", llvm::cl::desc("all, or a regex of sites that must become FP8")};
-  Option<bool> calibrate{*this, "calibrate", llvm::cl::desc("functions without gradients update the state too"),
+  Option<std::string> require{*this, "require",
+                              llvm::cl::desc("all, or a regex of sites that must become FP8")};
+  Option<bool> calibrate{*this, "calibrate",
+                         llvm::cl::desc("functions without gradients update the state too"),
                          llvm::cl::init(false)};
 
   llvm::Expected<RecipeOptions> parse() const {

@@ -12,15 +12,15 @@ using namespace fp8;
 
 /// An option that the chosen recipe does not have.
 static llvm::Error contradiction(llvm::StringRef option, llvm::StringRef recipe, llvm::StringRef owner) {
-  return llvm::createStringError("--" + option.str() + " belongs to " + owner.str() + ", not to --recipe=" +
-                                 recipe.str() + "; drop one of the two");
+  return llvm::createStringError("--" + option.str() + " belongs to " + owner.str() +
+                                 ", not to --recipe=" + recipe.str() + "; drop one of the two");
 }
 
 static llvm::Error checkOptions(const RecipeOptions &options) {
   llvm::StringRef recipe = options.recipe;
   bool isAttribute = recipe.starts_with("#");
-  llvm::StringRef owner = isAttribute ? "the words delayed, current, … (an attribute says it all itself)"
-                                      : "--recipe=delayed";
+  llvm::StringRef owner =
+      isAttribute ? "the words delayed, current, … (an attribute says it all itself)" : "--recipe=delayed";
   bool isDelayed = recipe == "delayed";
   if (options.margin && !isDelayed)
     return contradiction("margin", recipe, owner);
@@ -34,8 +34,10 @@ static llvm::Error checkOptions(const RecipeOptions &options) {
     return contradiction("format", recipe, isAttribute ? owner : "recipes that make FP8");
   if (!options.format.empty() && options.format != "hybrid" && options.format != "e4m3")
     return llvm::createStringError("--format=" + options.format + " is neither hybrid nor e4m3");
-  if (options.amaxComputeAlgo && *options.amaxComputeAlgo != "max" && *options.amaxComputeAlgo != "most_recent")
-    return llvm::createStringError("--amax-compute-algo=" + *options.amaxComputeAlgo + " is neither max nor most_recent");
+  if (options.amaxComputeAlgo && *options.amaxComputeAlgo != "max" &&
+      *options.amaxComputeAlgo != "most_recent")
+    return llvm::createStringError("--amax-compute-algo=" + *options.amaxComputeAlgo +
+                                   " is neither max nor most_recent");
   if (options.amaxHistoryLen && *options.amaxHistoryLen < 1)
     return llvm::createStringError("--amax-history-len must be at least 1");
   if (options.margin && (*options.margin < -64 || *options.margin > 64))
@@ -61,8 +63,9 @@ llvm::Expected<std::string> fp8::getRecipeAttribute(const RecipeOptions &options
                                  .Case("mxfp8", "mx_scaling")
                                  .Default("");
   if (mnemonic.empty())
-    return llvm::createStringError("--recipe=" + recipe.str() +
-                                   " is none of delayed, current, block, row, mxfp8, auto, none and no attribute");
+    return llvm::createStringError(
+        "--recipe=" + recipe.str() +
+        " is none of delayed, current, block, row, mxfp8, auto, none and no attribute");
 
   std::string parameters;
   auto add = [&](llvm::StringRef name, const std::string &value) {

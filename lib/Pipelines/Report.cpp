@@ -130,8 +130,8 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
   llvm::MapVector<StringRef, unsigned> reasons;
   unsigned inFP8 = 0;
   for (const SiteRecord &record : report.sites) {
-    rows.push_back({record.site, stringifyRole(record.role).str(), shapeOf(record), record.isFP8 ? "FP8" : "high",
-                    record.formats[0] + " x " + record.formats[1],
+    rows.push_back({record.site, stringifyRole(record.role).str(), shapeOf(record),
+                    record.isFP8 ? "FP8" : "high", record.formats[0] + " x " + record.formats[1],
                     record.isFP8 ? record.recipe + " scaling" : record.reason});
     if (record.isFP8)
       ++inFP8;
@@ -139,7 +139,8 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
       ++reasons[record.reason];
   }
   printTable(rows, os);
-  os << "\n" << report.sites.size() << " contractions: " << inFP8 << " in FP8, " << report.sites.size() - inFP8
+  os << "\n"
+     << report.sites.size() << " contractions: " << inFP8 << " in FP8, " << report.sites.size() - inFP8
      << " in high precision\n";
   for (const auto &[reason, count] : reasons)
     os << "  " << count << " kept: " << reason << "\n";

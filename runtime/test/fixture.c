@@ -1,6 +1,6 @@
-// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
-// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
-// Apache-2.0 WITH LLVM-exception
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A compiled library written by hand: what the runtime's tests run. Its entries
 // do a little arithmetic that a test can repeat, with every kind of argument
@@ -14,10 +14,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define STATE_ARGUMENTS(A, B, WRITTEN)                                         \
-  "{'index':" A ",'name':'scale','type':'f32','shape':[2],'kind':'state',"     \
-  "'carry':null,'written':" WRITTEN "},"                                       \
-  "{'index':" B ",'name':'amax_history','type':'f32','shape':[3,2],"           \
+#define STATE_ARGUMENTS(A, B, WRITTEN)                                                                       \
+  "{'index':" A ",'name':'scale','type':'f32','shape':[2],'kind':'state',"                                   \
+  "'carry':null,'written':" WRITTEN "},"                                                                     \
+  "{'index':" B ",'name':'amax_history','type':'f32','shape':[3,2],"                                         \
   "'kind':'state','carry':null,'written':" WRITTEN "}"
 
 static const char manifest[] =
@@ -32,79 +32,76 @@ static const char manifest[] =
     "'carry':null,'written':false},"
     "{'index':3,'name':'n','type':'i32','shape':[],'kind':'user',"
     "'carry':null,'written':false}," STATE_ARGUMENTS(
-        "4", "5",
-        "true") "],"
-                "'results':["
-                "{'index':0,'name':'','type':'f32','shape':[2,3],'kind':'user',"
-                "'alias':0},"
-                "{'index':1,'name':'','type':'bf16','shape':[4],'kind':'user',"
-                "'alias':null},"
-                "{'index':2,'name':'loss','type':'f32','shape':[],'kind':'user'"
-                ","
-                "'alias':null},"
-                "{'index':3,'name':'half','type':'bf16','shape':[],'kind':'"
-                "user',"
-                "'alias':null},"
-                "{'index':4,'name':'ramp','type':'i64','shape':[null],'kind':'"
-                "user',"
-                "'alias':null},"
-                "{'index':5,'name':'scale','type':'f32','shape':[2],'kind':'"
-                "state',"
-                "'alias':4},"
-                "{'index':6,'name':'amax_history','type':'f32','shape':[3,2],"
-                "'kind':'state','alias':5}]},"
+        "4", "5", "true") "],"
+                          "'results':["
+                          "{'index':0,'name':'','type':'f32','shape':[2,3],'kind':'user',"
+                          "'alias':0},"
+                          "{'index':1,'name':'','type':'bf16','shape':[4],'kind':'user',"
+                          "'alias':null},"
+                          "{'index':2,'name':'loss','type':'f32','shape':[],'kind':'user'"
+                          ","
+                          "'alias':null},"
+                          "{'index':3,'name':'half','type':'bf16','shape':[],'kind':'"
+                          "user',"
+                          "'alias':null},"
+                          "{'index':4,'name':'ramp','type':'i64','shape':[null],'kind':'"
+                          "user',"
+                          "'alias':null},"
+                          "{'index':5,'name':'scale','type':'f32','shape':[2],'kind':'"
+                          "state',"
+                          "'alias':4},"
+                          "{'index':6,'name':'amax_history','type':'f32','shape':[3,2],"
+                          "'kind':'state','alias':5}]},"
 
-                "{'name':'evaluate','arguments':["
-                "{'name':'x','type':'f32','shape':[null]}," STATE_ARGUMENTS(
-                    "1", "2",
-                    "false") "],"
-                             "'results':[{'name':'loss','type':'f32','shape':[]"
-                             "}]},"
+                          "{'name':'evaluate','arguments':["
+                          "{'name':'x','type':'f32','shape':[null]}," STATE_ARGUMENTS(
+                              "1", "2", "false") "],"
+                                                 "'results':[{'name':'loss','type':'f32','shape':[]"
+                                                 "}]},"
 
-                             "{'name':'forward','arguments':["
-                             "{'name':'x','type':'f32','shape':[3]}"
-                             "," STATE_ARGUMENTS(
-                                 "1", "2",
-                                 "false") "],"
-                                          "'results':[{'name':'loss','type':'"
-                                          "f32','shape':[]},"
-                                          "{'name':'saved','type':'f32','shape'"
-                                          ":[3],'kind':'residual'},"
-                                          "{'name':'count','type':'i32','shape'"
-                                          ":[]}]},"
+                                                 "{'name':'forward','arguments':["
+                                                 "{'name':'x','type':'f32','shape':[3]}"
+                                                 "," STATE_ARGUMENTS(
+                                                     "1", "2", "false") "],"
+                                                                        "'results':[{'name':'loss','type':'"
+                                                                        "f32','shape':[]},"
+                                                                        "{'name':'saved','type':'f32','shape'"
+                                                                        ":[3],'kind':'residual'},"
+                                                                        "{'name':'count','type':'i32','shape'"
+                                                                        ":[]}]},"
 
-                                          "{'name':'backward','arguments':["
-                                          "{'name':'saved','type':'f32','shape'"
-                                          ":[3],'kind':'residual'},"
-                                          "{'name':'g','type':'f32','shape':[]}"
-                                          "],"
-                                          "'results':[{'name':'gx','type':'f32'"
-                                          ",'shape':[3]}]},"
+                                                                        "{'name':'backward','arguments':["
+                                                                        "{'name':'saved','type':'f32','shape'"
+                                                                        ":[3],'kind':'residual'},"
+                                                                        "{'name':'g','type':'f32','shape':[]}"
+                                                                        "],"
+                                                                        "'results':[{'name':'gx','type':'f32'"
+                                                                        ",'shape':[3]}]},"
 
-                                          "{'name':'failing','arguments':[],'"
-                                          "results':[]},"
-                                          "{'name':'twins','arguments':["
-                                          "{'name':'t','type':'i8','shape':[],'"
-                                          "carry':0},"
-                                          "{'name':'t','type':'i8','shape':[],'"
-                                          "carry':0}],"
-                                          "'results':[{'type':'i8','shape':[]}]"
-                                          "}"
-                                          "],"
-                                          "'state':{'layout_hash':'abc123','"
-                                          "columns':["
-                                          "{'index':0,'sites':['fc'],'tensor':'"
-                                          "input','format':'E4M3',"
-                                          "'fp8_max':448.0},"
-                                          "{'index':1,'sites':['fc'],'tensor':'"
-                                          "weight','format':'E4M3',"
-                                          "'fp8_max':448.0}],"
-                                          "'tensors':["
-                                          "{'name':'scale','type':'f32','shape'"
-                                          ":[2],'initial':1.0},"
-                                          "{'name':'amax_history','type':'f32',"
-                                          "'shape':[3,2],'initial':0.0}]},"
-                                          "'sites':[]}";
+                                                                        "{'name':'failing','arguments':[],'"
+                                                                        "results':[]},"
+                                                                        "{'name':'twins','arguments':["
+                                                                        "{'name':'t','type':'i8','shape':[],'"
+                                                                        "carry':0},"
+                                                                        "{'name':'t','type':'i8','shape':[],'"
+                                                                        "carry':0}],"
+                                                                        "'results':[{'type':'i8','shape':[]}]"
+                                                                        "}"
+                                                                        "],"
+                                                                        "'state':{'layout_hash':'abc123','"
+                                                                        "columns':["
+                                                                        "{'index':0,'sites':['fc'],'tensor':'"
+                                                                        "input','format':'E4M3',"
+                                                                        "'fp8_max':448.0},"
+                                                                        "{'index':1,'sites':['fc'],'tensor':'"
+                                                                        "weight','format':'E4M3',"
+                                                                        "'fp8_max':448.0}],"
+                                                                        "'tensors':["
+                                                                        "{'name':'scale','type':'f32','shape'"
+                                                                        ":[2],'initial':1.0},"
+                                                                        "{'name':'amax_history','type':'f32',"
+                                                                        "'shape':[3,2],'initial':0.0}]},"
+                                                                        "'sites':[]}";
 
 static char text[sizeof(manifest)];
 
@@ -122,9 +119,7 @@ static int failWith(fp8rt_call *call, const char *reason) {
   return 1;
 }
 
-static void *dataOf(DLTensor *tensor) {
-  return (char *)tensor->data + tensor->byte_offset;
-}
+static void *dataOf(DLTensor *tensor) { return (char *)tensor->data + tensor->byte_offset; }
 
 /// Column c: records the amax, then scales by it, as in delayed scaling.
 static void updateState(float *scale, float *history, int c, float amax) {
@@ -136,8 +131,7 @@ static void updateState(float *scale, float *history, int c, float amax) {
 }
 
 EXPORT int fp8_call_main(fp8rt_call *call) {
-  if (call->version != FP8RT_CALL_VERSION || call->num_arguments != 6 ||
-      call->num_results != 7)
+  if (call->version != FP8RT_CALL_VERSION || call->num_arguments != 6 || call->num_results != 7)
     return failWith(call, "the call does not fit the manifest");
   if (call->workspace_bytes < 24 || (uintptr_t)call->workspace % 64)
     return failWith(call, "the workspace does not fit the manifest");
@@ -169,8 +163,7 @@ EXPORT int fp8_call_main(fp8rt_call *call) {
   *(uint16_t *)dataOf(call->results[3]) = bits >> 16;
 
   int64_t shape[1] = {n};
-  if (n < 0 ||
-      call->allocate(call->allocate_context, 4, shape, 1, call->results[4]))
+  if (n < 0 || call->allocate(call->allocate_context, 4, shape, 1, call->results[4]))
     return failWith(call, "no memory for result 4");
   for (int64_t i = 0; i < n; ++i)
     ((int64_t *)dataOf(call->results[4]))[i] = i;
@@ -203,9 +196,7 @@ EXPORT int fp8_call_backward(fp8rt_call *call) {
   return 0;
 }
 
-EXPORT int fp8_call_failing(fp8rt_call *call) {
-  return failWith(call, "it always fails");
-}
+EXPORT int fp8_call_failing(fp8rt_call *call) { return failWith(call, "it always fails"); }
 
 EXPORT int fp8_call_twins(fp8rt_call *call) {
   int8_t a = *(int8_t *)dataOf(call->arguments[0]);

@@ -13,7 +13,8 @@
 
 namespace cl = llvm::cl;
 
-static const char *const kOverview = R"(Compiles a training or inference step in MLIR (linalg on tensors) to FP8.
+static const char *const kOverview =
+    R"(Compiles a training or inference step in MLIR (linalg on tensors) to FP8.
 
 Every matrix product of the program is found, and each either becomes FP8 or is
 listed with the reason why not: --report=text prints the list.
@@ -32,38 +33,49 @@ namespace {
 /// The options themselves; a local object, so that nothing is global.
 struct Options {
   cl::OptionCategory category{"fp8-compile options"};
-  cl::opt<std::string> input{cl::Positional, cl::Required, cl::desc("MODEL.mlir (text or bytecode; - is standard input)"),
+  cl::opt<std::string> input{cl::Positional, cl::Required,
+                             cl::desc("MODEL.mlir (text or bytecode; - is standard input)"),
                              cl::cat(category)};
   cl::opt<std::string> output{"o", cl::Required, cl::desc("The file to write (- is standard output, for IR)"),
                               cl::value_desc("file"), cl::cat(category)};
-  cl::opt<std::string> recipe{"recipe", cl::init("delayed"), cl::value_desc("recipe"), cl::cat(category),
-                              cl::desc("delayed (default), current, block, row, mxfp8, auto, none, or an attribute")};
+  cl::opt<std::string> recipe{
+      "recipe", cl::init("delayed"), cl::value_desc("recipe"), cl::cat(category),
+      cl::desc("delayed (default), current, block, row, mxfp8, auto, none, or an attribute")};
   cl::opt<std::string> format{"format", cl::value_desc("hybrid|e4m3"), cl::cat(category),
                               cl::desc("E5M2 for gradients (hybrid), or E4M3 throughout")};
   cl::opt<int64_t> margin{"margin", cl::cat(category), cl::desc("Binades left free above amax (0)")};
-  cl::opt<int64_t> historyLen{"amax-history-len", cl::cat(category), cl::desc("Steps that amaxes are kept for (1024)")};
+  cl::opt<int64_t> historyLen{"amax-history-len", cl::cat(category),
+                              cl::desc("Steps that amaxes are kept for (1024)")};
   cl::opt<std::string> algo{"amax-compute-algo", cl::value_desc("max|most_recent"), cl::cat(category),
                             cl::desc("Which amax of the history the scale follows from (max)")};
   cl::opt<std::string> reduceAmax{"reduce-amax", cl::value_desc("true|false"), cl::cat(category),
                                   cl::desc("Combine amaxes over all ranks (true)")};
-  cl::opt<std::string> sites{"sites", cl::init("linear"), cl::value_desc("linear|all|regex"), cl::cat(category),
+  cl::opt<std::string> sites{"sites", cl::init("linear"), cl::value_desc("linear|all|regex"),
+                             cl::cat(category),
                              cl::desc("Products of weights, all, or those whose site name matches")};
-  cl::opt<std::string> keep{"keep", cl::value_desc("regex"), cl::cat(category), cl::desc("Sites that stay as they are")};
+  cl::opt<std::string> keep{"keep", cl::value_desc("regex"), cl::cat(category),
+                            cl::desc("Sites that stay as they are")};
   cl::opt<std::string> require{"require", cl::value_desc("all|regex"), cl::cat(category),
                                cl::desc("Sites that must become FP8: an error where one does not")};
-  cl::opt<int> first{"first", cl::cat(category), cl::desc("Keep the first N layers high (not available yet)")};
+  cl::opt<int> first{"first", cl::cat(category),
+                     cl::desc("Keep the first N layers high (not available yet)")};
   cl::opt<int> last{"last", cl::cat(category), cl::desc("Keep the last N layers high (not available yet)")};
-  cl::opt<std::string> fprop{"fprop", cl::cat(category), cl::desc("Precision of forward products (not available yet)")};
-  cl::opt<std::string> dgrad{"dgrad", cl::cat(category), cl::desc("Precision of input gradients (not available yet)")};
-  cl::opt<std::string> wgrad{"wgrad", cl::cat(category), cl::desc("Precision of weight gradients (not available yet)")};
+  cl::opt<std::string> fprop{"fprop", cl::cat(category),
+                             cl::desc("Precision of forward products (not available yet)")};
+  cl::opt<std::string> dgrad{"dgrad", cl::cat(category),
+                             cl::desc("Precision of input gradients (not available yet)")};
+  cl::opt<std::string> wgrad{"wgrad", cl::cat(category),
+                             cl::desc("Precision of weight gradients (not available yet)")};
   cl::opt<std::string> pair{"pair", cl::value_desc("FORWARD:BACKWARD[:K]"), cl::cat(category),
                             cl::desc("Two functions of one step (not available yet)")};
-  cl::opt<bool> calibrate{"calibrate", cl::cat(category), cl::desc("Entries without gradients update the state too")};
+  cl::opt<bool> calibrate{"calibrate", cl::cat(category),
+                          cl::desc("Entries without gradients update the state too")};
   cl::opt<std::string> target{"target", cl::init("cpu"), cl::cat(category),
                               cl::desc("cpu; sm_89, sm_90a, sm_100a, sm_120a are not available yet")};
-  cl::opt<std::string> emit{"emit", cl::init("lib"), cl::cat(category), cl::value_desc("what"),
-                            cl::desc("lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, "
-                                     "bufferize or kernels")};
+  cl::opt<std::string> emit{
+      "emit", cl::init("lib"), cl::cat(category), cl::value_desc("what"),
+      cl::desc("lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, "
+               "bufferize or kernels")};
   cl::list<std::string> report{"report", cl::cat(category), cl::value_desc("text|json[:FILE]"),
                                cl::desc("Print or write what became of every product")};
   cl::opt<std::string> manifest{"manifest", cl::value_desc("file"), cl::cat(category),
@@ -82,7 +94,8 @@ bool refuseUnavailable(const Options &o) {
   const cl::Option *unavailable[] = {&o.first, &o.last, &o.fprop, &o.dgrad, &o.wgrad, &o.pair};
   for (const cl::Option *option : unavailable)
     if (option->getNumOccurrences())
-      return fail("--" + option->ArgStr + " is not available yet; sites can be chosen with --sites and --keep");
+      return fail("--" + option->ArgStr +
+                  " is not available yet; sites can be chosen with --sites and --keep");
   if (llvm::is_contained({"sm_89", "sm_90a", "sm_100a", "sm_120a"}, o.target))
     return fail("--target=" + o.target + " is not available yet; use --target=cpu");
   if (o.target != "cpu")
@@ -164,8 +177,10 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   out.emit = o.emit;
   out.target = o.target;
   out.manifestFile = o.manifest;
-  if (!llvm::is_contained({"lib", "obj", "llvm", "ptx", "ingest", "recipe", "fusion", "batching", "bufferize", "kernels"},
-                          o.emit))
-    return fail("--emit=" + o.emit + " is none of lib, obj, llvm, ptx, ingest, recipe, fusion, batching, bufferize, kernels");
+  if (!llvm::is_contained(
+          {"lib", "obj", "llvm", "ptx", "ingest", "recipe", "fusion", "batching", "bufferize", "kernels"},
+          o.emit))
+    return fail("--emit=" + o.emit +
+                " is none of lib, obj, llvm, ptx, ingest, recipe, fusion, batching, bufferize, kernels");
   return refuseUnavailable(o) && parseReports(o, out) && parseCarry(o, out) && parseRecipe(o, out);
 }

@@ -17,9 +17,11 @@
 using namespace mlir;
 
 static bool hasFilePosition(Location location) {
-  return location->walk([](Location inner) {
-           return isa<FileLineColLoc>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-         }).wasInterrupted();
+  return location
+      ->walk([](Location inner) {
+        return isa<FileLineColLoc>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// `named` with the place `file` as its child; other locations are replaced.
@@ -61,7 +63,8 @@ OwningOpRef<ModuleOp> readModule(StringRef fileName, llvm::SourceMgr &sources, M
     return nullptr;
   addFilePositions(state, sources, fileName == "-" ? "<stdin>" : fileName, context);
   Location location = FileLineColLoc::get(&context, fileName, 1, 1);
-  OwningOpRef<ModuleOp> module = mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, location);
+  OwningOpRef<ModuleOp> module =
+      mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, location);
   if (!module)
     emitError(location) << "expected one module";
   return module;
@@ -92,9 +95,10 @@ LogicalResult applyCarry(ModuleOp module, ArrayRef<CarryRequest> requests) {
       if (!argument)
         continue;
       if (function.getArgument(*argument).getType() != function.getResultTypes()[request.result])
-        return function.emitError() << "--carry=" << request.argument << ":" << request.result << ": argument "
-                                    << function.getArgument(*argument).getType() << " and result "
-                                    << function.getResultTypes()[request.result] << " differ in type";
+        return function.emitError() << "--carry=" << request.argument << ":" << request.result
+                                    << ": argument " << function.getArgument(*argument).getType()
+                                    << " and result " << function.getResultTypes()[request.result]
+                                    << " differ in type";
       function.setArgAttr(*argument, fp8::kCarriedAttrName,
                           Builder(module.getContext()).getI32IntegerAttr(request.result));
       found = true;

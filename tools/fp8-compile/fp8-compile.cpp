@@ -61,7 +61,8 @@ LogicalResult Compilation::runFront() {
     return success();
   fp8::RecipeAttrInterface recipe;
   if (!options.recipeAttribute.empty()) {
-    recipe = dyn_cast_or_null<fp8::RecipeAttrInterface>(parseAttribute(options.recipeAttribute, module.getContext()));
+    recipe = dyn_cast_or_null<fp8::RecipeAttrInterface>(
+        parseAttribute(options.recipeAttribute, module.getContext()));
     if (!recipe)
       return module.emitError() << "--recipe=" << options.recipe.recipe << " is not a recipe attribute";
   }

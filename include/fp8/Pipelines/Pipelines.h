@@ -45,8 +45,10 @@ void buildIngestPipeline(mlir::OpPassManager &manager);
 
 /// Stage 2 has two halves, between which the decisions can be read off the IR.
 /// `recipe` is a recipe attribute, or empty for none.
-void buildSelectionPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe, const RecipeOptions &options);
-void buildApplicationPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe, const RecipeOptions &options);
+void buildSelectionPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe,
+                            const RecipeOptions &options);
+void buildApplicationPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe,
+                              const RecipeOptions &options);
 
 /// Stage 3: one quantize per tensor.
 void buildFusionPipeline(mlir::OpPassManager &manager);

@@ -45,7 +45,8 @@ private:
     Value wide = buildDecodeFP8(builder, op.getLoc(), op.getIn());
     Type element = getElementTypeOrSelf(op.getType());
     if (element.getIntOrFloatBitWidth() < 32)
-      wide = arith::TruncFOp::create(builder, op.getLoc(), op.getType(), wide); // exact: bf16 and f16 hold all of FP8
+      wide = arith::TruncFOp::create(builder, op.getLoc(), op.getType(),
+                                     wide); // exact: bf16 and f16 hold all of FP8
     else if (element.isF64())
       wide = arith::ExtFOp::create(builder, op.getLoc(), op.getType(), wide);
     op.replaceAllUsesWith(wide);
@@ -60,7 +61,8 @@ private:
       return; // rounding twice could differ: leave it for the error of whoever needs it lowered
     if (!element.isF32())
       value = arith::ExtFOp::create(builder, op.getLoc(), f32, value);
-    op.replaceAllUsesWith(buildEncodeFP8(builder, op.getLoc(), value, cast<FloatType>(getElementTypeOrSelf(op.getType()))));
+    op.replaceAllUsesWith(
+        buildEncodeFP8(builder, op.getLoc(), value, cast<FloatType>(getElementTypeOrSelf(op.getType()))));
     op.erase();
   }
 };

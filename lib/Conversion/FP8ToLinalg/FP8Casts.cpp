@@ -47,8 +47,12 @@ public:
   }
   Value integer(uint32_t value) { return constant(builder.getI32IntegerAttr(static_cast<int32_t>(value))); }
   Value real(float value) { return constant(builder.getF32FloatAttr(value)); }
-  Value toBits(Value value) { return arith::BitcastOp::create(builder, loc, as(builder.getI32Type()), value); }
-  Value toReal(Value value) { return arith::BitcastOp::create(builder, loc, as(builder.getF32Type()), value); }
+  Value toBits(Value value) {
+    return arith::BitcastOp::create(builder, loc, as(builder.getI32Type()), value);
+  }
+  Value toReal(Value value) {
+    return arith::BitcastOp::create(builder, loc, as(builder.getF32Type()), value);
+  }
   template <typename Op>
   Value apply(Value a, Value b) {
     return Op::create(builder, loc, a, b);
@@ -56,7 +60,9 @@ public:
   Value compare(arith::CmpIPredicate predicate, Value a, Value b) {
     return arith::CmpIOp::create(builder, loc, predicate, a, b);
   }
-  Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, loc, condition, a, b); }
+  Value select(Value condition, Value a, Value b) {
+    return arith::SelectOp::create(builder, loc, condition, a, b);
+  }
 
 private:
   Value constant(TypedAttr value) {

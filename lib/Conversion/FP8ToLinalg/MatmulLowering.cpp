@@ -44,9 +44,10 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   auto widen = [&](OpBuilder &b, Location loc, Value value) -> Value {
     return value.getType().isF64() ? value : arith::ExtFOp::create(b, loc, b.getF64Type(), value).getResult();
   };
-  linalg::GenericOp::create(builder, loc, ValueRange{op.getLhs(), op.getRhs()}, ValueRange{op.getOuts()}, maps,
-                            iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
-                              Value product = arith::MulFOp::create(b, loc, widen(b, loc, args[0]), widen(b, loc, args[1]));
+  linalg::GenericOp::create(builder, loc, ValueRange{op.getLhs(), op.getRhs()}, ValueRange{op.getOuts()},
+                            maps, iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
+                              Value product = arith::MulFOp::create(b, loc, widen(b, loc, args[0]),
+                                                                    widen(b, loc, args[1]));
                               Value sum = arith::AddFOp::create(b, loc, args[2], product);
                               linalg::YieldOp::create(b, loc, sum);
                             });
@@ -99,24 +100,26 @@ static void buildScaledEpilogue(OpBuilder &builder, ScaledMatmulOp op, Value sum
   if (op.getEpilogueMaps())
     llvm::append_range(maps, op.getEpilogueMaps()->getAsValueRange<AffineMapAttr>());
 
-  buildElementwise(builder, op.getLoc(), inputs, maps, output, [&](OpBuilder &b, Location loc, ValueRange args) {
-    Value scale = arith::MulFOp::create(b, loc, args[1], args[2]);
-    Value value = arith::MulFOp::create(b, loc, scale, args[0]);
-    size_t next = 3;
-    if (op.getAccumulate())
-      value = arith::AddFOp::create(b, loc, value, buildWiden(b, loc, args[next++]));
-    value = inlineEpilogue(b, op, value, args.slice(next, op.getEpilogueInputs().size()));
-    Type element = args.back().getType();
-    if (value.getType() != element)
-      value = buildNarrow(b, loc, buildWiden(b, loc, value), element);
-    linalg::YieldOp::create(b, loc, value);
-  });
+  buildElementwise(builder, op.getLoc(), inputs, maps, output,
+                   [&](OpBuilder &b, Location loc, ValueRange args) {
+                     Value scale = arith::MulFOp::create(b, loc, args[1], args[2]);
+                     Value value = arith::MulFOp::create(b, loc, scale, args[0]);
+                     size_t next = 3;
+                     if (op.getAccumulate())
+                       value = arith::AddFOp::create(b, loc, value, buildWiden(b, loc, args[next++]));
+                     value = inlineEpilogue(b, op, value, args.slice(next, op.getEpilogueInputs().size()));
+                     Type element = args.back().getType();
+                     if (value.getType() != element)
+                       value = buildNarrow(b, loc, buildWiden(b, loc, value), element);
+                     linalg::YieldOp::create(b, loc, value);
+                   });
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op) {
   if (op.getLhsBlock() || op.getRhsBlock())
-    return op.emitOpError("with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
-                          "--recipe=current");
+    return op.emitOpError(
+        "with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
+        "--recipe=current");
   FailureOr<Value> sums =
       buildPackedContraction(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
                              op.getAccumulation() == Accumulation::split);
@@ -137,8 +140,8 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op) {
   Value wide = memref::AllocOp::create(builder, loc, MemRefType::get(type.getShape(), builder.getF32Type()));
   buildScaledEpilogue(builder, op, *sums, wide);
   auto quantize = QuantizeOp::create(builder, loc, TypeRange(), wide, op.getOutScale(), op.getOuts(),
-                                     /*record_amax=*/true, DenseI64ArrayAttr(), DenseI64ArrayAttr(), IntegerAttr(),
-                                     ArrayAttr());
+                                     /*record_amax=*/true, DenseI64ArrayAttr(), DenseI64ArrayAttr(),
+                                     IntegerAttr(), ArrayAttr());
   LogicalResult result = lowerQuantize(builder, quantize);
   quantize.erase();
   return result;

@@ -96,12 +96,12 @@ private:
       Value bits = element(b, loc, indices);
       return carried.empty() ? Value() : Value(arith::MaxUIOp::create(b, loc, carried[0], bits));
     }
-    auto loop = scf::ForOp::create(b, loc, zero, sizes[d], one, carried,
-                                   [&](OpBuilder &inner, Location, Value i, ValueRange maxima) {
-                                     indices.push_back(i);
-                                     Value result = runInner(inner, indices, d + 1, maxima, element);
-                                     scf::YieldOp::create(inner, loc, maxima.empty() ? ValueRange() : ValueRange(result));
-                                   });
+    auto loop = scf::ForOp::create(
+        b, loc, zero, sizes[d], one, carried, [&](OpBuilder &inner, Location, Value i, ValueRange maxima) {
+          indices.push_back(i);
+          Value result = runInner(inner, indices, d + 1, maxima, element);
+          scf::YieldOp::create(inner, loc, maxima.empty() ? ValueRange() : ValueRange(result));
+        });
     return carried.empty() ? Value() : loop.getResult(0);
   }
 
@@ -126,8 +126,9 @@ static Value buildMagnitudeBits(OpBuilder &b, Location loc, Value value) {
 static LogicalResult refuseBlocks(Operation *op, std::optional<ArrayRef<int64_t>> block) {
   if (!block)
     return success();
-  return op->emitOpError("with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
-                         "--recipe=current");
+  return op->emitOpError(
+      "with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
+      "--recipe=current");
 }
 
 static LogicalResult refuseF64(Operation *op, Value value) {
@@ -139,10 +140,11 @@ static LogicalResult refuseF64(Operation *op, Value value) {
 LogicalResult fp8::lowerAmax(OpBuilder &builder, AmaxOp op) {
   if (failed(refuseBlocks(op, op.getBlock())) || failed(refuseF64(op, op.getInput())))
     return failure();
-  ElementLoops(builder, op.getLoc(), op.getInput()).run(op.getOuts(), [&](OpBuilder &b, Location loc, ValueRange i) {
-    Value value = memref::LoadOp::create(b, loc, op.getInput(), i);
-    return buildMagnitudeBits(b, loc, buildWiden(b, loc, value));
-  });
+  ElementLoops(builder, op.getLoc(), op.getInput())
+      .run(op.getOuts(), [&](OpBuilder &b, Location loc, ValueRange i) {
+        Value value = memref::LoadOp::create(b, loc, op.getInput(), i);
+        return buildMagnitudeBits(b, loc, buildWiden(b, loc, value));
+      });
   return success();
 }
 
@@ -165,9 +167,8 @@ static Value buildProducer(OpBuilder &b, Location loc, QuantizeOp op, ValueRange
 }
 
 LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
-  if (failed(refuseBlocks(op, op.getBlock())) || llvm::any_of(op.getInputs(), [&](Value input) {
-        return failed(refuseF64(op, input));
-      }))
+  if (failed(refuseBlocks(op, op.getBlock())) ||
+      llvm::any_of(op.getInputs(), [&](Value input) { return failed(refuseF64(op, input)); }))
     return failure();
   Location loc = op.getLoc();
   Value data = op.getOuts()[0];
@@ -184,7 +185,8 @@ LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
     Value encoded = buildEncodeFP8(b, loc, arith::MulFOp::create(b, loc, value, scale), op.getFormat());
     memref::StoreOp::create(b, loc, encoded, data, indices);
     if (dataT) {
-      auto transposed = llvm::map_to_vector(*op.getTransposition(), [&](int64_t d) -> Value { return indices[d]; });
+      auto transposed =
+          llvm::map_to_vector(*op.getTransposition(), [&](int64_t d) -> Value { return indices[d]; });
       memref::StoreOp::create(b, loc, encoded, dataT, transposed);
     }
     return amax ? buildMagnitudeBits(b, loc, value) : Value();
@@ -199,10 +201,11 @@ LogicalResult fp8::lowerDequantize(OpBuilder &builder, DequantizeOp op) {
   AffineMap identity = builder.getMultiDimIdentityMap(rank);
   AffineMap scalar = AffineMap::get(rank, 0, builder.getContext());
   SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
-  linalg::GenericOp::create(builder, op.getLoc(), ValueRange{op.getData(), op.getScaleInv()}, ValueRange{op.getOuts()},
-                            ArrayRef<AffineMap>{identity, scalar, identity}, iterators,
-                            [&](OpBuilder &b, Location loc, ValueRange args) {
-                              Value value = arith::MulFOp::create(b, loc, buildDecodeFP8(b, loc, args[0]), args[1]);
+  linalg::GenericOp::create(builder, op.getLoc(), ValueRange{op.getData(), op.getScaleInv()},
+                            ValueRange{op.getOuts()}, ArrayRef<AffineMap>{identity, scalar, identity},
+                            iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
+                              Value value =
+                                  arith::MulFOp::create(b, loc, buildDecodeFP8(b, loc, args[0]), args[1]);
                               linalg::YieldOp::create(b, loc, buildNarrow(b, loc, value, args[2].getType()));
                             });
   return success();

@@ -28,17 +28,20 @@ public:
   Value compare(arith::CmpFPredicate predicate, Value lhs, Value rhs) {
     return arith::CmpFOp::create(b, loc, predicate, lhs, rhs);
   }
-  Value select(Value condition, Value yes, Value no) { return arith::SelectOp::create(b, loc, condition, yes, no); }
+  Value select(Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(b, loc, condition, yes, no);
+  }
   Value load(Value memref, ValueRange indices) { return memref::LoadOp::create(b, loc, memref, indices); }
   void store(Value value, Value memref, ValueRange indices) {
     memref::StoreOp::create(b, loc, value, memref, indices);
   }
   void loop(Value from, Value to, function_ref<void(ScalarBuilder &, Value)> body) {
-    scf::ForOp::create(b, loc, from, to, index(1), ValueRange(), [&](OpBuilder &inner, Location, Value i, ValueRange) {
-      ScalarBuilder nested(inner, loc);
-      body(nested, i);
-      scf::YieldOp::create(inner, loc);
-    });
+    scf::ForOp::create(b, loc, from, to, index(1), ValueRange(),
+                       [&](OpBuilder &inner, Location, Value i, ValueRange) {
+                         ScalarBuilder nested(inner, loc);
+                         body(nested, i);
+                         scf::YieldOp::create(inner, loc);
+                       });
   }
 
   /// 0 < amax < Inf: neither 0, Inf nor NaN.
@@ -57,7 +60,8 @@ public:
   Value floorToPowerOf2(Value value) {
     Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), value);
     Value mask = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0x7F800000));
-    return arith::BitcastOp::create(b, loc, b.getF32Type(), arith::AndIOp::create(b, loc, bits, mask).getResult());
+    return arith::BitcastOp::create(b, loc, b.getF32Type(),
+                                    arith::AndIOp::create(b, loc, bits, mask).getResult());
   }
 
   OpBuilder &b;
@@ -88,7 +92,8 @@ LogicalResult fp8::lowerComputeScale(OpBuilder &builder, ComputeScaleOp op) {
 
 /// A private constant of the module that holds `values`.
 template <typename T>
-static Value buildTable(OpBuilder &builder, Location loc, Operation *op, ArrayRef<T> values, Type elementType) {
+static Value buildTable(OpBuilder &builder, Location loc, Operation *op, ArrayRef<T> values,
+                        Type elementType) {
   auto module = op->getParentOfType<ModuleOp>();
   auto count = static_cast<int64_t>(values.size());
   auto data = DenseElementsAttr::get(RankedTensorType::get({count}, elementType), values);

@@ -1,6 +1,6 @@
-// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
-// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
-// Apache-2.0 WITH LLVM-exception
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // How the runtime fails inside: an exception that carries a status and a line
 // of text, turned into the C ABI's status and last error at the border.

@@ -37,7 +37,7 @@ Value getViewSource(Value value) {
 /// One operand of a product that becomes FP8.
 struct QuantizedOperand {
   mutable MatmulOp product; ///< operations are handles: reading one is not const upstream
-  unsigned index; ///< 0 or 1
+  unsigned index;           ///< 0 or 1
   RecipeAttrInterface recipe;
   /// Number of its cast in the function: operands that share a cast share it.
   unsigned castId = 0;
@@ -80,7 +80,8 @@ using CastColumns = std::map<unsigned, int64_t>;
 class FunctionRewriter {
 public:
   FunctionRewriter(func::FuncOp function, const StateLayout &layout, const CastColumns &columns, bool updates)
-      : function(function), layout(layout), columns(columns), updates(updates), builder(function.getContext()) {}
+      : function(function), layout(layout), columns(columns), updates(updates),
+        builder(function.getContext()) {}
 
   void addStateArguments();
   void rewrite(ArrayRef<QuantizedOperand> operands);
@@ -124,9 +125,9 @@ Value FunctionRewriter::emptyScale(Location loc, Value source, ArrayRef<int64_t>
     else if (!ShapedType::isDynamic(size))
       sizes.push_back(builder.getIndexAttr(llvm::divideCeil(size, extent)));
     else
-      sizes.push_back(affine::makeComposedFoldedAffineApply(
-          builder, loc, builder.getAffineDimExpr(0).ceilDiv(extent),
-          {tensor::getMixedSize(builder, loc, source, d)}));
+      sizes.push_back(affine::makeComposedFoldedAffineApply(builder, loc,
+                                                            builder.getAffineDimExpr(0).ceilDiv(extent),
+                                                            {tensor::getMixedSize(builder, loc, source, d)}));
   }
   return tensor::EmptyOp::create(builder, loc, sizes, elementType);
 }
@@ -221,8 +222,9 @@ void FunctionRewriter::rewrite(ArrayRef<QuantizedOperand> operands) {
 void FunctionRewriter::addStateArguments() {
   int64_t columnCount = layout.getColumns().size();
   Type f32 = builder.getF32Type();
-  for (auto [name, type] : {std::pair<StringRef, RankedTensorType>("scale", RankedTensorType::get({columnCount}, f32)),
-                            {"amax_history", RankedTensorType::get({layout.getHistoryLength(), columnCount}, f32)}}) {
+  for (auto [name, type] :
+       {std::pair<StringRef, RankedTensorType>("scale", RankedTensorType::get({columnCount}, f32)),
+        {"amax_history", RankedTensorType::get({layout.getHistoryLength(), columnCount}, f32)}}) {
     DictionaryAttr attrs =
         builder.getDictionaryAttr({builder.getNamedAttr(kStateAttrName, builder.getStringAttr(name))});
     Location loc = NameLoc::get(builder.getStringAttr(name));
@@ -244,8 +246,9 @@ void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
     auto type = RankedTensorType::get({count}, builder.getF32Type());
     Value vector;
     if (count == 1) {
-      vector = tensor::ExpandShapeOp::create(builder, loc, type, recorded[0], ArrayRef<ReassociationIndices>{},
-                                             SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
+      vector =
+          tensor::ExpandShapeOp::create(builder, loc, type, recorded[0], ArrayRef<ReassociationIndices>{},
+                                        SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
     } else {
       vector = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
       for (auto [i, amax] : llvm::enumerate(recorded))
@@ -263,8 +266,9 @@ void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
     }
     SmallVector<Attribute> formats(count, TypeAttr::get(layout.getColumns()[column].format));
     auto update = UpdateAmaxHistoryOp::create(
-        builder, loc, TypeRange{newScale.getType(), newHistory.getType()}, vector, newScale, newHistory, recipe,
-        builder.getDenseI64ArrayAttr(SmallVector<int64_t>(count, column)), builder.getArrayAttr(formats));
+        builder, loc, TypeRange{newScale.getType(), newHistory.getType()}, vector, newScale, newHistory,
+        recipe, builder.getDenseI64ArrayAttr(SmallVector<int64_t>(count, column)),
+        builder.getArrayAttr(formats));
     newScale = update.getResult(0);
     newHistory = update.getResult(1);
   }
@@ -273,8 +277,8 @@ void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
   SmallVector<Value> newState{newScale, newHistory};
   for (auto [i, value] : llvm::enumerate(newState)) {
     unsigned argument = function.getNumArguments() - 2 + i;
-    DictionaryAttr attrs =
-        builder.getDictionaryAttr({builder.getNamedAttr(kStateAttrName, function.getArgAttr(argument, kStateAttrName))});
+    DictionaryAttr attrs = builder.getDictionaryAttr(
+        {builder.getNamedAttr(kStateAttrName, function.getArgAttr(argument, kStateAttrName))});
     (void)function.insertResult(firstResult + i, value.getType(), attrs);
     function.setArgAttr(argument, kCarriedAttrName, builder.getI32IntegerAttr(firstResult + i));
     terminator.getOperandsMutable().append(value);
@@ -334,7 +338,8 @@ private:
         program.hasGradients |= *op.getRole() == Role::dgrad || *op.getRole() == Role::wgrad;
       if (op.getKept())
         return WalkResult::advance();
-      return failed(planProduct(op, chosen, layout, program)) ? WalkResult::interrupt() : WalkResult::advance();
+      return failed(planProduct(op, chosen, layout, program)) ? WalkResult::interrupt()
+                                                              : WalkResult::advance();
     });
     if (walked.wasInterrupted())
       return failure();
@@ -348,8 +353,9 @@ private:
     for (unsigned index : {0u, 1u}) {
       QuantizedOperand operand{op, index, recipeOfRole};
       if (operand.source().getParentBlock() != &program.function.getBody().front())
-        return op.emitError() << "site '" << *op.getSite()
-                              << "' is inside control flow, where FP8 is not supported yet; keep it with --keep";
+        return op.emitError()
+               << "site '" << *op.getSite()
+               << "' is inside control flow, where FP8 is not supported yet; keep it with --keep";
       operand.castId = program.casts.try_emplace(castKey(operand), program.casts.size()).first->second;
       program.operands.push_back(operand);
       if (recipeOfRole.isStateful())

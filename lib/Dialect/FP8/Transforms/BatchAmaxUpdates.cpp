@@ -32,7 +32,8 @@ AllReduceOp getReduction(UpdateAmaxHistoryOp op) { return op.getAmaxes().getDefi
 /// All updates of a chain reduce over one group, or none does.
 bool reduceAlike(UpdateAmaxHistoryOp a, UpdateAmaxHistoryOp b) {
   AllReduceOp first = getReduction(a), second = getReduction(b);
-  return !first == !second && (!first || (first.getKind() == second.getKind() && first.getGroup() == second.getGroup()));
+  return !first == !second &&
+         (!first || (first.getKind() == second.getKind() && first.getGroup() == second.getGroup()));
 }
 
 class BatchAmaxUpdates : public impl::BatchAmaxUpdatesBase<BatchAmaxUpdates> {
@@ -68,9 +69,10 @@ private:
     }
     OpBuilder builder(end);
     Value amaxes = reduce(builder, end, concatenate(builder, chain, columns.size()));
-    auto update = UpdateAmaxHistoryOp::create(builder, end.getLoc(), end->getResultTypes(), amaxes,
-                                              chain.front().getScale(), chain.front().getHistory(), end.getRecipe(),
-                                              builder.getDenseI64ArrayAttr(columns), builder.getArrayAttr(formats));
+    auto update =
+        UpdateAmaxHistoryOp::create(builder, end.getLoc(), end->getResultTypes(), amaxes,
+                                    chain.front().getScale(), chain.front().getHistory(), end.getRecipe(),
+                                    builder.getDenseI64ArrayAttr(columns), builder.getArrayAttr(formats));
     end.replaceAllUsesWith(update.getResults());
     for (UpdateAmaxHistoryOp op : llvm::reverse(chain)) {
       AllReduceOp reduction = getReduction(op);

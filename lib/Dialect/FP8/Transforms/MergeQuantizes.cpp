@@ -32,9 +32,9 @@ QuantizeOp withAmax(QuantizeOp op) {
   OpBuilder builder(op);
   SmallVector<Value> outs(op.getOuts());
   outs.push_back(tensor::EmptyOp::create(builder, op.getLoc(), ArrayRef<int64_t>{}, builder.getF32Type()));
-  auto wider = QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(),
-                                  outs, /*record_amax=*/true, DenseI64ArrayAttr(), op.getBlockAttr(),
-                                  op.getColumnAttr(), ArrayAttr());
+  auto wider = QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
+                                  op.getScale(), outs, /*record_amax=*/true, DenseI64ArrayAttr(),
+                                  op.getBlockAttr(), op.getColumnAttr(), ArrayAttr());
   op.replaceAllUsesWith(wider.getResults().take_front(op.getNumResults()));
   op.erase();
   return wider;

@@ -26,7 +26,8 @@ public:
     regex.emplace(pattern);
     std::string reason;
     if (!regex->isValid(reason))
-      return op->emitError() << "--" << option << "=" << pattern << " is not a regular expression: " << reason;
+      return op->emitError() << "--" << option << "=" << pattern
+                             << " is not a regular expression: " << reason;
     return success();
   }
   bool matches(StringRef site) const { return regex && regex->match(site); }

@@ -16,7 +16,8 @@ static constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";
 static constexpr llvm::StringLiteral kHistoryAttrName = "fp8.amax_history_len";
 
 static auto indexKey(const StateLayout::Key &key) {
-  return std::make_tuple(key.site, static_cast<unsigned>(key.kind), key.format.getAsOpaquePointer(), key.operand);
+  return std::make_tuple(key.site, static_cast<unsigned>(key.kind), key.format.getAsOpaquePointer(),
+                         key.operand);
 }
 
 int64_t StateLayout::getOrCreate(const Key &key) {

@@ -39,13 +39,13 @@ Value buildCast(PatternRewriter &rewriter, Location loc, Value value, Type eleme
   SmallVector<AffineMap> maps(2, rewriter.getMultiDimIdentityMap(type.getRank()));
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
   bool widens = element.getIntOrFloatBitWidth() > type.getElementTypeBitWidth();
-  return linalg::GenericOp::create(rewriter, loc, TypeRange(init.getType()), ValueRange(value), ValueRange(init), maps,
-                                   iterators,
-                                   [&](OpBuilder &b, Location loc, ValueRange args) {
-                                     Value result = widens ? arith::ExtFOp::create(b, loc, element, args[0]).getResult()
-                                                           : arith::TruncFOp::create(b, loc, element, args[0]).getResult();
-                                     linalg::YieldOp::create(b, loc, result);
-                                   })
+  return linalg::GenericOp::create(
+             rewriter, loc, TypeRange(init.getType()), ValueRange(value), ValueRange(init), maps, iterators,
+             [&](OpBuilder &b, Location loc, ValueRange args) {
+               Value result = widens ? arith::ExtFOp::create(b, loc, element, args[0]).getResult()
+                                     : arith::TruncFOp::create(b, loc, element, args[0]).getResult();
+               linalg::YieldOp::create(b, loc, result);
+             })
       .getResult(0);
 }
 
@@ -55,8 +55,8 @@ Value widenInit(PatternRewriter &rewriter, Location loc, Value init) {
   if (!fill)
     return buildCast(rewriter, loc, init, rewriter.getF32Type());
   Value value = arith::ExtFOp::create(rewriter, loc, rewriter.getF32Type(), fill.getInputs().front());
-  Value empty =
-      tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, init), rewriter.getF32Type());
+  Value empty = tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, init),
+                                        rewriter.getF32Type());
   return linalg::FillOp::create(rewriter, loc, value, empty).getResult(0);
 }
 
@@ -75,8 +75,9 @@ struct WidenSum : OpRewritePattern<linalg::GenericOp> {
 
     Location loc = op.getLoc();
     Value init = widenInit(rewriter, loc, op.getDpsInits().front());
-    auto wide = linalg::GenericOp::create(rewriter, loc, TypeRange(init.getType()), op.getDpsInputs(), ValueRange(init),
-                                          op.getIndexingMapsArray(), op.getIteratorTypesArray());
+    auto wide =
+        linalg::GenericOp::create(rewriter, loc, TypeRange(init.getType()), op.getDpsInputs(),
+                                  ValueRange(init), op.getIndexingMapsArray(), op.getIteratorTypesArray());
     buildWideBody(rewriter, op, add, wide);
     rewriter.setInsertionPointAfter(wide);
     rewriter.replaceOp(op, buildCast(rewriter, loc, wide.getResult(0), element));
