@@ -75,8 +75,17 @@ void Reachability::visit(Operation *op) {
   }
   for (Value result : op->getResults()) {
     llvm::BitVector set(numbers.size());
+    if (getForwardedValues(result).empty())
+      addAllReadInside(set, op); // put together otherwise, as in scf.forall
     for (Value value : getOrigins(result))
       add(set, value);
     store(result, set);
   }
+}
+
+void Reachability::addAllReadInside(llvm::BitVector &set, Operation *op) const {
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      add(set, operand);
+  });
 }

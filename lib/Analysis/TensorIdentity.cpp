@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -129,6 +130,12 @@ static bool stepThroughView(Value &value, DimUses &uses) {
   return view && stepThrough(*view, value, uses);
 }
 
+/// All steps. A stack may be filled from itself: no value is visited twice.
+static void stepThroughViews(Value &value, DimUses &uses, llvm::SmallPtrSetImpl<Value> &seen) {
+  while (seen.insert(value).second && stepThroughView(value, uses)) {
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Numbers
 //===----------------------------------------------------------------------===//
@@ -150,8 +157,8 @@ unsigned TensorIdentity::number(Value value) {
 }
 
 TensorUse TensorIdentity::resolve(Value value, DimUses uses) {
-  while (stepThroughView(value, uses)) {
-  }
+  llvm::SmallPtrSet<Value, 8> seen;
+  stepThroughViews(value, uses, seen);
   DimUses kept;
   if (isa<RankedTensorType>(value.getType()))
     for (auto [size, use] : llvm::zip(getShape(value), uses))
@@ -164,27 +171,35 @@ TensorUse TensorIdentity::resolve(Value value, DimUses uses) {
 // Parameters
 //===----------------------------------------------------------------------===//
 
-Value fp8::getParameter(Value value) {
-  while (true) {
-    DimUses unused(cast<RankedTensorType>(value.getType()).getRank(), kUnused);
-    if (stepThroughView(value, unused))
-      continue;
-    Operation *op = value.getDefiningOp();
-    if (!op)
-      break;
-    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-      value = slice.getSource();
-      continue;
-    }
-    std::optional<Rearrangement> view = matchRearrangement(op);
-    if (!view)
-      break;
-    value = view->input;
+/// One step through a view that drops or repeats elements; false where there is none.
+static bool stepThroughPart(Value &value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+    value = slice.getSource();
+    return true;
   }
+  std::optional<Rearrangement> view = matchRearrangement(op);
+  if (view)
+    value = view->input;
+  return view.has_value();
+}
+
+Value fp8::getParameter(Value value) {
+  llvm::SmallPtrSet<Value, 8> seen;
+  do {
+    if (!isa<RankedTensorType>(value.getType()))
+      return nullptr;
+    DimUses unused(getShape(value).size(), kUnused);
+    stepThroughViews(value, unused, seen);
+  } while (stepThroughPart(value));
   if (!isa<FloatType>(getElementTypeOrSelf(value)))
     return nullptr;
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return isa<FunctionOpInterface>(argument.getOwner()->getParentOp()) ? value : Value();
+    return argument.getOwner()->isEntryBlock() && isa<FunctionOpInterface>(argument.getOwner()->getParentOp())
+               ? value
+               : Value();
   // A buffer of a global that is only read.
   if (auto toTensor = value.getDefiningOp<bufferization::ToTensorOp>())
     return toTensor.getBuffer().getDefiningOp<memref::GetGlobalOp>() ? value : Value();

@@ -36,6 +36,7 @@ private:
   void visit(mlir::Region &region);
   void visit(mlir::Operation *op);
   void add(llvm::BitVector &set, mlir::Value value) const;
+  void addAllReadInside(llvm::BitVector &set, mlir::Operation *op) const;
   void store(mlir::Value value, const llvm::BitVector &set);
 
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;

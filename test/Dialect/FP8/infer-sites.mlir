@@ -368,3 +368,37 @@ func.func @user_role_of_forward(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (te
   %dx = fp8.matmul ins(%dy, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32>
   return %dw, %dx : tensor<8x8xf32>, tensor<4x8xf32>
 }
+
+// A gradient that a parallel loop puts together, and a buffer that is shifted into
+// itself, which is no stack.
+// CHECK-LABEL: func @other_loops
+// CHECK: fp8.matmul site("matmul0") role(fprop) kinds(input, weight)
+// CHECK: fp8.matmul site("matmul0") role(wgrad) kinds(input, grad_output)
+// CHECK: fp8.matmul site("matmul0") role(dgrad) kinds(grad_output, weight)
+// CHECK: fp8.matmul site("shift/other") role(fprop) kinds(input, weight)
+func.func @other_loops(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %b0: tensor<3x4x8xf32>)
+    -> (tensor<8x8xf32>, tensor<4x8xf32>, tensor<3x4x8xf32>, tensor<4x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %i = tensor.empty() : tensor<4x8xf32>
+  %l = tensor.empty() : tensor<8x8xf32>
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x8xf32>
+  %dy = scf.forall (%n) in (4) shared_outs(%out = %i) -> tensor<4x8xf32> {
+    %row = tensor.extract_slice %y[%n, 0] [1, 8] [1, 1] : tensor<4x8xf32> to tensor<1x8xf32>
+    %e = math.exp %row : tensor<1x8xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %e into %out[%n, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<4x8xf32>
+    }
+  }
+  %dw = fp8.matmul ins(%x, %dy : tensor<4x8xf32>, tensor<4x8xf32>) outs(%l : tensor<8x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x8xf32>
+  %dx = fp8.matmul ins(%dy, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32>
+  %b:2 = scf.for %n = %c0 to %c2 step %c1 iter_args(%buffer = %b0, %r = %i) -> (tensor<3x4x8xf32>, tensor<4x8xf32>) {
+    %m = arith.addi %n, %c1 : index
+    %s = tensor.extract_slice %buffer[%m, 0, 0] [1, 4, 8] [1, 1, 1] : tensor<3x4x8xf32> to tensor<4x8xf32>
+    %shifted = tensor.insert_slice %s into %buffer[%n, 0, 0] [1, 4, 8] [1, 1, 1] : tensor<4x8xf32> into tensor<3x4x8xf32>
+    %z = fp8.matmul ins(%s, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x8xf32> loc("shift/other/dot")
+    scf.yield %shifted, %z : tensor<3x4x8xf32>, tensor<4x8xf32>
+  }
+  return %dw, %dx, %b#0, %b#1 : tensor<8x8xf32>, tensor<4x8xf32>, tensor<3x4x8xf32>, tensor<4x8xf32>
+}
