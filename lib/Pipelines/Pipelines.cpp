@@ -81,6 +81,8 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   manager.addNestedPass<func::FuncOp>(createFuseElementwise());
   addCleanUp(manager);
+  manager.addNestedPass<func::FuncOp>(createCollectElements());
+  manager.addNestedPass<func::FuncOp>(createSeparateDestinations());
   manager.addNestedPass<func::FuncOp>(createBindResults());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions options;

@@ -427,6 +427,66 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
                            "mlir::tensor::TensorDialect"];
 }
 
+def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
+  let summary = "Build a vector from its elements at once instead of slot by slot";
+  let description = [{
+    In and out: any function. A chain of `tensor.insert_slice`s at constant offsets that
+    fills a whole vector becomes one `tensor.from_elements` at its end. The operations that
+    compute the elements then do not know their slots, so equal ones stay equal.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-collect-elements))'
+    func.func @f(%a: tensor<f32>, %b: tensor<1xf32>, %v: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = tensor.insert_slice %a into %v[0] [1] [1] : tensor<f32> into tensor<2xf32>
+      %1 = tensor.insert_slice %b into %0[1] [1] [1] : tensor<1xf32> into tensor<2xf32>
+      return %1 : tensor<2xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%a: tensor<f32>, %b: tensor<1xf32>, %v: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = tensor.extract %a[] : tensor<f32>
+      %c0 = arith.constant 0 : index
+      %1 = tensor.extract %b[%c0] : tensor<1xf32>
+      %2 = tensor.from_elements %0, %1 : tensor<2xf32>
+      return %2 : tensor<2xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::tensor::TensorDialect"];
+}
+
+def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp"> {
+  let summary = "Give every use of a tensor.empty one of its own";
+  let description = [{
+    In and out: any function. A `tensor.empty` with several uses is cloned in front of each;
+    one without uses disappears. Bufferization, which comes next, would weigh all uses of a
+    shared one against each other.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-separate-destinations))'
+    func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %e = tensor.empty() : tensor<4xf32>
+      %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      %1 = linalg.log ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %e0 = tensor.empty() : tensor<4xf32>
+      %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%e0 : tensor<4xf32>) -> tensor<4xf32>
+      %e1 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.log ins(%x : tensor<4xf32>) outs(%e1 : tensor<4xf32>) -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+}
+
 def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
   let summary = "Give every result of an entry the memory it is computed in";
   let description = [{
