@@ -164,3 +164,77 @@ func.func @broadcast_along_k(%x: tensor<4x8xf32>, %v: tensor<16xf32>, %i: tensor
                       affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
   return %y : tensor<4x16xf32>
 }
+
+// -----
+
+// Attention as PyTorch writes it: heads moved and flattened for a three-dimensional
+// product, the result unflattened. All of it is one product of four dimensions more.
+// CHECK-DAG: #[[$A:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d4)>
+// CHECK-DAG: #[[$B:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>
+// CHECK-DAG: #[[$C:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3)>
+// CHECK-LABEL: func @heads
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x4x3x8xf32>, %[[K:.*]]: tensor<2x3x8x5xf32>)
+// CHECK-NEXT: %[[I:.*]] = tensor.empty() : tensor<2x4x3x5xf32>
+// CHECK-NEXT: fp8.matmul ins(%[[Q]], %[[K]] : {{.*}}) outs(%[[I]] : {{.*}}) {indexing_maps = [#[[$A]], #[[$B]], #[[$C]]]}
+// CHECK-NEXT: return
+func.func @heads(%q: tensor<2x4x3x8xf32>, %k: tensor<2x3x8x5xf32>) -> tensor<2x4x3x5xf32> {
+  %e0 = tensor.empty() : tensor<2x3x4x8xf32>
+  %t = linalg.transpose ins(%q : tensor<2x4x3x8xf32>) outs(%e0 : tensor<2x3x4x8xf32>) permutation = [0, 2, 1, 3]
+  %a = tensor.collapse_shape %t [[0, 1], [2], [3]] : tensor<2x3x4x8xf32> into tensor<6x4x8xf32>
+  %b = tensor.collapse_shape %k [[0, 1], [2], [3]] : tensor<2x3x8x5xf32> into tensor<6x8x5xf32>
+  %i = tensor.empty() : tensor<6x4x5xf32>
+  %y = fp8.matmul ins(%a, %b : tensor<6x4x8xf32>, tensor<6x8x5xf32>) outs(%i : tensor<6x4x5xf32>)
+    {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>,
+                      affine_map<(b, m, n, k) -> (b, m, n)>]} -> tensor<6x4x5xf32>
+  %x = tensor.expand_shape %y [[0, 1], [2], [3]] output_shape [2, 3, 4, 5] : tensor<6x4x5xf32> into tensor<2x3x4x5xf32>
+  %e1 = tensor.empty() : tensor<2x4x3x5xf32>
+  %z = linalg.transpose ins(%x : tensor<2x3x4x5xf32>) outs(%e1 : tensor<2x4x3x5xf32>) permutation = [0, 2, 1, 3]
+  return %z : tensor<2x4x3x5xf32>
+}
+
+// -----
+
+// A weight gradient sums over batch and sequence; both operands flatten them alike. One
+// of them may be read twice.
+// CHECK-DAG: #[[$A:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d3, d0)>
+// CHECK-DAG: #[[$B:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1)>
+// CHECK-DAG: #[[$C:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1)>
+// CHECK-LABEL: func @two_k_dimensions
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x8xf32>,
+// CHECK-NEXT: fp8.matmul ins(%[[X]], %[[X]] : {{.*}}) {{.*}} {indexing_maps = [#[[$A]], #[[$B]], #[[$C]]]}
+// CHECK-NEXT: return
+func.func @two_k_dimensions(%x: tensor<2x4x8xf32>, %i: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x4x8xf32> into tensor<8x8xf32>
+  %y = fp8.matmul ins(%a, %a : tensor<8x8xf32>, tensor<8x8xf32>) outs(%i : tensor<8x8xf32>)
+    {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                      affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+// Reshapes that not all agree on stay: the result is used as it is; K is split in two
+// ways; the sizes are not known.
+// CHECK-LABEL: func @kept_reshapes
+// CHECK: tensor.collapse_shape
+// CHECK: tensor.expand_shape
+// CHECK-COUNT-3: tensor.collapse_shape
+func.func @kept_reshapes(%x: tensor<2x4x8xf32>, %w: tensor<8x16xf32>, %v: tensor<4x2x16xf32>, %d: tensor<?x?x8xf32>,
+                         %i: tensor<8x16xf32>, %j: tensor<?x16xf32>)
+    -> (tensor<8x16xf32>, tensor<2x4x16xf32>, tensor<8x16xf32>, tensor<?x16xf32>) {
+  %a = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x4x8xf32> into tensor<8x8xf32>
+  %y = fp8.matmul ins(%a, %w : tensor<8x8xf32>, tensor<8x16xf32>) outs(%i : tensor<8x16xf32>)
+    {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                      affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x16xf32>
+  %z = tensor.expand_shape %y [[0, 1], [2]] output_shape [2, 4, 16] : tensor<8x16xf32> into tensor<2x4x16xf32>
+  %b = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x4x8xf32> into tensor<8x8xf32>
+  %c = tensor.collapse_shape %v [[0, 1], [2]] : tensor<4x2x16xf32> into tensor<8x16xf32>
+  %u = fp8.matmul ins(%b, %c : tensor<8x8xf32>, tensor<8x16xf32>) outs(%i : tensor<8x16xf32>)
+    {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                      affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x16xf32>
+  %e = tensor.collapse_shape %d [[0, 1], [2]] : tensor<?x?x8xf32> into tensor<?x8xf32>
+  %t = fp8.matmul ins(%e, %w : tensor<?x8xf32>, tensor<8x16xf32>) outs(%j : tensor<?x16xf32>)
+    {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                      affine_map<(m, n, k) -> (m, n)>]} -> tensor<?x16xf32>
+  return %y, %z, %u, %t : tensor<8x16xf32>, tensor<2x4x16xf32>, tensor<8x16xf32>, tensor<?x16xf32>
+}

@@ -2,11 +2,12 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exporters write transposes, broadcasts and casts around a matrix product as ops
-// of their own. Those that change no value become part of the fp8.matmul: of its
+// Exporters write transposes, broadcasts, reshapes and casts around a matrix product
+// as ops of their own. Those that change no value become part of the fp8.matmul: of its
 // indexing maps, its operand types and its result type.
 
 #include "EraseUnused.h"
+#include "FoldReshapes.h"
 #include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -116,21 +117,29 @@ static bool foldUser(RewriterBase &rewriter, MatmulOp op) {
   rewriter.setInsertionPointAfter(user);
   if (init.getType() != oldType)
     result = tensor::CastOp::create(rewriter, user->getLoc(), oldType, result);
+  Operation *userInit = user->getNumOperands() > 1 ? user->getOperand(1).getDefiningOp() : nullptr;
   rewriter.replaceOp(user, result);
+  if (userInit)
+    fp8::detail::eraseUnused(rewriter, userInit);
   return true;
 }
 
+static void foldProducers(RewriterBase &rewriter, MatmulOp op, OpOperand &operand) {
+  while (true) {
+    Operation *producer = operand.get().getDefiningOp();
+    if (!foldCast(rewriter, op, operand) && !foldProducer(rewriter, op, operand))
+      return;
+    fp8::detail::eraseUnused(rewriter, producer);
+  }
+}
+
 static void foldAround(RewriterBase &rewriter, MatmulOp op) {
-  for (OpOperand *operand : {&op.getLhsMutable(), &op.getRhsMutable()}) {
-    while (true) {
-      Operation *producer = operand->get().getDefiningOp();
-      if (!foldCast(rewriter, op, *operand) && !foldProducer(rewriter, op, *operand))
-        break;
-      fp8::detail::eraseUnused(rewriter, producer);
+  do {
+    foldProducers(rewriter, op, op.getLhsMutable());
+    foldProducers(rewriter, op, op.getRhsMutable());
+    while (foldUser(rewriter, op)) {
     }
-  }
-  while (foldUser(rewriter, op)) {
-  }
+  } while (fp8::detail::foldReshapes(rewriter, op));
 }
 
 namespace {

@@ -54,15 +54,17 @@ def RaiseContractions : Pass<"fp8-raise-contractions"> {
 }
 
 def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
-  let summary = "fold transposes, broadcasts and exact casts around an fp8.matmul into it";
+  let summary = "fold transposes, broadcasts, reshapes and exact casts around an fp8.matmul into it";
   let description = [{
-    Before: transposes, broadcasts and casts around an `fp8.matmul` are ops of
-    their own, named or generic, in chains.
+    Before: transposes, broadcasts, reshapes and casts around an `fp8.matmul` are
+    ops of their own, named or generic, in chains.
     After: those that change no value are gone. An operand is read through
     transposes, broadcasts, `tensor.cast` and extensions of bf16 or f16 to f32.
     A result is written through transposes and the rounding of an f32 sum to bf16
     or f16, where that is its only use. An operand that the program rounds stays
-    rounded; reshapes stay too, as they cost nothing.
+    rounded. Reshapes become more dimensions of the product, where everything that
+    has a dimension splits it alike into static sizes; others stay, as they cost
+    nothing.
 
     Example:
     ```mlir

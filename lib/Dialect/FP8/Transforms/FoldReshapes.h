@@ -1,0 +1,24 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Folds reshapes around an fp8.matmul into its iteration space.
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_FOLDRESHAPES_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_FOLDRESHAPES_H
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace fp8::detail {
+
+/// Exporters flatten tensors for a two- or three-dimensional product and unflatten the
+/// result. Where all values that have a dimension split it into the same static sizes,
+/// the product gets those dimensions instead: operands are read before they are
+/// collapsed, the result is written as its only user expands it. True if that changed
+/// something.
+bool foldReshapes(mlir::RewriterBase &rewriter, MatmulOp op);
+
+} // namespace fp8::detail
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_FOLDRESHAPES_H
