@@ -5,6 +5,7 @@
 // Parses name stacks. The rules are in the header.
 
 #include "fp8/Analysis/SiteNames.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -99,3 +99,16 @@ func.func @evaluate(%x: tensor<4x4xf32>, %a: tensor<4x4xf32>) -> tensor<4x4xf32>
   %0 = fp8.matmul ins(%x, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32> loc("fc/dot_general")
   return %0 : tensor<4x4xf32>
 }
+
+// A number that is taken is not given again.
+// CHECK-LABEL: func @taken_number
+// CHECK: fp8.matmul site("fc")
+// CHECK: fp8.matmul site("fc#3")
+// CHECK: fp8.matmul site("fc#2")
+func.func @taken_number(%x: tensor<4x4xf32>, %a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %i = tensor.empty() : tensor<4x4xf32>
+  %0 = fp8.matmul ins(%x, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32> loc("fc/dot_general")
+  %1 = fp8.matmul ins(%0, %b : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32> loc("fc/dot_general")
+  %2 = fp8.matmul ins(%1, %c : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {fp8.site = "fc#2", indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}

@@ -62,7 +62,10 @@ SiteNaming::SiteNaming(ArrayRef<ContractionRole> roles) : roles(roles), leaderNa
 /// `stem`, or `stem#2`, … if that is taken.
 std::string SiteNaming::createName(StringRef stem) {
   unsigned number = ++uses[stem];
-  return number == 1 ? stem.str() : (stem + "#" + Twine(number)).str();
+  if (number == 1)
+    return stem.str();
+  std::string name = (stem + "#" + Twine(number)).str();
+  return uses.try_emplace(name, 1).second ? name : createName(stem);
 }
 
 std::string SiteNaming::nameLeader(const ContractionRole &leader) {
