@@ -220,6 +220,8 @@ def test_failing_tools_are_one_line(tmp_path, tools, monkeypatch):
     tools("fp8-compile", "exit 0")
     tools("fp8-run", "exit 3")
     assert failure(train(folder, tmp_path, "--text", data)).endswith(": fp8-run ended with code 3")
+    tools("fp8-run", "exit 0")
+    assert failure(train(folder, tmp_path, "--text", data)) == "train.py: fp8-run ended without an error before step 200"
 
 
 def test_steps_below_one_are_a_wrong_command_line(tmp_path):

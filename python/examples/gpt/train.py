@@ -16,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import display
@@ -76,21 +77,21 @@ def token_stream(data, count, seed):
     return "I32", (count, parameters.BATCH, text.WINDOW), text.batches(data, count, seed)
 
 
+def threads_each():
+    return max(1, len(os.sched_getaffinity(0)) // len(RECIPES))
+
+
 class Processes:
     """One process for each recipe, side by side; what they print comes line by line."""
 
-    def __init__(self, options, commands):
-        self.out, self.running, self.selector = options.out, {}, selectors.DefaultSelector()
-        threads = max(1, len(os.sched_getaffinity(0)) // len(commands))
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    def __init__(self, commands):
+        self.running, self.selector = {}, selectors.DefaultSelector()
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads_each())}
         for name, command in commands.items():
-            with open(self.log(name), "w") as log:
-                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment, bufsize=0)
-            self.running[name] = process
+            errors = tempfile.TemporaryFile()  # a pipe that no one empties would stop the process
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment, bufsize=0)
+            self.running[name] = process, errors
             self.selector.register(process.stdout, selectors.EVENT_READ, [name, b""])
-
-    def log(self, name):
-        return self.out / f"{name}.log"
 
     def lines(self, timeout=0.2):
         """(name, line) as they come; (None, None) where nothing came for `timeout` seconds."""
@@ -108,10 +109,11 @@ class Processes:
                     self.finish(name)
 
     def finish(self, name):
-        process = self.running.pop(name)
+        process, errors = self.running.pop(name)
         if process.wait() == 0:
             return
-        said = self.log(name).read_text().strip().splitlines()
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip().splitlines()
         tool = pathlib.Path(process.args[0]).name
         raise Failure(f"{name}: {said[0] if said else f'{tool} ended with code {process.returncode}'}")
 
@@ -119,7 +121,7 @@ class Processes:
         return self
 
     def __exit__(self, *_):
-        for process in self.running.values():
+        for process, _ in self.running.values():
             process.kill()
             process.wait()
 
@@ -128,7 +130,7 @@ def compile_both(options):
     progress = display.Progress("Compiling")
     commands = {name: [options.bin / "fp8-compile", HERE / "gpt.mlir", "-o", options.out / f"{name}.so", *recipe,
                        f"--report=json:{options.out / f'{name}.json'}"] for name, recipe in RECIPES.items()}
-    with Processes(options, commands) as processes:
+    with Processes(commands) as processes:
         for _ in processes.lines():
             done = len(commands) - len(processes.running)
             progress.draw(done, len(commands), f"libraries, {time.monotonic() - progress.start:.0f} s")
@@ -144,30 +146,33 @@ def train_both(options):
     """name -> losses, one per step."""
     progress, losses = display.Progress("Training"), {name: [] for name in RECIPES}
     commands = {name: run_command(options, name, "inputs.safetensors", "batches", options.steps, f"--print={LOSS}",
-                                  "--zero-missing", "--timing", "--with-carry",
-                                  f"--save-state={options.out / f'{name}.state'}") for name in RECIPES}
-    shown = 0
+                                  "--zero-missing", "--with-carry", f"--save-state={options.out / f'{name}.state'}")
+                for name in RECIPES}
+    shown, ended = 0, {}
     progress.row(f"{'step':>6} {'bf16':>9} {'fp8':>9} {'gap':>9}")
-    with Processes(options, commands) as processes:
+    with Processes(commands) as processes:
         for name, line in processes.lines():
             if name:
                 losses[name].append(float(line.split("\t")[1]))
+                ended[name] = time.monotonic()
             done = min(map(len, losses.values()))
-            rate = done * tokens_per_step() / (time.monotonic() - progress.start)
             while shown < done:
                 if shown % 10 == 0 or shown == options.steps - 1:
                     bf16, fp8 = losses["bf16"][shown], losses["fp8"][shown]
                     progress.row(f"{shown:6} {bf16:9.4f} {fp8:9.4f} {fp8 - bf16:+9.4f}")
                 shown += 1
-            progress.draw(done, options.steps, f"steps, {rate:.0f} tokens/s each")
-    seconds = time.monotonic() - progress.start
-    progress.finish(f"Trained {options.steps} steps in bf16 and in FP8: "
-                    f"{options.steps * tokens_per_step() / seconds:.0f} tokens/s each, side by side")
+            progress.draw(done, options.steps, f"steps, {speed(done, progress.start):.0f} tokens/s each")
+    if min(map(len, losses.values())) < options.steps:
+        raise Failure(f"fp8-run ended without an error before step {options.steps}")
+    bf16, fp8 = (speed(options.steps, progress.start, ended[name]) for name in RECIPES)
+    progress.finish(f"Trained {options.steps} steps: bf16 {bf16:.0f} tokens/s, FP8 {fp8:.0f} tokens/s, "
+                    f"each on {threads_each()} of {len(os.sched_getaffinity(0))} cores")
     return losses
 
 
-def tokens_per_step():
-    return parameters.BATCH * parameters.SEQUENCE
+def speed(steps, start, end=None):
+    """Tokens per second."""
+    return steps * parameters.BATCH * parameters.SEQUENCE / ((end or time.monotonic()) - start)
 
 
 def evaluate_both(options, held_out):
@@ -182,7 +187,7 @@ def evaluate_both(options, held_out):
         commands[name] = run_command(options, name, f"{name}.trained", "held_out", HELD_OUT_BATCHES,
                                      "--entry=evaluate", "--print=0", *use_state)
     losses = {name: [] for name in RECIPES}
-    with Processes(options, commands) as processes:
+    with Processes(commands) as processes:
         for name, line in processes.lines():
             if name:
                 losses[name].append(float(line.split("\t")[1]))
