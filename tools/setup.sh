@@ -16,7 +16,7 @@ BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 libomp-22-dev llvm-22-d
   libmlir-22-dev mlir-22-tools libstdc++-12-dev libzstd-dev zlib1g-dev libxml2-dev libedit-dev
   nlohmann-json3-dev libgtest-dev python3 python3-venv)
 # shellcheck disable=SC2034
-EXAMPLE_PACKAGES=(gnuplot-nox)
+EXAMPLE_PACKAGES=(gnuplot-nox jargon-text)
 PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
@@ -25,7 +25,8 @@ die() {
   exit 1
 }
 
-# install_packages NAME…: from Debian, those that are missing.
+# install_packages NAME…: from Debian, those that are missing. The example's text counts as
+# documentation, which small Debian images leave out unless told otherwise.
 install_packages() {
   local missing=() package sudo=()
   for package in "$@"; do
@@ -39,7 +40,7 @@ install_packages() {
   fi
   if ! { "${sudo[@]}" apt-get -qq update &&
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
-      -o Dpkg::Use-Pty=0 install "${missing[@]}" >/dev/null; }; then
+      -o Dpkg::Use-Pty=0 -o Dpkg::Options::="--path-include=/usr/share/doc/jargon-text/*" install "${missing[@]}" >/dev/null; }; then
     die "apt-get could not install ${missing[*]}: this needs Debian 12 with its security updates, and the network once"
   fi
 }

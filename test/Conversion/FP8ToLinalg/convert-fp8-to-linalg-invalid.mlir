@@ -1,0 +1,89 @@
+// What has no lowering for the CPU yet is an error at the operation that says so.
+// RUN: fp8-opt %s -split-input-file -verify-diagnostics --convert-fp8-to-linalg
+
+func.func @tensors(%x: tensor<4xf32>, %a: tensor<f32>) {
+  // expected-error@+1 {{'fp8.amax' op is on tensors; bufferize before convert-fp8-to-linalg}}
+  %0 = fp8.amax ins(%x : tensor<4xf32>) outs(%a : tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @blocks(%a: memref<8x16xf8E4M3FN>, %b: memref<16x32xf8E4M3FN>, %as: memref<8x1xf32>, %bs: memref<f32>, %c: memref<8x32xbf16>,
+                  %x: memref<8x16xbf16>) {
+  // expected-error@+1 {{'fp8.scaled_matmul' op with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or --recipe=current}}
+  fp8.scaled_matmul fast ins(%a, %b : memref<8x16xf8E4M3FN>, memref<16x32xf8E4M3FN>) scales(%as, %bs : memref<8x1xf32>, memref<f32>)
+      outs(%c : memref<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], lhs_block = array<i64: 1, 0>}
+  // expected-error@+1 {{'fp8.amax' op with scales per row or block has no lowering for the CPU yet}}
+  fp8.amax ins(%x : memref<8x16xbf16>) outs(%as : memref<8x1xf32>) {block = array<i64: 1, 0>}
+  // expected-error@+1 {{'fp8.compute_scale' op of recipe #fp8.row_scaling has no lowering for the CPU yet; use --recipe=delayed or --recipe=current}}
+  fp8.compute_scale recipe(#fp8.row_scaling) format(f8E4M3FN) ins(%as : memref<8x1xf32>) outs(%as : memref<8x1xf32>)
+  // expected-error@+1 {{'fp8.quantize' op with scales per row or block has no lowering for the CPU yet}}
+  fp8.quantize ins(%x : memref<8x16xbf16>) scale(%as : memref<8x1xf32>) outs(%a, %as : memref<8x16xf8E4M3FN>, memref<8x1xf32>)
+      {block = array<i64: 1, 0>}
+  // expected-error@+1 {{'fp8.dequantize' op with scales per row or block has no lowering for the CPU yet}}
+  fp8.dequantize ins(%a : memref<8x16xf8E4M3FN>) scale_inv(%as : memref<8x1xf32>) outs(%x : memref<8x16xbf16>)
+      {block = array<i64: 1, 0>}
+  return
+}
+
+// -----
+
+func.func @later(%s: memref<128x4xf8E8M0FNU>, %p: memref<512xf8E8M0FNU>, %shard: memref<4xf32>, %whole: memref<8xf32>,
+                 %g: memref<8xf32>, %f: memref<f32>, %t: memref<i32>) {
+  // expected-error@+1 {{'fp8.pack_scales' op has no lowering for the CPU yet}}
+  fp8.pack_scales ins(%s : memref<128x4xf8E8M0FNU>) outs(%p : memref<512xf8E8M0FNU>)
+  // expected-error@+1 {{'fp8.all_gather' op has no lowering for the CPU yet}}
+  fp8.all_gather dim 0 group("fsdp") ins(%shard : memref<4xf32>) outs(%whole : memref<8xf32>)
+  // expected-error@+1 {{'fp8.unscale' op has no lowering for the CPU yet}}
+  fp8.unscale ins(%g : memref<8xf32>) scale(%f : memref<f32>) outs(%g, %f : memref<8xf32>, memref<f32>)
+  // expected-error@+1 {{'fp8.update_loss_scale' op has no lowering for the CPU yet}}
+  fp8.update_loss_scale ins(%f : memref<f32>) outs(%f, %t : memref<f32>, memref<i32>)
+  return
+}
+
+// -----
+
+func.func @grouped(%x: memref<64x16xf8E4M3FN>, %w: memref<4x16x32xf8E4M3FN>, %o: memref<5xi64>, %s: memref<f32>, %ws: memref<4xf32>, %c: memref<64x32xf32>) {
+  // expected-error@+1 {{'fp8.scaled_grouped_matmul' op has no lowering for the CPU yet}}
+  fp8.scaled_grouped_matmul fast ins(%x, %w, %o : memref<64x16xf8E4M3FN>, memref<4x16x32xf8E4M3FN>, memref<5xi64>)
+      scales(%s, %ws : memref<f32>, memref<4xf32>) outs(%c : memref<64x32xf32>)
+  return
+}
+
+// -----
+
+func.func @f64(%x: memref<4xf64>, %a: memref<f32>, %q: memref<4xf8E4M3FN>) {
+  // expected-error@+1 {{'fp8.amax' op of f64 has no lowering for the CPU yet}}
+  fp8.amax ins(%x : memref<4xf64>) outs(%a : memref<f32>)
+  // expected-error@+1 {{'fp8.quantize' op of f64 has no lowering for the CPU yet}}
+  fp8.quantize ins(%x : memref<4xf64>) scale(%a : memref<f32>) outs(%q, %a : memref<4xf8E4M3FN>, memref<f32>)
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @products(%a: memref<8x16xf64>, %b: memref<16x32xf64>, %c: memref<8x32xf32>, %qa: memref<8x16xf8E4M3FN>, %qb: memref<16x32xf8E4M3FN>,
+                    %s: memref<f32>, %q: memref<8x32xf8E4M3FN>) {
+  // expected-error@+1 {{'fp8.matmul' op multiplies f64 operands into a narrower result, which has no lowering yet}}
+  fp8.matmul ins(%a, %b : memref<8x16xf64>, memref<16x32xf64>) outs(%c : memref<8x32xf32>) {indexing_maps = [#mk, #kn, #mn]}
+  // expected-error@+1 {{'fp8.scaled_matmul' op cannot add to an FP8 result}}
+  fp8.scaled_matmul fast accumulate ins(%qa, %qb : memref<8x16xf8E4M3FN>, memref<16x32xf8E4M3FN>) scales(%s, %s : memref<f32>, memref<f32>)
+      out_scale(%s : memref<f32>) outs(%q, %s, %s : memref<8x32xf8E4M3FN>, memref<f32>, memref<f32>) {indexing_maps = [#mk, #kn, #mn]}
+  return
+}
+
+// -----
+
+func.func @history(%a: memref<1xf32>, %s: memref<?xf32>, %h: memref<?x?xf32>) {
+  // expected-error@+1 {{or of dynamic shape has no lowering for the CPU yet}}
+  fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>) columns [0] formats [f8E4M3FN]
+      ins(%a : memref<1xf32>) outs(%s, %h : memref<?xf32>, memref<?x?xf32>)
+  return
+}

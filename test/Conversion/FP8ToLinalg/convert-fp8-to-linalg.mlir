@@ -1,0 +1,85 @@
+// The shape of what each operation becomes; the values are checked in python/test_numerics.py.
+// RUN: fp8-opt %s --convert-fp8-to-linalg | FileCheck %s
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// All products call one kernel for packed panels.
+// CHECK-LABEL: func.func private @fp8_cpu_gemm_f32
+// CHECK: vector.fma
+
+// CHECK-LABEL: func.func @matmul
+// CHECK-SAME: %[[A:[^:]+]]: memref<8x16xbf16>, %[[B:[^:]+]]: memref<16x32xbf16>, %[[C:[^:]+]]: memref<8x32xbf16>
+func.func @matmul(%a: memref<8x16xbf16>, %b: memref<16x32xbf16>, %c: memref<8x32xbf16>) {
+  // CHECK: %[[E:.+]] = memref.load %[[A]]
+  // CHECK: arith.extf %[[E]] : bf16 to f32
+  // CHECK: %[[F:.+]] = memref.load %[[B]]
+  // CHECK: arith.extf %[[F]] : bf16 to f32
+  // CHECK: call @fp8_cpu_gemm_f32
+  // CHECK: linalg.generic {{.+}} outs(%[[C]] : memref<8x32xbf16>)
+  // CHECK: arith.truncf %{{.+}} : f32 to bf16
+  // CHECK-NOT: arith.addf
+  fp8.matmul ins(%a, %b : memref<8x16xbf16>, memref<16x32xbf16>) outs(%c : memref<8x32xbf16>)
+      {indexing_maps = [#mk, #kn, #mn]}
+  return
+}
+
+// CHECK-LABEL: func.func @accumulate
+func.func @accumulate(%a: memref<8x16xbf16>, %b: memref<16x32xbf16>, %c: memref<8x32xf32>) {
+  // CHECK: call @fp8_cpu_gemm_f32
+  // CHECK: linalg.generic
+  // CHECK: arith.addf
+  fp8.matmul accumulate ins(%a, %b : memref<8x16xbf16>, memref<16x32xbf16>) outs(%c : memref<8x32xf32>)
+      {indexing_maps = [#mk, #kn, #mn]}
+  return
+}
+
+// Both scales are multiplied first; the sum is scaled once, and rounded once.
+// CHECK-LABEL: func.func @scaled_matmul
+// CHECK-SAME: %[[A:[^:]+]]: memref<8x16xf8E4M3FN>, %[[B:[^:]+]]: memref<16x32xf8E5M2>, %[[AS:[^:]+]]: memref<f32>, %[[BS:[^:]+]]: memref<f32>
+func.func @scaled_matmul(%a: memref<8x16xf8E4M3FN>, %b: memref<16x32xf8E5M2>, %as: memref<f32>, %bs: memref<f32>, %c: memref<8x32xbf16>) {
+  // CHECK: linalg.generic {{.+}} ins(%{{.+}}, %[[AS]], %[[BS]] : {{.+}}, memref<f32>, memref<f32>)
+  // CHECK-NEXT: ^bb0(%[[SUM:.+]]: f32, %[[S0:.+]]: f32, %[[S1:.+]]: f32, %{{.+}}: bf16):
+  // CHECK-NEXT: %[[S:.+]] = arith.mulf %[[S0]], %[[S1]] : f32
+  // CHECK-NEXT: %[[R:.+]] = arith.mulf %[[S]], %[[SUM]] : f32
+  // CHECK-NEXT: arith.truncf %[[R]] : f32 to bf16
+  fp8.scaled_matmul fast ins(%a, %b : memref<8x16xf8E4M3FN>, memref<16x32xf8E5M2>)
+      scales(%as, %bs : memref<f32>, memref<f32>) outs(%c : memref<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn]}
+  return
+}
+
+// One read of the tensor makes bytes, transposed bytes and amax.
+// CHECK-LABEL: func.func @quantize
+// CHECK-SAME: %[[X:[^:]+]]: memref<8x16xbf16>, %{{[^:]+}}: memref<f32>, %[[Q:[^:]+]]: memref<8x16xf8E4M3FN>, %[[T:[^:]+]]: memref<16x8xf8E4M3FN>, %[[SI:[^:]+]]: memref<f32>, %[[AMAX:[^:]+]]: memref<f32>
+func.func @quantize(%x: memref<8x16xbf16>, %s: memref<f32>, %q: memref<8x16xf8E4M3FN>, %t: memref<16x8xf8E4M3FN>, %si: memref<f32>, %a: memref<f32>) {
+  // CHECK: memref.store %{{.+}}, %[[SI]][]
+  // CHECK-COUNT-1: memref.load %[[X]]
+  // CHECK: memref.store %[[BYTE:.+]], %[[Q]][%[[I:.+]], %[[J:.+]]]
+  // CHECK: memref.store %[[BYTE]], %[[T]][%[[J]], %[[I]]]
+  // CHECK-NOT: memref.load %[[X]]
+  // CHECK: memref.store %{{.+}}, %[[AMAX]][]
+  fp8.quantize record_amax ins(%x : memref<8x16xbf16>) scale(%s : memref<f32>)
+      outs(%q, %t, %si, %a : memref<8x16xf8E4M3FN>, memref<16x8xf8E4M3FN>, memref<f32>, memref<f32>)
+      {transposition = array<i64: 1, 0>}
+  return
+}
+
+// CHECK-LABEL: func.func @dequantize
+func.func @dequantize(%q: memref<8x16xf8E4M3FN>, %s: memref<f32>, %x: memref<8x16xbf16>) {
+  // CHECK: linalg.generic
+  // CHECK: %[[VALUE:.+]] = arith.mulf %{{.+}}, %{{in.*}} : f32
+  // CHECK-NEXT: arith.truncf %[[VALUE]] : f32 to bf16
+  fp8.dequantize ins(%q : memref<8x16xf8E4M3FN>) scale_inv(%s : memref<f32>) outs(%x : memref<8x16xbf16>)
+  return
+}
+
+// Columns that no amax belongs to (here 1) are stepped over.
+// CHECK-LABEL: func.func @update_amax_history
+func.func @update_amax_history(%a: memref<2xf32>, %s: memref<3xf32>, %h: memref<4x3xf32>) {
+  // CHECK-NOT: fp8.
+  // CHECK: return
+  fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>) columns [0, 2] formats [f8E4M3FN, f8E5M2]
+      ins(%a : memref<2xf32>) outs(%s, %h : memref<3xf32>, memref<4x3xf32>)
+  return
+}

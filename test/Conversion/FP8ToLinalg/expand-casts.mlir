@@ -1,0 +1,32 @@
+// Casts from and to FP8 become integer and f32 arithmetic, on scalars and vectors; other
+// casts stay. Values: python/test_numerics.py.
+// RUN: fp8-opt %s --fp8-expand-casts | FileCheck %s
+// RUN: fp8-opt %s --fp8-expand-casts --convert-arith-to-llvm --convert-func-to-llvm --reconcile-unrealized-casts -o /dev/null
+
+// CHECK-LABEL: func.func @widen
+func.func @widen(%x: f8E4M3FN, %v: vector<8xf8E5M2>) -> (f32, vector<8xbf16>) {
+  // CHECK-NOT: arith.extf %{{.+}} : f8
+  // CHECK-NOT: arith.extf %{{.+}} : vector<8xf8
+  %0 = arith.extf %x : f8E4M3FN to f32
+  // CHECK: arith.truncf %{{.+}} : vector<8xf32> to vector<8xbf16>
+  %1 = arith.extf %v : vector<8xf8E5M2> to vector<8xbf16>
+  return %0, %1 : f32, vector<8xbf16>
+}
+
+// CHECK-LABEL: func.func @narrow
+func.func @narrow(%x: f32, %v: vector<8xbf16>) -> (f8E4M3FN, vector<8xf8E5M2>) {
+  // CHECK-NOT: to f8E4M3FN{{$}}
+  // CHECK: arith.bitcast %{{.+}} : i8 to f8E4M3FN
+  %0 = arith.truncf %x : f32 to f8E4M3FN
+  // CHECK: arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>
+  // CHECK: arith.bitcast %{{.+}} : vector<8xi8> to vector<8xf8E5M2>
+  %1 = arith.truncf %v : vector<8xbf16> to vector<8xf8E5M2>
+  return %0, %1 : f8E4M3FN, vector<8xf8E5M2>
+}
+
+// CHECK-LABEL: func.func @others
+func.func @others(%x: f32) -> bf16 {
+  // CHECK: arith.truncf %{{.+}} : f32 to bf16
+  %0 = arith.truncf %x : f32 to bf16
+  return %0 : bf16
+}

@@ -1,0 +1,89 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The rules of the house that a program can check: headers, sizes, names that belong
+# together, what the compiler's libraries must not do, links in the documentation,
+# layout of the code.
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FOLDERS = ["include", "lib", "tools", "test", "runtime", "python"]
+FILES = [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*")) if p.is_file()]
+SOURCES = [p for p in FILES if p.suffix in {".cpp", ".c", ".h"}]
+DOCUMENTS = [ROOT / "README.md"] + [p for p in FILES if p.suffix == ".md"]
+PASS = re.compile(r'def (\w+) : Pass<"([\w-]+)"')
+HEADER = [
+    "This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.",
+    "See LICENSE for license information.",
+    "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception",
+]
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+def passes():
+    for path in ROOT.glob("include/fp8/**/Passes.td"):
+        for match in PASS.finditer(path.read_text()):
+            yield match.groups()
+
+
+def test_files_start_with_the_licence():
+    code = [p for p in FILES if p.suffix in {".cpp", ".c", ".h", ".td", ".py", ".sh", ".cmake"}]
+    lacking = []
+    for path in code + [ROOT / "tools/check", ROOT / "tools/quickstart", ROOT / ".ci/run"]:
+        head = path.read_text().split("\n")[:4]
+        lines = head[1:] if head[0].startswith("#!") else head[:3]
+        if [line.lstrip("/# ").strip() for line in lines] != HEADER:
+            lacking.append(name(path))
+    assert not lacking
+
+
+def test_files_are_short():
+    assert not [name(p) for p in SOURCES if p.read_text().count("\n") > 800]
+
+
+@pytest.mark.parametrize("class_name, flag", sorted(passes()), ids=lambda value: value)
+def test_pass_file_flag_and_test_have_one_name(class_name, flag):
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", class_name.replace("FP8", "Fp8")).lower()
+    assert words.replace("fp8", "").replace("--", "-") == flag.replace("fp8", "").replace("--", "-").lstrip("-")
+    assert list(ROOT.glob("lib/**/%s.cpp" % class_name)), "no file %s.cpp" % class_name
+    stem = flag if flag.startswith("convert-") else flag.replace("fp8-", "", 1)
+    assert list(ROOT.glob("test/**/%s*.mlir" % stem)), "no test %s.mlir" % stem
+
+
+def test_libraries_have_no_global_switches():
+    banned = re.compile(r"\bcl::opt\b|\bcl::list\b|\bgetenv\b|(?<![\w:.])exit\(")
+    assert not [name(p) for p in SOURCES if p.is_relative_to(ROOT / "lib") and banned.search(p.read_text())]
+
+
+def test_links_in_documents_lead_somewhere():
+    broken = []
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            if not (path.parent / target).exists():
+                broken.append("%s -> %s" % (name(path), target))
+    assert not broken
+
+
+def test_lib_readme_knows_every_source_file():
+    text = (ROOT / "lib/README.md").read_text()
+    files = [p for folder in ["Dialect", "Analysis", "Pipelines"] for p in (ROOT / "lib" / folder).rglob("*.cpp")]
+    assert not sorted(name(p) for p in files if p.stem.replace("Ops", "") not in text)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("clang-format-22"), reason="clang-format-22 is not installed")
+def test_code_is_formatted():
+    command = ["clang-format-22", "--dry-run", "-Werror", *map(str, SOURCES)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    files = sorted(set(re.findall(r"^(.*?):\d+:\d+: error", done.stderr, re.MULTILINE)))
+    assert done.returncode == 0, "run clang-format-22 -i on:\n" + "\n".join(files)
