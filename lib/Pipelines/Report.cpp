@@ -5,6 +5,7 @@
 // Collects and prints the decisions on contractions.
 
 #include "fp8/Pipelines/Report.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -40,6 +41,7 @@ static std::string describeLocation(Location location) {
 
 static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
   SiteRecord record;
+  record.entry = op->getParentOfType<func::FuncOp>().getName().str();
   record.site = op.getSite().value_or("").str();
   record.role = op.getRole().value_or(Role::other);
   ContractionDims dims = op.getContractionDims();
@@ -80,6 +82,7 @@ llvm::json::Array fp8::sitesToJSON(const std::vector<SiteRecord> &sites) {
   llvm::json::Array list;
   for (const SiteRecord &record : sites)
     list.push_back(llvm::json::Object{
+        {"entry", record.entry},
         {"site", record.site},
         {"role", stringifyRole(record.role).str()},
         {"batch", record.batch},
@@ -125,25 +128,44 @@ static void printTable(ArrayRef<std::vector<std::string>> rows, raw_ostream &os)
   }
 }
 
-void fp8::printReport(const Report &report, raw_ostream &os) {
-  std::vector<std::vector<std::string>> rows{{"site", "role", "M x N x K", "decision", "formats", "why"}};
+static std::vector<std::string> cellsOf(const SiteRecord &record) {
+  return {record.site,
+          stringifyRole(record.role).str(),
+          shapeOf(record),
+          record.isFP8 ? "FP8" : "high",
+          record.formats[0] + " x " + record.formats[1],
+          record.isFP8 ? record.recipe + " scaling" : record.reason};
+}
+
+/// How many became FP8, and why the others did not.
+static void printSummary(ArrayRef<SiteRecord> sites, raw_ostream &os) {
   llvm::MapVector<StringRef, unsigned> reasons;
-  unsigned inFP8 = 0;
-  for (const SiteRecord &record : report.sites) {
-    rows.push_back({record.site, stringifyRole(record.role).str(), shapeOf(record),
-                    record.isFP8 ? "FP8" : "high", record.formats[0] + " x " + record.formats[1],
-                    record.isFP8 ? record.recipe + " scaling" : record.reason});
-    if (record.isFP8)
-      ++inFP8;
-    else
+  for (const SiteRecord &record : sites)
+    if (!record.isFP8)
       ++reasons[record.reason];
-  }
-  printTable(rows, os);
-  os << "\n"
-     << report.sites.size() << " contractions: " << inFP8 << " in FP8, " << report.sites.size() - inFP8
+  auto inFP8 = llvm::count_if(sites, [](const SiteRecord &record) { return record.isFP8; });
+  os << sites.size() << " contractions: " << inFP8 << " in FP8, " << sites.size() - inFP8
      << " in high precision\n";
   for (const auto &[reason, count] : reasons)
     os << "  " << count << " kept: " << reason << "\n";
+}
+
+void fp8::printReport(const Report &report, raw_ostream &os) {
+  // One table per entry, in the order of the program.
+  llvm::MapVector<StringRef, std::vector<std::vector<std::string>>> tables;
+  for (const SiteRecord &record : report.sites) {
+    auto &rows = tables[record.entry];
+    if (rows.empty())
+      rows.push_back({"site", "role", "M x N x K", "decision", "formats", "why"});
+    rows.push_back(cellsOf(record));
+  }
+  for (const auto &[entry, rows] : tables) {
+    if (tables.size() > 1)
+      os << "function " << entry << "\n";
+    printTable(rows, os);
+    os << "\n";
+  }
+  printSummary(report.sites, os);
   if (report.stateBytes > 0)
     os << "FP8 state: " << report.stateBytes << " bytes\n";
   if (report.workspaceBytes > 0)

@@ -15,6 +15,7 @@ namespace fp8 {
 
 /// One contraction of the input and its decision.
 struct SiteRecord {
+  std::string entry; ///< the function it is in
   std::string site;
   Role role;
   /// Sizes of the batch, M, N and K dimensions together; unset where dynamic.

@@ -28,8 +28,8 @@ static bool readSlots(tensor::InsertSliceOp insert, MutableArrayRef<Value> sourc
                       MutableArrayRef<int64_t> positions) {
   RankedTensorType type = insert.getSourceType();
   int64_t offset = insert.getStaticOffset(0), size = insert.getStaticSize(0);
-  if (type.getRank() > 1 || size > kMaxPiece || ShapedType::isDynamic(offset) || ShapedType::isDynamic(size) ||
-      insert.getStaticStride(0) != 1)
+  if (type.getRank() > 1 || size > kMaxPiece || ShapedType::isDynamic(offset) ||
+      ShapedType::isDynamic(size) || insert.getStaticStride(0) != 1)
     return false;
   for (int64_t i = 0; i < size; ++i) {
     int64_t slot = offset + i;

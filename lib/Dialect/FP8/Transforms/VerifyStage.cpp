@@ -5,6 +5,7 @@
 // The exit contracts of the stages, checked between the pipelines.
 
 #include "fp8/Analysis/FloatContraction.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -29,9 +30,40 @@ LogicalResult verifyIngest(Operation *op) {
   return success();
 }
 
+/// Whether `data` are FP8 bytes of a quantize, or of the program's own, behind views.
+bool isQuantized(Value data) {
+  while (Operation *op = data.getDefiningOp()) {
+    if (isa<QuantizeOp>(op))
+      return true;
+    if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
+      return false;
+    data = op->getOperand(0);
+  }
+  return true;
+}
+
+/// State arguments are the last two, scale before amax_history.
+LogicalResult verifyStatePosition(func::FuncOp function) {
+  unsigned count = function.getNumArguments();
+  for (unsigned i = 0; i < count; ++i) {
+    auto state = function.getArgAttrOfType<StringAttr>(i, kStateAttrName);
+    StringRef wanted = i + 2 == count ? "scale" : i + 1 == count ? "amax_history" : "";
+    if (state && state != wanted)
+      return function.emitError() << "after recipe: argument " << i << " is the state tensor '"
+                                  << state.getValue()
+                                  << "'; state must be the last arguments, scale and amax_history";
+  }
+  return success();
+}
+
 LogicalResult verifyRecipe(Operation *op) {
   if (auto matmul = dyn_cast<MatmulOp>(op); matmul && !matmul.getKept())
     return op->emitError("after recipe: this fp8.matmul is not in FP8 and does not say why");
+  if (auto matmul = dyn_cast<ScaledMatmulOp>(op);
+      matmul && !(isQuantized(matmul.getLhs()) && isQuantized(matmul.getRhs())))
+    return op->emitError("after recipe: an operand of this fp8.scaled_matmul comes from no fp8.quantize");
+  if (auto function = dyn_cast<func::FuncOp>(op))
+    return verifyStatePosition(function);
   return success();
 }
 

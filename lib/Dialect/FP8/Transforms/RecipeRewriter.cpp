@@ -1,0 +1,213 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Casts operands, replaces products, threads the state through one function.
+
+#include "RecipeRewriter.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// The tensor that a product's operand is a reshaped view of.
+static Value getViewSource(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+SmallVector<int64_t> QuantizedOperand::block() const {
+  ContractionDims dims = product.getContractionDims();
+  SmallVector<bool> contracted;
+  for (AffineExpr result : map().getResults())
+    contracted.push_back(llvm::is_contained(dims.k, cast<AffineDimExpr>(result).getPosition()));
+  return recipe.getBlockShape(kind(), contracted);
+}
+
+Value QuantizedOperand::source() const { return block().empty() ? getViewSource(value()) : value(); }
+
+StateLayout::Key QuantizedOperand::columnKey() const {
+  bool twoInputs = *product.getRole() == Role::other && kind() == TensorKind::input;
+  return {product.getSite()->str(), kind(), format(), twoInputs ? index : 0};
+}
+
+Value FunctionRewriter::emptyLike(Location loc, Value like, Type elementType) {
+  return tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, like), elementType);
+}
+
+Value FunctionRewriter::emptyScale(Location loc, Value source, ArrayRef<int64_t> block, Type elementType) {
+  SmallVector<OpFoldResult> sizes;
+  auto type = cast<RankedTensorType>(source.getType());
+  for (auto [d, extent] : llvm::enumerate(block)) {
+    int64_t size = type.getDimSize(d);
+    if (extent == 0)
+      sizes.push_back(builder.getIndexAttr(1));
+    else if (!ShapedType::isDynamic(size))
+      sizes.push_back(builder.getIndexAttr(llvm::divideCeil(size, extent)));
+    else
+      sizes.push_back(affine::makeComposedFoldedAffineApply(builder, loc,
+                                                            builder.getAffineDimExpr(0).ceilDiv(extent),
+                                                            {tensor::getMixedSize(builder, loc, source, d)}));
+  }
+  return tensor::EmptyOp::create(builder, loc, sizes, elementType);
+}
+
+/// The scale that an earlier step computed for this column.
+Value FunctionRewriter::scaleFromState(Location loc, int64_t column) {
+  auto type = RankedTensorType::get({}, builder.getF32Type());
+  SmallVector<OpFoldResult> offsets{builder.getIndexAttr(column)}, ones{builder.getIndexAttr(1)};
+  return tensor::ExtractSliceOp::create(builder, loc, type, scale, offsets, ones, ones);
+}
+
+/// The scale that this step computes from the tensor itself.
+Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &operand, Value source) {
+  SmallVector<int64_t> block = operand.block();
+  DenseI64ArrayAttr blockAttr = block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
+  Value init = emptyScale(loc, source, block, builder.getF32Type());
+  Value amax = AmaxOp::create(builder, loc, init.getType(), source, init, blockAttr).getResult(0);
+  Value scaleInit = emptyScale(loc, source, block, builder.getF32Type());
+  return ComputeScaleOp::create(builder, loc, scaleInit.getType(), amax, scaleInit, operand.recipe,
+                                TypeAttr::get(operand.format()), TypeAttr::get(getElementTypeOrSelf(source)))
+      .getResult(0);
+}
+
+FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand &operand) {
+  auto [entry, isNew] = casts.try_emplace(operand.castId);
+  if (!isNew)
+    return entry->second;
+
+  Value source = operand.source();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(source);
+  Location loc = operand.product->getLoc();
+  auto column = columns.find(operand.castId);
+  bool stateful = column != columns.end();
+  SmallVector<int64_t> block = operand.block();
+
+  Value scaleValue = stateful ? scaleFromState(loc, column->second) : scaleFromTensor(loc, operand, source);
+  SmallVector<Value> outs{emptyLike(loc, source, operand.format()),
+                          emptyScale(loc, source, block, operand.recipe.getScaleType())};
+  bool record = stateful && updates;
+  if (record)
+    outs.push_back(tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type()));
+  auto quantize = QuantizeOp::create(
+      builder, loc, TypeRange(ValueRange(outs)), source, scaleValue, outs, record,
+      /*transposition=*/DenseI64ArrayAttr(),
+      block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block),
+      stateful ? builder.getI64IntegerAttr(column->second) : IntegerAttr(), /*indexing_maps=*/ArrayAttr());
+  if (record)
+    amaxes[column->second].push_back(quantize.getResult(2));
+  return entry->second = {quantize.getResult(0), quantize.getResult(1)};
+}
+
+/// The views between `source` and `operand`, on the FP8 bytes of `source`.
+Value FunctionRewriter::replayViews(Value operand, Value source, Value data) {
+  if (operand == source)
+    return data;
+  Operation *view = operand.getDefiningOp();
+  Value inner = replayViews(view->getOperand(0), source, data);
+  Operation *copy = builder.clone(*view);
+  copy->setOperand(0, inner);
+  auto type = cast<RankedTensorType>(operand.getType());
+  copy->getResult(0).setType(type.clone(getElementTypeOrSelf(data)));
+  return copy->getResult(0);
+}
+
+void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const QuantizedOperand &rhs) {
+  MatmulOp op = lhs.product;
+  Cast lhsCast = getOrCreateCast(lhs), rhsCast = getOrCreateCast(rhs);
+  builder.setInsertionPoint(op);
+  Value lhsData = replayViews(lhs.value(), lhs.source(), lhsCast.data);
+  Value rhsData = replayViews(rhs.value(), rhs.source(), rhsCast.data);
+  auto blockAttr = [&](const QuantizedOperand &operand) {
+    SmallVector<int64_t> block = operand.block();
+    return block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
+  };
+  auto scaled = ScaledMatmulOp::create(
+      builder, op.getLoc(), op->getResultTypes(), lhsData, rhsData, lhsCast.scaleInv, rhsCast.scaleInv,
+      /*epilogue_inputs=*/ValueRange(), /*out_scale=*/Value(), op.getOuts(), op.getIndexingMapsAttr(),
+      AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(*op.getRole())), op.getSiteAttr(),
+      op.getRoleAttr(), lhs.recipe, op.getAccumulateAttr(), blockAttr(lhs), blockAttr(rhs),
+      /*epilogue_maps=*/ArrayAttr());
+  op.replaceAllUsesWith(scaled.getResults());
+  op.erase();
+}
+
+void FunctionRewriter::rewrite(ArrayRef<QuantizedOperand> operands) {
+  for (size_t i = 0; i < operands.size(); i += 2)
+    replaceProduct(operands[i], operands[i + 1]);
+}
+
+/// scale and amax_history become the last arguments.
+void FunctionRewriter::addStateArguments() {
+  int64_t columnCount = layout.getColumns().size();
+  Type f32 = builder.getF32Type();
+  for (auto [name, type] :
+       {std::pair<StringRef, RankedTensorType>("scale", RankedTensorType::get({columnCount}, f32)),
+        {"amax_history", RankedTensorType::get({layout.getHistoryLength(), columnCount}, f32)}}) {
+    DictionaryAttr attrs =
+        builder.getDictionaryAttr({builder.getNamedAttr(kStateAttrName, builder.getStringAttr(name))});
+    Location loc = NameLoc::get(builder.getStringAttr(name));
+    // Inserting cannot fail on a function whose type its arguments follow.
+    (void)function.insertArgument(function.getNumArguments(), type, attrs, loc);
+  }
+  scale = function.getArguments().end()[-2];
+  history = function.getArguments().end()[-1];
+}
+
+/// One update per column before the return; the new state becomes the last results.
+void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
+  auto terminator = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  builder.setInsertionPoint(terminator);
+  Location loc = function.getLoc();
+  Value newScale = scale, newHistory = history;
+  for (auto &[column, recorded] : amaxes) {
+    int64_t count = recorded.size();
+    auto type = RankedTensorType::get({count}, builder.getF32Type());
+    Value vector;
+    if (count == 1) {
+      vector =
+          tensor::ExpandShapeOp::create(builder, loc, type, recorded[0], ArrayRef<ReassociationIndices>{},
+                                        SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
+    } else {
+      vector = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+      for (auto [i, amax] : llvm::enumerate(recorded))
+        vector = tensor::InsertSliceOp::create(builder, loc, amax, vector,
+                                               SmallVector<OpFoldResult>{builder.getIndexAttr(i)},
+                                               SmallVector<OpFoldResult>{builder.getIndexAttr(1)},
+                                               SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
+    }
+    if (recipe.getReduceAmax()) {
+      Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+      vector = AllReduceOp::create(builder, loc, TypeRange(type), vector, init,
+                                   ReduceKindAttr::get(builder.getContext(), ReduceKind::max),
+                                   builder.getStringAttr("amax"))
+                   .getResult(0);
+    }
+    SmallVector<Attribute> formats(count, TypeAttr::get(layout.getColumns()[column].format));
+    auto update = UpdateAmaxHistoryOp::create(
+        builder, loc, TypeRange{newScale.getType(), newHistory.getType()}, vector, newScale, newHistory,
+        recipe, builder.getDenseI64ArrayAttr(SmallVector<int64_t>(count, column)),
+        builder.getArrayAttr(formats));
+    newScale = update.getResult(0);
+    newHistory = update.getResult(1);
+  }
+
+  unsigned firstResult = function.getNumResults();
+  SmallVector<Value> newState{newScale, newHistory};
+  for (auto [i, value] : llvm::enumerate(newState)) {
+    unsigned argument = function.getNumArguments() - 2 + i;
+    DictionaryAttr attrs = builder.getDictionaryAttr(
+        {builder.getNamedAttr(kStateAttrName, function.getArgAttr(argument, kStateAttrName))});
+    (void)function.insertResult(firstResult + i, value.getType(), attrs);
+    function.setArgAttr(argument, kCarriedAttrName, builder.getI32IntegerAttr(firstResult + i));
+    terminator.getOperandsMutable().append(value);
+  }
+}
