@@ -13,6 +13,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 
@@ -48,7 +49,7 @@ OwningOpRef<ModuleOp> readModule(StringRef fileName, llvm::SourceMgr &sources, M
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(fileName, &message);
   if (!file) {
-    emitError(UnknownLoc::get(&context)) << message;
+    llvm::WithColor::error(llvm::errs(), "fp8-compile") << message << "\n";
     return nullptr;
   }
   bool isText = !isBytecode(file->getMemBufferRef());

@@ -178,6 +178,8 @@ int main(int argc, char **argv) {
   registerAllToLLVMIRTranslations(registry);
   fp8::registerAllDialects(registry);
   MLIRContext context(registry);
+  // Errors say what is wrong in a line of their own; the operation after our passes would not help.
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
 

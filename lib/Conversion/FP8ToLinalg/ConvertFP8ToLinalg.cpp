@@ -50,15 +50,12 @@ public:
       if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp>(op))
         ops.push_back(op);
     });
-    bool ok = true;
+    // One error is enough: what a target lacks, it lacks at every site.
     for (Operation *op : ops) {
-      if (succeeded(lower(op)))
-        op->erase();
-      else
-        ok = false;
+      if (failed(lower(op)))
+        return signalPassFailure();
+      op->erase();
     }
-    if (!ok)
-      signalPassFailure();
   }
 };
 
