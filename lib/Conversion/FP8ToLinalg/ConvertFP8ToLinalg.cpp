@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -50,12 +51,18 @@ public:
       if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp>(op))
         ops.push_back(op);
     });
-    // One error is enough: what a target lacks, it lacks at every site.
+    // One error for each of the user's operations, of which several of ours may come.
+    llvm::DenseSet<Location> failedAt;
     for (Operation *op : ops) {
-      if (failed(lower(op)))
-        return signalPassFailure();
-      op->erase();
+      if (failedAt.contains(op->getLoc()))
+        continue;
+      if (succeeded(lower(op)))
+        op->erase();
+      else
+        failedAt.insert(op->getLoc());
     }
+    if (!failedAt.empty())
+      signalPassFailure();
   }
 };
 
