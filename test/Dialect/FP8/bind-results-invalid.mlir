@@ -42,3 +42,13 @@ func.func @blocks(%x: tensor<4xf32>) -> tensor<4xf32> {
 ^end:
   return %x : tensor<4xf32>
 }
+
+// -----
+
+func.func private @elsewhere(tensor<4xf32>) -> tensor<4xf32>
+
+func.func @calls(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{'calls' calls a function that cannot be inlined: functions must not call themselves and need a body in this module}}
+  %0 = func.call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

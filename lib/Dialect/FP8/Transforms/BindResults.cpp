@@ -44,10 +44,22 @@ static LogicalResult verifyBoundaryType(func::FuncOp func, Location loc, StringR
   return success();
 }
 
+/// Calls that inlining left are recursion, or go to code that a library does not contain.
+static LogicalResult verifyCalls(func::FuncOp func) {
+  WalkResult walked = func.walk([&](CallOpInterface call) {
+    call->emitError() << "'" << func.getName() << "' calls a function that cannot be inlined: functions "
+                      << "must not call themselves and need a body in this module";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 static LogicalResult verifyBoundary(func::FuncOp func) {
   if (!func.getBody().hasOneBlock())
     return func.emitError() << "'" << func.getName()
                             << "' branches between blocks: use structured control flow (scf)";
+  if (failed(verifyCalls(func)))
+    return failure();
   for (BlockArgument argument : func.getArguments())
     if (failed(verifyBoundaryType(func, argument.getLoc(), "argument", argument.getArgNumber(),
                                   argument.getType())))
