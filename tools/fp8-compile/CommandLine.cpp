@@ -36,7 +36,7 @@ struct Options {
   cl::opt<std::string> input{cl::Positional, cl::Required,
                              cl::desc("MODEL.mlir (text or bytecode; - is standard input)"),
                              cl::cat(category)};
-  cl::opt<std::string> output{"o", cl::Required, cl::desc("The file to write (- is standard output, for IR)"),
+  cl::opt<std::string> output{"o", cl::desc("The file to write (- is standard output, for IR)"),
                               cl::value_desc("file"), cl::cat(category)};
   cl::opt<std::string> recipe{
       "recipe", cl::init("delayed"), cl::value_desc("recipe"), cl::cat(category),
@@ -84,25 +84,52 @@ struct Options {
                               cl::desc("Result R is argument A (index or name) of the next step")};
 };
 
+/// One line on standard error.
 bool fail(const llvm::Twine &message) {
-  llvm::WithColor::error(llvm::errs(), "fp8-compile") << message << "\n";
+  std::string line = message.str();
+  line = llvm::StringRef(line).trim().str();
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  llvm::WithColor::error(llvm::errs(), "fp8-compile") << line << "\n";
   return false;
 }
 
-/// Options that are declared but whose work is still to come.
-bool refuseUnavailable(const Options &o) {
+/// LLVM's library brings hundreds of options of its own; only ours are valid.
+void dropForeignOptions(cl::OptionCategory &ours) {
+  llvm::SmallVector<cl::Option *> foreign;
+  for (auto &[name, option] : cl::getRegisteredOptions())
+    if (!llvm::is_contained(option->Categories, &ours) && !name.starts_with("help") && name != "version")
+      foreign.push_back(option);
+  for (cl::Option *option : foreign)
+    option->removeArgument();
+}
+
+/// LLVM's words on the command line, without the tool's name before every sentence.
+std::string tidy(std::string problems) {
+  constexpr llvm::StringLiteral prefix = "fp8-compile: ";
+  for (size_t at; (at = problems.find(prefix)) != std::string::npos;)
+    problems.erase(at, prefix.size());
+  return problems;
+}
+
+/// What well-formed options ask for whose work is still to come; empty for nothing.
+std::string findUnavailable(const Options &o) {
   const cl::Option *unavailable[] = {&o.first, &o.last, &o.fprop, &o.dgrad, &o.wgrad, &o.pair};
   for (const cl::Option *option : unavailable)
     if (option->getNumOccurrences())
-      return fail("--" + option->ArgStr +
-                  " is not available yet; sites can be chosen with --sites and --keep");
-  if (llvm::is_contained({"sm_89", "sm_90a", "sm_100a", "sm_120a"}, o.target))
-    return fail("--target=" + o.target + " is not available yet; use --target=cpu");
+      return ("--" + option->ArgStr + " is not available yet; sites can be chosen with --sites and --keep")
+          .str();
   if (o.target != "cpu")
-    return fail("--target=" + o.target + " is none of cpu, sm_89, sm_90a, sm_100a, sm_120a");
+    return "--target=" + o.target + " is not available yet; use --target=cpu";
   if (o.emit == "ptx")
-    return fail("--emit=ptx is not available yet; --emit=kernels shows the last IR of the CPU's way");
-  return true;
+    return "--emit=ptx is not available yet; --emit=kernels shows the last IR of the CPU's way";
+  if (o.recipe == "auto")
+    return "--recipe=auto is not available yet; choose delayed or current";
+  return "";
+}
+
+bool checkWord(llvm::StringRef option, llvm::StringRef value, llvm::ArrayRef<llvm::StringRef> words) {
+  return llvm::is_contained(words, value) ||
+         fail("--" + option + "=" + value + " is none of " + llvm::join(words, ", "));
 }
 
 bool parseReports(const Options &o, CommandLine &out) {
@@ -165,22 +192,28 @@ bool parseRecipe(const Options &o, CommandLine &out) {
 
 bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   Options o;
-  cl::HideUnrelatedOptions(o.category);
+  dropForeignOptions(o.category);
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fp8-compile " FP8_VERSION "\n"; });
   std::string message;
   llvm::raw_string_ostream stream(message);
   if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &stream)) {
-    llvm::errs() << llvm::StringRef(message).rtrim() << "\n";
-    return false;
+    // Of a value that does not parse LLVM has complained itself.
+    return message.empty() ? false : fail(tidy(message));
   }
+  if (o.output.empty())
+    return fail("-o is missing: name the file to write");
   out.input = o.input;
   out.output = o.output;
   out.emit = o.emit;
   out.target = o.target;
   out.manifestFile = o.manifest;
-  if (!llvm::is_contained(
-          {"lib", "obj", "llvm", "ptx", "ingest", "recipe", "fusion", "batching", "bufferize", "kernels"},
-          o.emit))
-    return fail("--emit=" + o.emit +
-                " is none of lib, obj, llvm, ptx, ingest, recipe, fusion, batching, bufferize, kernels");
-  return refuseUnavailable(o) && parseReports(o, out) && parseCarry(o, out) && parseRecipe(o, out);
+  if (!checkWord(
+          "emit", o.emit,
+          {"lib", "obj", "llvm", "ptx", "ingest", "recipe", "fusion", "batching", "bufferize", "kernels"}) ||
+      !checkWord("target", o.target, {"cpu", "sm_89", "sm_90a", "sm_100a", "sm_120a"}))
+    return false;
+  if (o.output == "-" && llvm::is_contained({"lib", "obj", "llvm"}, o.emit))
+    return fail("--emit=" + o.emit + " writes a file; give it a name with -o");
+  out.unavailable = findUnavailable(o);
+  return parseReports(o, out) && parseCarry(o, out) && (!out.unavailable.empty() || parseRecipe(o, out));
 }

@@ -31,6 +31,8 @@ struct CommandLine {
   std::string emit = "lib", target = "cpu", manifestFile;
   std::vector<ReportRequest> reports;
   std::vector<CarryRequest> carry;
+  /// What was asked for that does not exist yet, as an error message; empty for nothing.
+  std::string unavailable;
 };
 
 /// Parses the arguments. False where they are wrong: one line on standard error says what.

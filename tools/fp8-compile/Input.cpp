@@ -13,7 +13,6 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
-#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 
@@ -43,13 +42,21 @@ static void addFilePositions(AsmParserState &state, llvm::SourceMgr &sources, St
     auto [line, column] = sources.getLineAndColumn(definition.loc.Start);
     op->setLoc(addFilePosition(op->getLoc(), FileLineColLoc::get(&context, fileName, line, column)));
   }
+  for (const AsmParserState::BlockDefinition &definition : state.getBlockDefs())
+    for (auto [argument, place] : llvm::zip(definition.block->getArguments(), definition.arguments)) {
+      if (hasFilePosition(argument.getLoc()) || !place.loc.isValid())
+        continue;
+      auto [line, column] = sources.getLineAndColumn(place.loc.Start);
+      argument.setLoc(
+          addFilePosition(argument.getLoc(), FileLineColLoc::get(&context, fileName, line, column)));
+    }
 }
 
 OwningOpRef<ModuleOp> readModule(StringRef fileName, llvm::SourceMgr &sources, MLIRContext &context) {
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(fileName, &message);
   if (!file) {
-    llvm::WithColor::error(llvm::errs(), "fp8-compile") << message << "\n";
+    emitError(FileLineColLoc::get(&context, fileName, 1, 1)) << message;
     return nullptr;
   }
   bool isText = !isBytecode(file->getMemBufferRef());

@@ -15,6 +15,7 @@
 #include "fp8/Pipelines/Pipelines.h"
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -30,21 +31,28 @@ namespace {
 /// One compilation, from a parsed module to the outputs.
 class Compilation {
 public:
-  Compilation(ModuleOp module, const CommandLine &options) : module(module), options(options) {}
+  /// Without a recipe every product stays as it is.
+  Compilation(ModuleOp module, const CommandLine &options, fp8::RecipeAttrInterface recipe)
+      : module(module), options(options), recipe(recipe) {}
   LogicalResult run();
 
 private:
   LogicalResult runStage(function_ref<void(OpPassManager &)> build);
   LogicalResult runFront();
   LogicalResult runToStage(StringRef last);
-  LogicalResult emitCode();
+  LogicalResult buildCode();
+  bool makesCode() const { return options.emit == "lib" || options.emit == "obj" || options.emit == "llvm"; }
   LogicalResult writeReports();
   LogicalResult writeText(StringRef file, function_ref<void(raw_ostream &)> print);
+  LogicalResult writeOutput();
 
   ModuleOp module;
   const CommandLine &options;
+  fp8::RecipeAttrInterface recipe;
   fp8::Report report;
   fp8::Manifest manifest;
+  /// Files that are written and stay only if all goes well.
+  std::vector<std::unique_ptr<llvm::ToolOutputFile>> files;
 };
 
 LogicalResult Compilation::runStage(function_ref<void(OpPassManager &)> build) {
@@ -59,13 +67,6 @@ LogicalResult Compilation::runFront() {
     return failure();
   if (options.emit == "ingest")
     return success();
-  fp8::RecipeAttrInterface recipe;
-  if (!options.recipeAttribute.empty()) {
-    recipe = dyn_cast_or_null<fp8::RecipeAttrInterface>(
-        parseAttribute(options.recipeAttribute, module.getContext()));
-    if (!recipe)
-      return module.emitError() << "--recipe=" << options.recipe.recipe << " is not a recipe attribute";
-  }
   if (failed(runStage([&](OpPassManager &manager) {
         fp8::buildSelectionPipeline(manager, options.recipeAttribute, options.recipe);
       })))
@@ -95,13 +96,23 @@ LogicalResult Compilation::runToStage(StringRef last) {
   return success();
 }
 
-LogicalResult Compilation::emitCode() {
+/// LLVM code of the module, and what the manifest says of it.
+LogicalResult Compilation::buildCode() {
   fp8::CPUCodeOptions code;
   if (failed(runStage([&](OpPassManager &manager) { fp8::buildCPUCodePipeline(manager, code); })))
     return failure();
   fp8::addWorkspaceSizes(manifest, module);
   for (const fp8::ManifestEntry &entry : manifest.entries)
     report.workspaceBytes = std::max(report.workspaceBytes, entry.workspaceBytes);
+  return success();
+}
+
+LogicalResult Compilation::writeOutput() {
+  if (!makesCode())
+    return writeText(options.output, [&](raw_ostream &os) {
+      module.print(os, OpPrintingFlags().enableDebugInfo(true, /*prettyForm=*/false));
+      os << "\n";
+    });
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(fp8::manifestToJSON(manifest, report.sites));
   fp8::CPUTargetOptions target;
@@ -124,7 +135,7 @@ LogicalResult Compilation::writeText(StringRef file, function_ref<void(raw_ostre
     output->os().clear_error();
     return module.emitError() << "cannot write " << file << ": " << reason;
   }
-  output->keep();
+  files.push_back(std::move(output));
   return success();
 }
 
@@ -145,23 +156,63 @@ LogicalResult Compilation::writeReports() {
 }
 
 LogicalResult Compilation::run() {
-  bool makesCode = options.emit == "lib" || options.emit == "obj" || options.emit == "llvm";
   if (failed(runFront()))
     return failure();
   if (options.emit != "ingest" && options.emit != "recipe" && failed(runToStage(options.emit)))
     return failure();
-  // Reports go first: the output file, once it is there, means that all went well.
-  if (makesCode) {
-    if (failed(emitCode()))
-      return failure();
-    return writeReports();
-  }
-  if (failed(writeReports()))
+  if (makesCode() && failed(buildCode()))
     return failure();
-  return writeText(options.output, [&](raw_ostream &os) {
-    module.print(os, OpPrintingFlags().enableDebugInfo(true, /*prettyForm=*/false));
-    os << "\n";
+  // The output last: once it is there, all went well.
+  if (failed(writeReports()) || failed(writeOutput()))
+    return failure();
+  for (auto &file : files)
+    file->keep();
+  return success();
+}
+
+/// Prints one line: the first place in a file that the location has (`fallback` where it
+/// has none), and what is wrong there.
+void printDiagnostic(Diagnostic &diagnostic, StringRef fallback) {
+  FileLineColLoc place;
+  diagnostic.getLocation()->walk([&](Location inner) {
+    place = dyn_cast<FileLineColLoc>(inner);
+    return place ? WalkResult::interrupt() : WalkResult::advance();
   });
+  std::string message = diagnostic.str();
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  StringRef kind = diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
+                   : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
+                                                                             : "remark";
+  if (place)
+    llvm::errs() << place.getFilename().getValue() << ":" << place.getLine() << ":" << place.getColumn();
+  else
+    llvm::errs() << fallback << ":1:1";
+  llvm::errs() << ": " << kind << ": " << message << "\n";
+}
+
+/// The recipe of the command line. False after an error, which is the command line's.
+bool parseRecipe(const CommandLine &options, MLIRContext &context, fp8::RecipeAttrInterface &recipe) {
+  if (options.recipeAttribute.empty())
+    return true;
+  std::string reason;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (reason.empty())
+      reason = ": " + diagnostic.str();
+  });
+  recipe = dyn_cast_or_null<fp8::RecipeAttrInterface>(parseAttribute(options.recipeAttribute, &context));
+  if (!recipe)
+    llvm::errs() << "fp8-compile: error: --recipe=" << options.recipe.recipe << " is not a recipe attribute"
+                 << reason << "\n";
+  return recipe != nullptr;
+}
+
+LogicalResult checkRequest(ModuleOp module, const CommandLine &options) {
+  if (!options.unavailable.empty())
+    return module.emitError() << options.unavailable;
+  if (llvm::none_of(module.getOps<func::FuncOp>(),
+                    [](func::FuncOp function) { return function.isPublic() && !function.isExternal(); }))
+    return module.emitError() << "there is no public function to compile";
+  return applyCarry(module, options.carry);
 }
 
 } // namespace
@@ -180,11 +231,14 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   // Errors say what is wrong in a line of their own; the operation after our passes would not help.
   context.printOpOnDiagnostic(false);
+  ScopedDiagnosticHandler diagnostics(
+      &context, [&](Diagnostic &diagnostic) { printDiagnostic(diagnostic, options.input); });
+  fp8::RecipeAttrInterface recipe;
+  if (!parseRecipe(options, context, recipe))
+    return 2;
   llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler diagnostics(sources, &context);
-
   OwningOpRef<ModuleOp> module = readModule(options.input, sources, context);
-  if (!module || failed(applyCarry(*module, options.carry)))
+  if (!module || failed(checkRequest(*module, options)))
     return 1;
-  return failed(Compilation(*module, options).run()) ? 1 : 0;
+  return failed(Compilation(*module, options, recipe).run()) ? 1 : 0;
 }

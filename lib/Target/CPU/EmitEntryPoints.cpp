@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -272,6 +273,20 @@ static LogicalResult verifyEntry(func::FuncOp entry) {
   return success();
 }
 
+/// Where a stride is 0, as in 8x0xf32, MLIR passes no bare pointer. Nothing is ever read
+/// from or written to such a memref: the entry takes an empty list in its place.
+static void flattenEmptyArguments(func::FuncOp entry) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&entry.getBody().front());
+  for (BlockArgument argument : entry.getArguments()) {
+    auto type = cast<MemRefType>(argument.getType());
+    if (type.getRank() < 2 || type.getNumElements() != 0)
+      continue;
+    argument.replaceAllUsesWith(memref::AllocaOp::create(builder, argument.getLoc(), type));
+    argument.setType(MemRefType::get({0}, type.getElementType()));
+  }
+  entry.setFunctionType(builder.getFunctionType(entry.getBody().getArgumentTypes(), entry.getResultTypes()));
+}
+
 namespace {
 struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPointsPass> {
   using Base::Base;
@@ -304,6 +319,7 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
     SymbolTable symbols(getOperation());
     if (failed(symbols.rename(entry, "fp8_entry_" + name)))
       return failure();
+    flattenEmptyArguments(entry);
     EntryPointBuilder(entry, *signature).build(*tables, name);
     // Said what it had to say; LLVM knows none of it.
     for (unsigned index : llvm::seq(entry.getNumArguments()))

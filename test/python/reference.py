@@ -1,0 +1,103 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What FP8 operations compute, in numpy: an account of its own, not derived from the compiler.
+
+All arithmetic is on numpy's float32, which rounds to nearest even and keeps denormals.
+"""
+import ml_dtypes
+import numpy as np
+
+E4M3, E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)
+FP8_MAX = {E4M3: np.float32(448), E5M2: np.float32(57344)}
+F32 = np.float32
+F32_MAX = np.finfo(np.float32).max
+NAN_BYTE = 0x7F
+
+np.seterr(all="ignore")
+
+
+def cast(x, scale, fmt):
+    """Saturating cast of x · scale; every NaN is one byte."""
+    scaled = x.astype(F32) * F32(scale)
+    limit = FP8_MAX[np.dtype(fmt)]
+    data = np.clip(scaled, -limit, limit).astype(fmt).view(np.uint8)
+    return np.where(np.isnan(scaled), np.uint8(NAN_BYTE), data).view(fmt)
+
+
+def scale_inv(scale):
+    return F32(1) / F32(scale)
+
+
+def dequantize(data, inverse, dtype):
+    return (data.astype(F32) * F32(inverse)).astype(dtype)
+
+
+def amax(x):
+    """Largest magnitude; NaN does not count, nothing gives 0."""
+    magnitudes = np.abs(x.astype(F32)).ravel()
+    return F32(max([0.0, *magnitudes[~np.isnan(magnitudes)]]))
+
+
+def usable(value):
+    return value > 0 and value < np.inf
+
+
+def current_scale(value, fmt, eps=0.0, power_2_scale=False):
+    value = value if np.isnan(value) else max(F32(value), F32(eps))
+    if not usable(value):
+        return F32(1)
+    scale = min(FP8_MAX[np.dtype(fmt)] / F32(value), F32_MAX)
+    return F32(2.0 ** np.floor(np.log2(np.float64(scale)))) if power_2_scale else F32(scale)
+
+
+def combine(amaxes):
+    """Several recorded amaxes of one column: the largest, NaN if there is one."""
+    return F32(np.max(amaxes))
+
+
+def update_column(scale, history, recorded, fmt, margin=0, algo="max"):
+    """(scale, history) of one column after an update that recorded these amaxes."""
+    current = combine([history[0], *recorded])
+    if current == 0:
+        return scale, history.copy()
+    window = np.array([current, *history[1:]], F32)
+    if algo == "max":
+        counted = window[~np.isnan(window)]
+        value = counted.max() if counted.size else F32(np.nan)
+    else:
+        value = current
+    if usable(value):
+        scale = F32(min(FP8_MAX[np.dtype(fmt)] * F32(2.0**-margin) / value, F32_MAX))
+    if len(history) == 1:
+        return scale, np.zeros(1, F32)
+    return scale, np.array([0, *history[2:], current], F32)
+
+
+def update(scale, history, columns, amaxes, formats, margin=0, algo="max"):
+    """All columns; those that `columns` does not name stay as they are."""
+    scale, history = scale.copy(), history.copy()
+    for column in set(columns):
+        entries = [i for i, c in enumerate(columns) if c == column]
+        scale[column], history[:, column] = update_column(
+            scale[column], history[:, column], [amaxes[i] for i in entries], formats[entries[0]], margin, algo
+        )
+    return scale, history
+
+
+def dot(a, b, split=False):
+    """Products along the last axis of a [..., M, K] and b [..., N, K], summed in order."""
+    a, b = a.astype(F32), b.astype(F32)
+    shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-2])
+    total, part = np.zeros(shape, F32), np.zeros(shape, F32)
+    for k in range(a.shape[-1]):
+        part = part + a[..., :, None, k] * b[..., None, :, k]
+        if split and k % 128 == 127:
+            total, part = total + part, np.zeros(shape, F32)
+    return total + part if split else part
+
+
+def scaled_matmul(a, b, a_inv, b_inv, split=False, added=None):
+    """f32 value of the product before any epilogue."""
+    value = (F32(a_inv) * F32(b_inv)) * dot(a, b, split)
+    return value if added is None else value + added.astype(F32)

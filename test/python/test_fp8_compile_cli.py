@@ -1,0 +1,276 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Wrong input of every kind to fp8-compile: one clear line, the right exit code, no file left.
+
+Exit code 1 and `file:line:col: error:` for the input and for what it is asked to become; 2 and
+`fp8-compile: error:` for a command line that is wrong in itself.
+"""
+import os
+import re
+import stat
+
+import pytest
+
+GOOD = """\
+func.func @main(%x: tensor<4x8xf32> loc("x"), %w: tensor<8x16xf32> loc("w")) -> tensor<4x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x16xf32>) -> tensor<4x16xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%f : tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
+"""
+
+
+@pytest.fixture
+def box(tmp_path, run):
+    class Box:
+        def write(self, name, content):
+            (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+        def compile(self, *arguments, stdin=None):
+            return run("fp8-compile", *arguments, stdin=stdin, cwd=tmp_path)
+
+        def ok(self, *arguments, stdin=None):
+            done = self.compile(*arguments, stdin=stdin)
+            assert (done.returncode, done.stderr) == (0, ""), done
+            return done
+
+        def files(self):
+            return {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path) if (tmp_path / name).is_file()}
+
+        def fails(self, code, pattern, *arguments, stdin=None):
+            before = self.files()
+            done = self.compile(*arguments, stdin=stdin)
+            assert (done.returncode, done.stdout) == (code, ""), done
+            assert done.stderr.count("\n") == 1, done.stderr
+            assert re.search(pattern, done.stderr), done.stderr
+            assert self.files() == before
+
+        def rejects(self, text, place, pattern, *options):
+            """The program `text` is wrong at `place` (line:column)."""
+            self.write("bad.mlir", text)
+            self.fails(1, rf"^bad\.mlir:{place}: error: .*{pattern}", "bad.mlir", "-o", "out.so", *options)
+
+    box = Box()
+    box.write("good.mlir", GOOD)
+    return box
+
+
+# --- the input ---
+
+
+def test_good_input_compiles(box):
+    box.ok("good.mlir", "-o", "out.so")
+    assert box.files()["out.so"].startswith(b"\x7fELF")
+
+
+def test_missing_file(box):
+    box.fails(1, r"^none\.mlir:1:1: error: .*No such file", "none.mlir", "-o", "out.so")
+    box.fails(1, r"^\.:1:1: error: .*directory", ".", "-o", "out.so")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x00\x01\x02\xff" * 200, bytes(range(255, 127, -1)), b"ML\xefR\x0d\x01garbage", b"ML\xefR", b"\x7fELF" + bytes(64)],
+    ids=["zeros", "high bytes", "bytecode", "magic", "elf"],
+)
+def test_binary_garbage(box, content):
+    box.write("bad.mlir", content)
+    box.fails(1, r"^bad\.mlir:\d+:\d+: error: ", "bad.mlir", "-o", "out.so")
+
+
+def test_truncated_bytecode(box, run, tmp_path):
+    assert run("fp8-opt", "good.mlir", "-emit-bytecode", "-o", "good.mlirbc", cwd=tmp_path).returncode == 0
+    box.ok("good.mlirbc", "-o", "out.so")
+    (tmp_path / "out.so").unlink()
+    whole = box.files()["good.mlirbc"]
+    for size in range(5, len(whole), 97):
+        box.write("bad.mlirbc", whole[:size])
+        box.fails(1, r"^bad\.mlirbc:\d+:\d+: error: ", "bad.mlirbc", "-o", "out.so")
+
+
+def test_standard_input(box):
+    done = box.ok("-", "-o", "-", "--emit=ingest", stdin=GOOD)
+    assert "fp8.matmul" in done.stdout
+    box.fails(1, r"^<stdin>:1:16: error: ", "-", "-o", "out.so", stdin="func.func @main(")
+    box.fails(1, r"^-:1:1: error: there is no public function", "-", "-o", "out.so", stdin="")
+
+
+@pytest.mark.parametrize("text", ["", "module {}", "module { module {} }", "func.func private @f(tensor<4xf32>)"])
+def test_nothing_to_compile(box, text):
+    box.rejects(text, "1:1", "there is no public function to compile")
+
+
+def test_syntax_and_types(box):
+    box.rejects("func.func @main(", "1:16", "expected")
+    box.rejects("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %y : tensor<4xf32>\n}", "2:10", "undeclared")
+    box.rejects(GOOD.replace("outs(%f : tensor<4x16", "outs(%f : tensor<5x16"), r"5:\d+", "expects different type")
+    box.rejects(GOOD.replace("linalg.matmul", "linalg.matmool"), r"5:8", "matmool")
+    box.rejects('func.func @main() {\n  "some.op"() : () -> ()\n  return\n}', r"2:\d+", "unregistered dialect")
+
+
+@pytest.mark.parametrize("type", ["memref<4xf32>", "tensor<4xcomplex<f32>>", "tensor<*xf32>", "vector<4xf32>", "tensor<4xindex>"])
+def test_argument_types_that_cannot_cross(box, type):
+    box.rejects(f"func.func @main(%x: {type}) {{\n  return\n}}", "1:17", "argument 0 of 'main'")
+
+
+def test_dynamic_shapes(box):
+    text = "func.func @main(%x: tensor<4xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {\n  return %y : tensor<?x8xf32>\n}"
+    for options in [[], ["--recipe=none"]]:
+        box.rejects(text, "1:36", "dynamic shapes are not supported", *options)
+
+
+def test_places_of_arguments_that_only_have_names(box):
+    box.rejects('func.func @main(%x: tensor<?xf32> loc("x")) {\n  return\n}', "1:17", "dynamic shapes")
+
+
+def test_carried_results(box):
+    text = "func.func @main(%x: tensor<4xf32> {tf.aliasing_output = RESULT : i32}) -> TYPE {\n  BODY\n}"
+    same, body = "tensor<4xf32>", "return %x : tensor<4xf32>"
+    box.rejects(text.replace("RESULT", "3").replace("TYPE", same).replace("BODY", body), "1:17", "carries result 3")
+    other = "%c = arith.constant dense<0.0> : tensor<2xf32>\n  return %c : tensor<2xf32>"
+    wrong = text.replace("RESULT", "0").replace("TYPE", "tensor<2xf32>").replace("BODY", other)
+    box.rejects(wrong, "1:17", "its own type is 'tensor<4xf32>'")
+
+
+def test_calls_of_functions_elsewhere(box):
+    text = """func.func private @elsewhere(tensor<4xf32>) -> tensor<4xf32>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}"""
+    box.rejects(text, "3:8", "need a body in this module")
+
+
+def test_operations_without_a_lowering(box):
+    text = """func.func @main(%i: tensor<f32>, %s: tensor<f32>, %t: tensor<i32>) -> (tensor<f32>, tensor<i32>) {
+  %a, %b = fp8.update_loss_scale ins(%i : tensor<f32>) outs(%s, %t : tensor<f32>, tensor<i32>)
+      -> tensor<f32>, tensor<i32>
+  return %a, %b : tensor<f32>, tensor<i32>
+}"""
+    box.rejects(text, "2:12", "update_loss_scale.* has no lowering for the CPU yet")
+    text = """func.func @main(%q: tensor<4x128xf8E4M3FN>, %s: tensor<4x1xf32>, %e: tensor<4x128xf32>) -> tensor<4x128xf32> {
+  %x = fp8.dequantize ins(%q : tensor<4x128xf8E4M3FN>) scale_inv(%s : tensor<4x1xf32>)
+      outs(%e : tensor<4x128xf32>) {block = array<i64: 1, 128>} -> tensor<4x128xf32>
+  return %x : tensor<4x128xf32>
+}"""
+    box.rejects(text, "2:8", "scales per row or block has no lowering for the CPU yet")
+
+
+# --- what it is asked to become ---
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--pair=a:b", "--first=1", "--last=2", "--fprop=e4m3", "--dgrad=bf16", "--wgrad=fp8", "--emit=ptx", "--recipe=auto"]
+    + [f"--target={target}" for target in ("sm_89", "sm_90a", "sm_100a", "sm_120a")],
+)
+def test_work_that_is_still_to_come(box, option):
+    name = option.split("=")[0]
+    box.fails(1, rf"^good\.mlir:1:1: error: {name}.* not available yet; ", "good.mlir", "-o", "out.so", option)
+
+
+@pytest.mark.parametrize("recipe", ["block", "row", "mxfp8", "#fp8.mx_scaling", "#fp8.block_scaling<block = 64>"])
+def test_recipes_without_a_lowering(box, recipe):
+    pattern = r"^good\.mlir:5:8: error: .*has no lowering for the CPU yet; use --recipe=delayed or --recipe=current"
+    box.fails(1, pattern, "good.mlir", "-o", "out.so", f"--recipe={recipe}")
+    box.ok("good.mlir", "-o", "-", "--emit=recipe", f"--recipe={recipe}")
+
+
+def test_user_functions_for_scales(box):
+    recipe = "#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"
+    box.fails(1, "functions for scale or amax .* are not available yet", "good.mlir", "-o", "out.so", f"--recipe={recipe}")
+
+
+def test_required_sites(box):
+    box.ok("good.mlir", "-o", "out.so", "--require=all")
+    pattern = r"^good\.mlir:5:8: error: site 'matmul0' is required to be FP8 .* stays in high precision: "
+    before = ["good.mlir", "-o", "again.so"]
+    box.fails(1, pattern + "--recipe=none", *before, "--require=all", "--recipe=none")
+    box.fails(1, pattern + "matches --keep=mat", *before, "--require=^matmul", "--keep=mat")
+    box.ok(*before, "--require=other", "--keep=mat")
+
+
+def test_carry_option(box):
+    before = ["good.mlir", "-o", "out.so"]
+    box.fails(1, r"^good\.mlir:1:1: error: --carry=x:0: .* differ in type", *before, "--carry=x:0")
+    box.fails(1, r"^good\.mlir:1:1: error: --carry=9:0: no public function", *before, "--carry=9:0")
+    box.fails(1, r"^good\.mlir:1:1: error: --carry=none:0: no public function", *before, "--carry=none:0")
+    box.fails(1, r"^good\.mlir:1:1: error: --carry=x:7: no public function", *before, "--carry=x:7")
+
+
+def test_unwritable_outputs(box, tmp_path):
+    place = r"^good\.mlir:1:1: error: .*"
+    for emit in ("lib", "obj", "llvm", "recipe", "kernels"):
+        box.fails(1, place + "none/out", "good.mlir", "-o", "none/out", f"--emit={emit}")
+        box.fails(1, place, "good.mlir", "-o", ".", f"--emit={emit}")
+    for option in ("--report=json:none/r", "--report=text:none/r", "--manifest=none/m"):
+        box.fails(1, place + "none/", "good.mlir", "-o", "out.so", option)
+    # What was written before the failure goes, too.
+    box.fails(1, place + "none/", "good.mlir", "-o", "none/out.so", "--report=json:r", "--manifest=m")
+    box.fails(1, place + "none/", "good.mlir", "-o", "out.so", "--report=json:r", "--manifest=none/m")
+
+
+def test_full_disk(box):
+    if not (os.path.exists("/dev/full") and stat.S_ISCHR(os.stat("/dev/full").st_mode)):
+        pytest.skip("there is no /dev/full here")
+    box.fails(1, r"^good\.mlir:1:1: error: .*", "good.mlir", "-o", "out.so", "--report=text:/dev/full")
+
+
+# --- the command line ---
+
+
+@pytest.mark.parametrize(
+    "arguments, pattern",
+    [
+        ([], "positional"),
+        (["good.mlir"], "-o is missing"),
+        (["-o", "out.so"], "positional"),
+        (["good.mlir", "good.mlir", "-o", "out.so"], "positional"),
+        (["good.mlir", "-o"], "requires a value"),
+        (["good.mlir", "-o", "out.so", "--bogus"], "--bogus"),
+        (["good.mlir", "-o", "out.so", "-O3"], "-O3"),
+        (["good.mlir", "-o", "-"], "--emit=lib writes a file"),
+        (["good.mlir", "-o", "-", "--emit=llvm"], "--emit=llvm writes a file"),
+    ],
+)
+def test_wrong_arguments(box, arguments, pattern):
+    box.fails(2, rf"^fp8-compile: .*{pattern}", *arguments)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--target=tpu", "--emit=foo", "--recipe=foo", "--recipe=", "--recipe=42 : i32", "--recipe=#fp8.bogus", "--recipe=#fp8"]
+    + ["--recipe=#fp8.delayed_scaling<margin = >", "--recipe=#fp8.delayed_scaling<margin = 1000>"]
+    + ["--recipe=#fp8.delayed_scaling<amax_history_len = 0>", "--recipe=#fp8.role<fprop>", "--recipe=#builtin.int<3>"]
+    + ["--keep=(", "--sites=[", "--require=*", "--format=e5m2", "--margin=x", "--margin=1000", "--margin="]
+    + ["--amax-history-len=0", "--amax-history-len=-1", "--amax-history-len=1.5", "--amax-compute-algo=mean"]
+    + ["--reduce-amax=maybe", "--report=xml", "--report=", "--carry=foo", "--carry=x:", "--carry=:0", "--carry=x:y"],
+)
+def test_wrong_values(box, option):
+    name = option.split("=")[0]
+    box.fails(2, rf"^fp8-compile: .*{name}", "good.mlir", "-o", "out.so", option)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--recipe=current", "--margin=1"],
+        ["--recipe=current", "--amax-history-len=4"],
+        ["--recipe=none", "--amax-compute-algo=max"],
+        ["--recipe=none", "--format=e4m3"],
+        ["--recipe=block", "--reduce-amax=false"],
+        ["--recipe=#fp8.delayed_scaling", "--margin=1"],
+        ["--recipe=#fp8.current_scaling", "--format=e4m3"],
+    ],
+)
+def test_contradictory_options(box, options):
+    name = options[1].split("=")[0]
+    box.fails(2, rf"^fp8-compile: error: {name} belongs to .*; drop one of the two", "good.mlir", "-o", "out.so", *options)
+
+
+def test_help_and_version(box):
+    assert "Examples:" in box.ok("--help").stdout
+    assert re.match(r"fp8-compile \d+\.\d+", box.ok("--version").stdout)
