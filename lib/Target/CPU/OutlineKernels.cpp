@@ -126,10 +126,11 @@ func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
       llvm::map_to_vector(captures.arguments, [](Value value) { return value.getType(); });
   auto func = func::FuncOp::create(builder, kernel->getLoc(), "kernel", builder.getFunctionType(types, {}));
   func.setPrivate();
-  if (canPassPointers(types))
+  bool pointers = canPassPointers(types);
+  if (pointers)
     func->setAttr("llvm.bareptr", builder.getUnitAttr());
   for (auto [index, noAlias] : llvm::enumerate(captures.noAlias))
-    if (noAlias)
+    if (noAlias && pointers) // else the argument becomes a pointer and sizes
       func.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
   IRMapping mapping;
   builder.setInsertionPointToStart(func.addEntryBlock());

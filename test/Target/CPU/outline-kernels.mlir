@@ -78,7 +78,7 @@ func.func @loops(%a: memref<8xf32>) {
 
 // Sizes unknown here are passed along with the buffer.
 // CHECK-LABEL: func @dynamic
-// CHECK: func private @kernel_0(%arg0: memref<?xf32> {llvm.noalias}) {
+// CHECK: func private @kernel_0(%arg0: memref<?xf32>) {
 func.func @dynamic(%a: memref<?xf32>) {
   linalg.exp ins(%a : memref<?xf32>) outs(%a : memref<?xf32>)
   return

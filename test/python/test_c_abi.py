@@ -1,0 +1,210 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The C ABI of compiled libraries, called as any host program would: what a call checks and
+# says, what it writes and what it leaves alone. The structures are those of fp8rt/call.h.
+
+import ctypes
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+PROGRAM = """
+func.func @step(%w: tensor<4x8xf32> {tf.aliasing_output = 0 : i32} loc("w"), %x: tensor<8xf32> loc("x"),
+                %flag: tensor<i1> loc("flag")) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<i1>) {
+  %empty = tensor.empty() : tensor<4x8xf32>
+  %next = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+                                           affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%w, %x : tensor<4x8xf32>, tensor<8xf32>) outs(%empty : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %sum = arith.addf %a, %b : f32
+    linalg.yield %sum : f32
+  } -> tensor<4x8xf32>
+  return %next, %w, %flag : tensor<4x8xf32>, tensor<4x8xf32>, tensor<i1>
+}
+"""
+
+
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class Call(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("num_arguments", ctypes.c_uint32), ("num_results", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32), ("arguments", ctypes.POINTER(ctypes.POINTER(DLTensor))),
+                ("results", ctypes.POINTER(ctypes.POINTER(DLTensor))), ("workspace", ctypes.c_void_p),
+                ("workspace_bytes", ctypes.c_uint64), ("stream", ctypes.c_void_p), ("allocate", ctypes.c_void_p),
+                ("allocate_context", ctypes.c_void_p), ("error", ctypes.c_char_p), ("error_capacity", ctypes.c_uint64)]
+
+
+CODES = {np.dtype(np.float32): (2, 32), np.dtype(np.float64): (2, 64), np.dtype(np.bool_): (6, 8)}
+
+
+def integers(values):
+    return (ctypes.c_int64 * max(1, len(values)))(*values)
+
+
+def describe(array, strides=False):
+    """A DLTensor of a numpy array, with or without its strides; keeps what it points to alive."""
+    code, bits = CODES[array.dtype]
+    tensor = DLTensor(array.ctypes.data, 1, 0, array.ndim, code, bits, 1, integers(array.shape), None, 0)
+    if strides:
+        tensor.strides = integers([stride // array.itemsize for stride in array.strides])
+    tensor.keep = array
+    return tensor
+
+
+class Step:
+    """The compiled step, its tensors, and what a call made of them."""
+
+    def __init__(self, library):
+        self.entry = library.fp8_call_step
+        self.manifest = json.loads(library.fp8_manifest())
+        self.w = np.arange(32, dtype=np.float32).reshape(4, 8)
+        self.x = np.linspace(-1, 1, 8, dtype=np.float32)
+        self.flag = np.array(True)
+        self.out = [self.w, np.full((4, 8), -1, np.float32), np.array(False)]
+        self.arguments = [describe(a) for a in (self.w, self.x, self.flag)]
+        self.results = [describe(a) for a in self.out]
+        size = self.manifest["entries"][0]["workspace_bytes"]
+        memory = np.zeros(size + 64, np.uint8)
+        start = -memory.ctypes.data % 64
+        self.workspace = memory[start:start + size]
+        self.call = Call(version=1, num_arguments=3, num_results=3, workspace=self.workspace.ctypes.data,
+                         workspace_bytes=size)
+        self.buffer = ctypes.create_string_buffer(b"untouched", 200)
+        self.call.error, self.call.error_capacity = ctypes.cast(self.buffer, ctypes.c_char_p), 200
+
+    def __call__(self):
+        pointers = [(ctypes.POINTER(DLTensor) * len(list_))(*map(ctypes.pointer, list_))
+                    for list_ in (self.arguments, self.results)]
+        self.call.arguments, self.call.results = pointers
+        return self.entry(ctypes.byref(self.call)), self.buffer.value.decode()
+
+
+@pytest.fixture(scope="module")
+def library_path(run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("abi") / "step.so"
+    done = run("fp8-compile", "-", "-o", path, "--recipe=none", stdin=PROGRAM)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.fixture
+def step(library_path):
+    library = ctypes.CDLL(str(library_path))
+    library.fp8_manifest.restype = ctypes.c_char_p
+    return Step(library)
+
+
+def test_exports_nothing_else(library_path):
+    listed = subprocess.run(["nm", "-D", "--defined-only", library_path], capture_output=True, text=True, check=True)
+    assert sorted(line.split()[-1] for line in listed.stdout.splitlines()) == ["fp8_call_step", "fp8_manifest"]
+
+
+def test_writes_in_place_and_nothing_else(step):
+    old, x = step.w.copy(), step.x.copy()
+    assert step() == (0, "untouched")
+    np.testing.assert_array_equal(step.w, old + x)
+    np.testing.assert_array_equal(step.out[1], old)  # the value that came in
+    assert step.out[2]
+    np.testing.assert_array_equal(step.x, x)
+    assert step.flag
+
+
+def test_carried_result_elsewhere_gets_a_copy(step):
+    old, elsewhere = step.w.copy(), np.zeros((4, 8), np.float32)
+    step.results[0] = describe(elsewhere)
+    assert step()[0] == 0
+    np.testing.assert_array_equal(elsewhere, old + step.x)
+    np.testing.assert_array_equal(step.w, elsewhere)
+
+
+def test_strides_and_byte_offset(step):
+    old = step.w.copy()
+    padded = np.concatenate([np.zeros(3, np.float32), step.x])
+    tensor = describe(padded[3:], strides=True)
+    tensor.data, tensor.byte_offset = padded.ctypes.data, 12
+    step.arguments[0], step.arguments[1] = describe(step.w, strides=True), tensor
+    assert step()[0] == 0
+    np.testing.assert_array_equal(step.w, old + padded[3:])
+
+
+def set_argument(index, array, **fields):
+    def change(step):
+        step.arguments[index] = describe(array)
+        for name, value in fields.items():
+            setattr(step.arguments[index], name, value)
+    return change
+
+
+def set_call(**fields):
+    def change(step):
+        for name, value in fields.items():
+            setattr(step.call, name, value)
+    return change
+
+
+def set_result(index, array):
+    def change(step):
+        step.results[index] = describe(array)
+    return change
+
+
+def transpose_w(step):
+    step.arguments[0] = describe(np.asfortranarray(step.w), strides=True)
+
+
+X = "argument 1 'x': expected f32 [8] (row-major, in host memory)"
+W = "argument 0 'w': expected f32 [4, 8] (row-major, in host memory)"
+
+
+@pytest.mark.parametrize("change, message", [
+    (set_call(version=2), "this library needs version 1 of fp8rt_call"),
+    (set_call(num_arguments=2), "'step': the number of arguments must be 3, that of results 3"),
+    (set_call(num_results=4), "'step': the number of arguments must be 3, that of results 3"),
+    (set_argument(1, np.zeros(7, np.float32)), X),
+    (set_argument(1, np.zeros((1, 8), np.float32)), X),
+    (set_argument(1, np.zeros(8, np.float64)), X),
+    (set_argument(1, np.zeros(8, np.float32), lanes=2), X),
+    (set_argument(1, np.zeros(8, np.float32), device_type=2), X),
+    (set_argument(1, np.zeros(8, np.float32), data=None), X),
+    (set_argument(1, np.zeros(8, np.float32), strides=integers([2])), X),
+    (transpose_w, W),
+    (set_result(1, np.zeros((8, 4), np.float32)), "result 1: expected f32 [4, 8] (row-major, in host memory)"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_wrong_call(step, change, message):
+    old = step.w.copy()
+    change(step)
+    status, error = step()
+    assert status != 0
+    assert error == message
+    np.testing.assert_array_equal(step.w, old)
+
+
+def test_error_is_cut_to_the_buffer(step):
+    step.call.version, step.call.error_capacity = 2, 8
+    assert step() == (1, "this li")
+
+
+def test_error_buffer_may_be_absent(step):
+    step.call.version, step.call.error, step.call.error_capacity = 2, None, 0
+    assert step()[0] == 1
+
+
+def test_workspace_is_checked(step):
+    size = step.manifest["entries"][0]["workspace_bytes"]
+    assert size > 0
+    for fields in ({"workspace": None}, {"workspace_bytes": size - 1},
+                   {"workspace": step.call.workspace + 4}):
+        good = {name: getattr(step.call, name) for name in fields}
+        set_call(**fields)(step)
+        assert step() == (1, f"'step' needs a workspace of {size} bytes, aligned to 64")
+        set_call(**good)(step)
+    assert step()[0] == 0
