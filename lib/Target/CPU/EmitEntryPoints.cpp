@@ -5,6 +5,7 @@
 // The C ABI of a compiled library: one checked function per entry. What is checked is data
 // (a table of types and shapes, a table of error lines); how is in EntryPointHelpers.cpp.
 
+#include "CallingConvention.h"
 #include "EntryPointHelpers.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/CPU/CPUTarget.h"
@@ -314,7 +315,8 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
       return failure();
     std::string name = entry.getName().str();
     entry.setPrivate();
-    entry->setAttr("llvm.bareptr", UnitAttr::get(&getContext()));
+    if (canPassPointers(entry.getArgumentTypes()))
+      entry->setAttr(kBarePointersAttrName, UnitAttr::get(&getContext()));
     // A name of our own: the user's could be that of a library function.
     SymbolTable symbols(getOperation());
     if (failed(symbols.rename(entry, "fp8_entry_" + name)))

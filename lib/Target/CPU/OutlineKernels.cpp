@@ -5,6 +5,7 @@
 // Every kernel a function of its own, equal kernels the same function: the layers of a
 // model are compiled once.
 
+#include "CallingConvention.h"
 #include "fp8/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
@@ -107,19 +108,6 @@ static Captures findCaptures(Operation *kernel) {
   return captures;
 }
 
-/// Pointers suffice to pass buffers whose sizes and strides the types tell.
-static bool canPassPointers(TypeRange types) {
-  return llvm::all_of(types, [](Type type) {
-    auto memref = dyn_cast<MemRefType>(type);
-    if (!memref)
-      return !isa<UnrankedMemRefType>(type);
-    int64_t offset;
-    SmallVector<int64_t> strides;
-    return memref.hasStaticShape() && succeeded(memref.getStridesAndOffset(strides, offset)) &&
-           !ShapedType::isDynamic(offset) && !llvm::is_contained(strides, ShapedType::kDynamic);
-  });
-}
-
 func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
   OpBuilder builder(module.getContext());
   SmallVector<Type> types =
@@ -128,7 +116,7 @@ func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
   func.setPrivate();
   bool pointers = canPassPointers(types);
   if (pointers)
-    func->setAttr("llvm.bareptr", builder.getUnitAttr());
+    func->setAttr(kBarePointersAttrName, builder.getUnitAttr());
   for (auto [index, noAlias] : llvm::enumerate(captures.noAlias))
     if (noAlias && pointers) // else the argument becomes a pointer and sizes
       func.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());

@@ -122,24 +122,37 @@ static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers) {
   return llvm::alignTo(total, kWorkspaceAlignment);
 }
 
-/// Appends the workspace argument and replaces every allocation by its place in it.
+/// Replaces the allocation by other memory and drops its deallocation.
+static void replaceAlloc(memref::AllocOp alloc, Value memory) {
+  for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
+    if (isa<memref::DeallocOp>(user))
+      user->erase();
+  alloc.getResult().replaceAllUsesWith(memory);
+  alloc.erase();
+}
+
+/// Appends the workspace argument and replaces every allocation by its place in it. Buffers
+/// without elements have no place: upstream cannot lower views of them.
 static void useWorkspace(func::FuncOp func, ArrayRef<Buffer> buffers, uint64_t total) {
-  OpBuilder builder = OpBuilder::atBlockBegin(&func.front());
-  auto type = MemRefType::get({static_cast<int64_t>(total)}, builder.getI8Type());
-  unsigned position = func.getNumArguments();
-  (void)func.insertArgument(position, type, {}, func.getLoc());
-  Value workspace = func.getArgument(position);
+  OpBuilder builder(func.getContext());
+  Value workspace;
+  if (total != 0) {
+    unsigned position = func.getNumArguments();
+    auto type = MemRefType::get({static_cast<int64_t>(total)}, builder.getI8Type());
+    (void)func.insertArgument(position, type, {}, func.getLoc());
+    workspace = func.getArgument(position);
+  }
   for (const Buffer &buffer : buffers) {
     memref::AllocOp alloc = buffer.alloc;
     builder.setInsertionPoint(alloc);
     Location loc = alloc.getLoc();
+    if (buffer.bytes == 0) {
+      replaceAlloc(alloc, memref::AllocaOp::create(builder, loc, alloc.getType()));
+      continue;
+    }
     Value offset = arith::ConstantIndexOp::create(builder, loc, buffer.offset);
-    Value view = memref::ViewOp::create(builder, loc, alloc.getType(), workspace, offset, ValueRange());
-    for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
-      if (isa<memref::DeallocOp>(user))
-        user->erase();
-    alloc.getResult().replaceAllUsesWith(view);
-    alloc.erase();
+    replaceAlloc(alloc,
+                 memref::ViewOp::create(builder, loc, alloc.getType(), workspace, offset, ValueRange()));
   }
 }
 
@@ -153,11 +166,8 @@ struct PlanWorkspacePass : public fp8::impl::PlanWorkspaceBase<PlanWorkspacePass
     if (failed(buffers))
       return signalPassFailure();
     uint64_t total = placeBuffers(*buffers);
-    if (!buffers->empty())
-      useWorkspace(func, *buffers, std::max<uint64_t>(total, kWorkspaceAlignment));
-    func->setAttr(kWorkspaceBytesAttrName,
-                  OpBuilder(func).getI64IntegerAttr(
-                      buffers->empty() ? 0 : std::max<uint64_t>(total, kWorkspaceAlignment)));
+    useWorkspace(func, *buffers, total);
+    func->setAttr(kWorkspaceBytesAttrName, OpBuilder(func).getI64IntegerAttr(total));
   }
 };
 } // namespace

@@ -87,6 +87,17 @@ func.func @bytes() {
 
 // -----
 
+// A buffer without elements takes no place.
+// CHECK-LABEL: func @empty(%arg0: memref<4x0xf32>) attributes {fp8.workspace_bytes = 0 : i64}
+// CHECK: memref.alloca() : memref<4x0xf32>
+func.func @empty(%x: memref<4x0xf32>) {
+  %a = memref.alloc() : memref<4x0xf32>
+  memref.copy %x, %a : memref<4x0xf32> to memref<4x0xf32>
+  return
+}
+
+// -----
+
 // CHECK-LABEL: func @nothing(%arg0: memref<4xf32>) attributes {fp8.workspace_bytes = 0 : i64}
 func.func @nothing(%x: memref<4xf32>) {
   return

@@ -1,0 +1,107 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Contractions of every shape and order of dimensions through compiled code, bit for bit
+# against the sum that the numerics promise: f32, one product after the other along K.
+
+import string
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+TYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
+
+# einsum formula, size of each dimension, element type
+CASES = [
+    ("mk,kn->mn", dict(m=8, n=32, k=16), "f32"),  # whole panels
+    ("mk,kn->mn", dict(m=1, n=1, k=1), "f32"),
+    ("mk,kn->mn", dict(m=9, n=33, k=7), "f32"),  # ragged in both
+    ("mk,kn->mn", dict(m=7, n=31, k=300), "bf16"),  # longer than one block of 128
+    ("mk,nk->mn", dict(m=17, n=40, k=50), "bf16"),  # both operands contiguous along K
+    ("km,kn->mn", dict(m=24, n=70, k=33), "f16"),  # neither is
+    ("mk,kn->nm", dict(m=10, n=20, k=30), "bf16"),  # transposed output
+    ("bmk,bkn->bmn", dict(b=3, m=5, n=6, k=7), "f32"),
+    ("bthe,bshe->bhts", dict(b=2, t=9, s=10, h=3, e=4), "bf16"),  # attention
+    ("abk,kn->abn", dict(a=3, b=11, n=12, k=13), "f32"),  # two dimensions of M, side by side
+    ("bka,kn->abn", dict(a=3, b=11, n=12, k=13), "f32"),  # and apart
+    ("bta,btc->ac", dict(b=3, t=5, a=9, c=34), "bf16"),  # two of K
+    ("mab,ban->mn", dict(a=3, b=4, m=5, n=6), "bf16"),  # in another order
+    ("mk,k->m", dict(m=19, k=21), "f32"),
+    ("k,kn->n", dict(n=40, k=21), "f32"),
+    ("k,k->", dict(k=200), "bf16"),
+    ("mk,kn->mn", dict(m=0, n=4, k=4), "f32"),
+    ("mk,kn->mn", dict(m=4, n=4, k=0), "f32"),  # an empty sum is 0
+]
+
+
+def tensor_type(dims, sizes, element):
+    return "tensor<%s>" % "x".join([str(sizes[d]) for d in dims] + [element])
+
+
+def program(formula, sizes, element):
+    inputs, out = formula.split("->")
+    left, right = inputs.split(",")
+    reduced = [d for d in left if d not in out]
+    dims = [*out, *reduced]  # the reduction order is that of the left operand
+    maps = ["affine_map<(%s) -> (%s)>" % (", ".join(dims), ", ".join(part)) for part in (left, right, out)]
+    kinds = ['"parallel"'] * len(out) + ['"reduction"'] * len(reduced)
+    x, y = (tensor_type(part, sizes, element) for part in (left, right))
+    z = tensor_type(out, sizes, "f32")
+    extend = "" if element == "f32" else """
+    %ea = arith.extf %a : {0} to f32
+    %eb = arith.extf %b : {0} to f32""".format(element)
+    names = ("%a", "%b") if element == "f32" else ("%ea", "%eb")
+    return f"""
+func.func @main(%x: {x}, %y: {y}) -> {z} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {z}
+  %init = linalg.fill ins(%zero : f32) outs(%empty : {z}) -> {z}
+  %z = linalg.generic {{indexing_maps = [{", ".join(maps)}], iterator_types = [{", ".join(kinds)}]}}
+      ins(%x, %y : {x}, {y}) outs(%init : {z}) {{
+  ^bb0(%a: {element}, %b: {element}, %sum: f32):{extend}
+    %product = arith.mulf {names[0]}, {names[1]} : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  }} -> {z}
+  return %z : {z}
+}}
+"""
+
+
+def expected(formula, sizes, x, y):
+    """Sums in f32, one product at a time; the products of these inputs are exact."""
+    inputs, out = formula.split("->")
+    left, right = inputs.split(",")
+    reduced = [d for d in left if d not in out]
+    result = np.zeros([sizes[d] for d in out], np.float32)
+    for position in np.ndindex(*[sizes[d] for d in reduced]):
+        at = dict(zip(reduced, position))
+        a, b = (operand[tuple(at.get(d, slice(None)) for d in part)] for operand, part in ((x, left), (y, right)))
+        rest = ["".join(d for d in part if d not in at) for part in (left, right)]
+        result = result + np.einsum("%s,%s->%s" % (*rest, out), a.astype(np.float32), b.astype(np.float32))
+    return result.astype(np.float32)
+
+
+def run_case(run, folder, formula, sizes, element, x, y):
+    library, source, target = folder / "main.so", folder / "in.safetensors", folder / "out.safetensors"
+    done = run("fp8-compile", "-", "-o", library, "--recipe=none", stdin=program(formula, sizes, element))
+    assert done.returncode == 0, done.stderr
+    save_file({"0": x, "1": y}, source)
+    done = run("fp8-run", library, f"--inputs={source}", f"--outputs={target}")
+    assert done.returncode == 0, done.stderr
+    return load_file(target)["0"]
+
+
+@pytest.mark.parametrize("formula, sizes, element", CASES, ids=lambda value: str(value).replace(" ", ""))
+def test_contraction(run, tmp_path, formula, sizes, element):
+    assert set(formula) <= set(string.ascii_lowercase + ",->")
+    random = np.random.default_rng(0)
+    left, right = formula.split("->")[0].split(",")
+    # 8 significant bits: every product is exact in f32, whether multiply and add are fused or not.
+    x, y = (random.standard_normal([sizes[d] for d in part]).astype(ml_dtypes.bfloat16).astype(TYPES[element])
+            for part in (left, right))
+    got = run_case(run, tmp_path, formula, sizes, element, x, y)
+    np.testing.assert_array_equal(got, expected(formula, sizes, x, y))
