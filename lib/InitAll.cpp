@@ -9,12 +9,14 @@
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/TilingInterfaceImpl.h"
 #include "fp8/Pipelines/Pipelines.h"
 #include "fp8/Target/CPU/Passes.h"
 
 void fp8::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<FP8Dialect>();
   registerBufferizableOpInterfaceExternalModels(registry);
+  registerTilingInterfaceExternalModels(registry);
 }
 
 void fp8::registerAllPasses() {

@@ -24,7 +24,9 @@ def FP8_Dialect : Dialect {
     (`f8E4M3FN`, `f8E5M2`, `f8E8M0FNU`); the dialect has no types of its own.
 
     All operations that compute are in destination style, on tensors before
-    bufferization and on memrefs after it. State (scales and histories) is made
+    bufferization and on memrefs after it. Upstream tiles them and fuses them into
+    its loops (`TilingInterface`): "Tiling" says along which dimensions; a tile that
+    would not compute what the whole computes is refused. State (scales and histories) is made
     of plain SSA values: there is no hidden or global state. RationaleFP8.md in
     `lib/Dialect/FP8` says why.
 

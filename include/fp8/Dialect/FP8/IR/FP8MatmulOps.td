@@ -54,6 +54,8 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
 
     Postconditions: none beyond the value.
 
+    Tiling: batch, M and N dimensions; K stays whole, for partial sums would be rounded.
+
     Becomes: `fp8.scaled_matmul` where a recipe is applied; otherwise a packed
     f32 product on the CPU.
 
@@ -108,6 +110,9 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
 
     Preconditions: as `fp8.matmul`; operands are FP8; scale shapes as above; the
     first result is f32, bf16, f16, or FP8 with an `out_scale`.
+
+    Tiling: batch, M and N dimensions, in multiples of blocks; K stays whole, and so
+    does everything with an FP8 result, whose amax is that of all of it.
 
     Becomes: a packed product on decoded operands on the CPU. Row, block and MX
     scales have no lowering yet: an error at the operation says so.

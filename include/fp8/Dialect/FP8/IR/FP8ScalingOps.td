@@ -41,6 +41,9 @@ def FP8_AmaxOp : FP8_DpsOp<"amax"> {
 
     Preconditions: float input; result shape as said.
 
+    Tiling: with `block`, in multiples of it; dimensions that the result is reduced over
+    stay whole.
+
     Becomes: a `linalg.generic` reduction on the CPU (rank-0 result). Blocks have
     no lowering yet: an error at the operation says so.
 
@@ -71,6 +74,8 @@ def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale"> {
 
     Preconditions: amax and scale of the same shape, f32; `recipe` not stateful;
     `format` is `f8E4M3FN` or `f8E5M2`.
+
+    Tiling: every dimension.
 
     Becomes: a `linalg.generic` on the CPU for current scaling. Row, block and MX
     have no lowering yet: an error at the operation says so.
@@ -118,6 +123,9 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     Preconditions: float inputs; rank-0 f32 scale, or one entry per block with
     `block`; scale_inv of the scale's shape, f32 or (MX) `f8E8M0FNU`.
 
+    Tiling: every dimension, in multiples of blocks; none with `record_amax`, which is
+    that of the whole tensor. Every tile writes the same rank-0 `scale_inv`.
+
     Becomes: `linalg.generic` with the exact conversion in integer arithmetic on
     the CPU. Blocks have no lowering yet: an error at the operation says so.
 
@@ -161,6 +169,8 @@ def FP8_DequantizeOp : FP8_DpsOp<"dequantize"> {
     `x = f32(data) · scale_inv`, rounded once to the element type of the result.
 
     Preconditions: `scale_inv` is of rank 0, or has one entry per `block`.
+
+    Tiling: every dimension, in multiples of blocks.
 
     Becomes: a `linalg.generic` on the CPU. Blocks have no lowering yet: an error
     at the operation says so.
