@@ -28,6 +28,3 @@ if lit_config.params.get("slow", "0") != "0":
     config.available_features.add("slow")
 if config.fp8_sanitizers:
     config.available_features.add("sanitizers")
-    # LLVM's allocators poison memory in inlined code only: the packaged libMLIR.so,
-    # which is not instrumented, never clears the poison again.
-    config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0:detect_leaks=0"
