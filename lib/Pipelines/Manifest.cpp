@@ -60,8 +60,10 @@ static ManifestEntry describeEntry(func::FuncOp function) {
     entry.results.push_back(
         describeValue(type, name, function.getResultAttrOfType<StringAttr>(i, kStateAttrName)));
   }
+  // An index that is no result's is an error of fp8-bind-results, later.
+  auto resultCount = static_cast<int64_t>(entry.results.size());
   for (auto [i, argument] : llvm::enumerate(entry.arguments))
-    if (argument.alias)
+    if (argument.alias && *argument.alias >= 0 && *argument.alias < resultCount)
       entry.results[*argument.alias].alias = i;
   return entry;
 }
