@@ -41,6 +41,8 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
   select.recipe = recipe.str();
   select.sites = options.sites;
   select.keep = options.keep;
+  select.first = options.first;
+  select.last = options.last;
   select.require = options.require;
   manager.addPass(createSelectSites(select));
 }
@@ -120,6 +122,8 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"),
                             llvm::cl::init("linear")};
   Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay as they are")};
+  Option<int64_t> first{*this, "first", llvm::cl::desc("layers at the start that stay as they are")};
+  Option<int64_t> last{*this, "last", llvm::cl::desc("layers at the end that stay as they are")};
   Option<std::string> require{*this, "require",
                               llvm::cl::desc("all, or a regex of sites that must become FP8")};
   Option<bool> calibrate{*this, "calibrate",
@@ -132,6 +136,8 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
     options.format = format;
     options.sites = sites;
     options.keep = keep;
+    options.first = first;
+    options.last = last;
     options.require = require;
     options.calibrate = calibrate;
     for (auto [text, value] : {std::pair<StringRef, std::optional<int64_t> *>(margin, &options.margin),

@@ -164,7 +164,7 @@ def test_operations_without_a_lowering(box):
 
 @pytest.mark.parametrize(
     "option",
-    ["--pair=a:b", "--first=1", "--last=2", "--fprop=e4m3", "--dgrad=bf16", "--wgrad=fp8", "--emit=ptx", "--recipe=auto"]
+    ["--pair=a:b", "--fprop=e4m3", "--dgrad=bf16", "--wgrad=fp8", "--emit=ptx", "--recipe=auto"]
     + [f"--target={target}" for target in ("sm_89", "sm_90a", "sm_100a", "sm_120a")],
 )
 def test_work_that_is_still_to_come(box, option):

@@ -57,9 +57,10 @@ struct Options {
                             cl::desc("Sites that stay as they are")};
   cl::opt<std::string> require{"require", cl::value_desc("all|regex"), cl::cat(category),
                                cl::desc("Sites that must become FP8: an error where one does not")};
-  cl::opt<int> first{"first", cl::cat(category),
-                     cl::desc("Keep the first N layers high (not available yet)")};
-  cl::opt<int> last{"last", cl::cat(category), cl::desc("Keep the last N layers high (not available yet)")};
+  cl::opt<int64_t> first{"first", cl::value_desc("N"), cl::cat(category),
+                         cl::desc("Sites of the first N layers stay as they are")};
+  cl::opt<int64_t> last{"last", cl::value_desc("N"), cl::cat(category),
+                        cl::desc("Sites of the last N layers stay as they are")};
   cl::opt<std::string> fprop{"fprop", cl::cat(category),
                              cl::desc("Precision of forward products (not available yet)")};
   cl::opt<std::string> dgrad{"dgrad", cl::cat(category),
@@ -113,7 +114,7 @@ std::string tidy(std::string problems) {
 
 /// What well-formed options ask for whose work is still to come; empty for nothing.
 std::string findUnavailable(const Options &o) {
-  const cl::Option *unavailable[] = {&o.first, &o.last, &o.fprop, &o.dgrad, &o.wgrad, &o.pair};
+  const cl::Option *unavailable[] = {&o.fprop, &o.dgrad, &o.wgrad, &o.pair};
   for (const cl::Option *option : unavailable)
     if (option->getNumOccurrences())
       return ("--" + option->ArgStr + " is not available yet; sites can be chosen with --sites and --keep")
@@ -166,8 +167,12 @@ bool parseRecipe(const Options &o, CommandLine &out) {
   recipe.format = o.format;
   recipe.sites = o.sites;
   recipe.keep = o.keep;
+  recipe.first = o.first;
+  recipe.last = o.last;
   recipe.require = o.require;
   recipe.calibrate = o.calibrate;
+  if (o.first < 0 || o.last < 0)
+    return fail("--first and --last count layers and cannot be negative");
   if (o.margin.getNumOccurrences())
     recipe.margin = o.margin;
   if (o.historyLen.getNumOccurrences())

@@ -30,6 +30,8 @@ struct RecipeOptions {
   std::string sites = "linear";
   /// Regex of sites that stay as they are; empty for none.
   std::string keep;
+  /// Layers at either end whose sites stay as they are.
+  int64_t first = 0, last = 0;
   /// all, or a regex of sites that must become FP8; empty for none.
   std::string require;
   /// Functions without gradients update the state too.

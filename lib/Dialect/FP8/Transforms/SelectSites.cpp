@@ -4,10 +4,12 @@
 //
 // Decides for every matrix product whether it becomes FP8. What stays says why.
 
+#include "fp8/Analysis/LayerNumbers.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Regex.h"
+#include <set>
 
 using namespace mlir;
 
@@ -36,9 +38,12 @@ private:
   std::optional<llvm::Regex> regex;
 };
 
-/// The regexes of one run; a llvm::Regex cannot be copied as passes are.
-struct Patterns {
+/// What the options of one run mean for this module; a llvm::Regex cannot be copied as
+/// passes are.
+struct Selection {
   SitePattern sites, keep, require;
+  /// Sites in the first and last layers that are to stay.
+  llvm::StringMap<std::string> keptLayers;
 };
 
 class SelectSites : public impl::SelectSitesBase<SelectSites> {
@@ -48,19 +53,20 @@ public:
   void runOnOperation() final {
     Operation *module = getOperation();
     bool named = sites == "linear" || sites == "all";
-    Patterns patterns;
-    if (failed(patterns.sites.compile(module, "sites", named ? "" : StringRef(sites))) ||
-        failed(patterns.keep.compile(module, "keep", keep)) ||
-        failed(patterns.require.compile(module, "require", require == "all" ? "" : StringRef(require))))
+    Selection selection;
+    if (failed(selection.sites.compile(module, "sites", named ? "" : StringRef(sites))) ||
+        failed(selection.keep.compile(module, "keep", keep)) ||
+        failed(selection.require.compile(module, "require", require == "all" ? "" : StringRef(require))) ||
+        failed(findKeptLayers(selection)))
       return signalPassFailure();
 
     bool ok = true;
     module->walk([&](MatmulOp op) {
-      std::string reason = reasonToKeep(op, patterns);
+      std::string reason = reasonToKeep(op, selection);
       if (reason.empty())
         return;
       op.setKept(reason);
-      ok &= succeeded(checkRequired(op, reason, patterns));
+      ok &= succeeded(checkRequired(op, reason, selection));
     });
     if (!ok)
       signalPassFailure();
@@ -68,7 +74,7 @@ public:
 
 private:
   /// Why `op` stays in high precision; empty where it becomes FP8.
-  std::string reasonToKeep(MatmulOp op, const Patterns &patterns) const {
+  std::string reasonToKeep(MatmulOp op, const Selection &selection) const {
     StringRef site = op.getSite().value_or("");
     if (op.getKept())
       return op.getKept()->str();
@@ -77,21 +83,54 @@ private:
     for (Value value : {op.getLhs(), op.getRhs(), op.getOuts()})
       if (!isSupported(getElementTypeOrSelf(value)))
         return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 product";
-    if (patterns.keep.matches(site))
+    if (selection.keep.matches(site))
       return "matches --keep=" + keep;
+    if (auto layer = selection.keptLayers.find(site); layer != selection.keptLayers.end())
+      return layer->second;
     bool isLinear = op.getRole() && *op.getRole() != Role::other;
     if (sites == "linear" && !isLinear)
       return "no weight operand (attention); --sites=all would take it";
-    if (sites != "linear" && sites != "all" && !patterns.sites.matches(site))
+    if (sites != "linear" && sites != "all" && !selection.sites.matches(site))
       return "does not match --sites=" + sites;
     return "";
   }
 
+  /// Finds the layers that --first and --last keep.
+  LogicalResult findKeptLayers(Selection &selection) {
+    if (first == 0 && last == 0)
+      return success();
+    ModuleOp module = getOperation();
+    if (first < 0 || last < 0)
+      return module.emitError("--first and --last count layers and cannot be negative");
+    SmallVector<StringRef> sites;
+    module.walk([&](MatmulOp op) { sites.push_back(op.getSite().value_or("")); });
+    llvm::StringMap<int64_t> layers = findLayers(sites);
+    std::set<int64_t> numbers;
+    for (const auto &entry : layers)
+      numbers.insert(entry.second);
+    int64_t count = numbers.size();
+    if (count == 0)
+      return module.emitError(
+          "--first and --last need layers, but no number in the site names varies while the "
+          "rest of the name repeats; choose sites with --keep");
+    if (first + last > count)
+      return module.emitError() << "--first=" << first.getValue() << " and --last=" << last.getValue()
+                                << " name more than the " << count << " layers of this program";
+    for (const auto &entry : layers) {
+      int64_t position = std::distance(numbers.begin(), numbers.find(entry.second));
+      if (position < first)
+        selection.keptLayers[entry.first()] = "in the first layers, --first=" + std::to_string(first);
+      else if (position >= count - last)
+        selection.keptLayers[entry.first()] = "in the last layers, --last=" + std::to_string(last);
+    }
+    return success();
+  }
+
   static bool isSupported(Type type) { return type.isF32() || type.isBF16() || type.isF16(); }
 
-  LogicalResult checkRequired(MatmulOp op, StringRef reason, const Patterns &patterns) const {
+  LogicalResult checkRequired(MatmulOp op, StringRef reason, const Selection &selection) const {
     StringRef site = op.getSite().value_or("");
-    if (require != "all" && !patterns.require.matches(site))
+    if (require != "all" && !selection.require.matches(site))
       return success();
     return op.emitError() << "site '" << site << "' is required to be FP8 (--require=" << require
                           << ") but stays in high precision: " << reason;

@@ -222,6 +222,8 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     Option<"sites", "sites", "std::string", "\"linear\"",
            "linear (products of a weight), all, or a regex searched in site names">,
     Option<"keep", "keep", "std::string", "\"\"", "regex of sites that stay as they are">,
+    Option<"first", "first", "int64_t", "0", "sites of the first N layers stay as they are">,
+    Option<"last", "last", "int64_t", "0", "sites of the last N layers stay as they are">,
     Option<"require", "require", "std::string", "\"\"",
            "all, or a regex of sites: one of them that does not become FP8 is an error">
   ];
