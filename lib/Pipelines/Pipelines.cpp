@@ -91,8 +91,10 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
   options.bufferAlignment = kBufferAlignment;
+  options.allowReturnAllocsFromLoops = true; // fp8-pin-loop-buffers deals with them
   manager.addPass(bufferization::createOneShotBufferizePass(options));
   manager.addNestedPass<func::FuncOp>(createDropBoundResults());
+  manager.addNestedPass<func::FuncOp>(createPinLoopBuffers());
   addCleanUp(manager);
   verifyStage(manager, "bufferize");
 }

@@ -27,6 +27,7 @@ static void addNarrowFloatPasses(OpPassManager &functions) {
   emulate.sourceTypeStrs = {"bf16", "f16"};
   emulate.targetTypeStr = "f32";
   functions.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
+  functions.addPass(fp8::createKeepRoundings());
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   functions.addPass(arith::createArithExpandOpsPass(expand));

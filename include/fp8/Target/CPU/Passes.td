@@ -122,6 +122,33 @@ def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
                            "mlir::scf::SCFDialect"];
 }
 
+def KeepRoundings : Pass<"fp8-keep-roundings", "mlir::func::FuncOp"> {
+  let summary = "Let no one fold a rounding away";
+  let description = [{
+    In and out: any function. Casts between floats lose their fast-math flags: upstream's
+    emulation of bf16 and f16 puts `contract` on them, after which a rounding to the narrow
+    type and the extension that follows it would be folded into nothing.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-keep-roundings))'
+    func.func @f(%x: f32) -> f32 {
+      %0 = arith.truncf %x fastmath<contract> : f32 to bf16
+      %1 = arith.extf %0 fastmath<contract> : bf16 to f32
+      return %1 : f32
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: f32) -> f32 {
+      %0 = arith.truncf %x : f32 to bf16
+      %1 = arith.extf %0 : bf16 to f32
+      return %1 : f32
+    }
+    ```
+  }];
+}
+
 def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
   let summary = "Give every entry its function of the C ABI";
   let description = [{

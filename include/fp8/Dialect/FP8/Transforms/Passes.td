@@ -535,6 +535,45 @@ def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
                            "mlir::tensor::TensorDialect"];
 }
 
+def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
+  let summary = "Keep what a loop carries in one buffer per value";
+  let description = [{
+    In: bufferized loops (`scf.for`, `scf.while`) that may hand a new allocation to every
+    iteration. Out: carried buffers are allocated and filled before the loop, and each
+    iteration copies its values into them. A value that a loop only passes on stays.
+
+    Errors: carried values of dynamic shape.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-pin-loop-buffers))'
+    func.func @f(%x: memref<4xf32>, %c0: index, %c1: index, %n: index) {
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%old = %x) -> memref<4xf32> {
+        %new = memref.alloc() : memref<4xf32>
+        linalg.exp ins(%old : memref<4xf32>) outs(%new : memref<4xf32>)
+        scf.yield %new : memref<4xf32>
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: memref<4xf32>, %c0: index, %c1: index, %n: index) {
+      %pin = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
+      memref.copy %x, %pin : memref<4xf32> to memref<4xf32>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%old = %pin) -> memref<4xf32> {
+        %new = memref.alloc() : memref<4xf32>
+        linalg.exp ins(%old : memref<4xf32>) outs(%new : memref<4xf32>)
+        memref.copy %new, %pin : memref<4xf32> to memref<4xf32>
+        scf.yield %pin : memref<4xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::memref::MemRefDialect"];
+}
+
 def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
   let summary = "Return nothing: every result is in its destination argument";
   let description = [{

@@ -1,0 +1,154 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Small programs with everything but contractions, through compiled code: loops, memory that
+# changes places, narrow floats, scalars.
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+
+@pytest.fixture
+def execute(run, tmp_path):
+    """execute(program, inputs, steps): the results of the last step, by index."""
+
+    def call(program, inputs, steps=1):
+        library, source, target = tmp_path / "main.so", tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+        done = run("fp8-compile", "-", "-o", library, "--recipe=none", stdin=program)
+        assert done.returncode == 0, done.stderr
+        save_file({str(index): array for index, array in enumerate(inputs)}, source)
+        done = run("fp8-run", library, f"--inputs={source}", f"--outputs={target}", f"--steps={steps}")
+        assert done.returncode == 0, done.stderr
+        return load_file(target)
+
+    return call
+
+
+def unary(name, source, target, body):
+    """A function of one element applied to a whole tensor of 4,096."""
+    return f"""
+func.func @main(%x: tensor<4096x{source}>) -> tensor<4096x{target}> {{
+  %empty = tensor.empty() : tensor<4096x{target}>
+  %y = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+      ins(%x : tensor<4096x{source}>) outs(%empty : tensor<4096x{target}>) {{
+  ^bb0(%in: {source}, %out: {target}):
+    {body}
+    linalg.yield %{name} : {target}
+  }} -> tensor<4096x{target}>
+  return %y : tensor<4096x{target}>
+}}
+"""
+
+
+FIBONACCI = """
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %r:2 = scf.for %i = %c0 to %c9 step %c1 iter_args(%a = %x, %b = %y) -> (tensor<4xf32>, tensor<4xf32>) {
+    %empty = tensor.empty() : tensor<4xf32>
+    %sum = linalg.add ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %b, %sum : tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}
+"""
+
+FIBONACCI_WHILE = """
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %start = arith.constant dense<0> : tensor<i32>
+  %nine = arith.constant 9 : i32
+  %one = arith.constant 1 : i32
+  %r:3 = scf.while (%i = %start, %a = %x, %b = %y)
+      : (tensor<i32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>, tensor<4xf32>) {
+    %n = tensor.extract %i[] : tensor<i32>
+    %more = arith.cmpi slt, %n, %nine : i32
+    scf.condition(%more) %i, %a, %b : tensor<i32>, tensor<4xf32>, tensor<4xf32>
+  } do {
+  ^bb0(%i: tensor<i32>, %a: tensor<4xf32>, %b: tensor<4xf32>):
+    %n = tensor.extract %i[] : tensor<i32>
+    %next = arith.addi %n, %one : i32
+    %j = tensor.from_elements %next : tensor<i32>
+    %empty = tensor.empty() : tensor<4xf32>
+    %sum = linalg.add ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %j, %b, %sum : tensor<i32>, tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#1, %r#2 : tensor<4xf32>, tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("program", [FIBONACCI, FIBONACCI_WHILE], ids=["for", "while"])
+def test_loop_carried_values_change_places(execute, program):
+    x, y = np.array([0, 1, 2, 3], np.float32), np.array([1, 1, -1, 0.5], np.float32)
+    a, b = x, y
+    for _ in range(9):
+        a, b = b, a + b
+    got = execute(program, [x, y])
+    np.testing.assert_array_equal(got["0"], a)
+    np.testing.assert_array_equal(got["1"], b)
+
+
+def test_carried_arguments_change_places(execute):
+    program = """
+func.func @main(%a: tensor<4xf32> {tf.aliasing_output = 1 : i32}, %b: tensor<4xf32> {tf.aliasing_output = 0 : i32})
+    -> (tensor<4xf32>, tensor<4xf32>) {
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+"""
+    a, b = np.arange(4, dtype=np.float32), -np.ones(4, np.float32)
+    for steps in (1, 2):
+        got = execute(program, [a, b], steps)
+        first, second = (a, b) if steps % 2 else (b, a)
+        np.testing.assert_array_equal(got["0"], first)
+        np.testing.assert_array_equal(got["1"], second)
+
+
+def test_scalars(execute):
+    program = """
+func.func @main(%x: f32, %n: i32) -> (f32, i32) {
+  %y = arith.mulf %x, %x : f32
+  return %y, %n : f32, i32
+}
+"""
+    got = execute(program, [np.array(3, np.float32), np.array(7, np.int32)])
+    assert got["0"] == 9 and got["1"] == 7
+
+
+def all_halves(dtype):
+    return np.arange(65536, dtype=np.uint16).view(dtype).reshape(16, 4096)
+
+
+@pytest.mark.parametrize("name, dtype", [("bf16", ml_dtypes.bfloat16), ("f16", np.float16)])
+def test_narrow_arithmetic_rounds_after_every_operation(execute, name, dtype):
+    """sqrt(x * x) + x with three roundings, denormals kept, for a quarter of all numbers."""
+    program = unary("sum", name, name, f"%square = arith.mulf %in, %in : {name}\n"
+                                       f"    %root = math.sqrt %square : {name}\n"
+                                       f"    %sum = arith.addf %root, %in : {name}")
+    for x in all_halves(dtype)[::5]:
+        with np.errstate(all="ignore"):
+            wide = x.astype(np.float32)
+            square = (wide * wide).astype(dtype)
+            root = np.sqrt(square.astype(np.float32)).astype(dtype)
+            want = (root.astype(np.float32) + wide).astype(dtype)
+        got = execute(program, [x])["0"]
+        finite = ~np.isnan(want.astype(np.float32))
+        np.testing.assert_array_equal(got.view(np.uint16)[finite], want.view(np.uint16)[finite])
+        assert np.isnan(got.astype(np.float32)[~finite]).all()
+
+
+@pytest.mark.parametrize("name, dtype", [("bf16", ml_dtypes.bfloat16), ("f16", np.float16)])
+def test_truncation_to_narrow_types(execute, name, dtype):
+    """Round to nearest even, denormals of the narrow type included."""
+    random = np.random.default_rng(0)
+    x = np.concatenate([
+        random.standard_normal(2048).astype(np.float32) * np.exp2(random.integers(-40, 20, 2048)).astype(np.float32),
+        np.exp2(random.uniform(-149, -120, 2040)).astype(np.float32),
+        np.array([0, -0.0, np.inf, -np.inf, 65504, 65519.9, 65520, 3.4e38], np.float32)])
+    with np.errstate(all="ignore"):
+        want = x.astype(dtype)
+    got = execute(unary("narrow", "f32", name, f"%narrow = arith.truncf %in : f32 to {name}"), [x])["0"]
+    np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
