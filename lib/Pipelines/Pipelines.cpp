@@ -151,6 +151,8 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
       }
     if (!algo.empty())
       options.amaxComputeAlgo = algo;
+    if (!reduceAmax.empty() && reduceAmax != "true" && reduceAmax != "false")
+      return llvm::createStringError("--reduce-amax=" + reduceAmax + " is neither true nor false");
     if (!reduceAmax.empty())
       options.reduceAmax = reduceAmax == "true";
     return options;
