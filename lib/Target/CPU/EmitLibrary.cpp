@@ -16,12 +16,21 @@
 using namespace mlir;
 using namespace fp8;
 
+/// True for a pipe, a device or a directory: nothing that a rename may replace.
+static bool isSpecialFile(StringRef path) {
+  llvm::sys::fs::file_status status;
+  return !llvm::sys::fs::status(path, status) && !llvm::sys::fs::is_regular_file(status);
+}
+
 namespace {
-/// A file that disappears with this object unless it was renamed.
+/// A file that disappears with this object unless it was moved: beside `target`, or in the
+/// system's folder for temporary files where that is a special file.
 class TemporaryFile {
 public:
-  explicit TemporaryFile(const Twine &model) {
-    error = llvm::sys::fs::createUniqueFile(model + "-%%%%%%%%", descriptor, path);
+  explicit TemporaryFile(StringRef target, StringRef suffix = "") {
+    error = isSpecialFile(target)
+                ? llvm::sys::fs::createTemporaryFile("fp8", suffix, descriptor, path)
+                : llvm::sys::fs::createUniqueFile(target + suffix + "-%%%%%%%%", descriptor, path);
   }
   ~TemporaryFile() {
     if (!error && !path.empty())
@@ -30,7 +39,9 @@ public:
   TemporaryFile(const TemporaryFile &) = delete;
   TemporaryFile &operator=(const TemporaryFile &) = delete;
 
-  std::error_code renameTo(StringRef target) {
+  std::error_code moveTo(StringRef target) {
+    if (isSpecialFile(target))
+      return llvm::sys::fs::copy_file(path, target);
     if (std::error_code failed = llvm::sys::fs::rename(path, target))
       return failed;
     path.clear();
@@ -72,7 +83,7 @@ static LogicalResult emitFile(ModuleOp module, StringRef manifest, const CPUTarg
   TemporaryFile file(outputPath);
   if (failed(fill(module, *code, file, outputPath, write)))
     return failure();
-  if (std::error_code error = file.renameTo(outputPath))
+  if (std::error_code error = file.moveTo(outputPath))
     return cannotWrite(module, outputPath, error);
   return success();
 }
@@ -117,7 +128,7 @@ static LogicalResult link(ModuleOp module, StringRef objectPath, StringRef outpu
   FailureOr<SmallVector<StringRef>> libraries = findLibraries(module);
   if (failed(linker) || failed(libraries))
     return failure();
-  TemporaryFile log(outputPath + ".log");
+  TemporaryFile log(outputPath, ".log");
   if (log.error)
     return cannotWrite(module, outputPath, log.error);
   llvm::sys::fs::file_t handle = log.descriptor;
@@ -140,7 +151,7 @@ LogicalResult fp8::emitSharedLibrary(ModuleOp module, StringRef manifest, const 
   FailureOr<HostCode> code = buildHostCode(module, manifest, options);
   if (failed(code))
     return failure();
-  TemporaryFile object(outputPath + ".o");
+  TemporaryFile object(outputPath, ".o");
   auto write = [&](HostCode &host, llvm::raw_pwrite_stream &stream) {
     return writeObject(module, host, stream);
   };
@@ -154,7 +165,7 @@ LogicalResult fp8::emitSharedLibrary(ModuleOp module, StringRef manifest, const 
   llvm::sys::fs::closeFile(handle);
   if (failed(link(module, object.path, library.path)))
     return failure();
-  if (std::error_code error = library.renameTo(outputPath))
+  if (std::error_code error = library.moveTo(outputPath))
     return cannotWrite(module, outputPath, error);
   return success();
 }
