@@ -152,3 +152,38 @@ def test_truncation_to_narrow_types(execute, name, dtype):
         want = x.astype(dtype)
     got = execute(unary("narrow", "f32", name, f"%narrow = arith.truncf %in : f32 to {name}"), [x])["0"]
     np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
+
+
+def test_tensor_operations(execute):
+    """Operations that bufferize to copies, views and fills."""
+    program = """
+func.func @main(%x: tensor<4x6xf32>, %i: tensor<i32>)
+    -> (tensor<6x9xf32>, tensor<8x6xf32>, tensor<2x6xf32>, tensor<4xf32>,
+        tensor<4x6xf32>, tensor<6x4xf32>, tensor<4x6xi1>) {
+  %z = arith.constant 1.5 : f32
+  %p = tensor.pad %x low[1, 2] high[1, 1] { ^bb0(%a: index, %b: index): tensor.yield %z : f32 } : tensor<4x6xf32> to tensor<6x9xf32>
+  %c = tensor.concat dim(0) %x, %x : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %iv = tensor.extract %i[] : tensor<i32>
+  %ix = arith.index_cast %iv : i32 to index
+  %s = tensor.extract_slice %x[%ix, 0] [2, 6] [1, 1] : tensor<4x6xf32> to tensor<2x6xf32>
+  %e = tensor.empty() : tensor<4xf32>
+  %zero = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %r = linalg.reduce { arith.addf } ins(%x : tensor<4x6xf32>) outs(%f : tensor<4xf32>) dimensions = [1]
+  %m = arith.mulf %x, %x : tensor<4x6xf32>
+  %et = tensor.empty() : tensor<6x4xf32>
+  %t = linalg.transpose ins(%x : tensor<4x6xf32>) outs(%et : tensor<6x4xf32>) permutation = [1, 0]
+  %cmp = arith.cmpf ogt, %x, %m : tensor<4x6xf32>
+  return %p, %c, %s, %r, %m, %t, %cmp : tensor<6x9xf32>, tensor<8x6xf32>, tensor<2x6xf32>, tensor<4xf32>,
+    tensor<4x6xf32>, tensor<6x4xf32>, tensor<4x6xi1>
+}
+"""
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    got = execute(program, [x, np.array(1, np.int32)])
+    sums = np.zeros(4, np.float32)
+    for column in x.T:
+        sums = sums + column
+    want = [np.pad(x, ((1, 1), (2, 1)), constant_values=1.5), np.concatenate([x, x]), x[1:3], sums, x * x, x.T,
+            x > x * x]
+    for index, value in enumerate(want):
+        np.testing.assert_array_equal(got[str(index)], value)

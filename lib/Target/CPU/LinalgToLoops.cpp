@@ -171,11 +171,25 @@ static void lowerCopies(RewriterBase &rewriter, func::FuncOp func) {
   });
 }
 
+/// An error at the first operation of linalg that says nothing about its loops.
+static LogicalResult verifyHasLoops(func::FuncOp func) {
+  WalkResult result = func.walk([](Operation *op) {
+    bool known = isa<linalg::LinalgOp, linalg::YieldOp, linalg::IndexOp>(op);
+    if (known || !isa<linalg::LinalgDialect>(op->getDialect()))
+      return WalkResult::advance();
+    op->emitError("has no lowering to the CPU yet; write it as linalg.generic operations");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 struct LinalgToLoopsPass : public fp8::impl::LinalgToLoopsBase<LinalgToLoopsPass> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(verifyHasLoops(getOperation())))
+      return signalPassFailure();
     IRRewriter rewriter(&getContext());
     lowerCopies(rewriter, getOperation());
     SmallVector<linalg::LinalgOp> ops;

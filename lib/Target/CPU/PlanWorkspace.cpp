@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -80,6 +81,9 @@ static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
     MemRefType type = alloc.getType();
     if (!type.hasStaticShape())
       return alloc.emitError("temporary of dynamic size ") << type << " is not supported yet";
+    if (alloc->getParentOfType<scf::ParallelOp>() || alloc->getParentOfType<scf::ForallOp>())
+      return alloc.emitError("temporary ")
+             << type << " inside of a parallel loop, where every thread needs its own, is not supported yet";
     if (isCarriedByLoop(alloc, views))
       return alloc.emitError("temporary ") << type << " is handed from one loop iteration to the next";
     Buffer buffer;

@@ -124,3 +124,16 @@ func.func @carried(%x: memref<4xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+func.func @parallel(%x: memref<4xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    // expected-error @below {{temporary 'memref<4xf32>' inside of a parallel loop, where every thread needs its own, is not supported yet}}
+    %new = memref.alloc() : memref<4xf32>
+    memref.copy %x, %new : memref<4xf32> to memref<4xf32>
+  }
+  return
+}
