@@ -177,7 +177,7 @@ static LogicalResult verifyHasLoops(func::FuncOp func) {
     bool known = isa<linalg::LinalgOp, linalg::YieldOp, linalg::IndexOp>(op);
     if (known || !isa<linalg::LinalgDialect>(op->getDialect()))
       return WalkResult::advance();
-    op->emitError("has no lowering to the CPU yet; write it as linalg.generic operations");
+    op->emitOpError("has no lowering to the CPU yet; write it as linalg.generic operations");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
