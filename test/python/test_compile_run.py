@@ -8,6 +8,7 @@ per operation and must agree bit for bit, weights and FP8 state after every step
 the loss is compared with a tolerance: it is a sum, and no order is promised for those.
 """
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -245,6 +246,19 @@ def test_ten_steps_are_four_and_six(make):
     assert path("six").read_bytes() == path("whole").read_bytes()
     assert path("out6").read_bytes() == path("out").read_bytes()
     assert {"carry.w1", "carry.w2", "scale", "amax_history"} <= set(load(path("whole")))
+
+
+def test_carry_by_hand(bin_dir, tmp_path_factory, text, make):
+    """--carry does what the attribute does, in the entry that it fits."""
+    plain = re.sub(r" \{tf.aliasing_output = \d : i32\}", "", text)
+    assert "aliasing" not in plain
+    options = ["--amax-history-len=3"]
+    program = Program(bin_dir, tmp_path_factory.mktemp("carry"), plain, *options, "--carry=w1:0,1:1")
+    assert [a["carry"] for a in program.manifest["entries"][0]["arguments"]] == [0, 1, None, None, 3, 4]
+    assert [a["carry"] for a in program.manifest["entries"][1]["arguments"]] == [None] * 5
+    for each in (program, make(*options)):
+        each.run("main", initial_tensors(), "--steps=3", f"--outputs={each.folder / 'carried'}")
+    assert (program.folder / "carried").read_bytes() == (make(*options).folder / "carried").read_bytes()
 
 
 # --- the choice of sites, the report, the manifest ---

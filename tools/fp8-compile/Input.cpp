@@ -93,27 +93,42 @@ static std::optional<unsigned> findArgument(func::FuncOp function, StringRef tex
   return std::nullopt;
 }
 
-LogicalResult applyCarry(ModuleOp module, ArrayRef<CarryRequest> requests) {
-  for (const CarryRequest &request : requests) {
-    bool found = false;
-    for (auto function : module.getOps<func::FuncOp>()) {
-      std::optional<unsigned> argument;
-      if (function.isPublic() && !function.isExternal() && request.result < function.getNumResults())
-        argument = findArgument(function, request.argument);
-      if (!argument)
-        continue;
-      if (function.getArgument(*argument).getType() != function.getResultTypes()[request.result])
-        return function.emitError() << "--carry=" << request.argument << ":" << request.result
-                                    << ": argument " << function.getArgument(*argument).getType()
-                                    << " and result " << function.getResultTypes()[request.result]
-                                    << " differ in type";
+/// Whether argument and result of a request are there, and of one type.
+static bool fits(func::FuncOp function, std::optional<unsigned> argument, unsigned result) {
+  return argument && result < function.getNumResults() &&
+         function.getArgument(*argument).getType() == function.getResultTypes()[result];
+}
+
+/// Marks the argument in every entry where the request fits: an evaluation beside the
+/// training step may have an argument of that name and carry nothing.
+static LogicalResult applyCarry(ModuleOp module, const CarryRequest &request) {
+  bool found = false;
+  func::FuncOp unfit;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function.isPublic() || function.isExternal())
+      continue;
+    std::optional<unsigned> argument = findArgument(function, request.argument);
+    if (fits(function, argument, request.result)) {
       function.setArgAttr(*argument, fp8::kCarriedAttrName,
                           Builder(module.getContext()).getI32IntegerAttr(request.result));
       found = true;
+    } else if (argument && request.result < function.getNumResults() && !unfit) {
+      unfit = function;
     }
-    if (!found)
-      return module.emitError() << "--carry=" << request.argument << ":" << request.result
-                                << ": no public function has such an argument and result";
   }
+  if (found)
+    return success();
+  std::string option = "--carry=" + request.argument + ":" + std::to_string(request.result);
+  if (!unfit)
+    return module.emitError() << option << ": no public function has such an argument and result";
+  return unfit.emitError() << option << ": argument "
+                           << unfit.getArgument(*findArgument(unfit, request.argument)).getType()
+                           << " and result " << unfit.getResultTypes()[request.result] << " differ in type";
+}
+
+LogicalResult applyCarry(ModuleOp module, ArrayRef<CarryRequest> requests) {
+  for (const CarryRequest &request : requests)
+    if (failed(applyCarry(module, request)))
+      return failure();
   return success();
 }

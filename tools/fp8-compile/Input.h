@@ -18,8 +18,8 @@
 mlir::OwningOpRef<mlir::ModuleOp> readModule(llvm::StringRef fileName, llvm::SourceMgr &sources,
                                              mlir::MLIRContext &context);
 
-/// Marks the arguments of --carry. An error where none of the module's functions has the
-/// argument, or it does not fit the result.
+/// Marks the arguments of --carry in every function that has them. An error where none
+/// does, or none whose argument and result are of one type.
 mlir::LogicalResult applyCarry(mlir::ModuleOp module, llvm::ArrayRef<CarryRequest> requests);
 
 #endif // FP8_TOOLS_FP8_COMPILE_INPUT_H
