@@ -57,8 +57,8 @@ module attributes {transform.with_named_sequence} {
     %z1, %zl:2 = transform.structured.fuse %z tile_sizes [16, 5]
         : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op)
     %p = transform.structured.match ops{["fp8.matmul"]} in %root : (!transform.any_op) -> !transform.any_op
-    %p1, %pl = transform.structured.tile_using_forall %p tile_sizes [8, 4]
-        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    %p1, %pl:2 = transform.structured.tile_using_for %p tile_sizes [8, 4]
+        : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op)
     transform.yield
   }
 }
@@ -72,7 +72,7 @@ def test_tiles_compute_what_the_whole_computes(run, tmp_path):
     tiled = run("fp8-opt", f"--pass-pipeline=builtin.module({preload},transform-interpreter,canonicalize,cse)",
                 stdin=PROGRAM)
     assert tiled.returncode == 0, tiled.stderr
-    assert tiled.stdout.count("scf.for ") == 4 and tiled.stdout.count("scf.forall ") == 1, tiled.stdout
+    assert tiled.stdout.count("scf.for ") == 6, tiled.stdout
     (tmp_path / "tiled.mlir").write_text(tiled.stdout)
 
     rng = np.random.default_rng(7)
@@ -95,3 +95,17 @@ def test_tiles_compute_what_the_whole_computes(run, tmp_path):
     for name, value in whole.items():
         assert np.abs(value.astype(np.float32)).max() > 1
         np.testing.assert_array_equal(tiles[name].view(np.uint16), value.view(np.uint16))
+
+
+def test_threads_would_share_a_product_s_panels(run, tmp_path):
+    """Tiles of a scf.forall run at the same time, and each packs its operands: refused, not a race."""
+    strategy = STRATEGY.replace("%p1, %pl:2 = transform.structured.tile_using_for ", "%p1, %pl = transform.structured.tile_using_forall ")
+    head, tail = strategy.rsplit("(!transform.any_op, !transform.any_op, !transform.any_op)", 1)
+    strategy = head + "(!transform.any_op, !transform.any_op)" + tail
+    (tmp_path / "strategy.mlir").write_text(strategy)
+    preload = f"transform-preload-library{{transform-library-paths={tmp_path / 'strategy.mlir'}}}"
+    tiled = run("fp8-opt", f"--pass-pipeline=builtin.module({preload},transform-interpreter,canonicalize,cse)",
+                stdin=PROGRAM)
+    assert tiled.returncode == 0 and tiled.stdout.count("scf.forall ") == 1, tiled.stderr
+    done = run("fp8-compile", "-", "-o", "tiled.so", "--recipe=none", stdin=tiled.stdout, cwd=tmp_path)
+    assert done.returncode == 1 and "inside of a parallel loop" in done.stderr
