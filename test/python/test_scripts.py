@@ -1,0 +1,54 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The scripts that everything starts with explain themselves, refuse what they do not
+# know, and count tests honestly.
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+
+def call(*command):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("script", ["quickstart", "check"])
+def test_help_teaches(script, source_dir):
+    done = call(source_dir / "tools" / script, "--help")
+    assert done.returncode == 0 and done.stdout.startswith("usage: tools/" + script)
+
+
+def test_unknown_option_is_one_line(source_dir):
+    done = call(source_dir / "tools/check", "--fast")
+    assert done.returncode == 2 and done.stderr == "check: unknown option '--fast'; see tools/check --help\n"
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
+def test_scripts_are_sound(source_dir):
+    scripts = [source_dir / "tools" / name for name in ("quickstart", "check", "setup.sh")]
+    done = call("shellcheck", "-x", "-P", source_dir, *scripts, source_dir / ".ci/run")
+    assert done.returncode == 0, done.stdout
+
+
+CASES = {
+    "good.xml": '<testsuite><testcase/><testcase><skipped/></testcase></testsuite>',
+    "bad.xml": '<testsuites><testsuite><testcase/><testcase><failure/></testcase></testsuite></testsuites>',
+    "empty.xml": "<testsuite/>",
+}
+
+
+@pytest.mark.parametrize("files, last, code", [
+    (["good.xml"], "1 passed, 0 failed", 0),
+    (["good.xml", "bad.xml"], "2 passed, 1 failed", 1),
+    (["good.xml", "empty.xml"], "1 passed, 1 failed", 1),
+    (["good.xml", "missing.xml"], "1 passed, 1 failed", 1),
+])
+def test_summary_counts(files, last, code, source_dir, tmp_path):
+    for name, text in CASES.items():
+        (tmp_path / name).write_text(text)
+    done = call(sys.executable, source_dir / "test/summarize.py", *(tmp_path / name for name in files))
+    assert (done.stdout.splitlines()[-1], done.returncode) == (last, code)
