@@ -49,6 +49,9 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
 
 void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
   if (!recipe.empty()) {
+    // Equal tensors become one value, so that they are cast once and share a column.
+    // Products that are equal become one as well: their decisions have been read.
+    manager.addPass(createCSEPass());
     ApplyRecipeOptions apply;
     apply.recipe = recipe.str();
     apply.calibrate = options.calibrate;

@@ -43,17 +43,18 @@ public:
     }
 
     stateful = {};
-    StateLayout layout;
     SmallVector<Program> programs;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      FailureOr<Program> program = plan(function, chosen, layout);
+      FailureOr<Program> program = plan(function, chosen);
       if (failed(program))
         return signalPassFailure();
       programs.push_back(std::move(*program));
     }
+    StateLayout layout;
     if (stateful) {
+      assignColumns(programs, layout);
       auto delayed = dyn_cast<DelayedScalingAttr>(stateful);
       layout.setHistoryLength(delayed ? delayed.getAmaxHistoryLen() : 1);
       layout.writeTo(module);
@@ -68,26 +69,27 @@ private:
     func::FuncOp function;
     SmallVector<QuantizedOperand> operands; ///< two per product, in program order
     std::map<CastKey, unsigned> casts;
+    /// By number of the cast: through what it is read, where its scale is state.
+    std::map<unsigned, SmallVector<ColumnKey>> readers;
     CastColumns columns;
     bool hasGradients = false;
   };
 
-  FailureOr<Program> plan(func::FuncOp function, RecipeAttrInterface chosen, StateLayout &layout) {
-    Program program{function, {}, {}, {}};
+  FailureOr<Program> plan(func::FuncOp function, RecipeAttrInterface chosen) {
+    Program program{function, {}, {}, {}, {}};
     WalkResult walked = function.walk([&](MatmulOp op) {
       if (op.getRole())
         program.hasGradients |= *op.getRole() == Role::dgrad || *op.getRole() == Role::wgrad;
       if (op.getKept())
         return WalkResult::advance();
-      return failed(planProduct(op, chosen, layout, program)) ? WalkResult::interrupt()
-                                                              : WalkResult::advance();
+      return failed(planProduct(op, chosen, program)) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (walked.wasInterrupted())
       return failure();
     return program;
   }
 
-  LogicalResult planProduct(MatmulOp op, RecipeAttrInterface chosen, StateLayout &layout, Program &program) {
+  LogicalResult planProduct(MatmulOp op, RecipeAttrInterface chosen, Program &program) {
     if (!op.getRole() || !op.getSite() || !op.getLhsKind())
       return op.emitError("has no site, role or kinds; run fp8-infer-sites before fp8-apply-recipe");
     RecipeAttrInterface recipeOfRole = chosen.getRecipeFor(*op.getRole());
@@ -99,23 +101,31 @@ private:
                << "' is inside control flow, where FP8 is not supported yet; keep it with --keep";
       operand.castId = program.casts.try_emplace(castKey(operand), program.casts.size()).first->second;
       program.operands.push_back(operand);
-      if (recipeOfRole.isStateful() && failed(assignColumn(operand, layout, program)))
+      if (recipeOfRole.isStateful() && failed(addReader(operand, program)))
         return failure();
     }
     return success();
   }
 
-  LogicalResult assignColumn(const QuantizedOperand &operand, StateLayout &layout, Program &program) {
+  LogicalResult addReader(const QuantizedOperand &operand, Program &program) {
     if (stateful && stateful != operand.recipe)
       return operand.product->emitError() << "recipes " << stateful << " and " << operand.recipe
                                           << " both keep a history; a program has one, so use one of them";
     stateful = operand.recipe;
-    auto [entry, isNew] = program.columns.try_emplace(operand.castId);
-    if (isNew)
-      entry->second = layout.getOrCreate(operand.columnKey());
-    else
-      layout.addReader(entry->second, operand.columnKey());
+    program.readers[operand.castId].push_back(operand.columnKey());
     return success();
+  }
+
+  /// What one function reads as one tensor is one column in all functions.
+  static void assignColumns(MutableArrayRef<Program> programs, StateLayout &layout) {
+    ColumnFinder finder;
+    for (const Program &program : programs)
+      for (const auto &[cast, keys] : program.readers)
+        finder.addCast(keys);
+    finder.appendTo(layout);
+    for (Program &program : programs)
+      for (const auto &[cast, keys] : program.readers)
+        program.columns[cast] = finder.getColumn(keys.front());
   }
 
   void rewrite(Program &program, const StateLayout &layout) {

@@ -33,7 +33,7 @@ SmallVector<int64_t> QuantizedOperand::block() const {
 
 Value QuantizedOperand::source() const { return block().empty() ? getViewSource(value()) : value(); }
 
-StateLayout::Key QuantizedOperand::columnKey() const {
+ColumnKey QuantizedOperand::columnKey() const {
   bool twoInputs = *product.getRole() == Role::other && kind() == TensorKind::input;
   return {product.getSite()->str(), kind(), format(), twoInputs ? index : 0};
 }

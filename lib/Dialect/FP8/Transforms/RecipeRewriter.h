@@ -35,7 +35,7 @@ struct QuantizedOperand {
   /// What is quantized: blocks lie in the operand as it is, a single scale is the
   /// same before and after a reshape, so that all views share one cast.
   mlir::Value source() const;
-  StateLayout::Key columnKey() const;
+  ColumnKey columnKey() const;
 };
 
 /// State columns of the casts of one function, by number of the cast.

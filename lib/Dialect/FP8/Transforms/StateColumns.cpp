@@ -15,23 +15,53 @@ using namespace fp8;
 static constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";
 static constexpr llvm::StringLiteral kHistoryAttrName = "fp8.amax_history_len";
 
-static auto indexKey(const StateLayout::Key &key) {
+//===----------------------------------------------------------------------===//
+// Finding columns
+//===----------------------------------------------------------------------===//
+
+static auto orderedKey(const ColumnKey &key) {
   return std::make_tuple(key.site, static_cast<unsigned>(key.kind), key.format.getAsOpaquePointer(),
                          key.operand);
 }
 
-int64_t StateLayout::getOrCreate(const Key &key) {
-  auto [entry, isNew] = index.try_emplace(indexKey(key), columns.size());
-  if (isNew)
-    columns.push_back({{key.site}, key.kind, key.format});
+unsigned ColumnFinder::indexOf(const ColumnKey &key) {
+  auto [entry, isNew] = index.try_emplace(orderedKey(key), keys.size());
+  if (isNew) {
+    keys.push_back(key);
+    classes.grow(keys.size());
+  }
   return entry->second;
 }
 
-void StateLayout::addReader(int64_t column, const Key &key) {
-  index.try_emplace(indexKey(key), column);
-  if (!llvm::is_contained(columns[column].sites, key.site))
-    columns[column].sites.push_back(key.site);
+void ColumnFinder::addCast(ArrayRef<ColumnKey> readers) {
+  unsigned first = indexOf(readers.front());
+  for (const ColumnKey &key : readers.drop_front())
+    classes.join(first, indexOf(key));
 }
+
+void ColumnFinder::appendTo(StateLayout &layout) {
+  // Compressed, classes are numbered by their first member.
+  classes.compress();
+  columns.assign(classes.getNumClasses(), -1);
+  SmallVector<StateColumn> found(classes.getNumClasses());
+  for (auto [i, key] : llvm::enumerate(keys)) {
+    StateColumn &column = found[classes[i]];
+    if (column.sites.empty())
+      column = {{key.site}, key.kind, key.format};
+    else if (!llvm::is_contained(column.sites, key.site))
+      column.sites.push_back(key.site);
+  }
+  for (auto [i, column] : llvm::enumerate(found))
+    columns[i] = layout.add(std::move(column));
+}
+
+int64_t ColumnFinder::getColumn(const ColumnKey &key) const {
+  return columns[classes[index.at(orderedKey(key))]];
+}
+
+//===----------------------------------------------------------------------===//
+// The layout
+//===----------------------------------------------------------------------===//
 
 std::string StateLayout::getHash() const {
   llvm::SHA256 hash;

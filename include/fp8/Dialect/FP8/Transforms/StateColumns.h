@@ -11,8 +11,10 @@
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/IntEqClasses.h"
 #include <map>
 #include <tuple>
+#include <vector>
 
 namespace fp8 {
 
@@ -23,23 +25,18 @@ struct StateColumn {
   mlir::FloatType format;
 };
 
+/// What identifies a column: a site's operand. `operand` tells the two inputs of a product
+/// without weight apart and is 0 otherwise.
+struct ColumnKey {
+  std::string site;
+  TensorKind kind;
+  mlir::FloatType format;
+  unsigned operand;
+};
+
 /// All columns of a module's programs.
 class StateLayout {
 public:
-  /// What identifies a column: a site's operand. `operand` tells the two inputs
-  /// of a product without weight apart and is 0 otherwise.
-  struct Key {
-    std::string site;
-    TensorKind kind;
-    mlir::FloatType format;
-    unsigned operand;
-  };
-
-  /// The column of `key`, made where there is none.
-  int64_t getOrCreate(const Key &key);
-  /// Adds a site to a column: it reads the same tensor.
-  void addReader(int64_t column, const Key &key);
-
   llvm::ArrayRef<StateColumn> getColumns() const { return columns; }
   int64_t getHistoryLength() const { return historyLength; }
   void setHistoryLength(int64_t length) { historyLength = length; }
@@ -48,14 +45,40 @@ public:
   /// meaning or the history its length: state files carry it.
   std::string getHash() const;
 
+  /// Adds a column and returns its index.
+  int64_t add(StateColumn column) {
+    columns.push_back(std::move(column));
+    return columns.size() - 1;
+  }
+
   void writeTo(mlir::ModuleOp module) const;
   /// Empty where the module has no state.
   static StateLayout readFrom(mlir::ModuleOp module);
 
 private:
   llvm::SmallVector<StateColumn> columns;
-  std::map<std::tuple<std::string, unsigned, const void *, unsigned>, int64_t> index;
   int64_t historyLength = 0;
+};
+
+/// Finds the columns of a module: operands that are one tensor in any of its functions are
+/// one column in all of them.
+class ColumnFinder {
+public:
+  /// Notes that one cast of a function is read through all of `keys`.
+  void addCast(llvm::ArrayRef<ColumnKey> keys);
+  /// Numbers the columns in the order in which their first key was noted. Once, after the
+  /// last addCast.
+  void appendTo(StateLayout &layout);
+  /// The column of a key that was noted.
+  int64_t getColumn(const ColumnKey &key) const;
+
+private:
+  unsigned indexOf(const ColumnKey &key);
+
+  std::map<std::tuple<std::string, unsigned, const void *, unsigned>, unsigned> index;
+  std::vector<ColumnKey> keys;
+  llvm::IntEqClasses classes;
+  std::vector<int64_t> columns; ///< by equivalence class
 };
 
 } // namespace fp8
