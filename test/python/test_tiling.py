@@ -46,7 +46,9 @@ func.func @main(%x: tensor<12x40xbf16>, %w: tensor<24x40xbf16>, %gain: tensor<40
 }
 """
 
-# Tiles of products have static sizes, as the CPU asks; the last ones of the dequantize are short. Casts are computed in the loop that reads them.
+# Loops are sequential: the packed operands of a product in a parallel loop, which would be
+# one buffer per thread, are refused by the CPU. Tiles of products have static sizes, as the
+# CPU asks; the last ones of the dequantize are short. Casts are computed in the loop that reads them.
 STRATEGY = """
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
