@@ -274,3 +274,22 @@ def test_contradictory_options(box, options):
 def test_help_and_version(box):
     assert "Examples:" in box.ok("--help").stdout
     assert re.match(r"fp8-compile \d+\.\d+", box.ok("--version").stdout)
+
+
+COLUMN = '{format = f8E4M3FN, sites = ["q"], tensor = "input"}'
+
+
+@pytest.mark.parametrize("attributes", ["fp8.state_columns = [3], fp8.amax_history_len = 4 : i64",
+                                        'fp8.state_columns = [{sites = ["a"]}], fp8.amax_history_len = 4 : i64',
+                                        f"fp8.state_columns = [{COLUMN}], fp8.amax_history_len = 4 : i64"])
+@pytest.mark.parametrize("options", [[], ["--recipe=none"]])
+def test_state_columns_of_the_input_are_not_believed(box, attributes, options):
+    box.rejects(f"module attributes {{{attributes}}} {{\n{GOOD}}}", "1:1", "'fp8.state_columns' is for the compiler", *options)
+
+
+def test_state_arguments_of_the_input_are_not_believed(box):
+    text = "func.func @main(%x: tensor<4xf32> {ARGUMENT}) -> (tensor<4xf32> {RESULT}) {\n  return %x : tensor<4xf32>\n}"
+    state, result = 'fp8.state = "scale"', "fp8.result = 0 : i32"
+    box.rejects(text.replace("ARGUMENT", state).replace("RESULT", ""), "1:17", "'fp8.state' is for the compiler")
+    box.rejects(text.replace("ARGUMENT", result).replace("RESULT", ""), "1:17", "'fp8.result' is for the compiler")
+    box.rejects(text.replace("ARGUMENT", "").replace("RESULT", state), "1:1", "'fp8.state' is for the compiler")

@@ -78,6 +78,27 @@ OwningOpRef<ModuleOp> readModule(StringRef fileName, llvm::SourceMgr &sources, M
   return module;
 }
 
+LogicalResult refuseOwnAttributes(ModuleOp module) {
+  auto report = [](Location location, StringRef name) {
+    return emitError(location) << "attribute '" << name
+                               << "' is for the compiler to write: compile the program as it was before the "
+                                  "recipe stage, or remove it";
+  };
+  for (StringRef name : {StringRef(fp8::kColumnsAttrName), StringRef(fp8::kHistoryAttrName)})
+    if (module->hasAttr(name))
+      return report(module.getLoc(), name);
+  for (auto function : module.getOps<func::FuncOp>())
+    for (StringRef name : {StringRef(fp8::kStateAttrName), StringRef(fp8::kResultAttrName)}) {
+      for (BlockArgument argument : function.getArguments())
+        if (function.getArgAttr(argument.getArgNumber(), name))
+          return report(argument.getLoc(), name);
+      for (unsigned i = 0; i < function.getNumResults(); ++i)
+        if (function.getResultAttr(i, name))
+          return report(function.getLoc(), name);
+    }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // --carry
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,10 @@
 mlir::OwningOpRef<mlir::ModuleOp> readModule(llvm::StringRef fileName, llvm::SourceMgr &sources,
                                              mlir::MLIRContext &context);
 
+/// An error where the program has attributes that the compiler itself writes and believes
+/// later: it has been through the recipe stage already, or claims to have been.
+mlir::LogicalResult refuseOwnAttributes(mlir::ModuleOp module);
+
 /// Marks the arguments of --carry in every function that has them. An error where none
 /// does, or none whose argument and result are of one type.
 mlir::LogicalResult applyCarry(mlir::ModuleOp module, llvm::ArrayRef<CarryRequest> requests);

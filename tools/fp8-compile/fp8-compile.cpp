@@ -212,6 +212,8 @@ LogicalResult checkRequest(ModuleOp module, const CommandLine &options) {
   if (llvm::none_of(module.getOps<func::FuncOp>(),
                     [](func::FuncOp function) { return function.isPublic() && !function.isExternal(); }))
     return module.emitError() << "there is no public function to compile";
+  if (failed(refuseOwnAttributes(module)))
+    return failure();
   return applyCarry(module, options.carry);
 }
 

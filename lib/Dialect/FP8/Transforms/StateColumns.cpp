@@ -5,15 +5,13 @@
 // The layout of the FP8 state and its form as module attributes.
 
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace fp8;
-
-static constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";
-static constexpr llvm::StringLiteral kHistoryAttrName = "fp8.amax_history_len";
 
 //===----------------------------------------------------------------------===//
 // Finding columns

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How an entry's arguments say what they are, from the recipe stage to the compiled
-// library: discardable attributes on function arguments.
+// How an entry's arguments and its module's state say what they are, from the recipe stage
+// to the compiled library: discardable attributes.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_BOUNDARY_H
 #define FP8_DIALECT_FP8_TRANSFORMS_BOUNDARY_H
@@ -22,6 +22,11 @@ inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
 /// `fp8.result = R : i32` on an argument that fp8-bind-results appended: the memory of
 /// result R.
 inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";
+
+/// `fp8.state_columns` and `fp8.amax_history_len` on the module: the layout of the state,
+/// written by fp8-apply-recipe (see StateLayout).
+inline constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";
+inline constexpr llvm::StringLiteral kHistoryAttrName = "fp8.amax_history_len";
 
 } // namespace fp8
 

@@ -52,7 +52,8 @@ public:
   }
 
   void writeTo(mlir::ModuleOp module) const;
-  /// Empty where the module has no state.
+  /// Empty where the module has no state. The attributes are those of writeTo: fp8-compile
+  /// refuses input that brings its own.
   static StateLayout readFrom(mlir::ModuleOp module);
 
 private:
