@@ -156,6 +156,12 @@ struct OutlineKernelsPass : public fp8::impl::OutlineKernelsBase<OutlineKernelsP
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func.isPublic())
         collectKernels(func.getBody(), kernels);
+    for (Operation *kernel : kernels)
+      if (auto structured = dyn_cast<linalg::LinalgOp>(kernel);
+          structured && !structured.hasPureBufferSemantics()) {
+        kernel->emitError("expected to be bufferized before it is outlined");
+        return signalPassFailure();
+      }
     Outliner outliner(getOperation());
     for (Operation *kernel : kernels)
       outliner.outline(kernel);

@@ -37,8 +37,12 @@ struct Buffer {
 };
 } // namespace
 
-/// Bytes of one element in memory: i1 and the 8-bit floats take one.
+/// Bytes of one element in memory: i1 and the 8-bit floats take one. 0 where they are not known.
 static uint64_t elementBytes(Type type) {
+  if (auto complex = dyn_cast<ComplexType>(type))
+    return 2 * elementBytes(complex.getElementType());
+  if (!type.isIntOrIndexOrFloat())
+    return 0;
   unsigned bits = isa<IndexType>(type) ? 64 : type.getIntOrFloatBitWidth();
   return llvm::PowerOf2Ceil(llvm::divideCeil(bits, 8));
 }
@@ -81,6 +85,9 @@ static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
     MemRefType type = alloc.getType();
     if (!type.hasStaticShape())
       return alloc.emitError("temporary of dynamic size ") << type << " is not supported yet";
+    if (elementBytes(type.getElementType()) == 0)
+      return alloc.emitError("temporary ")
+             << type << " has elements that are neither numbers nor complex numbers, which is not supported";
     if (alloc->getParentOfType<scf::ParallelOp>() || alloc->getParentOfType<scf::ForallOp>())
       return alloc.emitError("temporary ")
              << type << " inside of a parallel loop, where every thread needs its own, is not supported yet";

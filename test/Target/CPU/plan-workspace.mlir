@@ -137,3 +137,25 @@ func.func @parallel(%x: memref<4xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// Complex numbers are two of their parts.
+// CHECK-LABEL: func @complex
+// CHECK-SAME: attributes {fp8.workspace_bytes = 128 : i64}
+// CHECK: memref.view %{{.*}} to memref<9xcomplex<f32>>
+func.func @complex(%x: memref<9xcomplex<f32>>) {
+  %a = memref.alloc() : memref<9xcomplex<f32>>
+  memref.copy %x, %a : memref<9xcomplex<f32>> to memref<9xcomplex<f32>>
+  memref.copy %a, %x : memref<9xcomplex<f32>> to memref<9xcomplex<f32>>
+  return
+}
+
+// -----
+
+func.func @vectors(%x: memref<4xvector<3xf32>>) {
+  // expected-error @below {{temporary 'memref<4xvector<3xf32>>' has elements that are neither numbers nor complex numbers, which is not supported}}
+  %a = memref.alloc() : memref<4xvector<3xf32>>
+  memref.copy %x, %a : memref<4xvector<3xf32>> to memref<4xvector<3xf32>>
+  return
+}
