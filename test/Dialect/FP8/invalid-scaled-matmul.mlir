@@ -355,3 +355,20 @@ func.func @grouped_group_scales(%x: tensor<64x16xf8E4M3FN>, %w: tensor<4x16x32xf
       scales(%xs, %ws : tensor<f32>, tensor<3xf32>) outs(%c : tensor<64x32xbf16>) -> tensor<64x32xbf16>
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#row = affine_map<(m, n)[s] -> (n + s)>
+func.func @epilogue_symbols(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %ls: tensor<f32>, %rs: tensor<f32>, %c: tensor<8x32xbf16>, %bias: tensor<32xbf16>) {
+  // expected-error@+1 {{epilogue map 0 must have no symbols}}
+  %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>) scales(%ls, %rs : tensor<f32>, tensor<f32>)
+      epilogue_ins(%bias : tensor<32xbf16>)
+      outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], epilogue_maps = [#row]} epilogue {
+    ^bb0(%s: f32, %e: bf16):
+      fp8.yield %e : bf16
+  } -> tensor<8x32xbf16>
+  return
+}

@@ -327,3 +327,17 @@ func.func @pack_size(%s: tensor<129x4xf8E8M0FNU>, %i: tensor<512xf8E8M0FNU>) {
   %0 = fp8.pack_scales ins(%s : tensor<129x4xf8E8M0FNU>) outs(%i : tensor<512xf8E8M0FNU>) -> tensor<512xf8E8M0FNU>
   return
 }
+
+// -----
+
+#id = affine_map<(d0, d1)[s0] -> (d0 + s0, d1)>
+func.func @producer_symbols(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{indexing map 0 must have no symbols}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id]} producer {
+    ^bb0(%e: bf16):
+      fp8.yield %e : bf16
+  }
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}

@@ -212,3 +212,13 @@ func.func @interval(%f: tensor<f32>, %s: tensor<f32>, %t: tensor<i32>) {
   %0:2 = fp8.update_loss_scale ins(%f : tensor<f32>) outs(%s, %t : tensor<f32>, tensor<i32>) {interval = 0 : i64} -> tensor<f32>, tensor<i32>
   return
 }
+
+// -----
+
+func.func @two_formats(%a: tensor<2xf32>, %s: tensor<3xf32>, %h: tensor<4x3xf32>) {
+  // expected-error@+1 {{column 2 is named with format f8E4M3FN and with f8E5M2; a column has one format}}
+  %0:2 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
+      columns [2, 2] formats [f8E4M3FN, f8E5M2] ins(%a : tensor<2xf32>)
+      outs(%s, %h : tensor<3xf32>, tensor<4x3xf32>) -> tensor<3xf32>, tensor<4x3xf32>
+  return
+}

@@ -147,6 +147,8 @@ static LogicalResult verifyEpilogue(ScaledMatmulOp op, FloatType element) {
   for (auto [i, input] : llvm::enumerate(op.getEpilogueInputs())) {
     AffineMap map = cast<AffineMapAttr>((*op.getEpilogueMaps())[i]).getValue();
     auto type = cast<ShapedType>(input.getType());
+    if (map.getNumSymbols() != 0)
+      return op.emitOpError() << "epilogue map " << i << " must have no symbols";
     if (map.getNumDims() != rank || map.getNumResults() != type.getRank())
       return op.emitOpError() << "epilogue map " << i << " must read an input of rank " << type.getRank()
                               << " in the " << rank << " dimensions of the result";

@@ -93,6 +93,8 @@ static LogicalResult verifyProducer(QuantizeOp op) {
     return op.emitOpError("a producer needs one indexing map per input");
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
     AffineMap map = cast<AffineMapAttr>((*op.getIndexingMaps())[i]).getValue();
+    if (map.getNumSymbols() != 0)
+      return op.emitOpError() << "indexing map " << i << " must have no symbols";
     if (map.getNumDims() != shaped(op.getOuts()[0]).getRank() ||
         map.getNumResults() != shaped(input).getRank())
       return op.emitOpError() << "indexing map " << i << " must read an input of rank "

@@ -30,6 +30,12 @@ static LogicalResult verifyColumns(UpdateAmaxHistoryOp op, int64_t numColumns) {
   for (Attribute format : op.getFormats())
     if (!isa<Float8E4M3FNType, Float8E5M2Type>(cast<TypeAttr>(format).getValue()))
       return op.emitOpError() << "format " << format << " must be f8E4M3FN or f8E5M2";
+  // A column may be named twice: its amaxes are combined. Its scale follows one format.
+  llvm::SmallDenseMap<int64_t, Attribute> formats;
+  for (auto [column, format] : llvm::zip_equal(op.getColumns(), op.getFormats()))
+    if (Attribute first = formats.try_emplace(column, format).first->second; first != format)
+      return op.emitOpError() << "column " << column << " is named with format " << first << " and with "
+                              << format << "; a column has one format";
   return success();
 }
 
