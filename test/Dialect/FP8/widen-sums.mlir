@@ -63,3 +63,23 @@ func.func @not_sums(%x: tensor<4x8xbf16>, %init: tensor<4xbf16>, %wide: tensor<4
   } -> tensor<4xf32>
   return %max, %sum : tensor<4xbf16>, tensor<4xf32>
 }
+
+// A sum by name is one too.
+// CHECK-LABEL: func.func @reduce
+func.func @reduce(%x: tensor<8x16xbf16>) -> (tensor<8xbf16>, tensor<8xbf16>) {
+  // CHECK: %[[FILL:.+]] = linalg.fill ins(%{{.+}} : f32) outs(%{{.+}} : tensor<8xf32>)
+  // CHECK: %[[SUM:.+]] = linalg.generic {{.+}} iterator_types = ["parallel", "reduction"]} ins(%{{.+}} : tensor<8x16xbf16>) outs(%[[FILL]] : tensor<8xf32>)
+  // CHECK: arith.addf %{{.+}}, %{{.+}} : f32
+  // CHECK: arith.truncf %{{.+}} : f32 to bf16
+  // CHECK: linalg.reduce ins({{.+}}) outs({{.+}} : tensor<8xbf16>) dimensions = [1]
+  %zero = arith.constant 0.0 : bf16
+  %empty = tensor.empty() : tensor<8xbf16>
+  %init = linalg.fill ins(%zero : bf16) outs(%empty : tensor<8xbf16>) -> tensor<8xbf16>
+  %sum = linalg.reduce {arith.addf} ins(%x : tensor<8x16xbf16>) outs(%init : tensor<8xbf16>) dimensions = [1]
+  %max = linalg.reduce ins(%x : tensor<8x16xbf16>) outs(%init : tensor<8xbf16>) dimensions = [1]
+    (%e: bf16, %acc: bf16) {
+      %m = arith.maximumf %e, %acc : bf16
+      linalg.yield %m : bf16
+    }
+  return %sum, %max : tensor<8xbf16>, tensor<8xbf16>
+}

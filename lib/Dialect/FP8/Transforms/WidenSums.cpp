@@ -9,6 +9,7 @@
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
@@ -24,12 +25,20 @@ namespace {
 
 /// The addition that accumulates into the only output of `op`, if that is all the body
 /// does with the accumulator.
-arith::AddFOp getAccumulation(linalg::GenericOp op) {
+arith::AddFOp getAccumulation(linalg::LinalgOp op) {
   BlockArgument accumulator = op.getRegionOutputArgs().front();
-  auto add = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  auto add = op.getBlock()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
   if (!add || !accumulator.hasOneUse() || *accumulator.user_begin() != add)
     return nullptr;
   return add;
+}
+
+/// True where `op` sums into one tensor of bf16 or f16.
+bool isNarrowSum(linalg::LinalgOp op) {
+  if (op.getNumReductionLoops() == 0 || op.getNumDpsInits() != 1 || op->getNumResults() != 1)
+    return false;
+  Type element = getElementTypeOrSelf(op.getDpsInits().front());
+  return (element.isBF16() || element.isF16()) && getAccumulation(op);
 }
 
 /// An elementwise cast of `value` to `element`.
@@ -64,15 +73,10 @@ struct WidenSum : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const final {
-    if (op.getNumReductionLoops() == 0 || op.getNumDpsInits() != 1 || op->getNumResults() != 1)
-      return rewriter.notifyMatchFailure(op, "does not reduce into one tensor");
+    if (!isNarrowSum(op))
+      return rewriter.notifyMatchFailure(op, "does not sum into one narrow tensor");
     Type element = getElementTypeOrSelf(op.getDpsInits().front());
-    if (!element.isBF16() && !element.isF16())
-      return rewriter.notifyMatchFailure(op, "its accumulator is not narrow");
     arith::AddFOp add = getAccumulation(op);
-    if (!add)
-      return rewriter.notifyMatchFailure(op, "is not a sum");
-
     Location loc = op.getLoc();
     Value init = widenInit(rewriter, loc, op.getDpsInits().front());
     auto wide =
@@ -110,10 +114,26 @@ private:
 class WidenSums : public impl::WidenSumsBase<WidenSums> {
 public:
   void runOnOperation() final {
+    generalizeSums();
     RewritePatternSet patterns(&getContext());
     patterns.add<WidenSum>(&getContext());
     // Folding is left to the passes that ask for it: the input stays recognisable.
     walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+
+private:
+  /// Sums by name (linalg.reduce, pooling, convolutions) as linalg.generic.
+  void generalizeSums() {
+    SmallVector<linalg::LinalgOp> sums;
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (!isa<linalg::GenericOp>(op) && op.hasPureTensorSemantics() && isNarrowSum(op))
+        sums.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (linalg::LinalgOp op : sums) {
+      rewriter.setInsertionPoint(op);
+      (void)linalg::generalizeNamedOp(rewriter, op); // what has no such form stays as it is
+    }
   }
 };
 
