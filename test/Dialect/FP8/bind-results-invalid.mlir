@@ -52,3 +52,33 @@ func.func @calls(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = func.call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+func.func @assertion(%x: tensor<4xf32>, %ok: i1) -> tensor<4xf32> {
+  // expected-error @below {{cf.assert is not supported yet: remove the assertion from 'assertion'}}
+  cf.assert %ok, "not ok"
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+memref.global "private" @counter : memref<i32> = dense<0>
+
+func.func @global(%x: tensor<4xf32>) -> i32 {
+  // expected-error @below {{global 'counter' can be written: pass what 'global' keeps between calls as an argument and a result}}
+  %memory = memref.get_global @counter : memref<i32>
+  %value = memref.load %memory[] : memref<i32>
+  return %value : i32
+}
+
+// -----
+
+// Constants are no state.
+memref.global "private" constant @table : memref<i32> = dense<7>
+
+func.func @constant(%x: tensor<4xf32>) -> i32 {
+  %memory = memref.get_global @table : memref<i32>
+  %value = memref.load %memory[] : memref<i32>
+  return %value : i32
+}

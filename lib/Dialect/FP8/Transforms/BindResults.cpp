@@ -10,7 +10,9 @@
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -54,11 +56,29 @@ static LogicalResult verifyCalls(func::FuncOp func) {
   return failure(walked.wasInterrupted());
 }
 
+/// What a step keeps between calls is in its arguments, and a wrong call comes back as an
+/// error: no memory of the library's own, and nothing that ends the process.
+static LogicalResult verifyEffects(func::FuncOp func) {
+  WalkResult walked = func.walk([&](Operation *op) -> WalkResult {
+    if (isa<cf::AssertOp>(op))
+      return op->emitError() << "cf.assert is not supported yet: remove the assertion from '"
+                             << func.getName() << "'";
+    auto access = dyn_cast<memref::GetGlobalOp>(op);
+    auto global = access ? SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, access.getNameAttr())
+                         : memref::GlobalOp();
+    if (global && !global.getConstant())
+      return op->emitError() << "global '" << access.getName() << "' can be written: pass what '"
+                             << func.getName() << "' keeps between calls as an argument and a result";
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 static LogicalResult verifyBoundary(func::FuncOp func) {
   if (!func.getBody().hasOneBlock())
     return func.emitError() << "'" << func.getName()
                             << "' branches between blocks: use structured control flow (scf)";
-  if (failed(verifyCalls(func)))
+  if (failed(verifyCalls(func)) || failed(verifyEffects(func)))
     return failure();
   for (BlockArgument argument : func.getArguments())
     if (failed(verifyBoundaryType(func, argument.getLoc(), "argument", argument.getArgNumber(),
