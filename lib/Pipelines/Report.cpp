@@ -64,7 +64,9 @@ static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
   record.recipe = "none";
   record.formats[0] = getFormatName(getElementTypeOrSelf(op.getLhs()));
   record.formats[1] = getFormatName(getElementTypeOrSelf(op.getRhs()));
-  record.code = getElementTypeOrSelf(op.getLhs()).isF64() ? "f64 loops (CPU)" : "packed f32 products (CPU)";
+  bool hasF64 =
+      llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); });
+  record.code = hasF64 ? "f64 loops (CPU)" : "packed f32 products (CPU)";
   return record;
 }
 

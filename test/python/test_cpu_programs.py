@@ -187,3 +187,65 @@ func.func @main(%x: tensor<4x6xf32>, %i: tensor<i32>)
             x > x * x]
     for index, value in enumerate(want):
         np.testing.assert_array_equal(got[str(index)], value)
+
+
+WIDE_SUM = """
+func.func @main(%x: tensor<8x16xSOURCE>, %w: tensor<16x32xSOURCE>, %init: tensor<8x32xf64>) -> tensor<8x32xf64> {
+  %r = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<8x16xSOURCE>, tensor<16x32xSOURCE>) outs(%init : tensor<8x32xf64>) {
+  ^bb0(%a: SOURCE, %b: SOURCE, %acc: f64):
+    PRODUCT
+    %wide = arith.extf %p : f32 to f64
+    %s = arith.addf %acc, %wide : f64
+    linalg.yield %s : f64
+  } -> tensor<8x32xf64>
+  return %r : tensor<8x32xf64>
+}
+"""
+
+
+@pytest.mark.parametrize("source", ["f32", "bf16"])
+def test_a_product_of_less_is_summed_in_f64_where_the_program_does(execute, source):
+    extend = "%wa = arith.extf %a : bf16 to f32\n%wb = arith.extf %b : bf16 to f32\n"
+    product = {"f32": "%p = arith.mulf %a, %b : f32", "bf16": extend + "%p = arith.mulf %wa, %wb : f32"}[source]
+    dtype = {"f32": np.float32, "bf16": ml_dtypes.bfloat16}[source]
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((8, 16)).astype(dtype), rng.standard_normal((16, 32)).astype(dtype)
+    x[:, 0], w[0] = 1, 2**24  # a sum in f32 loses the rest
+    init = rng.standard_normal((8, 32))
+    want = init.copy()
+    for k in range(16):
+        want += np.outer(x[:, k].astype(np.float32), w[k].astype(np.float32)).astype(np.float64)
+    got = execute(WIDE_SUM.replace("PRODUCT", product).replace("SOURCE", source), [x, w, init])["0"]
+    np.testing.assert_array_equal(got, want)
+
+
+COMPLEX = """
+#id = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %empty = tensor.empty() : tensor<64xcomplex<f32>>
+  %c = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xcomplex<f32>>) {
+  ^bb0(%a: f32, %o: complex<f32>):
+    %z = complex.create %a, %a : complex<f32>
+    linalg.yield %z : complex<f32>
+  } -> tensor<64xcomplex<f32>>
+  %out = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (63 - i)>, #id], iterator_types = ["parallel"]}
+      ins(%c : tensor<64xcomplex<f32>>) outs(%out : tensor<64xf32>) {
+  ^bb0(%z: complex<f32>, %o: f32):
+    %re = complex.re %z : complex<f32>
+    %im = complex.im %z : complex<f32>
+    %s = arith.addf %re, %im : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+"""
+
+
+def test_complex_temporaries(execute):
+    x = np.random.default_rng(5).standard_normal(64).astype(np.float32)
+    np.testing.assert_array_equal(execute(COMPLEX, [x])["0"], (x + x)[::-1])

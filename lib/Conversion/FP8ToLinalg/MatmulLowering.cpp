@@ -27,7 +27,8 @@ static void buildElementwise(OpBuilder &builder, Location loc, ValueRange inputs
   linalg::GenericOp::create(builder, loc, inputs, ValueRange{output}, allMaps, iterators, body);
 }
 
-/// f64 products sum in f64, element by element: they are rare and never packed.
+/// A product with f64 in it sums in f64, element by element: it is rare and never packed. As
+/// without f64, operands of less are multiplied in f32: what the program rounds stays rounded.
 static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   Location loc = op.getLoc();
   if (!getElementTypeOrSelf(op.getOuts()).isF64())
@@ -41,21 +42,25 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   SmallVector<utils::IteratorType> iterators(maps[0].getNumDims(), utils::IteratorType::parallel);
   for (unsigned k : dims.k)
     iterators[k] = utils::IteratorType::reduction;
-  auto widen = [&](OpBuilder &b, Location loc, Value value) -> Value {
-    return value.getType().isF64() ? value : arith::ExtFOp::create(b, loc, b.getF64Type(), value).getResult();
+  auto widen = [](OpBuilder &b, Location loc, Value value, Type type) -> Value {
+    return value.getType() == type ? value : arith::ExtFOp::create(b, loc, type, value).getResult();
   };
-  linalg::GenericOp::create(builder, loc, ValueRange{op.getLhs(), op.getRhs()}, ValueRange{op.getOuts()},
-                            maps, iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
-                              Value product = arith::MulFOp::create(b, loc, widen(b, loc, args[0]),
-                                                                    widen(b, loc, args[1]));
-                              Value sum = arith::AddFOp::create(b, loc, args[2], product);
-                              linalg::YieldOp::create(b, loc, sum);
-                            });
+  bool wideProduct = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()},
+                                  [](Value value) { return getElementTypeOrSelf(value).isF64(); });
+  Type productType = wideProduct ? builder.getF64Type() : builder.getF32Type();
+  linalg::GenericOp::create(
+      builder, loc, ValueRange{op.getLhs(), op.getRhs()}, ValueRange{op.getOuts()}, maps, iterators,
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        Value product = arith::MulFOp::create(b, loc, widen(b, loc, args[0], productType),
+                                              widen(b, loc, args[1], productType));
+        Value sum = arith::AddFOp::create(b, loc, args[2], widen(b, loc, product, b.getF64Type()));
+        linalg::YieldOp::create(b, loc, sum);
+      });
   return success();
 }
 
 LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op) {
-  if (getElementTypeOrSelf(op.getLhs()).isF64() || getElementTypeOrSelf(op.getRhs()).isF64())
+  if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
     return lowerF64Matmul(builder, op);
   FailureOr<Value> sums = buildPackedContraction(builder, op.getLoc(), op.getLhs(), op.getRhs(),
                                                  op.getIndexingMapsArray(), /*split=*/false);

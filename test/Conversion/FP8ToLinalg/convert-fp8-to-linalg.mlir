@@ -83,3 +83,16 @@ func.func @update_amax_history(%a: memref<2xf32>, %s: memref<3xf32>, %h: memref<
       ins(%a : memref<2xf32>) outs(%s, %h : memref<3xf32>, memref<4x3xf32>)
   return
 }
+
+// A result of f64 is summed in f64; the products of f32 stay what they are.
+// CHECK-LABEL: func.func @wide_sum
+func.func @wide_sum(%a: memref<8x16xf32>, %b: memref<16x32xbf16>, %c: memref<8x32xf64>) {
+  // CHECK: linalg.generic {{.+}} ins(%{{.+}}, %{{.+}} : memref<8x16xf32>, memref<16x32xbf16>) outs(%{{.+}} : memref<8x32xf64>)
+  // CHECK: %[[B:.+]] = arith.extf %{{.+}} : bf16 to f32
+  // CHECK: %[[PRODUCT:.+]] = arith.mulf %{{.+}}, %[[B]] : f32
+  // CHECK: %[[WIDE:.+]] = arith.extf %[[PRODUCT]] : f32 to f64
+  // CHECK: arith.addf %{{.+}}, %[[WIDE]] : f64
+  fp8.matmul accumulate ins(%a, %b : memref<8x16xf32>, memref<16x32xbf16>) outs(%c : memref<8x32xf64>)
+      {indexing_maps = [#mk, #kn, #mn]}
+  return
+}

@@ -129,7 +129,7 @@ func.func @dynamic(%x: tensor<?x8xf32>, %w: tensor<8x16xf32>, %n: index) -> tens
 // -----
 
 // What a body does to an operand is done once per element, before the product; an
-// extension to f64 stays, as fp8.matmul sums in f64 only what is f64.
+// extension to f64 stays, as fp8.matmul multiplies in f64 only what is f64.
 // CHECK-LABEL: func @prologue
 // CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>, %[[W:.*]]: tensor<8x16xbf16>
 // CHECK: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<4x8xf32>)

@@ -29,7 +29,7 @@ using namespace fp8;
 //===----------------------------------------------------------------------===//
 
 /// Extensions at the end of a prologue change no value where fp8.matmul extends
-/// its operands itself: to f32. It sums in f64 only where an operand is f64.
+/// its operands itself: to f32. It multiplies in f64 only where an operand is f64.
 static void dropExtensions(FloatContraction &contraction) {
   if (contraction.productType.isF64())
     return;
