@@ -7,7 +7,6 @@
 #include "AtomicFile.h"
 #include "Status.h"
 
-#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -25,13 +24,12 @@ static std::string followLinks(const std::string &path) {
   return realpath(path.c_str(), resolved) ? resolved : path;
 }
 
-/// A name beside `target` that no other writer uses.
-static std::string temporaryName(const std::string &target) {
-  static std::atomic<unsigned> counter{0};
+/// Beside `target`, the name of attempt `attempt` of this process.
+static std::string temporaryName(const std::string &target, unsigned attempt) {
   size_t slash = target.rfind('/');
   size_t base = slash == std::string::npos ? 0 : slash + 1;
   return target.substr(0, base) + "." + target.substr(base) + "." + std::to_string(getpid()) + "." +
-         std::to_string(counter++) + ".tmp";
+         std::to_string(attempt) + ".tmp";
 }
 
 AtomicFile::AtomicFile(const std::string &path) : path(path), target(followLinks(path)) {
@@ -41,8 +39,14 @@ AtomicFile::AtomicFile(const std::string &path) : path(path), target(followLinks
       failWith("cannot write", EISDIR);
     descriptor = open(target.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
-    temporary = temporaryName(target);
-    descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    // O_EXCL: of the writers that try one name (threads of this process, or one that was
+    // killed and left its file) a single one gets it, the others go on to the next.
+    for (unsigned attempt = 0; attempt < 10000; ++attempt) {
+      temporary = temporaryName(target, attempt);
+      descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor >= 0 || errno != EEXIST)
+        break;
+    }
   }
   if (descriptor < 0) {
     temporary.clear();
