@@ -44,7 +44,8 @@ def FP8_AmaxOp : FP8_DpsOp<"amax"> {
     Tiling: with `block`, in multiples of it; dimensions that the result is reduced over
     stay whole.
 
-    Becomes: a `linalg.generic` reduction on the CPU (rank-0 result). Blocks have
+    Becomes: `scf` loops on the CPU, the outermost parallel, then a maximum over its
+    iterations (rank-0 result). Blocks have
     no lowering yet: an error at the operation says so.
 
     Example:
@@ -77,7 +78,7 @@ def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale"> {
 
     Tiling: every dimension.
 
-    Becomes: a `linalg.generic` on the CPU for current scaling. Row, block and MX
+    Becomes: scalar `arith` operations on the CPU for current scaling. Row, block and MX
     have no lowering yet: an error at the operation says so.
 
     Example:
@@ -126,8 +127,8 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     Tiling: every dimension, in multiples of blocks; none with `record_amax`, which is
     that of the whole tensor. Every tile writes the same rank-0 `scale_inv`.
 
-    Becomes: `linalg.generic` with the exact conversion in integer arithmetic on
-    the CPU. Blocks have no lowering yet: an error at the operation says so.
+    Becomes: `scf` loops on the CPU, with the exact conversion in integer arithmetic.
+    Blocks have no lowering yet: an error at the operation says so.
 
     Example:
     ```mlir

@@ -29,7 +29,8 @@ def FP8_UpdateAmaxHistoryOp : FP8_DpsOp<"update_amax_history"> {
     Preconditions: f32 throughout; `recipe` is stateful (`#fp8.delayed_scaling`);
     `columns` and `formats` have one entry per amax; columns are inside [0, N).
 
-    Becomes: loops over the named columns on the CPU.
+    Becomes: `scf` loops over all columns on the CPU, in which the values of those
+    not named are kept.
 
     Example:
     ```mlir
