@@ -5,19 +5,17 @@
 // Roles from matched products. The rules are in the header.
 
 #include "fp8/Analysis/Roles.h"
+#include "fp8/Dialect/FP8/IR/Boundary.h"
 
 using namespace mlir;
 using namespace fp8;
-
-/// Argument attribute of a carried argument: the result that replaces it in the next step.
-static constexpr StringLiteral kAliasingAttrName = "tf.aliasing_output";
 
 static bool isCarried(Value parameter) {
   auto argument = dyn_cast<BlockArgument>(parameter);
   if (!argument)
     return false;
   auto function = cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
-  return static_cast<bool>(function.getArgAttr(argument.getArgNumber(), kAliasingAttrName));
+  return static_cast<bool>(function.getArgAttr(argument.getArgNumber(), kCarriedAttrName));
 }
 
 namespace {

@@ -32,23 +32,12 @@ static ManifestValue describeValue(Type type, std::string name, StringAttr state
   return value;
 }
 
-/// The name that an argument's location gives it, or its position.
-static std::string argumentName(BlockArgument argument) {
-  std::string name;
-  argument.getLoc()->walk([&](Location inner) {
-    if (auto named = dyn_cast<NameLoc>(inner); named && name.empty())
-      name = named.getName().str();
-    return WalkResult::advance();
-  });
-  return name.empty() ? "arg" + std::to_string(argument.getArgNumber()) : name;
-}
-
 static ManifestEntry describeEntry(func::FuncOp function) {
   ManifestEntry entry;
   entry.name = function.getName().str();
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
-    entry.arguments.push_back(describeValue(argument.getType(), argumentName(argument),
+    entry.arguments.push_back(describeValue(argument.getType(), getArgumentName(argument),
                                             function.getArgAttrOfType<StringAttr>(i, kStateAttrName)));
     if (auto alias = function.getArgAttrOfType<IntegerAttr>(i, kCarriedAttrName))
       entry.arguments.back().alias = alias.getInt();

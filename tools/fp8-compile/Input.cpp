@@ -109,7 +109,7 @@ static std::optional<unsigned> findArgument(func::FuncOp function, StringRef tex
   if (!text.getAsInteger(10, index))
     return index < function.getNumArguments() ? std::optional<unsigned>(index) : std::nullopt;
   for (BlockArgument argument : function.getArguments())
-    if (auto named = dyn_cast<NameLoc>(argument.getLoc()); named && named.getName() == text)
+    if (fp8::getArgumentName(argument) == text)
       return argument.getArgNumber();
   return std::nullopt;
 }

@@ -92,17 +92,6 @@ static FailureOr<Signature> readSignature(func::FuncOp entry) {
   return signature;
 }
 
-/// The name a user gave an argument, from its location; empty where there is none.
-static StringRef findName(Location loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName();
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      if (StringRef name = findName(part); !name.empty())
-        return name;
-  return {};
-}
-
 static LogicalResult appendTensor(CheckTables &tables, func::FuncOp entry, StringRef kind, unsigned index,
                                   unsigned position, StringRef name) {
   auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
@@ -132,8 +121,8 @@ static FailureOr<CheckTables> buildTables(func::FuncOp entry, const Signature &s
   lines << "'" << entry.getName() << "' needs a workspace of " << signature.workspaceBytes
         << " bytes, aligned to " << kWorkspaceAlignment << '\0';
   for (unsigned index : llvm::seq(signature.numArguments))
-    if (failed(appendTensor(tables, entry, "argument", index, index,
-                            findName(entry.getArgument(index).getLoc()))))
+    if (failed(
+            appendTensor(tables, entry, "argument", index, index, getArgumentName(entry.getArgument(index)))))
       return failure();
   for (auto [index, position] : llvm::enumerate(signature.results))
     if (failed(appendTensor(tables, entry, "result", index, position, {})))

@@ -25,7 +25,7 @@
 // CHECK-SAME: 'step': the number of arguments must be 2, that of results 2\00
 // CHECK-SAME: 'step' needs a workspace of 64 bytes, aligned to 64\00
 // CHECK-SAME: argument 0 'w': expected f32 [4, 8] (row-major, in host memory)\00
-// CHECK-SAME: argument 1: expected f8E4M3FN [4] (row-major, in host memory)\00
+// CHECK-SAME: argument 1 'arg1': expected f8E4M3FN [4] (row-major, in host memory)\00
 // CHECK-SAME: result 0: expected f32 [4, 8] (row-major, in host memory)\00
 // CHECK-SAME: result 1: expected i1 [] (row-major, in host memory)\00
 

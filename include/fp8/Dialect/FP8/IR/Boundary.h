@@ -1,0 +1,33 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How an entry's arguments and its module's state say what they are, from the recipe stage
+// to the compiled library: discardable attributes.
+
+#ifndef FP8_DIALECT_FP8_IR_BOUNDARY_H
+#define FP8_DIALECT_FP8_IR_BOUNDARY_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace fp8 {
+
+/// `tf.aliasing_output = R : i32` on an argument: result R becomes its value in the next
+/// step and is written in place. JAX's donation; state arguments carry the same mark.
+inline constexpr llvm::StringLiteral kCarriedAttrName = "tf.aliasing_output";
+
+/// `fp8.state = "scale" | "amax_history"` on an argument or result: the state tensor it is.
+inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
+
+/// `fp8.result = R : i32` on an argument that fp8-bind-results appended: the memory of
+/// result R.
+inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";
+
+/// `fp8.state_columns` and `fp8.amax_history_len` on the module: the layout of the state,
+/// written by fp8-apply-recipe (see StateLayout).
+inline constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";
+inline constexpr llvm::StringLiteral kHistoryAttrName = "fp8.amax_history_len";
+
+} // namespace fp8
+
+#endif // FP8_DIALECT_FP8_IR_BOUNDARY_H
