@@ -5,6 +5,7 @@
 // Finds the component of site names that counts layers.
 
 #include "fp8/Analysis/LayerNumbers.h"
+#include "fp8/Analysis/SiteNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
@@ -23,10 +24,14 @@ struct NumberInName {
 
 } // namespace
 
-/// All numbers of `site`, without the #2 that tells sites of one name apart.
+/// All numbers of `site`, without the #2 that tells sites of one name apart. The numbers of
+/// sites that the program gave no name count products, not layers.
 static SmallVector<NumberInName> findNumbers(StringRef site) {
   site = site.take_until([](char c) { return c == '#'; });
   SmallVector<NumberInName> numbers;
+  StringRef rest = site;
+  if (rest.consume_front(fp8::kNamelessSite) && llvm::all_of(rest, [](char c) { return llvm::isDigit(c); }))
+    return numbers;
   for (size_t begin = site.find_first_of("0123456789"); begin != StringRef::npos;) {
     size_t end = std::min(site.find_first_not_of("0123456789", begin), site.size());
     StringRef before = site.take_front(begin);

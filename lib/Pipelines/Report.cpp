@@ -13,6 +13,8 @@
 using namespace mlir;
 using namespace fp8;
 
+static constexpr llvm::StringLiteral kFP8Code = "packed f32 products of decoded FP8 (CPU)";
+
 /// The product of the sizes of `dims`; unset where one is dynamic.
 static std::optional<int64_t> extentOf(ArrayRef<unsigned> dims, ArrayRef<int64_t> ranges) {
   int64_t extent = 1;
@@ -39,9 +41,11 @@ static std::string describeLocation(Location location) {
   return place.empty() ? name : name + " (" + place + ")";
 }
 
-static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
+/// What all products have: names, sizes and a place.
+template <typename Op>
+static SiteRecord describeProduct(Op op) {
   SiteRecord record;
-  record.entry = op->getParentOfType<func::FuncOp>().getName().str();
+  record.entry = op->template getParentOfType<func::FuncOp>().getName().str();
   record.site = op.getSite().value_or("").str();
   record.role = op.getRole().value_or(Role::other);
   ContractionDims dims = op.getContractionDims();
@@ -50,29 +54,48 @@ static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
   record.m = extentOf(dims.m, ranges);
   record.n = extentOf(dims.n, ranges);
   record.k = extentOf(dims.k, ranges);
-  record.isFP8 = !op.getKept();
   record.location = describeLocation(op.getLoc());
+  record.formats[0] = getFormatName(getElementTypeOrSelf(op.getLhs()));
+  record.formats[1] = getFormatName(getElementTypeOrSelf(op.getRhs()));
+  return record;
+}
+
+static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
+  SiteRecord record = describeProduct(op);
+  record.isFP8 = !op.getKept();
   if (record.isFP8) {
     RecipeAttrInterface own = recipe.getRecipeFor(record.role);
     record.recipe = own.getRecipeName().str();
     record.formats[0] = getFormatName(own.getFormat(*op.getLhsKind()));
     record.formats[1] = getFormatName(own.getFormat(*op.getRhsKind()));
-    record.code = "packed f32 products of decoded FP8 (CPU)";
+    record.code = kFP8Code.str();
     return record;
   }
   record.reason = op.getKept()->str();
   record.recipe = "none";
-  record.formats[0] = getFormatName(getElementTypeOrSelf(op.getLhs()));
-  record.formats[1] = getFormatName(getElementTypeOrSelf(op.getRhs()));
   bool hasF64 =
       llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); });
   record.code = hasF64 ? "f64 loops (CPU)" : "packed f32 products (CPU)";
   return record;
 }
 
+/// A product that was in FP8 before our recipe: it has the scales that the program gave it.
+static SiteRecord describe(ScaledMatmulOp op) {
+  SiteRecord record = describeProduct(op);
+  record.isFP8 = true;
+  record.recipe = op.getRecipe() ? op.getRecipe()->getRecipeName().str() : "own";
+  record.code = kFP8Code.str();
+  return record;
+}
+
 std::vector<SiteRecord> fp8::collectSites(ModuleOp module, RecipeAttrInterface recipe) {
   std::vector<SiteRecord> sites;
-  module.walk([&](MatmulOp op) { sites.push_back(describe(op, recipe)); });
+  module.walk([&](Operation *op) {
+    if (auto matmul = dyn_cast<MatmulOp>(op))
+      sites.push_back(describe(matmul, recipe));
+    else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
+      sites.push_back(describe(scaled));
+  });
   return sites;
 }
 

@@ -274,6 +274,15 @@ TEST_F(SafetensorsTest, UnwritablePathsAreFoundBeforehand) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(SafetensorsTest, ATemporaryOfAnotherWriterIsLeftAlone) {
+  std::string other = path(".f." + std::to_string(getpid()) + ".0.tmp");
+  std::ofstream(other) << "half";
+  ASSERT_FP8RT(fp8rt_tensors_write(newTensors().get(), path("f").c_str()));
+  EXPECT_EQ(contents(path("f")).substr(8), "{}      ");
+  EXPECT_EQ(contents(other), "half");
+  EXPECT_EQ(files().size(), 2u);
+}
+
 TEST_F(SafetensorsTest, LinksAndDevicesStayWhatTheyAre) {
   Tensors tensors = newTensors();
   std::ofstream(path("f")) << "old";

@@ -6,6 +6,7 @@
 Exit code 1 and `file:line:col: error:` for the input and for what it is asked to become; 2 and
 `fp8-compile: error:` for a command line that is wrong in itself.
 """
+import json
 import os
 import re
 import stat
@@ -73,12 +74,12 @@ def test_missing_file(box):
 
 @pytest.mark.parametrize(
     "content",
-    [b"\x00\x01\x02\xff" * 200, bytes(range(255, 127, -1)), b"ML\xefR\x0d\x01garbage", b"ML\xefR", b"\x7fELF" + bytes(64)],
-    ids=["zeros", "high bytes", "bytecode", "magic", "elf"],
+    [b"\x00\x01\x02\xff" * 200, bytes(range(255, 127, -1)), b"ML\xefR\x0d\x01garbage", b"ML\xefR\x0d\x01", b"ML\xefR", b"\x7fELF" + bytes(64)],
+    ids=["zeros", "high bytes", "bytecode", "bytecode that ends", "magic", "elf"],
 )
 def test_binary_garbage(box, content):
     box.write("bad.mlir", content)
-    box.fails(1, r"^bad\.mlir:\d+:\d+: error: ", "bad.mlir", "-o", "out.so")
+    box.fails(1, r"^bad\.mlir:[1-9]\d*:[1-9]\d*: error: ", "bad.mlir", "-o", "out.so")
 
 
 def test_truncated_bytecode(box, run, tmp_path):
@@ -88,7 +89,11 @@ def test_truncated_bytecode(box, run, tmp_path):
     whole = box.files()["good.mlirbc"]
     for size in range(5, len(whole), 97):
         box.write("bad.mlirbc", whole[:size])
-        box.fails(1, r"^bad\.mlirbc:\d+:\d+: error: ", "bad.mlirbc", "-o", "out.so")
+        box.fails(1, r"^bad\.mlirbc:[1-9]\d*:[1-9]\d*: error: ", "bad.mlirbc", "-o", "out.so")
+
+
+def test_modules_in_modules(box):
+    box.rejects("module {\n  module {\n" + GOOD + "  }\n}", "2:3", "a module inside a module cannot be compiled")
 
 
 def test_standard_input(box):
@@ -98,7 +103,7 @@ def test_standard_input(box):
     box.fails(1, r"^-:1:1: error: there is no public function", "-", "-o", "out.so", stdin="")
 
 
-@pytest.mark.parametrize("text", ["", "module {}", "module { module {} }", "func.func private @f(tensor<4xf32>)"])
+@pytest.mark.parametrize("text", ["", "module {}", "func.func private @f(tensor<4xf32>)"])
 def test_nothing_to_compile(box, text):
     box.rejects(text, "1:1", "there is no public function to compile")
 
@@ -190,7 +195,27 @@ def test_required_sites(box):
     before = ["good.mlir", "-o", "again.so"]
     box.fails(1, pattern + "--recipe=none", *before, "--require=all", "--recipe=none")
     box.fails(1, pattern + "matches --keep=mat", *before, "--require=^matmul", "--keep=mat")
-    box.ok(*before, "--require=other", "--keep=mat")
+    # What matches nothing is an error, but for --keep, which models share.
+    nothing = r"^good\.mlir:1:1: error: no site matches --%s=other; the report lists the sites"
+    box.fails(1, nothing % "require", *before, "--require=other", "--keep=mat")
+    box.fails(1, nothing % "sites", *before, "--sites=other")
+    box.ok(*before, "--require=matmul", "--keep=other", "--sites=mat")
+
+
+def test_report_lists_what_was_in_fp8_already(box):
+    box.ok("good.mlir", "-o", "again.mlir", "--emit=recipe", "--recipe=current", "--report=json:first")
+    box.ok("again.mlir", "-o", "again.so", "--require=matmul0", "--report=json:second")
+    (first,), (second,) = (json.loads(box.files()[name])["sites"] for name in ("first", "second"))
+    same = ("entry", "site", "role", "m", "n", "k", "decision", "formats", "code")
+    assert first["decision"] == "fp8" and [first[key] for key in same] == [second[key] for key in same]
+
+
+def test_products_without_names_are_no_layers(box):
+    again = GOOD.replace("%y =", "%z =").replace("  return", GOOD.split("\n")[4] + "\n  return")
+    assert again.count("linalg.matmul") == 2
+    box.write("two.mlir", again)
+    for number in (1, 2**63 - 1):
+        box.fails(1, r"^two\.mlir:.*--first and --last need layers", "two.mlir", "-o", "out.so", f"--first={number}")
 
 
 def test_carry_option(box):
@@ -199,6 +224,15 @@ def test_carry_option(box):
     box.fails(1, r"^good\.mlir:1:1: error: --carry=9:0: no public function", *before, "--carry=9:0")
     box.fails(1, r"^good\.mlir:1:1: error: --carry=none:0: no public function", *before, "--carry=none:0")
     box.fails(1, r"^good\.mlir:1:1: error: --carry=x:7: no public function", *before, "--carry=x:7")
+
+
+def test_carry_takes_the_names_of_the_manifest(box):
+    """One rule: the outermost name of the location, also in a fused one; else arg and the index."""
+    for location, name in (("", "arg0"), (' loc("w")', "w"), (' loc(fused["w"("inner"), "other"])', "w")):
+        box.write("p.mlir", f"func.func @main(%a: tensor<4xf32>{location}) -> tensor<4xf32> {{ return %a : tensor<4xf32> }}")
+        box.ok("p.mlir", "-o", "out.so", f"--carry={name}:0", "--manifest=m")
+        (argument,) = json.loads(box.files()["m"])["entries"][0]["arguments"]
+        assert (argument["name"], argument["carry"]) == (name, 0)
 
 
 def test_unwritable_outputs(box, tmp_path):
@@ -234,6 +268,11 @@ def test_full_disk(box):
         (["good.mlir", "-o", "out.so", "-O3"], "-O3"),
         (["good.mlir", "-o", "-"], "--emit=lib writes a file"),
         (["good.mlir", "-o", "-", "--emit=llvm"], "--emit=llvm writes a file"),
+        (["good.mlir", "-o", "out.so", "--report=json:./out.so"], "-o out.so and --report=json:./out.so both write"),
+        (["good.mlir", "-o", "out.so", "--manifest=out.so"], "-o out.so and --manifest=out.so both write to out.so"),
+        (["good.mlir", "-o", "out.so", "--report=json:a", "--manifest=a"], "both write to a; give one"),
+        (["good.mlir", "-o", "out.so", "--report=json", "--report=text"], "both write to standard output"),
+        (["good.mlir", "-o", "-", "--emit=recipe", "--report=json"], "-o - and --report=json both write to standard output"),
     ],
 )
 def test_wrong_arguments(box, arguments, pattern):

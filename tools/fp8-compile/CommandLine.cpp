@@ -8,6 +8,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/WithColor.h"
 
@@ -143,6 +145,34 @@ bool parseReports(const Options &o, CommandLine &out) {
   return true;
 }
 
+/// What two ways to write one file name have in common.
+std::string findPlace(llvm::StringRef file) {
+  llvm::SmallString<256> place(file);
+  if (file == "-" || llvm::sys::fs::make_absolute(place))
+    return file.str();
+  llvm::sys::path::remove_dots(place);
+  return place.str().str();
+}
+
+/// Two outputs in one place would overwrite each other, or mix.
+bool checkOutputs(const CommandLine &c) {
+  std::vector<std::pair<std::string, std::string>> outputs = {{"-o " + c.output, c.output}};
+  if (!c.manifestFile.empty())
+    outputs.push_back({"--manifest=" + c.manifestFile, c.manifestFile});
+  for (const ReportRequest &report : c.reports)
+    outputs.push_back(
+        {(report.json ? "--report=json" : "--report=text") + (report.file.empty() ? "" : ":" + report.file),
+         report.file.empty() ? "-" : report.file});
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const std::string &one = outputs[j].second, &other = outputs[i].second;
+      if (one != "/dev/null" && findPlace(one) == findPlace(other))
+        return fail(outputs[j].first + " and " + outputs[i].first + " both write to " +
+                    (other == "-" ? "standard output" : other) + "; give one of them another file");
+    }
+  return true;
+}
+
 bool parseCarry(const Options &o, CommandLine &out) {
   for (llvm::StringRef text : o.carry) {
     auto [argument, result] = text.rsplit(':');
@@ -220,5 +250,6 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   if (o.output == "-" && llvm::is_contained({"lib", "obj", "llvm"}, o.emit))
     return fail("--emit=" + o.emit + " writes a file; give it a name with -o");
   out.unavailable = findUnavailable(o);
-  return parseReports(o, out) && parseCarry(o, out) && (!out.unavailable.empty() || parseRecipe(o, out));
+  return parseReports(o, out) && checkOutputs(out) && parseCarry(o, out) &&
+         (!out.unavailable.empty() || parseRecipe(o, out));
 }

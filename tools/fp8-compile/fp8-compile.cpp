@@ -183,8 +183,10 @@ void printDiagnostic(Diagnostic &diagnostic, StringRef fallback) {
   StringRef kind = diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
                    : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
                                                                              : "remark";
+  // Of bytecode that is not well formed MLIR knows the file alone, and says line 0.
   if (place)
-    llvm::errs() << place.getFilename().getValue() << ":" << place.getLine() << ":" << place.getColumn();
+    llvm::errs() << place.getFilename().getValue() << ":" << std::max(place.getLine(), 1u) << ":"
+                 << std::max(place.getColumn(), 1u);
   else
     llvm::errs() << fallback << ":1:1";
   llvm::errs() << ": " << kind << ": " << message << "\n";
@@ -209,6 +211,8 @@ bool parseRecipe(const CommandLine &options, MLIRContext &context, fp8::RecipeAt
 LogicalResult checkRequest(ModuleOp module, const CommandLine &options) {
   if (!options.unavailable.empty())
     return module.emitError() << options.unavailable;
+  for (auto inner : module.getOps<ModuleOp>())
+    return inner.emitError() << "a module inside a module cannot be compiled; move its functions out";
   if (llvm::none_of(module.getOps<func::FuncOp>(),
                     [](func::FuncOp function) { return function.isPublic() && !function.isExternal(); }))
     return module.emitError() << "there is no public function to compile";

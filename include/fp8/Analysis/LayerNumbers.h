@@ -17,6 +17,7 @@ namespace fp8 {
 /// Layers are the numbers of the first name component whose number varies while the rest
 /// of the name repeats: of h0/fc1, h0/fc2, h1/fc1 and head, the sites of h0 are in layer
 /// 0, that of h1 in layer 1, and head is in none (fc1 and fc2 vary as well, but later).
+/// Sites without a name of the program (kNamelessSite) are in none.
 /// Returns the layer of each site that is in one; empty where nothing varies.
 llvm::StringMap<int64_t> findLayers(llvm::ArrayRef<llvm::StringRef> sites);
 

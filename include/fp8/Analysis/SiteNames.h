@@ -31,6 +31,9 @@ struct NameStack {
   bool rematerialized = false;
 };
 
+/// What sites without a name of the program are called: matmul0, matmul1, …
+inline constexpr llvm::StringLiteral kNamelessSite = "matmul";
+
 NameStack parseNameStack(mlir::Location location);
 
 } // namespace fp8

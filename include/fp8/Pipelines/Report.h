@@ -22,7 +22,7 @@ struct SiteRecord {
   std::optional<int64_t> batch, m, n, k;
   bool isFP8;
   std::string reason; ///< why it stays in high precision; empty for FP8
-  std::string recipe; ///< "delayed", …; "none" where it stays
+  std::string recipe; ///< "delayed", …; "none" where it stays, "own" where the input was FP8
   std::string formats[2];
   std::string code;     ///< what computes it
   std::string location; ///< where the user wrote it
@@ -35,7 +35,8 @@ struct Report {
   int64_t workspaceBytes = 0; ///< the largest workspace of an entry; 0 where none was planned
 };
 
-/// Reads every fp8.matmul after fp8-select-sites. `recipe` may be null (none).
+/// Reads every fp8.matmul after fp8-select-sites, and every fp8.scaled_matmul that the input
+/// had already. `recipe` may be null (none).
 std::vector<SiteRecord> collectSites(mlir::ModuleOp module, RecipeAttrInterface recipe);
 
 llvm::json::Array sitesToJSON(const std::vector<SiteRecord> &sites);

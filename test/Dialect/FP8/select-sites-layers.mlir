@@ -1,11 +1,13 @@
 // RUN: fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{first=1 last=1})' | FileCheck %s
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{first=3 last=1})' 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{first=9223372036854775807 last=1})' 2>&1 | FileCheck %s --check-prefix=HUGE
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{first=-1})' 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
 // Layers are counted by the first number that varies (h0, h2, h10), not by fc1 and fc2; they
 // are ordered as numbers; a site without that number is in no layer.
 
 // MANY: error: --first=3 and --last=1 name more than the 3 layers of this program
+// HUGE: error: --first=9223372036854775807 and --last=1 name more than the 3 layers of this program
 // NEGATIVE: error: --first and --last count layers and cannot be negative
 
 #a = affine_map<(m, n, k) -> (m, k)>

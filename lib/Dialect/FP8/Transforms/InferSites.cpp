@@ -6,6 +6,7 @@
 // site. The analyses in lib/Analysis find out; this pass writes it down.
 
 #include "fp8/Analysis/Roles.h"
+#include "fp8/Analysis/SiteNames.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -91,7 +92,8 @@ std::string SiteNaming::nameLeader(const ContractionRole &leader) {
   std::tuple key(leader.weight.getAsOpaquePointer(), stack.site, detail);
   auto [it, isNew] = known.try_emplace(key);
   if (isNew)
-    it->second = createName(stack.site.empty() ? "matmul" + std::to_string(nameless++) : stack.site);
+    it->second =
+        createName(stack.site.empty() ? (Twine(kNamelessSite) + Twine(nameless++)).str() : stack.site);
   return it->second;
 }
 

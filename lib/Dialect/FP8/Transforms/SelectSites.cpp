@@ -57,7 +57,8 @@ public:
     if (failed(selection.sites.compile(module, "sites", named ? "" : StringRef(sites))) ||
         failed(selection.keep.compile(module, "keep", keep)) ||
         failed(selection.require.compile(module, "require", require == "all" ? "" : StringRef(require))) ||
-        failed(findKeptLayers(selection)))
+        failed(findKeptLayers(selection)) || (!named && failed(checkUsed(selection.sites, "sites", sites))) ||
+        (!require.empty() && require != "all" && failed(checkUsed(selection.require, "require", require))))
       return signalPassFailure();
 
     bool ok = true;
@@ -95,6 +96,25 @@ private:
     return "";
   }
 
+  /// A pattern that no site matches is a slip of the pen, and would quietly do nothing. Only
+  /// --keep may match none: one is often shared by many models.
+  LogicalResult checkUsed(const SitePattern &pattern, StringRef option, StringRef text) {
+    bool used = getOperation()
+                    ->walk([&](Operation *op) {
+                      std::optional<StringRef> site;
+                      if (auto matmul = dyn_cast<MatmulOp>(op))
+                        site = matmul.getSite();
+                      else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
+                        site = scaled.getSite();
+                      return site && pattern.matches(*site) ? WalkResult::interrupt() : WalkResult::advance();
+                    })
+                    .wasInterrupted();
+    if (used)
+      return success();
+    return getOperation()->emitError()
+           << "no site matches --" << option << "=" << text << "; the report lists the sites";
+  }
+
   /// Finds the layers that --first and --last keep.
   LogicalResult findKeptLayers(Selection &selection) {
     if (first == 0 && last == 0)
@@ -113,7 +133,7 @@ private:
       return module.emitError(
           "--first and --last need layers, but no number in the site names varies while the "
           "rest of the name repeats; choose sites with --keep");
-    if (first + last > count)
+    if (first > count - last) // first + last could overflow
       return module.emitError() << "--first=" << first.getValue() << " and --last=" << last.getValue()
                                 << " name more than the " << count << " layers of this program";
     for (const auto &entry : layers) {
