@@ -6,6 +6,7 @@
 // error messages of a compiled library.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 
 using namespace mlir;
