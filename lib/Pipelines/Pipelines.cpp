@@ -104,7 +104,7 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
 
 void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createConvertFP8ToLinalg());
-  manager.addPass(createExpandFP8Casts());
+  manager.addPass(createExpandCasts());
   verifyStage(manager, "kernels");
 }
 

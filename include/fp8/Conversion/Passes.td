@@ -41,7 +41,7 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
                            "::mlir::vector::VectorDialect"];
 }
 
-def ExpandFP8Casts : Pass<"fp8-expand-casts"> {
+def ExpandCasts : Pass<"fp8-expand-casts"> {
   let summary = "expand arith casts from and to FP8 into integer arithmetic";
   let description = [{
     Before: `arith.extf` from and `arith.truncf` to `f8E4M3FN` and `f8E5M2` on scalars

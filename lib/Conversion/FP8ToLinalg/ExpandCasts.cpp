@@ -12,7 +12,7 @@
 using namespace mlir;
 
 namespace fp8 {
-#define GEN_PASS_DEF_EXPANDFP8CASTS
+#define GEN_PASS_DEF_EXPANDCASTS
 #include "fp8/Conversion/Passes.h.inc"
 
 namespace {
@@ -26,7 +26,7 @@ Type f32Like(Type like) {
   return shaped ? Type(shaped.clone(f32)) : f32;
 }
 
-class ExpandFP8Casts : public impl::ExpandFP8CastsBase<ExpandFP8Casts> {
+class ExpandCasts : public impl::ExpandCastsBase<ExpandCasts> {
 public:
   void runOnOperation() final {
     getOperation()->walk([](arith::ExtFOp op) {
