@@ -13,6 +13,8 @@ import pytest
 import reference
 from harness import BF16, E4M3, E5M2, F16, F32, MLIR_NAMES, Program, assert_same_bits, load, random_generator
 
+pytestmark = pytest.mark.slow  # compiles programs of many kernels
+
 # y = x·wᵀ + b, d = y - t; the weight is [out, in], as PyTorch has it, transposed by an operation.
 STEP = """
 #mk = affine_map<(m, n, k) -> (m, k)>

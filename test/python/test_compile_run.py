@@ -148,7 +148,10 @@ def make_recipe(name, program):
     return Current(**extra, **({"power_2_scale": True, "eps": 8.0} if name == "current_power" else {}))
 
 
-@pytest.mark.parametrize("name", RECIPES)
+# One recipe with state and one without run every time, the others with the slow tests.
+@pytest.mark.parametrize(
+    "name", [name if name in ("max", "current") else pytest.param(name, marks=pytest.mark.slow) for name in RECIPES]
+)
 def test_training_bit_for_bit(make, name):
     program, tensors = make(*RECIPES[name][0]), initial_tensors()
     recipe = make_recipe(name, program)
@@ -409,6 +412,7 @@ def test_layout_hash_is_that_of_the_columns(make, text, bin_dir, tmp_path):
 # --- what else can be emitted ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["ingest", "recipe", "fusion", "batching", "bufferize", "kernels"])
 @pytest.mark.parametrize("recipe", ["delayed", "current", "none"])
 def test_stages_print_ir_that_parses(run, source_dir, stage, recipe):

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+pytestmark = pytest.mark.slow  # compiles programs of many kernels
+
 TYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
 
 # einsum formula, size of each dimension, element type
