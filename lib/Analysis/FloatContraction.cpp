@@ -38,7 +38,7 @@ static BlockArgument followUnaryChain(Value value, Block *body, SmallVectorImpl<
   return cast<BlockArgument>(value);
 }
 
-/// Matches acc + f(lhs) · g(rhs), in any order and with casts in between.
+/// Matches acc + f(lhs) · g(rhs) or acc + -(f(lhs) · g(rhs)), in any order and with casts in between.
 static std::optional<FloatContraction> matchBody(linalg::LinalgOp op) {
   Block *body = op.getBlock();
   auto sum = skipCasts(body->getTerminator()->getOperand(0)).getDefiningOp<arith::AddFOp>();
@@ -47,12 +47,18 @@ static std::optional<FloatContraction> matchBody(linalg::LinalgOp op) {
   Value first = skipCasts(sum.getLhs()), second = skipCasts(sum.getRhs());
   if (second != body->getArgument(2))
     std::swap(first, second);
+  bool negates = false;
+  while (auto negation = first.getDefiningOp<arith::NegFOp>()) {
+    negates = !negates;
+    first = skipCasts(negation.getOperand());
+  }
   auto product = first.getDefiningOp<arith::MulFOp>();
   if (second != body->getArgument(2) || !product)
     return std::nullopt;
 
   FloatContraction result;
   result.productType = cast<FloatType>(product.getType());
+  result.negates = negates;
   SmallVector<Operation *> a, b;
   BlockArgument fromA = followUnaryChain(product.getLhs(), body, a);
   BlockArgument fromB = followUnaryChain(product.getRhs(), body, b);

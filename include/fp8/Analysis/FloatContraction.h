@@ -15,6 +15,8 @@ namespace fp8 {
 /// A linalg op that computes acc + Σ f(lhs) · g(rhs) on tensors of floats.
 struct FloatContraction {
   mlir::FloatType productType;
+  /// The products are subtracted: -(a · b), which is (-a) · b exactly.
+  bool negates = false;
   /// f and g: unary operations of the body from the operand to the product, in order.
   llvm::SmallVector<mlir::Operation *> prologues[2];
 };

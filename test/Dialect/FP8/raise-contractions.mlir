@@ -160,7 +160,7 @@ func.func @prologue(%x: tensor<4x8xf32>, %w: tensor<8x16xbf16>, %i: tensor<4x16x
 // -----
 
 // Look-alikes stay: integers, complex numbers, no common K dimension, a maximum
-// instead of a sum, products that are negated, buffers.
+// instead of a sum, magnitudes of products, buffers.
 // CHECK-LABEL: func @untouched
 // CHECK-NOT: fp8.matmul
 // CHECK: linalg.matmul
@@ -195,7 +195,7 @@ func.func @untouched(%i: tensor<4x4xi32>, %c: tensor<4x4xcomplex<f32>>, %x: tens
       ins(%x, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%x : tensor<4x4xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):
     %p = arith.mulf %a, %b : f32
-    %n = arith.negf %p : f32
+    %n = math.absf %p : f32
     %s = arith.addf %acc, %n : f32
     linalg.yield %s : f32
   } -> tensor<4x4xf32>

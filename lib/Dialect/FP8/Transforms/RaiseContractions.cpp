@@ -116,6 +116,8 @@ static void raise(RewriterBase &rewriter, linalg::LinalgOp op, FloatContraction 
   dropExtensions(contraction);
   Value lhs = applyPrologue(rewriter, loc, op.getDpsInputs()[0], contraction.prologues[0]);
   Value rhs = applyPrologue(rewriter, loc, op.getDpsInputs()[1], contraction.prologues[1]);
+  if (contraction.negates)
+    lhs = arith::NegFOp::create(rewriter, loc, lhs);
   Value init = op.getDpsInits()[0];
   Operation *oldInit = init.getDefiningOp();
   bool accumulate = !isZero(init);

@@ -1,0 +1,229 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes of stage 5, bufferization: from tensors to memrefs that are bound to an
+// entry's arguments and results. Passes.td has the other stages.
+
+#ifndef FP8_DIALECT_FP8_TRANSFORMS_BUFFERIZEPASSES_TD
+#define FP8_DIALECT_FP8_TRANSFORMS_BUFFERIZEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
+  let summary = "Compute elementwise chains in one loop instead of through memory";
+  let description = [{
+    In and out: linalg on tensors. Upstream's elementwise fusion under a rule of our own: a
+    producer moves into its consumer where nothing is computed more often than before, or
+    where computing it again is cheaper than reading it back (casts, broadcasts). So exp,
+    tanh, divisions and square roots are never duplicated. No bit of any result changes.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fuse-elementwise))'
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %sum = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+          ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %s = arith.addf %a, %b : f32
+          linalg.yield %s : f32
+      } -> tensor<4xf32>
+      %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%sum : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %t = math.tanh %a : f32
+          linalg.yield %t : f32
+      } -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+          ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %s = arith.addf %a, %b : f32
+          %t = math.tanh %s : f32
+          linalg.yield %t : f32
+      } -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
+def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
+  let summary = "Build a vector from its elements at once instead of slot by slot";
+  let description = [{
+    In and out: any function. A chain of `tensor.insert_slice`s at constant offsets that
+    fills a whole vector becomes one `tensor.from_elements` at its end. The operations that
+    compute the elements then do not know their slots, so equal ones stay equal.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-collect-elements))'
+    func.func @f(%a: tensor<f32>, %b: tensor<1xf32>, %v: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = tensor.insert_slice %a into %v[0] [1] [1] : tensor<f32> into tensor<2xf32>
+      %1 = tensor.insert_slice %b into %0[1] [1] [1] : tensor<1xf32> into tensor<2xf32>
+      return %1 : tensor<2xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%a: tensor<f32>, %b: tensor<1xf32>, %v: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = tensor.extract %a[] : tensor<f32>
+      %c0 = arith.constant 0 : index
+      %1 = tensor.extract %b[%c0] : tensor<1xf32>
+      %2 = tensor.from_elements %0, %1 : tensor<2xf32>
+      return %2 : tensor<2xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::tensor::TensorDialect"];
+}
+
+def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp"> {
+  let summary = "Give every use of a tensor.empty one of its own";
+  let description = [{
+    In and out: any function. A `tensor.empty` with several uses is cloned in front of each;
+    one without uses disappears. Bufferization, which comes next, would weigh all uses of a
+    shared one against each other.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-separate-destinations))'
+    func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %e = tensor.empty() : tensor<4xf32>
+      %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      %1 = linalg.log ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %e0 = tensor.empty() : tensor<4xf32>
+      %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%e0 : tensor<4xf32>) -> tensor<4xf32>
+      %e1 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.log ins(%x : tensor<4xf32>) outs(%e1 : tensor<4xf32>) -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
+  let summary = "Give every result of an entry the memory it is computed in";
+  let description = [{
+    In: a public function on tensors and scalars of static shape, one block.
+    Out: scalars are tensors of rank 0. A result that an argument carries
+    (`tf.aliasing_output`, also on state) is materialized in that argument; any other in
+    a destination argument appended at the end, marked `fp8.result`. Destinations and
+    carried arguments are `bufferization.writable`, all others are not.
+    Values that share memory with a carried argument are copied before it is overwritten.
+
+    Errors: dynamic shapes, types that no tensor can carry, a result carried twice or with
+    another type, control flow between blocks.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-bind-results))'
+    func.func @main(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>) {
+      %next = arith.addf %w, %x : tensor<4xf32>
+      %y = arith.mulf %w, %x : tensor<4xf32>
+      return %next, %y : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(
+        %w: tensor<4xf32> {bufferization.writable = true, tf.aliasing_output = 0 : i32},
+        %x: tensor<4xf32> {bufferization.writable = false},
+        %out: tensor<4xf32> {bufferization.writable = true, fp8.result = 1 : i32})
+        -> (tensor<4xf32>, tensor<4xf32>) {
+      %next = arith.addf %w, %x : tensor<4xf32>
+      %y = arith.mulf %w, %x : tensor<4xf32>
+      %0 = bufferization.materialize_in_destination %next in %w
+          : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = bufferization.materialize_in_destination %y in %out
+          : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::bufferization::BufferizationDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
+def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
+  let summary = "Keep what a loop carries in one buffer per value";
+  let description = [{
+    In: bufferized loops (`scf.for`, `scf.while`) that may hand a new allocation to every
+    iteration. Out: carried buffers are allocated and filled before the loop, and each
+    iteration copies its values into them. A value that a loop only passes on stays.
+
+    Errors: carried values of dynamic shape.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-pin-loop-buffers))'
+    func.func @f(%x: memref<4xf32>, %c0: index, %c1: index, %n: index) {
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%old = %x) -> memref<4xf32> {
+        %new = memref.alloc() : memref<4xf32>
+        linalg.exp ins(%old : memref<4xf32>) outs(%new : memref<4xf32>)
+        scf.yield %new : memref<4xf32>
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: memref<4xf32>, %c0: index, %c1: index, %n: index) {
+      %pin = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
+      memref.copy %x, %pin : memref<4xf32> to memref<4xf32>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%old = %pin) -> memref<4xf32> {
+        %new = memref.alloc() : memref<4xf32>
+        linalg.exp ins(%old : memref<4xf32>) outs(%new : memref<4xf32>)
+        memref.copy %new, %pin : memref<4xf32> to memref<4xf32>
+        scf.yield %pin : memref<4xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::memref::MemRefDialect"];
+}
+
+def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
+  let summary = "Return nothing: every result is in its destination argument";
+  let description = [{
+    In: bufferized entries of fp8-bind-results. Out: public functions without results.
+    A returned buffer that is not the destination of its result is an error.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-drop-bound-results))'
+    func.func @main(%x: memref<4xf32>, %out: memref<4xf32> {fp8.result = 0 : i32}) -> memref<4xf32> {
+      memref.copy %x, %out : memref<4xf32> to memref<4xf32>
+      return %out : memref<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: memref<4xf32>, %out: memref<4xf32> {fp8.result = 0 : i32}) {
+      memref.copy %x, %out : memref<4xf32> to memref<4xf32>
+      return
+    }
+    ```
+  }];
+}
+
+#endif // FP8_DIALECT_FP8_TRANSFORMS_BUFFERIZEPASSES_TD
