@@ -31,7 +31,7 @@ def name(path):
 
 
 def passes():
-    for path in ROOT.glob("include/fp8/**/Passes.td"):
+    for path in ROOT.glob("include/fp8/**/*Passes.td"):
         for match in PASS.finditer(path.read_text()):
             yield match.groups()
 
