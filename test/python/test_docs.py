@@ -43,7 +43,7 @@ def blocks(record):
 
 OPS = definitions(records(ROOT / "include/fp8/Dialect/FP8/IR/FP8Ops.td"), "Op")
 ATTRIBUTES = definitions(records(ROOT / "include/fp8/Dialect/FP8/IR/FP8Ops.td"), "AttrDef")
-PASSES = [p for path in sorted(ROOT.glob("include/fp8/**/*Passes.td")) for p in definitions(records(path), "PassBase")]
+PASSES = [p for path in sorted(ROOT.glob("include/fp8/**/Passes.td")) for p in definitions(records(path), "PassBase")]
 
 
 def split_types(text):
