@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -49,8 +50,10 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
 
 void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
   if (!recipe.empty()) {
-    // Equal tensors become one value, so that they are cast once and share a column.
+    // What loops read anew in every iteration, and equal tensors, become one value, so that
+    // they are cast once and share a column.
     // Products that are equal become one as well: their decisions have been read.
+    manager.addNestedPass<func::FuncOp>(createHoistCasts());
     manager.addPass(createCSEPass());
     ApplyRecipeOptions apply;
     apply.recipe = recipe.str();
@@ -63,6 +66,8 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
 void fp8::buildFusionPipeline(OpPassManager &manager) {
   manager.addPass(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
+  // What only one branch reads, casts among it, is computed only where that branch runs.
+  manager.addPass(createControlFlowSinkPass());
   manager.addPass(createCanonicalizerPass());
   verifyStage(manager, "fusion");
 }
@@ -103,6 +108,8 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
 }
 
 void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
+  // Kernels use all cores themselves, and their temporaries are planned for one at a time.
+  manager.addPass(createForallToForLoopPass());
   manager.addPass(createConvertFP8ToLinalg());
   manager.addPass(createExpandCasts());
   verifyStage(manager, "kernels");

@@ -8,6 +8,7 @@
 #include "RecipeRewriter.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 
 using namespace mlir;
 
@@ -95,10 +96,6 @@ private:
     RecipeAttrInterface recipeOfRole = chosen.getRecipeFor(*op.getRole());
     for (unsigned index : {0u, 1u}) {
       QuantizedOperand operand{op, index, recipeOfRole};
-      if (operand.source().getParentBlock() != &program.function.getBody().front())
-        return op.emitError()
-               << "site '" << *op.getSite()
-               << "' is inside control flow, where FP8 is not supported yet; keep it with --keep";
       operand.castId = program.casts.try_emplace(castKey(operand), program.casts.size()).first->second;
       program.operands.push_back(operand);
       if (recipeOfRole.isStateful() && failed(addReader(operand, program)))
@@ -112,6 +109,11 @@ private:
       return operand.product->emitError() << "recipes " << stateful << " and " << operand.recipe
                                           << " both keep a history; a program has one, so use one of them";
     stateful = operand.recipe;
+    for (Operation *op = operand.product->getParentOp(); op != program.function; op = op->getParentOp())
+      if (!canCarryOut(op))
+        return operand.product->emitError()
+               << "site '" << *operand.product.getSite() << "' is inside '" << op->getName()
+               << "', out of which no amax can be carried; use --recipe=current, or keep it with --keep";
     program.readers[operand.castId].push_back(operand.columnKey());
     return success();
   }

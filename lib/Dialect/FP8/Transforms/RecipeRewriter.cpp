@@ -102,9 +102,20 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
       /*transposition=*/DenseI64ArrayAttr(),
       block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block),
       stateful ? builder.getI64IntegerAttr(column->second) : IntegerAttr(), /*indexing_maps=*/ArrayAttr());
-  if (record)
-    amaxes[column->second].push_back(quantize.getResult(2));
-  return entry->second = {quantize.getResult(0), quantize.getResult(1)};
+  return entry->second = {quantize.getResult(0), quantize.getResult(1),
+                          record ? quantize.getResult(2) : Value()};
+}
+
+/// The amax counts where the product runs: once in a block, and not in blocks inside one
+/// where it counts already.
+void FunctionRewriter::recordAmax(const QuantizedOperand &operand, Value amax) {
+  SmallVector<RecordedAmax> &recorded = amaxes[columns.at(operand.castId)];
+  Operation *product = operand.product;
+  auto counts = [&](const RecordedAmax &other) {
+    return other.value == amax && other.block->findAncestorOpInBlock(*product);
+  };
+  if (llvm::none_of(recorded, counts))
+    recorded.push_back({amax, product->getBlock()});
 }
 
 /// The views between `source` and `operand`, on the FP8 bytes of `source`.
@@ -123,6 +134,10 @@ Value FunctionRewriter::replayViews(Value operand, Value source, Value data) {
 void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const QuantizedOperand &rhs) {
   MatmulOp op = lhs.product;
   Cast lhsCast = getOrCreateCast(lhs), rhsCast = getOrCreateCast(rhs);
+  if (lhsCast.amax)
+    recordAmax(lhs, lhsCast.amax);
+  if (rhsCast.amax)
+    recordAmax(rhs, rhsCast.amax);
   builder.setInsertionPoint(op);
   Value lhsData = replayViews(lhs.value(), lhs.source(), lhsCast.data);
   Value rhsData = replayViews(rhs.value(), rhs.source(), rhsCast.data);
@@ -168,18 +183,19 @@ void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
   builder.setInsertionPoint(terminator);
   Location loc = function.getLoc();
   Value newScale = scale, newHistory = history;
+  carryOutAmaxes(amaxes);
   for (auto &[column, recorded] : amaxes) {
     int64_t count = recorded.size();
     auto type = RankedTensorType::get({count}, builder.getF32Type());
     Value vector;
     if (count == 1) {
-      vector =
-          tensor::ExpandShapeOp::create(builder, loc, type, recorded[0], ArrayRef<ReassociationIndices>{},
-                                        SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
+      vector = tensor::ExpandShapeOp::create(builder, loc, type, recorded[0].value,
+                                             ArrayRef<ReassociationIndices>{},
+                                             SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
     } else {
       vector = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
       for (auto [i, amax] : llvm::enumerate(recorded))
-        vector = tensor::InsertSliceOp::create(builder, loc, amax, vector,
+        vector = tensor::InsertSliceOp::create(builder, loc, amax.value, vector,
                                                SmallVector<OpFoldResult>{builder.getIndexAttr(i)},
                                                SmallVector<OpFoldResult>{builder.getIndexAttr(1)},
                                                SmallVector<OpFoldResult>{builder.getIndexAttr(1)});

@@ -9,6 +9,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_RECIPEREWRITER_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_RECIPEREWRITER_H
 
+#include "RegionAmaxes.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -54,9 +55,9 @@ public:
   void updateState(RecipeAttrInterface recipe);
 
 private:
-  /// The FP8 bytes of a tensor and their scale_inv.
+  /// The FP8 bytes of a tensor, their scale_inv, and its amax if that is recorded.
   struct Cast {
-    mlir::Value data, scaleInv;
+    mlir::Value data, scaleInv, amax;
   };
   Cast getOrCreateCast(const QuantizedOperand &operand);
   mlir::Value emptyLike(mlir::Location loc, mlir::Value like, mlir::Type elementType);
@@ -64,6 +65,7 @@ private:
                          mlir::Type elementType);
   mlir::Value scaleFromState(mlir::Location loc, int64_t column);
   mlir::Value scaleFromTensor(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source);
+  void recordAmax(const QuantizedOperand &operand, mlir::Value amax);
   mlir::Value replayViews(mlir::Value operand, mlir::Value source, mlir::Value data);
   void replaceProduct(const QuantizedOperand &lhs, const QuantizedOperand &rhs);
 
@@ -75,7 +77,7 @@ private:
   mlir::Value scale, history;
   std::map<unsigned, Cast> casts;
   /// Recorded amaxes by column, for the update.
-  std::map<int64_t, llvm::SmallVector<mlir::Value>> amaxes;
+  ColumnAmaxes amaxes;
 };
 
 } // namespace fp8

@@ -229,6 +229,45 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
   ];
 }
 
+def HoistCasts : Pass<"fp8-hoist-casts", "::mlir::func::FuncOp"> {
+  let summary = "cast, transpose and reshape outside a loop what is the same in every iteration";
+  let description = [{
+    Before: anything.
+    After: casts, transposes and reshapes of tensors from outside a loop are outside, so
+    that a weight that several microbatches read is quantized once. A tensor that a loop
+    or branch only hands on counts as outside. Nothing that repeats elements is moved,
+    and nothing else.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-hoist-casts
+    func.func @f(%w: tensor<8xf32>, %x: tensor<8xbf16>, %n: index) -> tensor<8xbf16> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %x) -> (tensor<8xbf16>) {
+        %b = arith.truncf %w : tensor<8xf32> to tensor<8xbf16>
+        %z = arith.mulf %y, %b : tensor<8xbf16>
+        scf.yield %z : tensor<8xbf16>
+      }
+      return %r : tensor<8xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%w: tensor<8xf32>, %x: tensor<8xbf16>, %n: index) -> tensor<8xbf16> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %b = arith.truncf %w : tensor<8xf32> to tensor<8xbf16>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %x) -> (tensor<8xbf16>) {
+        %z = arith.mulf %y, %b : tensor<8xbf16>
+        scf.yield %z : tensor<8xbf16>
+      }
+      return %r : tensor<8xbf16>
+    }
+    ```
+  }];
+}
+
 def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
   let summary = "turn the chosen matrix products into FP8 products of quantized tensors";
   let description = [{
@@ -240,8 +279,10 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     A stateful recipe gives every quantized tensor a column of the state, which
     becomes two arguments at the end of each function, `scale: tensor<Nxf32>` and
     `amax_history: tensor<HxNxf32>`, and two results, aliased to them, with what
-    `fp8.update_amax_history` made of them. Functions of one module share the
-    columns. A function without gradients is evaluation: it reads the state and
+    `fp8.update_amax_history` made of them. Amaxes that are recorded inside `scf.for`,
+    `scf.while`, `scf.if`, `scf.index_switch` or `scf.forall` leave it as one more
+    result, the maximum over the iterations; a branch that is not taken gives 0, which
+    leaves the column as it is. Functions of one module share the columns. A function without gradients is evaluation: it reads the state and
     gets no results, unless `calibrate` is set.
 
     Example:
@@ -289,7 +330,8 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"", "the recipe, as an attribute">,
     Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">
   ];
-  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
 
 //===----------------------------------------------------------------------===//
