@@ -335,7 +335,13 @@ def test_sites_linear_all_and_regex(bin_dir, tmp_path_factory):
 def test_shared_input_has_one_column(bin_dir, tmp_path_factory):
     program = Program(bin_dir, tmp_path_factory.mktemp("shared"), ATTENTION)
     columns = [(c["sites"], c["tensor"]) for c in program.manifest["state"]["columns"]]
-    assert columns == [(["q", "k"], "input"), (["q"], "weight"), (["k"], "weight")]
+    assert columns == [(["k", "q"], "input"), (["k"], "weight"), (["q"], "weight")]
+
+    # The order of the program is not the order of the state.
+    swapped = ATTENTION.replace('"q/', '"?/').replace('"k/', '"q/').replace('"?/', '"k/')
+    assert swapped != ATTENTION
+    other = Program(bin_dir, tmp_path_factory.mktemp("swapped"), swapped)
+    assert other.manifest["state"] == program.manifest["state"]
 
 
 SITE_FIELDS = {"site", "role", "batch", "m", "n", "k", "decision", "reason", "recipe", "formats", "code", "location"}

@@ -1,12 +1,13 @@
 // RUN: fp8-opt %s --pass-pipeline='builtin.module(fp8-apply-recipe{recipe=#fp8.delayed_scaling<amax_history_len=2>})' | FileCheck %s
 
 // What one function reads as one tensor is one column in all of them: @train casts x once for
-// q and k, so the two casts of @evaluate, which comes first, share that column.
+// q and k, so the two casts of @evaluate, which comes first, share that column. Columns are in
+// the order of the names of sites, not of the program.
 
 // CHECK: fp8.state_columns = [
-// CHECK-SAME: {format = f8E4M3FN, sites = ["q", "k"], tensor = "input"}
-// CHECK-SAME: {format = f8E4M3FN, sites = ["q"], tensor = "weight"}
+// CHECK-SAME: {format = f8E4M3FN, sites = ["k", "q"], tensor = "input"}
 // CHECK-SAME: {format = f8E4M3FN, sites = ["k"], tensor = "weight"}
+// CHECK-SAME: {format = f8E4M3FN, sites = ["q"], tensor = "weight"}
 // CHECK-SAME: {format = f8E5M2, sites = ["q"], tensor = "grad_output"}
 // CHECK-NOT: format =
 // CHECK-SAME: ]
@@ -21,8 +22,8 @@ func.func @evaluate(%x: tensor<4x4xf32>, %x2: tensor<4x4xf32>, %q: tensor<4x4xf3
     -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   // CHECK-DAG: fp8.quantize column(0) ins(%arg0
   // CHECK-DAG: fp8.quantize column(0) ins(%arg1
-  // CHECK-DAG: fp8.quantize column(1) ins(%arg2
-  // CHECK-DAG: fp8.quantize column(2) ins(%arg3
+  // CHECK-DAG: fp8.quantize column(2) ins(%arg2
+  // CHECK-DAG: fp8.quantize column(1) ins(%arg3
   // CHECK: return
   %0 = fp8.matmul site("q") role(fprop) kinds(input, weight) ins(%x, %q : tensor<4x4xf32>, tensor<4x4xf32>)
     outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
@@ -35,8 +36,8 @@ func.func @evaluate(%x: tensor<4x4xf32>, %x2: tensor<4x4xf32>, %q: tensor<4x4xf3
 func.func @train(%x: tensor<4x4xf32>, %q: tensor<4x4xf32>, %k: tensor<4x4xf32>, %g: tensor<4x4xf32>, %i: tensor<4x4xf32>)
     -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
   // CHECK-DAG: fp8.quantize record_amax column(0) ins(%arg0
-  // CHECK-DAG: fp8.quantize record_amax column(1) ins(%arg1
-  // CHECK-DAG: fp8.quantize record_amax column(2) ins(%arg2
+  // CHECK-DAG: fp8.quantize record_amax column(2) ins(%arg1
+  // CHECK-DAG: fp8.quantize record_amax column(1) ins(%arg2
   // CHECK-DAG: fp8.quantize record_amax column(3) ins(%arg3
   // CHECK: return
   %0 = fp8.matmul site("q") role(fprop) kinds(input, weight) ins(%x, %q : tensor<4x4xf32>, tensor<4x4xf32>)

@@ -7,18 +7,20 @@
 
 // The weight is cast before the loop; its amax counts where the product runs.
 // CHECK-LABEL: func.func @while
-// CHECK: %[[W:.+]]:3 = fp8.quantize record_amax column(1) ins(%arg1
+// CHECK: %[[W:.+]]:3 = fp8.quantize record_amax column(4) ins(%arg1
 // CHECK: %[[ZERO:.+]] = arith.constant dense<0.000000e+00> : tensor<f32>
 // CHECK: %[[LOOP:.+]]:3 = scf.while (%[[X:[^ ]+]] = %{{[^ ]+}}, %[[XA:[^ ]+]] = %[[ZERO]], %[[WA:[^ ]+]] = %[[ZERO]])
 // CHECK: scf.condition(%{{.+}}) %[[X]], %[[XA]], %[[WA]]
 // CHECK: ^bb0(%[[Y:.+]]: tensor<8x8xbf16>, %[[YA:.+]]: tensor<f32>, %[[VA:.+]]: tensor<f32>):
-// CHECK: %[[Q:.+]]:3 = fp8.quantize record_amax column(0) ins(%[[Y]]
+// CHECK: %[[Q:.+]]:3 = fp8.quantize record_amax column(3) ins(%[[Y]]
 // CHECK: fp8.scaled_matmul {{.+}} ins(%[[Q]]#0, %[[W]]#0 :
 // CHECK: %[[YM:.+]] = arith.maximumf %[[YA]], %[[Q]]#2
 // CHECK: %[[VM:.+]] = arith.maximumf %[[VA]], %[[W]]#2
 // CHECK: scf.yield %{{.+}}, %[[YM]], %[[VM]]
 // CHECK: tensor.expand_shape %[[LOOP]]#1
+// CHECK: fp8.update_amax_history {{.+}} columns [3]
 // CHECK: tensor.expand_shape %[[LOOP]]#2
+// CHECK: fp8.update_amax_history {{.+}} columns [4]
 func.func @while(%x: tensor<8x8xbf16>, %w: tensor<8x8xbf16>, %c: tensor<8x8xbf16>, %more: i1) -> tensor<8x8xbf16> {
   %r = scf.while (%y = %x) : (tensor<8x8xbf16>) -> tensor<8x8xbf16> {
     scf.condition(%more) %y : tensor<8x8xbf16>

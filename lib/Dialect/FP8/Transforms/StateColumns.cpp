@@ -37,20 +37,38 @@ void ColumnFinder::addCast(ArrayRef<ColumnKey> readers) {
     classes.join(first, indexOf(key));
 }
 
+/// Orders columns by what they are, whatever the order of the program: h2 before h10, the input
+/// of a site before its weight.
+static bool comesBefore(const StateColumn &a, const StateColumn &b) {
+  if (int order = StringRef(a.sites.front()).compare_numeric(b.sites.front()))
+    return order < 0;
+  auto rest = [](const StateColumn &column) {
+    return std::make_tuple(column.kind, getFormatName(column.format), ArrayRef<std::string>(column.sites));
+  };
+  return rest(a) < rest(b);
+}
+
 void ColumnFinder::appendTo(StateLayout &layout) {
-  // Compressed, classes are numbered by their first member.
   classes.compress();
-  columns.assign(classes.getNumClasses(), -1);
   SmallVector<StateColumn> found(classes.getNumClasses());
   for (auto [i, key] : llvm::enumerate(keys)) {
     StateColumn &column = found[classes[i]];
     if (column.sites.empty())
-      column = {{key.site}, key.kind, key.format};
-    else if (!llvm::is_contained(column.sites, key.site))
+      column = {{}, key.kind, key.format};
+    if (!llvm::is_contained(column.sites, key.site))
       column.sites.push_back(key.site);
   }
-  for (auto [i, column] : llvm::enumerate(found))
-    columns[i] = layout.add(std::move(column));
+  for (StateColumn &column : found)
+    llvm::sort(column.sites, [](StringRef a, StringRef b) { return a.compare_numeric(b) < 0; });
+
+  // The two inputs of a product without weight look alike: they stay in their order.
+  SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, found.size()));
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    return comesBefore(found[a], found[b]) || (a < b && !comesBefore(found[b], found[a]));
+  });
+  columns.resize(found.size());
+  for (unsigned i : order)
+    columns[i] = layout.add(std::move(found[i]));
 }
 
 int64_t ColumnFinder::getColumn(const ColumnKey &key) const {

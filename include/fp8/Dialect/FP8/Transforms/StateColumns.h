@@ -20,7 +20,7 @@ namespace fp8 {
 
 /// One quantized tensor in one format.
 struct StateColumn {
-  llvm::SmallVector<std::string> sites; ///< the sites that read it, in program order
+  llvm::SmallVector<std::string> sites; ///< the sites that read it, in the order of columns
   TensorKind kind;
   mlir::FloatType format;
 };
@@ -67,8 +67,8 @@ class ColumnFinder {
 public:
   /// Notes that one cast of a function is read through all of `keys`.
   void addCast(llvm::ArrayRef<ColumnKey> keys);
-  /// Numbers the columns in the order in which their first key was noted. Once, after the
-  /// last addCast.
+  /// Numbers the columns by the names of their sites and by what they are to them: edits
+  /// elsewhere in the program do not change the order. Once, after the last addCast.
   void appendTo(StateLayout &layout);
   /// The column of a key that was noted.
   int64_t getColumn(const ColumnKey &key) const;
