@@ -90,3 +90,21 @@ func.func @other_reductions(%v: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf32>)
   %3 = fp8.all_reduce sum group("amax") ins(%2 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
   return %1, %3 : tensor<5xf32>, tensor<5xf32>
 }
+
+// Sizes that a tensor.cast forgot, in an op without a region and in a cast to FP8.
+// CHECK-LABEL: func.func @forgotten_sizes
+func.func @forgotten_sizes(%x: tensor<8x16xbf16>, %b: tensor<16x32xf8E4M3FN>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>,
+                           %c: tensor<8x32xf32>) -> tensor<?x32xf32> {
+  // CHECK: fp8.quantize ins(%{{.+}} : tensor<8x16xbf16>) {{.+}} -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  // CHECK: fp8.scaled_matmul fast ins(%{{.+}}, %{{.+}} : tensor<8x16xf8E4M3FN>, {{.+}}) {{.+}} -> tensor<8x32xf32>
+  // CHECK: tensor.cast %{{.+}} : tensor<8x32xf32> to tensor<?x32xf32>
+  %xd = tensor.cast %x : tensor<8x16xbf16> to tensor<?x16xbf16>
+  %qd = tensor.cast %q : tensor<8x16xf8E4M3FN> to tensor<?x16xf8E4M3FN>
+  %0:2 = fp8.quantize ins(%xd : tensor<?x16xbf16>) scale(%s : tensor<f32>)
+      outs(%qd, %s : tensor<?x16xf8E4M3FN>, tensor<f32>) -> tensor<?x16xf8E4M3FN>, tensor<f32>
+  %cd = tensor.cast %c : tensor<8x32xf32> to tensor<?x32xf32>
+  %1 = fp8.scaled_matmul fast ins(%0#0, %b : tensor<?x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>)
+      scales(%0#1, %s : tensor<f32>, tensor<f32>) outs(%cd : tensor<?x32xf32>) {indexing_maps = [#mk, #kn, #mn]}
+      -> tensor<?x32xf32>
+  return %1 : tensor<?x32xf32>
+}

@@ -4,6 +4,7 @@
 //
 // fp8.matmul, fp8.scaled_matmul, fp8.scaled_grouped_matmul.
 
+#include "FoldTensorCasts.h"
 #include "OpVerification.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Matchers.h"
@@ -183,6 +184,10 @@ LogicalResult ScaledMatmulOp::verify() {
   if (failed(verifyOutputs(*this, element)))
     return failure();
   return verifyEpilogue(*this, element);
+}
+
+void ScaledMatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<fp8::detail::FoldTensorCasts<ScaledMatmulOp>>(context);
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,6 +4,7 @@
 //
 // fp8.amax, fp8.compute_scale, fp8.quantize, fp8.dequantize, fp8.pack_scales.
 
+#include "FoldTensorCasts.h"
 #include "OpVerification.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/PatternMatch.h"
@@ -171,7 +172,7 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
 } // namespace
 
 void QuantizeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<DropUnusedQuantizeResults>(context);
+  patterns.add<DropUnusedQuantizeResults, fp8::detail::FoldTensorCasts<QuantizeOp>>(context);
 }
 
 //===----------------------------------------------------------------------===//

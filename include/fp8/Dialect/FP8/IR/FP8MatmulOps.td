@@ -150,6 +150,7 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     (`epilogue` $epilogue^)? (`->` type($results)^)?
   }];
   let extraClassDeclaration = contractionDeclaration;
+  let hasCanonicalizer = 1;
 }
 
 def FP8_ScaledGroupedMatmulOp : FP8_DpsOp<"scaled_grouped_matmul"> {
