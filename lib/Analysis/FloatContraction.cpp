@@ -5,20 +5,30 @@
 // Recognition of matrix products by structure.
 
 #include "fp8/Analysis/FloatContraction.h"
-#include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace fp8;
 
-/// The indexing maps and operand types of a contraction of float tensors.
-static bool hasContractionShape(linalg::LinalgOp op) {
-  if (!op.hasPureTensorSemantics() || !linalg::isaContractionOpInterface(op) ||
-      !llvm::all_of(op->getOperands(), [](Value v) { return isa<FloatType>(getElementTypeOrSelf(v)); }))
+//===----------------------------------------------------------------------===//
+// Maps
+//===----------------------------------------------------------------------===//
+
+bool fp8::hasContractionMaps(linalg::LinalgOp op) {
+  if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
     return false;
-  std::optional<ContractionDims> dims = fp8::inferContractionDims(op.getIndexingMapsArray());
-  return dims && !dims->k.empty();
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (!llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); }))
+    return false;
+  return llvm::any_of(llvm::seq(maps[0].getNumDims()), [&](unsigned d) {
+    return maps[0].isFunctionOfDim(d) && maps[1].isFunctionOfDim(d) && !maps[2].isFunctionOfDim(d);
+  });
 }
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
 
 static Value skipCasts(Value value) {
   while (isa_and_present<arith::ExtFOp, arith::TruncFOp>(value.getDefiningOp()))
@@ -26,50 +36,95 @@ static Value skipCasts(Value value) {
   return value;
 }
 
-/// Follows unary operations up to a block argument, noting them in `chain`.
-static BlockArgument followUnaryChain(Value value, Block *body, SmallVectorImpl<Operation *> &chain) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (op->getBlock() != body || op->getNumOperands() != 1 || !isMemoryEffectFree(op))
-      return nullptr;
-    chain.push_back(op);
-    value = op->getOperand(0);
+std::optional<BodySlice> fp8::sliceOfOneArgument(Value value, Block *body) {
+  BodySlice slice;
+  SmallVector<Value> worklist{value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (auto argument = dyn_cast<BlockArgument>(next); argument && argument.getOwner() == body) {
+      if (slice.argument && slice.argument != argument)
+        return std::nullopt;
+      slice.argument = argument;
+      continue;
+    }
+    Operation *op = next.getDefiningOp();
+    if (!op || op->getBlock() != body)
+      continue; // from outside
+    // linalg.index makes the value depend on where it is.
+    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 || isa<linalg::IndexOp>(op))
+      return std::nullopt;
+    slice.ops.insert(op);
+    llvm::append_range(worklist, op->getOperands());
   }
-  std::reverse(chain.begin(), chain.end());
-  return cast<BlockArgument>(value);
+  if (!slice.argument)
+    return std::nullopt;
+  SmallVector<Operation *> ops = slice.ops.takeVector();
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  slice.ops.insert(ops.begin(), ops.end());
+  return slice;
 }
 
-/// Matches acc + f(lhs) · g(rhs) or acc + -(f(lhs) · g(rhs)), in any order and with casts in between.
+namespace {
+
+/// accumulator + x · y, or accumulator - x · y.
+struct MultiplyAdd {
+  Value accumulator, x, y;
+  bool negates = false;
+};
+
+} // namespace
+
+/// Takes a product apart that may be negated, and cast before it is added.
+static bool matchProduct(Value value, MultiplyAdd &result) {
+  value = skipCasts(value);
+  while (auto negation = value.getDefiningOp<arith::NegFOp>()) {
+    result.negates = !result.negates;
+    value = skipCasts(negation.getOperand());
+  }
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  if (product)
+    std::tie(result.x, result.y) = std::pair(product.getLhs(), product.getRhs());
+  return static_cast<bool>(product);
+}
+
+static std::optional<MultiplyAdd> matchMultiplyAdd(Value yielded, Value accumulator) {
+  Operation *sum = skipCasts(yielded).getDefiningOp();
+  MultiplyAdd result;
+  if (auto fma = dyn_cast_if_present<math::FmaOp>(sum)) {
+    result = {skipCasts(fma.getC()), fma.getA(), fma.getB()};
+  } else if (isa_and_present<arith::AddFOp, arith::SubFOp>(sum)) {
+    Value first = skipCasts(sum->getOperand(0)), second = sum->getOperand(1);
+    if (isa<arith::AddFOp>(sum) && first != accumulator)
+      std::tie(first, second) = std::pair(skipCasts(second), sum->getOperand(0));
+    result.accumulator = first;
+    result.negates = isa<arith::SubFOp>(sum);
+    if (!matchProduct(second, result))
+      return std::nullopt;
+  }
+  return result.accumulator == accumulator ? std::optional(result) : std::nullopt;
+}
+
 static std::optional<FloatContraction> matchBody(linalg::LinalgOp op) {
   Block *body = op.getBlock();
-  auto sum = skipCasts(body->getTerminator()->getOperand(0)).getDefiningOp<arith::AddFOp>();
-  if (!sum)
+  std::optional<MultiplyAdd> match =
+      matchMultiplyAdd(body->getTerminator()->getOperand(0), body->getArgument(2));
+  if (!match)
     return std::nullopt;
-  Value first = skipCasts(sum.getLhs()), second = skipCasts(sum.getRhs());
-  if (second != body->getArgument(2))
-    std::swap(first, second);
-  bool negates = false;
-  while (auto negation = first.getDefiningOp<arith::NegFOp>()) {
-    negates = !negates;
-    first = skipCasts(negation.getOperand());
-  }
-  auto product = first.getDefiningOp<arith::MulFOp>();
-  if (second != body->getArgument(2) || !product)
-    return std::nullopt;
-
   FloatContraction result;
-  result.productType = cast<FloatType>(product.getType());
-  result.negates = negates;
-  SmallVector<Operation *> a, b;
-  BlockArgument fromA = followUnaryChain(product.getLhs(), body, a);
-  BlockArgument fromB = followUnaryChain(product.getRhs(), body, b);
-  if (!fromA || !fromB || fromA == fromB || fromA.getOwner() != body || fromB.getOwner() != body ||
-      fromA.getArgNumber() > 1 || fromB.getArgNumber() > 1)
-    return std::nullopt;
-  result.prologues[fromA.getArgNumber()] = std::move(a);
-  result.prologues[fromB.getArgNumber()] = std::move(b);
+  result.productType = cast<FloatType>(match->x.getType());
+  result.negates = match->negates;
+  for (Value factor : {match->x, match->y}) {
+    std::optional<BodySlice> slice = sliceOfOneArgument(factor, body);
+    if (!slice || slice->argument.getArgNumber() > 1 || result.factors[slice->argument.getArgNumber()])
+      return std::nullopt;
+    result.factors[slice->argument.getArgNumber()] = factor;
+  }
   return result;
 }
 
 std::optional<FloatContraction> fp8::matchFloatContraction(linalg::LinalgOp op) {
-  return hasContractionShape(op) ? matchBody(op) : std::nullopt;
+  // Operands may be of any type that the body makes floats of.
+  if (!hasContractionMaps(op) || !isa<FloatType>(getElementTypeOrSelf(op.getDpsInits()[0])))
+    return std::nullopt;
+  return matchBody(op);
 }

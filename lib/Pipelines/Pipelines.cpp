@@ -30,6 +30,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager) {
   // No canonicalization while inlining: it could remove contractions, and all are counted.
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
   manager.addPass(createSymbolDCEPass());
+  manager.addPass(createJoinProducts());
   manager.addPass(createRaiseContractions());
   manager.addPass(createFoldIntoMatmul());
   manager.addPass(createWidenSums());

@@ -5,6 +5,7 @@
 // Collects and prints the decisions on contractions.
 
 #include "fp8/Pipelines/Report.h"
+#include "fp8/Analysis/LookAlikes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
@@ -99,6 +100,16 @@ std::vector<SiteRecord> fp8::collectSites(ModuleOp module, RecipeAttrInterface r
   return sites;
 }
 
+std::vector<LookAlikeRecord> fp8::collectLookAlikes(ModuleOp module) {
+  std::vector<LookAlikeRecord> records;
+  module.walk([&](linalg::LinalgOp op) {
+    if (std::string reason = explainLookAlike(op); !reason.empty())
+      records.push_back({op->getParentOfType<func::FuncOp>().getName().str(),
+                         op->getName().getStringRef().str(), reason, describeLocation(op->getLoc())});
+  });
+  return records;
+}
+
 //===----------------------------------------------------------------------===//
 // JSON
 //===----------------------------------------------------------------------===//
@@ -124,8 +135,19 @@ llvm::json::Array fp8::sitesToJSON(const std::vector<SiteRecord> &sites) {
   return list;
 }
 
+static llvm::json::Array lookAlikesToJSON(const std::vector<LookAlikeRecord> &records) {
+  llvm::json::Array list;
+  for (const LookAlikeRecord &record : records)
+    list.push_back(llvm::json::Object{{"entry", record.entry},
+                                      {"op", record.op},
+                                      {"reason", record.reason},
+                                      {"location", record.location}});
+  return list;
+}
+
 llvm::json::Object fp8::reportToJSON(const Report &report) {
   return llvm::json::Object{{"sites", sitesToJSON(report.sites)},
+                            {"others", lookAlikesToJSON(report.others)},
                             {"memory", llvm::json::Object{{"state_bytes", report.stateBytes},
                                                           {"workspace_bytes", report.workspaceBytes}}}};
 }
@@ -175,6 +197,17 @@ static void printSummary(ArrayRef<SiteRecord> sites, raw_ostream &os) {
     os << "  " << count << " kept: " << reason << "\n";
 }
 
+/// What is no matrix product of floats, though it looks like one.
+static void printLookAlikes(ArrayRef<LookAlikeRecord> records, raw_ostream &os) {
+  if (records.empty())
+    return;
+  std::vector<std::vector<std::string>> rows{{"not a matrix product of floats", "why", "where"}};
+  for (const LookAlikeRecord &record : records)
+    rows.push_back({record.op, record.reason, record.location});
+  os << "\n";
+  printTable(rows, os);
+}
+
 void fp8::printReport(const Report &report, raw_ostream &os) {
   // One table per entry, in the order of the program.
   llvm::MapVector<StringRef, std::vector<std::vector<std::string>>> tables;
@@ -195,4 +228,5 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
     os << "FP8 state: " << report.stateBytes << " bytes\n";
   if (report.workspaceBytes > 0)
     os << "workspace: " << report.workspaceBytes << " bytes\n";
+  printLookAlikes(report.others, os);
 }

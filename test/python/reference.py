@@ -97,6 +97,21 @@ def dot(a, b, split=False):
     return total + part if split else part
 
 
+def contract(spec, dims, a, b, split=False):
+    """einsum of two operands in f32: `dims` is the order of the iteration space, and so of K."""
+    first, second, result = spec.replace("->", ",").split(",")
+    sizes = dict(zip(first + second, a.shape + b.shape))
+    batch = [d for d in dims if d in first and d in second and d in result]
+    m = [d for d in dims if d in first and d not in second]
+    n = [d for d in dims if d in second and d not in first]
+    k = [d for d in dims if d not in result]
+    extent = lambda group: int(np.prod([sizes[d] for d in group], dtype=np.int64))
+    lhs = a.transpose([first.index(d) for d in batch + m + k]).reshape(extent(batch), extent(m), extent(k))
+    rhs = b.transpose([second.index(d) for d in batch + n + k]).reshape(extent(batch), extent(n), extent(k))
+    sums = dot(lhs, rhs, split).reshape([sizes[d] for d in batch + m + n])
+    return sums.transpose([(batch + m + n).index(d) for d in result])
+
+
 def scaled_matmul(a, b, a_inv, b_inv, split=False, added=None):
     """f32 value of the product before any epilogue."""
     value = (F32(a_inv) * F32(b_inv)) * dot(a, b, split)

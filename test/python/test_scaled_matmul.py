@@ -55,17 +55,7 @@ func.func @{self.name}(%a: {a}, %b: {b}, %sa: tensor<f32>, %sb: tensor<f32>, %c:
 }}"""
 
     def reference(self, a, b, sa, sb, c):
-        """Operands brought to [batch, M, K] and [batch, N, K], the result back from [batch, M, N]."""
-        first, second, result = self.letters
-        batch = [d for d in self.dims if d in first and d in second and d in result]
-        m = [d for d in self.dims if d in first and d not in second]
-        n = [d for d in self.dims if d in second and d not in first]
-        k = [d for d in self.dims if d not in result]
-        extent = lambda dims: int(np.prod([self.sizes[d] for d in dims], dtype=np.int64))
-        lhs = a.transpose([first.index(d) for d in batch + m + k]).reshape(extent(batch), extent(m), extent(k))
-        rhs = b.transpose([second.index(d) for d in batch + n + k]).reshape(extent(batch), extent(n), extent(k))
-        sums = reference.dot(lhs, rhs, self.split).reshape([self.sizes[d] for d in batch + m + n])
-        sums = sums.transpose([(batch + m + n).index(d) for d in result])
+        sums = reference.contract(self.spec, self.dims, a, b, self.split)
         value = (sa * sb) * sums if self.formats[0].itemsize == 1 else sums
         return (value + c.astype(F32) if self.accumulate else value).astype(self.out)
 

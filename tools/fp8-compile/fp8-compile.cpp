@@ -72,6 +72,7 @@ LogicalResult Compilation::runFront() {
       })))
     return failure();
   report.sites = fp8::collectSites(module, recipe);
+  report.others = fp8::collectLookAlikes(module);
   if (failed(runStage([&](OpPassManager &manager) {
         fp8::buildApplicationPipeline(manager, options.recipeAttribute, options.recipe);
       })))

@@ -8,6 +8,7 @@
 #define FP8_ANALYSIS_FLOATCONTRACTION_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/SetVector.h"
 #include <optional>
 
 namespace fp8 {
@@ -17,14 +18,27 @@ struct FloatContraction {
   mlir::FloatType productType;
   /// The products are subtracted: -(a · b), which is (-a) · b exactly.
   bool negates = false;
-  /// f and g: unary operations of the body from the operand to the product, in order.
-  llvm::SmallVector<mlir::Operation *> prologues[2];
+  /// f(lhs) and g(rhs): the factors, as values of the body.
+  mlir::Value factors[2];
 };
 
-/// Matches by indexing maps and body, whatever the name of the op: every dimension is a
-/// batch, M, N or K dimension, at least one of them K; between the product and the
-/// result the body only adds and casts.
+/// Matches by indexing maps and body, whatever the name of the op: at least one dimension
+/// that both operands have is summed, and between the product and the result the body
+/// only adds and casts. A dimension may be in the result alone (the sums are repeated) or
+/// be summed in one operand alone (the other is repeated).
 std::optional<FloatContraction> matchFloatContraction(mlir::linalg::LinalgOp op);
+
+/// The dimensions of `op`, an op of two operands and one result on tensors, are those of a
+/// contraction, as far as its indexing maps tell. The body is another matter.
+bool hasContractionMaps(mlir::linalg::LinalgOp op);
+
+/// A value of a body, computed from one block argument by ops without effects; constants
+/// and values from outside the body may take part.
+struct BodySlice {
+  mlir::BlockArgument argument;
+  llvm::SetVector<mlir::Operation *> ops; ///< in the order of the body
+};
+std::optional<BodySlice> sliceOfOneArgument(mlir::Value value, mlir::Block *body);
 
 } // namespace fp8
 

@@ -28,9 +28,18 @@ struct SiteRecord {
   std::string location; ///< where the user wrote it
 };
 
+/// An operation that looks like a contraction of floats and is none: it stays as it is.
+struct LookAlikeRecord {
+  std::string entry; ///< the function it is in
+  std::string op;    ///< "linalg.conv_2d_nhwc_hwcf", …
+  std::string reason;
+  std::string location; ///< where the user wrote it
+};
+
 /// All decisions of a compilation and where its memory goes.
 struct Report {
   std::vector<SiteRecord> sites;
+  std::vector<LookAlikeRecord> others;
   int64_t stateBytes = 0;     ///< scales and histories
   int64_t workspaceBytes = 0; ///< the largest workspace of an entry; 0 where none was planned
 };
@@ -39,10 +48,13 @@ struct Report {
 /// had already. `recipe` may be null (none).
 std::vector<SiteRecord> collectSites(mlir::ModuleOp module, RecipeAttrInterface recipe);
 
+/// Reads what fp8-raise-contractions left and a reader of the program might miss.
+std::vector<LookAlikeRecord> collectLookAlikes(mlir::ModuleOp module);
+
 llvm::json::Array sitesToJSON(const std::vector<SiteRecord> &sites);
 llvm::json::Object reportToJSON(const Report &report);
 
-/// A table of sites, then how many became FP8 and why the others did not.
+/// A table of sites, how many became FP8 and why the others did not, then look-alikes.
 void printReport(const Report &report, llvm::raw_ostream &os);
 
 } // namespace fp8

@@ -202,3 +202,35 @@ func.func @untouched(%i: tensor<4x4xi32>, %c: tensor<4x4xcomplex<f32>>, %x: tens
   linalg.matmul ins(%m, %m : memref<4x4xf32>, memref<4x4xf32>) outs(%m : memref<4x4xf32>)
   return %0, %1, %2, %3, %4 : tensor<4x4xi32>, tensor<4x4xcomplex<f32>>, tensor<4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A dimension that only the result has repeats the sums; one that an operand alone sums is
+// one more of the other.
+// CHECK-LABEL: func @repeated
+// CHECK: %[[SUMS:.*]] = fp8.matmul ins({{.*}} : tensor<8xbf16>, tensor<8x16xbf16>) outs(%{{.*}} : tensor<16xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[SUMS]] : tensor<16xf32>) outs(%{{.*}} : tensor<4x16xbf16>)
+// CHECK: arith.extf
+// CHECK: arith.addf
+// CHECK: arith.truncf
+func.func @repeated(%v: tensor<8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%v, %w : tensor<8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>) -> tensor<4x16xbf16>
+  return %y : tensor<4x16xbf16>
+}
+
+// CHECK-LABEL: func @summed_in_one
+// CHECK: %[[WIDE:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<8x16xf32>) outs(%{{.*}} : tensor<8x16x?xf32>)
+// CHECK: fp8.matmul accumulate ins(%{{.*}}, %[[WIDE]] : tensor<4x8x?xf32>, tensor<8x16x?xf32>)
+func.func @summed_in_one(%x: tensor<4x8x?xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k, l) -> (m, k, l)>, affine_map<(m, n, k, l) -> (k, n)>, affine_map<(m, n, k, l) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<4x8x?xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.subf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}

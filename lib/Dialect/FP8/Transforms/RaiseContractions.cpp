@@ -25,39 +25,64 @@ using namespace mlir;
 using namespace fp8;
 
 //===----------------------------------------------------------------------===//
-// What the body does to an operand before it multiplies
+// Operands
 //===----------------------------------------------------------------------===//
 
-/// Extensions at the end of a prologue change no value where fp8.matmul extends
-/// its operands itself: to f32. It multiplies in f64 only where an operand is f64.
+/// Extensions at the end of what the body does to an operand change no value where
+/// fp8.matmul extends its operands itself: to f32. It multiplies in f64 only where an
+/// operand is f64.
 static void dropExtensions(FloatContraction &contraction) {
   if (contraction.productType.isF64())
     return;
-  for (SmallVector<Operation *> &prologue : contraction.prologues)
-    while (!prologue.empty() && isa<arith::ExtFOp>(prologue.back()))
-      prologue.pop_back();
+  for (Value &factor : contraction.factors)
+    while (auto extension = factor.getDefiningOp<arith::ExtFOp>())
+      factor = extension.getIn();
 }
 
-/// The operand with its prologue applied, by a linalg.generic of its own.
-static Value applyPrologue(RewriterBase &rewriter, Location loc, Value operand,
-                           ArrayRef<Operation *> prologue) {
-  if (prologue.empty())
+/// A linalg.generic of its own that computes `factor`, of the body of `op`, for every element
+/// of operand `index`, repeated along `added` dimensions of `op`, which become the last ones.
+static Value computeFactor(RewriterBase &rewriter, linalg::LinalgOp op, unsigned index, Value factor,
+                           ArrayRef<unsigned> added) {
+  Value operand = op.getDpsInputs()[index], other = op.getDpsInputs()[1 - index];
+  AffineMap otherMap = op.getIndexingMapsArray()[1 - index];
+  std::optional<BodySlice> slice = sliceOfOneArgument(factor, op.getBlock());
+  if (slice->ops.empty() && added.empty())
     return operand;
-  auto type = cast<RankedTensorType>(operand.getType());
-  Type element = prologue.back()->getResult(0).getType();
-  Value init = tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, operand), element);
-  AffineMap map = rewriter.getMultiDimIdentityMap(type.getRank());
-  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  Location loc = op.getLoc();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, operand);
+  unsigned rank = sizes.size();
+  for (unsigned d : added)
+    sizes.push_back(tensor::getMixedSize(
+        rewriter, loc, other, *otherMap.getResultPosition(getAffineDimExpr(d, rewriter.getContext()))));
+  Value init = tensor::EmptyOp::create(rewriter, loc, sizes, factor.getType());
+  SmallVector<AffineMap> maps{AffineMap::getMultiDimIdentityMap(sizes.size(), rewriter.getContext())};
+  maps.insert(maps.begin(), maps[0].getMajorSubMap(rank));
+  SmallVector<utils::IteratorType> iterators(sizes.size(), utils::IteratorType::parallel);
   auto clone = [&](OpBuilder &builder, Location bodyLoc, ValueRange arguments) {
     IRMapping mapping;
-    mapping.map(prologue.front()->getOperand(0), arguments[0]);
-    for (Operation *op : prologue)
-      builder.clone(*op, mapping);
-    linalg::YieldOp::create(builder, bodyLoc, mapping.lookup(prologue.back()->getResult(0)));
+    mapping.map(slice->argument, arguments[0]);
+    for (Operation *inner : slice->ops)
+      builder.clone(*inner, mapping);
+    linalg::YieldOp::create(builder, bodyLoc, mapping.lookup(factor));
   };
-  return linalg::GenericOp::create(rewriter, loc, init.getType(), operand, init, ArrayRef{map, map},
-                                   iterators, clone)
+  return linalg::GenericOp::create(rewriter, loc, init.getType(), operand, init, maps, iterators, clone)
       .getResult(0);
+}
+
+/// The dimensions of the iteration space that `has` alone has of the three.
+static SmallVector<unsigned> findLoneDims(ArrayRef<AffineMap> maps, unsigned has) {
+  SmallVector<unsigned> dims;
+  for (unsigned d = 0; d < maps[0].getNumDims(); ++d)
+    if (llvm::all_of(llvm::enumerate(maps),
+                     [&](auto entry) { return entry.value().isFunctionOfDim(d) == (entry.index() == has); }))
+      dims.push_back(d);
+  return dims;
+}
+
+static AffineMap appendDims(AffineMap map, ArrayRef<unsigned> dims) {
+  for (unsigned d : dims)
+    map = map.insertResult(getAffineDimExpr(d, map.getContext()), map.getNumResults());
+  return map;
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,29 +135,80 @@ static void copyUserAttributes(Operation *from, Operation *to) {
       to->setAttr(name, attribute);
 }
 
-static void raise(RewriterBase &rewriter, linalg::LinalgOp op, FloatContraction &contraction) {
+/// The fp8.matmul of `op`, added to `init` or written to it.
+static MatmulOp createMatmul(RewriterBase &rewriter, linalg::LinalgOp op, Value lhs, Value rhs, Value init,
+                             ArrayRef<AffineMap> maps, bool accumulate) {
+  MatmulOp::Properties properties;
+  properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(maps));
+  properties.setAccumulate(accumulate ? rewriter.getUnitAttr() : nullptr);
+  auto matmul =
+      MatmulOp::create(rewriter, op.getLoc(), init.getType(), ValueRange{lhs, rhs, init}, properties);
+  copyUserAttributes(op, matmul);
+  return matmul;
+}
+
+/// The sums once, without the dimensions along which the result repeats them; then the
+/// result, which adds them to `init` where that is not zero.
+static Value createRepeated(RewriterBase &rewriter, linalg::LinalgOp op, Value lhs, Value rhs, Value init,
+                            SmallVector<AffineMap> maps, ArrayRef<unsigned> repeated, bool accumulate) {
   Location loc = op.getLoc();
+  Type element = getElementTypeOrSelf(init), wide = element.isF64() ? element : rewriter.getF32Type();
+  SmallVector<OpFoldResult> sizes;
+  SmallVector<AffineExpr> kept;
+  AffineMap sumMap = AffineMap::get(maps[2].getNumDims(), 0, rewriter.getContext());
+  for (auto [i, size] : llvm::enumerate(tensor::getMixedSizes(rewriter, loc, init))) {
+    if (llvm::is_contained(repeated, maps[2].getDimPosition(i)))
+      continue;
+    sizes.push_back(size);
+    kept.push_back(rewriter.getAffineDimExpr(i));
+    sumMap = appendDims(sumMap, maps[2].getDimPosition(i));
+  }
+  AffineMap read = AffineMap::get(maps[2].getNumResults(), 0, kept, rewriter.getContext());
+  Value sumInit = tensor::EmptyOp::create(rewriter, loc, sizes, accumulate ? wide : element);
+  maps[2] = sumMap;
+  Value sums = createMatmul(rewriter, op, lhs, rhs, sumInit, compressUnusedDims(maps), false)->getResult(0);
+
+  AffineMap identity = rewriter.getMultiDimIdentityMap(read.getNumDims());
+  SmallVector<utils::IteratorType> iterators(read.getNumDims(), utils::IteratorType::parallel);
+  auto body = [&](OpBuilder &b, Location bodyLoc, ValueRange arguments) {
+    Value value = arguments[0];
+    if (accumulate) {
+      Value old = element == wide ? arguments[1] : arith::ExtFOp::create(b, bodyLoc, wide, arguments[1]);
+      value = arith::AddFOp::create(b, bodyLoc, old, value);
+    }
+    if (value.getType() != element)
+      value = arith::TruncFOp::create(b, bodyLoc, element, value);
+    linalg::YieldOp::create(b, bodyLoc, value);
+  };
+  return linalg::GenericOp::create(rewriter, loc, init.getType(), sums, init, ArrayRef{read, identity},
+                                   iterators, body)
+      .getResult(0);
+}
+
+static void raise(RewriterBase &rewriter, linalg::LinalgOp op, FloatContraction &contraction) {
   rewriter.setInsertionPoint(op);
   dropExtensions(contraction);
-  Value lhs = applyPrologue(rewriter, loc, op.getDpsInputs()[0], contraction.prologues[0]);
-  Value rhs = applyPrologue(rewriter, loc, op.getDpsInputs()[1], contraction.prologues[1]);
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  SmallVector<unsigned> ofLhs = findLoneDims(maps, 0), ofRhs = findLoneDims(maps, 1);
+  Value lhs = computeFactor(rewriter, op, 0, contraction.factors[0], ofRhs);
+  Value rhs = computeFactor(rewriter, op, 1, contraction.factors[1], ofLhs);
   if (contraction.negates)
-    lhs = arith::NegFOp::create(rewriter, loc, lhs);
+    lhs = arith::NegFOp::create(rewriter, op.getLoc(), lhs);
+  maps[0] = appendDims(maps[0], ofRhs);
+  maps[1] = appendDims(maps[1], ofLhs);
+
   Value init = op.getDpsInits()[0];
   Operation *oldInit = init.getDefiningOp();
   bool accumulate = !isZero(init);
   if (!accumulate)
-    init = createDestination(rewriter, loc, init);
+    init = createDestination(rewriter, op.getLoc(), init);
   // A destination may be known more precisely than the result.
   if (init.getType() != op->getResult(0).getType())
-    init = tensor::CastOp::create(rewriter, loc, op->getResult(0).getType(), init);
-
-  MatmulOp::Properties properties;
-  properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(op.getIndexingMapsArray()));
-  properties.setAccumulate(accumulate ? rewriter.getUnitAttr() : nullptr);
-  auto matmul = MatmulOp::create(rewriter, loc, op->getResultTypes(), ValueRange{lhs, rhs, init}, properties);
-  copyUserAttributes(op, matmul);
-  rewriter.replaceOp(op, matmul);
+    init = tensor::CastOp::create(rewriter, op.getLoc(), op->getResult(0).getType(), init);
+  SmallVector<unsigned> repeated = findLoneDims(maps, 2);
+  Value result = repeated.empty() ? createMatmul(rewriter, op, lhs, rhs, init, maps, accumulate)->getResult(0)
+                                  : createRepeated(rewriter, op, lhs, rhs, init, maps, repeated, accumulate);
+  rewriter.replaceOp(op, result);
   if (oldInit)
     fp8::detail::eraseUnused(rewriter, oldInit);
 }

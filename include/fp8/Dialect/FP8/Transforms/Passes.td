@@ -14,13 +14,59 @@ include "mlir/Pass/PassBase.td"
 // Stage 1: ingest
 //===----------------------------------------------------------------------===//
 
+def JoinProducts : Pass<"fp8-join-products"> {
+  let summary = "make one op of a product and the sum over it";
+  let description = [{
+    Before: a matrix product may be written as an elementwise product (of
+    tensors that are repeated along the dimensions they lack) and a sum.
+    After: it is one `linalg.generic` that multiplies and adds. That is the same
+    computation where nothing else reads the product and products are added in
+    the type that they are rounded to, f32 or f64; others stay as they are, and
+    the report lists them. Products without an M or N dimension (norms, means,
+    dot products) are no matrix products: they stay, too.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-join-products
+    func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %e: tensor<4x8xf32>, %i: tensor<4xf32>) -> tensor<4xf32> {
+      %p = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>,
+                                            affine_map<(m, k) -> (m, k)>], iterator_types = ["parallel", "parallel"]}
+          ins(%x, %v : tensor<4x8xf32>, tensor<8xf32>) outs(%e : tensor<4x8xf32>) {
+      ^bb0(%a: f32, %b: f32, %out: f32):
+        %m = arith.mulf %a, %b : f32
+        linalg.yield %m : f32
+      } -> tensor<4x8xf32>
+      %y = linalg.reduce { arith.addf } ins(%p : tensor<4x8xf32>) outs(%i : tensor<4xf32>) dimensions = [1]
+      return %y : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %e: tensor<4x8xf32>, %i: tensor<4xf32>) -> tensor<4xf32> {
+      %y = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>,
+                                            affine_map<(m, k) -> (m)>], iterator_types = ["parallel", "reduction"]}
+          ins(%x, %v : tensor<4x8xf32>, tensor<8xf32>) outs(%i : tensor<4xf32>) {
+      ^bb0(%a: f32, %b: f32, %out: f32):
+        %m = arith.mulf %a, %b : f32
+        %s = arith.addf %out, %m : f32
+        linalg.yield %s : f32
+      } -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect"];
+}
+
 def RaiseContractions : Pass<"fp8-raise-contractions"> {
   let summary = "turn every contraction of floats into an fp8.matmul";
   let description = [{
     Before: contractions are linalg ops of any kind (named, `linalg.contract`,
     `linalg.generic`), known by their maps and body: a sum of products with at
     least one K dimension. The body may cast anywhere; what else it does to an
-    operand first becomes an op of its own.
+    operand first becomes an op of its own. A dimension that one operand alone
+    sums is one more of the other, which is repeated along it; one that the
+    result alone has is left out of the product, and its sums are repeated.
     After: each is one `fp8.matmul` with the same location. It sums in f32 (f64
     for f64) whatever the type of the result; a bf16 accumulator is gone.
     Destinations filled with zeros are replaced by `tensor.empty`; others are

@@ -1,0 +1,35 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matrix products that a program writes as two ops: a multiplication, element by element,
+// and a sum over it. PyTorch's exporters write a matrix times a vector so.
+
+#ifndef FP8_ANALYSIS_SUMMEDPRODUCT_H
+#define FP8_ANALYSIS_SUMMEDPRODUCT_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include <optional>
+
+namespace fp8 {
+
+/// A sum over an elementwise product of two tensors that nothing else reads.
+struct SummedProduct {
+  mlir::Operation *product;
+  /// The factors, before transposes and broadcasts, and where each is read in the
+  /// dimensions of the sum; the last map is that of the result.
+  mlir::Value factors[2];
+  llvm::SmallVector<mlir::AffineMap> maps;
+  /// Products are rounded to this type before they are added.
+  mlir::FloatType productType;
+  /// The type that they are added in.
+  mlir::FloatType sumType;
+};
+
+/// Matches `sum` where it is a matrix product: it has an M or N dimension of a size other
+/// than 1. Without one it is a norm, a mean or a dot product of two vectors.
+std::optional<SummedProduct> matchSummedProduct(mlir::linalg::LinalgOp sum);
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_SUMMEDPRODUCT_H

@@ -1,0 +1,71 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The reasons why an op with the maps or the name of a matrix product is none.
+
+#include "fp8/Analysis/LookAlikes.h"
+#include "fp8/Analysis/FloatContraction.h"
+#include "fp8/Analysis/SummedProduct.h"
+#include "fp8/Dialect/FP8/IR/ContractionDims.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// The maps of a product with a K dimension and an M or N dimension. Without the latter all
+/// kinds of sums over two tensors have them.
+static bool hasMatrixMaps(linalg::LinalgOp op) {
+  if (!hasContractionMaps(op))
+    return false;
+  std::optional<ContractionDims> dims = inferContractionDims(op.getIndexingMapsArray());
+  return dims && (!dims->m.empty() || !dims->n.empty());
+}
+
+/// Sums over windows have the maps of a convolution as well.
+static bool multiplies(linalg::LinalgOp op) {
+  return llvm::any_of(*op.getBlock(), llvm::IsaPred<arith::MulFOp, arith::MulIOp, complex::MulOp>);
+}
+
+static std::string explainElements(linalg::LinalgOp op) {
+  for (Value operand : op->getOperands()) {
+    Type type = getElementTypeOrSelf(operand);
+    if (isa<ComplexType>(type))
+      return "multiplies complex numbers";
+    if (type.isIntOrIndex())
+      return "multiplies integers";
+  }
+  return "";
+}
+
+static std::string explainBody(linalg::LinalgOp op) {
+  Block *body = op.getBlock();
+  bool readsIndex = llvm::any_of(*body, llvm::IsaPred<linalg::IndexOp>);
+  if (readsIndex)
+    return "its body depends on the indices";
+  Operation *last = body->getTerminator()->getOperand(0).getDefiningOp();
+  if (last && !isa<arith::AddFOp, arith::SubFOp>(last))
+    return "combines elements with " + last->getName().getStringRef().str() + ", which is no sum";
+  return "its body is no sum of products of its operands";
+}
+
+std::string fp8::explainLookAlike(linalg::LinalgOp op) {
+  if (isa<linalg::ConvolutionOpInterface>(*op))
+    return op->getName().getStringRef().contains("pooling") ? "pooling: nothing is multiplied"
+                                                            : "convolution";
+  if (linalg::isaConvolutionOpInterface(op) && multiplies(op))
+    return "convolution";
+  if (std::optional<SummedProduct> product = matchSummedProduct(op))
+    return "its products are rounded to " + getFormatName(product->productType) + " before they are added";
+  bool named =
+      isa<linalg::ContractionOpInterface, linalg::QuantizedMatmulOp, linalg::QuantizedBatchMatmulOp>(*op);
+  if (!named && !hasMatrixMaps(op))
+    return "";
+  if (std::string reason = explainElements(op); !reason.empty())
+    return reason;
+  if (!op.hasPureTensorSemantics())
+    return "works on buffers (memrefs), not on tensors";
+  return explainBody(op);
+}
