@@ -41,6 +41,7 @@ static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createLowerAffinePass());
   manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(fp8::createReturnErrors());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createConvertToLLVMPass());
@@ -52,6 +53,7 @@ static void addLLVMConversions(OpPassManager &manager) {
 void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &options) {
   manager.addPass(createOutlineKernels());
   manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
+  manager.addPass(createAllocateDynamic());
   LinalgToLoopsOptions loops;
   loops.parallelThreshold = options.parallelThreshold;
   OpPassManager &functions = manager.nest<func::FuncOp>();

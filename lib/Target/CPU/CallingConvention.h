@@ -15,6 +15,10 @@ namespace fp8 {
 /// Upstream's mark on a function whose buffers are plain pointers.
 inline constexpr llvm::StringLiteral kBarePointersAttrName = "llvm.bareptr";
 
+/// On an entry: the types of the results that the caller allocates, by their numbers. Set by
+/// fp8-allocate-dynamic.
+inline constexpr llvm::StringLiteral kAllocatedResultsAttrName = "fp8.allocated_results";
+
 /// True where the types tell sizes, strides and offset of every buffer. Upstream refuses
 /// strides of 0, which buffers without elements can have.
 inline bool canPassPointers(mlir::TypeRange types) {

@@ -7,12 +7,11 @@
 
 #include "CallingConvention.h"
 #include "EntryPointHelpers.h"
+#include "Memory.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
 
-#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -32,13 +31,21 @@ using namespace mlir;
 using namespace fp8;
 
 namespace {
-/// An entry's arguments by what the caller sees: its arguments, and for every result the
-/// position of the argument that holds it.
+/// A result: its type, and the position of the argument that holds it, which there is none of
+/// where the caller allocates it.
+struct Result {
+  MemRefType type;
+  std::optional<unsigned> position;
+};
+
+/// An entry's arguments by what the caller sees: its arguments and results.
 struct Signature {
   unsigned numArguments = 0;
-  SmallVector<unsigned> results;
+  SmallVector<Result> results;
   bool hasWorkspace = false;
   int64_t workspaceBytes = 0;
+  /// The last argument is the frame, and the result a status.
+  bool canFail = false;
 };
 
 /// The two tables of an entry.
@@ -74,41 +81,82 @@ static FailureOr<Signature> readSignature(func::FuncOp entry) {
   if (auto bytes = entry->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttrName))
     signature.workspaceBytes = bytes.getInt();
   signature.hasWorkspace = signature.workspaceBytes != 0;
-  unsigned end = entry.getNumArguments() - signature.hasWorkspace;
-  std::map<int64_t, unsigned> holders;
+  signature.canFail = entry.getNumResults() != 0;
+  unsigned end = entry.getNumArguments() - signature.hasWorkspace - signature.canFail;
+  std::map<int64_t, Result> results;
   for (unsigned index : llvm::seq(end)) {
     auto own = entry.getArgAttrOfType<IntegerAttr>(index, kResultAttrName);
     auto carried = entry.getArgAttrOfType<IntegerAttr>(index, kCarriedAttrName);
     signature.numArguments += !own;
     if (own || carried)
-      holders[(own ? own : carried).getInt()] = index;
+      results[(own ? own : carried).getInt()] = {cast<MemRefType>(entry.getArgumentTypes()[index]), index};
   }
-  for (auto [result, argument] : holders) {
-    if (result != int64_t(signature.results.size()))
+  if (auto allocated = entry->getAttrOfType<DictionaryAttr>(kAllocatedResultsAttrName))
+    for (NamedAttribute result : allocated)
+      results[std::stoll(result.getName().str())] = {
+          cast<MemRefType>(cast<TypeAttr>(result.getValue()).getValue()), std::nullopt};
+  for (auto [index, result] : results) {
+    if (index != int64_t(signature.results.size()))
       return entry.emitError() << "no argument of '" << entry.getName() << "' holds result "
                                << signature.results.size();
-    signature.results.push_back(argument);
+    signature.results.push_back(result);
   }
   return signature;
 }
 
-static LogicalResult appendTensor(CheckTables &tables, func::FuncOp entry, StringRef kind, unsigned index,
-                                  unsigned position, StringRef name) {
-  auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
+/// The words for the sizes of `type`; dynamic ones are `dynamic`'s.
+static void appendShape(CheckTables &tables, MemRefType type, llvm::function_ref<int64_t()> dynamic) {
+  tables.specs.push_back(type.getRank());
+  for (int64_t size : type.getShape())
+    tables.specs.push_back(ShapedType::isDynamic(size) ? dynamic() : size);
+}
+
+/// The error line of a tensor, after what it is.
+static void appendLine(CheckTables &tables, MemRefType type, const Twine &what, StringRef where) {
+  llvm::raw_string_ostream line(tables.lines);
+  line << what << ": expected " << type.getElementType() << " [";
+  llvm::interleaveComma(type.getShape(), line,
+                        [&](int64_t size) { ShapedType::isDynamic(size) ? line << "?" : line << size; });
+  line << "] (" << where << ")" << '\0';
+}
+
+/// The word for the elements of `type`, or an error.
+static LogicalResult appendElementType(CheckTables &tables, Location loc, func::FuncOp entry, MemRefType type,
+                                       const Twine &what) {
   std::optional<int64_t> dataType = getDLDataType(type.getElementType());
   if (!dataType)
-    return emitError(entry.getArgument(position).getLoc())
-           << kind << " " << index << " of '" << entry.getName() << "' has elements of type "
-           << type.getElementType() << ", which the C interface cannot describe";
-  tables.specs.append({*dataType, type.getRank()});
-  llvm::append_range(tables.specs, type.getShape());
-  llvm::raw_string_ostream line(tables.lines);
-  line << kind << " " << index;
-  if (!name.empty())
-    line << " '" << name << "'";
-  line << ": expected " << type.getElementType() << " [";
-  llvm::interleaveComma(type.getShape(), line);
-  line << "] (row-major, in host memory)" << '\0';
+    return emitError(loc) << what << " of '" << entry.getName() << "' has elements of type "
+                          << type.getElementType() << ", which the C interface cannot describe";
+  tables.specs.push_back(*dataType);
+  return success();
+}
+
+static constexpr llvm::StringLiteral kRowMajor = "row-major, in host memory";
+
+static LogicalResult appendArgument(CheckTables &tables, func::FuncOp entry, unsigned index) {
+  BlockArgument argument = entry.getArgument(index);
+  auto type = cast<MemRefType>(argument.getType());
+  std::string what = "argument " + std::to_string(index);
+  if (failed(appendElementType(tables, argument.getLoc(), entry, type, what)))
+    return failure();
+  appendShape(tables, type, [] { return kAnySize; });
+  appendLine(tables, type, what + " '" + getArgumentName(argument) + "'", kRowMajor);
+  return success();
+}
+
+static LogicalResult appendResult(CheckTables &tables, func::FuncOp entry, unsigned index,
+                                  const Result &result) {
+  std::string what = "result " + std::to_string(index);
+  Location loc = result.position ? entry.getArgument(*result.position).getLoc() : entry.getLoc();
+  if (failed(appendElementType(tables, loc, entry, result.type, what)))
+    return failure();
+  if (!result.position) {
+    tables.specs.push_back(kCallerAllocates);
+    appendLine(tables, result.type, what, "in host memory that the call's 'allocate' gives");
+    return success();
+  }
+  appendShape(tables, result.type, [&] { return getSizeOfArgument(*result.position); });
+  appendLine(tables, result.type, what, kRowMajor);
   return success();
 }
 
@@ -121,11 +169,10 @@ static FailureOr<CheckTables> buildTables(func::FuncOp entry, const Signature &s
   lines << "'" << entry.getName() << "' needs a workspace of " << signature.workspaceBytes
         << " bytes, aligned to " << kWorkspaceAlignment << '\0';
   for (unsigned index : llvm::seq(signature.numArguments))
-    if (failed(
-            appendTensor(tables, entry, "argument", index, index, getArgumentName(entry.getArgument(index)))))
+    if (failed(appendArgument(tables, entry, index)))
       return failure();
-  for (auto [index, position] : llvm::enumerate(signature.results))
-    if (failed(appendTensor(tables, entry, "result", index, position, {})))
+  for (auto [index, result] : llvm::enumerate(signature.results))
+    if (failed(appendResult(tables, entry, index, result)))
       return failure();
   return tables;
 }
@@ -148,9 +195,13 @@ private:
   Value callHelper(StringRef helper, Type result, ValueRange operands) {
     return func::CallOp::create(builder, loc, helper, result, operands).getResult(0);
   }
-  /// The entry's argument `position` over the memory at `pointer`.
-  Value asMemRef(Value pointer, unsigned position);
-  void callEntry(Value call);
+  /// The sizes of the entry's argument `position` that its type does not tell.
+  SmallVector<Value> getDynamicSizes(Value call, unsigned position);
+  /// Calls the entry and returns its status.
+  Value callEntry(Value call);
+  /// Calls it with a frame, and frees what it left on the heap.
+  Value callWithFrame(Value call, SmallVectorImpl<Value> &operands);
+  void copyCarried(Value call, ArrayRef<Value> data, ArrayRef<Value> results);
 
   func::FuncOp entry;
   const Signature &signature;
@@ -171,38 +222,72 @@ Value EntryPointBuilder::addGlobal(const Twine &name, Type type, Attribute value
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
-Value EntryPointBuilder::asMemRef(Value pointer, unsigned position) {
+SmallVector<Value> EntryPointBuilder::getDynamicSizes(Value call, unsigned position) {
+  SmallVector<Value> sizes;
   auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
-  Value descriptor = MemRefDescriptor::fromStaticShape(builder, loc, converter, type, pointer);
-  return UnrealizedConversionCastOp::create(builder, loc, type, descriptor).getResult(0);
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      sizes.push_back(
+          callHelper("fp8_abi_size", builder.getI64Type(), {call, integer(position, 64), integer(dim, 64)}));
+  return sizes;
 }
 
-void EntryPointBuilder::callEntry(Value call) {
+Value EntryPointBuilder::callEntry(Value call) {
   Type pointer = call.getType();
-  SmallVector<Value> data(entry.getNumArguments());
+  SmallVector<Value> data(entry.getNumArguments() - signature.canFail);
   for (unsigned index : llvm::seq(signature.numArguments))
     data[index] = callHelper("fp8_abi_argument", pointer, {call, integer(index, 64)});
   SmallVector<Value> results;
-  for (auto [index, position] : llvm::enumerate(signature.results)) {
-    results.push_back(callHelper("fp8_abi_result", pointer, {call, integer(index, 64)}));
-    if (!data[position])
-      data[position] = results.back();
+  for (auto [index, result] : llvm::enumerate(signature.results)) {
+    results.push_back({});
+    if (!result.position)
+      continue;
+    results.back() = callHelper("fp8_abi_result", pointer, {call, integer(index, 64)});
+    if (!data[*result.position])
+      data[*result.position] = results.back();
   }
   if (signature.hasWorkspace)
     data.back() = callHelper("fp8_abi_workspace", pointer, call);
 
-  SmallVector<Value> memrefs;
-  for (auto [position, value] : llvm::enumerate(data))
-    memrefs.push_back(asMemRef(value, position));
-  func::CallOp::create(builder, loc, entry, memrefs);
-
-  for (auto [result, position] : llvm::zip_equal(results, signature.results)) {
-    if (data[position] == result)
-      continue;
+  SmallVector<Value> operands;
+  for (auto [position, value] : llvm::enumerate(data)) {
     auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
-    int64_t bytes = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    operands.push_back(buildMemRef(builder, loc, converter, type, value, getDynamicSizes(call, position)));
+  }
+  if (signature.canFail) {
+    Value status = callWithFrame(call, operands);
+    Value good = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, status, integer(0, 32));
+    auto then = scf::IfOp::create(builder, loc, good, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(then.thenBlock());
+    copyCarried(call, data, results);
+    return status;
+  }
+  func::CallOp::create(builder, loc, entry, operands);
+  copyCarried(call, data, results);
+  return integer(0, 32);
+}
+
+Value EntryPointBuilder::callWithFrame(Value call, SmallVectorImpl<Value> &operands) {
+  Type pointer = call.getType();
+  Value frame = LLVM::AllocaOp::create(builder, loc, pointer, pointer, integer(2, 64));
+  Value first = LLVM::GEPOp::create(builder, loc, pointer, pointer, frame, LLVM::GEPArg(1));
+  LLVM::StoreOp::create(builder, loc, call, frame);
+  LLVM::StoreOp::create(builder, loc, LLVM::ZeroOp::create(builder, loc, pointer), first);
+  operands.push_back(frame);
+  Value status = func::CallOp::create(builder, loc, entry, operands).getResult(0);
+  func::CallOp::create(builder, loc, "fp8_abi_release", TypeRange(), frame);
+  return status;
+}
+
+/// Where the tensor of a carried result is not the memory of its argument.
+void EntryPointBuilder::copyCarried(Value call, ArrayRef<Value> data, ArrayRef<Value> results) {
+  for (auto [memory, result] : llvm::zip_equal(results, signature.results)) {
+    if (!memory || data[*result.position] == memory)
+      continue;
+    Value bytes = buildByteCount(builder, loc, result.type, getDynamicSizes(call, *result.position));
     func::CallOp::create(builder, loc, "fp8_abi_copy", TypeRange(),
-                         ValueRange{result, data[position], integer(bytes, 64)});
+                         ValueRange{memory, data[*result.position], bytes});
   }
 }
 
@@ -223,13 +308,16 @@ void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
                             {call, integer(signature.numArguments, 32), integer(signature.results.size(), 32),
                              integer(signature.workspaceBytes, 64), specs, lines});
   Value good = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, status, integer(0, 32));
-  auto then = scf::IfOp::create(builder, loc, good, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(then.thenBlock());
-    callEntry(call);
-  }
-  func::ReturnOp::create(builder, loc, status);
+  auto result = scf::IfOp::create(
+      builder, loc, good,
+      [&](OpBuilder &inner, Location) {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
+        Value called = callEntry(call);
+        scf::YieldOp::create(builder, loc, called);
+      },
+      [&](OpBuilder &inner, Location) { scf::YieldOp::create(inner, loc, status); });
+  func::ReturnOp::create(builder, loc, result.getResults());
 }
 
 /// Moves the helper functions into `module`; without their bodies if only declared.
@@ -242,23 +330,34 @@ static LogicalResult addHelpers(ModuleOp module, bool declareOnly) {
     auto helper = dyn_cast<func::FuncOp>(op);
     if (declareOnly && helper)
       helper.eraseBody();
-    if (!declareOnly || (helper && !SymbolTable::symbolKnownUseEmpty(helper.getSymNameAttr(), module)))
+    bool isUsed =
+        !declareOnly || (helper && !SymbolTable::symbolKnownUseEmpty(helper.getSymNameAttr(), module));
+    // fp8-allocate-dynamic has declared what it calls.
+    if (Operation *declared = isUsed && helper ? module.lookupSymbol(helper.getName()) : nullptr)
+      declared->erase();
+    if (isUsed)
       op.moveBefore(module.getBody(), module.getBody()->end());
   }
   return success();
 }
 
+/// The frame of an entry that can fail, the last argument.
+static bool isFrame(func::FuncOp entry, BlockArgument argument) {
+  return entry.getNumResults() == 1 && entry.getResultTypes().front().isInteger(32) &&
+         isa<LLVM::LLVMPointerType>(argument.getType()) &&
+         argument.getArgNumber() + 1 == entry.getNumArguments();
+}
+
 static LogicalResult verifyEntry(func::FuncOp entry) {
-  if (entry.getNumResults() != 0)
-    return entry.emitError() << "'" << entry.getName()
-                             << "' returns values: run fp8-bind-results before bufferization";
+  bool hasFrame = entry.getNumArguments() != 0 && isFrame(entry, entry.getArguments().back());
+  if (entry.getNumResults() != 0 && !hasFrame)
+    return entry.emitError() << "'" << entry.getName() << "' returns values: run fp8-allocate-dynamic first";
   for (BlockArgument argument : entry.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
-    if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
+    if (!isFrame(entry, argument) && (!type || !type.getLayout().isIdentity()))
       return emitError(argument.getLoc())
              << "argument " << argument.getArgNumber() << " of '" << entry.getName() << "' has type "
-             << argument.getType()
-             << ": only row-major buffers of static shape can be passed to compiled code";
+             << argument.getType() << ": only row-major buffers can be passed to compiled code";
   }
   return success();
 }
@@ -268,8 +367,8 @@ static LogicalResult verifyEntry(func::FuncOp entry) {
 static void flattenEmptyArguments(func::FuncOp entry) {
   OpBuilder builder = OpBuilder::atBlockBegin(&entry.getBody().front());
   for (BlockArgument argument : entry.getArguments()) {
-    auto type = cast<MemRefType>(argument.getType());
-    if (type.getRank() < 2 || type.getNumElements() != 0)
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type || !type.hasStaticShape() || type.getRank() < 2 || type.getNumElements() != 0)
       continue;
     argument.replaceAllUsesWith(memref::AllocaOp::create(builder, argument.getLoc(), type));
     argument.setType(MemRefType::get({0}, type.getElementType()));

@@ -8,9 +8,8 @@
 
 #include "EntryPointHelpers.h"
 
-llvm::StringRef fp8::getEntryPointHelpers() {
-  return R"mlir(
-module {
+/// Checks, and access to the parts of a call.
+static constexpr llvm::StringLiteral kCheckHelpers = R"mlir(
   llvm.func @strlen(!llvm.ptr) -> i64
 
   // call->error = line, cut to call->error_capacity. Returns 1, the status of the call.
@@ -38,9 +37,32 @@ module {
     return %failed : i32
   }
 
+  // The size that the spec asks for: itself, any, or that of an argument.
+  func.func private @fp8_abi_wanted_size(%call: !llvm.ptr, %spec: i64, %dim: i64, %size: i64) -> i64 {
+    %zero = arith.constant 0 : i64
+    %any = arith.constant -1 : i64
+    %first = arith.constant -2 : i64
+    %is_static = arith.cmpi sge, %spec, %zero : i64
+    %wanted = scf.if %is_static -> i64 {
+      scf.yield %spec : i64
+    } else {
+      %is_any = arith.cmpi eq, %spec, %any : i64
+      %dynamic = scf.if %is_any -> i64 {
+        %given = arith.maxsi %size, %zero : i64
+        scf.yield %given : i64
+      } else {
+        %argument = arith.subi %first, %spec : i64
+        %same = func.call @fp8_abi_size(%call, %argument, %dim) : (!llvm.ptr, i64, i64) -> i64
+        scf.yield %same : i64
+      }
+      scf.yield %dynamic : i64
+    }
+    return %wanted : i64
+  }
+
   // Sizes as in the spec; strides absent or those of row-major data without gaps; memory
   // unless there are no elements. Strides of dimensions of size 1 mean nothing.
-  func.func private @fp8_abi_check_shape(%tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
+  func.func private @fp8_abi_check_shape(%call: !llvm.ptr, %tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
     %true = arith.constant true
     %null = llvm.mlir.zero : !llvm.ptr
     %zero = arith.constant 0 : i64
@@ -60,9 +82,10 @@ module {
         iter_args(%size_ok = %true, %stride_ok = %true, %compact = %one) -> (i1, i1, i64) : i64 {
       %dim = arith.subi %last, %i : i64
       %want_at = llvm.getelementptr %sizes[%dim] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-      %want = llvm.load %want_at : !llvm.ptr -> i64
+      %want_spec = llvm.load %want_at : !llvm.ptr -> i64
       %size_at = llvm.getelementptr %shape[%dim] : (!llvm.ptr, i64) -> !llvm.ptr, i64
       %size = llvm.load %size_at : !llvm.ptr -> i64
+      %want = func.call @fp8_abi_wanted_size(%call, %want_spec, %dim, %size) : (!llvm.ptr, i64, i64, i64) -> i64
       %stride_at = llvm.getelementptr %readable[%dim] : (!llvm.ptr, i64) -> !llvm.ptr, i64
       %stride = llvm.load %stride_at : !llvm.ptr -> i64
       %same_size = arith.cmpi eq, %size, %want : i64
@@ -83,8 +106,37 @@ module {
     return %good : i1
   }
 
-  // A tensor of host memory with the type and rank of the spec, and its shape.
-  func.func private @fp8_abi_check_tensor(%tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
+  // The rank and shape of the spec; where the caller allocates, that it can.
+  func.func private @fp8_abi_check_size(%call: !llvm.ptr, %tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
+    %false = arith.constant false
+    %zero = arith.constant 0 : i32
+    %null = llvm.mlir.zero : !llvm.ptr
+    %rank_field = llvm.getelementptr %tensor[16] : (!llvm.ptr) -> !llvm.ptr, i8
+    %rank = llvm.load %rank_field : !llvm.ptr -> i32
+    %want_rank_at = llvm.getelementptr %spec[1] : (!llvm.ptr) -> !llvm.ptr, i64
+    %want_rank64 = llvm.load %want_rank_at : !llvm.ptr -> i64
+    %want_rank = arith.trunci %want_rank64 : i64 to i32
+    %caller_allocates = arith.cmpi slt, %want_rank, %zero : i32
+    %good = scf.if %caller_allocates -> i1 {
+      %allocate_field = llvm.getelementptr %call[56] : (!llvm.ptr) -> !llvm.ptr, i8
+      %allocate = llvm.load %allocate_field : !llvm.ptr -> !llvm.ptr
+      %can = llvm.icmp "ne" %allocate, %null : !llvm.ptr
+      scf.yield %can : i1
+    } else {
+      %same_rank = arith.cmpi eq, %rank, %want_rank : i32
+      %shape_good = scf.if %same_rank -> i1 {
+        %fits = func.call @fp8_abi_check_shape(%call, %tensor, %spec) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i1
+        scf.yield %fits : i1
+      } else {
+        scf.yield %false : i1
+      }
+      scf.yield %shape_good : i1
+    }
+    return %good : i1
+  }
+
+  // A tensor of host memory with the type of the spec, and its shape.
+  func.func private @fp8_abi_check_tensor(%call: !llvm.ptr, %tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
     %false = arith.constant false
     %host = arith.constant 1 : i32
     %null = llvm.mlir.zero : !llvm.ptr
@@ -92,27 +144,20 @@ module {
     %good = scf.if %is_given -> i1 {
       %device_field = llvm.getelementptr %tensor[8] : (!llvm.ptr) -> !llvm.ptr, i8
       %device = llvm.load %device_field : !llvm.ptr -> i32
-      %rank_field = llvm.getelementptr %tensor[16] : (!llvm.ptr) -> !llvm.ptr, i8
-      %rank = llvm.load %rank_field : !llvm.ptr -> i32
       %type_field = llvm.getelementptr %tensor[20] : (!llvm.ptr) -> !llvm.ptr, i8
       %type = llvm.load %type_field : !llvm.ptr -> i32
       %want_type64 = llvm.load %spec : !llvm.ptr -> i64
       %want_type = arith.trunci %want_type64 : i64 to i32
-      %want_rank_at = llvm.getelementptr %spec[1] : (!llvm.ptr) -> !llvm.ptr, i64
-      %want_rank64 = llvm.load %want_rank_at : !llvm.ptr -> i64
-      %want_rank = arith.trunci %want_rank64 : i64 to i32
       %same_device = arith.cmpi eq, %device, %host : i32
-      %same_rank = arith.cmpi eq, %rank, %want_rank : i32
       %same_type = arith.cmpi eq, %type, %want_type : i32
-      %some = arith.andi %same_device, %same_rank : i1
-      %all = arith.andi %some, %same_type : i1
-      %shape_good = scf.if %all -> i1 {
-        %fits = func.call @fp8_abi_check_shape(%tensor, %spec) : (!llvm.ptr, !llvm.ptr) -> i1
+      %both = arith.andi %same_device, %same_type : i1
+      %size_good = scf.if %both -> i1 {
+        %fits = func.call @fp8_abi_check_size(%call, %tensor, %spec) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i1
         scf.yield %fits : i1
       } else {
         scf.yield %false : i1
       }
-      scf.yield %shape_good : i1
+      scf.yield %size_good : i1
     } else {
       scf.yield %false : i1
     }
@@ -142,7 +187,7 @@ module {
       %next_state = scf.if %good_so_far -> i32 {
         %tensor_at = llvm.getelementptr %tensors[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
         %tensor = llvm.load %tensor_at : !llvm.ptr -> !llvm.ptr
-        %good = func.call @fp8_abi_check_tensor(%tensor, %spec) : (!llvm.ptr, !llvm.ptr) -> i1
+        %good = func.call @fp8_abi_check_tensor(%call, %tensor, %spec) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i1
         %checked = scf.if %good -> i32 {
           scf.yield %ok : i32
         } else {
@@ -155,7 +200,8 @@ module {
       }
       %rank_at = llvm.getelementptr %spec[1] : (!llvm.ptr) -> !llvm.ptr, i64
       %rank = llvm.load %rank_at : !llvm.ptr -> i64
-      %words = arith.addi %rank, %two : i64
+      %sizes = arith.maxsi %rank, %zero : i64
+      %words = arith.addi %sizes, %two : i64
       %next_spec = llvm.getelementptr %spec[%words] : (!llvm.ptr, i64) -> !llvm.ptr, i64
       %next_line = func.call @fp8_abi_next_line(%line) : (!llvm.ptr) -> !llvm.ptr
       scf.yield %next_state, %next_spec, %next_line : i32, !llvm.ptr, !llvm.ptr
@@ -243,6 +289,18 @@ module {
     return %data : !llvm.ptr
   }
 
+  func.func private @fp8_abi_size(%call: !llvm.ptr, %argument: i64, %dim: i64) -> i64 {
+    %field = llvm.getelementptr %call[16] : (!llvm.ptr) -> !llvm.ptr, i8
+    %tensors = llvm.load %field : !llvm.ptr -> !llvm.ptr
+    %tensor_at = llvm.getelementptr %tensors[%argument] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+    %tensor = llvm.load %tensor_at : !llvm.ptr -> !llvm.ptr
+    %shape_field = llvm.getelementptr %tensor[24] : (!llvm.ptr) -> !llvm.ptr, i8
+    %shape = llvm.load %shape_field : !llvm.ptr -> !llvm.ptr
+    %size_at = llvm.getelementptr %shape[%dim] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+    %size = llvm.load %size_at : !llvm.ptr -> i64
+    return %size : i64
+  }
+
   func.func private @fp8_abi_workspace(%call: !llvm.ptr) -> !llvm.ptr {
     %field = llvm.getelementptr %call[32] : (!llvm.ptr) -> !llvm.ptr, i8
     %workspace = llvm.load %field : !llvm.ptr -> !llvm.ptr
@@ -256,6 +314,8 @@ module {
     }
     return
   }
-}
 )mlir";
+
+std::string fp8::getEntryPointHelpers() {
+  return ("module {\n" + kCheckHelpers + getAllocationHelpers() + "}\n").str();
 }

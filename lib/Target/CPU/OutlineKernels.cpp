@@ -9,6 +9,7 @@
 #include "fp8/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -24,13 +25,13 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Loops that are one kernel: nothing in them is a kernel of its own or needs memory.
+/// Loops that are one kernel: nothing in them is a kernel of its own, needs memory or can fail.
 static bool isLeafLoop(Operation *op) {
   if (!isa<scf::ForOp, scf::ParallelOp>(op) || op->getNumResults() != 0)
     return false;
   return !op->walk([&](Operation *inner) {
-              bool blocks =
-                  isa<linalg::LinalgOp, func::CallOp, memref::AllocOp, memref::CopyOp, scf::WhileOp>(inner);
+              bool blocks = isa<linalg::LinalgOp, func::CallOp, memref::AllocOp, memref::CopyOp, scf::WhileOp,
+                                cf::AssertOp>(inner);
               return blocks ? WalkResult::interrupt() : WalkResult::advance();
             }).wasInterrupted();
 }

@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Static memory planning: the temporary buffers of an entry get fixed places in one
-// workspace, and buffers whose lifetimes do not meet share theirs.
+// workspace, and buffers whose lifetimes do not meet share theirs. Buffers whose size is
+// only known while the program runs stay allocations, freed after their last use.
 
+#include "Memory.h"
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
 
@@ -37,16 +39,6 @@ struct Buffer {
 };
 } // namespace
 
-/// Bytes of one element in memory: i1 and the 8-bit floats take one. 0 where they are not known.
-static uint64_t elementBytes(Type type) {
-  if (auto complex = dyn_cast<ComplexType>(type))
-    return 2 * elementBytes(complex.getElementType());
-  if (!type.isIntOrIndexOrFloat())
-    return 0;
-  unsigned bits = isa<IndexType>(type) ? 64 : type.getIntOrFloatBitWidth();
-  return llvm::PowerOf2Ceil(llvm::divideCeil(bits, 8));
-}
-
 /// Widens the buffer's lifetime to every use of its memory.
 static void extendLifetime(Buffer &buffer, const BufferViewFlowAnalysis &views, Block &body,
                            const DenseMap<Operation *, unsigned> &positions) {
@@ -74,6 +66,45 @@ static bool isCarriedByLoop(memref::AllocOp alloc, const BufferViewFlowAnalysis 
   return false;
 }
 
+/// An error for memory that is neither planned nor freed: of unknown size, or one buffer for
+/// all threads or iterations that need one each.
+static LogicalResult verifyAlloc(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
+  MemRefType type = alloc.getType();
+  if (getElementBytes(type.getElementType()) == 0)
+    return alloc.emitError("temporary ")
+           << type << " has elements that are neither numbers nor complex numbers, which is not supported";
+  if (alloc->getParentOfType<scf::ParallelOp>() || alloc->getParentOfType<scf::ForallOp>())
+    return alloc.emitError("temporary ")
+           << type << " inside of a parallel loop, where every thread needs its own, is not supported yet";
+  if (isCarriedByLoop(alloc, views))
+    return alloc.emitError("temporary ") << type << " is handed from one loop iteration to the next";
+  return success();
+}
+
+static bool isReturned(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
+  return llvm::any_of(views.resolve(alloc.getResult()), [](Value alias) {
+    return llvm::any_of(alias.getUsers(), llvm::IsaPred<func::ReturnOp>);
+  });
+}
+
+/// Frees a buffer of dynamic size after its last use, where all uses are in its block.
+/// What leaves its block lives until the call ends.
+static void freeAfterLastUse(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
+  Block *block = alloc->getBlock();
+  Operation *last = alloc;
+  for (Value alias : views.resolve(alloc.getResult()))
+    for (Operation *user : alias.getUsers()) {
+      Operation *ancestor = block->findAncestorOpInBlock(*user);
+      if (!ancestor || ancestor == block->getTerminator())
+        return;
+      if (last->isBeforeInBlock(ancestor))
+        last = ancestor;
+    }
+  OpBuilder builder(alloc.getContext());
+  builder.setInsertionPointAfter(last);
+  memref::DeallocOp::create(builder, alloc.getLoc(), alloc);
+}
+
 static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
   Block &body = func.front();
   DenseMap<Operation *, unsigned> positions;
@@ -81,29 +112,26 @@ static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
     positions[&op] = index;
   BufferViewFlowAnalysis views(func);
   SmallVector<Buffer> buffers;
-  WalkResult result = func.walk([&](memref::AllocOp alloc) -> WalkResult {
+  SmallVector<memref::AllocOp> allocs;
+  func.walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
+  for (memref::AllocOp alloc : allocs) {
+    if (failed(verifyAlloc(alloc, views)))
+      return failure();
     MemRefType type = alloc.getType();
-    if (!type.hasStaticShape())
-      return alloc.emitError("temporary of dynamic size ") << type << " is not supported yet";
-    if (elementBytes(type.getElementType()) == 0)
-      return alloc.emitError("temporary ")
-             << type << " has elements that are neither numbers nor complex numbers, which is not supported";
-    if (alloc->getParentOfType<scf::ParallelOp>() || alloc->getParentOfType<scf::ForallOp>())
-      return alloc.emitError("temporary ")
-             << type << " inside of a parallel loop, where every thread needs its own, is not supported yet";
-    if (isCarriedByLoop(alloc, views))
-      return alloc.emitError("temporary ") << type << " is handed from one loop iteration to the next";
+    if (isReturned(alloc, views))
+      continue;
+    if (!type.hasStaticShape()) {
+      freeAfterLastUse(alloc, views);
+      continue;
+    }
     Buffer buffer;
     buffer.alloc = alloc;
     buffer.order = buffers.size();
-    buffer.bytes = type.getNumElements() * elementBytes(type.getElementType());
+    buffer.bytes = type.getNumElements() * getElementBytes(type.getElementType());
     buffer.first = buffer.last = positions.lookup(body.findAncestorOpInBlock(*alloc));
     extendLifetime(buffer, views, body, positions);
     buffers.push_back(buffer);
-    return WalkResult::advance();
-  });
-  if (result.wasInterrupted())
-    return failure();
+  }
   return buffers;
 }
 

@@ -1,13 +1,5 @@
 // RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-bind-results
 
-// expected-error @below {{result 0 of 'dynamic' has type 'tensor<?xf32>': dynamic shapes are not supported here yet; give the tensor a static shape}}
-func.func @dynamic(%x: tensor<4xf32>) -> tensor<?xf32> {
-  %y = tensor.cast %x : tensor<4xf32> to tensor<?xf32>
-  return %y : tensor<?xf32>
-}
-
-// -----
-
 // expected-error @below {{argument 0 of 'complex' has type 'tensor<4xcomplex<f32>>': only tensors and scalars of floats and integers can cross the boundary}}
 func.func @complex(%x: tensor<4xcomplex<f32>>) {
   return
@@ -51,14 +43,6 @@ func.func @calls(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{'calls' calls a function that cannot be inlined: functions must not call themselves and need a body in this module}}
   %0 = func.call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
-}
-
-// -----
-
-func.func @assertion(%x: tensor<4xf32>, %ok: i1) -> tensor<4xf32> {
-  // expected-error @below {{cf.assert is not supported yet: remove the assertion from 'assertion'}}
-  cf.assert %ok, "not ok"
-  return %x : tensor<4xf32>
 }
 
 // -----

@@ -86,3 +86,22 @@ func.func @constant_and_argument(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2x
 func.func private @helper(%x: tensor<2xf32>) -> tensor<2xf32> {
   return %x : tensor<2xf32>
 }
+
+// -----
+
+// A result of dynamic shape is returned; a carried one is checked, for its memory is given.
+// CHECK-LABEL: func @dynamic
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<?x4xf32> {bufferization.writable = true, tf.aliasing_output = 0 : i32}
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x4xf32> {bufferization.writable = false}) -> (tensor<?x4xf32>, tensor<?x4xf32>)
+// CHECK: %[[Y:.*]] = arith.negf %[[X]]
+// CHECK: %[[HAVE:.*]] = tensor.dim %[[Y]]
+// CHECK: %[[WANT:.*]] = tensor.dim %[[W]]
+// CHECK: %[[SAME:.*]] = arith.cmpi eq, %[[HAVE]], %[[WANT]]
+// CHECK: cf.assert %[[SAME]], "result 0 has another size than argument 0 'w', which becomes it"
+// CHECK: %[[R0:.*]] = bufferization.materialize_in_destination %[[Y]] in %[[W]]
+// CHECK: return %[[R0]], %[[Y]]
+func.func @dynamic(%w: tensor<?x4xf32> {tf.aliasing_output = 0 : i32} loc("w"), %x: tensor<?x4xf32>)
+    -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %y = arith.negf %x : tensor<?x4xf32>
+  return %y, %y : tensor<?x4xf32>, tensor<?x4xf32>
+}

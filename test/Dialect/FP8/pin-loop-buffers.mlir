@@ -25,26 +25,28 @@ func.func @swap(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>, %c0: in
 
 // -----
 
-// Both halves of a while loop hand over buffers of their own. Scalars are no buffers.
+// Both halves of a while loop hand over buffers of their own; what the first only passes on
+// has one already. Scalars are no buffers.
 // CHECK-LABEL: func @while
 // CHECK-SAME: (%[[X:.*]]: memref<4xf32>
-// CHECK-DAG: %[[BEFORE:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
-// CHECK-DAG: %[[AFTER:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
-// CHECK: memref.copy %[[X]], %{{.*}}
-// CHECK: scf.while (%[[I:.*]] = %{{.*}}, %[[OLD:.*]] = %[[P:.*]]) :
-// CHECK: %[[COPY:.*]] = memref.alloc()
-// CHECK: memref.copy %[[OLD]], %[[COPY]]
-// CHECK: memref.copy %[[COPY]], %[[Q:.*]] :
-// CHECK: scf.condition(%{{.*}}) %[[I]], %[[Q]]
+// CHECK: %[[P:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
+// CHECK: %[[Q:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
+// CHECK: memref.copy %[[X]], %[[P]]
+// CHECK: scf.while (%[[I:.*]] = %{{.*}}, %[[OLD:.*]] = %[[P]]) :
+// CHECK: %[[MADE:.*]] = memref.alloc()
+// CHECK: memref.copy %[[MADE]], %[[Q]] :
+// CHECK: scf.condition(%{{.*}}) %[[I]], %[[OLD]], %[[Q]]
 // CHECK: %[[NEW:.*]] = memref.alloc() : memref<4xf32>
 // CHECK: memref.copy %[[NEW]], %[[P]]
 // CHECK: scf.yield %{{.*}}, %[[P]]
 func.func @while(%x: memref<4xf32>, %c0: index, %c1: index, %n: index) {
-  %r:2 = scf.while (%i = %c0, %old = %x) : (index, memref<4xf32>) -> (index, memref<4xf32>) {
+  %r:3 = scf.while (%i = %c0, %old = %x) : (index, memref<4xf32>) -> (index, memref<4xf32>, memref<4xf32>) {
     %more = arith.cmpi slt, %i, %n : index
-    scf.condition(%more) %i, %old : index, memref<4xf32>
+    %made = memref.alloc() : memref<4xf32>
+    linalg.exp ins(%old : memref<4xf32>) outs(%made : memref<4xf32>)
+    scf.condition(%more) %i, %old, %made : index, memref<4xf32>, memref<4xf32>
   } do {
-  ^bb0(%i: index, %old: memref<4xf32>):
+  ^bb0(%i: index, %old: memref<4xf32>, %made: memref<4xf32>):
     %next = arith.addi %i, %c1 : index
     %new = memref.alloc() : memref<4xf32>
     linalg.exp ins(%old : memref<4xf32>) outs(%new : memref<4xf32>)
@@ -55,10 +57,34 @@ func.func @while(%x: memref<4xf32>, %c0: index, %c1: index, %n: index) {
 
 // -----
 
+// The buffer has the size of the first value, and the others must have it too.
+// CHECK-LABEL: func @dynamic
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: memref<?xf32>, %[[Y:[a-z0-9]+]]: memref<?xf32>
+// CHECK: %[[SIZE:.*]] = memref.dim %[[X]]
+// CHECK: %[[P:.*]] = memref.alloc(%[[SIZE]])
+// CHECK: scf.for
+// CHECK: %[[HAVE:.*]] = memref.dim %[[Y]]
+// CHECK: %[[WANT:.*]] = memref.dim %[[P]]
+// CHECK: %[[SAME:.*]] = arith.cmpi eq, %[[HAVE]], %[[WANT]]
+// CHECK: cf.assert %[[SAME]], "a tensor that a loop carries changes its size"
+// CHECK: scf.yield %[[P]]
 func.func @dynamic(%x: memref<?xf32>, %y: memref<?xf32>, %c0: index, %c1: index, %n: index) {
-  // expected-error @below {{the loop carries a value of dynamic shape, which is not supported yet}}
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> memref<?xf32> {
     scf.yield %y : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @dynamic_condition(%x: memref<?xf32>, %m: index, %more: i1) {
+  // expected-error @below {{the loop computes a value of dynamic shape before its condition, which is not supported yet: compute it in the loop's body}}
+  %r = scf.while (%old = %x) : (memref<?xf32>) -> memref<?xf32> {
+    %new = memref.alloc(%m) : memref<?xf32>
+    scf.condition(%more) %new : memref<?xf32>
+  } do {
+  ^bb0(%made: memref<?xf32>):
+    scf.yield %made : memref<?xf32>
   }
   return
 }

@@ -53,9 +53,10 @@ def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
     it at 64-byte aligned offsets. Buffers that are never alive at the same time share
     memory. Lifetimes are counted in operations of the entry's body; uses through views and
     results of structured control flow count. `fp8.workspace_bytes` on the function is the
-    size. Nothing is allocated while the program runs.
+    size. Buffers of dynamic size stay allocations, with a `memref.dealloc` after their last
+    use where that is in their own block; what the function returns stays as it is.
 
-    Errors: an allocation of dynamic size.
+    Errors: a buffer inside of a parallel loop, or handed from iteration to iteration.
 
     Example:
     ```mlir
@@ -80,6 +81,49 @@ def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
+}
+
+def AllocateDynamic : Pass<"fp8-allocate-dynamic", "mlir::ModuleOp"> {
+  let summary = "Have results of dynamic shape allocated by the caller, temporaries on the heap";
+  let description = [{
+    In: entries of fp8-plan-workspace. Out: entries that allocate, return a buffer or assert
+    take a frame, a pointer, as their last argument and return a status, 0. Their
+    allocations are calls of functions that fp8-emit-entry-points brings, each followed by a
+    `cf.assert` that there was memory. A returned buffer, marked `fp8.result`, is asked of
+    the caller; `fp8.allocated_results` keeps its type. Temporaries are on the heap, in a
+    list of the frame: what `memref.dealloc` does not free is freed when the call ends, in
+    whatever way it ends.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-allocate-dynamic
+    func.func @main(%x: memref<?xf32>, %n: index) -> (memref<?xf32> {fp8.result = 0 : i32}) {
+      %out = memref.alloc(%n) : memref<?xf32>
+      linalg.exp ins(%x : memref<?xf32>) outs(%out : memref<?xf32>)
+      return %out : memref<?xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    func.func @main(%x: memref<?xf32>, %n: index, %frame: !llvm.ptr) -> i32 attributes {...} {
+      ...
+      %memory = call @fp8_abi_allocate_result(%frame, ...
+      %null = llvm.mlir.zero : !llvm.ptr
+      %given = llvm.icmp "ne" %memory, %null : !llvm.ptr
+      cf.assert %given, "no memory for result 0"
+      ...
+      %out = builtin.unrealized_conversion_cast ...
+      linalg.exp ins(%x : memref<?xf32>) outs(%out : memref<?xf32>)
+      %status = arith.constant 0 : i32
+      return %status : i32
+    }
+    ...
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
+                           "mlir::cf::ControlFlowDialect", "mlir::func::FuncDialect",
+                           "mlir::memref::MemRefDialect"];
 }
 
 def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
@@ -152,12 +196,12 @@ def KeepRoundings : Pass<"fp8-keep-roundings", "mlir::func::FuncOp"> {
 def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
   let summary = "Give every entry its function of the C ABI";
   let description = [{
-    In: public functions on memrefs of static shape that return nothing. Out: they are
-    private, and for each a public function `fp8_call_<entry>` takes a `fp8rt_call`, checks
-    its version, counts, workspace and every tensor's type, shape and strides, writes one
-    line into `call->error` and returns 1 where something is wrong, and calls the entry
-    otherwise. A result whose tensor is not the memory of the argument that carries it gets
-    a copy.
+    In: public functions on memrefs that return nothing, or a status if fp8-allocate-dynamic
+    gave them a frame. Out: they are private, and for each a public function
+    `fp8_call_<entry>` takes a `fp8rt_call`, checks its version, counts, workspace and every
+    tensor's type, shape and strides, writes one line into `call->error` and returns 1 where
+    something is wrong, and calls the entry otherwise. A result whose tensor is not the
+    memory of the argument that carries it gets a copy.
 
     Example:
     ```mlir
@@ -184,6 +228,46 @@ def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
   let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
                            "mlir::cf::ControlFlowDialect", "mlir::func::FuncDialect",
                            "mlir::scf::SCFDialect"];
+}
+
+def ReturnErrors : Pass<"fp8-return-errors", "mlir::ModuleOp"> {
+  let summary = "Make a failed assertion the error of the call";
+  let description = [{
+    In: entries that fp8-allocate-dynamic gave a frame, without structured control flow.
+    Out: no `cf.assert`: where the condition does not hold, the entry leaves the message in
+    `call->error` and returns.
+
+    Errors: an assertion in a kernel or a parallel loop.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-return-errors
+    func.func private @fp8_abi_fail(!llvm.ptr, !llvm.ptr) -> i32
+    func.func @main(%good: i1, %frame: !llvm.ptr) -> i32 {
+      cf.assert %good, "bad"
+      %ok = arith.constant 0 : i32
+      return %ok : i32
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @fp8_abi_fail(!llvm.ptr, !llvm.ptr) -> i32
+    ...
+    func.func @main(%good: i1, %frame: !llvm.ptr) -> i32 {
+      ...
+      cf.cond_br %good, ^bb1, ^bb2(%message : !llvm.ptr)
+    ^bb1: ...
+      %ok = arith.constant 0 : i32
+      return %ok : i32
+    ^bb2(%line: !llvm.ptr): ...
+      %call = llvm.load %frame : !llvm.ptr -> !llvm.ptr
+      %status = call @fp8_abi_fail(%call, %line) : (!llvm.ptr, !llvm.ptr) -> i32
+      return %status : i32
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::cf::ControlFlowDialect",
+                           "mlir::func::FuncDialect"];
 }
 
 def AnnotateAliasScopes : Pass<"fp8-annotate-alias-scopes", "mlir::LLVM::LLVMFuncOp"> {

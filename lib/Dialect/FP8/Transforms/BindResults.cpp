@@ -3,12 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Says where every result of an entry lives: in the argument that carries it to the next
-// step, or in a destination argument of its own. Everything else the caller passes in is
-// marked read-only, which one-shot bufferization does not assume by itself.
+// step, or in a destination argument of its own; where its size is only known while the
+// program runs, it stays a result. Everything else the caller passes in is marked
+// read-only, which one-shot bufferization does not assume by itself.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,8 +43,6 @@ static LogicalResult verifyBoundaryType(func::FuncOp func, Location loc, StringR
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !isStorable(tensor.getElementType()))
     return report("only tensors and scalars of floats and integers can cross the boundary");
-  if (!tensor.hasStaticShape())
-    return report("dynamic shapes are not supported here yet; give the tensor a static shape");
   return success();
 }
 
@@ -56,19 +56,13 @@ static LogicalResult verifyCalls(func::FuncOp func) {
   return failure(walked.wasInterrupted());
 }
 
-/// What a step keeps between calls is in its arguments, and a wrong call comes back as an
-/// error: no memory of the library's own, and nothing that ends the process.
+/// What a step keeps between calls is in its arguments: no memory of the library's own.
 static LogicalResult verifyEffects(func::FuncOp func) {
-  WalkResult walked = func.walk([&](Operation *op) -> WalkResult {
-    if (isa<cf::AssertOp>(op))
-      return op->emitError() << "cf.assert is not supported yet: remove the assertion from '"
-                             << func.getName() << "'";
-    auto access = dyn_cast<memref::GetGlobalOp>(op);
-    auto global = access ? SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, access.getNameAttr())
-                         : memref::GlobalOp();
+  WalkResult walked = func.walk([&](memref::GetGlobalOp access) -> WalkResult {
+    auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(access, access.getNameAttr());
     if (global && !global.getConstant())
-      return op->emitError() << "global '" << access.getName() << "' can be written: pass what '"
-                             << func.getName() << "' keeps between calls as an argument and a result";
+      return access->emitError() << "global '" << access.getName() << "' can be written: pass what '"
+                                 << func.getName() << "' keeps between calls as an argument and a result";
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
@@ -176,6 +170,24 @@ static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers)
   }
 }
 
+/// What is computed in an argument's memory must have its size.
+static void assertSameSizes(OpBuilder &builder, Value value, BlockArgument argument, unsigned result) {
+  auto type = cast<RankedTensorType>(value.getType());
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    if (!type.isDynamicDim(dim))
+      continue;
+    Location loc = argument.getLoc();
+    Value have = tensor::DimOp::create(builder, loc, value, dim);
+    Value want = tensor::DimOp::create(builder, loc, argument, dim);
+    Value same = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, have, want);
+    cf::AssertOp::create(builder, loc, same,
+                         ("result " + Twine(result) + " has another size than argument " +
+                          Twine(argument.getArgNumber()) + " '" + getArgumentName(argument) +
+                          "', which becomes it")
+                             .str());
+  }
+}
+
 namespace {
 struct BindResultsPass : public fp8::impl::BindResultsBase<BindResultsPass> {
   void runOnOperation() override {
@@ -211,8 +223,11 @@ void BindResultsPass::bind(func::FuncOp func, ArrayRef<BlockArgument> carriers) 
   DenseMap<Value, Value> bound;
   for (auto [index, operand] : llvm::enumerate(body.getTerminator()->getOpOperands())) {
     Value value = operand.get(), destination = carriers[index];
-    if (value == destination)
+    bool isDynamic = !cast<RankedTensorType>(value.getType()).hasStaticShape();
+    if (value == destination || (isDynamic && !destination)) // returned as it is
       continue;
+    if (isDynamic)
+      assertSameSizes(builder, value, carriers[index], index);
     if (!destination) {
       unsigned position = body.getNumArguments();
       auto marker =

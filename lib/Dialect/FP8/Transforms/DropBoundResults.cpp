@@ -2,8 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// After bufferization every result of an entry is the memory of one of its arguments; the
-// function then has nothing to return. A result that is not is an error, not a leak.
+// After bufferization every result of an entry is the memory of one of its arguments, and
+// not returned any more; or it is of dynamic shape, and returned in memory of its own. A
+// result that is neither is an error, not a leak.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -27,6 +28,44 @@ static bool isDestinationOf(func::FuncOp func, unsigned argument, unsigned index
   return false;
 }
 
+static bool hasDestination(func::FuncOp func, unsigned index) {
+  return llvm::any_of(llvm::seq(func.getNumArguments()),
+                      [&](unsigned argument) { return isDestinationOf(func, argument, index); });
+}
+
+static Value skipCasts(Value value) {
+  while (auto cast = value.getDefiningOp<memref::CastOp>())
+    value = cast.getSource();
+  return value;
+}
+
+static LogicalResult verifyInDestination(func::FuncOp func, Value value, unsigned index) {
+  auto argument = dyn_cast<BlockArgument>(skipCasts(value));
+  if (argument && isDestinationOf(func, argument.getArgNumber(), index))
+    return success();
+  return func.emitError() << "result " << index << " of '" << func.getName()
+                          << "' was not computed in its destination";
+}
+
+/// `value` as an allocation of the function's own block that no other result shows: itself,
+/// or a copy.
+static Value asOwnAllocation(OpBuilder &builder, Value value, DenseSet<Value> &taken) {
+  auto alloc = skipCasts(value).getDefiningOp<memref::AllocOp>();
+  if (alloc && alloc->getBlock() == builder.getInsertionBlock() && taken.insert(alloc).second)
+    return value;
+  Location loc = value.getLoc();
+  auto type = cast<MemRefType>(value.getType());
+  SmallVector<Value> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      sizes.push_back(memref::DimOp::create(builder, loc, value, dim));
+  Value copy = memref::AllocOp::create(builder, loc, MemRefType::get(type.getShape(), type.getElementType()),
+                                       sizes, builder.getI64IntegerAttr(64));
+  memref::CopyOp::create(builder, loc, value, copy);
+  taken.insert(copy);
+  return copy;
+}
+
 namespace {
 struct DropBoundResultsPass : public fp8::impl::DropBoundResultsBase<DropBoundResultsPass> {
   void runOnOperation() override {
@@ -34,18 +73,22 @@ struct DropBoundResultsPass : public fp8::impl::DropBoundResultsBase<DropBoundRe
     if (!func.isPublic() || func.isExternal())
       return;
     Operation *terminator = func.front().getTerminator();
+    OpBuilder builder(terminator);
+    BitVector bound(func.getNumResults());
+    SmallVector<Value> returned;
+    DenseSet<Value> taken;
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
-      while (auto cast = value.getDefiningOp<memref::CastOp>())
-        value = cast.getSource();
-      auto argument = dyn_cast<BlockArgument>(value);
-      if (!argument || !isDestinationOf(func, argument.getArgNumber(), index)) {
-        func.emitError() << "result " << index << " of '" << func.getName()
-                         << "' was not computed in its destination";
-        return signalPassFailure();
+      if (cast<MemRefType>(value.getType()).hasStaticShape() || hasDestination(func, index)) {
+        if (failed(verifyInDestination(func, value, index)))
+          return signalPassFailure();
+        bound.set(index);
+        continue;
       }
+      func.setResultAttr(index, kResultAttrName, builder.getI32IntegerAttr(index));
+      returned.push_back(asOwnAllocation(builder, value, taken));
     }
-    terminator->setOperands({});
-    (void)func.eraseResults(BitVector(func.getNumResults(), true));
+    terminator->setOperands(returned);
+    (void)func.eraseResults(bound);
   }
 };
 } // namespace

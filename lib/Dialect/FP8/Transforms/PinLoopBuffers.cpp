@@ -8,6 +8,8 @@
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -18,29 +20,45 @@ namespace fp8 {
 
 using namespace mlir;
 
-/// A dense buffer of the shape of `type`, seen as `type`.
-static Value allocateLike(OpBuilder &builder, Location loc, MemRefType type) {
+/// The dynamic sizes of `value`, in order.
+static SmallVector<Value> getDynamicSizes(OpBuilder &builder, Location loc, Value value) {
+  SmallVector<Value> sizes;
+  auto type = cast<MemRefType>(value.getType());
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      sizes.push_back(memref::DimOp::create(builder, loc, value, dim));
+  return sizes;
+}
+
+/// A dense buffer of the type and sizes of `value`.
+static Value allocateLike(OpBuilder &builder, Location loc, Value value) {
+  auto type = cast<MemRefType>(value.getType());
   auto dense = MemRefType::get(type.getShape(), type.getElementType());
-  Value buffer = memref::AllocOp::create(builder, loc, dense, builder.getI64IntegerAttr(64));
+  Value buffer = memref::AllocOp::create(builder, loc, dense, getDynamicSizes(builder, loc, value),
+                                         builder.getI64IntegerAttr(64));
   return dense == type ? buffer : memref::CastOp::create(builder, loc, type, buffer);
 }
 
-/// Before `loop`: a buffer for a carried value, without its contents. Null where the value
-/// is no buffer; failure where its size is not known.
-static FailureOr<Value> allocatePin(Operation *loop, Type type) {
-  auto memref = dyn_cast<MemRefType>(type);
-  if (!memref)
-    return Value();
-  if (!memref.hasStaticShape())
-    return loop->emitError("the loop carries a value of dynamic shape, which is not supported yet");
+/// Before `loop`: a buffer for a value that starts as `init`, without its contents. Null
+/// where that is no buffer.
+static Value allocatePin(Operation *loop, Value init) {
   OpBuilder builder(loop);
-  return allocateLike(builder, loop->getLoc(), memref);
+  return isa<MemRefType>(init.getType()) ? allocateLike(builder, loop->getLoc(), init) : Value();
 }
 
 /// True for memory that this iteration made and that nothing else can show.
 static bool isFresh(Value value, Block *body) {
   Operation *op = value.getDefiningOp();
   return isa_and_nonnull<memref::AllocOp>(op) && op->getBlock() == body;
+}
+
+/// A pin has one size, that of the first value.
+static void assertFits(OpBuilder &builder, Location loc, Value source, Value pin) {
+  for (auto [have, want] :
+       llvm::zip_equal(getDynamicSizes(builder, loc, source), getDynamicSizes(builder, loc, pin))) {
+    Value same = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, have, want);
+    cf::AssertOp::create(builder, loc, same, "a tensor that a loop carries changes its size");
+  }
 }
 
 /// At the end of `body`: copies each value into its pin. All old contents are read before
@@ -50,9 +68,12 @@ static void copyIntoPins(Operation *terminator, ArrayRef<Value> values, ArrayRef
   Location loc = terminator->getLoc();
   SmallVector<Value> sources(values);
   for (auto [source, pin] : llvm::zip_equal(sources, pins)) {
-    if (!pin || isFresh(source, terminator->getBlock()))
+    if (!pin)
       continue;
-    Value copy = allocateLike(builder, loc, cast<MemRefType>(source.getType()));
+    assertFits(builder, loc, source, pin);
+    if (isFresh(source, terminator->getBlock()))
+      continue;
+    Value copy = allocateLike(builder, loc, source);
     memref::CopyOp::create(builder, loc, source, copy);
     source = copy;
   }
@@ -79,36 +100,44 @@ static void handOver(MutableArrayRef<OpOperand> operands, ArrayRef<Value> pins) 
       operand.set(pin);
 }
 
-static LogicalResult pinFor(scf::ForOp loop) {
+static void pinFor(scf::ForOp loop) {
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   SmallVector<Value> pins;
-  for (auto [argument, value] : llvm::zip_equal(loop.getRegionIterArgs(), yield.getOperands())) {
-    FailureOr<Value> pin = argument == value ? Value() : allocatePin(loop, value.getType());
-    if (failed(pin))
-      return failure();
-    pins.push_back(*pin);
-  }
+  for (auto [argument, value, init] :
+       llvm::zip_equal(loop.getRegionIterArgs(), yield.getOperands(), loop.getInits()))
+    pins.push_back(argument == value ? Value() : allocatePin(loop, init));
   fillPins(loop, loop.getInitArgsMutable(), pins);
   copyIntoPins(yield, SmallVector<Value>(yield.getOperands()), pins);
   handOver(yield->getOpOperands(), pins);
-  return success();
+}
+
+/// A pin for what `condition` hands on: null where that is pinned already, being an
+/// argument of its block. The size of anything else must be known before the loop.
+static FailureOr<Value> allocateConditionPin(scf::WhileOp loop, Value value) {
+  auto type = dyn_cast<MemRefType>(value.getType());
+  if (!type || (isa<BlockArgument>(value) && value.getParentBlock() == loop.getBeforeBody()))
+    return Value();
+  if (!type.hasStaticShape())
+    return loop.emitError("the loop computes a value of dynamic shape before its condition, which is not "
+                          "supported yet: compute it in the loop's body");
+  OpBuilder builder(loop);
+  auto dense = MemRefType::get(type.getShape(), type.getElementType());
+  Value buffer = memref::AllocOp::create(builder, loop.getLoc(), dense, builder.getI64IntegerAttr(64));
+  return dense == type ? buffer : memref::CastOp::create(builder, loop.getLoc(), type, buffer).getResult();
 }
 
 static LogicalResult pinWhile(scf::WhileOp loop) {
-  auto allocate = [&](ValueRange values, SmallVector<Value> &pins) -> LogicalResult {
-    for (Value value : values) {
-      FailureOr<Value> pin = allocatePin(loop, value.getType());
-      if (failed(pin))
-        return failure();
-      pins.push_back(*pin);
-    }
-    return success();
-  };
   scf::ConditionOp condition = loop.getConditionOp();
   scf::YieldOp yield = loop.getYieldOp();
   SmallVector<Value> before, after;
-  if (failed(allocate(loop.getBeforeArguments(), before)) || failed(allocate(condition.getArgs(), after)))
-    return failure();
+  for (Value init : loop.getInits())
+    before.push_back(allocatePin(loop, init));
+  for (Value value : condition.getArgs()) {
+    FailureOr<Value> pin = allocateConditionPin(loop, value);
+    if (failed(pin))
+      return failure();
+    after.push_back(*pin);
+  }
   fillPins(loop, loop.getInitsMutable(), before);
   copyIntoPins(condition, SmallVector<Value>(condition.getArgs()), after);
   handOver(condition.getArgsMutable(), after);
@@ -122,7 +151,7 @@ struct PinLoopBuffersPass : public fp8::impl::PinLoopBuffersBase<PinLoopBuffersP
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([](Operation *op) {
       if (auto loop = dyn_cast<scf::ForOp>(op))
-        return WalkResult(pinFor(loop));
+        pinFor(loop);
       if (auto loop = dyn_cast<scf::WhileOp>(op))
         return WalkResult(pinWhile(loop));
       return WalkResult::advance();

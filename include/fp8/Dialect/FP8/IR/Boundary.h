@@ -20,7 +20,7 @@ inline constexpr llvm::StringLiteral kCarriedAttrName = "tf.aliasing_output";
 inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
 
 /// `fp8.result = R : i32` on an argument that fp8-bind-results appended: the memory of
-/// result R.
+/// result R; on a result that bufferized entries still return, being of dynamic shape: R.
 inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";
 
 /// `fp8.state_columns` and `fp8.amax_history_len` on the module: the layout of the state,

@@ -122,15 +122,17 @@ def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp
 def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
   let summary = "Give every result of an entry the memory it is computed in";
   let description = [{
-    In: a public function on tensors and scalars of static shape, one block.
+    In: a public function on tensors and scalars, one block.
     Out: scalars are tensors of rank 0. A result that an argument carries
-    (`tf.aliasing_output`, also on state) is materialized in that argument; any other in
-    a destination argument appended at the end, marked `fp8.result`. Destinations and
-    carried arguments are `bufferization.writable`, all others are not.
-    Values that share memory with a carried argument are copied before it is overwritten.
+    (`tf.aliasing_output`, also on state) is materialized in that argument; any other of
+    static shape in a destination argument appended at the end, marked `fp8.result`; one of
+    dynamic shape stays a result. Destinations and carried arguments are
+    `bufferization.writable`, all others are not. Values that share memory with a carried
+    argument are copied before it is overwritten. Where a carried result has a dynamic size,
+    `cf.assert` checks that it is the argument's.
 
-    Errors: dynamic shapes, types that no tensor can carry, a result carried twice or with
-    another type, control flow between blocks.
+    Errors: types that no tensor can carry, a result carried twice or with another type,
+    control flow between blocks, globals that can be written.
 
     Example:
     ```mlir
@@ -159,8 +161,8 @@ def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
     }
     ```
   }];
-  let dependentDialects = ["mlir::bufferization::BufferizationDialect",
-                           "mlir::tensor::TensorDialect"];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::bufferization::BufferizationDialect",
+                           "mlir::cf::ControlFlowDialect", "mlir::tensor::TensorDialect"];
 }
 
 def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
@@ -168,9 +170,10 @@ def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
   let description = [{
     In: bufferized loops (`scf.for`, `scf.while`) that may hand a new allocation to every
     iteration. Out: carried buffers are allocated and filled before the loop, and each
-    iteration copies its values into them. A value that a loop only passes on stays.
+    iteration copies its values into them. A value that a loop only passes on stays. A value
+    of dynamic shape must keep its size, which `cf.assert` checks.
 
-    Errors: carried values of dynamic shape.
+    Errors: a value of dynamic shape that `scf.while` computes before its condition.
 
     Example:
     ```mlir
@@ -199,14 +202,17 @@ def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
     }
     ```
   }];
-  let dependentDialects = ["mlir::memref::MemRefDialect"];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",
+                           "mlir::memref::MemRefDialect"];
 }
 
 def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
-  let summary = "Return nothing: every result is in its destination argument";
+  let summary = "Return no result that is in its destination argument";
   let description = [{
-    In: bufferized entries of fp8-bind-results. Out: public functions without results.
-    A returned buffer that is not the destination of its result is an error.
+    In: bufferized entries of fp8-bind-results. Out: public functions that return only
+    results of dynamic shape, each an allocation of its own in the function's block and
+    marked `fp8.result` with its number. A returned buffer of static shape that is not the
+    destination of its result is an error.
 
     Example:
     ```mlir
@@ -224,6 +230,7 @@ def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
     }
     ```
   }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 #endif // FP8_DIALECT_FP8_TRANSFORMS_BUFFERIZEPASSES_TD
