@@ -67,17 +67,17 @@ static void addManifest(llvm::Module &module, StringRef manifest) {
 
 static bool isExported(StringRef name) { return name == "fp8_manifest" || name.starts_with("fp8_call_"); }
 
-/// Only the C ABI is visible. Kernels stay functions of their own: inlined into the entry
-/// they would be optimized as one huge function.
+/// Only the C ABI is visible. Everything else stays a function of its own: inlined into the
+/// entry kernels would be optimized as one huge function.
 static void setAttributes(llvm::Module &module, const llvm::TargetMachine &machine,
                           const CPUTargetOptions &options) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    if (!isExported(function.getName()))
+    if (!isExported(function.getName())) {
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
-    if (function.getName().starts_with("kernel_") || function.getName().starts_with("fp8_entry_"))
       function.addFnAttr(llvm::Attribute::NoInline);
+    }
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     function.addFnAttr("target-features", machine.getTargetFeatureString());
     if (options.vectorWidth != 0)
