@@ -143,10 +143,8 @@ llvm::json::Object fp8::manifestToJSON(const Manifest &manifest, const std::vect
   llvm::json::Array entries;
   for (const ManifestEntry &entry : manifest.entries)
     entries.push_back(entryToJSON(entry));
-  return llvm::json::Object{{"version", kManifestVersion},
-                            {"recipe", manifest.recipe},
-                            {"target", manifest.target},
-                            {"entries", std::move(entries)},
-                            {"state", llvm::json::Object(manifest.state)},
+  return llvm::json::Object{{"version", kManifestVersion},   {"recipe", manifest.recipe},
+                            {"target", manifest.target},     {"options", optionsToJSON(manifest.options)},
+                            {"entries", std::move(entries)}, {"state", llvm::json::Object(manifest.state)},
                             {"sites", sitesToJSON(sites)}};
 }

@@ -38,6 +38,11 @@ void fp8::buildIngestPipeline(OpPassManager &manager) {
   verifyStage(manager, "ingest");
 }
 
+/// The type in which the products of a role stay, by the word of its option; empty for FP8.
+static std::string getKeptType(StringRef word) {
+  return word == "fp8" || word == "e4m3" || word == "e5m2" ? "" : word.str();
+}
+
 void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
   SelectSitesOptions select;
   select.recipe = recipe.str();
@@ -46,6 +51,9 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
   select.first = options.first;
   select.last = options.last;
   select.require = options.require;
+  select.fprop = getKeptType(options.fprop);
+  select.dgrad = getKeptType(options.dgrad);
+  select.wgrad = getKeptType(options.wgrad);
   manager.addPass(createSelectSites(select));
 }
 
@@ -61,6 +69,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     apply.calibrate = options.calibrate;
     manager.addPass(createApplyRecipe(apply));
   }
+  manager.addPass(createPrepareRecipeFunctions());
   verifyStage(manager, "recipe");
 }
 
@@ -113,6 +122,7 @@ void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createForallToForLoopPass());
   manager.addPass(createConvertFP8ToLinalg());
   manager.addPass(createExpandCasts());
+  manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
   verifyStage(manager, "kernels");
 }
 
@@ -125,13 +135,17 @@ namespace {
 /// RecipeOptions as pipeline options.
 struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<std::string> recipe{
-      *this, "recipe", llvm::cl::desc("delayed, current, block, row, mxfp8, none or a recipe attribute"),
+      *this, "recipe",
+      llvm::cl::desc("delayed, current, block, row, mxfp8, auto, none or a recipe attribute"),
       llvm::cl::init("delayed")};
-  Option<std::string> format{*this, "format", llvm::cl::desc("hybrid or e4m3")};
-  Option<std::string> margin{*this, "margin", llvm::cl::desc("binades left free above amax")};
-  Option<std::string> historyLen{*this, "amax-history-len", llvm::cl::desc("rows of the amax history")};
-  Option<std::string> algo{*this, "amax-compute-algo", llvm::cl::desc("max or most_recent")};
-  Option<std::string> reduceAmax{*this, "reduce-amax", llvm::cl::desc("combine amaxes over all ranks")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("what recipe=auto chooses for"),
+                             llvm::cl::init("cpu")};
+  Option<std::string> fprop{*this, "fprop", llvm::cl::desc("precision or format of forward products"),
+                            llvm::cl::init("fp8")};
+  Option<std::string> dgrad{*this, "dgrad", llvm::cl::desc("precision or format of input gradients"),
+                            llvm::cl::init("fp8")};
+  Option<std::string> wgrad{*this, "wgrad", llvm::cl::desc("precision or format of weight gradients"),
+                            llvm::cl::init("fp8")};
   Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"),
                             llvm::cl::init("linear")};
   Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay as they are")};
@@ -142,30 +156,30 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<bool> calibrate{*this, "calibrate",
                          llvm::cl::desc("functions without gradients update the state too"),
                          llvm::cl::init(false)};
+  std::vector<std::unique_ptr<Option<std::string>>> parameters;
 
-  llvm::Expected<RecipeOptions> parse() const {
+  RecipePipelineOptions() {
+    for (const RecipeParameter &parameter : getRecipeParameters())
+      parameters.push_back(
+          std::make_unique<Option<std::string>>(*this, parameter.option, llvm::cl::desc(parameter.help)));
+  }
+
+  RecipeOptions parse() const {
     RecipeOptions options;
     options.recipe = recipe;
-    options.format = format;
+    options.target = target;
+    options.fprop = fprop;
+    options.dgrad = dgrad;
+    options.wgrad = wgrad;
     options.sites = sites;
     options.keep = keep;
     options.first = first;
     options.last = last;
     options.require = require;
     options.calibrate = calibrate;
-    for (auto [text, value] : {std::pair<StringRef, std::optional<int64_t> *>(margin, &options.margin),
-                               {historyLen, &options.amaxHistoryLen}})
-      if (int64_t number; !text.empty()) {
-        if (text.getAsInteger(10, number))
-          return llvm::createStringError("'" + text.str() + "' is not a whole number");
-        *value = number;
-      }
-    if (!algo.empty())
-      options.amaxComputeAlgo = algo;
-    if (!reduceAmax.empty() && reduceAmax != "true" && reduceAmax != "false")
-      return llvm::createStringError("--reduce-amax=" + reduceAmax + " is neither true nor false");
-    if (!reduceAmax.empty())
-      options.reduceAmax = reduceAmax == "true";
+    for (const auto &parameter : parameters)
+      if (!parameter->empty())
+        options.parameters[parameter->getArgStr().str()] = *parameter;
     return options;
   }
 };
@@ -183,14 +197,14 @@ struct ReportError : PassWrapper<ReportError, OperationPass<>> {
 };
 
 void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineOptions &pipelineOptions) {
-  llvm::Expected<RecipeOptions> options = pipelineOptions.parse();
-  llvm::Expected<std::string> recipe = options ? getRecipeAttribute(*options) : options.takeError();
+  RecipeOptions options = pipelineOptions.parse();
+  llvm::Expected<std::string> recipe = getRecipeAttribute(options);
   if (!recipe) {
     manager.addPass(std::make_unique<ReportError>(llvm::toString(recipe.takeError())));
     return;
   }
-  buildSelectionPipeline(manager, *recipe, *options);
-  buildApplicationPipeline(manager, *recipe, *options);
+  buildSelectionPipeline(manager, *recipe, options);
+  buildApplicationPipeline(manager, *recipe, options);
 }
 
 } // namespace

@@ -145,8 +145,16 @@ static llvm::json::Array lookAlikesToJSON(const std::vector<LookAlikeRecord> &re
   return list;
 }
 
+llvm::json::Object fp8::optionsToJSON(const OptionValues &options) {
+  llvm::json::Object object;
+  for (const auto &[name, value] : options)
+    object[name] = value;
+  return object;
+}
+
 llvm::json::Object fp8::reportToJSON(const Report &report) {
-  return llvm::json::Object{{"sites", sitesToJSON(report.sites)},
+  return llvm::json::Object{{"options", optionsToJSON(report.options)},
+                            {"sites", sitesToJSON(report.sites)},
                             {"others", lookAlikesToJSON(report.others)},
                             {"memory", llvm::json::Object{{"state_bytes", report.stateBytes},
                                                           {"workspace_bytes", report.workspaceBytes}}}};
@@ -208,6 +216,27 @@ static void printLookAlikes(ArrayRef<LookAlikeRecord> records, raw_ostream &os) 
   printTable(rows, os);
 }
 
+/// "name=value" for each option, in lines of moderate length.
+static void printOptions(const OptionValues &options, raw_ostream &os) {
+  constexpr size_t kWidth = 100;
+  std::string line = "options:";
+  for (const auto &[name, value] : options) {
+    std::string text;
+    if (auto string = value.getAsString())
+      text = string->str();
+    else if (value != llvm::json::Value(nullptr))
+      llvm::raw_string_ostream(text) << value;
+    else
+      text = "-";
+    if (line.size() + name.size() + text.size() + 2 > kWidth) {
+      os << line << "\n";
+      line = " ";
+    }
+    line += " " + name + "=" + text;
+  }
+  os << line << "\n";
+}
+
 void fp8::printReport(const Report &report, raw_ostream &os) {
   // One table per entry, in the order of the program.
   llvm::MapVector<StringRef, std::vector<std::vector<std::string>>> tables;
@@ -224,6 +253,7 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
     os << "\n";
   }
   printSummary(report.sites, os);
+  printOptions(report.options, os);
   if (report.stateBytes > 0)
     os << "FP8 state: " << report.stateBytes << " bytes\n";
   if (report.workspaceBytes > 0)

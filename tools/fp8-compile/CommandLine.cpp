@@ -43,15 +43,7 @@ struct Options {
   cl::opt<std::string> recipe{
       "recipe", cl::init("delayed"), cl::value_desc("recipe"), cl::cat(category),
       cl::desc("delayed (default), current, block, row, mxfp8, auto, none, or an attribute")};
-  cl::opt<std::string> format{"format", cl::value_desc("hybrid|e4m3"), cl::cat(category),
-                              cl::desc("E5M2 for gradients (hybrid), or E4M3 throughout")};
-  cl::opt<int64_t> margin{"margin", cl::cat(category), cl::desc("Binades left free above amax (0)")};
-  cl::opt<int64_t> historyLen{"amax-history-len", cl::cat(category),
-                              cl::desc("Steps that amaxes are kept for (1024)")};
-  cl::opt<std::string> algo{"amax-compute-algo", cl::value_desc("max|most_recent"), cl::cat(category),
-                            cl::desc("Which amax of the history the scale follows from (max)")};
-  cl::opt<std::string> reduceAmax{"reduce-amax", cl::value_desc("true|false"), cl::cat(category),
-                                  cl::desc("Combine amaxes over all ranks (true)")};
+  std::vector<std::unique_ptr<cl::opt<std::string>>> parameters;
   cl::opt<std::string> sites{"sites", cl::init("linear"), cl::value_desc("linear|all|regex"),
                              cl::cat(category),
                              cl::desc("Products of weights, all, or those whose site name matches")};
@@ -63,12 +55,14 @@ struct Options {
                          cl::desc("Sites of the first N layers stay as they are")};
   cl::opt<int64_t> last{"last", cl::value_desc("N"), cl::cat(category),
                         cl::desc("Sites of the last N layers stay as they are")};
-  cl::opt<std::string> fprop{"fprop", cl::cat(category),
-                             cl::desc("Precision of forward products (not available yet)")};
-  cl::opt<std::string> dgrad{"dgrad", cl::cat(category),
-                             cl::desc("Precision of input gradients (not available yet)")};
-  cl::opt<std::string> wgrad{"wgrad", cl::cat(category),
-                             cl::desc("Precision of weight gradients (not available yet)")};
+  cl::opt<std::string> fprop{"fprop", cl::init("fp8"), cl::value_desc("precision"), cl::cat(category),
+                             cl::desc("Forward products: fp8, a format for both operands (e4m3, e5m2), "
+                                      "or the type in which they stay (bf16, f16, f32, f64)")};
+  cl::opt<std::string> dgrad{
+      "dgrad", cl::init("fp8"), cl::value_desc("precision"), cl::cat(category),
+      cl::desc("Input gradients, as --fprop; a format is that of the gradient operand")};
+  cl::opt<std::string> wgrad{"wgrad", cl::init("fp8"), cl::value_desc("precision"), cl::cat(category),
+                             cl::desc("Weight gradients, as --dgrad")};
   cl::opt<std::string> pair{"pair", cl::value_desc("FORWARD:BACKWARD[:K]"), cl::cat(category),
                             cl::desc("Two functions of one step (not available yet)")};
   cl::opt<bool> calibrate{"calibrate", cl::cat(category),
@@ -85,6 +79,13 @@ struct Options {
                                 cl::desc("Also write the manifest, which a library contains")};
   cl::list<std::string> carry{"carry", cl::CommaSeparated, cl::value_desc("A:R,..."), cl::cat(category),
                               cl::desc("Result R is argument A (index or name) of the next step")};
+
+  Options() {
+    for (const fp8::RecipeParameter &parameter : fp8::getRecipeParameters())
+      parameters.push_back(std::make_unique<cl::opt<std::string>>(
+          llvm::StringRef(parameter.option), cl::value_desc(parameter.values), cl::cat(category),
+          cl::desc(parameter.help)));
+  }
 };
 
 /// One line on standard error.
@@ -116,17 +117,12 @@ std::string tidy(std::string problems) {
 
 /// What well-formed options ask for whose work is still to come; empty for nothing.
 std::string findUnavailable(const Options &o) {
-  const cl::Option *unavailable[] = {&o.fprop, &o.dgrad, &o.wgrad, &o.pair};
-  for (const cl::Option *option : unavailable)
-    if (option->getNumOccurrences())
-      return ("--" + option->ArgStr + " is not available yet; sites can be chosen with --sites and --keep")
-          .str();
+  if (o.pair.getNumOccurrences())
+    return "--pair is not available yet; sites can be chosen with --sites and --keep";
   if (o.target != "cpu")
     return "--target=" + o.target + " is not available yet; use --target=cpu";
   if (o.emit == "ptx")
     return "--emit=ptx is not available yet; --emit=kernels shows the last IR of the CPU's way";
-  if (o.recipe == "auto")
-    return "--recipe=auto is not available yet; choose delayed or current";
   return "";
 }
 
@@ -194,7 +190,10 @@ bool checkRegex(llvm::StringRef option, llvm::StringRef pattern) {
 bool parseRecipe(const Options &o, CommandLine &out) {
   fp8::RecipeOptions &recipe = out.recipe;
   recipe.recipe = o.recipe;
-  recipe.format = o.format;
+  recipe.target = o.target;
+  recipe.fprop = o.fprop;
+  recipe.dgrad = o.dgrad;
+  recipe.wgrad = o.wgrad;
   recipe.sites = o.sites;
   recipe.keep = o.keep;
   recipe.first = o.first;
@@ -203,17 +202,9 @@ bool parseRecipe(const Options &o, CommandLine &out) {
   recipe.calibrate = o.calibrate;
   if (o.first < 0 || o.last < 0)
     return fail("--first and --last count layers and cannot be negative");
-  if (o.margin.getNumOccurrences())
-    recipe.margin = o.margin;
-  if (o.historyLen.getNumOccurrences())
-    recipe.amaxHistoryLen = o.historyLen;
-  if (o.algo.getNumOccurrences())
-    recipe.amaxComputeAlgo = o.algo;
-  if (o.reduceAmax.getNumOccurrences()) {
-    if (o.reduceAmax != "true" && o.reduceAmax != "false")
-      return fail("--reduce-amax=" + o.reduceAmax + " is neither true nor false");
-    recipe.reduceAmax = o.reduceAmax == "true";
-  }
+  for (const auto &parameter : o.parameters)
+    if (parameter->getNumOccurrences())
+      recipe.parameters[parameter->ArgStr.str()] = *parameter;
   if (!checkRegex("sites", o.sites) || !checkRegex("keep", o.keep) || !checkRegex("require", o.require))
     return false;
   llvm::Expected<std::string> attribute = fp8::getRecipeAttribute(recipe);

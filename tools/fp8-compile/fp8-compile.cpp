@@ -39,6 +39,7 @@ public:
 private:
   LogicalResult runStage(function_ref<void(OpPassManager &)> build);
   LogicalResult runFront();
+  fp8::OptionValues describeOptions() const;
   LogicalResult runToStage(StringRef last);
   LogicalResult buildCode();
   bool makesCode() const { return options.emit == "lib" || options.emit == "obj" || options.emit == "llvm"; }
@@ -77,9 +78,20 @@ LogicalResult Compilation::runFront() {
         fp8::buildApplicationPipeline(manager, options.recipeAttribute, options.recipe);
       })))
     return failure();
-  manifest = fp8::describeModule(module, options.recipe.recipe, options.target);
+  manifest = fp8::describeModule(module, fp8::getChosenRecipe(options.recipe), options.target);
+  manifest.options = report.options = describeOptions();
   report.stateBytes = manifest.stateBytes;
   return success();
+}
+
+/// The options of the command line that say what is compiled.
+fp8::OptionValues Compilation::describeOptions() const {
+  fp8::OptionValues values = fp8::describeOptions(options.recipe, recipe);
+  llvm::json::Array carry;
+  for (const CarryRequest &request : options.carry)
+    carry.push_back(request.argument + ":" + std::to_string(request.result));
+  values.emplace_back("carry", std::move(carry));
+  return values;
 }
 
 /// The stages between recipe and code, up to `last`.
@@ -209,6 +221,14 @@ bool parseRecipe(const CommandLine &options, MLIRContext &context, fp8::RecipeAt
   return recipe != nullptr;
 }
 
+/// The functions that the recipe names are used by nothing yet: public ones outlive ingest, and
+/// fp8-apply-recipe, which checks them, makes them private.
+void keepRecipeFunctions(ModuleOp module, fp8::RecipeAttrInterface recipe) {
+  for (FlatSymbolRefAttr name : {recipe.getScaleFunction(), recipe.getAmaxFunction()})
+    if (Operation *function = name ? module.lookupSymbol(name.getAttr()) : nullptr)
+      SymbolTable::setSymbolVisibility(function, SymbolTable::Visibility::Public);
+}
+
 LogicalResult checkRequest(ModuleOp module, const CommandLine &options) {
   if (!options.unavailable.empty())
     return module.emitError() << options.unavailable;
@@ -247,5 +267,7 @@ int main(int argc, char **argv) {
   OwningOpRef<ModuleOp> module = readModule(options.input, sources, context);
   if (!module || failed(checkRequest(*module, options)))
     return 1;
+  if (recipe)
+    keepRecipeFunctions(*module, recipe);
   return failed(Compilation(*module, options, recipe).run()) ? 1 : 0;
 }

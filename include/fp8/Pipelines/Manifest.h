@@ -30,6 +30,7 @@ struct ManifestEntry {
 /// Everything but the sites; read from a module after the recipe stage.
 struct Manifest {
   std::string recipe, target;
+  OptionValues options; ///< what was in force, defaults included
   std::vector<ManifestEntry> entries;
   llvm::json::Object state;
   int64_t stateBytes = 0;

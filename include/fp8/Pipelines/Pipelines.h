@@ -8,24 +8,37 @@
 #ifndef FP8_PIPELINES_PIPELINES_H
 #define FP8_PIPELINES_PIPELINES_H
 
+#include "fp8/Pipelines/Report.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
-#include <optional>
+#include <map>
 #include <string>
 
 namespace fp8 {
 
+/// An option of fp8-compile that is a parameter of recipes.
+struct RecipeParameter {
+  llvm::StringLiteral option;    ///< "amax-history-len"
+  llvm::StringLiteral parameter; ///< the same in the attribute: "amax_history_len"
+  llvm::StringLiteral values;    ///< "max|most_recent", N for a whole number or X for a real one
+  llvm::StringLiteral recipes;   ///< the words of --recipe that have it, separated by spaces
+  llvm::StringLiteral help;
+};
+
+/// All of them; the tools and the pipelines declare their options from this list.
+llvm::ArrayRef<RecipeParameter> getRecipeParameters();
+
 /// What becomes FP8 and how: the options of fp8-compile, under the same names.
 struct RecipeOptions {
-  /// delayed, current, block, row, mxfp8, none, or a recipe attribute.
+  /// delayed, current, block, row, mxfp8, auto, none, or a recipe attribute.
   std::string recipe = "delayed";
-  /// hybrid or e4m3; empty: hybrid, for row, block and mxfp8 e4m3.
-  std::string format;
-  // The next four belong to delayed (reduceAmax to current too); unset means the default.
-  std::optional<int64_t> margin;
-  std::optional<int64_t> amaxHistoryLen;
-  std::optional<std::string> amaxComputeAlgo;
-  std::optional<bool> reduceAmax;
+  /// What auto chooses for.
+  std::string target = "cpu";
+  /// Parameters of the recipe that were given, by option: {"margin", "1"}.
+  std::map<std::string, std::string> parameters;
+  /// fp8, e4m3 or e5m2 (the format of the role's gradient operand; of fprop's both), or the
+  /// type in which the role's products stay: bf16, f16, f32, f64.
+  std::string fprop = "fp8", dgrad = "fp8", wgrad = "fp8";
   /// linear, all, or a regex searched in site names.
   std::string sites = "linear";
   /// Regex of sites that stay as they are; empty for none.
@@ -41,6 +54,13 @@ struct RecipeOptions {
 /// The recipe as the text of an attribute; empty for none. An error names the option that
 /// is wrong or contradicts another, and what to change.
 llvm::Expected<std::string> getRecipeAttribute(const RecipeOptions &options);
+
+/// The word or attribute that was asked for, with what auto became in its place.
+llvm::StringRef getChosenRecipe(const RecipeOptions &options);
+
+/// Every option with the value in force, defaults included, in the order of the help. `recipe`
+/// is what getRecipeAttribute gave, parsed; null for none.
+OptionValues describeOptions(const RecipeOptions &options, RecipeAttrInterface recipe);
 
 /// Stage 1: functions inlined, every contraction an fp8.matmul with site and role.
 void buildIngestPipeline(mlir::OpPassManager &manager);

@@ -36,8 +36,12 @@ struct LookAlikeRecord {
   std::string location; ///< where the user wrote it
 };
 
+/// Names of options and their values, in the order in which people read them.
+using OptionValues = std::vector<std::pair<std::string, llvm::json::Value>>;
+
 /// All decisions of a compilation and where its memory goes.
 struct Report {
+  OptionValues options; ///< what was in force, defaults included
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
   int64_t stateBytes = 0;     ///< scales and histories
@@ -51,6 +55,7 @@ std::vector<SiteRecord> collectSites(mlir::ModuleOp module, RecipeAttrInterface 
 /// Reads what fp8-raise-contractions left and a reader of the program might miss.
 std::vector<LookAlikeRecord> collectLookAlikes(mlir::ModuleOp module);
 
+llvm::json::Object optionsToJSON(const OptionValues &options);
 llvm::json::Array sitesToJSON(const std::vector<SiteRecord> &sites);
 llvm::json::Object reportToJSON(const Report &report);
 

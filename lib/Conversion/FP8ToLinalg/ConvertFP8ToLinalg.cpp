@@ -46,11 +46,15 @@ LogicalResult lower(Operation *op) {
 class ConvertFP8ToLinalg : public impl::ConvertFP8ToLinalgBase<ConvertFP8ToLinalg> {
 public:
   void runOnOperation() final {
-    SmallVector<Operation *> ops;
+    // Functions of recipes are copied as they are when their users are lowered: users last.
+    SmallVector<Operation *> ops, users;
     getOperation()->walk([&](Operation *op) {
-      if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp>(op))
+      if (isa<UpdateAmaxHistoryOp, ComputeScaleOp>(op))
+        users.push_back(op);
+      else if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp>(op))
         ops.push_back(op);
     });
+    ops.append(users);
     // One error for each of the user's operations, of which several of ours may come.
     llvm::DenseSet<Location> failedAt;
     for (Operation *op : ops) {

@@ -25,6 +25,8 @@ mlir::LogicalResult lowerDequantize(mlir::OpBuilder &builder, DequantizeOp op);
 
 // ScaleLowering.cpp
 mlir::LogicalResult lowerComputeScale(mlir::OpBuilder &builder, ComputeScaleOp op);
+
+// HistoryLowering.cpp
 mlir::LogicalResult lowerUpdateAmaxHistory(mlir::OpBuilder &builder, UpdateAmaxHistoryOp op);
 
 } // namespace fp8

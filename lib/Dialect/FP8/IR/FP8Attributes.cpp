@@ -53,7 +53,7 @@ std::string fp8::getFormatName(Type type) {
 //===----------------------------------------------------------------------===//
 
 static FloatType formatOf(MLIRContext *context, FormatPolicy policy, TensorKind kind) {
-  if (policy == FormatPolicy::hybrid && kind == TensorKind::grad_output)
+  if (policy == FormatPolicy::e5m2 || (policy == FormatPolicy::hybrid && kind == TensorKind::grad_output))
     return Float8E5M2Type::get(context);
   return Float8E4M3FNType::get(context);
 }
@@ -80,16 +80,46 @@ static SmallVector<int64_t> blocksAlong(ArrayRef<bool> contracted, int64_t exten
   return block;
 }
 
+/// The parameters of a recipe, for reports.
+class ParameterList {
+public:
+  explicit ParameterList(MLIRContext *context) : builder(context) {}
+
+  ParameterList &add(StringRef name, Attribute value) {
+    list.push_back(builder.getNamedAttr(name, value));
+    return *this;
+  }
+  ParameterList &add(StringRef name, bool value) { return add(name, builder.getBoolAttr(value)); }
+  ParameterList &add(StringRef name, int64_t value) { return add(name, builder.getI64IntegerAttr(value)); }
+  ParameterList &add(StringRef name, const APFloat &value) {
+    return add(name, builder.getF32FloatAttr(value.convertToFloat()));
+  }
+  template <typename Enum, typename = std::enable_if_t<std::is_enum_v<Enum>>>
+  ParameterList &add(StringRef name, Enum value) {
+    return add(name, builder.getStringAttr(stringifyEnum(value)));
+  }
+  operator SmallVector<NamedAttribute>() const { return list; }
+
+private:
+  Builder builder;
+  SmallVector<NamedAttribute> list;
+};
+
 //===----------------------------------------------------------------------===//
 // Delayed
 //===----------------------------------------------------------------------===//
 
 LogicalResult DelayedScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy,
-                                         int64_t margin, int64_t historyLen, AmaxComputeAlgo, bool) {
+                                         int64_t margin, int64_t historyLen, AmaxComputeAlgo, bool, bool,
+                                         InitialScale init) {
   if (historyLen < 1)
     return emitError() << "amax_history_len must be at least 1, got " << historyLen;
   if (margin < -64 || margin > 64)
     return emitError() << "margin counts binades and must be between -64 and 64, got " << margin;
+  // The one row is 0 again after every update.
+  if (init == InitialScale::current && historyLen < 2)
+    return emitError() << "init = current needs an amax_history_len of 2 or more: one row does not tell "
+                          "whether there has been an amax";
   return success();
 }
 
@@ -101,6 +131,22 @@ SmallVector<int64_t> DelayedScalingAttr::getBlockShape(TensorKind, ArrayRef<bool
 FloatType DelayedScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
 Accumulation DelayedScalingAttr::getAccumulation(Role role) const { return accumulationOf(role); }
 StringRef DelayedScalingAttr::getRecipeName() const { return "delayed"; }
+int64_t DelayedScalingAttr::getHistoryLength() const { return getAmaxHistoryLen(); }
+bool DelayedScalingAttr::startsFromTensor() const { return getInit() == InitialScale::current; }
+RecipeAttrInterface DelayedScalingAttr::getScaling() const {
+  return get(getContext(), FormatPolicy::hybrid, getMargin(), getAmaxHistoryLen(), getAmaxComputeAlgo(),
+             getReduceAmax(), getIgnoreNonFinite(), getInit());
+}
+SmallVector<NamedAttribute> DelayedScalingAttr::getParameters() const {
+  return ParameterList(getContext())
+      .add("format", getFormat())
+      .add("margin", getMargin())
+      .add("amax_history_len", getAmaxHistoryLen())
+      .add("amax_compute_algo", getAmaxComputeAlgo())
+      .add("reduce_amax", getReduceAmax())
+      .add("ignore_non_finite", getIgnoreNonFinite())
+      .add("init", getInit());
+}
 
 //===----------------------------------------------------------------------===//
 // Current
@@ -125,6 +171,16 @@ SmallVector<int64_t> CurrentScalingAttr::getBlockShape(TensorKind, ArrayRef<bool
 FloatType CurrentScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
 Accumulation CurrentScalingAttr::getAccumulation(Role role) const { return accumulationOf(role); }
 StringRef CurrentScalingAttr::getRecipeName() const { return "current"; }
+RecipeAttrInterface CurrentScalingAttr::getScaling() const {
+  return get(getContext(), FormatPolicy::hybrid, getEps(), getPower_2Scale(), getReduceAmax());
+}
+SmallVector<NamedAttribute> CurrentScalingAttr::getParameters() const {
+  return ParameterList(getContext())
+      .add("format", getFormat())
+      .add("eps", getEps())
+      .add("power_2_scale", getPower_2Scale())
+      .add("reduce_amax", getReduceAmax());
+}
 
 //===----------------------------------------------------------------------===//
 // Row, block, MX
@@ -145,6 +201,15 @@ SmallVector<int64_t> RowScalingAttr::getBlockShape(TensorKind, ArrayRef<bool> co
 FloatType RowScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
 Accumulation RowScalingAttr::getAccumulation(Role role) const { return accumulationOf(role); }
 StringRef RowScalingAttr::getRecipeName() const { return "row"; }
+RecipeAttrInterface RowScalingAttr::getScaling() const {
+  return get(getContext(), FormatPolicy::e4m3, getEps(), getPower_2Scale());
+}
+SmallVector<NamedAttribute> RowScalingAttr::getParameters() const {
+  return ParameterList(getContext())
+      .add("format", getFormat())
+      .add("eps", getEps())
+      .add("power_2_scale", getPower_2Scale());
+}
 
 LogicalResult BlockScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy,
                                        int64_t block, APFloat eps, bool) {
@@ -163,6 +228,16 @@ SmallVector<int64_t> BlockScalingAttr::getBlockShape(TensorKind kind, ArrayRef<b
 FloatType BlockScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
 Accumulation BlockScalingAttr::getAccumulation(Role) const { return Accumulation::split; }
 StringRef BlockScalingAttr::getRecipeName() const { return "block"; }
+RecipeAttrInterface BlockScalingAttr::getScaling() const {
+  return get(getContext(), FormatPolicy::e4m3, getBlock(), getEps(), getPower_2Scale());
+}
+SmallVector<NamedAttribute> BlockScalingAttr::getParameters() const {
+  return ParameterList(getContext())
+      .add("format", getFormat())
+      .add("block", getBlock())
+      .add("eps", getEps())
+      .add("power_2_scale", getPower_2Scale());
+}
 
 LogicalResult MXScalingAttr::verify(function_ref<InFlightDiagnostic()>, FormatPolicy) { return success(); }
 
@@ -176,33 +251,7 @@ SmallVector<int64_t> MXScalingAttr::getBlockShape(TensorKind, ArrayRef<bool> con
 FloatType MXScalingAttr::getScaleType() const { return Float8E8M0FNUType::get(getContext()); }
 Accumulation MXScalingAttr::getAccumulation(Role role) const { return accumulationOf(role); }
 StringRef MXScalingAttr::getRecipeName() const { return "mxfp8"; }
-
-//===----------------------------------------------------------------------===//
-// Custom: everything is the base's answer, unless a role has its own recipe
-//===----------------------------------------------------------------------===//
-
-LogicalResult CustomAttr::verify(function_ref<InFlightDiagnostic()> emitError, RecipeAttrInterface base,
-                                 RecipeAttrInterface fprop, RecipeAttrInterface dgrad,
-                                 RecipeAttrInterface wgrad, FlatSymbolRefAttr, FlatSymbolRefAttr) {
-  for (RecipeAttrInterface recipe : {base, fprop, dgrad, wgrad})
-    if (isa_and_nonnull<CustomAttr>(recipe))
-      return emitError() << "#fp8.custom cannot contain another #fp8.custom";
-  return success();
+RecipeAttrInterface MXScalingAttr::getScaling() const { return get(getContext(), FormatPolicy::e4m3); }
+SmallVector<NamedAttribute> MXScalingAttr::getParameters() const {
+  return ParameterList(getContext()).add("format", getFormat());
 }
-
-RecipeAttrInterface CustomAttr::getRecipeFor(Role role) const {
-  RecipeAttrInterface own = role == Role::fprop   ? getFprop()
-                            : role == Role::dgrad ? getDgrad()
-                            : role == Role::wgrad ? getWgrad()
-                                                  : RecipeAttrInterface();
-  return own ? own : getBase();
-}
-FloatType CustomAttr::getFormat(TensorKind kind) const { return getBase().getFormat(kind); }
-bool CustomAttr::isStateful() const { return getBase().isStateful(); }
-SmallVector<int64_t> CustomAttr::getBlockShape(TensorKind kind, ArrayRef<bool> contracted) const {
-  return getBase().getBlockShape(kind, contracted);
-}
-FloatType CustomAttr::getScaleType() const { return getBase().getScaleType(); }
-Accumulation CustomAttr::getAccumulation(Role role) const { return getBase().getAccumulation(role); }
-bool CustomAttr::getReduceAmax() const { return getBase().getReduceAmax(); }
-StringRef CustomAttr::getRecipeName() const { return "custom"; }

@@ -47,10 +47,14 @@ LogicalResult ComputeScaleOp::verify() {
                          << " must have one shape";
   if (getInputType() && !isa<FloatType>(*getInputType()))
     return emitOpError() << "input_type " << *getInputType() << " must be a float type";
-  if (getRecipe().isStateful())
+  if (getRecipe().isStateful() && !getRecipe().startsFromTensor())
     return emitOpError() << "recipe " << getRecipe()
                          << " takes its scales from state, not from this step's amax";
   return success();
+}
+
+LogicalResult ComputeScaleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyRecipeFunctions(*this, getRecipe(), symbols);
 }
 
 //===----------------------------------------------------------------------===//

@@ -55,11 +55,14 @@ LogicalResult UpdateAmaxHistoryOp::verify() {
                          << amaxes.getDimSize(0) << " amaxes";
   if (!getRecipe().isStateful())
     return emitOpError() << "recipe " << getRecipe() << " keeps no history";
-  if (auto delayed = dyn_cast<DelayedScalingAttr>(getRecipe()))
-    if (!fp8::detail::sizesMatch(history.getDimSize(0), delayed.getAmaxHistoryLen()))
-      return emitOpError() << "amax_history has " << history.getDimSize(0) << " rows, the recipe asks for "
-                           << delayed.getAmaxHistoryLen();
+  if (!fp8::detail::sizesMatch(history.getDimSize(0), getRecipe().getHistoryLength()))
+    return emitOpError() << "amax_history has " << history.getDimSize(0) << " rows, the recipe asks for "
+                         << getRecipe().getHistoryLength();
   return verifyColumns(*this, scale.getDimSize(0));
+}
+
+LogicalResult UpdateAmaxHistoryOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyRecipeFunctions(*this, getRecipe(), symbols);
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,7 +22,7 @@ namespace {
 using CastKey = std::tuple<const void *, const void *, const void *, std::vector<int64_t>>;
 CastKey castKey(const QuantizedOperand &operand) {
   SmallVector<int64_t> block = operand.block();
-  return {operand.source().getAsOpaquePointer(), operand.recipe.getAsOpaquePointer(),
+  return {operand.source().getAsOpaquePointer(), operand.recipe.getScaling().getAsOpaquePointer(),
           operand.format().getAsOpaquePointer(), std::vector<int64_t>(block.begin(), block.end())};
 }
 
@@ -37,11 +37,13 @@ public:
       module.emitError() << "--recipe=" << recipe << " is not a recipe attribute";
       return signalPassFailure();
     }
-    if (auto custom = dyn_cast<CustomAttr>(chosen); custom && (custom.getScale() || custom.getAmax())) {
-      module.emitError(
-          "functions for scale or amax in #fp8.custom are not available yet; use a recipe per role");
+    SymbolTableCollection symbols;
+    if (failed(verifyRecipeFunctions(module, chosen, symbols)))
       return signalPassFailure();
-    }
+    for (FlatSymbolRefAttr name : {chosen.getScaleFunction(), chosen.getAmaxFunction()})
+      if (name) // no entry, even where nothing is left to be FP8
+        SymbolTable::setSymbolVisibility(module.lookupSymbol(name.getAttr()),
+                                         SymbolTable::Visibility::Private);
 
     stateful = {};
     SmallVector<Program> programs;
@@ -56,8 +58,7 @@ public:
     StateLayout layout;
     if (stateful) {
       assignColumns(programs, layout);
-      auto delayed = dyn_cast<DelayedScalingAttr>(stateful);
-      layout.setHistoryLength(delayed ? delayed.getAmaxHistoryLen() : 1);
+      layout.setHistoryLength(stateful.getHistoryLength());
       layout.writeTo(module);
     }
     for (Program &program : programs)
@@ -105,10 +106,12 @@ private:
   }
 
   LogicalResult addReader(const QuantizedOperand &operand, Program &program) {
-    if (stateful && stateful != operand.recipe)
-      return operand.product->emitError() << "recipes " << stateful << " and " << operand.recipe
+    // One update serves casts in any formats: the columns have them.
+    RecipeAttrInterface scaling = operand.recipe.getScaling();
+    if (stateful && stateful != scaling)
+      return operand.product->emitError() << "recipes " << stateful << " and " << scaling
                                           << " both keep a history; a program has one, so use one of them";
-    stateful = operand.recipe;
+    stateful = scaling;
     for (Operation *op = operand.product->getParentOp(); op != program.function; op = op->getParentOp())
       if (!canCarryOut(op))
         return operand.product->emitError()
@@ -141,7 +144,7 @@ private:
       rewriter.updateState(stateful);
   }
 
-  /// The recipe that the program's history belongs to, if any.
+  /// How the program's history becomes scales; null without one.
   RecipeAttrInterface stateful;
 };
 

@@ -7,6 +7,9 @@
 #include "RecipeRewriter.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -66,6 +69,48 @@ Value FunctionRewriter::scaleFromState(Location loc, int64_t column) {
   return tensor::ExtractSliceOp::create(builder, loc, type, scale, offsets, ones, ones);
 }
 
+/// The scale of the state, or that of the tensor itself while the column's history is empty.
+Value FunctionRewriter::scaleFromStateOrTensor(Location loc, const QuantizedOperand &operand, Value source,
+                                               int64_t column) {
+  Value index = arith::ConstantIndexOp::create(builder, loc, column);
+  Value largest = tensor::ExtractOp::create(builder, loc, getLargestAmaxes(), index);
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0.0f));
+  Value isEmpty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, largest, zero);
+  auto choice = scf::IfOp::create(builder, loc, RankedTensorType::get({}, builder.getF32Type()), isEmpty,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  auto yield = [&](Block *block, function_ref<Value()> build) {
+    builder.setInsertionPointToEnd(block);
+    Value value = build();
+    scf::YieldOp::create(builder, loc, value);
+  };
+  yield(choice.thenBlock(), [&] { return scaleFromTensor(loc, operand, source); });
+  yield(choice.elseBlock(), [&] { return scaleFromState(loc, column); });
+  return choice.getResult(0);
+}
+
+/// Per column the largest amax of its history: 0 where there is none yet.
+Value FunctionRewriter::getLargestAmaxes() {
+  if (largestAmaxes)
+    return largestAmaxes;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&function.getBody().front());
+  Location loc = function.getLoc();
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0.0f));
+  auto type = cast<RankedTensorType>(scale.getType());
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  Value init = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+  AffineMap rows = builder.getMultiDimIdentityMap(2), columns = rows.getMinorSubMap(1);
+  auto largest = linalg::GenericOp::create(
+      builder, loc, init.getType(), history, init, {rows, columns},
+      {utils::IteratorType::reduction, utils::IteratorType::parallel},
+      [](OpBuilder &b, Location loc, ValueRange values) {
+        // A NaN is an amax, too.
+        linalg::YieldOp::create(b, loc, arith::MaximumFOp::create(b, loc, values[0], values[1]).getResult());
+      });
+  return largestAmaxes = largest.getResult(0);
+}
+
 /// The scale that this step computes from the tensor itself.
 Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &operand, Value source) {
   SmallVector<int64_t> block = operand.block();
@@ -73,8 +118,9 @@ Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &op
   Value init = emptyScale(loc, source, block, builder.getF32Type());
   Value amax = AmaxOp::create(builder, loc, init.getType(), source, init, blockAttr).getResult(0);
   Value scaleInit = emptyScale(loc, source, block, builder.getF32Type());
-  return ComputeScaleOp::create(builder, loc, scaleInit.getType(), amax, scaleInit, operand.recipe,
-                                TypeAttr::get(operand.format()), TypeAttr::get(getElementTypeOrSelf(source)))
+  return ComputeScaleOp::create(builder, loc, scaleInit.getType(), amax, scaleInit,
+                                operand.recipe.getScaling(), TypeAttr::get(operand.format()),
+                                TypeAttr::get(getElementTypeOrSelf(source)))
       .getResult(0);
 }
 
@@ -85,13 +131,18 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
 
   Value source = operand.source();
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointAfterValue(source);
   Location loc = operand.product->getLoc();
   auto column = columns.find(operand.castId);
   bool stateful = column != columns.end();
+  // What depends on the state alone comes before the casts of arguments.
+  bool startsFromTensor = stateful && operand.recipe.startsFromTensor();
+  bool isArgument = isa<BlockArgument>(source) && source.getParentBlock()->getParentOp() == function;
+  builder.setInsertionPointAfterValue(startsFromTensor && isArgument ? getLargestAmaxes() : source);
   SmallVector<int64_t> block = operand.block();
 
-  Value scaleValue = stateful ? scaleFromState(loc, column->second) : scaleFromTensor(loc, operand, source);
+  Value scaleValue = !stateful          ? scaleFromTensor(loc, operand, source)
+                     : startsFromTensor ? scaleFromStateOrTensor(loc, operand, source, column->second)
+                                        : scaleFromState(loc, column->second);
   SmallVector<Value> outs{emptyLike(loc, source, operand.format()),
                           emptyScale(loc, source, block, operand.recipe.getScaleType())};
   bool record = stateful && updates;

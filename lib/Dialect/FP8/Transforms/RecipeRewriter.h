@@ -64,6 +64,9 @@ private:
   mlir::Value emptyScale(mlir::Location loc, mlir::Value source, llvm::ArrayRef<int64_t> block,
                          mlir::Type elementType);
   mlir::Value scaleFromState(mlir::Location loc, int64_t column);
+  mlir::Value scaleFromStateOrTensor(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source,
+                                     int64_t column);
+  mlir::Value getLargestAmaxes();
   mlir::Value scaleFromTensor(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source);
   void recordAmax(const QuantizedOperand &operand, mlir::Value amax);
   mlir::Value replayViews(mlir::Value operand, mlir::Value source, mlir::Value data);
@@ -75,6 +78,7 @@ private:
   bool updates;
   mlir::OpBuilder builder;
   mlir::Value scale, history;
+  mlir::Value largestAmaxes; ///< of each column's history, once something asked
   std::map<unsigned, Cast> casts;
   /// Recorded amaxes by column, for the update.
   ColumnAmaxes amaxes;

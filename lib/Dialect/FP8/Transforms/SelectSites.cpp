@@ -8,6 +8,8 @@
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Regex.h"
 #include <set>
 
@@ -44,6 +46,8 @@ struct Selection {
   SitePattern sites, keep, require;
   /// Sites in the first and last layers that are to stay.
   llvm::StringMap<std::string> keptLayers;
+  /// Functions that compute scales, not the program's results.
+  llvm::StringSet<> recipeFunctions;
 };
 
 class SelectSites : public impl::SelectSitesBase<SelectSites> {
@@ -61,9 +65,20 @@ public:
         (!require.empty() && require != "all" && failed(checkUsed(selection.require, "require", require))))
       return signalPassFailure();
 
+    if (auto chosen = dyn_cast_or_null<RecipeAttrInterface>(
+            recipe.empty() ? Attribute() : parseAttribute(recipe, &getContext())))
+      for (FlatSymbolRefAttr name : {chosen.getScaleFunction(), chosen.getAmaxFunction()})
+        if (name)
+          selection.recipeFunctions.insert(name.getValue());
+
     bool ok = true;
     module->walk([&](MatmulOp op) {
       std::string reason = reasonToKeep(op, selection);
+      if (StringRef type = typeOfRole(op); reason.empty() && !type.empty()) {
+        FailureOr<std::string> kept = keepInType(op, type);
+        ok &= succeeded(kept);
+        reason = kept.value_or("");
+      }
       if (reason.empty())
         return;
       op.setKept(reason);
@@ -81,6 +96,8 @@ private:
       return op.getKept()->str();
     if (recipe.empty())
       return "--recipe=none";
+    if (selection.recipeFunctions.contains(op->getParentOfType<FunctionOpInterface>().getName()))
+      return "in a function that the recipe names";
     for (Value value : {op.getLhs(), op.getRhs(), op.getOuts()})
       if (!isSupported(getElementTypeOrSelf(value)))
         return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 product";
@@ -94,6 +111,31 @@ private:
     if (sites != "linear" && sites != "all" && !selection.sites.matches(site))
       return "does not match --sites=" + sites;
     return "";
+  }
+
+  /// The type that the options keep products of this role in; empty for FP8.
+  StringRef typeOfRole(MatmulOp op) const {
+    Role role = op.getRole().value_or(Role::other);
+    if (role == Role::other)
+      return "";
+    return role == Role::fprop ? fprop : role == Role::dgrad ? dgrad : wgrad;
+  }
+
+  /// The reason of a product that --fprop, --dgrad or --wgrad keeps in `wanted`. Its own type
+  /// is not changed, so that must have every value of `wanted`.
+  static FailureOr<std::string> keepInType(MatmulOp op, StringRef wanted) {
+    Type lhs = getElementTypeOrSelf(op.getLhs()), rhs = getElementTypeOrSelf(op.getRhs());
+    Type own = lhs.getIntOrFloatBitWidth() < rhs.getIntOrFloatBitWidth() ? rhs : lhs;
+    std::string name = getFormatName(own);
+    std::string option = ("--" + stringifyRole(*op.getRole()) + "=" + wanted).str();
+    if (name == wanted)
+      return option;
+    if (name == "f32" && wanted != "f64")
+      return option + "; the program has it in " + name + ", where it stays";
+    return op.emitError() << "site '" << op.getSite().value_or("") << "': " << option
+                          << " keeps products as they are, and the program has this one in " << name
+                          << "; say --" << stringifyRole(*op.getRole()) << "=" << name
+                          << ", or keep the site with --keep";
   }
 
   /// A pattern that no site matches is a slip of the pen, and would quietly do nothing. Only

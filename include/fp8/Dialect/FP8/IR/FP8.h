@@ -15,6 +15,7 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
@@ -40,6 +41,13 @@ std::string getFormatName(mlir::Type type);
 } // namespace fp8
 
 #include "fp8/Dialect/FP8/IR/FP8AttrInterfaces.h.inc"
+
+namespace fp8 {
+/// Checks that the functions that a recipe names are there, take and return what they should
+/// and have no effects. Errors are at `user`, of which the recipe is, or at the function.
+mlir::LogicalResult verifyRecipeFunctions(mlir::Operation *user, RecipeAttrInterface recipe,
+                                          mlir::SymbolTableCollection &symbols);
+} // namespace fp8
 
 #define GET_ATTRDEF_CLASSES
 #include "fp8/Dialect/FP8/IR/FP8Attributes.h.inc"

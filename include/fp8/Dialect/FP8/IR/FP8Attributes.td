@@ -37,9 +37,11 @@ def FP8_AccumulationEnum : FP8_Enum<"Accumulation", "how a scaled product adds u
 def FP8_Accumulation : FP8_EnumAttr<FP8_AccumulationEnum, "accumulation">;
 
 def FP8_FormatPolicyEnum : FP8_Enum<"FormatPolicy", "which FP8 format forward and gradient tensors use", [
-  I32EnumAttrCase<"hybrid", 0>, I32EnumAttrCase<"e4m3", 1>]>;
+  I32EnumAttrCase<"hybrid", 0>, I32EnumAttrCase<"e4m3", 1>, I32EnumAttrCase<"e5m2", 2>]>;
 def FP8_AmaxComputeAlgoEnum : FP8_Enum<"AmaxComputeAlgo", "which amax of the history the next scale follows from", [
   I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"most_recent", 1>]>;
+def FP8_InitialScaleEnum : FP8_Enum<"InitialScale", "what a tensor without history is cast with", [
+  I32EnumAttrCase<"one", 0>, I32EnumAttrCase<"current", 1>]>;
 def FP8_ReduceKindEnum : FP8_Enum<"ReduceKind", "how a collective combines values", [
   I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"sum", 1>]>;
 def FP8_ReduceKind : FP8_EnumAttr<FP8_ReduceKindEnum, "reduce_kind">;
@@ -49,7 +51,8 @@ def FP8_ReduceKind : FP8_EnumAttr<FP8_ReduceKindEnum, "reduce_kind">;
 //===----------------------------------------------------------------------===//
 
 class FP8_Recipe<string name, string mnemonicName, list<string> overridden = []>
-    : AttrDef<FP8_Dialect, name, [DeclareAttrInterfaceMethods<FP8_RecipeAttrInterface, overridden>]> {
+    : AttrDef<FP8_Dialect, name, [DeclareAttrInterfaceMethods<FP8_RecipeAttrInterface,
+                                                              !listconcat(["getScaling", "getParameters"], overridden)>]> {
   let mnemonic = mnemonicName;
   let assemblyFormat = "(`<` struct(params)^ `>`)?";
   let genVerifyDecl = 1;
@@ -64,7 +67,7 @@ def FP8_EpsParam : DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.
   let printer = "::fp8::printF32($_printer, $_self)";
 }
 
-def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling"> {
+def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling", ["getHistoryLength", "startsFromTensor"]> {
   let summary = "one scale per tensor, from the amaxes of earlier steps";
   let description = [{
     The scale of a cast was computed at the end of the previous step:
@@ -72,18 +75,26 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling"> {
     last `amax_history_len` recorded amaxes (`max`) or the newest
     (`most_recent`). One cast needs no second read of its tensor.
 
-    - `format`: `hybrid` (E4M3 forward, E5M2 gradients) or `e4m3`;
+    - `format`: `hybrid` (E4M3 forward, E5M2 gradients), `e4m3` or `e5m2`;
     - `margin`: binades left free above amax;
-    - `reduce_amax`: combine amaxes over all ranks before the update.
+    - `reduce_amax`: combine amaxes over all ranks before the update;
+    - `ignore_non_finite`: amaxes that are Inf or NaN are neither entered in the
+      history nor counted where it holds some. Without it one Inf keeps a scale of
+      `max` as it is until it has left the history;
+    - `init`: what a tensor is cast with while its column of the history is all 0:
+      the scale in the state, `one` at the start, or the scale that follows from its
+      own amax (`current`), for which it is read twice. Needs two rows or more.
 
-    Example: `#fp8.delayed_scaling<margin = 1, amax_history_len = 16>`
+    Example: `#fp8.delayed_scaling<margin = 1, amax_history_len = 16, init = current>`
   }];
   let parameters = (ins
     FP8_EnumParam<"FormatPolicy", "hybrid">:$format,
     DefaultValuedParameter<"int64_t", "0">:$margin,
     DefaultValuedParameter<"int64_t", "1024">:$amax_history_len,
     FP8_EnumParam<"AmaxComputeAlgo", "max">:$amax_compute_algo,
-    DefaultValuedParameter<"bool", "true">:$reduce_amax);
+    DefaultValuedParameter<"bool", "true">:$reduce_amax,
+    DefaultValuedParameter<"bool", "false">:$ignore_non_finite,
+    FP8_EnumParam<"InitialScale", "one">:$init);
 }
 
 def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling"> {
@@ -91,6 +102,9 @@ def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling"> {
   let description = [{
     `scale = fp8_max / max(amax, eps)`; 1 where amax is 0, infinite or NaN.
     `power_2_scale` floors the scale to a power of two. No state.
+
+    `reduce_amax` is about tensors that are sharded over ranks: it combines the
+    amaxes of their shards. A program for one rank has no such tensor.
 
     Example: `#fp8.current_scaling<power_2_scale = true>`
   }];
@@ -141,13 +155,26 @@ def FP8_MXScalingAttr : FP8_Recipe<"MXScaling", "mx_scaling"> {
   let parameters = (ins FP8_EnumParam<"FormatPolicy", "e4m3">:$format);
 }
 
-def FP8_CustomAttr : FP8_Recipe<"Custom", "custom", ["getRecipeFor", "getReduceAmax"]> {
+def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
+    ["getRecipeFor", "getReduceAmax", "getHistoryLength", "startsFromTensor", "getScaleFunction",
+     "getAmaxFunction"]> {
   let summary = "a recipe per role, or a user's own function for amax or scale";
   let description = [{
     `fprop`, `dgrad` and `wgrad` name the recipe of that role; `base` holds
     for the rest. `scale` and `amax` name functions of the module that replace
-    the rule of `base`: `scale: (amax: f32, fp8_max: f32, old: f32) -> f32`,
-    `amax: (column: tensor<?xf32>) -> f32`.
+    the rule of `base`, and of roles whose recipe differs from it in format only:
+
+    - `scale: (amax: f32, fp8_max: f32, old: f32) -> f32` is the next scale. It
+      replaces the formula whole, with its checks and `margin`, `eps` or
+      `power_2_scale`: amax may be Inf, NaN, or (stateless `base`) 0. `old` is the
+      scale so far, 1 for a `base` without state. What it returns is used as it is.
+    - `amax: (column: tensor<?xf32>) -> f32` takes the rows of one tensor's history,
+      the current amax first, then the oldest to the newest, and replaces
+      `amax_compute_algo`.
+
+    A column whose current amax is 0 stays as it is whatever the functions say.
+    They are pure, may use structured control flow, and are no entries of the
+    compiled library, even where they are public.
 
     Example: `#fp8.custom<base = #fp8.current_scaling, dgrad = #fp8.delayed_scaling>`
   }];
@@ -159,6 +186,10 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom", ["getRecipeFor", "getReduceA
     OptionalParameter<"::mlir::FlatSymbolRefAttr">:$scale,
     OptionalParameter<"::mlir::FlatSymbolRefAttr">:$amax);
   let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = [{
+    /// Whether a function replaces a rule of `base`.
+    bool hasFunctions() const { return getScale() || getAmax(); }
+  }];
 }
 
 #endif // FP8_DIALECT_FP8_IR_FP8ATTRIBUTES_TD

@@ -26,6 +26,19 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
       false where each step computes them from the tensor itself.
     }], "bool", "isStateful", (ins)>,
     InterfaceMethod<[{
+      Rows of the amax history of a stateful recipe; a program has one length.
+    }], "int64_t", "getHistoryLength", (ins), "", "return 1;">,
+    InterfaceMethod<[{
+      True where a stateful recipe casts a tensor whose column holds no amax yet
+      with the scale of the tensor's own amax.
+    }], "bool", "startsFromTensor", (ins), "", "return false;">,
+    InterfaceMethod<[{
+      The recipe with its formats left at their defaults: equal for recipes that
+      scale alike. Casts, columns and updates name their formats themselves, so this
+      is the recipe that they carry and share.
+    }], "::fp8::RecipeAttrInterface", "getScaling", (ins),
+      "", "return ::llvm::cast<::fp8::RecipeAttrInterface>($_attr);">,
+    InterfaceMethod<[{
       The extent of the blocks of a tensor that share one scale, one entry per
       dimension; an entry 0 spans the whole dimension. Empty: one scale for the
       whole tensor. `contracted` marks the dimensions that the matrix product
@@ -47,6 +60,17 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
     InterfaceMethod<[{
       Whether amaxes are combined over all ranks before scales are computed.
     }], "bool", "getReduceAmax", (ins), "", "return true;">,
+    InterfaceMethod<[{
+      A function of the module, `(amax: f32, fp8_max: f32, old: f32) -> f32`, that
+      replaces the recipe's rule for the scale; null for none.
+    }], "::mlir::FlatSymbolRefAttr", "getScaleFunction", (ins), "", "return {};">,
+    InterfaceMethod<[{
+      A function of the module, `(column: tensor<?xf32>) -> f32`, that replaces the
+      recipe's choice of an amax from the history; null for none.
+    }], "::mlir::FlatSymbolRefAttr", "getAmaxFunction", (ins), "", "return {};">,
+    InterfaceMethod<[{
+      Every parameter with the value in force, defaults included: for reports.
+    }], "::llvm::SmallVector<::mlir::NamedAttribute>", "getParameters", (ins), "", "return {};">,
     InterfaceMethod<[{
       The word for reports: "delayed", "current", …
     }], "::llvm::StringRef", "getRecipeName", (ins)>

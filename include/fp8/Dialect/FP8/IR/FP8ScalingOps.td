@@ -64,22 +64,24 @@ def FP8_AmaxOp : FP8_DpsOp<"amax"> {
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
 }
 
-def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale"> {
-  let summary = "the scale that follows from an amax by a stateless recipe";
+def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the scale that follows from an amax alone";
   let description = [{
     Elementwise on amaxes: current, row and block recipes give
     `scale = fp8_max / max(amax, eps)`, 1 where amax is 0, infinite or NaN, the
     largest f32 where the quotient overflows (for blocks: the largest finite
     value of `input_type`), floored to a power of two with `power_2_scale`. MX
-    gives the multiplier `2^(127 - e)` of its E8M0 scale_inv `e`.
+    gives the multiplier `2^(127 - e)` of its E8M0 scale_inv `e`. Delayed scaling
+    with `init = current` gives `(fp8_max · 2^-margin) / amax`, with the same two
+    exceptions. Where `#fp8.custom` names a function, that gives the scale.
 
-    Preconditions: amax and scale of the same shape, f32; `recipe` not stateful;
-    `format` is `f8E4M3FN` or `f8E5M2`.
+    Preconditions: amax and scale of the same shape, f32; `recipe` not stateful, or
+    one that starts from the tensor; `format` is `f8E4M3FN` or `f8E5M2`.
 
     Tiling: every dimension.
 
-    Becomes: scalar `arith` operations on the CPU for current scaling. Row, block and MX
-    have no lowering yet: an error at the operation says so.
+    Becomes: scalar `arith` operations on the CPU for one scale per tensor. Row, block and
+    MX have no lowering yet: an error at the operation says so.
 
     Example:
     ```mlir

@@ -9,7 +9,8 @@
 
 include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
-def FP8_UpdateAmaxHistoryOp : FP8_DpsOp<"update_amax_history"> {
+def FP8_UpdateAmaxHistoryOp
+    : FP8_DpsOp<"update_amax_history", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "delayed scaling: new scales, then a rotated history";
   let description = [{
     One update point. `outs` are the packed scales [N] and history [H, N] of the
@@ -26,8 +27,11 @@ def FP8_UpdateAmaxHistoryOp : FP8_DpsOp<"update_amax_history"> {
     - rows rotate: row 0 becomes 0, row i becomes row i+1, row H-1 the current
       amax. With H = 1 the one row becomes 0.
 
-    Preconditions: f32 throughout; `recipe` is stateful (`#fp8.delayed_scaling`);
-    `columns` and `formats` have one entry per amax; columns are inside [0, N).
+    With `ignore_non_finite` an amax that is Inf or NaN counts as 0 wherever it is
+    read. Where `#fp8.custom` names functions, they give the amax and the scale.
+
+    Preconditions: f32 throughout; `recipe` is stateful (`#fp8.delayed_scaling`) and
+    has as many rows; `columns` and `formats` have one entry per amax; columns are inside [0, N).
 
     Becomes: `scf` loops over all columns on the CPU, in which the values of those
     not named are kept.

@@ -240,6 +240,11 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     After: those that stay in high precision have a reason in `kept`; all others
     are to become FP8.
 
+    `fprop`, `dgrad` and `wgrad` keep the products of a role as the program has
+    them, by the name of their type: no type is changed. A product that the program
+    has in a wider type (f32 where bf16 is asked for) stays in that, and its reason
+    says so; one that it has in another type is an error.
+
     Example:
     ```mlir
     // fp8-opt --pass-pipeline='builtin.module(fp8-select-sites{keep=head})'
@@ -270,6 +275,9 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     Option<"keep", "keep", "std::string", "\"\"", "regex of sites that stay as they are">,
     Option<"first", "first", "int64_t", "0", "sites of the first N layers stay as they are">,
     Option<"last", "last", "int64_t", "0", "sites of the last N layers stay as they are">,
+    Option<"fprop", "fprop", "std::string", "\"\"", "type in which forward products stay; empty: FP8">,
+    Option<"dgrad", "dgrad", "std::string", "\"\"", "type in which input gradients stay; empty: FP8">,
+    Option<"wgrad", "wgrad", "std::string", "\"\"", "type in which weight gradients stay; empty: FP8">,
     Option<"require", "require", "std::string", "\"\"",
            "all, or a regex of sites: one of them that does not become FP8 is an error">
   ];
@@ -331,6 +339,9 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     leaves the column as it is. Functions of one module share the columns. A function without gradients is evaluation: it reads the state and
     gets no results, unless `calibrate` is set.
 
+    Roles whose recipes differ in format only share columns where their format is
+    the same, and one update.
+
     Example:
     ```mlir
     // fp8-opt --pass-pipeline='builtin.module(fp8-apply-recipe{recipe=#fp8.current_scaling})'
@@ -376,8 +387,54 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"", "the recipe, as an attribute">,
     Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">
   ];
-  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::affine::AffineDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def PrepareRecipeFunctions : Pass<"fp8-prepare-recipe-functions", "::mlir::ModuleOp"> {
+  let summary = "functions that recipes name become private and know the length of their columns";
+  let description = [{
+    Before: `fp8.update_amax_history` and `fp8.compute_scale` may have a `#fp8.custom`
+    that names functions.
+    After: those functions are private, so no entries of the program; one that takes a
+    column takes it with as many rows as the history has, so that what it computes with
+    has static shapes.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-prepare-recipe-functions
+    func.func @first(%column: tensor<?xf32>) -> f32 {
+      %zero = arith.constant 0 : index
+      %current = tensor.extract %column[%zero] : tensor<?xf32>
+      return %current : f32
+    }
+    func.func @f(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {
+      %s1, %h1 = fp8.update_amax_history
+        recipe(#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 4>, amax = @first>)
+        columns [0] formats [f8E4M3FN] ins(%a : tensor<1xf32>) outs(%s, %h : tensor<1xf32>, tensor<4x1xf32>)
+        -> tensor<1xf32>, tensor<4x1xf32>
+      return %s1, %h1 : tensor<1xf32>, tensor<4x1xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @first(%rows: tensor<4xf32>) -> f32 {
+      %column = tensor.cast %rows : tensor<4xf32> to tensor<?xf32>
+      %zero = arith.constant 0 : index
+      %current = tensor.extract %column[%zero] : tensor<?xf32>
+      return %current : f32
+    }
+    func.func @f(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {
+      %s1, %h1 = fp8.update_amax_history
+        recipe(#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 4>, amax = @first>)
+        columns [0] formats [f8E4M3FN] ins(%a : tensor<1xf32>) outs(%s, %h : tensor<1xf32>, tensor<4x1xf32>)
+        -> tensor<1xf32>, tensor<4x1xf32>
+      return %s1, %h1 : tensor<1xf32>, tensor<4x1xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
 }
 
 //===----------------------------------------------------------------------===//

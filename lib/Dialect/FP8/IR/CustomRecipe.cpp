@@ -1,0 +1,160 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// #fp8.custom: a recipe per role, and functions of the module in the place of a rule.
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace fp8;
+
+//===----------------------------------------------------------------------===//
+// The attribute: everything is the base's answer, unless a role has its own recipe
+//===----------------------------------------------------------------------===//
+
+/// A parameter of `base` that the function in its place would leave without effect.
+static StringRef findOverruled(RecipeAttrInterface base, bool scale, bool amax) {
+  if (auto delayed = dyn_cast<DelayedScalingAttr>(base)) {
+    if (scale && delayed.getMargin() != 0)
+      return "margin";
+    if (amax && delayed.getAmaxComputeAlgo() != AmaxComputeAlgo::max)
+      return "amax_compute_algo";
+  }
+  if (auto current = dyn_cast<CurrentScalingAttr>(base); current && scale) {
+    if (!current.getEps().isZero())
+      return "eps";
+    if (current.getPower_2Scale())
+      return "power_2_scale";
+  }
+  return "";
+}
+
+LogicalResult CustomAttr::verify(function_ref<InFlightDiagnostic()> emitError, RecipeAttrInterface base,
+                                 RecipeAttrInterface fprop, RecipeAttrInterface dgrad,
+                                 RecipeAttrInterface wgrad, FlatSymbolRefAttr scale, FlatSymbolRefAttr amax) {
+  for (RecipeAttrInterface recipe : {base, fprop, dgrad, wgrad})
+    if (isa_and_nonnull<CustomAttr>(recipe))
+      return emitError() << "#fp8.custom cannot contain another #fp8.custom";
+  if (scale && !base.getScaleType().isF32())
+    return emitError() << "scale = " << scale << " gives f32 scales, which " << base
+                       << " does not use; choose another base";
+  if (amax && !base.isStateful())
+    return emitError() << "amax = " << amax << " chooses from a history, and " << base
+                       << " keeps none; choose #fp8.delayed_scaling as base";
+  if (StringRef parameter = findOverruled(base, bool(scale), bool(amax)); !parameter.empty())
+    return emitError() << parameter << " of the base has no effect beside a function for "
+                       << (parameter == "amax_compute_algo" ? "amax" : "scale") << "; drop one of the two";
+  return success();
+}
+
+RecipeAttrInterface CustomAttr::getRecipeFor(Role role) const {
+  RecipeAttrInterface own = role == Role::fprop   ? getFprop()
+                            : role == Role::dgrad ? getDgrad()
+                            : role == Role::wgrad ? getWgrad()
+                                                  : RecipeAttrInterface();
+  if (!own)
+    own = getBase();
+  if (!hasFunctions() || own.getScaling() != getBase().getScaling())
+    return own;
+  return get(getContext(), own, {}, {}, {}, getScale(), getAmax());
+}
+RecipeAttrInterface CustomAttr::getScaling() const {
+  if (!hasFunctions())
+    return getBase().getScaling();
+  return get(getContext(), getBase().getScaling(), {}, {}, {}, getScale(), getAmax());
+}
+FloatType CustomAttr::getFormat(TensorKind kind) const { return getBase().getFormat(kind); }
+bool CustomAttr::isStateful() const { return getBase().isStateful(); }
+int64_t CustomAttr::getHistoryLength() const { return getBase().getHistoryLength(); }
+bool CustomAttr::startsFromTensor() const { return getBase().startsFromTensor(); }
+SmallVector<int64_t> CustomAttr::getBlockShape(TensorKind kind, ArrayRef<bool> contracted) const {
+  return getBase().getBlockShape(kind, contracted);
+}
+FloatType CustomAttr::getScaleType() const { return getBase().getScaleType(); }
+Accumulation CustomAttr::getAccumulation(Role role) const { return getBase().getAccumulation(role); }
+bool CustomAttr::getReduceAmax() const { return getBase().getReduceAmax(); }
+FlatSymbolRefAttr CustomAttr::getScaleFunction() const { return getScale(); }
+FlatSymbolRefAttr CustomAttr::getAmaxFunction() const { return getAmax(); }
+StringRef CustomAttr::getRecipeName() const {
+  // What holds for one role with functions says so; the words of the base name the rest.
+  if (!hasFunctions())
+    return getFprop() || getDgrad() || getWgrad() ? "custom" : getBase().getRecipeName();
+  return StringAttr::get(getContext(), "custom " + getBase().getRecipeName()).getValue();
+}
+SmallVector<NamedAttribute> CustomAttr::getParameters() const {
+  SmallVector<NamedAttribute> list = getBase().getParameters();
+  auto add = [&](StringRef name, Attribute value) {
+    if (value)
+      list.push_back(NamedAttribute(StringAttr::get(getContext(), name), value));
+  };
+  add("scale", getScale());
+  add("amax", getAmax());
+  return list;
+}
+
+//===----------------------------------------------------------------------===//
+// The functions
+//===----------------------------------------------------------------------===//
+
+/// f32 of rank 1: a tensor, or its memory after bufferization.
+static bool isColumn(Type type, int64_t rows) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  return isa<RankedTensorType, MemRefType>(type) && shaped.getElementType().isF32() &&
+         shaped.getRank() == 1 && (shaped.isDynamicDim(0) || shaped.getDimSize(0) == rows);
+}
+
+/// Whether `op` and all that is in it can be left out, moved and repeated. Operations on
+/// memory are what bufferization made of those that could.
+static bool isHarmless(Operation *op) {
+  auto isMemory = llvm::IsaPred<BaseMemRefType>;
+  if (llvm::any_of(op->getOperandTypes(), isMemory) || llvm::any_of(op->getResultTypes(), isMemory))
+    return true;
+  if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() || op->hasTrait<OpTrait::IsTerminator>())
+    return true; // what is inside is walked, too
+  return isMemoryEffectFree(op);
+}
+
+static LogicalResult verifyBody(FunctionOpInterface function) {
+  if (!function.getFunctionBody().hasOneBlock())
+    return function.emitError() << "'" << function.getName()
+                                << "' is named by the recipe and branches between blocks: use structured "
+                                   "control flow (scf)";
+  WalkResult walked = function.getFunctionBody().walk([&](Operation *op) {
+    if (isHarmless(op))
+      return WalkResult::advance();
+    op->emitError() << "'" << op->getName() << "' may have effects; functions named by a recipe, like '"
+                    << function.getName() << "', compute a value and nothing else";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+LogicalResult fp8::verifyRecipeFunctions(Operation *user, RecipeAttrInterface recipe,
+                                         SymbolTableCollection &symbols) {
+  auto check = [&](FlatSymbolRefAttr symbol, StringRef parameter, StringRef signature,
+                   function_ref<bool(ArrayRef<Type>)> fits) -> LogicalResult {
+    if (!symbol)
+      return success();
+    auto function = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(user, symbol);
+    if (!function || function.isExternal())
+      return user->emitError() << "the recipe's " << parameter << " = " << symbol
+                               << " names no function with a body in this module";
+    ArrayRef<Type> results = function.getResultTypes();
+    if (!fits(function.getArgumentTypes()) || results.size() != 1 || !results[0].isF32())
+      return function.emitError() << "'" << function.getName() << "' is the recipe's function for "
+                                  << parameter << " and must be " << signature;
+    return verifyBody(function);
+  };
+  auto takesScalars = [](ArrayRef<Type> types) {
+    return types.size() == 3 && llvm::all_of(types, [](Type type) { return type.isF32(); });
+  };
+  auto takesColumn = [rows = recipe.getHistoryLength()](ArrayRef<Type> types) {
+    return types.size() == 1 && isColumn(types[0], rows);
+  };
+  if (failed(check(recipe.getScaleFunction(), "scale", "(amax: f32, fp8_max: f32, old: f32) -> f32",
+                   takesScalars)))
+    return failure();
+  return check(recipe.getAmaxFunction(), "amax", "(column: tensor<?xf32>) -> f32", takesColumn);
+}

@@ -1,0 +1,60 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Functions that a #fp8.custom names are code of the update, not entries of the program, and
+// bufferization plans their memory best where shapes are static.
+
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_PREPARERECIPEFUNCTIONS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// The argument becomes a tensor of `rows`; the body sees it as before.
+void specialize(func::FuncOp function, int64_t rows) {
+  BlockArgument column = function.getArgument(0);
+  auto type = dyn_cast<RankedTensorType>(column.getType());
+  if (!type || type.hasStaticShape())
+    return;
+  column.setType(RankedTensorType::get({rows}, type.getElementType()));
+  OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
+  auto cast = tensor::CastOp::create(builder, column.getLoc(), type, column);
+  column.replaceAllUsesExcept(cast, cast);
+  function.setFunctionType(builder.getFunctionType(column.getType(), function.getResultTypes()));
+}
+
+class PrepareRecipeFunctions : public impl::PrepareRecipeFunctionsBase<PrepareRecipeFunctions> {
+public:
+  void runOnOperation() final {
+    getOperation().walk([&](Operation *op) {
+      if (auto update = dyn_cast<UpdateAmaxHistoryOp>(op))
+        prepare(update.getRecipe());
+      else if (auto scale = dyn_cast<ComputeScaleOp>(op))
+        prepare(scale.getRecipe());
+    });
+  }
+
+private:
+  void prepare(RecipeAttrInterface recipe) {
+    for (FlatSymbolRefAttr name : {recipe.getScaleFunction(), recipe.getAmaxFunction()}) {
+      // The verifier of the operation has seen that each is there and takes what it should.
+      auto function = name ? getOperation().lookupSymbol<func::FuncOp>(name.getAttr()) : func::FuncOp();
+      if (!function)
+        continue;
+      function.setPrivate();
+      if (name == recipe.getAmaxFunction())
+        specialize(function, recipe.getHistoryLength());
+    }
+  }
+};
+
+} // namespace
+} // namespace fp8
