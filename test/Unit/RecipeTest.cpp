@@ -104,6 +104,46 @@ TEST_F(RecipeTest, CustomAsksTheRecipeOfTheRole) {
   EXPECT_EQ(recipe.getRecipeName(), "custom");
 }
 
+TEST_F(RecipeTest, E5M2GivesEveryTensorE5M2) {
+  auto recipe = parse("#fp8.delayed_scaling<format = e5m2>");
+  ASSERT_TRUE(recipe);
+  for (TensorKind kind : {TensorKind::input, TensorKind::weight, TensorKind::grad_output})
+    EXPECT_TRUE(isE5M2(recipe, kind));
+}
+
+TEST_F(RecipeTest, ScalingLeavesTheFormatOut) {
+  EXPECT_EQ(parse("#fp8.delayed_scaling<format = e4m3, margin = 1>").getScaling(),
+            parse("#fp8.delayed_scaling<format = e5m2, margin = 1>").getScaling());
+  EXPECT_NE(parse("#fp8.delayed_scaling<margin = 1>").getScaling(),
+            parse("#fp8.delayed_scaling").getScaling());
+  EXPECT_EQ(parse("#fp8.block_scaling<format = hybrid>").getScaling(), parse("#fp8.block_scaling"));
+  EXPECT_EQ(parse("#fp8.custom<base = #fp8.delayed_scaling<format = e4m3>>").getScaling(),
+            parse("#fp8.delayed_scaling"));
+}
+
+TEST_F(RecipeTest, FunctionsHoldWhereOnlyTheFormatDiffers) {
+  auto recipe = parse("#fp8.custom<base = #fp8.delayed_scaling, dgrad = #fp8.delayed_scaling<format = e4m3>, "
+                      "wgrad = #fp8.current_scaling, scale = @f>");
+  ASSERT_TRUE(recipe);
+  auto fprop = recipe.getRecipeFor(Role::fprop), dgrad = recipe.getRecipeFor(Role::dgrad);
+  EXPECT_EQ(fprop.getScaleFunction(), recipe.getScaleFunction());
+  EXPECT_EQ(dgrad.getScaleFunction(), recipe.getScaleFunction());
+  EXPECT_TRUE(isE5M2(fprop, TensorKind::grad_output));
+  EXPECT_FALSE(isE5M2(dgrad, TensorKind::grad_output));
+  EXPECT_EQ(fprop.getScaling(), dgrad.getScaling());
+  EXPECT_EQ(fprop.getRecipeName(), "custom delayed");
+  EXPECT_EQ(recipe.getRecipeFor(Role::wgrad), parse("#fp8.current_scaling"));
+}
+
+TEST_F(RecipeTest, ParametersIncludeDefaults) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (mlir::NamedAttribute parameter : parse("#fp8.delayed_scaling<margin = 2>").getParameters())
+    os << parameter.getName().getValue() << "=" << parameter.getValue() << " ";
+  EXPECT_EQ(text, "format=\"hybrid\" margin=2 : i64 amax_history_len=1024 : i64 amax_compute_algo=\"max\" "
+                  "reduce_amax=true ignore_non_finite=false init=\"one\" ");
+}
+
 TEST_F(RecipeTest, EveryOtherRecipeHoldsForEveryRole) {
   auto recipe = parse("#fp8.delayed_scaling");
   EXPECT_EQ(recipe.getRecipeFor(Role::wgrad), recipe);

@@ -51,36 +51,62 @@ def current_scale(value, fmt, eps=0.0, power_2_scale=False):
     return F32(2.0 ** np.floor(np.log2(np.float64(scale)))) if power_2_scale else F32(scale)
 
 
+def delayed_scale(value, fmt, margin=0, old=1.0):
+    """The scale that follows from an amax: the old one where there is nothing to divide by."""
+    if not usable(value):
+        return F32(old)
+    return F32(min(FP8_MAX[np.dtype(fmt)] * F32(2.0**-margin) / F32(value), F32_MAX))
+
+
 def combine(amaxes):
     """Several recorded amaxes of one column: the largest, NaN if there is one."""
     return F32(np.max(amaxes))
 
 
-def update_column(scale, history, recorded, fmt, margin=0, algo="max"):
-    """(scale, history) of one column after an update that recorded these amaxes."""
-    current = combine([history[0], *recorded])
+def choose_amax(window, algo):
+    """The amax that the next scale follows from; row 0 is the current one."""
+    counted = window[~np.isnan(window)] if algo == "max" else window[:1]
+    return counted.max() if counted.size else F32(np.nan)
+
+
+def update_column(
+    scale,
+    history,
+    recorded,
+    fmt,
+    margin=0,
+    algo="max",
+    ignore_non_finite=False,
+    scale_function=None,
+    amax_function=None,
+):
+    """(scale, history) of one column after an update that recorded these amaxes. The functions
+    are the user's: scale_function(amax, fp8_max, old), amax_function(column)."""
+    past, recorded = history.astype(F32), np.array([history[0], *recorded], F32)
+    if ignore_non_finite:
+        past, recorded = (np.where(np.isfinite(v), v, F32(0)) for v in (past, recorded))
+    current = combine(recorded)
     if current == 0:
         return scale, history.copy()
-    window = np.array([current, *history[1:]], F32)
-    if algo == "max":
-        counted = window[~np.isnan(window)]
-        value = counted.max() if counted.size else F32(np.nan)
+    window = np.array([current, *past[1:]], F32)
+    value = F32(amax_function(window)) if amax_function else choose_amax(window, algo)
+    if scale_function:
+        scale = F32(scale_function(value, FP8_MAX[np.dtype(fmt)], F32(scale)))
     else:
-        value = current
-    if usable(value):
-        scale = F32(min(FP8_MAX[np.dtype(fmt)] * F32(2.0**-margin) / value, F32_MAX))
+        scale = delayed_scale(value, fmt, margin, scale)
     if len(history) == 1:
         return scale, np.zeros(1, F32)
     return scale, np.array([0, *history[2:], current], F32)
 
 
-def update(scale, history, columns, amaxes, formats, margin=0, algo="max"):
+def update(scale, history, columns, amaxes, formats, *arguments, **options):
     """All columns; those that `columns` does not name stay as they are."""
     scale, history = scale.copy(), history.copy()
     for column in set(columns):
         entries = [i for i, c in enumerate(columns) if c == column]
+        recorded, fmt = [amaxes[i] for i in entries], formats[entries[0]]
         scale[column], history[:, column] = update_column(
-            scale[column], history[:, column], [amaxes[i] for i in entries], formats[entries[0]], margin, algo
+            scale[column], history[:, column], recorded, fmt, *arguments, **options
         )
     return scale, history
 

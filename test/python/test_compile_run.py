@@ -14,12 +14,8 @@ import subprocess
 import numpy as np
 import pytest
 
-import reference
-from harness import E4M3, E5M2, F32, Program, assert_same_bits, load, random_generator
-
-FORWARD = [("net/l1", "input"), ("net/l1", "weight"), ("net/l2", "input"), ("net/l2", "weight")]
-GRADIENTS = [("net/l1", "grad_output"), ("net/l2", "grad_output")]
-
+from harness import E4M3, F32, Program, assert_same_bits, load, random_generator
+from net import FORWARD, GRADIENTS, Current, Delayed, forward, initial_tensors, multiply, train, transposed
 
 @pytest.fixture(scope="module")
 def text(source_dir):
@@ -37,89 +33,6 @@ def make(bin_dir, tmp_path_factory, text):
         return programs[options]
 
     return compile
-
-
-def initial_tensors():
-    rng = random_generator(30)
-    w1, w2 = rng.standard_normal([140, 20]) / 12, rng.standard_normal([20, 5]) / 4
-    x, t = rng.standard_normal([150, 140]), rng.standard_normal([150, 5])
-    return {name: value.astype(F32) for name, value in {"w1": w1, "w2": w2, "x": x, "t": t}.items()}
-
-
-class Delayed:
-    """Scales from the state; records what is cast."""
-
-    def __init__(self, program, rows, margin=0, algo="max", gradients=E5M2):
-        columns = program.manifest["state"]["columns"]
-        self.index = {(site, c["tensor"]): c["index"] for c in columns for site in c["sites"]}
-        self.formats = {c["index"]: E4M3 if c["format"] == "E4M3" else gradients for c in columns}
-        self.scale, self.history = np.ones(len(columns), F32), np.zeros((rows, len(columns)), F32)
-        self.margin, self.algo, self.recorded = margin, algo, {}
-
-    def quantize(self, value, key):
-        column = self.index[key]
-        self.recorded[column] = reference.amax(value)
-        scale = self.scale[column]
-        return reference.cast(value, scale, self.formats[column]), reference.scale_inv(scale)
-
-    def finish_step(self):
-        columns = list(self.recorded)
-        self.scale, self.history = reference.update(
-            self.scale,
-            self.history,
-            columns,
-            [self.recorded[c] for c in columns],
-            [self.formats[c] for c in columns],
-            self.margin,
-            self.algo,
-        )
-        self.recorded = {}
-
-
-class Current:
-    """Scales from the tensors themselves."""
-
-    def __init__(self, gradients=E5M2, **options):
-        self.gradients, self.options = gradients, options
-
-    def quantize(self, value, key):
-        fmt = self.gradients if key[1] == "grad_output" else E4M3
-        scale = reference.current_scale(reference.amax(value), fmt, **self.options)
-        return reference.cast(value, scale, fmt), reference.scale_inv(scale)
-
-    def finish_step(self):
-        pass
-
-
-def multiply(a, b, split):
-    """a · bᵀ of two casts (data, scale_inv)."""
-    return reference.scaled_matmul(a[0], b[0], a[1], b[1], split)
-
-
-def transposed(cast):
-    return cast[0].T, cast[1]
-
-
-def forward(recipe, w1, w2, x):
-    qx, qw1 = recipe.quantize(x, ("net/l1", "input")), recipe.quantize(w1, ("net/l1", "weight"))
-    h = multiply(qx, transposed(qw1), split=False)
-    a = np.maximum(h, np.float32(0))
-    qa, qw2 = recipe.quantize(a, ("net/l2", "input")), recipe.quantize(w2, ("net/l2", "weight"))
-    return h, qx, qa, qw2, multiply(qa, transposed(qw2), split=False)
-
-
-def train(recipe, w1, w2, x, t):
-    """One step: new weights and the loss."""
-    h, qx, qa, qw2, y = forward(recipe, w1, w2, x)
-    d = y - t
-    qd = recipe.quantize(d, ("net/l2", "grad_output"))
-    g2 = multiply(transposed(qa), transposed(qd), split=True)
-    ga = multiply(qd, qw2, split=True)
-    qh = recipe.quantize(np.where(h > 0, ga, np.float32(0)), ("net/l1", "grad_output"))
-    g1 = multiply(transposed(qx), transposed(qh), split=True)
-    recipe.finish_step()
-    rate = np.float32(0.001)
-    return w1 - g1 * rate, w2 - g2 * rate, (d.astype(np.float64) ** 2).sum()
 
 
 RECIPES = {
@@ -216,12 +129,12 @@ def test_calibration_records_forward_columns_only(make):
     saved = load(state)
     recipe.scale, recipe.history = saved["scale"].copy(), saved["amax_history"].copy()
     forward(recipe, **inputs)
-    assert sorted(recipe.recorded) == sorted(recipe.index[key] for key in FORWARD)
+    assert sorted(recipe.recorded) == sorted(recipe.column(key) for key in FORWARD)
     recipe.finish_step()
     assert_same_bits(load(after)["scale"], recipe.scale)
     assert_same_bits(load(after)["amax_history"], recipe.history)
     for key in GRADIENTS:
-        assert recipe.scale[recipe.index[key]] == saved["scale"][recipe.index[key]]
+        assert recipe.scale[recipe.column(key)] == saved["scale"][recipe.column(key)]
 
 
 def test_ten_steps_are_four_and_six(make):

@@ -169,7 +169,7 @@ def test_operations_without_a_lowering(box):
 
 @pytest.mark.parametrize(
     "option",
-    ["--pair=a:b", "--fprop=e4m3", "--dgrad=bf16", "--wgrad=fp8", "--emit=ptx", "--recipe=auto"]
+    ["--pair=a:b", "--emit=ptx"]
     + [f"--target={target}" for target in ("sm_89", "sm_90a", "sm_100a", "sm_120a")],
 )
 def test_work_that_is_still_to_come(box, option):
@@ -185,8 +185,34 @@ def test_recipes_without_a_lowering(box, recipe):
 
 
 def test_user_functions_for_scales(box):
-    recipe = "#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"
-    box.fails(1, "functions for scale or amax .* are not available yet", "good.mlir", "-o", "out.so", f"--recipe={recipe}")
+    """What is wrong with a function is said at the function, what is not there at the program."""
+    recipe = "--recipe=#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"
+    missing = "the recipe's scale = @f names no function with a body in this module"
+    box.fails(1, r"^good\.mlir:1:1: error: " + missing, "good.mlir", "-o", "out.so", recipe)
+    box.rejects("func.func private @f(f32, f32, f32) -> f32\n" + GOOD, "1:1", missing, recipe)
+    two = GOOD + "func.func @f(%a: f32, %b: f32) -> f32 {\n  return %a : f32\n}\n"
+    box.rejects(two, "8:1", "must be .amax: f32, fp8_max: f32, old: f32. -> f32", recipe)
+    printing = GOOD + "func.func @f(%a: f32, %b: f32, %c: f32) -> f32 {\n  vector.print %a : f32\n  return %a : f32\n}\n"
+    box.rejects(printing, "9:3", "'vector.print' may have effects", recipe, "--calibrate")
+    branches = GOOD + "func.func @f(%a: f32, %b: f32, %c: f32) -> f32 {\n  cf.br ^b\n^b:\n  return %a : f32\n}\n"
+    box.rejects(branches, "8:1", "use structured control flow", recipe)
+    recipe = "--recipe=#fp8.custom<base = #fp8.delayed_scaling, amax = @f>"
+    other = GOOD + "func.func @f(%a: tensor<4xf32>) -> f32 {\n  %z = arith.constant 0.0 : f32\n  return %z : f32\n}\n"
+    box.rejects(other, "8:1", r"must be .column: tensor<\?xf32>. -> f32", recipe)
+
+
+def test_roles_in_a_type_the_program_does_not_have(box):
+    pattern = r"^good\.mlir:5:8: error: site 'matmul0': --fprop=%s keeps products as they are, and the program has this one in f32; say --fprop=f32"
+    box.fails(1, pattern % "f64", "good.mlir", "-o", "out.so", "--fprop=f64")
+    # Wider than asked for is no error, and said.
+    box.ok("good.mlir", "-o", "out.so", "--fprop=bf16", "--report=json:r")
+    (site,) = json.loads(box.files()["r"])["sites"]
+    assert site["reason"] == "--fprop=bf16; the program has it in f32, where it stays"
+    # A site that is kept for another reason is not asked.
+    box.ok("good.mlir", "-o", "out.so", "--fprop=f64", "--keep=mat")
+    narrow = GOOD.replace("f32", "bf16")
+    box.rejects(narrow, "5:8", "--fprop=f32 keeps products as they are, and the program has this one in bf16; say --fprop=bf16", "--fprop=f32")
+    box.rejects(narrow, "5:8", "required to be FP8 .--require=all. but stays in high precision: --fprop=bf16", "--fprop=bf16", "--require=all")
 
 
 def test_required_sites(box):
@@ -286,11 +312,15 @@ def test_wrong_arguments(box, arguments, pattern):
     + ["--recipe=#fp8.delayed_scaling<amax_history_len = 0>", "--recipe=#fp8.role<fprop>", "--recipe=#builtin.int<3>"]
     + ["--keep=(", "--sites=[", "--require=*", "--format=e5m2", "--margin=x", "--margin=1000", "--margin="]
     + ["--amax-history-len=0", "--amax-history-len=-1", "--amax-history-len=1.5", "--amax-compute-algo=mean"]
+    + ["--eps=x", "--eps=-1", "--eps=inf", "--power-2-scale=1", "--ignore-non-finite=", "--init=zero"]
+    + ["--fprop=hybrid", "--dgrad=e3m4", "--wgrad=", "--recipe=#fp8.delayed_scaling<amax_history_len = 1, init = current>"]
+    + ["--recipe=#fp8.custom<base = #fp8.current_scaling, amax = @f>"]
     + ["--reduce-amax=maybe", "--report=xml", "--report=", "--carry=foo", "--carry=x:", "--carry=:0", "--carry=x:y"],
 )
 def test_wrong_values(box, option):
     name = option.split("=")[0]
-    box.fails(2, rf"^fp8-compile: .*{name}", "good.mlir", "-o", "out.so", option)
+    recipe = ["--recipe=current"] if name in ("--eps", "--power-2-scale") else []
+    box.fails(2, rf"^fp8-compile: .*{name}", "good.mlir", "-o", "out.so", option, *recipe)
 
 
 @pytest.mark.parametrize(
@@ -301,13 +331,24 @@ def test_wrong_values(box, option):
         ["--recipe=none", "--amax-compute-algo=max"],
         ["--recipe=none", "--format=e4m3"],
         ["--recipe=block", "--reduce-amax=false"],
+        ["--recipe=delayed", "--eps=0.1"],
+        ["--recipe=mxfp8", "--power-2-scale=true"],
+        ["--recipe=current", "--ignore-non-finite=true"],
+        ["--recipe=current", "--init=current"],
+        ["--recipe=auto", "--margin=1"],
+        ["--recipe=none", "--fprop=e4m3"],
+        ["--recipe=#fp8.delayed_scaling", "--dgrad=e4m3"],
         ["--recipe=#fp8.delayed_scaling", "--margin=1"],
         ["--recipe=#fp8.current_scaling", "--format=e4m3"],
     ],
 )
 def test_contradictory_options(box, options):
     name = options[1].split("=")[0]
-    box.fails(2, rf"^fp8-compile: error: {name} belongs to .*; drop one of the two", "good.mlir", "-o", "out.so", *options)
+    box.fails(2, rf"^fp8-compile: error: {name}\S* belongs to .*; drop one of the two", "good.mlir", "-o", "out.so", *options)
+
+
+def test_contradiction_of_length_and_init(box):
+    box.fails(2, "--init=current needs an --amax-history-len of 2 or more", "good.mlir", "-o", "out.so", "--init=current", "--amax-history-len=1")
 
 
 def test_help_and_version(box):

@@ -225,8 +225,9 @@ bool parseRecipe(const CommandLine &options, MLIRContext &context, fp8::RecipeAt
 /// fp8-apply-recipe, which checks them, makes them private.
 void keepRecipeFunctions(ModuleOp module, fp8::RecipeAttrInterface recipe) {
   for (FlatSymbolRefAttr name : {recipe.getScaleFunction(), recipe.getAmaxFunction()})
-    if (Operation *function = name ? module.lookupSymbol(name.getAttr()) : nullptr)
-      SymbolTable::setSymbolVisibility(function, SymbolTable::Visibility::Public);
+    if (auto function = name ? module.lookupSymbol<func::FuncOp>(name.getAttr()) : func::FuncOp())
+      if (!function.isExternal())
+        function.setPublic();
 }
 
 LogicalResult checkRequest(ModuleOp module, const CommandLine &options) {

@@ -5,8 +5,9 @@
 // Custom recipes that ask for more than there is, and recipes that are none.
 // RUN: split-file %s %t
 // RUN: fp8-opt %t/two.mlir -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling, wgrad = #fp8.delayed_scaling<margin = 1>>"})'
-// RUN: fp8-opt %t/function.mlir -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"})'
-// RUN: fp8-opt %t/function.mlir -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.current_scaling, amax = @f>"})'
+// RUN: fp8-opt %t/missing.mlir -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"})'
+// RUN: fp8-opt %t/scale.mlir -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"})'
+// RUN: fp8-opt %t/amax.mlir -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 16>, amax = @f>"})'
 // RUN: fp8-opt %t/none.mlir -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="unit"})'
 
 //--- two.mlir
@@ -22,9 +23,75 @@ func.func @two(%a: tensor<8x8xbf16>, %b: tensor<8x8xbf16>, %c: tensor<8x8xbf16>)
   return %0, %1 : tensor<8x8xbf16>, tensor<8x8xbf16>
 }
 
-//--- function.mlir
-// expected-error@below {{functions for scale or amax in #fp8.custom are not available yet; use a recipe per role}}
+//--- missing.mlir
+// expected-error@below {{the recipe's scale = @f names no function with a body in this module}}
 module {}
+
+// -----
+
+// expected-error@below {{the recipe's scale = @f names no function with a body in this module}}
+module {
+  func.func private @f(f32, f32, f32) -> f32
+}
+
+// -----
+
+// expected-error@below {{the recipe's scale = @f names no function with a body in this module}}
+module {
+  memref.global @f : memref<4xf32>
+}
+
+//--- scale.mlir
+// expected-error@+1 {{'f' is the recipe's function for scale and must be (amax: f32, fp8_max: f32, old: f32) -> f32}}
+func.func @f(%amax: f32, %max: f32) -> f32 {
+  return %amax : f32
+}
+
+// -----
+
+// expected-error@+1 {{'f' is the recipe's function for scale and must be (amax: f32, fp8_max: f32, old: f32) -> f32}}
+func.func @f(%amax: f32, %max: f32, %old: f64) -> f32 {
+  return %amax : f32
+}
+
+// -----
+
+// expected-error@+1 {{'f' is the recipe's function for scale and must be (amax: f32, fp8_max: f32, old: f32) -> f32}}
+func.func @f(%amax: f32, %max: f32, %old: f32) -> (f32, f32) {
+  return %amax, %old : f32, f32
+}
+
+// -----
+
+// expected-error@+1 {{'f' is named by the recipe and branches between blocks: use structured control flow (scf)}}
+func.func @f(%amax: f32, %max: f32, %old: f32) -> f32 {
+  cf.br ^end
+^end:
+  return %amax : f32
+}
+
+//--- amax.mlir
+// expected-error@+1 {{'f' is the recipe's function for amax and must be (column: tensor<?xf32>) -> f32}}
+func.func @f(%column: tensor<15xf32>) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  return %zero : f32
+}
+
+// -----
+
+// expected-error@+1 {{'f' is the recipe's function for amax and must be (column: tensor<?xf32>) -> f32}}
+func.func @f(%column: tensor<?x?xf32>) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  return %zero : f32
+}
+
+// -----
+
+// expected-error@+1 {{'f' is the recipe's function for amax and must be (column: tensor<?xf32>) -> f32}}
+func.func @f(%column: tensor<?xf32>) -> tensor<f32> {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  return %zero : tensor<f32>
+}
 
 //--- none.mlir
 // expected-error@below {{is not a recipe attribute}}

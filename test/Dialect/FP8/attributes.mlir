@@ -6,6 +6,8 @@
 "test.op"() {recipe = #fp8.delayed_scaling} : () -> ()
 // CHECK: recipe = #fp8.delayed_scaling<format = e4m3, margin = -1, amax_history_len = 16, amax_compute_algo = most_recent, reduce_amax = false>
 "test.op"() {recipe = #fp8.delayed_scaling<format = e4m3, margin = -1, amax_history_len = 16, amax_compute_algo = most_recent, reduce_amax = false>} : () -> ()
+// CHECK: recipe = #fp8.delayed_scaling<format = e5m2, ignore_non_finite = true, init = current>
+"test.op"() {recipe = #fp8.delayed_scaling<format = e5m2, ignore_non_finite = true, init = current>} : () -> ()
 // Parameters in any order.
 // CHECK: recipe = #fp8.delayed_scaling<margin = 1, amax_history_len = 4>
 "test.op"() {recipe = #fp8.delayed_scaling<amax_history_len = 4, margin = 1, format = hybrid>} : () -> ()
@@ -32,9 +34,11 @@
 
 // CHECK: recipe = #fp8.custom<base = #fp8.current_scaling>
 "test.op"() {recipe = #fp8.custom<base = #fp8.current_scaling>} : () -> ()
-// CHECK: recipe = #fp8.custom<base = #fp8.current_scaling, fprop = #fp8.mx_scaling, dgrad = #fp8.delayed_scaling<margin = 2>, wgrad = #fp8.row_scaling, scale = @my_scale, amax = @my_amax>
+// CHECK: recipe = #fp8.custom<base = #fp8.current_scaling, fprop = #fp8.mx_scaling, dgrad = #fp8.delayed_scaling<margin = 2>, wgrad = #fp8.row_scaling, scale = @my_scale>
 "test.op"() {recipe = #fp8.custom<base = #fp8.current_scaling, fprop = #fp8.mx_scaling, dgrad = #fp8.delayed_scaling<margin = 2>,
-                                  wgrad = #fp8.row_scaling, scale = @my_scale, amax = @my_amax>} : () -> ()
+                                  wgrad = #fp8.row_scaling, scale = @my_scale>} : () -> ()
+// CHECK: recipe = #fp8.custom<base = #fp8.delayed_scaling, scale = @my_scale, amax = @my_amax>
+"test.op"() {recipe = #fp8.custom<base = #fp8.delayed_scaling, scale = @my_scale, amax = @my_amax>} : () -> ()
 
 // Enumerations.
 // CHECK: a = #fp8<role wgrad>, b = #fp8<tensor_kind grad_output>, c = #fp8<accumulation split>, d = #fp8<reduce_kind sum>

@@ -43,3 +43,38 @@ module attributes {fp8.recipe = #fp8.custom<base = #fp8.custom<base = #fp8.mx_sc
 
 // expected-error@+1 {{#fp8.custom cannot contain another #fp8.custom}}
 module attributes {fp8.recipe = #fp8.custom<base = #fp8.mx_scaling, wgrad = #fp8.custom<base = #fp8.mx_scaling>>} {}
+
+// -----
+
+// expected-error@+1 {{init = current needs an amax_history_len of 2 or more}}
+module attributes {fp8.recipe = #fp8.delayed_scaling<amax_history_len = 1, init = current>} {}
+
+// -----
+
+// expected-error@+1 {{scale = @f gives f32 scales, which #fp8.mx_scaling does not use; choose another base}}
+module attributes {fp8.recipe = #fp8.custom<base = #fp8.mx_scaling, scale = @f>} {}
+
+// -----
+
+// expected-error@+1 {{amax = @f chooses from a history, and #fp8.current_scaling keeps none; choose #fp8.delayed_scaling as base}}
+module attributes {fp8.recipe = #fp8.custom<base = #fp8.current_scaling, amax = @f>} {}
+
+// -----
+
+// expected-error@+1 {{margin of the base has no effect beside a function for scale; drop one of the two}}
+module attributes {fp8.recipe = #fp8.custom<base = #fp8.delayed_scaling<margin = 1>, scale = @f>} {}
+
+// -----
+
+// expected-error@+1 {{amax_compute_algo of the base has no effect beside a function for amax; drop one of the two}}
+module attributes {fp8.recipe = #fp8.custom<base = #fp8.delayed_scaling<amax_compute_algo = most_recent>, amax = @f>} {}
+
+// -----
+
+// expected-error@+1 {{eps of the base has no effect beside a function for scale; drop one of the two}}
+module attributes {fp8.recipe = #fp8.custom<base = #fp8.current_scaling<eps = 1.0>, scale = @f>} {}
+
+// -----
+
+// expected-error@+1 {{power_2_scale of the base has no effect beside a function for scale; drop one of the two}}
+module attributes {fp8.recipe = #fp8.custom<base = #fp8.current_scaling<power_2_scale = true>, scale = @f>} {}

@@ -341,3 +341,15 @@ func.func @producer_symbols(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8
       -> tensor<8x16xf8E4M3FN>, tensor<f32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{'f' is the recipe's function for scale and must be (amax: f32, fp8_max: f32, old: f32) -> f32}}
+func.func @f(%amax: f32) -> f32 {
+  return %amax : f32
+}
+func.func @main(%a: tensor<f32>, %e: tensor<f32>) -> tensor<f32> {
+  %s = fp8.compute_scale recipe(#fp8.custom<base = #fp8.current_scaling, scale = @f>) format(f8E5M2)
+      ins(%a : tensor<f32>) outs(%e : tensor<f32>) -> tensor<f32>
+  return %s : tensor<f32>
+}

@@ -222,3 +222,26 @@ func.func @two_formats(%a: tensor<2xf32>, %s: tensor<3xf32>, %h: tensor<4x3xf32>
       outs(%s, %h : tensor<3xf32>, tensor<4x3xf32>) -> tensor<3xf32>, tensor<4x3xf32>
   return
 }
+
+// -----
+
+func.func @f(%amax: f32) -> f32 {
+  return %amax : f32
+}
+func.func @main(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {
+  // expected-error@+1 {{the recipe's amax = @g names no function with a body in this module}}
+  %s1, %h1 = fp8.update_amax_history recipe(#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 4>, amax = @g>)
+      columns [0] formats [f8E4M3FN] ins(%a : tensor<1xf32>) outs(%s, %h : tensor<1xf32>, tensor<4x1xf32>)
+      -> tensor<1xf32>, tensor<4x1xf32>
+  return %s1, %h1 : tensor<1xf32>, tensor<4x1xf32>
+}
+
+// -----
+
+func.func @rows(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {
+  // expected-error@+1 {{amax_history has 4 rows, the recipe asks for 1024}}
+  %s1, %h1 = fp8.update_amax_history recipe(#fp8.custom<base = #fp8.delayed_scaling>)
+      columns [0] formats [f8E4M3FN] ins(%a : tensor<1xf32>) outs(%s, %h : tensor<1xf32>, tensor<4x1xf32>)
+      -> tensor<1xf32>, tensor<4x1xf32>
+  return %s1, %h1 : tensor<1xf32>, tensor<4x1xf32>
+}

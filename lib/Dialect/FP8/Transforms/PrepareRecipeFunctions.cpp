@@ -18,6 +18,23 @@ namespace fp8 {
 
 namespace {
 
+/// Whether `op`, what is in it aside, can be left out, moved and repeated.
+bool isHarmless(Operation *op) {
+  return op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() || op->hasTrait<OpTrait::IsTerminator>() ||
+         isMemoryEffectFree(op);
+}
+
+LogicalResult verifyEffects(func::FuncOp function) {
+  WalkResult walked = function.getFunctionBody().walk([&](Operation *op) {
+    if (isHarmless(op))
+      return WalkResult::advance();
+    op->emitError() << "'" << op->getName() << "' may have effects; functions named by a recipe, like '"
+                    << function.getName() << "', compute a value and nothing else";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 /// The argument becomes a tensor of `rows`; the body sees it as before.
 void specialize(func::FuncOp function, int64_t rows) {
   BlockArgument column = function.getArgument(0);
@@ -34,25 +51,32 @@ void specialize(func::FuncOp function, int64_t rows) {
 class PrepareRecipeFunctions : public impl::PrepareRecipeFunctionsBase<PrepareRecipeFunctions> {
 public:
   void runOnOperation() final {
-    getOperation().walk([&](Operation *op) {
+    WalkResult walked = getOperation().walk([&](Operation *op) {
+      LogicalResult prepared = success();
       if (auto update = dyn_cast<UpdateAmaxHistoryOp>(op))
-        prepare(update.getRecipe());
+        prepared = prepare(update.getRecipe());
       else if (auto scale = dyn_cast<ComputeScaleOp>(op))
-        prepare(scale.getRecipe());
+        prepared = prepare(scale.getRecipe());
+      return WalkResult(prepared);
     });
+    if (walked.wasInterrupted())
+      signalPassFailure();
   }
 
 private:
-  void prepare(RecipeAttrInterface recipe) {
+  LogicalResult prepare(RecipeAttrInterface recipe) {
     for (FlatSymbolRefAttr name : {recipe.getScaleFunction(), recipe.getAmaxFunction()}) {
       // The verifier of the operation has seen that each is there and takes what it should.
       auto function = name ? getOperation().lookupSymbol<func::FuncOp>(name.getAttr()) : func::FuncOp();
       if (!function)
         continue;
+      if (failed(verifyEffects(function)))
+        return failure();
       function.setPrivate();
       if (name == recipe.getAmaxFunction())
         specialize(function, recipe.getHistoryLength());
     }
+    return success();
   }
 };
 

@@ -44,7 +44,7 @@ std::string getFormatName(mlir::Type type);
 
 namespace fp8 {
 /// Checks that the functions that a recipe names are there, take and return what they should
-/// and have no effects. Errors are at `user`, of which the recipe is, or at the function.
+/// and do not branch. Errors are at `user`, of which the recipe is, or at the function.
 mlir::LogicalResult verifyRecipeFunctions(mlir::Operation *user, RecipeAttrInterface recipe,
                                           mlir::SymbolTableCollection &symbols);
 } // namespace fp8

@@ -396,10 +396,10 @@ def PrepareRecipeFunctions : Pass<"fp8-prepare-recipe-functions", "::mlir::Modul
   let summary = "functions that recipes name become private and know the length of their columns";
   let description = [{
     Before: `fp8.update_amax_history` and `fp8.compute_scale` may have a `#fp8.custom`
-    that names functions.
+    that names functions; calls in those are inlined.
     After: those functions are private, so no entries of the program; one that takes a
     column takes it with as many rows as the history has, so that what it computes with
-    has static shapes.
+    has static shapes. Effects in them are errors.
 
     Example:
     ```mlir
