@@ -5,6 +5,7 @@
 // Follows views to the tensors behind them.
 
 #include "fp8/Analysis/TensorIdentity.h"
+#include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Analysis/RegionFlow.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -22,6 +23,17 @@ static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(v
 //===----------------------------------------------------------------------===//
 // One step towards the tensor
 //===----------------------------------------------------------------------===//
+
+/// A transpose or cast, or what makes a tensor of FP8 bytes: the same tensor, scaled.
+static std::optional<Rearrangement> matchView(Operation *op) {
+  if (std::optional<Rearrangement> view = matchRearrangement(op))
+    return view;
+  std::optional<Dequantization> bytes =
+      op->getNumResults() == 1 ? matchDequantization(op->getResult(0)) : std::nullopt;
+  if (!bytes || bytes->data == op->getResult(0))
+    return std::nullopt;
+  return Rearrangement{bytes->data, bytes->map};
+}
 
 /// Through a transpose or cast; false where it repeats elements.
 static bool stepThrough(const Rearrangement &view, Value &value, DimUses &uses) {
@@ -126,7 +138,7 @@ static bool stepThroughView(Value &value, DimUses &uses) {
     value = stacked;
     return true;
   }
-  std::optional<Rearrangement> view = matchRearrangement(op);
+  std::optional<Rearrangement> view = matchView(op);
   return view && stepThrough(*view, value, uses);
 }
 
@@ -180,7 +192,7 @@ static bool stepThroughPart(Value &value) {
     value = slice.getSource();
     return true;
   }
-  std::optional<Rearrangement> view = matchRearrangement(op);
+  std::optional<Rearrangement> view = matchView(op);
   if (view)
     value = view->input;
   return view.has_value();

@@ -55,6 +55,8 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
   select.dgrad = getKeptType(options.dgrad);
   select.wgrad = getKeptType(options.wgrad);
   manager.addPass(createSelectSites(select));
+  if (!recipe.empty())
+    manager.addPass(createRaiseDequantization());
 }
 
 void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
@@ -98,6 +100,7 @@ static void addCleanUp(OpPassManager &manager) {
 
 void fp8::buildBufferizePipeline(OpPassManager &manager) {
   addCleanUp(manager);
+  manager.addNestedPass<func::FuncOp>(createConvertBitcasts());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   manager.addNestedPass<func::FuncOp>(createFuseElementwise());
   addCleanUp(manager);

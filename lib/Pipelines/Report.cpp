@@ -5,6 +5,7 @@
 // Collects and prints the decisions on contractions.
 
 #include "fp8/Pipelines/Report.h"
+#include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/LookAlikes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -65,10 +66,16 @@ static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
   SiteRecord record = describeProduct(op);
   record.isFP8 = !op.getKept();
   if (record.isFP8) {
-    RecipeAttrInterface own = recipe.getRecipeFor(record.role);
-    record.recipe = own.getRecipeName().str();
-    record.formats[0] = getFormatName(own.getFormat(*op.getLhsKind()));
-    record.formats[1] = getFormatName(own.getFormat(*op.getRhsKind()));
+    RecipeAttrInterface ofRole = recipe.getRecipeFor(record.role);
+    record.recipe = ofRole.getRecipeName().str();
+    TensorKind kinds[] = {*op.getLhsKind(), *op.getRhsKind()};
+    for (unsigned i : {0u, 1u}) {
+      auto own = getViewSource(op->getOperand(i)).getDefiningOp<DequantizeOp>();
+      record.formats[i] =
+          getFormatName(own ? getElementTypeOrSelf(own.getData()) : Type(ofRole.getFormat(kinds[i])));
+      if (own)
+        record.recipe = "own";
+    }
     record.code = kFP8Code.str();
     return record;
   }

@@ -17,6 +17,7 @@ import numpy as np
 import reference
 from harness import BF16, F16, F32, MLIR_NAMES, tensor_type
 
+F64 = np.dtype(np.float64)
 SIZES = {"b": 3, "c": 2, "m": 6, "p": 4, "n": 5, "q": 2, "k": 12, "l": 3, "u": 1, "o": 1}
 
 
@@ -40,6 +41,7 @@ class Form:
     rhs: Callable = same
     finish: Callable = same
     product: np.dtype = F32  # what sums are rounded to before `finish`
+    kept: bool = False  # no recipe makes it FP8
     extents: dict = field(default_factory=dict)  # batch, m, n and k in the report, where the spec differs
 
     def __post_init__(self):
@@ -216,6 +218,8 @@ def generic_forms():
         Form("narrow_yield", spec, summed("mnk", words, WIDEN.format("bf16") + "%c = arith.extf %acc : bf16 to f32; " + narrow.replace("%acc", "%c").replace("linalg.yield %s : f32", "%t = arith.truncf %s : f32 to bf16; linalg.yield %t : bf16"), ("bf16",) * 3), types=(BF16, BF16), out=BF16, product=BF16),
         Form("several_dims", "bcmpkl,nklcbq->cnmbqp", summed("bcmpnqkl", ("bcmpkl", "nklcbq", "cnmbqp"), MULTIPLY_ADD), dims="bcmpnqkl"),
         Form("integers_converted_inside", spec, summed("mnk", words, "%v = arith.sitofp %y : i32 to f32; %p = arith.mulf %x, %v : f32; %s = arith.addf %acc, %p : f32; linalg.yield %s : f32", ("f32", "i32", "f32")), types=(F32, np.dtype(np.int32)), rhs=lambda b: b.astype(F32)),
+        Form("f64_into_f32", spec, summed("mnk", words, "%e = arith.extf %acc : f32 to f64; %p = arith.mulf %x, %y : f64; %s = arith.addf %e, %p : f64; %t = arith.truncf %s : f64 to f32; linalg.yield %t : f32", ("f64", "f64", "f32")), types=(F64, F64), kept=True),
+        Form("f64_added_to_bf16", spec, summed("mnk", words, "%e = arith.extf %acc : bf16 to f64; %p = arith.mulf %x, %y : f64; %s = arith.addf %e, %p : f64; %t = arith.truncf %s : f64 to bf16; linalg.yield %t : bf16", ("f64", "f64", "bf16"), init="%c"), types=(F64, F64), out=BF16, added=BF16, kept=True),
         Form("k_first", "mkl,lkn->mn", summed("lmkn", ("mkl", "lkn", "mn"), MULTIPLY_ADD), dims="lmkn"),
         Form("unit_dims", "umk,kno->uomn", summed("uomnk", ("umk", "kno", "uomn"), MULTIPLY_ADD)),
         Form("unit_k", "mu,un->mn", summed("mnu", ("mu", "un", "mn"), MULTIPLY_ADD)),

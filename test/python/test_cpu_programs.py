@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from harness import Program
+
 
 @pytest.fixture
 def execute(run, tmp_path):
@@ -152,6 +154,24 @@ def test_truncation_to_narrow_types(execute, name, dtype):
         want = x.astype(dtype)
     got = execute(unary("narrow", "f32", name, f"%narrow = arith.truncf %in : f32 to {name}"), [x])["0"]
     np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
+
+
+@pytest.mark.parametrize("target", [ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_truncation_from_f64_rounds_once(bin_dir, tmp_path, target):
+    """Values near ties of the narrow type, which rounding to f32 on the way would make ties."""
+    name = {"bfloat16": "bf16", "float16": "f16", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2"}[np.dtype(target).name]
+    exact = np.arange(1, 0x3F00 if name in ("bf16", "f16") else 0x70, dtype=f"u{np.dtype(target).itemsize}").view(target).astype(np.float64)
+    ties = (exact[:-1] + exact[1:]) / 2
+    x = np.concatenate([exact[:-1], ties, ties * (1 + 2.0**-40), -ties * (1 - 2.0**-40), [0, -0.0]])
+    x = np.resize(x[:: max(1, len(x) // 4000)], 4096)
+    lower, upper = exact[np.searchsorted(exact, np.abs(x), "right") - 1], exact[np.minimum(np.searchsorted(exact, np.abs(x), "left"), len(exact) - 1)]
+    tie = np.abs(x) == (lower + upper) / 2
+    nearest = np.where(np.abs(x) - lower < upper - np.abs(x), lower, upper)
+    even = np.where(lower.astype(target).view(f"u{np.dtype(target).itemsize}") % 2 == 0, lower, upper)
+    want = (np.copysign(np.where(x == 0, 0, np.where(tie, even, nearest)), x)).astype(target)
+    text = unary("narrow", "f64", name, f"%narrow = arith.truncf %in : f64 to {name}")
+    (got,) = Program(bin_dir, tmp_path, text, "--recipe=none").call("main", x)
+    np.testing.assert_array_equal(got.view(want.view(f"u{want.itemsize}").dtype), want.view(f"u{want.itemsize}"))
 
 
 def test_tensor_operations(execute):

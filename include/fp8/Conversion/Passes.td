@@ -42,13 +42,15 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
 }
 
 def ExpandCasts : Pass<"fp8-expand-casts"> {
-  let summary = "expand arith casts from and to FP8 into integer arithmetic";
+  let summary = "expand arith casts that upstream does not lower into integer arithmetic";
   let description = [{
     Before: `arith.extf` from and `arith.truncf` to `f8E4M3FN` and `f8E5M2` on scalars
     or vectors, which upstream does not lower.
     After: the same conversions in integer and f32 arithmetic. `arith.truncf` keeps
     upstream's meaning where the value is in range; out of range it saturates, and
-    NaN becomes 0x7F, as FP8 casts do throughout this project.
+    NaN becomes 0x7F, as FP8 casts do throughout this project. From f64 the value is
+    rounded once: to f32 with an odd last bit first. Casts from f64 to bf16 are
+    expanded so, too: upstream calls a function that need not be there.
 
     Example:
     ```mlir
@@ -70,7 +72,7 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 #endif // FP8_CONVERSION_PASSES_TD

@@ -22,7 +22,7 @@ struct SiteRecord {
   std::optional<int64_t> batch, m, n, k;
   bool isFP8;
   std::string reason; ///< why it stays in high precision; empty for FP8
-  std::string recipe; ///< "delayed", …; "none" where it stays, "own" where the input was FP8
+  std::string recipe; ///< "delayed", …; "none" where it stays, "own" where an operand was FP8 in the input
   std::string formats[2];
   std::string code;     ///< what computes it
   std::string location; ///< where the user wrote it

@@ -2,11 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Expands arith casts from and to FP8, which upstream does not lower.
+// Expands arith casts from and to FP8, which upstream does not lower, and those from f64 to
+// bf16, for which it calls a function that compiler runtimes may lack.
 
 #include "FP8Casts.h"
 #include "fp8/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -19,11 +21,38 @@ namespace {
 
 bool isFP8(Value value) { return isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(value)); }
 
-/// `like` with elements of f32.
-Type f32Like(Type like) {
-  Type f32 = Float32Type::get(like.getContext());
+bool isBF16(Value value) { return getElementTypeOrSelf(value).isBF16(); }
+
+/// `like` with elements of `element`.
+Type withElement(Type like, Type element) {
   auto shaped = dyn_cast<ShapedType>(like);
-  return shaped ? Type(shaped.clone(f32)) : f32;
+  return shaped ? Type(shaped.clone(element)) : element;
+}
+
+/// `like` with elements of f32.
+Type f32Like(Type like) { return withElement(like, Float32Type::get(like.getContext())); }
+
+/// The f64 operand of `op` in f32, so that rounding the result once more rounds as if from
+/// f64: what is not exact is cut off and gets an odd last bit, which no tie has.
+Value buildRoundToOdd(arith::TruncFOp op) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Value wide = op.getIn();
+  Type bits = withElement(wide.getType(), builder.getI32Type());
+  Value near = arith::TruncFOp::create(builder, loc, f32Like(wide.getType()), wide);
+  Value back = arith::ExtFOp::create(builder, loc, wide.getType(), near);
+  Value nearBits = arith::BitcastOp::create(builder, loc, bits, near);
+  auto compare = [&](arith::CmpFPredicate predicate, Value lhs, Value rhs) {
+    Value flag = arith::CmpFOp::create(builder, loc, predicate, lhs, rhs);
+    return arith::ExtUIOp::create(builder, loc, bits, flag).getResult();
+  };
+  // NaN is neither: it stays as it is.
+  Value isLarger = compare(arith::CmpFPredicate::OGT, math::AbsFOp::create(builder, loc, back),
+                           math::AbsFOp::create(builder, loc, wide));
+  Value isInexact = compare(arith::CmpFPredicate::ONE, back, wide);
+  Value cut = arith::SubIOp::create(builder, loc, nearBits, isLarger);
+  Value odd = arith::OrIOp::create(builder, loc, cut, isInexact);
+  return arith::BitcastOp::create(builder, loc, near.getType(), odd);
 }
 
 class ExpandCasts : public impl::ExpandCastsBase<ExpandCasts> {
@@ -34,7 +63,11 @@ public:
         expand(op);
     });
     getOperation()->walk([](arith::TruncFOp op) {
-      if (isFP8(op.getOut()) && !isa<TensorType>(op.getType()))
+      if (isa<TensorType>(op.getType()))
+        return;
+      if (getElementTypeOrSelf(op.getIn()).isF64() && (isFP8(op.getOut()) || isBF16(op.getOut())))
+        op.getInMutable().assign(buildRoundToOdd(op));
+      if (isFP8(op.getOut()))
         expand(op);
     });
   }
@@ -56,10 +89,8 @@ private:
   static void expand(arith::TruncFOp op) {
     OpBuilder builder(op);
     Value value = op.getIn();
-    Type f32 = f32Like(value.getType()), element = getElementTypeOrSelf(value);
-    if (element.isF64())
-      return; // rounding twice could differ: leave it for the error of whoever needs it lowered
-    if (!element.isF32())
+    Type f32 = f32Like(value.getType());
+    if (!getElementTypeOrSelf(value).isF32())
       value = arith::ExtFOp::create(builder, op.getLoc(), f32, value);
     op.replaceAllUsesWith(
         buildEncodeFP8(builder, op.getLoc(), value, cast<FloatType>(getElementTypeOrSelf(op.getType()))));

@@ -31,11 +31,20 @@ static void buildElementwise(OpBuilder &builder, Location loc, ValueRange inputs
 /// without f64, operands of less are multiplied in f32: what the program rounds stays rounded.
 static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   Location loc = op.getLoc();
-  if (!getElementTypeOrSelf(op.getOuts()).isF64())
-    return op.emitOpError("multiplies f64 operands into a narrower result, which has no lowering yet");
-  if (!op.getAccumulate()) {
+  Value sums = op.getOuts();
+  auto type = cast<MemRefType>(sums.getType());
+  bool isNarrow = !type.getElementType().isF64();
+  if (isNarrow) {
+    SmallVector<Value> sizes;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (type.isDynamicDim(d))
+        sizes.push_back(memref::DimOp::create(builder, loc, op.getOuts(), d));
+    sums =
+        memref::AllocOp::create(builder, loc, MemRefType::get(type.getShape(), builder.getF64Type()), sizes);
+  }
+  if (isNarrow || !op.getAccumulate()) {
     Value zero = arith::ConstantOp::create(builder, loc, builder.getF64FloatAttr(0.0));
-    linalg::FillOp::create(builder, loc, zero, op.getOuts());
+    linalg::FillOp::create(builder, loc, zero, sums);
   }
   ContractionDims dims = op.getContractionDims();
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -49,13 +58,23 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
                                   [](Value value) { return getElementTypeOrSelf(value).isF64(); });
   Type productType = wideProduct ? builder.getF64Type() : builder.getF32Type();
   linalg::GenericOp::create(
-      builder, loc, ValueRange{op.getLhs(), op.getRhs()}, ValueRange{op.getOuts()}, maps, iterators,
+      builder, loc, ValueRange{op.getLhs(), op.getRhs()}, ValueRange{sums}, maps, iterators,
       [&](OpBuilder &b, Location loc, ValueRange args) {
         Value product = arith::MulFOp::create(b, loc, widen(b, loc, args[0], productType),
                                               widen(b, loc, args[1], productType));
         Value sum = arith::AddFOp::create(b, loc, args[2], widen(b, loc, product, b.getF64Type()));
         linalg::YieldOp::create(b, loc, sum);
       });
+  if (!isNarrow)
+    return success();
+  buildElementwise(builder, loc, sums, builder.getMultiDimIdentityMap(type.getRank()), op.getOuts(),
+                   [&](OpBuilder &b, Location loc, ValueRange args) {
+                     Value value = args[0];
+                     if (op.getAccumulate())
+                       value = arith::AddFOp::create(b, loc, value, widen(b, loc, args[1], b.getF64Type()));
+                     linalg::YieldOp::create(
+                         b, loc, arith::TruncFOp::create(b, loc, args[1].getType(), value).getResult());
+                   });
   return success();
 }
 

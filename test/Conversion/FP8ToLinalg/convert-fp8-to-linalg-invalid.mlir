@@ -69,10 +69,7 @@ func.func @f64(%x: memref<4xf64>, %a: memref<f32>, %q: memref<4xf8E4M3FN>) {
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-func.func @products(%a: memref<8x16xf64>, %b: memref<16x32xf64>, %c: memref<8x32xf32>, %qa: memref<8x16xf8E4M3FN>, %qb: memref<16x32xf8E4M3FN>,
-                    %s: memref<f32>, %q: memref<8x32xf8E4M3FN>) {
-  // expected-error@+1 {{'fp8.matmul' op multiplies f64 operands into a narrower result, which has no lowering yet}}
-  fp8.matmul ins(%a, %b : memref<8x16xf64>, memref<16x32xf64>) outs(%c : memref<8x32xf32>) {indexing_maps = [#mk, #kn, #mn]}
+func.func @products(%qa: memref<8x16xf8E4M3FN>, %qb: memref<16x32xf8E4M3FN>, %s: memref<f32>, %q: memref<8x32xf8E4M3FN>) {
   // expected-error@+1 {{'fp8.scaled_matmul' op cannot add to an FP8 result}}
   fp8.scaled_matmul fast accumulate ins(%qa, %qb : memref<8x16xf8E4M3FN>, memref<16x32xf8E4M3FN>) scales(%s, %s : memref<f32>, memref<f32>)
       out_scale(%s : memref<f32>) outs(%q, %s, %s : memref<8x32xf8E4M3FN>, memref<f32>, memref<f32>) {indexing_maps = [#mk, #kn, #mn]}

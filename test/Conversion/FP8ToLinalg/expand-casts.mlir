@@ -1,7 +1,7 @@
 // Casts from and to FP8 become integer and f32 arithmetic, on scalars and vectors; other
 // casts stay. Values: python/test_numerics.py.
 // RUN: fp8-opt %s --fp8-expand-casts | FileCheck %s
-// RUN: fp8-opt %s --fp8-expand-casts --convert-arith-to-llvm --convert-func-to-llvm --reconcile-unrealized-casts -o /dev/null
+// RUN: fp8-opt %s --fp8-expand-casts --convert-math-to-llvm --convert-arith-to-llvm --convert-func-to-llvm --reconcile-unrealized-casts -o /dev/null
 
 // CHECK-LABEL: func.func @widen
 func.func @widen(%x: f8E4M3FN, %v: vector<8xf8E5M2>) -> (f32, vector<8xbf16>) {
@@ -22,6 +22,19 @@ func.func @narrow(%x: f32, %v: vector<8xbf16>) -> (f8E4M3FN, vector<8xf8E5M2>) {
   // CHECK: arith.bitcast %{{.+}} : vector<8xi8> to vector<8xf8E5M2>
   %1 = arith.truncf %v : vector<8xbf16> to vector<8xf8E5M2>
   return %0, %1 : f8E4M3FN, vector<8xf8E5M2>
+}
+
+// From f64 there is one rounding, and no call of a function that may be missing.
+// CHECK-LABEL: func.func @from_f64
+func.func @from_f64(%x: f64, %v: vector<8xf64>) -> (bf16, vector<8xf8E5M2>) {
+  // CHECK-NOT: arith.truncf %{{.+}} : f64 to bf16
+  // CHECK: arith.truncf %{{.+}} : f32 to bf16
+  %0 = arith.truncf %x : f64 to bf16
+  // CHECK: arith.truncf %{{.+}} : vector<8xf64> to vector<8xf32>
+  // CHECK-NOT: to vector<8xf8E5M2>{{$}}
+  // CHECK: arith.bitcast %{{.+}} : vector<8xi8> to vector<8xf8E5M2>
+  %1 = arith.truncf %v : vector<8xf64> to vector<8xf8E5M2>
+  return %0, %1 : bf16, vector<8xf8E5M2>
 }
 
 // CHECK-LABEL: func.func @others

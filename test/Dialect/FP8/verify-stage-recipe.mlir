@@ -8,10 +8,10 @@
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-func.func @not_cast(%x: tensor<8x8xbf16>, %q: tensor<8x8xf8E4M3FN>, %s: tensor<f32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
+func.func @not_cast(%x: tensor<8x8xbf16>, %s: tensor<f32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %y = arith.truncf %x : tensor<8x8xbf16> to tensor<8x8xf8E4M3FN>
-  // expected-error@+1 {{after recipe: an operand of this fp8.scaled_matmul comes from no fp8.quantize}}
-  %0 = fp8.scaled_matmul fast ins(%q, %y : tensor<8x8xf8E4M3FN>, tensor<8x8xf8E4M3FN>)
+  // expected-error@+1 {{after recipe: this fp8.scaled_matmul has a recipe, but no operand comes from an fp8.quantize}}
+  %0 = fp8.scaled_matmul recipe(#fp8.current_scaling) fast ins(%y, %y : tensor<8x8xf8E4M3FN>, tensor<8x8xf8E4M3FN>)
       scales(%s, %s : tensor<f32>, tensor<f32>) outs(%c : tensor<8x8xf32>) {indexing_maps = [#mk, #kn, #mn]}
       -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
@@ -36,10 +36,11 @@ func.func @state_exchanged(%x: tensor<f32>, %h: tensor<4x2xf32> {fp8.state = "am
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-// The user's own FP8 bytes need no cast; the state where it belongs.
-func.func @good(%q: tensor<8x8xf8E4M3FN>, %i: tensor<f32>, %c: tensor<8x8xf32>, %s: tensor<2xf32> {fp8.state = "scale"},
+// The user's own FP8 bytes need no cast, however they are made; the state where it belongs.
+func.func @good(%x: tensor<8x8xbf16>, %q: tensor<8x8xf8E4M3FN>, %i: tensor<f32>, %c: tensor<8x8xf32>, %s: tensor<2xf32> {fp8.state = "scale"},
                 %h: tensor<4x2xf32> {fp8.state = "amax_history"}) -> tensor<8x8xf32> {
-  %0 = fp8.scaled_matmul fast ins(%q, %q : tensor<8x8xf8E4M3FN>, tensor<8x8xf8E4M3FN>)
+  %y = arith.truncf %x : tensor<8x8xbf16> to tensor<8x8xf8E4M3FN>
+  %0 = fp8.scaled_matmul fast ins(%q, %y : tensor<8x8xf8E4M3FN>, tensor<8x8xf8E4M3FN>)
       scales(%i, %i : tensor<f32>, tensor<f32>) outs(%c : tensor<8x8xf32>) {indexing_maps = [#mk, #kn, #mn]}
       -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>

@@ -99,7 +99,7 @@ private:
       QuantizedOperand operand{op, index, recipeOfRole};
       operand.castId = program.casts.try_emplace(castKey(operand), program.casts.size()).first->second;
       program.operands.push_back(operand);
-      if (recipeOfRole.isStateful() && failed(addReader(operand, program)))
+      if (recipeOfRole.isStateful() && !operand.ownBytes() && failed(addReader(operand, program)))
         return failure();
     }
     return success();

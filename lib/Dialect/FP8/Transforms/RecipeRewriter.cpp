@@ -5,6 +5,7 @@
 // Casts operands, replaces products, threads the state through one function.
 
 #include "RecipeRewriter.h"
+#include "fp8/Analysis/Dequantization.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,17 +17,13 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The tensor that a product's operand is a reshaped view of.
-static Value getViewSource(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
+DequantizeOp QuantizedOperand::ownBytes() const {
+  return getViewSource(value()).getDefiningOp<DequantizeOp>();
 }
 
 SmallVector<int64_t> QuantizedOperand::block() const {
+  if (ownBytes())
+    return {};
   ContractionDims dims = product.getContractionDims();
   SmallVector<bool> contracted;
   for (AffineExpr result : map().getResults())
@@ -129,6 +126,8 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
   if (!isNew)
     return entry->second;
 
+  if (DequantizeOp own = operand.ownBytes())
+    return entry->second = {own.getData(), own.getScaleInv(), Value()};
   Value source = operand.source();
   OpBuilder::InsertionGuard guard(builder);
   Location loc = operand.product->getLoc();
@@ -196,11 +195,13 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
     SmallVector<int64_t> block = operand.block();
     return block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
   };
+  bool isOwn = lhs.ownBytes() && rhs.ownBytes();
   auto scaled = ScaledMatmulOp::create(
       builder, op.getLoc(), op->getResultTypes(), lhsData, rhsData, lhsCast.scaleInv, rhsCast.scaleInv,
       /*epilogue_inputs=*/ValueRange(), /*out_scale=*/Value(), op.getOuts(), op.getIndexingMapsAttr(),
       AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(*op.getRole())), op.getSiteAttr(),
-      op.getRoleAttr(), lhs.recipe, op.getAccumulateAttr(), blockAttr(lhs), blockAttr(rhs),
+      op.getRoleAttr(), isOwn ? RecipeAttrInterface() : lhs.recipe, op.getAccumulateAttr(), blockAttr(lhs),
+      blockAttr(rhs),
       /*epilogue_maps=*/ArrayAttr());
   op.replaceAllUsesWith(scaled.getResults());
   op.erase();

@@ -31,6 +31,9 @@ struct QuantizedOperand {
   mlir::FloatType format() const { return recipe.getFormat(kind()); }
   mlir::AffineMap map() const { return product.getIndexingMapsArray()[index]; }
 
+  /// The program's own FP8 tensor that this operand reads, behind views; null for one that
+  /// the recipe quantizes.
+  DequantizeOp ownBytes() const;
   /// Extents of the blocks that share a scale; empty for one scale per tensor.
   llvm::SmallVector<int64_t> block() const;
   /// What is quantized: blocks lie in the operand as it is, a single scale is the

@@ -4,6 +4,7 @@
 //
 // Decides for every matrix product whether it becomes FP8. What stays says why.
 
+#include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/LayerNumbers.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -99,12 +100,17 @@ private:
     if (selection.recipeFunctions.contains(op->getParentOfType<FunctionOpInterface>().getName()))
       return "in a function that the recipe names";
     for (Value value : {op.getLhs(), op.getRhs(), op.getOuts()})
-      if (!isSupported(getElementTypeOrSelf(value)))
+      if (!isSupported(getElementTypeOrSelf(value)) && !isBytes(op, value))
         return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 product";
+    std::optional<Dequantization> own[] = {matchOwnBytes(op, 0), matchOwnBytes(op, 1)};
+    if ((own[0] && !own[0]->perTensor) || (own[1] && !own[1]->perTensor))
+      return "an operand is FP8 with a scale per channel, which FP8 products cannot take yet";
     if (selection.keep.matches(site))
       return "matches --keep=" + keep;
     if (auto layer = selection.keptLayers.find(site); layer != selection.keptLayers.end())
       return layer->second;
+    if (own[0] && own[1])
+      return ""; // FP8 already: there is nothing to choose
     bool isLinear = op.getRole() && *op.getRole() != Role::other;
     if (sites == "linear" && !isLinear)
       return "no weight operand (attention); --sites=all would take it";
@@ -186,6 +192,11 @@ private:
         selection.keptLayers[entry.first()] = "in the last layers, --last=" + std::to_string(last);
     }
     return success();
+  }
+
+  /// An operand that is FP8 as it stands.
+  static bool isBytes(MatmulOp op, Value value) {
+    return value != op.getOuts() && isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(value));
   }
 
   static bool isSupported(Type type) { return type.isF32() || type.isBF16() || type.isF16(); }

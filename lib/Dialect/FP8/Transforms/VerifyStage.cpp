@@ -30,7 +30,7 @@ LogicalResult verifyIngest(Operation *op) {
   return success();
 }
 
-/// Whether `data` are FP8 bytes of a quantize, or of the program's own, behind views.
+/// Whether `data` are FP8 bytes of a quantize, or an argument, behind views.
 bool isQuantized(Value data) {
   while (Operation *op = data.getDefiningOp()) {
     if (isa<QuantizeOp>(op))
@@ -60,8 +60,9 @@ LogicalResult verifyRecipe(Operation *op) {
   if (auto matmul = dyn_cast<MatmulOp>(op); matmul && !matmul.getKept())
     return op->emitError("after recipe: this fp8.matmul is not in FP8 and does not say why");
   if (auto matmul = dyn_cast<ScaledMatmulOp>(op);
-      matmul && !(isQuantized(matmul.getLhs()) && isQuantized(matmul.getRhs())))
-    return op->emitError("after recipe: an operand of this fp8.scaled_matmul comes from no fp8.quantize");
+      matmul && matmul.getRecipe() && !isQuantized(matmul.getLhs()) && !isQuantized(matmul.getRhs()))
+    return op->emitError("after recipe: this fp8.scaled_matmul has a recipe, but no operand comes from an "
+                         "fp8.quantize");
   if (auto function = dyn_cast<func::FuncOp>(op))
     return verifyStatePosition(function);
   return success();

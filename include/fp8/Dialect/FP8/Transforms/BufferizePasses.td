@@ -10,6 +10,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ConvertBitcasts : Pass<"fp8-convert-bitcasts", "mlir::func::FuncOp"> {
+  let summary = "reinterpret tensors element by element";
+  let description = [{
+    Before: `tensor.bitcast`, which upstream does not bufferize.
+    After: `arith.bitcast` on tensors, where both shapes are the same.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-convert-bitcasts))'
+    func.func @f(%x: tensor<4xi8>) -> tensor<4xf8E4M3FN> {
+      %y = tensor.bitcast %x : tensor<4xi8> to tensor<4xf8E4M3FN>
+      return %y : tensor<4xf8E4M3FN>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4xi8>) -> tensor<4xf8E4M3FN> {
+      %y = arith.bitcast %x : tensor<4xi8> to tensor<4xf8E4M3FN>
+      return %y : tensor<4xf8E4M3FN>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect"];
+}
+
 def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
   let summary = "Compute elementwise chains in one loop instead of through memory";
   let description = [{

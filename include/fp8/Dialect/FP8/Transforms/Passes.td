@@ -322,13 +322,63 @@ def HoistCasts : Pass<"fp8-hoist-casts", "::mlir::func::FuncOp"> {
   }];
 }
 
+def RaiseDequantization : Pass<"fp8-raise-dequantization"> {
+  let summary = "read the program's own FP8 tensors as bytes and a scale";
+  let description = [{
+    Before: `fp8-select-sites` has decided every site. Operands may be FP8 already:
+    as they stand, or extended and multiplied with (or divided by) a scale of the
+    whole tensor, in ops of any granularity.
+    After: each such operand of a product without `kept` is the result of an
+    `fp8.dequantize` of the bytes; transposes and broadcasts are in the maps of the
+    product. Roundings that the program writes between bytes and product are gone:
+    the bytes are multiplied as they are and the scale is applied to the sum.
+    Kept products read what the program wrote.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-raise-dequantization
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xf8E4M3FN>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %scale = arith.constant 0.125 : f32
+      %e = tensor.empty() : tensor<8x16xbf16>
+      %d = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%w : tensor<8x16xf8E4M3FN>) outs(%e : tensor<8x16xbf16>) {
+      ^bb0(%in: f8E4M3FN, %out: bf16):
+        %a = arith.extf %in : f8E4M3FN to f32
+        %m = arith.mulf %a, %scale : f32
+        %t = arith.truncf %m : f32 to bf16
+        linalg.yield %t : bf16
+      } -> tensor<8x16xbf16>
+      %y = fp8.matmul ins(%x, %d : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xf8E4M3FN>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      ...
+      %s = tensor.from_elements %cst_1 : tensor<f32>
+      %e = tensor.empty() : tensor<8x16xbf16>
+      %d = fp8.dequantize ins(%w : tensor<8x16xf8E4M3FN>) scale_inv(%s : tensor<f32>) outs(%e : tensor<8x16xbf16>) -> tensor<8x16xbf16>
+      %y = fp8.matmul ins(%x, %d : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xf32>) {indexing_maps = [#map, #map1, #map2]} -> tensor<4x16xf32>
+      ...
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
   let summary = "turn the chosen matrix products into FP8 products of quantized tensors";
   let description = [{
     Before: `fp8-select-sites` has decided every site.
     After: every `fp8.matmul` without `kept` is an `fp8.scaled_matmul` on the
     results of `fp8.quantize`. A tensor is quantized once per format, however many
-    sites read it, before the views (reshapes) that they read it through.
+    sites read it, before the views (reshapes) that they read it through. An
+    operand that is the result of an `fp8.dequantize` is read as those bytes with
+    that scale; a product of two of them needs no recipe and has none.
 
     A stateful recipe gives every quantized tensor a column of the state, which
     becomes two arguments at the end of each function, `scale: tensor<Nxf32>` and
@@ -540,8 +590,9 @@ def VerifyStage : Pass<"fp8-verify-stage", "::mlir::ModuleOp"> {
     at its location:
     - `ingest`: no linalg operation is a contraction of floats; every `fp8.matmul`
       has a site and a role;
-    - `recipe`: every `fp8.matmul` says why it was kept; operands of
-      `fp8.scaled_matmul` come from `fp8.quantize` (or are arguments of FP8 type);
+    - `recipe`: every `fp8.matmul` says why it was kept; an `fp8.scaled_matmul`
+      with a recipe has an operand that comes from `fp8.quantize` (or is an
+      argument); others are on the program's own bytes;
       public functions hold their state in their last arguments;
     - `fusion`: one quantize per tensor, format and scale;
     - `batching`: at most one `fp8.update_amax_history` per update point (one per
