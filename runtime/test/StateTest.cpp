@@ -186,6 +186,55 @@ TEST_F(WrongStateTest, StateTensors) {
   expectStateError(stranger, FP8RT_MISMATCH, "'loss_scale' is not part of the program's state");
 }
 
+/// A state saved with another amax_history_len.
+class HistoryLengthTest : public WrongStateTest {
+protected:
+  /// The program's history after an import of one with these rows, two columns each.
+  std::vector<float> imported(const std::vector<float> &rows, fp8rt_history history) {
+    Run victim = begin();
+    step(victim, 2);
+    Literal<float> other(kF32, {static_cast<int64_t>(rows.size()) / 2, 2}, rows);
+    Tensors tensors = replaced("amax_history", &other.view);
+    EXPECT_EQ(fp8rt_state_import_history(victim.state.get(), tensors.get(), history), FP8RT_OK);
+    return values<float>(fp8rt_state_tensor(victim.state.get(), "amax_history"));
+  }
+  using Rows = std::vector<float>;
+  Rows longer{9, 90, 1, 10, 2, 20, 3, 30, 4, 40}; // staged, then steps 1 to 4
+};
+
+TEST_F(HistoryLengthTest, OfALongerHistory) {
+  EXPECT_EQ(imported(longer, FP8RT_HISTORY_NEWEST), (Rows{9, 90, 3, 30, 4, 40}));
+  EXPECT_EQ(imported(longer, FP8RT_HISTORY_OLDEST), (Rows{9, 90, 1, 10, 2, 20}));
+}
+
+TEST_F(HistoryLengthTest, OfAShorterHistory) {
+  EXPECT_EQ(imported({9, 90, 1, 10}, FP8RT_HISTORY_NEWEST), (Rows{9, 90, 0, 0, 1, 10}));
+  EXPECT_EQ(imported({9, 90, 1, 10}, FP8RT_HISTORY_OLDEST), (Rows{9, 90, 1, 10, 0, 0}));
+  EXPECT_EQ(imported({9, 90}, FP8RT_HISTORY_NEWEST), (Rows{9, 90, 0, 0, 0, 0}));
+}
+
+TEST_F(HistoryLengthTest, OfTheSameLengthNothingChanges) {
+  for (fp8rt_history history : {FP8RT_HISTORY_EXACT, FP8RT_HISTORY_NEWEST, FP8RT_HISTORY_OLDEST})
+    EXPECT_EQ(imported({9, 90, 1, 10, 2, 20}, history), (Rows{9, 90, 1, 10, 2, 20}));
+}
+
+TEST_F(HistoryLengthTest, NothingElseMayDiffer) {
+  Literal<float> other(kF32, {5, 2}, longer);
+  expectStateError(replaced("amax_history", &other.view), FP8RT_MISMATCH,
+                   "its 'amax_history' has 5 rows, the program's 3: take over its newest rows or its oldest");
+  Run victim = begin();
+  auto expectRefused = [&](const DLTensor *history) {
+    Tensors tensors = replaced("amax_history", history);
+    EXPECT_FP8RT_ERROR(fp8rt_state_import_history(victim.state.get(), tensors.get(), FP8RT_HISTORY_NEWEST),
+                       FP8RT_MISMATCH, "tensor 'amax_history' is");
+  };
+  Literal<float> columns(kF32, {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), rank(kF32, {2}, {1, 2});
+  Literal<int32_t> integers(kI32, {5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  expectRefused(&columns.view);
+  expectRefused(&rank.view);
+  expectRefused(&integers.view);
+}
+
 TEST_F(WrongStateTest, CarriedTensors) {
   Run victim = begin();
   step(victim, 2);

@@ -188,7 +188,7 @@ def test_unknown_input_tensors_are_warned_of(box):
 @pytest.mark.parametrize("args", [
     ["--steps=0"], ["--steps=x"], ["--steps=-1"], ["--stepz=1"], ["--O3"], ["--device=tpu"], ["--stream=x"],
     ["--stream==x"], ["--entry=a,b,c"], ["--entry="], ["--save-every=2"], ["--save-every=0", "--save-state=s"],
-    ["--with-carry"], ["--outputs=s", "--save-state=s"], ["second.so"],
+    ["--with-carry"], ["--outputs=s", "--save-state=s"], ["second.so"], ["--history=newest"], ["--history=x", "--state=s"],
 ])
 def test_wrong_command_lines(box, args):
     box.fails(2, "", *args)
@@ -269,6 +269,10 @@ def test_wrong_state_files(box):
     case("there is no tensor 'scale'", drop=["scale"])
     case(r"tensor 'scale' is f32\[3\], the program has f32\[2\]", change={"scale": np.ones(3, np.float32)})
     case(r"tensor 'scale' is f64\[2\]", change={"scale": np.ones(2)})
+    case("its 'amax_history' has 5 rows, the program's 3: take over its newest rows or its oldest .fp8-run --history.",
+         change={"amax_history": np.ones((5, 2), np.float32)})
+    case(r"tensor 'amax_history' is f32\[5,3\], the program has f32\[3,2\]", "--history=newest",
+         change={"amax_history": np.ones((5, 3), np.float32)})
     case("tensor 'extra' is not part of the program's state", change={"extra": X})
     case("there is no tensor 'carry.w'", "--with-carry", drop=["carry.w"])
     case(r"tensor 'carry.w': argument 0 'w' is f32\[2,3\]", "--with-carry", change={"carry.w": X})

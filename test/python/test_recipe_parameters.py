@@ -109,6 +109,20 @@ def test_a_role_in_high_precision(make):
 
 
 @pytest.mark.slow
+def test_a_recipe_of_its_own_for_a_role(make):
+    """Weight gradients with scales of this step, everything else with those of the last."""
+    program = make("--recipe=#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 3>, wgrad = #fp8.current_scaling<eps = 4.0>>")
+    assert {(s["role"], s["recipe"]) for s in program.manifest["sites"]} == {("fprop", "delayed"), ("dgrad", "delayed"), ("wgrad", "current")}
+    current = Current(eps=4.0)
+
+    class Mixed(Delayed):
+        def quantize(self, value, key, role="fprop"):
+            return current.quantize(value, key, role) if role == "wgrad" else super().quantize(value, key, role)
+
+    check_steps(program, Mixed(program, rows=3))
+
+
+@pytest.mark.slow
 def test_the_word_fp8_is_what_happens_anyway(make):
     assert make("--fprop=fp8", "--dgrad=e5m2", "--wgrad=fp8").manifest["options"]["recipe_attribute"] == "#fp8.delayed_scaling"
     assert make("--fprop=e4m3", "--dgrad=e4m3", "--format=e4m3").manifest["options"]["recipe_attribute"] == "#fp8.delayed_scaling<format = e4m3>"
@@ -208,6 +222,30 @@ def test_evaluation_of_an_untrained_state_starts_from_the_tensors(make):
     recipe = Delayed(program, rows=3, init="current")
     assert_same_bits(load(program.folder / "outputs")["0"], forward(recipe, **inputs)[-1])
     assert (load(program.folder / "state")["amax_history"] == 0).all()
+
+
+@pytest.mark.slow
+def test_a_state_with_another_history_length(bin_dir, tmp_path_factory, text):
+    long, short = (
+        Program(bin_dir, tmp_path_factory.mktemp("rows"), text, f"--amax-history-len={rows}") for rows in (5, 3)
+    )
+    tensors, outputs, state = initial_tensors(), short.folder / "outputs", short.folder / "state"
+    for saver, reader in ((long, short), (short, long)):
+        saved, rows = saver.folder / "saved", reader.manifest["state"]["tensors"][1]["shape"][0]
+        saver.run("main", tensors, "--steps=4", f"--save-state={saved}")
+        before = load(saved)
+        past = before["amax_history"]
+        for history in ("newest", "oldest"):
+            recipe = Delayed(reader, rows=rows)
+            recipe.scale, kept = before["scale"].copy(), min(rows, len(past)) - 1
+            if history == "newest":
+                recipe.history[rows - kept :] = past[len(past) - kept :]
+            else:
+                recipe.history[1 : kept + 1] = past[1 : kept + 1]
+            train(recipe, *tensors.values())
+            reader.run("main", tensors, f"--state={saved}", f"--history={history}", f"--save-state={state}")
+            assert_same_bits(load(state)["scale"], recipe.scale)
+            assert_same_bits(load(state)["amax_history"], recipe.history)
 
 
 # --- functions of the module ---
@@ -346,7 +384,7 @@ func.func @norm(%column: tensor<?xf32>) -> f32 {
 }
 """
     recipe = "--recipe=#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 3>, amax = @norm>"
-    program = Program(bin_dir, tmp_path, text + function, recipe, "--sites=all")
+    program = Program(bin_dir, tmp_path, text + function, recipe, "--sites=all", "--require=all")
     (site,) = [s for s in program.manifest["sites"] if s["entry"] == "norm"]
     assert (site["decision"], site["reason"]) == ("high", "in a function that the recipe names")
     # Three products in one order or another, fused or not: the last bits of the sums differ.

@@ -24,10 +24,18 @@ listed with the reason why not: --report=text prints the list.
 Examples:
   fp8-compile step.mlir -o step.so --report=text      delayed scaling, all linear layers
   fp8-compile step.mlir -o step.so --recipe=current --keep='embed|head'
+  fp8-compile step.mlir -o step.so --wgrad=bf16 --first=1 --last=1
   fp8-compile step.mlir -o - --emit=recipe            the IR after a stage
   fp8-compile step.mlir -o step.so '--recipe=#fp8.delayed_scaling<margin = 1>'
 
-The library is run by fp8-run.
+An attribute says more than the options: #fp8.custom<base = #fp8.delayed_scaling,
+wgrad = #fp8.current_scaling> has a recipe per role, and with scale = @f or
+amax = @g functions of the module replace a rule:
+  func.func @f(%amax: f32, %fp8_max: f32, %old: f32) -> f32
+  func.func @g(%column: tensor<?xf32>) -> f32    rows of a history, the current first
+
+Report and manifest list every option that was in force. The library is run by
+fp8-run.
 )";
 
 namespace {

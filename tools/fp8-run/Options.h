@@ -31,6 +31,7 @@ struct Options {
   std::string outputs;
   std::string print;
   std::string state;
+  std::string history; // newest or oldest
   std::string saveState;
   uint64_t saveEvery = 0;
   bool withCarry = false;

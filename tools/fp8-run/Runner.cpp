@@ -86,7 +86,10 @@ Error Runner::loadState() {
   if (Error error = check(fp8rt_tensors_read(options.state.c_str(), &read)))
     return error;
   Tensors tensors(read);
-  if (Error error = check(fp8rt_state_import(program.state(), read)))
+  fp8rt_history history = options.history.empty()       ? FP8RT_HISTORY_EXACT
+                          : options.history == "newest" ? FP8RT_HISTORY_NEWEST
+                                                        : FP8RT_HISTORY_OLDEST;
+  if (Error error = check(fp8rt_state_import_history(program.state(), read, history)))
     return error;
   if (!options.withCarry)
     return Error::success();

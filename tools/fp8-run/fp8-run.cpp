@@ -50,6 +50,10 @@ cl::opt<std::string> print("print", cl::value_desc("R"), cl::cat(category),
                            cl::desc("after every step, print step<TAB>value of scalar result R"));
 cl::opt<std::string> state("state", cl::value_desc("FILE"), cl::cat(category),
                            cl::desc("start from the FP8 state in FILE"));
+cl::opt<std::string>
+    history("history", cl::value_desc("newest|oldest"), cl::cat(category),
+            cl::desc("where the amax history in FILE is longer or shorter than the program's: "
+                     "keep its newest rows, or its oldest (otherwise an error)"));
 cl::opt<std::string> saveState("save-state", cl::value_desc("FILE"), cl::cat(category),
                                cl::desc("write the FP8 state after the last step"));
 cl::opt<uint64_t> saveEvery("save-every", cl::value_desc("N"), cl::cat(category),
@@ -127,6 +131,10 @@ std::optional<std::string> interpret(Options &options) {
   }
   if (steps == 0)
     return "--steps=0: expected at least 1";
+  if (history.getNumOccurrences() && history != "newest" && history != "oldest")
+    return "--history=" + history + " is neither newest nor oldest";
+  if (!history.empty() && state.empty())
+    return "--history needs --state=FILE";
   if (saveEvery.getNumOccurrences() && saveEvery == 0)
     return "--save-every=0: expected at least 1";
   if (saveEvery && saveState.empty())
@@ -143,6 +151,7 @@ std::optional<std::string> interpret(Options &options) {
   options.outputs = outputs;
   options.print = print;
   options.state = state;
+  options.history = history;
   options.saveState = saveState;
   options.saveEvery = saveEvery;
   options.withCarry = withCarry;

@@ -39,6 +39,22 @@ FP8RT_API fp8rt_status fp8rt_state_export(const fp8rt_state *state, fp8rt_tensor
 /// `carry.…` are not its business; any other stranger is an error.
 FP8RT_API fp8rt_status fp8rt_state_import(fp8rt_state *state, const fp8rt_tensors *tensors);
 
+/// Which rows of `amax_history` to take over where it has more or fewer than the
+/// program's: row 0 (what the step under way has recorded) always, of the others, the
+/// finished steps, the newest that there is room for, or the first of the file, which
+/// are the oldest. Rows that are left are 0: older than all others after `newest`,
+/// newer after `oldest`.
+typedef enum fp8rt_history {
+  FP8RT_HISTORY_EXACT = 0, ///< another length is an error
+  FP8RT_HISTORY_NEWEST = 1,
+  FP8RT_HISTORY_OLDEST = 2,
+} fp8rt_history;
+
+/// fp8rt_state_import, which is this with FP8RT_HISTORY_EXACT, for a program whose
+/// history may have another length than the one that saved the state.
+FP8RT_API fp8rt_status fp8rt_state_import_history(fp8rt_state *state, const fp8rt_tensors *tensors,
+                                                  fp8rt_history history);
+
 #ifdef __cplusplus
 } // extern "C"
 #endif

@@ -8,6 +8,7 @@
 #include "Status.h"
 #include "Tensors.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace fp8rt;
@@ -73,22 +74,55 @@ const Tensor &fp8rt::findFitting(const fp8rt_tensors &tensors, const std::string
   return *tensor;
 }
 
-void State::checkTensors(const fp8rt_tensors &tensors) const {
+/// Whether `tensor` is a history of as many columns as `wanted`, of whatever length.
+static bool isHistoryOfColumns(const Tensor *tensor, const StateTensor &wanted) {
+  return wanted.name == kHistoryName && tensor && tensor->shape().size() == 2 && wanted.shape.size() == 2 &&
+         tensor->shape()[0] > 0 && tensor->shape()[1] == wanted.shape[1] &&
+         accepts(wanted.type->dlpack, tensor->type().dlpack);
+}
+
+void State::checkTensors(const fp8rt_tensors &tensors, fp8rt_history history) const {
   const Manifest &manifest = program->manifest();
-  for (const StateTensor &wanted : manifest.state)
-    findFitting(tensors, wanted.name, *wanted.type, wanted.shape);
+  for (const StateTensor &wanted : manifest.state) {
+    const Tensor *tensor = tensors.find(wanted.name);
+    if (!isHistoryOfColumns(tensor, wanted) || tensor->shape() == wanted.shape)
+      findFitting(tensors, wanted.name, *wanted.type, wanted.shape);
+    else if (history == FP8RT_HISTORY_EXACT)
+      fail(FP8RT_MISMATCH, "its " + inQuotes(wanted.name) + " has " + std::to_string(tensor->shape()[0]) +
+                               " rows, the program's " + std::to_string(wanted.shape[0]) +
+                               ": take over its newest rows or its oldest (fp8-run --history)");
+  }
   for (const auto &[name, item] : tensors.items)
     if (name.rfind(kCarryPrefix, 0) != 0 && !manifest.findState(name))
       fail(FP8RT_MISMATCH, "tensor " + inQuotes(name) + " is not part of the program's state");
 }
 
-void State::importFrom(const fp8rt_tensors &tensors) {
+/// Copies row 0 and as many others as both have room for; the rest becomes 0.
+static void copyHistory(const Tensor &from, Tensor &to, fp8rt_history history) {
+  size_t rows = from.shape()[0], wanted = to.shape()[0], rowBytes = to.bytes() / wanted;
+  size_t kept = std::min(rows, wanted) - 1;
+  bool newest = history == FP8RT_HISTORY_NEWEST;
+  const char *source = static_cast<const char *>(from.data());
+  char *target = static_cast<char *>(to.data());
+  std::memset(target, 0, to.bytes());
+  std::memcpy(target, source, rowBytes);
+  std::memcpy(target + (newest ? wanted - kept : 1) * rowBytes,
+              source + (newest ? rows - kept : 1) * rowBytes, kept * rowBytes);
+}
+
+void State::importFrom(const fp8rt_tensors &tensors, fp8rt_history history) {
   checkMetadata(tensors);
-  checkTensors(tensors);
+  checkTensors(tensors, history);
   const std::vector<StateTensor> &known = program->manifest().state;
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i].bytes())
-      std::memcpy(values[i].data(), tensors.find(known[i].name)->data(), values[i].bytes());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Tensor &source = *tensors.find(known[i].name);
+    if (!values[i].bytes())
+      continue;
+    if (source.shape() != values[i].shape())
+      copyHistory(source, values[i], history);
+    else
+      std::memcpy(values[i].data(), source.data(), values[i].bytes());
+  }
 }
 
 fp8rt_status fp8rt_state_create(const fp8rt_library *library, fp8rt_state **out_state) {
@@ -119,9 +153,14 @@ fp8rt_status fp8rt_state_export(const fp8rt_state *state, fp8rt_tensors *tensors
 }
 
 fp8rt_status fp8rt_state_import(fp8rt_state *state, const fp8rt_tensors *tensors) {
+  return fp8rt_state_import_history(state, tensors, FP8RT_HISTORY_EXACT);
+}
+
+fp8rt_status fp8rt_state_import_history(fp8rt_state *state, const fp8rt_tensors *tensors,
+                                        fp8rt_history history) {
   return guarded([&] {
     const fp8rt_tensors &source = required(tensors, "tensors");
-    auto import = [&] { required(state, "state").shared->importFrom(source); };
+    auto import = [&] { required(state, "state").shared->importFrom(source, history); };
     source.source.empty() ? import() : within(source.source, import);
   });
 }

@@ -17,6 +17,8 @@ namespace fp8rt {
 inline const char *const kStateFileVersion = "1";
 /// Carried arguments lie in the same file under names that begin so.
 inline const char *const kCarryPrefix = "carry.";
+/// The state tensor whose rows are steps.
+inline const char *const kHistoryName = "amax_history";
 
 class State {
 public:
@@ -27,11 +29,11 @@ public:
   Tensor *find(const std::string &name);
 
   void exportTo(fp8rt_tensors &tensors);
-  void importFrom(const fp8rt_tensors &tensors);
+  void importFrom(const fp8rt_tensors &tensors, fp8rt_history history);
 
 private:
   void checkMetadata(const fp8rt_tensors &tensors) const;
-  void checkTensors(const fp8rt_tensors &tensors) const;
+  void checkTensors(const fp8rt_tensors &tensors, fp8rt_history history) const;
 
   std::shared_ptr<const Library> program;
   std::vector<Tensor> values; // in the manifest's order

@@ -66,14 +66,13 @@ public:
         (!require.empty() && require != "all" && failed(checkUsed(selection.require, "require", require))))
       return signalPassFailure();
 
-    if (auto chosen = dyn_cast_or_null<RecipeAttrInterface>(
-            recipe.empty() ? Attribute() : parseAttribute(recipe, &getContext())))
-      for (FlatSymbolRefAttr name : {chosen.getScaleFunction(), chosen.getAmaxFunction()})
-        if (name)
-          selection.recipeFunctions.insert(name.getValue());
+    findRecipeFunctions(selection);
 
     bool ok = true;
     module->walk([&](MatmulOp op) {
+      auto function = op->getParentOfType<FunctionOpInterface>();
+      if (function && selection.recipeFunctions.contains(function.getName()))
+        return op.setKept("in a function that the recipe names");
       std::string reason = reasonToKeep(op, selection);
       if (StringRef type = typeOfRole(op); reason.empty() && !type.empty()) {
         FailureOr<std::string> kept = keepInType(op, type);
@@ -97,8 +96,6 @@ private:
       return op.getKept()->str();
     if (recipe.empty())
       return "--recipe=none";
-    if (selection.recipeFunctions.contains(op->getParentOfType<FunctionOpInterface>().getName()))
-      return "in a function that the recipe names";
     for (Value value : {op.getLhs(), op.getRhs(), op.getOuts()})
       if (!isSupported(getElementTypeOrSelf(value)) && !isBytes(op, value))
         return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 product";
@@ -117,6 +114,18 @@ private:
     if (sites != "linear" && sites != "all" && !selection.sites.matches(site))
       return "does not match --sites=" + sites;
     return "";
+  }
+
+  /// Notes the functions that compute scales; they are no part of the program's step.
+  void findRecipeFunctions(Selection &selection) {
+    if (recipe.empty())
+      return;
+    auto chosen = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
+    if (!chosen)
+      return;
+    for (FlatSymbolRefAttr name : {chosen.getScaleFunction(), chosen.getAmaxFunction()})
+      if (name)
+        selection.recipeFunctions.insert(name.getValue());
   }
 
   /// The type that the options keep products of this role in; empty for FP8.

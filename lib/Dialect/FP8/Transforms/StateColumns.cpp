@@ -81,7 +81,7 @@ int64_t ColumnFinder::getColumn(const ColumnKey &key) const {
 
 std::string StateLayout::getHash() const {
   llvm::SHA256 hash;
-  hash.update("fp8-state-1 H=" + llvm::utostr(historyLength));
+  hash.update("fp8-state-2");
   for (const StateColumn &column : columns) {
     hash.update("\n");
     for (StringRef site : column.sites)

@@ -41,8 +41,8 @@ public:
   int64_t getHistoryLength() const { return historyLength; }
   void setHistoryLength(int64_t length) { historyLength = length; }
 
-  /// Sixteen hexadecimal digits that change whenever a column changes its
-  /// meaning or the history its length: state files carry it.
+  /// Sixteen hexadecimal digits that change whenever a column changes its meaning: state
+  /// files carry it. A history of another length is still one of the same tensors.
   std::string getHash() const;
 
   /// Adds a column and returns its index.
