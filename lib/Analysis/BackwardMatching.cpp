@@ -103,6 +103,7 @@ private:
   void completeWeightGradients();
 
   bool isCandidate(const Candidate &candidate) const;
+  bool isTraining() const;
   bool isPlausiblePair(const Candidate &candidate) const;
   bool isGradientAResult(const Candidate &candidate) const;
   Match makeMatch(ArrayRef<Candidate> candidates) const;
@@ -183,20 +184,25 @@ bool BackwardMatcher::isGradientAResult(const Candidate &candidate) const {
   });
 }
 
-/// Pairs need more than dataflow: a name that says so or, where no name says
-/// anything, other signs of training.
+/// True if some product has both gradients, or a gradient that is one by its result.
+bool BackwardMatcher::isTraining() const {
+  return llvm::any_of(contractions, [](const Contraction &c) { return c.isForward(); }) ||
+         llvm::any_of(candidates, [&](const Candidate &candidate) { return isGradientAResult(candidate); });
+}
+
+/// Pairs need more than dataflow: a name that says so or, where no name says anything, that
+/// the function trains.
 bool BackwardMatcher::isPlausiblePair(const Candidate &candidate) const {
   const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
   if (forward.isBackward() || backward.isMatched())
     return false;
-  if (namesTell)
-    return backward.name.backward && !forward.name.backward;
-  bool trains = llvm::any_of(contractions, [](const Contraction &c) { return c.isForward(); });
-  return trains || isGradientAResult(candidate);
+  return !namesTell || (backward.name.backward && !forward.name.backward);
 }
 
 std::vector<Match> BackwardMatcher::collectPairs() const {
   std::vector<Match> pairs;
+  if (!namesTell && !isTraining())
+    return pairs;
   for (const Candidate &candidate : candidates)
     if (isPlausiblePair(candidate))
       pairs.push_back(makeMatch(candidate));

@@ -30,6 +30,24 @@ func.func @step(%x: tensor<4x8xf32>, %w0: tensor<8x16xf32>, %w1: tensor<16x16xf3
   return %dw1, %dw0 : tensor<16x16xf32>, tensor<8x16xf32>
 }
 
+// A frozen layer after a trained one: no product has both gradients, and the only sign of
+// training is the gradient that is a result.
+// CHECK-LABEL: func @frozen_after_trained
+// CHECK: site("matmul0") role(fprop)
+// CHECK: site("matmul1") role(fprop)
+// CHECK: site("matmul1") role(dgrad) kinds(grad_output, weight)
+// CHECK: site("matmul0") role(wgrad) kinds(input, grad_output)
+func.func @frozen_after_trained(%x: tensor<4x8xf32>, %w0: tensor<8x16xf32>, %w1: tensor<16x16xf32>) -> tensor<8x16xf32> {
+  %i = tensor.empty() : tensor<4x16xf32>
+  %i0 = tensor.empty() : tensor<8x16xf32>
+  %h = fp8.matmul ins(%x, %w0 : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  %y = fp8.matmul ins(%h, %w1 : tensor<4x16xf32>, tensor<16x16xf32>) outs(%i : tensor<4x16xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  %dy = math.exp %y : tensor<4x16xf32>
+  %dh = fp8.matmul ins(%dy, %w1 : tensor<4x16xf32>, tensor<16x16xf32>) outs(%i : tensor<4x16xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x16xf32>
+  %dw0 = fp8.matmul ins(%x, %dh : tensor<4x8xf32>, tensor<4x16xf32>) outs(%i0 : tensor<8x16xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x16xf32>
+  return %dw0 : tensor<8x16xf32>
+}
+
 // Attention has no weight; its gradients read a gradient each.
 // CHECK-LABEL: func @attention
 // CHECK: fp8.matmul site("attn") role(other) kinds(input, input)
