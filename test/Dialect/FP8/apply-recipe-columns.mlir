@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --pass-pipeline='builtin.module(fp8-apply-recipe{recipe=#fp8.delayed_scaling<amax_history_len=2>})' | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(fp8-apply-recipe{recipe=#fp8.delayed_scaling<amax_history_len=2>})' | FileCheck %s
 
 // What one function reads as one tensor is one column in all of them: @train casts x once for
 // q and k, so the two casts of @evaluate, which comes first, share that column. Columns are in
@@ -47,4 +47,40 @@ func.func @train(%x: tensor<4x4xf32>, %q: tensor<4x4xf32>, %k: tensor<4x4xf32>, 
   %2 = fp8.matmul site("q") role(wgrad) kinds(input, grad_output) ins(%x, %g : tensor<4x4xf32>, tensor<4x4xf32>)
     outs(%i : tensor<4x4xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<4x4xf32>
   return %0, %1, %2 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// Both gradients of a product without a weight read one of its operands each, as their own second
+// one: the two operands keep a column each.
+
+// CHECK: fp8.state_columns = [
+// CHECK-SAME: {format = f8E4M3FN, sites = ["score"], tensor = "input"}
+// CHECK-SAME: {format = f8E4M3FN, sites = ["score"], tensor = "input"}
+// CHECK-SAME: {format = f8E5M2, sites = ["score"], tensor = "grad_output"}
+// CHECK-NOT: format =
+// CHECK-SAME: ]
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#km = affine_map<(m, n, k) -> (k, m)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @attention
+func.func @attention(%q: tensor<4x4xf32>, %k: tensor<4x4xf32>, %g: tensor<4x4xf32>, %w: tensor<4x4xf32>, %i: tensor<4x4xf32>)
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  // CHECK-DAG: fp8.quantize record_amax column(0) ins(%arg0
+  // CHECK-DAG: fp8.quantize record_amax column(1) ins(%arg1
+  // CHECK-DAG: fp8.quantize record_amax column(2) ins(%arg2
+  // CHECK: return
+  %0 = fp8.matmul site("score") role(other) kinds(input, input) ins(%q, %k : tensor<4x4xf32>, tensor<4x4xf32>)
+    outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x4xf32>
+  %1 = fp8.matmul site("score") role(other) kinds(grad_output, input) ins(%g, %k : tensor<4x4xf32>, tensor<4x4xf32>)
+    outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
+  %2 = fp8.matmul site("score") role(other) kinds(grad_output, input) ins(%g, %q : tensor<4x4xf32>, tensor<4x4xf32>)
+    outs(%i : tensor<4x4xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<4x4xf32>
+  %3 = fp8.matmul site("fc") role(dgrad) kinds(input, weight) kept("here for its role") ins(%0, %w : tensor<4x4xf32>, tensor<4x4xf32>)
+    outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
+  return %0, %1, %2, %3 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }

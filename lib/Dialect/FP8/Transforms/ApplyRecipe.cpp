@@ -105,6 +105,14 @@ private:
     return success();
   }
 
+  /// True for what a gradient without a weight reads besides dy: a tensor that belongs to its
+  /// forward product, as either operand, and has that one's column.
+  static bool readsForwardOperand(const QuantizedOperand &operand) {
+    MatmulOp op = operand.product;
+    return *op.getRole() == Role::other && operand.kind() == TensorKind::input &&
+           llvm::is_contained({*op.getLhsKind(), *op.getRhsKind()}, TensorKind::grad_output);
+  }
+
   LogicalResult addReader(const QuantizedOperand &operand, Program &program) {
     // One update serves casts in any formats: the columns have them.
     RecipeAttrInterface scaling = operand.recipe.getScaling();
@@ -117,7 +125,9 @@ private:
         return operand.product->emitError()
                << "site '" << *operand.product.getSite() << "' is inside '" << op->getName()
                << "', out of which no amax can be carried; use --recipe=current, or keep it with --keep";
-    program.readers[operand.castId].push_back(operand.columnKey());
+    SmallVector<ColumnKey> &readers = program.readers[operand.castId];
+    if (readers.empty() || !readsForwardOperand(operand))
+      readers.push_back(operand.columnKey());
     return success();
   }
 
