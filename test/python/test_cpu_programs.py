@@ -174,6 +174,27 @@ def test_truncation_from_f64_rounds_once(bin_dir, tmp_path, target):
     np.testing.assert_array_equal(got.view(want.view(f"u{want.itemsize}").dtype), want.view(f"u{want.itemsize}"))
 
 
+def test_a_short_vector_of_bf16(execute):
+    """Seven elements are one vector without a loop: its roundings are no library calls."""
+    program = """
+    func.func @main(%x: tensor<7xf32>, %y: tensor<7xf32>, %z: tensor<7xf32>) -> tensor<7xbf16> {
+      %0 = arith.truncf %x : tensor<7xf32> to tensor<7xbf16>
+      %1 = arith.truncf %y : tensor<7xf32> to tensor<7xbf16>
+      %2 = arith.truncf %z : tensor<7xf32> to tensor<7xbf16>
+      %3 = arith.addf %0, %1 : tensor<7xbf16>
+      %4 = arith.mulf %3, %2 : tensor<7xbf16>
+      %5 = arith.addf %4, %0 : tensor<7xbf16>
+      return %5 : tensor<7xbf16>
+    }
+    """
+    x, y, z = np.random.default_rng(7).standard_normal((3, 7)).astype(np.float32)
+    x[3], y[4] = np.nan, np.inf
+    narrow = lambda value: np.asarray(value, np.float32).astype(ml_dtypes.bfloat16).astype(np.float32)
+    (result,) = execute(program, [x, y, z]).values()
+    expected = narrow(narrow(narrow(narrow(x) + narrow(y)) * narrow(z)) + narrow(x))
+    np.testing.assert_array_equal(result.astype(np.float32), expected)
+
+
 def test_tensor_operations(execute):
     """Operations that bufferize to copies, views and fills."""
     program = """

@@ -47,6 +47,7 @@ static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertToLLVMPass());
   manager.addPass(createConvertOpenMPToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createNarrowFloatBits());
   manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createAnnotateAliasScopes());
 }
 

@@ -166,6 +166,33 @@ def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
                            "mlir::scf::SCFDialect"];
 }
 
+def NarrowFloatBits : Pass<"fp8-narrow-float-bits", "mlir::LLVM::LLVMFuncOp"> {
+  let summary = "Move and choose bf16 as integers";
+  let description = [{
+    In: functions of the LLVM dialect in which no arithmetic is done in bf16. Out: loads,
+    stores and selects of bf16 are ones of i16, with bitcasts that cancel out. Of a vector
+    of bf16 LLVM 22 would make element by element extensions and roundings, the latter by a
+    call of `__truncsfbf2`, which no library that we link has.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(llvm.func(fp8-narrow-float-bits))'
+    llvm.func @f(%p: !llvm.ptr, %x: bf16) {
+      llvm.store %x, %p : bf16, !llvm.ptr
+      llvm.return
+    }
+    ```
+    becomes
+    ```mlir
+    llvm.func @f(%p: !llvm.ptr, %x: bf16) {
+      %0 = llvm.bitcast %x : bf16 to i16
+      llvm.store %0, %p : i16, !llvm.ptr
+      llvm.return
+    }
+    ```
+  }];
+}
+
 def KeepRoundings : Pass<"fp8-keep-roundings", "mlir::func::FuncOp"> {
   let summary = "Let no one fold a rounding away";
   let description = [{
