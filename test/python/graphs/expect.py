@@ -1,0 +1,136 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the compiler has to find in a program: sites, decisions, formats, columns of the state.
+
+All of it follows from how the program was built (which product is the gradient of which, which
+layer has which name) and from the rules for users; nothing is read off the compiler's output.
+"""
+import math
+import re
+
+from .program import behind_views, contractions, is_forward
+
+
+class Plan:
+    """Decisions about all products of a program."""
+
+    def __init__(self, functions, options, named):
+        self.options = options
+        self.products = {function.name: list(contractions(function.body)) for function in functions}
+        self.keys = TensorKeys()
+        for products in self.products.values():
+            name_sites(products, named)
+        self.columns = self.find_columns() if options.recipe == "delayed" else []
+        self.index = {key: i for i, (keys, *_) in enumerate(self.columns) for key in keys}
+
+    # --- decisions ---
+
+    def is_fp8(self, op):
+        options = self.options
+        if options.recipe == "none" or (options.keep and re.search(options.keep, op["site"].name)):
+            return False
+        if options.sites == "linear":
+            return op["role"] != "other"
+        return options.sites == "all" or bool(re.search(options.sites, op["site"].name))
+
+    def is_split(self, op):
+        return op["role"] in ("dgrad", "wgrad")
+
+    def format(self, op, operand):
+        if not self.is_fp8(op):
+            return behind_views(op.inputs[operand]).dtype
+        gradient = op["kinds"][operand][0] == "grad_output"
+        return "E5M2" if gradient and self.options.format == "hybrid" else "E4M3"
+
+    # --- columns: one per quantized value and format, for all sites that read it ---
+
+    def column_key(self, op, operand):
+        return (op["site"].name, op["kinds"][operand], self.format(op, operand))
+
+    def find_columns(self):
+        """[(keys, sites, kind, format)] in the order in which the program first reads them."""
+        groups, by_tensor = [], {}
+        for name, products in self.products.items():
+            for op in filter(self.is_fp8, products):
+                for operand in (0, 1):
+                    key = self.column_key(op, operand)
+                    tensor = (name, self.keys.of(op.inputs[operand]), key[2])
+                    same = [g for g in groups if key in g or by_tensor.get(tensor) in g]
+                    merged = [*dict.fromkeys(k for g in same for k in g), *([] if any(key in g for g in same) else [key])]
+                    place = groups.index(same[0]) if same else len(groups)
+                    groups = [g for g in groups if g not in same]
+                    groups.insert(place, merged)
+                    by_tensor[tensor] = key
+        return [(group, {k[0] for k in group}, group[0][1][0], group[0][2]) for group in groups]
+
+    def column(self, op, operand):
+        return self.index.get(self.column_key(op, operand))
+
+    def updates(self, function):
+        """Whether a function writes the state: without gradients it is evaluation."""
+        trains = any(op["role"] in ("dgrad", "wgrad") for op in self.products[function.name])
+        return trains or self.options.calibrate
+
+
+class TensorKeys:
+    """Equal keys for values that hold the same elements because they are computed alike."""
+
+    def __init__(self):
+        self.known, self.numbers = {}, {}
+
+    def of(self, value):
+        """The key of the tensor behind views."""
+        return self.exact(behind_views(value))
+
+    def exact(self, value):
+        if value not in self.known:
+            self.known[value] = self.number(value)
+        return self.known[value]
+
+    def number(self, value):
+        op = value.op
+        if op is None or op.blocks or op.kind == "contract":
+            return id(value)
+        # How a cast is written has no say; other arithmetic is another value if written otherwise.
+        style = op.style if op.kind == "elementwise" else ""
+        key = (op.kind, value.dtype, style, repr(sorted(op.attrs.items())), *map(self.exact, op.inputs))
+        return self.numbers.setdefault(key, -1 - len(self.numbers))
+
+
+def name_sites(products, named):
+    """One name for the products of one weight in one scope; others of the same name are numbered."""
+    known, used, nameless = {}, {}, 0
+    for op in filter(is_forward, products):
+        site = op["site"]
+        scope = site.scope if named else ""
+        key = (site.weight, scope, site.orientation) if site.weight else (id(site) if not named else scope)
+        if key not in known:
+            stem = scope or f"matmul{nameless}"
+            nameless += not scope
+            used[stem] = used.get(stem, 0) + 1
+            known[key] = stem if used[stem] == 1 else f"{stem}#{used[stem]}"
+        site.name = known[key]
+
+
+def expected_report(plan):
+    """The entries of the report, in program order, as far as they are promised."""
+    entries = []
+    for function, products in plan.products.items():
+        for op in products:
+            entries.append(
+                {
+                    "entry": function,
+                    "site": op["site"].name,
+                    "role": op["role"],
+                    "decision": "fp8" if plan.is_fp8(op) else "high",
+                    "formats": [plan.format(op, 0), plan.format(op, 1)],
+                    "size": product_size(op),
+                }
+            )
+    return entries
+
+
+def product_size(op):
+    sizes = {l: n for text, value in zip(op["letters"], op.inputs) for l, n in zip(text, value.shape)}
+    return math.prod(sizes.values())

@@ -1,0 +1,163 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Draws a model from a seed."""
+import numpy as np
+
+from . import model as m
+
+# Forms of a product, as builder.ContractForm writes them; most words are rare on their own.
+FORMS = [
+    "generic",
+    "contract",
+    "named",
+    "swap+generic",
+    "swap+contract",
+    "swap+named",
+    "arrange+generic",
+    "arrange+contract",
+    "arrange+named",
+    "extend+named",
+    "extend+generic",
+    "narrow+contract",
+    "narrow+named",
+    "extend+arrange+named",
+    "spread+named",
+    "squeeze+generic",
+    "squeeze+named",
+]
+SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31]
+LONG_SIZES = [127, 128, 129, 140, 256, 260]
+
+
+def generate(seed):
+    return Generator(seed).model()
+
+
+class Generator:
+    def __init__(self, seed):
+        self.seed, self.rng, self.count, self.linears = seed, np.random.default_rng([seed, 0]), 0, []
+
+    def chance(self, probability):
+        return bool(self.rng.random() < probability)
+
+    def choose(self, choices):
+        return choices[self.rng.integers(len(choices))]
+
+    # --- models ---
+
+    def model(self):
+        dtype = self.choose(["f32", "bf16", "bf16", "f16"])
+        lead = (self.size(long=0.15),) if self.chance(0.6) else (self.choose([1, 2, 3]), self.choose([1, 2, 5, 8, 65]))
+        self.lead = lead
+        model = m.Model(
+            seed=self.seed,
+            lead=lead,
+            features=self.size(long=0.2),
+            dtype=dtype,
+            weight_dtype="f32" if self.chance(0.6) else dtype,
+            microbatches=self.choose([1, 1, 1, 1, 2, 3]),
+            update=self.choose(["carry", "carry", "carry option", "gradients"]),
+            input_gradient=self.chance(0.1),
+            evaluate=self.chance(0.25),
+            names=self.choose(["jax", "jax", "calls", "attributes", "none"]),
+            magnitude=self.choose([1.0, 1.0, 0.01, 30.0]),
+        )
+        self.microbatches = model.microbatches
+        # What reads and makes equal tensors is told apart by names alone.
+        self.unnamed = model.names in ("attributes", "none")
+        self.unnamed_sites = model.names == "none"
+        model.layers = [layer for i in range(self.choose([1, 1, 2])) for layer in self.block(f"h{i}", first=i == 0)]
+        model.options = self.options()
+        self.avoid_doubt(model)
+        return model
+
+    def avoid_doubt(self, model):
+        """Leaves out what the rules for users cannot tell without names."""
+        first = model.layers[0]
+        if isinstance(first, m.Linear) and self.unnamed:
+            first.frozen = False
+        # Of two arguments the weight is the one that is trained, then the second: of none or both,
+        # x must not be one.
+        if model.evaluate or model.input_gradient:
+            model.layers.insert(0, m.Activation("scale"))
+
+    def size(self, long=0.0):
+        return self.choose(LONG_SIZES if self.chance(long) else SIZES)
+
+    # --- layers ---
+
+    def block(self, scope, first):
+        kind = self.choose(["plain", "plain", "plain", "residual", "branch", "attention", "remat"])
+        # Without gradients of x, only names tell the weight gradients of its readers apart.
+        if first and self.unnamed and kind in ("branch", "attention"):
+            kind = "plain"
+        if kind == "attention" and self.microbatches > 1:
+            kind = "plain"
+        return getattr(self, kind)(scope)
+
+    def plain(self, scope):
+        layers = [self.linear(scope)]
+        return layers + ([self.activation()] if self.chance(0.7) else [])
+
+    def activation(self):
+        return m.Activation(self.choose(["relu", "max", "leaky", "square", "scale"]))
+
+    def residual(self, scope):
+        first = self.linear(scope)
+        inner = [self.activation(), self.linear(scope, first.out)]
+        return [first, m.Residual(inner)]
+
+    def branch(self, scope):
+        first = self.linear(scope)
+        paths = [first] + [self.linear(scope, first.out) for _ in range(self.choose([1, 1, 2]))]
+        return [m.Branch(paths, self.choose(["add", "mul"]), self.unnamed or self.chance(0.5), self.chance(0.5))]
+
+    def attention(self, scope):
+        q = self.linear(scope, plain=True)
+        k, v = self.linear(scope, q.out, plain=True), self.linear(scope, plain=True)
+        return [m.Attention(q, k, v, f"{scope}/attention", tuple(self.form() for _ in range(6)))]
+
+    def remat(self, scope):
+        return [m.Remat([*self.plain(scope), *self.plain(scope)])]
+
+    def linear(self, scope, out=None, plain=False):
+        self.count += 1
+        layer = m.Linear(
+            out or self.size(long=0.08),
+            f"{scope}/fc{self.count}",
+            forms=tuple(self.form() for _ in range(3)),
+            turned=self.chance(0.3),
+            bias=self.chance(0.3),
+            frozen=self.chance(0.1),
+            residual=self.chance(0.1),
+            experts=self.chance(0.15),
+            wide=self.chance(0.3),
+        )
+        if self.linears and self.chance(0.08):
+            layer.tied = self.choose(self.linears)
+        self.linears.append(layer.name)
+        return layer
+
+    def form(self):
+        return self.choose(FORMS)
+
+    # --- options ---
+
+    def options(self):
+        options = m.Options(
+            recipe=self.choose(["delayed"] * 6 + ["current"] * 3 + ["none"]),
+            format=self.choose(["hybrid", "hybrid", "e4m3"]),
+            margin=self.choose([0, 0, 1, -1, 3]),
+            history=self.choose([1, 2, 3, 4, 16]),
+            algo=self.choose(["max", "most_recent"]),
+            sites=self.choose(["linear", "linear", "all"]),
+            calibrate=self.chance(0.3),
+        )
+        if options.recipe == "current" and self.chance(0.4):
+            options.eps, options.power_2_scale = self.choose([0.0, 8.0]), self.chance(0.5)
+        if self.linears and self.chance(0.2):
+            options.keep = self.choose(self.linears).split("/")[-1] + "$"
+        elif self.chance(0.1):
+            options.sites = "fc[0-9]*[02468]$|fc1$" if not self.unnamed_sites else "[02468]$"
+        return options

@@ -1,0 +1,31 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random training steps, compiled and run, against an evaluation of the numerics in numpy.
+
+graphs/README.md says what is random and what is compared; graphs/run.py runs more of them.
+"""
+import os
+
+import pytest
+
+from graphs.run import explain, run
+from harness import SEED
+
+QUICK, ALL = 20, 300
+
+
+def check(seeds, bin_dir):
+    print(f"FP8_TEST_SEED={SEED}")
+    problems = run(seeds, bin_dir, os.cpu_count())
+    for seed, problem in list(problems.items())[:1]:
+        pytest.fail(f"{len(problems)} of {len(seeds)} fail: {list(problems)}\n{explain(seed, problem, bin_dir)}")
+
+
+def test_some_graphs(bin_dir):
+    check(range(SEED, SEED + QUICK), bin_dir)
+
+
+@pytest.mark.slow
+def test_many_graphs(bin_dir):
+    check(range(SEED + QUICK, SEED + ALL), bin_dir)
