@@ -30,6 +30,8 @@ void fp8::buildIngestPipeline(OpPassManager &manager) {
   // No canonicalization while inlining: it could remove contractions, and all are counted.
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
   manager.addPass(createSymbolDCEPass());
+  manager.addPass(createHoistAsserts());
+  manager.addNestedPass<func::FuncOp>(createCheckSizes());
   manager.addPass(createJoinProducts());
   manager.addPass(createRaiseContractions());
   manager.addPass(createFoldIntoMatmul());

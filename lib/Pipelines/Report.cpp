@@ -7,6 +7,7 @@
 #include "fp8/Pipelines/Report.h"
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/LookAlikes.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
@@ -26,21 +27,6 @@ static std::optional<int64_t> extentOf(ArrayRef<unsigned> dims, ArrayRef<int64_t
     extent *= ranges[d];
   }
   return extent;
-}
-
-/// "file:line:col" and the name that the user's program gave, as far as there are any.
-static std::string describeLocation(Location location) {
-  std::string name, place;
-  location->walk([&](Location inner) {
-    if (auto named = dyn_cast<NameLoc>(inner); named && name.empty())
-      name = named.getName().str();
-    if (auto file = dyn_cast<FileLineColLoc>(inner); file && place.empty())
-      place = llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn());
-    return WalkResult::advance();
-  });
-  if (name.empty())
-    return place;
-  return place.empty() ? name : name + " (" + place + ")";
 }
 
 /// What all products have: names, sizes and a place.

@@ -117,10 +117,275 @@ def test_manifest_has_null_for_what_is_not_known(mlps):
 
 
 def test_static_sizes_are_still_checked(mlps):
-    program = mlps["none"]
     w1, w2, x, t = mlp_inputs(4)
-    save(program.folder / "inputs", {"0": w1, "1": w2, "2": x[:, :29].copy(), "3": t})
-    done = subprocess.run([program.bin_dir / "fp8-run", program.library, f"--inputs={program.folder / 'inputs'}"],
-                          capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "argument 2 'x' is f32[?,30], the given tensor f32[4,29]" in done.stderr
+    error = error_of(mlps["none"], "main", w1, w2, x[:, :29].copy(), t)
+    assert "argument 2 'x' is f32[?,30], the given tensor f32[4,29]" in error
+
+
+# Batch and sequence unknown, as PyTorch's exporters write it: shapes put together from
+# sizes, rows merged and split again, indices asserted in the body.
+SEQUENCE = """
+#ids = affine_map<(b, s, d) -> (b, s)>
+#bsd = affine_map<(b, s, d) -> (b, s, d)>
+func.func @main(%ids: tensor<?x?xi64> loc("ids"), %table: tensor<11x8xf32> loc("table"),
+                %w: tensor<8x6xf32> loc("w"), %r: tensor<?x?x6xf32> loc("r"))
+    -> (tensor<?x?x6xf32>, tensor<?x?x?xf32>, tensor<?x6xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c11 = arith.constant 11 : i64
+  %zero64 = arith.constant 0 : i64
+  %six = arith.constant 6 : i64
+  %z = arith.constant 0.0 : f32
+  %b = tensor.dim %ids, %c0 : tensor<?x?xi64>
+  %s = tensor.dim %ids, %c1 : tensor<?x?xi64>
+  %b64 = arith.index_cast %b : index to i64
+  %s64 = arith.index_cast %s : index to i64
+  %long = arith.cmpi sle, %s64, %c11 : i64
+  cf.assert %long, "the sequence is longer than 11"
+  %e = tensor.empty(%b, %s) : tensor<?x?x8xf32>
+  %x = linalg.generic {indexing_maps = [#ids, #bsd], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%ids : tensor<?x?xi64>) outs(%e : tensor<?x?x8xf32>) {
+  ^bb0(%id: i64, %out: f32):
+    %low = arith.cmpi sge, %id, %zero64 : i64
+    cf.assert %low, "index must be larger or equal to 0"
+    %high = arith.cmpi slt, %id, %c11 : i64
+    cf.assert %high, "index must be smaller than dim size"
+    %row = arith.index_cast %id : i64 to index
+    %column = linalg.index 2 : index
+    %v = tensor.extract %table[%row, %column] : tensor<11x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<?x?x8xf32>
+  %rows64 = arith.muli %b64, %s64 : i64
+  %rows = arith.index_cast %rows64 : i64 to index
+  %flat = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x?x8xf32> into tensor<?x8xf32>
+  %e1 = tensor.empty(%rows) : tensor<?x6xf32>
+  %f1 = linalg.fill ins(%z : f32) outs(%e1 : tensor<?x6xf32>) -> tensor<?x6xf32>
+  %m = linalg.matmul ins(%flat, %w : tensor<?x8xf32>, tensor<8x6xf32>) outs(%f1 : tensor<?x6xf32>) -> tensor<?x6xf32>
+      loc("fc/dot_general")
+  %shape = tensor.from_elements %b64, %s64, %six : tensor<3xi64>
+  %y = tensor.reshape %m(%shape) : (tensor<?x6xf32>, tensor<3xi64>) -> tensor<?x?x6xf32>
+  %sum = arith.addf %y, %r : tensor<?x?x6xf32>
+  %e2 = tensor.empty(%b, %s) : tensor<?x6x?xf32>
+  %t = linalg.transpose ins(%sum : tensor<?x?x6xf32>) outs(%e2 : tensor<?x6x?xf32>) permutation = [0, 2, 1]
+  %e3 = tensor.empty(%b, %s, %s) : tensor<?x?x?xf32>
+  %f3 = linalg.fill ins(%z : f32) outs(%e3 : tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+  %scores = linalg.batch_matmul ins(%sum, %t : tensor<?x?x6xf32>, tensor<?x6x?xf32>)
+      outs(%f3 : tensor<?x?x?xf32>) -> tensor<?x?x?xf32> loc("scores/dot_general")
+  %split = tensor.expand_shape %m [[0, 1], [2]] output_shape [%b, %s, 6] : tensor<?x6xf32> into tensor<?x?x6xf32>
+  %again = tensor.collapse_shape %split [[0, 1], [2]] : tensor<?x?x6xf32> into tensor<?x6xf32>
+  %both = tensor.concat dim(0) %again, %m : (tensor<?x6xf32>, tensor<?x6xf32>) -> tensor<?x6xf32>
+  return %sum, %scores, %both : tensor<?x?x6xf32>, tensor<?x?x?xf32>, tensor<?x6xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def sequence(bin_dir, folder):
+    return Program(bin_dir, folder("sequence"), SEQUENCE, "--recipe=none")
+
+
+def small_integers(rng, *shape):
+    """Sums of their products are exact in any order."""
+    return rng.integers(-8, 9, shape).astype(F32)
+
+
+@pytest.mark.parametrize("batch, length", [(2, 7), (5, 11), (1, 1), (0, 4), (3, 0)])
+def test_batch_and_sequence(sequence, batch, length):
+    rng = random_generator(61, batch, length)
+    ids = rng.integers(0, 11, [batch, length])
+    table, w, r = small_integers(rng, 11, 8), small_integers(rng, 8, 6), small_integers(rng, batch, length, 6)
+    y, scores, both = sequence.call("main", ids, table, w, r)
+    m = table[ids] @ w
+    assert_same_bits(y, m + r)
+    assert_same_bits(scores, (m + r) @ (m + r).transpose(0, 2, 1) + np.float32(0))
+    assert_same_bits(both, np.concatenate([m.reshape(-1, 6)] * 2))
+
+
+def error_of(program, entry, *inputs):
+    """The one line in which a step that must fail says why."""
+    save(program.folder / "inputs", {str(i): np.asarray(a) for i, a in enumerate(inputs)})
+    done = subprocess.run([program.bin_dir / "fp8-run", program.library, f"--inputs={program.folder / 'inputs'}",
+                           f"--entry={entry}"], capture_output=True, text=True)
+    assert done.returncode == 1, (done.returncode, done.stderr)
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize("ids, rest, message", [
+    ([[0, 11]], (1, 2), "index must be smaller than dim size"),
+    ([[-1, 0]], (1, 2), "index must be larger or equal to 0"),
+    ([[0] * 12], (1, 12), "the sequence is longer than 11"),
+    ([[0, 1]], (2, 2), "argument 3 'r': size 0 must be size 0 of argument 0 'ids'"),
+    ([[0, 1]], (1, 1), "argument 3 'r': size 1 must be size 1 of argument 0 'ids'"),
+    ([[0, 1]], (1, 0), "argument 3 'r': size 1 must be size 1 of argument 0 'ids'"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_what_is_asserted_is_the_error_of_the_call(sequence, ids, rest, message):
+    error = error_of(sequence, "main", np.array(ids), np.zeros([11, 8], F32), np.zeros([8, 6], F32),
+                     np.zeros([*rest, 6], F32))
+    assert f"entry 'main' failed: {message} (" in error
+    assert "program.mlir:" in error
+
+
+def test_sizes_that_disagree_name_the_argument(mlps):
+    for program in mlps.values():
+        w1, w2, x, t = mlp_inputs(4)
+        assert "argument 3 't': size 0 must be size 0 of argument 2 'x'" in error_of(program, "main", w1, w2, x, t[:3].copy())
+
+
+FORMS = """
+func.func @carried(%w: tensor<?xf32> {tf.aliasing_output = 0 : i32} loc("w"), %x: tensor<?xf32> loc("x"))
+    -> (tensor<?xf32>, tensor<?xf32>) {
+  %next = arith.addf %w, %x : tensor<?xf32>
+  return %next, %w : tensor<?xf32>, tensor<?xf32>
+}
+func.func @grows(%w: tensor<?xf32> {tf.aliasing_output = 0 : i32} loc("w")) -> tensor<?xf32> {
+  %twice = tensor.concat dim(0) %w, %w : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %twice : tensor<?xf32>
+}
+func.func @same_twice(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<4xf32>) {
+  %y = arith.negf %x : tensor<?xf32>
+  %four = tensor.cast %y : tensor<?xf32> to tensor<4xf32>
+  return %y, %y, %x, %four : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<4xf32>
+}
+func.func @loop(%x: tensor<?xf32>, %n64: i64) -> tensor<?xf32> {
+  %n = arith.index_cast %n64 : i64 to index
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> tensor<?xf32> {
+    %b = arith.addf %a, %x : tensor<?xf32>
+    scf.yield %b : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+func.func @while(%x: tensor<?xf32>, %n: tensor<i32>) -> tensor<?xf32> {
+  %one = arith.constant 1 : i32
+  %start = arith.constant 0 : i32
+  %stop = tensor.extract %n[] : tensor<i32>
+  %r:2 = scf.while (%i = %start, %a = %x) : (i32, tensor<?xf32>) -> (i32, tensor<?xf32>) {
+    %more = arith.cmpi slt, %i, %stop : i32
+    scf.condition(%more) %i, %a : i32, tensor<?xf32>
+  } do {
+  ^bb0(%i: i32, %a: tensor<?xf32>):
+    %next = arith.addi %i, %one : i32
+    %b = arith.addf %a, %a : tensor<?xf32>
+    scf.yield %next, %b : i32, tensor<?xf32>
+  }
+  return %r#1 : tensor<?xf32>
+}
+func.func @branch(%x: tensor<?xf32>, %flag: tensor<i1>) -> tensor<?xf32> {
+  %yes = tensor.extract %flag[] : tensor<i1>
+  %r = scf.if %yes -> tensor<?xf32> {
+    %twice = tensor.concat dim(0) %x, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %twice : tensor<?xf32>
+  } else {
+    scf.yield %x : tensor<?xf32>
+  }
+  %y = arith.addf %r, %r : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+func.func @slice(%x: tensor<?x3xf32>, %first64: i64, %count64: i64) -> tensor<?x3xf32> {
+  %first = arith.index_cast %first64 : i64 to index
+  %count = arith.index_cast %count64 : i64 to index
+  %s = tensor.extract_slice %x[%first, 0] [%count, 3] [1, 1] : tensor<?x3xf32> to tensor<?x3xf32>
+  return %s : tensor<?x3xf32>
+}
+func.func @element(%x: tensor<?xf32>, %i64: i64) -> f32 {
+  %i = arith.index_cast %i64 : i64 to index
+  %v = tensor.extract %x[%i] : tensor<?xf32>
+  return %v : f32
+}
+func.func @huge(%x: tensor<?x0xf32> loc("x")) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x0xf32>
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty(%n, %n) : tensor<?x?xf32>
+  %y = linalg.fill ins(%one : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %z = linalg.negf ins(%y : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %z : tensor<?x?xf32>
+}
+func.func @of_data(%n: tensor<i64>) -> tensor<?xf32> {
+  %size = tensor.extract %n[] : tensor<i64>
+  %count = arith.index_cast %size : i64 to index
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty(%count) : tensor<?xf32>
+  %y = linalg.fill ins(%one : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+func.func @mean_of_rows(%x: tensor<?x?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<?x?xf32>) outs(%f : tensor<?xf32>) dimensions = [1]
+  return %s : tensor<?xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def forms(bin_dir, folder):
+    return Program(bin_dir, folder("forms"), FORMS, "--recipe=none")
+
+
+RAMPS = [np.arange(n, dtype=F32) for n in (4, 0, 9)]
+
+
+@pytest.mark.parametrize("x", RAMPS, ids=len)
+def test_carried_argument_keeps_its_size(forms, x):
+    forms.run("carried", [x, x], "--steps=3", f"--outputs={forms.folder / 'outputs'}")
+    results = load(forms.folder / "outputs")
+    assert_same_bits(results["0"], 4 * x)
+    assert_same_bits(results["1"], 3 * x)
+
+
+def test_carried_argument_of_another_size(forms):
+    assert "argument 1 'x': size 0 must be size 0 of argument 0 'w'" in error_of(forms, "carried", RAMPS[0], RAMPS[2])
+    assert "result 0 has another size than argument 0 'w', which becomes it" in error_of(forms, "grows", RAMPS[0])
+    assert_same_bits(forms.call("grows", RAMPS[1])[0], RAMPS[1])
+
+
+def test_results_that_share_a_value(forms):
+    first, second, x, four = forms.call("same_twice", RAMPS[0])
+    for result in (first, second, four):
+        assert_same_bits(result, -RAMPS[0])
+    assert_same_bits(x, RAMPS[0])
+    assert "argument 0 'arg0': size 0 must be 4" in error_of(forms, "same_twice", RAMPS[2])
+
+
+@pytest.mark.parametrize("x", RAMPS, ids=len)
+def test_control_flow(forms, x):
+    assert_same_bits(forms.call("loop", x, np.int64(3))[0], 4 * x)
+    assert_same_bits(forms.call("while", x, np.int32(3))[0], 8 * x)
+    assert_same_bits(forms.call("branch", x, np.bool_(False))[0], 2 * x)
+    assert_same_bits(forms.call("branch", x, np.bool_(True))[0], np.tile(2 * x, 2))
+
+
+def test_slices_and_elements_stay_within(forms):
+    x = np.arange(15, dtype=F32).reshape(5, 3)
+    for first, count in [(0, 5), (1, 3), (5, 0), (0, 0)]:
+        assert_same_bits(forms.call("slice", x, np.int64(first), np.int64(count))[0], x[first:first + count])
+    for first, count in [(-1, 2), (1, 5), (6, 0), (0, -1), (2**62, 2**62)]:
+        assert "an index or a slice is outside of its tensor" in error_of(forms, "slice", x, np.int64(first), np.int64(count))
+    assert_same_bits(forms.call("element", RAMPS[2], np.int64(8))[0], np.float32(8))
+    for index in (9, -1):
+        assert "an index or a slice is outside of its tensor" in error_of(forms, "element", RAMPS[2], np.int64(index))
+
+
+def test_memory_that_is_not_there(forms):
+    """No elements, so that the argument itself can have any number of rows."""
+    assert_same_bits(forms.call("huge", np.zeros([3, 0], F32))[0], -np.ones([3, 3], F32))
+    for rows in (2**31, 2**40):  # 2**80 elements do not even count
+        assert "out of memory for a temporary" in error_of(forms, "huge", np.zeros([rows, 0], F32))
+
+
+def test_size_of_data(forms):
+    for n in (0, 6):
+        assert_same_bits(forms.call("of_data", np.int64(n))[0], np.ones(n, F32))
+    assert "no memory for result 0" in error_of(forms, "of_data", np.int64(-1))
+
+
+def test_reductions_of_nothing(forms):
+    for rows, columns in [(3, 4), (0, 4), (3, 0)]:
+        x = np.arange(rows * columns, dtype=F32).reshape(rows, columns)
+        assert_same_bits(forms.call("mean_of_rows", x)[0], x.sum(1))

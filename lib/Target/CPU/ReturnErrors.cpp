@@ -6,6 +6,7 @@
 // returns the status. Later steps of the program do not run.
 
 #include "EntryPointHelpers.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -20,19 +21,21 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// One line: what the call's error holds.
-static std::string asLine(StringRef message) {
-  std::string line = message.str();
+/// One line, what the call's error holds: what is wrong, and where in the user's program.
+static std::string describe(cf::AssertOp assertion) {
+  std::string line = assertion.getMsg().str(), place = describeLocation(assertion.getLoc());
+  if (!place.empty())
+    line += " (" + place + ")";
   for (char &c : line)
     if (!llvm::isPrint(c) && static_cast<unsigned char>(c) < 0x80)
       c = ' ';
   return line;
 }
 
-/// The address of a constant that holds `message`, ending in a NUL.
-static Value addMessage(OpBuilder &builder, Location loc, func::FuncOp func, StringRef message,
-                        unsigned number) {
-  std::string text = asLine(message) + std::string(1, '\0');
+/// The address of a constant that holds the message, ending in a NUL.
+static Value addMessage(OpBuilder &builder, func::FuncOp func, cf::AssertOp assertion, unsigned number) {
+  Location loc = assertion.getLoc();
+  std::string text = describe(assertion) + std::string(1, '\0');
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
   LLVM::GlobalOp global;
   {
@@ -65,7 +68,7 @@ static void returnErrors(func::FuncOp func, ArrayRef<cf::AssertOp> assertions) {
   for (cf::AssertOp assertion : assertions) {
     Location loc = assertion.getLoc();
     builder.setInsertionPoint(assertion);
-    Value message = addMessage(builder, loc, func, assertion.getMsg(), number++);
+    Value message = addMessage(builder, func, assertion, number++);
     Block *rest = assertion->getBlock()->splitBlock(assertion);
     builder.setInsertionPointToEnd(rest->getPrevNode());
     cf::CondBranchOp::create(builder, loc, assertion.getArg(), rest, ValueRange(), failure, message);

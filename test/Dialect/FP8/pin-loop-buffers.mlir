@@ -77,9 +77,36 @@ func.func @dynamic(%x: memref<?xf32>, %y: memref<?xf32>, %c0: index, %c1: index,
 
 // -----
 
-func.func @dynamic_condition(%x: memref<?xf32>, %m: index, %more: i1) {
+// The size of what the first half hands on is known before the loop.
+// CHECK-LABEL: func @dynamic_while
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: memref<?xf32>
+// CHECK: %[[P:.*]] = memref.alloc(%{{.*}}) {alignment = 64 : i64} : memref<?xf32>
+// CHECK: %[[SIZE:.*]] = memref.dim %[[X]]
+// CHECK: %[[Q:.*]] = memref.alloc(%[[SIZE]]) {alignment = 64 : i64} : memref<?xf32>
+// CHECK: scf.while
+// CHECK: memref.copy %{{.*}}, %[[Q]]
+// CHECK: scf.condition(%{{.*}}) %[[Q]]
+func.func @dynamic_while(%x: memref<?xf32>, %more: i1) {
+  %c0 = arith.constant 0 : index
+  %r = scf.while (%old = %x) : (memref<?xf32>) -> memref<?xf32> {
+    %size = memref.dim %old, %c0 : memref<?xf32>
+    %new = memref.alloc(%size) : memref<?xf32>
+    memref.copy %old, %new : memref<?xf32> to memref<?xf32>
+    scf.condition(%more) %new : memref<?xf32>
+  } do {
+  ^bb0(%made: memref<?xf32>):
+    scf.yield %made : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @dynamic_condition(%x: memref<?xf32>, %more: i1) {
+  %c0 = arith.constant 0 : index
   // expected-error @below {{the loop computes a value of dynamic shape before its condition, which is not supported yet: compute it in the loop's body}}
   %r = scf.while (%old = %x) : (memref<?xf32>) -> memref<?xf32> {
+    %m = arith.select %more, %c0, %c0 : index
     %new = memref.alloc(%m) : memref<?xf32>
     scf.condition(%more) %new : memref<?xf32>
   } do {

@@ -1,8 +1,8 @@
 // RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-return-errors | FileCheck %s -enable-var-scope
 
-// One line, and one block for all that fails; also from within a loop.
-// CHECK: llvm.mlir.global internal constant @fp8_message_main_0("two lines\00")
-// CHECK: llvm.mlir.global internal constant @fp8_message_main_1("late\00")
+// One line with its place, and one block for all that fails; also from within a loop.
+// CHECK: llvm.mlir.global internal constant @fp8_message_main_0("two lines ({{.*}}return-errors.mlir:{{[0-9]+}}:3)\00")
+// CHECK: llvm.mlir.global internal constant @fp8_message_main_1("late (step ({{.*}}))\00")
 // CHECK-LABEL: func @main
 // CHECK-SAME: (%[[A:[a-z0-9]+]]: i1, %[[B:[a-z0-9]+]]: i1, %[[FRAME:[a-z0-9]+]]: !llvm.ptr) -> i32
 // CHECK: %[[FIRST:.*]] = llvm.mlir.addressof @fp8_message_main_0
@@ -18,7 +18,7 @@ func.func @main(%a: i1, %b: i1, %frame: !llvm.ptr) -> i32 {
   cf.assert %a, "two\0Alines"
   cf.br ^loop
 ^loop:
-  cf.assert %b, "late"
+  cf.assert %b, "late" loc("step"("main.py":3:4))
   cf.cond_br %a, ^loop, ^end
 ^end:
   %ok = arith.constant 0 : i32

@@ -2,12 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The names of an entry's arguments: one rule for the command line, the manifest and the
-// error messages of a compiled library.
+// The names of an entry's arguments, and places in the user's program: one rule for the
+// command line, the manifest, the report and the error messages of a compiled library.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -21,4 +22,18 @@ std::string fp8::getArgumentName(BlockArgument argument) {
     return WalkResult::interrupt();
   });
   return name.empty() ? "arg" + std::to_string(argument.getArgNumber()) : name;
+}
+
+std::string fp8::describeLocation(Location location) {
+  std::string name, place;
+  location->walk([&](Location inner) {
+    if (auto named = dyn_cast<NameLoc>(inner); named && name.empty())
+      name = named.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(inner); file && place.empty())
+      place = llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn());
+    return WalkResult::advance();
+  });
+  if (name.empty())
+    return place;
+  return place.empty() ? name : name + " (" + place + ")";
 }

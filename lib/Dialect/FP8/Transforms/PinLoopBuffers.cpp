@@ -111,18 +111,38 @@ static void pinFor(scf::ForOp loop) {
   handOver(yield->getOpOperands(), pins);
 }
 
+/// Before `loop`: a size that its first half computes, where that is one of what it starts
+/// on or known outside. Null otherwise.
+static Value findSizeBefore(OpBuilder &builder, scf::WhileOp loop, Value size) {
+  if (size.getParentRegion()->isProperAncestor(&loop.getBefore()))
+    return size;
+  auto dim = size.getDefiningOp<memref::DimOp>();
+  Value source = dim ? dim.getSource() : Value();
+  while (auto cast = source ? source.getDefiningOp<memref::CastOp>() : memref::CastOp())
+    source = cast.getSource();
+  auto argument = dyn_cast_if_present<BlockArgument>(source);
+  std::optional<int64_t> position = dim ? dim.getConstantIndex() : std::nullopt;
+  if (!argument || !position || argument.getOwner() != loop.getBeforeBody())
+    return Value();
+  return memref::DimOp::create(builder, loop.getLoc(), loop.getInits()[argument.getArgNumber()], *position);
+}
+
 /// A pin for what `condition` hands on: null where that is pinned already, being an
 /// argument of its block. The size of anything else must be known before the loop.
 static FailureOr<Value> allocateConditionPin(scf::WhileOp loop, Value value) {
   auto type = dyn_cast<MemRefType>(value.getType());
   if (!type || (isa<BlockArgument>(value) && value.getParentBlock() == loop.getBeforeBody()))
     return Value();
-  if (!type.hasStaticShape())
+  OpBuilder builder(loop);
+  SmallVector<Value> sizes;
+  auto alloc = value.getDefiningOp<memref::AllocOp>();
+  for (Value size : alloc ? alloc.getDynamicSizes() : ValueRange())
+    sizes.push_back(findSizeBefore(builder, loop, size));
+  if (size_t(type.getNumDynamicDims()) != sizes.size() || llvm::is_contained(sizes, Value()))
     return loop.emitError("the loop computes a value of dynamic shape before its condition, which is not "
                           "supported yet: compute it in the loop's body");
-  OpBuilder builder(loop);
   auto dense = MemRefType::get(type.getShape(), type.getElementType());
-  Value buffer = memref::AllocOp::create(builder, loop.getLoc(), dense, builder.getI64IntegerAttr(64));
+  Value buffer = memref::AllocOp::create(builder, loop.getLoc(), dense, sizes, builder.getI64IntegerAttr(64));
   return dense == type ? buffer : memref::CastOp::create(builder, loop.getLoc(), type, buffer).getResult();
 }
 

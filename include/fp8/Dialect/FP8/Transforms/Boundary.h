@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the user calls an entry's arguments, and the attributes that say what they are.
+// What the user calls an entry's arguments and a place in the program, and the attributes
+// that say what arguments are.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_BOUNDARY_H
 #define FP8_DIALECT_FP8_TRANSFORMS_BOUNDARY_H
@@ -16,6 +17,9 @@ namespace fp8 {
 /// The name that an argument's location gives it, the outermost where there are several;
 /// "arg" and its position where there is none.
 std::string getArgumentName(mlir::BlockArgument argument);
+
+/// The name that the user's program gave, and "file:line:col", as far as there are any.
+std::string describeLocation(mlir::Location location);
 
 } // namespace fp8
 

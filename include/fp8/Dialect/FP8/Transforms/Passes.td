@@ -14,6 +14,88 @@ include "mlir/Pass/PassBase.td"
 // Stage 1: ingest
 //===----------------------------------------------------------------------===//
 
+def HoistAsserts : Pass<"fp8-hoist-asserts"> {
+  let summary = "assert before an operation what its body asserts of every element";
+  let description = [{
+    Before: `cf.assert` in the body of a linalg operation on tensors, as
+    PyTorch's exporters check indices.
+    After: the condition for all elements is an operation of its own, over the
+    inputs and dimensions that it needs, and is asserted before the other runs.
+
+    Errors: a condition on what the operation computes, or under a condition.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-hoist-asserts
+    func.func @f(%ids: tensor<4xi64>, %table: tensor<9x8xf32>, %e: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %c9 = arith.constant 9 : i64
+      %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%ids : tensor<4xi64>) outs(%e : tensor<4x8xf32>) {
+      ^bb0(%id: i64, %out: f32):
+        %good = arith.cmpi ult, %id, %c9 : i64
+        cf.assert %good, "index out of bounds"
+        %row = arith.index_cast %id : i64 to index
+        %column = linalg.index 1 : index
+        %v = tensor.extract %table[%row, %column] : tensor<9x8xf32>
+        linalg.yield %v : f32
+      } -> tensor<4x8xf32>
+      return %y : tensor<4x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %all = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["reduction"]} ins(%ids : tensor<4xi64>) outs(%true : tensor<i1>) {
+    ^bb0(%id: i64, %so_far: i1):
+      %good = arith.cmpi ult, %id, %c9 : i64
+      %both = arith.andi %so_far, %good : i1
+      linalg.yield %both : i1
+    } -> tensor<i1>
+    %extracted = tensor.extract %all[] : tensor<i1>
+    cf.assert %extracted, "index out of bounds"
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
+  let summary = "assert that sizes fit together where the types do not tell";
+  let description = [{
+    Before: operations on tensors of dynamic shape, whose sizes must fit together.
+    After: `cf.assert` for everything that cannot be shown to fit: at the start
+    of the function, naming the arguments, where it follows from their shapes;
+    otherwise in front of the operation. Programs of static shape stay as they are.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-check-sizes))'
+    func.func @f(%x: tensor<?xf32> loc("x"), %t: tensor<?xf32> loc("t")) -> tensor<?xf32> {
+      %d = arith.subf %x, %t : tensor<?xf32>
+      %y = arith.mulf %d, %x : tensor<?xf32>
+      return %y : tensor<?xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %x_size = tensor.dim %x, %c0 : tensor<?xf32>
+    ...
+    %t_size = tensor.dim %t, %c0_0 : tensor<?xf32>
+    %same = arith.cmpi eq, %x_size, %t_size : index
+    cf.assert %same, "argument 1 't': size 0 must be size 0 of argument 0 'x'"
+    %d = arith.subf %x, %t : tensor<?xf32>
+    %y = arith.mulf %d, %x : tensor<?xf32>
+    return %y : tensor<?xf32>
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def JoinProducts : Pass<"fp8-join-products"> {
   let summary = "make one op of a product and the sum over it";
   let description = [{
