@@ -176,7 +176,7 @@ static void assertSameSizes(OpBuilder &builder, Value value, BlockArgument argum
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     if (!type.isDynamicDim(dim))
       continue;
-    Location loc = argument.getLoc();
+    Location loc = value.getLoc();
     Value have = tensor::DimOp::create(builder, loc, value, dim);
     Value want = tensor::DimOp::create(builder, loc, argument, dim);
     Value same = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, have, want);
