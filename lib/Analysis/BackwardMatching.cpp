@@ -5,6 +5,9 @@
 // Matches forward products with their gradients. The header explains the rules.
 
 #include "fp8/Analysis/BackwardMatching.h"
+#include "fp8/Analysis/Rearrangement.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include <array>
 
 using namespace mlir;
@@ -13,6 +16,52 @@ using namespace fp8;
 //===----------------------------------------------------------------------===//
 // Contractions
 //===----------------------------------------------------------------------===//
+
+/// The sum over the first dimensions of a product that alone reads `result`, whose
+/// dimension i is dimension dims[i] of the product; null where there is none. What is summed
+/// over is added to `summed`.
+static Value findSum(Value result, SmallVector<unsigned> dims, SmallVectorImpl<unsigned> &summed) {
+  while (result.hasOneUse()) {
+    Operation *user = *result.user_begin();
+    if (std::optional<Rearrangement> view = matchRearrangement(user)) {
+      if (view->input != result || !view->map.isPermutation())
+        return nullptr;
+      SmallVector<unsigned> moved(dims.size());
+      for (auto [i, d] : llvm::enumerate(dims))
+        moved[view->map.getDimPosition(i)] = d;
+      dims = moved;
+      result = user->getResult(0);
+      continue;
+    }
+    auto sum = dyn_cast<linalg::LinalgOp>(user);
+    if (!sum || sum.getNumDpsInputs() != 1 || sum.getDpsInputs()[0] != result || sum->getNumResults() != 1 ||
+        sum.getNumReductionLoops() == 0 ||
+        !isa_and_present<arith::AddFOp>(sum.getBlock()->getTerminator()->getOperand(0).getDefiningOp()))
+      return nullptr;
+    SmallVector<AffineMap> maps = sum.getIndexingMapsArray();
+    if (!maps[0].isPermutation())
+      return nullptr;
+    for (auto [i, d] : llvm::enumerate(dims))
+      if (!maps[1].isFunctionOfDim(maps[0].getDimPosition(i)))
+        summed.push_back(d);
+    return user->getResult(0);
+  }
+  return nullptr;
+}
+
+/// Moves batch dimensions that the program sums over to the K dimensions.
+static Value contractSummedBatches(MatmulOp op, ContractionDims &dims) {
+  AffineMap map = op.getIndexingMapsArray()[2];
+  SmallVector<unsigned> resultDims, summed;
+  for (unsigned i = 0; i < map.getNumResults(); ++i)
+    resultDims.push_back(map.getDimPosition(i));
+  Value sum = dims.batch.empty() ? Value() : findSum(op->getResult(0), resultDims, summed);
+  if (!sum || !llvm::all_of(summed, [&](unsigned d) { return llvm::is_contained(dims.batch, d); }))
+    return op->getResult(0);
+  llvm::erase_if(dims.batch, [&](unsigned d) { return llvm::is_contained(summed, d); });
+  llvm::append_range(dims.k, summed);
+  return sum;
+}
 
 static TensorUse resolveOperand(TensorIdentity &tensors, MatmulOp op, const ContractionDims &dims,
                                 unsigned operand) {
@@ -33,7 +82,9 @@ std::vector<Contraction> fp8::collectContractions(FunctionOpInterface function) 
     if (!isa<RankedTensorType>(op.getOuts().getType()))
       return;
     ContractionDims dims = op.getContractionDims();
+    Value result = contractSummedBatches(op, dims);
     contractions.push_back({op,
+                            result,
                             {resolveOperand(tensors, op, dims, 0), resolveOperand(tensors, op, dims, 1)},
                             parseNameStack(op.getLoc())});
   });
@@ -91,7 +142,9 @@ public:
   void run() {
     collectCandidates();
     settle(collectTriples());
-    settle(collectPairs());
+    // A gradient that is found shows that this is training, and makes others plausible.
+    while (settle(collectPairs())) {
+    }
     completeWeightGradients();
   }
 
@@ -99,7 +152,7 @@ private:
   void collectCandidates();
   std::vector<Match> collectTriples() const;
   std::vector<Match> collectPairs() const;
-  void settle(std::vector<Match> matches);
+  bool settle(std::vector<Match> matches);
   void completeWeightGradients();
 
   bool isCandidate(const Candidate &candidate) const;
@@ -126,7 +179,7 @@ bool BackwardMatcher::isCandidate(const Candidate &candidate) const {
                           backward.operands[1 - candidate.gradientOperand]) &&
          reachability.reaches(candidate.forward, gradient) &&
          mayHaveEqualSize(gradient, forward.op->getResult(0)) &&
-         mayHaveEqualSize(backward.op->getResult(0), forward.op->getOperand(1 - candidate.shared));
+         mayHaveEqualSize(backward.result, forward.op->getOperand(1 - candidate.shared));
 }
 
 void BackwardMatcher::collectCandidates() {
@@ -216,8 +269,9 @@ void BackwardMatcher::assign(const Candidate &candidate) {
   contractions[candidate.forward].gradients[1 - candidate.shared] = candidate.backward;
 }
 
-/// Assigns matches in order as long as their products are free.
-void BackwardMatcher::settle(std::vector<Match> matches) {
+/// Assigns matches in order as long as their products are free; false if none is.
+bool BackwardMatcher::settle(std::vector<Match> matches) {
+  bool assigned = false;
   llvm::sort(matches, [](const Match &a, const Match &b) { return a.order < b.order; });
   for (const Match &match : matches) {
     bool free = llvm::all_of(match.candidates, [&](const Candidate &candidate) {
@@ -227,7 +281,9 @@ void BackwardMatcher::settle(std::vector<Match> matches) {
     });
     if (free)
       llvm::for_each(match.candidates, [&](const Candidate &candidate) { assign(candidate); });
+    assigned |= free;
   }
+  return assigned;
 }
 
 /// A recomputed activation is another value than the one that the forward product read:
@@ -245,7 +301,7 @@ void BackwardMatcher::completeWeightGradients() {
         Contraction &backward = contractions[b];
         if (!backward.isMatched() && backward.name.backward == namesTell &&
             haveOppositeUses(gradient, backward.operands[position]) &&
-            mayHaveEqualSize(backward.op->getResult(0), forward.op->getOperand(missing)) &&
+            mayHaveEqualSize(backward.result, forward.op->getOperand(missing)) &&
             mayHaveEqualSize(backward.op->getOperand(1 - position), forward.op->getOperand(known)))
           assign({f, b, known, position});
       }

@@ -35,6 +35,7 @@ private:
   unsigned findGradientOperand(unsigned i) const;
   bool reachesProduct(unsigned i) const;
   bool dependsOnBackward(unsigned i) const;
+  bool isGradientOfAnUnmultipliedWeight(unsigned i) const;
 
   std::vector<Contraction> contractions;
   std::optional<Reachability> reachability;
@@ -124,6 +125,28 @@ bool RoleInference::dependsOnBackward(unsigned i) const {
   return reachability->reachesAny(backward, op.getLhs()) || reachability->reachesAny(backward, op.getRhs());
 }
 
+/// The gradient of a table that rows are gathered from, as a product with a mask: one operand
+/// is a gradient, the other one is neither that nor a parameter, and of all products only
+/// this one is on the way to a result that a parameter of its size becomes, or has the
+/// gradient of.
+bool RoleInference::isGradientOfAnUnmultipliedWeight(unsigned i) const {
+  const Contraction &contraction = contractions[i];
+  MatmulOp op = contraction.op;
+  bool fromBackward[] = {reachability->reachesAny(backward, op.getLhs()),
+                         reachability->reachesAny(backward, op.getRhs())};
+  if (contraction.isMatched() || fromBackward[0] == fromBackward[1] || getParameter(op.getLhs()) ||
+      getParameter(op.getRhs()) || reachesProduct(i))
+    return false;
+  auto type = cast<RankedTensorType>(contraction.result.getType());
+  Region &body = op->getParentOfType<FunctionOpInterface>()->getRegion(0);
+  return type.hasStaticShape() && llvm::any_of(body.back().getTerminator()->getOperands(), [&](Value result) {
+           auto resultType = dyn_cast<RankedTensorType>(result.getType());
+           return resultType && resultType.hasStaticShape() &&
+                  resultType.getNumElements() == type.getNumElements() && reachability->reaches(i, result) &&
+                  llvm::is_contained(body.getArgumentTypes(), resultType);
+         });
+}
+
 /// The gradient dy among the operands: the one that is computed, by the backward pass rather
 /// than without it, and that two gradients of one product share rather than one alone.
 unsigned RoleInference::findGradientOperand(unsigned i) const {
@@ -203,6 +226,12 @@ std::vector<ContractionRole> RoleInference::run() {
     bool marked = contraction.name.backward && !contraction.isForward();
     backward[i] = contraction.isBackward() || marked;
     namesTell |= marked;
+  }
+  if (!namesTell) {
+    llvm::BitVector found(contractions.size());
+    for (unsigned i = 0; i < contractions.size(); ++i)
+      found[i] = isGradientOfAnUnmultipliedWeight(i);
+    backward |= found;
   }
   for (unsigned i = 0; i < contractions.size(); ++i) {
     if (contractions[i].isBackward())

@@ -8,10 +8,11 @@
 // operand with the product and reads the other one's place, the gradient dy, from
 // values that y has reached. The shared operand is summed over just those dimensions
 // that the product kept of it, and the reverse; batch dimensions are batch dimensions
-// in both. Where both gradients are there, they share dy: that confirms them, and
-// such triples are settled first. Then come pairs (the first layer has no dx, a
-// frozen weight no dw), where the names must agree, as far as there are names: a tied
-// output projection looks like a gradient of the embedding.
+// in both. (A weight that is repeated over the batch has a gradient per batch, which the
+// program sums: what it sums over is no batch dimension.) Where both gradients are there, they share dy: that
+// confirms them, and such triples are settled first. Then come pairs (the first layer has no dx, a frozen
+// weight no dw), where the names must agree, as far as there are names: a tied output projection looks like a
+// gradient of the embedding.
 
 #ifndef FP8_ANALYSIS_BACKWARDMATCHING_H
 #define FP8_ANALYSIS_BACKWARDMATCHING_H
@@ -26,6 +27,9 @@ namespace fp8 {
 /// A matrix product, and its place in the forward or backward pass.
 struct Contraction {
   MatmulOp op;
+  /// What the program makes of the product: its result, or the sum of that over batch
+  /// dimensions where nothing else reads it. Those then count as contracted.
+  mlir::Value result;
   TensorUse operands[2];
   NameStack name;
 

@@ -13,7 +13,9 @@
 // second.
 //
 // Products that no forward product is found for are gradients if names mark them as
-// such (the backward half of a step that was split in two), else forward products.
+// such (the backward half of a step that was split in two), else forward products. Where
+// names say nothing, the gradient of a table that rows are gathered from is known by its
+// size and by where it goes.
 
 #ifndef FP8_ANALYSIS_ROLES_H
 #define FP8_ANALYSIS_ROLES_H

@@ -420,3 +420,90 @@ func.func @other_loops(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %b0: tensor<3x4
   }
   return %dw, %dx, %b#0, %b#1 : tensor<8x8xf32>, tensor<4x8xf32>, tensor<3x4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// An embedding that is gathered, not multiplied: the gradient of the table is a product of a
+// mask with a gradient.
+#nk = affine_map<(m, n, k) -> (n, k)>
+#km = affine_map<(m, n, k) -> (k, m)>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @gathered
+// CHECK: fp8.matmul site("matmul0") role(fprop) kinds(input, weight)
+// CHECK: fp8.matmul site("matmul0") role(wgrad) kinds(input, grad_output)
+// CHECK: fp8.matmul site("matmul0") role(dgrad) kinds(grad_output, weight)
+// CHECK: fp8.matmul site("matmul1") role(wgrad) kinds(input, grad_output)
+func.func @gathered(%h: tensor<4x8xf32>, %ids: tensor<4x32xi1>, %table: tensor<32x8xf32>, %w: tensor<8x16xf32>)
+    -> (tensor<32x8xf32>, tensor<8x16xf32>) {
+  %x = math.tanh %h : tensor<4x8xf32>
+  %e0 = tensor.empty() : tensor<4x16xf32>
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%e0 : tensor<4x16xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  %dy = math.exp %y : tensor<4x16xf32>
+  %e1 = tensor.empty() : tensor<8x16xf32>
+  %dw = fp8.matmul ins(%x, %dy : tensor<4x8xf32>, tensor<4x16xf32>) outs(%e1 : tensor<8x16xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x16xf32>
+  %e2 = tensor.empty() : tensor<4x8xf32>
+  %dx = fp8.matmul ins(%dy, %w : tensor<4x16xf32>, tensor<8x16xf32>) outs(%e2 : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32>
+  %onehot = arith.uitofp %ids : tensor<4x32xi1> to tensor<4x32xf32>
+  %e3 = tensor.empty() : tensor<32x8xf32>
+  %dt = fp8.matmul ins(%onehot, %dx : tensor<4x32xf32>, tensor<4x8xf32>) outs(%e3 : tensor<32x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<32x8xf32>
+  %new = arith.subf %table, %dt : tensor<32x8xf32>
+  return %new, %dw : tensor<32x8xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+// A weight that is repeated over the batch: its gradient is a product per batch and a sum.
+#bmk = affine_map<(b, m, n, k) -> (b, m, k)>
+#bmn = affine_map<(b, m, n, k) -> (b, m, n)>
+// CHECK-LABEL: func.func @repeated_weight
+// CHECK: fp8.matmul site("matmul0") role(fprop) kinds(input, weight)
+// CHECK: fp8.matmul site("matmul0") role(dgrad) kinds(grad_output, weight)
+// CHECK: fp8.matmul site("matmul0") role(wgrad) kinds(input, grad_output)
+func.func @repeated_weight(%x0: tensor<2x4x8xf32>, %w: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<2x4x8xf32>) {
+  %x = math.tanh %x0 : tensor<2x4x8xf32>
+  %e0 = tensor.empty() : tensor<2x4x16xf32>
+  %y = fp8.matmul ins(%x, %w : tensor<2x4x8xf32>, tensor<8x16xf32>) outs(%e0 : tensor<2x4x16xf32>)
+    {indexing_maps = [#bmk, affine_map<(b, m, n, k) -> (k, n)>, #bmn]} -> tensor<2x4x16xf32>
+  %dy = math.exp %y : tensor<2x4x16xf32>
+  %e1 = tensor.empty() : tensor<2x4x8xf32>
+  %dx = fp8.matmul ins(%dy, %w : tensor<2x4x16xf32>, tensor<8x16xf32>) outs(%e1 : tensor<2x4x8xf32>)
+    {indexing_maps = [#bmk, affine_map<(b, m, n, k) -> (n, k)>, #bmn]} -> tensor<2x4x8xf32>
+  %e2 = tensor.empty() : tensor<2x8x16xbf16>
+  %dw = fp8.matmul ins(%x, %dy : tensor<2x4x8xf32>, tensor<2x4x16xf32>) outs(%e2 : tensor<2x8x16xbf16>)
+    {indexing_maps = [affine_map<(b, m, n, k) -> (b, k, m)>, affine_map<(b, m, n, k) -> (b, k, n)>, #bmn]} -> tensor<2x8x16xbf16>
+  %wide = arith.extf %dw : tensor<2x8x16xbf16> to tensor<2x8x16xf32>
+  %zero = arith.constant 0.0 : f32
+  %e3 = tensor.empty() : tensor<8x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e3 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %sum = linalg.reduce { arith.addf } ins(%wide : tensor<2x8x16xf32>) outs(%i : tensor<8x16xf32>) dimensions = [0]
+  return %sum, %dx : tensor<8x16xf32>, tensor<2x4x8xf32>
+}
+
+// -----
+
+// Frozen weights have no wgrad; what is read by two sites of two names is two sites.
+#nk = affine_map<(m, n, k) -> (n, k)>
+#km = affine_map<(m, n, k) -> (k, m)>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @frozen
+// CHECK: fp8.matmul site("matmul0") role(fprop) kinds(input, weight)
+// CHECK: fp8.matmul site("matmul1") role(fprop) kinds(input, weight)
+// CHECK: fp8.matmul site("matmul1") role(dgrad) kinds(grad_output, weight)
+// CHECK: fp8.matmul site("matmul0") role(wgrad) kinds(input, grad_output)
+func.func @frozen(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %frozen: tensor<8x16xf32>) -> tensor<8x8xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%e : tensor<4x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x8xf32>
+  %h = math.tanh %y : tensor<4x8xf32>
+  %e1 = tensor.empty() : tensor<4x16xf32>
+  %z = fp8.matmul ins(%h, %frozen : tensor<4x8xf32>, tensor<8x16xf32>) outs(%e1 : tensor<4x16xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  %dz = math.exp %z : tensor<4x16xf32>
+  %dh = fp8.matmul ins(%dz, %frozen : tensor<4x16xf32>, tensor<8x16xf32>) outs(%e : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32>
+  %dy = arith.mulf %dh, %y : tensor<4x8xf32>
+  %e2 = tensor.empty() : tensor<8x8xf32>
+  %dw = fp8.matmul ins(%x, %dy : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e2 : tensor<8x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x8xf32>
+  return %dw : tensor<8x8xf32>
+}
