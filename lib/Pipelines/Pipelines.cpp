@@ -32,6 +32,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createHoistAsserts());
   manager.addNestedPass<func::FuncOp>(createCheckSizes());
+  manager.addPass(createExpandPacks());
   manager.addPass(createJoinProducts());
   manager.addPass(createRaiseContractions());
   manager.addPass(createFoldIntoMatmul());

@@ -262,6 +262,27 @@ def surrounded_forms():
     return forms
 
 
+def packed_forms():
+    """linalg.mmt4d with its operands packed into tiles, padded or not."""
+    a, b, c, p, i = "tensor<6x12xf32>", "tensor<12x5xf32>", "tensor<6x5xf32>", "tensor<{}x4x{}x3xf32>", "tensor<{}x{}x{}x{}xf32>"
+
+    def body(m, n, tile_m, tile_n):
+        pad = "padding_value(%z : f32) " if m * tile_m != 6 or n * tile_n != 5 else ""
+        pa, pb, pc = p.format(m, tile_m), p.format(n, tile_n), i.format(m, n, tile_m, tile_n)
+        return (
+            f"  %z = arith.constant 0.0 : f32\n  %pae = tensor.empty() : {pa}\n  %pbe = tensor.empty() : {pb}\n  %re = tensor.empty() : {c}\n"
+            + f"  %pa = linalg.pack %a {pad}inner_dims_pos = [0, 1] inner_tiles = [{tile_m}, 3] into %pae : {a} -> {pa}\n"
+            + f"  %pb = linalg.pack %b {pad}outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [{tile_n}, 3] into %pbe : {b} -> {pb}\n"
+            + zeros("i", pc) + product("mmt4d", name="y", a="%pa", b="%pb", ta=pa, tb=pb, tr=pc)
+            + f"  %r = linalg.unpack %y inner_dims_pos = [0, 1] inner_tiles = [{tile_m}, {tile_n}] into %re : {pc} -> {c}\n"
+        )
+
+    return [
+        Form("packed", "mk,kn->mn", body(3, 1, 2, 5)),
+        Form("packed_and_padded", "mk,kn->mn", body(2, 2, 4, 3), extents={"m": 8, "n": 6}),
+    ]
+
+
 def added_forms():
     """What the products are added to."""
     spec = "mk,kn->mn"
@@ -303,5 +324,5 @@ def two_operation_forms():
 
 
 def build_forms():
-    groups = (named_forms, generic_forms, surrounded_forms, added_forms, broadcasting_forms, two_operation_forms)
+    groups = (named_forms, generic_forms, surrounded_forms, packed_forms, added_forms, broadcasting_forms, two_operation_forms)
     return {form.name: form for group in groups for form in group()}

@@ -156,6 +156,16 @@ def test_truncation_to_narrow_types(execute, name, dtype):
     np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
 
 
+def test_powers_of_two_of_a_byte(bin_dir, tmp_path):
+    """f8E8M0FNU to f32: all 256 values."""
+    text = unary("r", "i8", "f32", "%e = arith.bitcast %in : i8 to f8E8M0FNU\n    %r = arith.extf %e : f8E8M0FNU to f32")
+    x = np.resize(np.arange(256, dtype=np.uint8), 4096).view(np.int8)
+    (got,) = Program(bin_dir, tmp_path, text, "--recipe=none").call("main", x)
+    want = np.ldexp(np.float32(1), x.view(np.uint8).astype(np.int32) - 127)
+    want[x.view(np.uint8) == 255] = np.nan
+    np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("target", [ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
 def test_truncation_from_f64_rounds_once(bin_dir, tmp_path, target):
     """Values near ties of the narrow type, which rounding to f32 on the way would make ties."""

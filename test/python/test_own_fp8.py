@@ -26,10 +26,10 @@ def empty(name, ttype):
     return f"  %{name} = tensor.empty() : {ttype}\n"
 
 
-def one_op(body=SCALED.format("%y"), word="", scale=S, source=W, value="%bytes", factor="%s", name="v", target=HALF, data="kn", dims="kn", fp8="f8E4M3FN"):
+def one_op(body=SCALED.format("%y"), word="", scale=S, source=W, value="%bytes", factor="%s", name="v", target=HALF, data="kn", dims="kn", fp8="f8E4M3FN", factor_type="f32"):
     kind = re.split("[x<]", target.rstrip(">"))[-1]
     ins = [(value, source), (factor, scale)]
-    return empty(f"{name}e", target) + generic(name, dims, (data, word, dims), ins, (f"%{name}e", target), body, (fp8, "f32", kind))
+    return empty(f"{name}e", target) + generic(name, dims, (data, word, dims), ins, (f"%{name}e", target), body, (fp8, factor_type, kind))
 
 
 def cast_op(name, value, source, target, op):
@@ -60,6 +60,7 @@ def programs():
         "e5m2": (one_op(SCALED.format("%y").replace("f8E4M3FN", "f8E5M2"), source="tensor<12x5xf8E5M2>", fp8="f8E5M2") + MULTIPLY, ("tensor<12x5xf8E5M2>", E5M2, (12, 5), lambda w: w)),
         "no_scale": (cast_op("v", "%bytes", W, HALF, "extf") + MULTIPLY, plain),
         "as_it_stands": (zeros("i", R) + product("matmul", a="%act", b="%bytes", ta=X, tb=W, tr=R), plain),
+        "scale_e8m0": ("  %e8 = arith.constant dense<0.25> : tensor<f8E8M0FNU>\n" + one_op("%f = arith.extf %x : f8E4M3FN to f32; %g = arith.extf %y : f8E8M0FNU to f32; %m = arith.mulf %f, %g : f32; %t = arith.truncf %m : f32 to bf16; linalg.yield %t : bf16", scale="tensor<f8E8M0FNU>", factor="%e8", factor_type="f8E8M0FNU") + MULTIPLY, plain),
         "bitcast": (f"  %wb = tensor.bitcast %bytes : tensor<12x5xi8> to {W}\n" + one_op(value="%wb") + MULTIPLY, ("tensor<12x5xi8>", np.dtype(np.int8), (12, 5), lambda w: w.view(E4M3))),
         "repeated": (empty("ve", "tensor<1x12x5xbf16>") + generic("v", "bkn", ("kn", "", "bkn"), [("%bytes", W), ("%s", S)], ("%ve", "tensor<1x12x5xbf16>"), SCALED.format("%y"), ("f8E4M3FN", "f32", "bf16")) + f"  %xb = tensor.expand_shape %act [[0, 1], [2]] output_shape [1, 6, 12] : {X} into tensor<1x6x12xbf16>\n" + zeros("i", "tensor<1x6x5xf32>") + product("batch_matmul", name="y", a="%xb", b="%v", ta="tensor<1x6x12xbf16>", tb="tensor<1x12x5xbf16>", tr="tensor<1x6x5xf32>") + f"  %r = tensor.collapse_shape %y [[0, 1], [2]] : tensor<1x6x5xf32> into {R}\n", plain),
     }
@@ -99,6 +100,8 @@ def dequantize(name, w, s):
     wide = w.astype(F32)
     if name in UNSCALED:
         return wide
+    if name == "scale_e8m0":
+        s = np.float32(0.25)
     if name == "scaled_in_bf16":
         s = np.float32(s.astype(BF16))
     scaled = wide / s if name == "divided" else wide * s
@@ -112,7 +115,7 @@ def test_bytes_are_multiplied_as_they_are(quantized, name):
     (result,) = program.call(name, x, w, s)
     scale = reference.current_scale(reference.amax(x), E4M3)
     x, inverse = reference.cast(x, scale, E4M3), reference.scale_inv(scale)
-    own = {"divided": np.float32(1) / s, "scaled_in_bf16": np.float32(s.astype(BF16))}.get(name, s)
+    own = {"scale_e8m0": np.float32(0.25), "divided": np.float32(1) / s, "scaled_in_bf16": np.float32(s.astype(BF16))}.get(name, s)
     own = np.float32(1) if name in UNSCALED else own
     w = PROGRAMS[name][1][3](w)
     assert_same_bits(result, (inverse * own) * reference.contract("mk,kn->mn", "mnk", x, w))

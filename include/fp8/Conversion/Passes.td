@@ -45,7 +45,7 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
   let summary = "expand arith casts that upstream does not lower into integer arithmetic";
   let description = [{
     Before: `arith.extf` from and `arith.truncf` to `f8E4M3FN` and `f8E5M2` on scalars
-    or vectors, which upstream does not lower.
+    or vectors, which upstream does not lower; `arith.extf` from `f8E8M0FNU`.
     After: the same conversions in integer and f32 arithmetic. `arith.truncf` keeps
     upstream's meaning where the value is in range; out of range it saturates, and
     NaN becomes 0x7F, as FP8 casts do throughout this project. From f64 the value is

@@ -59,6 +59,10 @@ class ExpandCasts : public impl::ExpandCastsBase<ExpandCasts> {
 public:
   void runOnOperation() final {
     getOperation()->walk([](arith::ExtFOp op) {
+      if (isa<Float8E8M0FNUType>(getElementTypeOrSelf(op.getIn())) && !isa<TensorType>(op.getType()))
+        expandExponent(op);
+    });
+    getOperation()->walk([](arith::ExtFOp op) {
       if (isFP8(op.getIn()) && !isa<TensorType>(op.getType()))
         expand(op);
     });
@@ -73,6 +77,37 @@ public:
   }
 
 private:
+  /// A power of two as f32: its byte is the exponent; 0 is 2^-127, below the normal numbers.
+  static void expandExponent(arith::ExtFOp op) {
+    OpBuilder builder(op);
+    Location loc = op.getLoc();
+    Type f32 = f32Like(op.getType()), bits = withElement(f32, builder.getI32Type());
+    auto constant = [&](int32_t value) -> Value {
+      auto vector = dyn_cast<ShapedType>(bits);
+      TypedAttr attr = builder.getI32IntegerAttr(value);
+      if (vector)
+        attr = DenseElementsAttr::get(vector, value);
+      return arith::ConstantOp::create(builder, loc, attr);
+    };
+    Value byte = arith::BitcastOp::create(builder, loc, withElement(f32, builder.getI8Type()), op.getIn());
+    Value exponent = arith::ExtUIOp::create(builder, loc, bits, byte);
+    Value result = arith::ShLIOp::create(builder, loc, exponent, constant(23));
+    auto replace = [&](int32_t from, int32_t to) {
+      Value found = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, exponent, constant(from));
+      result = arith::SelectOp::create(builder, loc, found, constant(to), result);
+    };
+    replace(0, 0x00400000);
+    replace(255, 0x7FC00000);
+    Value wide = arith::BitcastOp::create(builder, loc, f32, result);
+    unsigned width = getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth();
+    if (width < 32)
+      wide = arith::TruncFOp::create(builder, loc, op.getType(), wide);
+    else if (width > 32)
+      wide = arith::ExtFOp::create(builder, loc, op.getType(), wide);
+    op.replaceAllUsesWith(wide);
+    op.erase();
+  }
+
   static void expand(arith::ExtFOp op) {
     OpBuilder builder(op);
     Value wide = buildDecodeFP8(builder, op.getLoc(), op.getIn());

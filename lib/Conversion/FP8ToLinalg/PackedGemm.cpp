@@ -54,7 +54,7 @@ static LogicalResult verifyOperands(Location loc, Value lhs, Value rhs, ArrayRef
     auto element = dyn_cast<FloatType>(type.getElementType());
     if (!element || element.getWidth() > 32)
       return emitError(loc) << "contraction of " << type.getElementType()
-                            << ": only floats of at most 32 bits are supported on the CPU";
+                            << " has no lowering for the CPU: f64, f32, bf16, f16, f8E4M3FN and f8E5M2 have";
   }
   return success();
 }

@@ -7,6 +7,7 @@
 
 #include "HostCode.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/OpenMP/OpenMPToLLVMIRTranslation.h"
@@ -107,6 +108,17 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   passes.run(module, modules);
 }
 
+/// A cast between types that no lowering took away, as the first place that needs one.
+static LogicalResult verifyLowered(ModuleOp module) {
+  WalkResult walked = module.walk([](UnrealizedConversionCastOp op) {
+    op.emitError() << "code for the CPU cannot be made of values of type "
+                   << (LLVM::isCompatibleType(op.getOperand(0).getType()) ? op.getResult(0).getType()
+                                                                          : op.getOperand(0).getType());
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 FailureOr<HostCode> fp8::buildHostCode(ModuleOp module, StringRef manifest, const CPUTargetOptions &options) {
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);
@@ -120,6 +132,8 @@ FailureOr<HostCode> fp8::buildHostCode(ModuleOp module, StringRef manifest, cons
     return failure();
   code.machine = std::move(*machine);
   code.context = std::make_unique<llvm::LLVMContext>();
+  if (failed(verifyLowered(module)))
+    return failure();
   code.module = translateModuleToLLVMIR(module, *code.context, "fp8");
   if (!code.module)
     return module.emitError("cannot be translated to LLVM IR");

@@ -37,6 +37,14 @@ func.func @from_f64(%x: f64, %v: vector<8xf64>) -> (bf16, vector<8xf8E5M2>) {
   return %0, %1 : bf16, vector<8xf8E5M2>
 }
 
+// CHECK-LABEL: func.func @power_of_two
+func.func @power_of_two(%v: vector<8xf8E8M0FNU>) -> vector<8xbf16> {
+  // CHECK-NOT: arith.extf
+  // CHECK: arith.truncf %{{.+}} : vector<8xf32> to vector<8xbf16>
+  %0 = arith.extf %v : vector<8xf8E8M0FNU> to vector<8xbf16>
+  return %0 : vector<8xbf16>
+}
+
 // CHECK-LABEL: func.func @others
 func.func @others(%x: f32) -> bf16 {
   // CHECK: arith.truncf %{{.+}} : f32 to bf16

@@ -43,6 +43,8 @@ static LogicalResult verifyBoundaryType(func::FuncOp func, Location loc, StringR
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !isStorable(tensor.getElementType()))
     return report("only tensors and scalars of floats and integers can cross the boundary");
+  if (tensor.getEncoding())
+    return report("only dense tensors can cross the boundary; this one has an encoding");
   return success();
 }
 

@@ -96,6 +96,40 @@ def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
                            "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def ExpandPacks : Pass<"fp8-expand-packs"> {
+  let summary = "take linalg.pack and linalg.unpack apart";
+  let description = [{
+    Before: operands and results of `linalg.mmt4d` and the like may be packed into
+    tiles.
+    After: they are padded, reshaped and transposed instead. Tile sizes that are
+    known only at run time are an error.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-expand-packs
+    func.func @f(%x: tensor<16x32xf32>, %e: tensor<2x8x8x4xf32>) -> tensor<2x8x8x4xf32> {
+      %p = linalg.pack %x inner_dims_pos = [0, 1] inner_tiles = [8, 4] into %e : tensor<16x32xf32> -> tensor<2x8x8x4xf32>
+      return %p : tensor<2x8x8x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<16x32xf32>, %e: tensor<2x8x8x4xf32>) -> tensor<2x8x8x4xf32> {
+      %zero = arith.constant 0.0 : f32
+      %padded = tensor.pad %x low[0, 0] high[0, 0] {
+      ^bb0(%i: index, %j: index):
+        tensor.yield %zero : f32
+      } : tensor<16x32xf32> to tensor<16x32xf32>
+      %tiles = tensor.expand_shape %padded [[0, 1], [2, 3]] output_shape [2, 8, 8, 4] : tensor<16x32xf32> into tensor<2x8x8x4xf32>
+      %p = linalg.transpose ins(%tiles : tensor<2x8x8x4xf32>) outs(%e : tensor<2x8x8x4xf32>) permutation = [0, 2, 1, 3]
+      return %p : tensor<2x8x8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def JoinProducts : Pass<"fp8-join-products"> {
   let summary = "make one op of a product and the sum over it";
   let description = [{
