@@ -5,6 +5,7 @@
 // Values that control flow hands on unchanged.
 
 #include "fp8/Analysis/RegionFlow.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -51,7 +52,8 @@ SmallVector<Value> fp8::getOrigins(Value value) {
   seen.insert(value);
   for (size_t i = 0; i < seen.size(); ++i) {
     SmallVector<Value> forwarded = getForwardedValues(seen[i]);
-    if (forwarded.empty())
+    // What is undefined where it comes from is never read.
+    if (forwarded.empty() && !seen[i].getDefiningOp<ub::PoisonOp>())
       origins.push_back(seen[i]);
     seen.insert(forwarded.begin(), forwarded.end());
   }

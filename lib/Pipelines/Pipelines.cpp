@@ -9,6 +9,7 @@
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
+#include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
@@ -30,6 +31,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager) {
   // No canonicalization while inlining: it could remove contractions, and all are counted.
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
   manager.addPass(createSymbolDCEPass());
+  manager.addPass(createLiftControlFlowToSCFPass()); // blocks and branches
   manager.addPass(createHoistAsserts());
   manager.addNestedPass<func::FuncOp>(createCheckSizes());
   manager.addPass(createExpandPacks());

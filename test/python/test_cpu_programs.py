@@ -5,6 +5,8 @@
 # Small programs with everything but contractions, through compiled code: loops, memory that
 # changes places, narrow floats, scalars.
 
+import json
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -154,6 +156,39 @@ def test_truncation_to_narrow_types(execute, name, dtype):
         want = x.astype(dtype)
     got = execute(unary("narrow", "f32", name, f"%narrow = arith.truncf %in : f32 to {name}"), [x])["0"]
     np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
+
+
+BRANCHES = """
+func.func @main(%x0: tensor<4x4xf32>, %w: tensor<4x4xf32>, %count: i64) -> tensor<4x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : i64
+  %c1 = arith.constant 1 : i64
+  %e = tensor.empty() : tensor<4x4xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  cf.br ^head(%c0, %x0, %w : i64, tensor<4x4xf32>, tensor<4x4xf32>)
+^head(%k: i64, %x: tensor<4x4xf32>, %v: tensor<4x4xf32>):
+  %more = arith.cmpi slt, %k, %count : i64
+  cf.cond_br %more, ^body, ^exit
+^body:
+  %y = linalg.matmul ins(%x, %v : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %k1 = arith.addi %k, %c1 : i64
+  cf.br ^head(%k1, %y, %v : i64, tensor<4x4xf32>, tensor<4x4xf32>)
+^exit:
+  return %x : tensor<4x4xf32>
+}
+"""
+
+
+def test_blocks_and_branches(bin_dir, tmp_path):
+    """A loop of blocks: the weight goes round it as a block argument, and is one."""
+    program = Program(bin_dir, tmp_path, BRANCHES, "--recipe=none", f"--report=json:{tmp_path / 'report'}")
+    (site,) = json.loads((tmp_path / "report").read_text())["sites"]
+    assert site["role"] == "fprop"
+    rng = np.random.default_rng(7)
+    x, w = (rng.integers(-2, 3, (4, 4)).astype(np.float32) for _ in range(2))
+    for count in (0, 1, 3):
+        (got,) = program.call("main", x, w, np.array(count, np.int64))
+        np.testing.assert_array_equal(got, x @ np.linalg.matrix_power(w, count))
 
 
 def test_powers_of_two_of_a_byte(bin_dir, tmp_path):

@@ -6,6 +6,7 @@
 Every program multiplies x [6, 12] with FP8 bytes w that stand for w · s [12, 5]. With a recipe
 the result is (scale_inv of x · s) Σ x_fp8 · w; without one it is what the program says.
 """
+
 import json
 import re
 
@@ -26,43 +27,175 @@ def empty(name, ttype):
     return f"  %{name} = tensor.empty() : {ttype}\n"
 
 
-def one_op(body=SCALED.format("%y"), word="", scale=S, source=W, value="%bytes", factor="%s", name="v", target=HALF, data="kn", dims="kn", fp8="f8E4M3FN", factor_type="f32"):
+def one_op(
+    body=SCALED.format("%y"),
+    word="",
+    scale=S,
+    source=W,
+    value="%bytes",
+    factor="%s",
+    name="v",
+    target=HALF,
+    data="kn",
+    dims="kn",
+    fp8="f8E4M3FN",
+    factor_type="f32",
+):
     kind = re.split("[x<]", target.rstrip(">"))[-1]
     ins = [(value, source), (factor, scale)]
-    return empty(f"{name}e", target) + generic(name, dims, (data, word, dims), ins, (f"%{name}e", target), body, (fp8, factor_type, kind))
+    return empty(f"{name}e", target) + generic(
+        name, dims, (data, word, dims), ins, (f"%{name}e", target), body, (fp8, factor_type, kind)
+    )
 
 
 def cast_op(name, value, source, target, op):
     old, new = (t.rstrip(">").split("x")[-1] for t in (source, target))
     return empty(f"{name}e", target) + generic(
-        name, "kn", ("kn", "kn"), [(value, source)], (f"%{name}e", target), f"%c = arith.{op} %x : {old} to {new}; linalg.yield %c : {new}", (old, new))
+        name,
+        "kn",
+        ("kn", "kn"),
+        [(value, source)],
+        (f"%{name}e", target),
+        f"%c = arith.{op} %x : {old} to {new}; linalg.yield %c : {new}",
+        (old, new),
+    )
 
 
 def programs():
     """Bodies by name; what they read as %w, and how it becomes the bytes [12, 5]."""
     plain = (W, E4M3, (12, 5), lambda w: w)
-    full = empty("se", WIDE) + generic("sf", "kn", ("", "kn"), [("%s", S)], ("%se", WIDE), "linalg.yield %x : f32", ("f32", "f32"))
+    full = empty("se", WIDE) + generic(
+        "sf", "kn", ("", "kn"), [("%s", S)], ("%se", WIDE), "linalg.yield %x : f32", ("f32", "f32")
+    )
     turned = "tensor<5x12xf8E4M3FN>"
     scalar = "  %s0 = tensor.extract %s[] : tensor<f32>\n"
     return {
         "one_op": (one_op() + MULTIPLY, plain),
         "factors_swapped": (one_op(SCALED.replace("%f, {}", "{}, %f").format("%y")) + MULTIPLY, plain),
-        "several_ops": (cast_op("u", "%bytes", W, WIDE, "extf") + full + "  %p = arith.mulf %u, %sf : " + WIDE + "\n" + cast_op("v", "%p", WIDE, HALF, "truncf") + MULTIPLY, plain),
-        "scalar_outside": (scalar + empty("ve", HALF) + generic("v", "kn", ("kn", "kn"), [("%bytes", W)], ("%ve", HALF), SCALED.format("%s0"), ("f8E4M3FN", "bf16")) + MULTIPLY, plain),
-        "wide_product": (one_op("%f = arith.extf %x : f8E4M3FN to f32; %m = arith.mulf %f, %y : f32; linalg.yield %m : f32", target=WIDE) + zeros("i", R) + f"  %xw = arith.extf %act : {X} to tensor<6x12xf32>\n" + product("matmul", a="%xw", b="%v", ta="tensor<6x12xf32>", tb=WIDE, tr=R), plain),
-        "scaled_in_bf16": (empty("ve", HALF) + generic("v", "kn", ("kn", "", "kn"), [("%bytes", W), ("%s", S)], ("%ve", HALF), "%f = arith.extf %x : f8E4M3FN to bf16; %h = arith.truncf %y : f32 to bf16; %m = arith.mulf %f, %h : bf16; linalg.yield %m : bf16", ("f8E4M3FN", "f32", "bf16")) + MULTIPLY, plain),
+        "several_ops": (
+            cast_op("u", "%bytes", W, WIDE, "extf")
+            + full
+            + "  %p = arith.mulf %u, %sf : "
+            + WIDE
+            + "\n"
+            + cast_op("v", "%p", WIDE, HALF, "truncf")
+            + MULTIPLY,
+            plain,
+        ),
+        "scalar_outside": (
+            scalar
+            + empty("ve", HALF)
+            + generic(
+                "v", "kn", ("kn", "kn"), [("%bytes", W)], ("%ve", HALF), SCALED.format("%s0"), ("f8E4M3FN", "bf16")
+            )
+            + MULTIPLY,
+            plain,
+        ),
+        "wide_product": (
+            one_op(
+                "%f = arith.extf %x : f8E4M3FN to f32; %m = arith.mulf %f, %y : f32; linalg.yield %m : f32", target=WIDE
+            )
+            + zeros("i", R)
+            + f"  %xw = arith.extf %act : {X} to tensor<6x12xf32>\n"
+            + product("matmul", a="%xw", b="%v", ta="tensor<6x12xf32>", tb=WIDE, tr=R),
+            plain,
+        ),
+        "scaled_in_bf16": (
+            empty("ve", HALF)
+            + generic(
+                "v",
+                "kn",
+                ("kn", "", "kn"),
+                [("%bytes", W), ("%s", S)],
+                ("%ve", HALF),
+                "%f = arith.extf %x : f8E4M3FN to bf16; %h = arith.truncf %y : f32 to bf16; %m = arith.mulf %f, %h : bf16; linalg.yield %m : bf16",
+                ("f8E4M3FN", "f32", "bf16"),
+            )
+            + MULTIPLY,
+            plain,
+        ),
         "divided": (one_op(SCALED.replace("mulf", "divf").format("%y")) + MULTIPLY, plain),
-        "transposed_after": (one_op(name="vt", target="tensor<5x12xbf16>", source=turned, data="nk", dims="nk") + transpose("v", "%vt", "tensor<5x12xbf16>", HALF, (1, 0)) + MULTIPLY, (turned, E4M3, (5, 12), np.transpose)),
-        "transposed_bytes": (transpose("wt", "%bytes", turned, W, (1, 0)) + one_op(value="%wt") + MULTIPLY, (turned, E4M3, (5, 12), np.transpose)),
+        "transposed_after": (
+            one_op(name="vt", target="tensor<5x12xbf16>", source=turned, data="nk", dims="nk")
+            + transpose("v", "%vt", "tensor<5x12xbf16>", HALF, (1, 0))
+            + MULTIPLY,
+            (turned, E4M3, (5, 12), np.transpose),
+        ),
+        "transposed_bytes": (
+            transpose("wt", "%bytes", turned, W, (1, 0)) + one_op(value="%wt") + MULTIPLY,
+            (turned, E4M3, (5, 12), np.transpose),
+        ),
         "transposed_inside": (one_op(source=turned, data="nk") + MULTIPLY, (turned, E4M3, (5, 12), np.transpose)),
-        "reshaped_after": (empty("ue", "tensor<12x1x5xbf16>") + generic("u", "kon", ("onk", "", "kon"), [("%bytes", "tensor<1x5x12xf8E4M3FN>"), ("%s", S)], ("%ue", "tensor<12x1x5xbf16>"), SCALED.format("%y"), ("f8E4M3FN", "f32", "bf16")) + f"  %v = tensor.collapse_shape %u [[0, 1], [2]] : tensor<12x1x5xbf16> into {HALF}\n" + MULTIPLY, ("tensor<1x5x12xf8E4M3FN>", E4M3, (1, 5, 12), lambda w: w[0].T)),
-        "slice_of_a_stack": ("  %ws = tensor.extract_slice %bytes[1, 0, 0] [1, 12, 5] [1, 1, 1] : tensor<3x12x5xf8E4M3FN> to " + W + "\n" + one_op(value="%ws") + MULTIPLY, ("tensor<3x12x5xf8E4M3FN>", E4M3, (3, 12, 5), lambda w: w[1])),
-        "e5m2": (one_op(SCALED.format("%y").replace("f8E4M3FN", "f8E5M2"), source="tensor<12x5xf8E5M2>", fp8="f8E5M2") + MULTIPLY, ("tensor<12x5xf8E5M2>", E5M2, (12, 5), lambda w: w)),
+        "reshaped_after": (
+            empty("ue", "tensor<12x1x5xbf16>")
+            + generic(
+                "u",
+                "kon",
+                ("onk", "", "kon"),
+                [("%bytes", "tensor<1x5x12xf8E4M3FN>"), ("%s", S)],
+                ("%ue", "tensor<12x1x5xbf16>"),
+                SCALED.format("%y"),
+                ("f8E4M3FN", "f32", "bf16"),
+            )
+            + f"  %v = tensor.collapse_shape %u [[0, 1], [2]] : tensor<12x1x5xbf16> into {HALF}\n"
+            + MULTIPLY,
+            ("tensor<1x5x12xf8E4M3FN>", E4M3, (1, 5, 12), lambda w: w[0].T),
+        ),
+        "slice_of_a_stack": (
+            "  %ws = tensor.extract_slice %bytes[1, 0, 0] [1, 12, 5] [1, 1, 1] : tensor<3x12x5xf8E4M3FN> to "
+            + W
+            + "\n"
+            + one_op(value="%ws")
+            + MULTIPLY,
+            ("tensor<3x12x5xf8E4M3FN>", E4M3, (3, 12, 5), lambda w: w[1]),
+        ),
+        "e5m2": (
+            one_op(SCALED.format("%y").replace("f8E4M3FN", "f8E5M2"), source="tensor<12x5xf8E5M2>", fp8="f8E5M2")
+            + MULTIPLY,
+            ("tensor<12x5xf8E5M2>", E5M2, (12, 5), lambda w: w),
+        ),
         "no_scale": (cast_op("v", "%bytes", W, HALF, "extf") + MULTIPLY, plain),
         "as_it_stands": (zeros("i", R) + product("matmul", a="%act", b="%bytes", ta=X, tb=W, tr=R), plain),
-        "scale_e8m0": ("  %e8 = arith.constant dense<0.25> : tensor<f8E8M0FNU>\n" + one_op("%f = arith.extf %x : f8E4M3FN to f32; %g = arith.extf %y : f8E8M0FNU to f32; %m = arith.mulf %f, %g : f32; %t = arith.truncf %m : f32 to bf16; linalg.yield %t : bf16", scale="tensor<f8E8M0FNU>", factor="%e8", factor_type="f8E8M0FNU") + MULTIPLY, plain),
-        "bitcast": (f"  %wb = tensor.bitcast %bytes : tensor<12x5xi8> to {W}\n" + one_op(value="%wb") + MULTIPLY, ("tensor<12x5xi8>", np.dtype(np.int8), (12, 5), lambda w: w.view(E4M3))),
-        "repeated": (empty("ve", "tensor<1x12x5xbf16>") + generic("v", "bkn", ("kn", "", "bkn"), [("%bytes", W), ("%s", S)], ("%ve", "tensor<1x12x5xbf16>"), SCALED.format("%y"), ("f8E4M3FN", "f32", "bf16")) + f"  %xb = tensor.expand_shape %act [[0, 1], [2]] output_shape [1, 6, 12] : {X} into tensor<1x6x12xbf16>\n" + zeros("i", "tensor<1x6x5xf32>") + product("batch_matmul", name="y", a="%xb", b="%v", ta="tensor<1x6x12xbf16>", tb="tensor<1x12x5xbf16>", tr="tensor<1x6x5xf32>") + f"  %r = tensor.collapse_shape %y [[0, 1], [2]] : tensor<1x6x5xf32> into {R}\n", plain),
+        "scale_e8m0": (
+            "  %e8 = arith.constant dense<0.25> : tensor<f8E8M0FNU>\n"
+            + one_op(
+                "%f = arith.extf %x : f8E4M3FN to f32; %g = arith.extf %y : f8E8M0FNU to f32; %m = arith.mulf %f, %g : f32; %t = arith.truncf %m : f32 to bf16; linalg.yield %t : bf16",
+                scale="tensor<f8E8M0FNU>",
+                factor="%e8",
+                factor_type="f8E8M0FNU",
+            )
+            + MULTIPLY,
+            plain,
+        ),
+        "bitcast": (
+            f"  %wb = tensor.bitcast %bytes : tensor<12x5xi8> to {W}\n" + one_op(value="%wb") + MULTIPLY,
+            ("tensor<12x5xi8>", np.dtype(np.int8), (12, 5), lambda w: w.view(E4M3)),
+        ),
+        "repeated": (
+            empty("ve", "tensor<1x12x5xbf16>")
+            + generic(
+                "v",
+                "bkn",
+                ("kn", "", "bkn"),
+                [("%bytes", W), ("%s", S)],
+                ("%ve", "tensor<1x12x5xbf16>"),
+                SCALED.format("%y"),
+                ("f8E4M3FN", "f32", "bf16"),
+            )
+            + f"  %xb = tensor.expand_shape %act [[0, 1], [2]] output_shape [1, 6, 12] : {X} into tensor<1x6x12xbf16>\n"
+            + zeros("i", "tensor<1x6x5xf32>")
+            + product(
+                "batch_matmul",
+                name="y",
+                a="%xb",
+                b="%v",
+                ta="tensor<1x6x12xbf16>",
+                tb="tensor<1x12x5xbf16>",
+                tr="tensor<1x6x5xf32>",
+            )
+            + f"  %r = tensor.collapse_shape %y [[0, 1], [2]] : tensor<1x6x5xf32> into {R}\n",
+            plain,
+        ),
     }
 
 
@@ -73,7 +206,8 @@ UNSCALED = {"no_scale", "as_it_stands"}
 def compile_all(bin_dir, folder, recipe):
     text = "".join(
         f"func.func @{name}(%act: {X}, %bytes: {source[0]}, %s: {S}) -> {R} {{\n{body}  return %r : {R}\n}}\n"
-        for name, (body, source) in PROGRAMS.items())
+        for name, (body, source) in PROGRAMS.items()
+    )
     program = Program(bin_dir, folder, text, f"--recipe={recipe}", f"--report=json:{folder / 'report'}")
     return program, json.loads((folder / "report").read_text())["sites"]
 
@@ -115,7 +249,11 @@ def test_bytes_are_multiplied_as_they_are(quantized, name):
     (result,) = program.call(name, x, w, s)
     scale = reference.current_scale(reference.amax(x), E4M3)
     x, inverse = reference.cast(x, scale, E4M3), reference.scale_inv(scale)
-    own = {"scale_e8m0": np.float32(0.25), "divided": np.float32(1) / s, "scaled_in_bf16": np.float32(s.astype(BF16))}.get(name, s)
+    own = {
+        "scale_e8m0": np.float32(0.25),
+        "divided": np.float32(1) / s,
+        "scaled_in_bf16": np.float32(s.astype(BF16)),
+    }.get(name, s)
     own = np.float32(1) if name in UNSCALED else own
     w = PROGRAMS[name][1][3](w)
     assert_same_bits(result, (inverse * own) * reference.contract("mk,kn->mn", "mnk", x, w))
@@ -171,7 +309,11 @@ def test_scales_per_channel_are_kept_and_say_so(bin_dir, tmp_path):
     (site,) = json.loads((tmp_path / "report").read_text())["sites"]
     assert site["decision"] == "high" and "scale per channel" in site["reason"]
     rng = random_generator(52)
-    x, w, s = rng.standard_normal((6, 12)).astype(BF16), rng.integers(0, 0x60, (12, 5), dtype=np.uint8).view(E4M3), rng.uniform(0.1, 1, 5).astype(F32)
+    x, w, s = (
+        rng.standard_normal((6, 12)).astype(BF16),
+        rng.integers(0, 0x60, (12, 5), dtype=np.uint8).view(E4M3),
+        rng.uniform(0.1, 1, 5).astype(F32),
+    )
     (result,) = program.call("main", x, w, s)
     assert_same_bits(result, reference.contract("mk,kn->mn", "mnk", x, (w.astype(F32) * s).astype(BF16)))
 
