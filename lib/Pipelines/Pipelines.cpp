@@ -80,12 +80,29 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
   verifyStage(manager, "recipe");
 }
 
+static void addCleanUp(OpPassManager &manager) {
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
 void fp8::buildFusionPipeline(OpPassManager &manager) {
   manager.addPass(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
   // What only one branch reads, casts among it, is computed only where that branch runs.
-  manager.addPass(createControlFlowSinkPass());
+  manager.addNestedPass<func::FuncOp>(createSinkIntoBranches());
   manager.addPass(createCanonicalizerPass());
+  manager.addNestedPass<func::FuncOp>(createConvertBitcasts());
+  manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  // Chains without other readers become one operation each, which moves as a whole; what has
+  // other readers is left for the casts to store, and computed twice only after them.
+  FuseElementwiseOptions chains;
+  chains.recompute = false;
+  manager.addNestedPass<func::FuncOp>(createFuseElementwise(chains));
+  addCleanUp(manager);
+  manager.addNestedPass<func::FuncOp>(createFuseEpilogues());
+  manager.addNestedPass<func::FuncOp>(createFuseProducers());
+  manager.addNestedPass<func::FuncOp>(createFuseElementwise());
+  addCleanUp(manager);
   verifyStage(manager, "fusion");
 }
 
@@ -98,16 +115,7 @@ void fp8::buildBatchingPipeline(OpPassManager &manager) {
 /// Vector instructions like their buffers on cache lines.
 static constexpr uint64_t kBufferAlignment = 64;
 
-static void addCleanUp(OpPassManager &manager) {
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
-}
-
 void fp8::buildBufferizePipeline(OpPassManager &manager) {
-  addCleanUp(manager);
-  manager.addNestedPass<func::FuncOp>(createConvertBitcasts());
-  manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
-  manager.addNestedPass<func::FuncOp>(createFuseElementwise());
   addCleanUp(manager);
   manager.addNestedPass<func::FuncOp>(createCollectElements());
   manager.addNestedPass<func::FuncOp>(createSeparateDestinations());

@@ -238,4 +238,5 @@ def test_a_weight_is_cast_once_before_the_loop(body, run, tmp_path):
     ir = run("fp8-compile", tmp_path / "program.mlir", "-o", "-", "--emit=batching", "--calibrate").stdout
     before, inside = ir.split("scf.while" if body is WHILE else "scf.for", 1)
     assert before.count("fp8.quantize") == 1
-    assert "tensor<10x8xbf16>" in before and "tensor<10x8xbf16>" not in inside
+    assert "tensor<10x8xf8E4M3FN>" in before and "tensor<10x8xbf16>" not in inside
+    assert not [line for line in inside.split("\n") if "fp8.quantize" in line and "tensor<10x8x" in line]

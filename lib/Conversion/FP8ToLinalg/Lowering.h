@@ -9,7 +9,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_LOWERING_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_LOWERING_H
 
-#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "ElementLoops.h"
 #include "mlir/IR/Builders.h"
 
 namespace fp8 {
@@ -21,6 +21,8 @@ mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp o
 // QuantizeLowering.cpp
 mlir::LogicalResult lowerAmax(mlir::OpBuilder &builder, AmaxOp op);
 mlir::LogicalResult lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op);
+/// The result of `op` in FP8 with its scale_inv and amax; `sum` builds the scaled sum.
+void lowerQuantizedEpilogue(mlir::OpBuilder &builder, ScaledMatmulOp op, ElementLoops::FirstBuilder sum);
 mlir::LogicalResult lowerDequantize(mlir::OpBuilder &builder, DequantizeOp op);
 
 // ScaleLowering.cpp

@@ -96,47 +96,70 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op) {
   return success();
 }
 
-/// The epilogue region on one element: its arguments are the sum and the inputs.
-static Value inlineEpilogue(OpBuilder &builder, ScaledMatmulOp op, Value sum, ValueRange inputs) {
-  if (op.getEpilogue().empty())
-    return sum;
-  Block &body = op.getEpilogue().front();
-  IRMapping mapping;
-  mapping.map(body.getArgument(0), sum);
-  mapping.map(body.getArguments().drop_front(), inputs);
-  for (Operation &inner : body.without_terminator())
-    builder.clone(inner, mapping);
-  return mapping.lookupOrDefault(cast<YieldOp>(body.getTerminator()).getValue());
+namespace {
+/// What one element of the result is made of before its epilogue.
+struct ScaledSum {
+  Value sums;   ///< of the products
+  Value scale;  ///< the product of the two scale_inv
+  Value addend; ///< C; null without `accumulate`
+
+  /// scale · sum [+ C], of elements.
+  Value build(OpBuilder &b, Location loc, Value sum, Value c) const {
+    Value value = arith::MulFOp::create(b, loc, scale, sum);
+    return c ? arith::AddFOp::create(b, loc, value, buildWiden(b, loc, c)).getResult() : value;
+  }
+};
+} // namespace
+
+/// The epilogue as one generic operation, whose loops the target orders.
+static void buildGenericEpilogue(OpBuilder &builder, ScaledMatmulOp op, const ScaledSum &sum) {
+  ElementRegion region = *ElementRegion::of(op);
+  AffineMap identity = builder.getMultiDimIdentityMap(region.numDims);
+  SmallVector<Value> inputs{sum.sums};
+  SmallVector<AffineMap> maps{identity};
+  llvm::append_range(inputs, region.inputs);
+  llvm::append_range(maps, region.inputMaps());
+  maps.push_back(identity);
+  llvm::append_range(maps, region.extraMaps());
+  SmallVector<utils::IteratorType> iterators(region.numDims, utils::IteratorType::parallel);
+  linalg::GenericOp::create(
+      builder, op.getLoc(), inputs, region.outs, maps, iterators,
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        Value out = args[inputs.size()];
+        Value value = sum.build(b, loc, args[0], sum.addend ? out : Value());
+        if (region.isEmpty()) {
+          linalg::YieldOp::create(b, loc, buildNarrow(b, loc, value, out.getType()));
+          return;
+        }
+        IRMapping mapping;
+        mapping.map(region.body().getArgument(0), value);
+        mapping.map(region.body().getArguments().drop_front(), args.slice(1, region.inputs.size()));
+        for (Operation &inner : region.body().without_terminator())
+          b.clone(inner, mapping);
+        linalg::YieldOp::create(b, loc, llvm::map_to_vector(region.yield()->getOperands(), [&](Value v) {
+                                  return mapping.lookupOrDefault(v);
+                                }));
+      });
 }
 
-/// Elements of `output`: (lhs_scale_inv · rhs_scale_inv) · sum [+ C], then the epilogue.
-static void buildScaledEpilogue(OpBuilder &builder, ScaledMatmulOp op, Value sums, Value output) {
-  int64_t rank = cast<MemRefType>(output.getType()).getRank();
-  AffineMap identity = builder.getMultiDimIdentityMap(rank);
-  AffineMap scalar = AffineMap::get(rank, 0, builder.getContext());
-  SmallVector<Value> inputs{sums, op.getLhsScaleInv(), op.getRhsScaleInv()};
-  SmallVector<AffineMap> maps{identity, scalar, scalar};
-  if (op.getAccumulate()) {
-    inputs.push_back(op.getOuts().front());
-    maps.push_back(identity);
-  }
-  llvm::append_range(inputs, op.getEpilogueInputs());
-  if (op.getEpilogueMaps())
-    llvm::append_range(maps, op.getEpilogueMaps()->getAsValueRange<AffineMapAttr>());
-
-  buildElementwise(builder, op.getLoc(), inputs, maps, output,
-                   [&](OpBuilder &b, Location loc, ValueRange args) {
-                     Value scale = arith::MulFOp::create(b, loc, args[1], args[2]);
-                     Value value = arith::MulFOp::create(b, loc, scale, args[0]);
-                     size_t next = 3;
-                     if (op.getAccumulate())
-                       value = arith::AddFOp::create(b, loc, value, buildWiden(b, loc, args[next++]));
-                     value = inlineEpilogue(b, op, value, args.slice(next, op.getEpilogueInputs().size()));
-                     Type element = args.back().getType();
-                     if (value.getType() != element)
-                       value = buildNarrow(b, loc, buildWiden(b, loc, value), element);
-                     linalg::YieldOp::create(b, loc, value);
-                   });
+/// The epilogue in loops of its own: they can sum over rows and take a maximum.
+static void buildLoopEpilogue(OpBuilder &builder, ScaledMatmulOp op, const ScaledSum &sum) {
+  auto buildSum = [&](OpBuilder &b, Location loc, ValueRange indices) {
+    Value c;
+    if (sum.addend)
+      c = memref::LoadOp::create(b, loc, sum.addend, indices);
+    return sum.build(b, loc, memref::LoadOp::create(b, loc, sum.sums, indices), c);
+  };
+  if (op.getOutScale())
+    return lowerQuantizedEpilogue(builder, op, buildSum);
+  ElementLoops(builder, op)
+      .run(
+          /*amax=*/Value(),
+          [&](OpBuilder &b, Location loc, Value value, ValueRange indices) {
+            memref::StoreOp::create(b, loc, value, op.getOuts().front(), indices);
+            return Value();
+          },
+          buildSum);
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op) {
@@ -149,24 +172,15 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op) {
                              op.getAccumulation() == Accumulation::split);
   if (failed(sums))
     return failure();
-  if (!op.getOutScale()) {
-    buildScaledEpilogue(builder, op, *sums, op.getOuts().front());
-    return success();
-  }
-
-  // An FP8 result is the cast of an f32 one: the same quantize as everywhere else.
-  if (op.getAccumulate())
+  if (op.getOutScale() && op.getAccumulate())
     return op.emitOpError("cannot add to an FP8 result");
   Location loc = op.getLoc();
-  auto type = cast<MemRefType>(op.getOuts().front().getType());
-  if (!type.hasStaticShape())
-    return op.emitOpError("with an FP8 result of dynamic shape has no lowering for the CPU yet");
-  Value wide = memref::AllocOp::create(builder, loc, MemRefType::get(type.getShape(), builder.getF32Type()));
-  buildScaledEpilogue(builder, op, *sums, wide);
-  auto quantize = QuantizeOp::create(builder, loc, TypeRange(), wide, op.getOutScale(), op.getOuts(),
-                                     /*record_amax=*/true, DenseI64ArrayAttr(), DenseI64ArrayAttr(),
-                                     IntegerAttr(), ArrayAttr());
-  LogicalResult result = lowerQuantize(builder, quantize);
-  quantize.erase();
-  return result;
+  Value scale = arith::MulFOp::create(builder, loc, memref::LoadOp::create(builder, loc, op.getLhsScaleInv()),
+                                      memref::LoadOp::create(builder, loc, op.getRhsScaleInv()));
+  ScaledSum sum{*sums, scale, op.getAccumulate() ? op.getOuts().front() : Value()};
+  if (op.getOutScale() || llvm::any_of(ElementRegion::of(op)->extraMaps(), isSummed))
+    buildLoopEpilogue(builder, op, sum);
+  else
+    buildGenericEpilogue(builder, op, sum);
+  return success();
 }

@@ -39,9 +39,11 @@ func.func @accumulate(%a: memref<8x16xbf16>, %b: memref<16x32xbf16>, %c: memref<
 // CHECK-LABEL: func.func @scaled_matmul
 // CHECK-SAME: %[[A:[^:]+]]: memref<8x16xf8E4M3FN>, %[[B:[^:]+]]: memref<16x32xf8E5M2>, %[[AS:[^:]+]]: memref<f32>, %[[BS:[^:]+]]: memref<f32>
 func.func @scaled_matmul(%a: memref<8x16xf8E4M3FN>, %b: memref<16x32xf8E5M2>, %as: memref<f32>, %bs: memref<f32>, %c: memref<8x32xbf16>) {
-  // CHECK: linalg.generic {{.+}} ins(%{{.+}}, %[[AS]], %[[BS]] : {{.+}}, memref<f32>, memref<f32>)
-  // CHECK-NEXT: ^bb0(%[[SUM:.+]]: f32, %[[S0:.+]]: f32, %[[S1:.+]]: f32, %{{.+}}: bf16):
-  // CHECK-NEXT: %[[S:.+]] = arith.mulf %[[S0]], %[[S1]] : f32
+  // CHECK-DAG: %[[S0:.+]] = memref.load %[[AS]][]
+  // CHECK-DAG: %[[S1:.+]] = memref.load %[[BS]][]
+  // CHECK: %[[S:.+]] = arith.mulf %[[S0]], %[[S1]] : f32
+  // CHECK: linalg.generic
+  // CHECK-NEXT: ^bb0(%[[SUM:.+]]: f32, %{{.+}}: bf16):
   // CHECK-NEXT: %[[R:.+]] = arith.mulf %[[S]], %[[SUM]] : f32
   // CHECK-NEXT: arith.truncf %[[R]] : f32 to bf16
   fp8.scaled_matmul fast ins(%a, %b : memref<8x16xf8E4M3FN>, memref<16x32xf8E5M2>)
@@ -94,5 +96,32 @@ func.func @wide_sum(%a: memref<8x16xf32>, %b: memref<16x32xbf16>, %c: memref<8x3
   // CHECK: arith.addf %{{.+}}, %[[WIDE]] : f64
   fp8.matmul accumulate ins(%a, %b : memref<8x16xf32>, memref<16x32xbf16>) outs(%c : memref<8x32xf64>)
       {indexing_maps = [#mk, #kn, #mn]}
+  return
+}
+
+// A producer's values are stored and summed where they are computed; a sum over rows runs
+// down groups of columns, each in the order of the rows.
+// CHECK-LABEL: func.func @quantize_extras
+// CHECK-SAME: %[[X:[^:]+]]: memref<8x100xf32>, %{{[^:]+}}: memref<f32>, %[[Q:[^:]+]]: memref<8x100xf8E5M2>, %{{[^:]+}}: memref<f32>, %[[N:[^:]+]]: memref<8x100xbf16>, %[[B:[^:]+]]: memref<100xf32>
+// CHECK-COUNT-1: linalg.fill {{.+}} outs(%[[B]]
+// CHECK: scf.for %[[GROUP:.+]] =
+// CHECK: scf.for %[[I:.+]] =
+// CHECK: scf.for %[[J:.+]] =
+// CHECK: %[[E:.+]] = memref.load %[[X]][%[[I]], %[[J]]]
+// CHECK: %[[V:.+]] = arith.truncf %[[E]] : f32 to bf16
+// CHECK: memref.store %[[V]], %[[N]][%[[I]], %[[J]]]
+// CHECK: %[[OLD:.+]] = memref.load %[[B]][%[[J]]]
+// CHECK: %[[NEW:.+]] = arith.addf %[[OLD]], %{{.+}} : f32
+// CHECK: memref.store %[[NEW]], %[[B]][%[[J]]]
+// CHECK: memref.store %{{.+}}, %[[Q]][%[[I]], %[[J]]]
+func.func @quantize_extras(%x: memref<8x100xf32>, %s: memref<f32>, %q: memref<8x100xf8E5M2>, %si: memref<f32>, %n: memref<8x100xbf16>, %b: memref<100xf32>) {
+  fp8.quantize ins(%x : memref<8x100xf32>) scale(%s : memref<f32>)
+      outs(%q, %si, %n, %b : memref<8x100xf8E5M2>, memref<f32>, memref<8x100xbf16>, memref<100xf32>)
+      {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]} producer {
+    ^bb0(%e: f32):
+      %v = arith.truncf %e : f32 to bf16
+      %w = arith.extf %v : bf16 to f32
+      fp8.yield %v, %v, %w : bf16, bf16, f32
+  }
   return
 }

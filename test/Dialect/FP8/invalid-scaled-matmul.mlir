@@ -168,7 +168,7 @@ func.func @out_scale_rank(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>,
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @epilogue_maps(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %ls: tensor<f32>, %rs: tensor<f32>, %c: tensor<8x32xbf16>, %bias: tensor<32xbf16>) {
-  // expected-error@+1 {{has 1 epilogue inputs and 0 epilogue_maps}}
+  // expected-error@+1 {{epilogue inputs and epilogue_maps need an epilogue region}}
   %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>) scales(%ls, %rs : tensor<f32>, tensor<f32>)
       epilogue_ins(%bias : tensor<32xbf16>)
       outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x32xbf16>
@@ -182,7 +182,7 @@ func.func @epilogue_maps(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, 
 #mn = affine_map<(m, n, k) -> (m, n)>
 #row = affine_map<(m, n) -> (n)>
 func.func @epilogue_region(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %ls: tensor<f32>, %rs: tensor<f32>, %c: tensor<8x32xbf16>, %bias: tensor<32xbf16>) {
-  // expected-error@+1 {{epilogue inputs need an epilogue region}}
+  // expected-error@+1 {{epilogue inputs and epilogue_maps need an epilogue region}}
   %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>) scales(%ls, %rs : tensor<f32>, tensor<f32>)
       epilogue_ins(%bias : tensor<32xbf16>)
       outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], epilogue_maps = [#row]} -> tensor<8x32xbf16>
@@ -196,7 +196,7 @@ func.func @epilogue_region(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>
 #mn = affine_map<(m, n, k) -> (m, n)>
 #row = affine_map<(m, n) -> (n)>
 func.func @epilogue_arguments(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %ls: tensor<f32>, %rs: tensor<f32>, %c: tensor<8x32xbf16>, %bias: tensor<32xbf16>) {
-  // expected-error@+1 {{the epilogue must be one block of 2 arguments: the scaled sum and one element per epilogue input}}
+  // expected-error@+1 {{the epilogue must be one block of 2 arguments: the scaled sum and one element of each input}}
   %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>) scales(%ls, %rs : tensor<f32>, tensor<f32>)
       epilogue_ins(%bias : tensor<32xbf16>)
       outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], epilogue_maps = [#row]} epilogue {
@@ -227,7 +227,7 @@ func.func @epilogue_sum(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @epilogue_map(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %ls: tensor<f32>, %rs: tensor<f32>, %c: tensor<8x32xbf16>, %bias: tensor<32xbf16>) {
-  // expected-error@+1 {{epilogue map 0 must read an input of rank 1 in the 2 dimensions of the result}}
+  // expected-error@+1 {{epilogue map 0 must be in the 2 dimensions of the tensor, without symbols}}
   %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>) scales(%ls, %rs : tensor<f32>, tensor<f32>)
       epilogue_ins(%bias : tensor<32xbf16>)
       outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], epilogue_maps = [#mk]} epilogue {
@@ -298,7 +298,7 @@ func.func @no_outs(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %s: te
 // -----
 
 func.func @yield_elsewhere(%x: f32) {
-  // expected-error@+1 {{expects parent op to be one of 'fp8.quantize, fp8.scaled_matmul'}}
+  // expected-error@+1 {{expects parent op to be one of 'fp8.amax, fp8.quantize, fp8.scaled_matmul'}}
   fp8.yield %x : f32
 }
 
@@ -363,12 +363,40 @@ func.func @grouped_group_scales(%x: tensor<64x16xf8E4M3FN>, %w: tensor<4x16x32xf
 #mn = affine_map<(m, n, k) -> (m, n)>
 #row = affine_map<(m, n)[s] -> (n + s)>
 func.func @epilogue_symbols(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E4M3FN>, %ls: tensor<f32>, %rs: tensor<f32>, %c: tensor<8x32xbf16>, %bias: tensor<32xbf16>) {
-  // expected-error@+1 {{epilogue map 0 must have no symbols}}
+  // expected-error@+1 {{epilogue map 0 must be in the 2 dimensions of the tensor, without symbols}}
   %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>) scales(%ls, %rs : tensor<f32>, tensor<f32>)
       epilogue_ins(%bias : tensor<32xbf16>)
       outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], epilogue_maps = [#row]} epilogue {
     ^bb0(%s: f32, %e: bf16):
       fp8.yield %e : bf16
   } -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @extra_count(%x: tensor<8x16xf8E4M3FN>, %w: tensor<16x32xf8E4M3FN>, %s: tensor<f32>, %c: tensor<8x32xf32>) {
+  // expected-error@+1 {{the epilogue yields 0 extra values for 1 extra results}}
+  %0:2 = fp8.scaled_matmul fast ins(%x, %w : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>)
+    scales(%s, %s : tensor<f32>, tensor<f32>) outs(%c, %c : tensor<8x32xf32>, tensor<8x32xf32>)
+    {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+     epilogue_maps = [affine_map<(m, n) -> (m, n)>]} epilogue {
+    ^bb0(%e: f32):
+      fp8.yield %e : f32
+  } -> tensor<8x32xf32>, tensor<8x32xf32>
+  return
+}
+
+// -----
+
+func.func @extra_outs(%x: tensor<8x16xf8E4M3FN>, %w: tensor<16x32xf8E4M3FN>, %s: tensor<f32>, %c: tensor<8x32xf32>) {
+  // expected-error@+1 {{has 1 outs, expected 2}}
+  %0 = fp8.scaled_matmul fast ins(%x, %w : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>)
+    scales(%s, %s : tensor<f32>, tensor<f32>) outs(%c : tensor<8x32xf32>)
+    {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+     epilogue_maps = [affine_map<(m, n) -> (m, n)>]} epilogue {
+    ^bb0(%e: f32):
+      fp8.yield %e, %e : f32, f32
+  } -> tensor<8x32xf32>
   return
 }

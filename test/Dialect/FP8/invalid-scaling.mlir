@@ -26,7 +26,7 @@ func.func @amax_block_rank(%x: tensor<8x16xbf16>, %i: tensor<8x1xf32>) {
 // -----
 
 func.func @amax_input(%x: tensor<8xi32>, %i: tensor<f32>) {
-  // expected-error@+1 {{operand #0 must be ranked tensor or memref of floats}}
+  // expected-error@+1 {{the input must be of a float type}}
   %0 = fp8.amax ins(%x : tensor<8xi32>) outs(%i : tensor<f32>) -> tensor<f32>
   return
 }
@@ -34,7 +34,7 @@ func.func @amax_input(%x: tensor<8xi32>, %i: tensor<f32>) {
 // -----
 
 func.func @amax_type(%x: tensor<8x16xbf16>, %i: tensor<bf16>) {
-  // expected-error@+1 {{operand #1 must be ranked tensor or memref of f32}}
+  // expected-error@+1 {{amax must be f32}}
   %0 = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%i : tensor<bf16>) -> tensor<bf16>
   return
 }
@@ -228,7 +228,7 @@ func.func @quantize_shape(%x: tensor<8x17xbf16>, %s: tensor<f32>, %q: tensor<8x1
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d1)>
 func.func @producer_arguments(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
-  // expected-error@+1 {{the producer must be one block with an argument for each of the 1 inputs}}
+  // expected-error@+1 {{the producer must be one block of 1 arguments: one element of each input}}
   %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
       outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id]} producer {
     ^bb0(%e: bf16, %f: bf16):
@@ -241,7 +241,7 @@ func.func @producer_arguments(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor
 // -----
 
 func.func @producer_maps(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
-  // expected-error@+1 {{a producer needs one indexing map per input}}
+  // expected-error@+1 {{has 1 inputs of its producer and 0 maps; each input needs one}}
   %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
       outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) producer {
     ^bb0(%e: bf16):
@@ -256,7 +256,7 @@ func.func @producer_maps(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d1)>
 func.func @producer_map(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
-  // expected-error@+1 {{indexing map 0 must read an input of rank 2 in the 2 dimensions of the data}}
+  // expected-error@+1 {{producer map 0 must read an input of rank 2 in the 2 dimensions of the tensor}}
   %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
       outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#row]} producer {
     ^bb0(%e: bf16):
@@ -332,7 +332,7 @@ func.func @pack_size(%s: tensor<129x4xf8E8M0FNU>, %i: tensor<512xf8E8M0FNU>) {
 
 #id = affine_map<(d0, d1)[s0] -> (d0 + s0, d1)>
 func.func @producer_symbols(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
-  // expected-error@+1 {{indexing map 0 must have no symbols}}
+  // expected-error@+1 {{producer map 0 must be in the 2 dimensions of the tensor, without symbols}}
   %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
       outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id]} producer {
     ^bb0(%e: bf16):
@@ -352,4 +352,79 @@ func.func @main(%a: tensor<f32>, %e: tensor<f32>) -> tensor<f32> {
   %s = fp8.compute_scale recipe(#fp8.custom<base = #fp8.current_scaling, scale = @f>) format(f8E5M2)
       ins(%a : tensor<f32>) outs(%e : tensor<f32>) -> tensor<f32>
   return %s : tensor<f32>
+}
+
+// -----
+
+func.func @sum_of_last(%x: tensor<8x16xbf16>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %b: tensor<8xf32>) {
+  // expected-error@+1 {{producer map 1 must store an extra result of rank 1 at a permutation of the 2 dimensions, or keep the last ones to sum over the others}}
+  %0:3 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+    outs(%d, %s, %b : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8xf32>)
+    {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>]} producer {
+    ^bb0(%e: bf16):
+      %w = arith.extf %e : bf16 to f32
+      fp8.yield %e, %w : bf16, f32
+  } -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @sum_type(%x: tensor<8x16xbf16>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %b: tensor<16xbf16>) {
+  // expected-error@+1 {{extra result 0 is a sum and must be f32}}
+  %0:3 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+    outs(%d, %s, %b : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<16xbf16>)
+    {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>]} producer {
+    ^bb0(%e: bf16):
+      %w = arith.extf %e : bf16 to f32
+      fp8.yield %e, %e : bf16, bf16
+  } -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<16xbf16>
+  return
+}
+
+// -----
+
+func.func @extra_type(%x: tensor<8x16xbf16>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %b: tensor<8x16xbf16>) {
+  // expected-error@+1 {{the producer yields 'f32' for an extra result of 'bf16'}}
+  %0:3 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+    outs(%d, %s, %b : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8x16xbf16>)
+    {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>]} producer {
+    ^bb0(%e: bf16):
+      %w = arith.extf %e : bf16 to f32
+      fp8.yield %e, %w : bf16, f32
+  } -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8x16xbf16>
+  return
+}
+
+// -----
+
+func.func @extra_rank(%x: tensor<8x16xbf16>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %b: tensor<8x16x1xf32>) {
+  // expected-error@+1 {{producer map 1 must store an extra result of rank 3 at a permutation of the 2 dimensions, or keep the last ones to sum over the others}}
+  %0:3 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+    outs(%d, %s, %b : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8x16x1xf32>)
+    {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>]} producer {
+    ^bb0(%e: bf16):
+      %w = arith.extf %e : bf16 to f32
+      fp8.yield %e, %w : bf16, f32
+  } -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8x16x1xf32>
+  return
+}
+
+// -----
+
+func.func @amax_dimension(%x: tensor<8xbf16>, %a: tensor<f32>) {
+  // expected-error@+1 {{dimension d1 is a dimension of no input and no extra result}}
+  %0 = fp8.amax ins(%x : tensor<8xbf16>) outs(%a : tensor<f32>) {indexing_maps = [affine_map<(d0, d1) -> (d0)>]} producer {
+    ^bb0(%e: bf16):
+      fp8.yield %e : bf16
+  } -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @amax_outs(%x: tensor<8xbf16>, %a: tensor<f32>) {
+  // expected-error@+1 {{has 1 ins and 2 outs, expected an input, and amax and the extra results of a producer}}
+  %0:2 = fp8.amax ins(%x : tensor<8xbf16>) outs(%a, %a : tensor<f32>, tensor<f32>) -> tensor<f32>, tensor<f32>
+  return
 }

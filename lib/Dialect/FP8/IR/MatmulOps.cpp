@@ -6,6 +6,7 @@
 
 #include "FoldTensorCasts.h"
 #include "OpVerification.h"
+#include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
@@ -119,11 +120,11 @@ static LogicalResult verifyOutputs(ScaledMatmulOp op, FloatType element) {
                             << " must be f32, bf16, f16, f8E4M3FN or f8E5M2";
   if (isFP8 != static_cast<bool>(op.getOutScale()))
     return op.emitOpError(isFP8 ? "an FP8 result needs an out_scale" : "out_scale goes with an FP8 result");
-  size_t wanted = isFP8 ? 3 : 1;
+  size_t wanted = (isFP8 ? 3 : 1) + ElementRegion::of(op)->numExtras();
   if (op.getOuts().size() != wanted)
     return op.emitOpError() << "has " << op.getOuts().size() << " outs, expected " << wanted
                             << (isFP8 ? ": data, scale_inv and amax" : "");
-  for (Value scalar : op.getOuts().drop_front())
+  for (Value scalar : op.getOuts().slice(1, isFP8 ? 2 : 0))
     if (!getElementTypeOrSelf(scalar).isF32() || cast<ShapedType>(scalar.getType()).getRank() != 0)
       return op.emitOpError("scale_inv and amax of an FP8 result must be f32 of rank 0");
   if (op.getOutScale() && cast<ShapedType>(op.getOutScale().getType()).getRank() != 0)
@@ -132,38 +133,19 @@ static LogicalResult verifyOutputs(ScaledMatmulOp op, FloatType element) {
 }
 
 static LogicalResult verifyEpilogue(ScaledMatmulOp op, FloatType element) {
-  size_t inputs = op.getEpilogueInputs().size();
-  size_t maps = op.getEpilogueMaps() ? op.getEpilogueMaps()->size() : 0;
-  if (maps != inputs)
-    return op.emitOpError() << "has " << inputs << " epilogue inputs and " << maps << " epilogue_maps";
-  if (op.getEpilogue().empty())
-    return inputs == 0 ? success() : op.emitOpError("epilogue inputs need an epilogue region");
+  if (op.getEpilogue().empty()) {
+    if (op.getEpilogueInputs().empty() && !op.getEpilogueMaps())
+      return success();
+    return op.emitOpError("epilogue inputs and epilogue_maps need an epilogue region");
+  }
+  if (failed(fp8::detail::verifyElementRegion(op, "epilogue")))
+    return failure();
   Block &body = op.getEpilogue().front();
-  if (!llvm::hasSingleElement(op.getEpilogue()) || body.getNumArguments() != inputs + 1)
-    return op.emitOpError() << "the epilogue must be one block of " << inputs + 1
-                            << " arguments: the scaled sum and one element per epilogue input";
   if (!body.getArgument(0).getType().isF32())
     return op.emitOpError("the first argument of the epilogue, the scaled sum, must be f32");
-  int64_t rank = cast<ShapedType>(op.getOuts().front().getType()).getRank();
-  for (auto [i, input] : llvm::enumerate(op.getEpilogueInputs())) {
-    AffineMap map = cast<AffineMapAttr>((*op.getEpilogueMaps())[i]).getValue();
-    auto type = cast<ShapedType>(input.getType());
-    if (map.getNumSymbols() != 0)
-      return op.emitOpError() << "epilogue map " << i << " must have no symbols";
-    if (map.getNumDims() != rank || map.getNumResults() != type.getRank())
-      return op.emitOpError() << "epilogue map " << i << " must read an input of rank " << type.getRank()
-                              << " in the " << rank << " dimensions of the result";
-    if (body.getArgument(i + 1).getType() != type.getElementType())
-      return op.emitOpError() << "epilogue argument " << i + 1 << " must be of type "
-                              << type.getElementType();
-  }
-  YieldOp yield = fp8::detail::getYield(body);
-  if (!yield)
-    return op.emitOpError("the epilogue must end in fp8.yield");
-  Type yielded = yield.getValue().getType();
-  Type wanted = op.getOutScale() ? Type(Float32Type::get(op.getContext())) : Type(element);
-  if (yielded != wanted && !(op.getOutScale() && isa<FloatType>(yielded)))
-    return op.emitOpError() << "the epilogue yields " << yielded << ", expected " << wanted;
+  Type yielded = cast<YieldOp>(body.getTerminator()).getValue().getType();
+  if (!op.getOutScale() && yielded != element)
+    return op.emitOpError() << "the epilogue yields " << yielded << ", expected " << element;
   return success();
 }
 
@@ -180,14 +162,17 @@ LogicalResult ScaledMatmulOp::verify() {
       failed(fp8::detail::verifyScale(*this, "the scale_inv of the second operand",
                                       cast<ShapedType>(getRhsScaleInv().getType()), rhs, getRhsBlock())))
     return failure();
-  auto element = cast<FloatType>(out.getElementType());
+  auto element = dyn_cast<FloatType>(out.getElementType());
+  if (!element)
+    return emitOpError() << "result element type " << out.getElementType() << " must be a float type";
   if (failed(verifyOutputs(*this, element)))
     return failure();
   return verifyEpilogue(*this, element);
 }
 
 void ScaledMatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<fp8::detail::FoldTensorCasts<ScaledMatmulOp>>(context);
+  patterns.add<fp8::detail::FoldTensorCasts<ScaledMatmulOp>, fp8::detail::DropUnusedExtras<ScaledMatmulOp>>(
+      context);
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,12 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks that the verifiers of several operations share. Private to the library.
+// Checks that the verifiers of several operations share, and one pattern. Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_IR_OPVERIFICATION_H
 #define FP8_LIB_DIALECT_FP8_IR_OPVERIFICATION_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace fp8::detail {
 
@@ -28,6 +29,21 @@ mlir::LogicalResult verifyScale(mlir::Operation *op, llvm::StringRef name, mlir:
 /// The fp8.yield that ends `body`; null where something else or nothing does: an
 /// operation is verified before its regions are.
 YieldOp getYield(mlir::Block &body);
+
+/// The region `name` (producer, epilogue) of `op`, where it has one, fits its inputs and
+/// extra results. That there are as many `outs` as wanted has been checked.
+mlir::LogicalResult verifyElementRegion(mlir::Operation *op, llvm::StringRef name);
+
+/// Canonicalization: extra results of a region that nothing reads are not computed.
+mlir::LogicalResult dropUnusedExtras(mlir::Operation *op, mlir::PatternRewriter &rewriter);
+
+template <typename Op>
+struct DropUnusedExtras : mlir::OpRewritePattern<Op> {
+  using mlir::OpRewritePattern<Op>::OpRewritePattern;
+  mlir::LogicalResult matchAndRewrite(Op op, mlir::PatternRewriter &rewriter) const final {
+    return dropUnusedExtras(op, rewriter);
+  }
+};
 
 /// Reads of all inputs, writes of all inits, and reads of inits where `readsInit` says so.
 void addEffects(

@@ -6,6 +6,7 @@
 
 #include "FoldTensorCasts.h"
 #include "OpVerification.h"
+#include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/Support/MathExtras.h"
@@ -21,10 +22,59 @@ static ShapedType shaped(Value value) { return cast<ShapedType>(value.getType())
 
 FP8_DEFINE_DPS_METHODS(AmaxOp, false)
 
+/// Without a region: one input of floats, no maps.
+static LogicalResult verifyPlainInput(Operation *op, ValueRange inputs, std::optional<ArrayAttr> maps) {
+  if (inputs.size() != 1 || maps)
+    return op->emitOpError("without a producer region there is one input and no indexing_maps");
+  if (!isa<FloatType>(shaped(inputs[0]).getElementType()))
+    return op->emitOpError("the input must be of a float type");
+  return success();
+}
+
+/// How many results `op` has beyond the `wanted` ones: those of its region.
+static unsigned countExtras(Operation *op) { return ElementRegion::of(op)->numExtras(); }
+
+/// Sizes of the dimensions that inputs and stored extras are read and written in; an error
+/// where nothing gives one.
+static FailureOr<SmallVector<int64_t>> inferSizes(AmaxOp op) {
+  ElementRegion element = *ElementRegion::of(op);
+  SmallVector<std::optional<int64_t>> sizes(element.numDims);
+  SmallVector<Value> operands(element.inputs);
+  llvm::append_range(operands, element.extras());
+  for (auto [operand, map] : llvm::zip(operands, element.maps))
+    for (auto [position, expr] : llvm::enumerate(map.getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        sizes[dim.getPosition()] = shaped(operand).getDimSize(position);
+  for (auto [d, size] : llvm::enumerate(sizes))
+    if (!size)
+      return op.emitOpError() << "dimension d" << d << " is a dimension of no input and no extra result";
+  return llvm::map_to_vector(sizes, [](std::optional<int64_t> size) { return *size; });
+}
+
 LogicalResult AmaxOp::verify() {
   if (failed(fp8::detail::verifyDestinationStyle(*this)))
     return failure();
-  return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()), shaped(getInput()), getBlock());
+  if (getInputs().empty() || getOuts().size() != 1 + countExtras(*this))
+    return emitOpError() << "has " << getInputs().size() << " ins and " << getOuts().size()
+                         << " outs, expected an input, and amax and the extra results of a producer";
+  if (!getElementTypeOrSelf(getOuts()[0]).isF32())
+    return emitOpError("amax must be f32");
+  if (getProducer().empty()) {
+    if (failed(verifyPlainInput(*this, getInputs(), getIndexingMaps())))
+      return failure();
+    return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), shaped(getInputs()[0]), getBlock());
+  }
+  if (failed(fp8::detail::verifyElementRegion(*this, "producer")))
+    return failure();
+  FailureOr<SmallVector<int64_t>> sizes = inferSizes(*this);
+  if (failed(sizes))
+    return failure();
+  auto tensor = RankedTensorType::get(*sizes, Float32Type::get(getContext()));
+  return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), tensor, getBlock());
+}
+
+void AmaxOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<fp8::detail::FoldTensorCasts<AmaxOp>, fp8::detail::DropUnusedExtras<AmaxOp>>(context);
 }
 
 //===----------------------------------------------------------------------===//
@@ -78,50 +128,14 @@ static LogicalResult verifyTransposition(QuantizeOp op) {
   return success();
 }
 
-static LogicalResult verifyProducer(QuantizeOp op) {
-  if (op.getProducer().empty()) {
-    if (op.getInputs().size() != 1 || op.getIndexingMaps())
-      return op.emitOpError("without a producer region there is one input and no indexing_maps");
-    if (!isa<FloatType>(shaped(op.getInputs()[0]).getElementType()))
-      return op.emitOpError("the input must be of a float type");
-    if (!fp8::detail::shapesMatch(shaped(op.getInputs()[0]), shaped(op.getOuts()[0])))
-      return op.emitOpError() << "input " << op.getInputs()[0].getType() << " and data "
-                              << op.getOuts()[0].getType() << " must have one shape";
-    return success();
-  }
-  Block &body = op.getProducer().front();
-  size_t inputs = op.getInputs().size();
-  if (!llvm::hasSingleElement(op.getProducer()) || body.getNumArguments() != inputs)
-    return op.emitOpError() << "the producer must be one block with an argument for each of the " << inputs
-                            << " inputs";
-  if (!op.getIndexingMaps() || op.getIndexingMaps()->size() != inputs)
-    return op.emitOpError("a producer needs one indexing map per input");
-  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
-    AffineMap map = cast<AffineMapAttr>((*op.getIndexingMaps())[i]).getValue();
-    if (map.getNumSymbols() != 0)
-      return op.emitOpError() << "indexing map " << i << " must have no symbols";
-    if (map.getNumDims() != shaped(op.getOuts()[0]).getRank() ||
-        map.getNumResults() != shaped(input).getRank())
-      return op.emitOpError() << "indexing map " << i << " must read an input of rank "
-                              << shaped(input).getRank() << " in the " << shaped(op.getOuts()[0]).getRank()
-                              << " dimensions of the data";
-    if (body.getArgument(i).getType() != shaped(input).getElementType())
-      return op.emitOpError() << "producer argument " << i << " must be of type "
-                              << shaped(input).getElementType();
-  }
-  if (!fp8::detail::getYield(body))
-    return op.emitOpError("the producer must end in fp8.yield");
-  return success();
-}
-
 LogicalResult QuantizeOp::verify() {
   if (failed(fp8::detail::verifyDestinationStyle(*this)))
     return failure();
   size_t wanted = 2 + (getTransposition() ? 1 : 0) + (getRecordAmax() ? 1 : 0);
-  if (getOuts().size() != wanted)
+  if (getOuts().empty() || getOuts().size() != wanted + countExtras(*this))
     return emitOpError() << "has " << getOuts().size() << " outs, expected " << wanted << ": data"
                          << (getTransposition() ? ", data_t" : "") << ", scale_inv"
-                         << (getRecordAmax() ? ", amax" : "");
+                         << (getRecordAmax() ? ", amax" : "") << " and the extra results of a producer";
   ShapedType data = shaped(getOuts()[0]), scaleInv = shaped(getOuts()[getScaleInvIndex()]);
   if (failed(verifyFormat(*this, data.getElementType())))
     return failure();
@@ -137,7 +151,14 @@ LogicalResult QuantizeOp::verify() {
   }
   if (getTransposition() && failed(verifyTransposition(*this)))
     return failure();
-  return verifyProducer(*this);
+  if (!getProducer().empty())
+    return fp8::detail::verifyElementRegion(*this, "producer");
+  if (failed(verifyPlainInput(*this, getInputs(), getIndexingMaps())))
+    return failure();
+  if (!fp8::detail::shapesMatch(shaped(getInputs()[0]), data))
+    return emitOpError() << "input " << getInputs()[0].getType() << " and data " << getOuts()[0].getType()
+                         << " must have one shape";
+  return success();
 }
 
 namespace {
@@ -176,7 +197,8 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
 } // namespace
 
 void QuantizeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<DropUnusedQuantizeResults, fp8::detail::FoldTensorCasts<QuantizeOp>>(context);
+  patterns.add<DropUnusedQuantizeResults, fp8::detail::FoldTensorCasts<QuantizeOp>,
+               fp8::detail::DropUnusedExtras<QuantizeOp>>(context);
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elementwise fusion before bufferization: upstream's patterns, our rule for when. A value
+// Elementwise fusion among linalg operations: upstream's patterns, our rule for when. A value
 // that is needed once moves into its only reader; a value that is almost free to compute
 // moves into all of them.
 
@@ -53,7 +53,7 @@ static bool isComputedOnce(OpOperand *operand, linalg::GenericOp producer, linal
          consumer.getMatchingIndexingMap(operand).isPermutation();
 }
 
-static bool shouldFuse(OpOperand *operand) {
+static bool shouldFuse(OpOperand *operand, bool recompute) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
   if (!producer || !consumer)
@@ -63,14 +63,17 @@ static bool shouldFuse(OpOperand *operand) {
     return false;
   if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > kMaxOperands)
     return false;
-  return isComputedOnce(operand, producer, consumer) || isCheap(producer);
+  return isComputedOnce(operand, producer, consumer) || (recompute && isCheap(producer));
 }
 
 namespace {
 struct FuseElementwisePass : public fp8::impl::FuseElementwiseBase<FuseElementwisePass> {
+  using Base::Base;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
+    linalg::populateElementwiseOpsFusionPatterns(
+        patterns, [&](OpOperand *operand) { return shouldFuse(operand, recompute); });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

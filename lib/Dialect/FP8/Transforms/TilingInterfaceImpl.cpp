@@ -8,7 +8,7 @@
 // that a result is reduced over stay whole, and blocks are never cut.
 
 #include "fp8/Dialect/FP8/Transforms/TilingInterfaceImpl.h"
-#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/ValueBoundsOpInterfaceImpl.h"
@@ -44,29 +44,38 @@ static AffineMap getScalarMap(AffineMap data) { return getScaleMap(data, std::nu
 static void getMaps(fp8::QuantizeOp op, SmallVectorImpl<AffineMap> &maps) {
   AffineMap data = identityOf(op.getOuts().front());
   AffineMap scale = getScaleMap(data, op.getBlock());
-  if (op.getIndexingMaps())
-    llvm::append_range(maps, op.getIndexingMaps()->getAsValueRange<AffineMapAttr>());
-  else
-    maps.push_back(data);
+  fp8::ElementRegion element = *fp8::ElementRegion::of(op);
+  llvm::append_range(maps, element.inputMaps());
   maps.append({scale, data});
   if (op.getTransposition())
     maps.push_back(AffineMap::getPermutationMap(*op.getTransposition(), op.getContext()));
   maps.push_back(scale);
   if (op.getRecordAmax())
     maps.push_back(getScalarMap(data));
+  llvm::append_range(maps, element.extraMaps());
 }
 
 static void getMaps(fp8::ScaledMatmulOp op, SmallVectorImpl<AffineMap> &maps) {
   maps = op.getIndexingMapsArray();
   AffineMap out = maps.pop_back_val();
   maps.append({getScaleMap(maps[0], op.getLhsBlock()), getScaleMap(maps[1], op.getRhsBlock())});
-  if (op.getEpilogueMaps())
-    for (AffineMap map : op.getEpilogueMaps()->getAsValueRange<AffineMapAttr>())
-      maps.push_back(map.compose(out));
+  fp8::ElementRegion element = *fp8::ElementRegion::of(op);
+  for (AffineMap map : element.inputMaps())
+    maps.push_back(map.compose(out));
   if (op.getOutScale())
     maps.push_back(getScalarMap(out));
   maps.push_back(out);
-  maps.append(op.getOuts().size() - 1, getScalarMap(out));
+  maps.append(element.firstExtra() - 1, getScalarMap(out));
+  for (AffineMap map : element.extraMaps())
+    maps.push_back(map.compose(out));
+}
+
+static void getMaps(fp8::AmaxOp op, SmallVectorImpl<AffineMap> &maps) {
+  fp8::ElementRegion element = *fp8::ElementRegion::of(op);
+  AffineMap data = AffineMap::getMultiDimIdentityMap(element.numDims, op.getContext());
+  llvm::append_range(maps, element.inputMaps());
+  maps.push_back(getScaleMap(data, op.getBlock()));
+  llvm::append_range(maps, element.extraMaps());
 }
 
 /// One map per operand.
@@ -74,14 +83,10 @@ static SmallVector<AffineMap> getMaps(Operation *operation) {
   SmallVector<AffineMap> maps;
   llvm::TypeSwitch<Operation *>(operation)
       .Case([&](fp8::MatmulOp op) { maps = op.getIndexingMapsArray(); })
-      .Case<fp8::ScaledMatmulOp, fp8::QuantizeOp>([&](auto op) { getMaps(op, maps); })
+      .Case<fp8::ScaledMatmulOp, fp8::QuantizeOp, fp8::AmaxOp>([&](auto op) { getMaps(op, maps); })
       .Case([&](fp8::DequantizeOp op) {
         AffineMap data = identityOf(op.getData());
         maps = {data, getScaleMap(data, op.getBlock()), data};
-      })
-      .Case([&](fp8::AmaxOp op) {
-        AffineMap data = identityOf(op.getInput());
-        maps = {data, getScaleMap(data, op.getBlock())};
       })
       .Case([&](fp8::ComputeScaleOp op) { maps.append(2, identityOf(op.getAmax())); });
   return maps;

@@ -106,7 +106,9 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     are the scaled sum (f32) and one element of each `epilogue_inputs` (read at
     `epilogue_maps`, in the dimensions of the result); it yields the element.
     With an `out_scale` the first result is FP8, cast with that scale; then
-    `outs` also takes its scale_inv and its amax.
+    `outs` also takes its scale_inv and its amax. Further values that the region
+    yields go to extra results at the end of `outs`, stored or summed as their maps,
+    at the end of `epilogue_maps`, say: see `fp8.quantize`.
 
     Preconditions: as `fp8.matmul`; operands are FP8; scale shapes as above; the
     first result is f32, bf16, f16, or FP8 with an `out_scale`.
@@ -126,12 +128,26 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
         {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                           affine_map<(m, n, k) -> (k, n)>,
                           affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
+    %z = fp8.scaled_matmul site("h0/fc2") role(fprop) fast
+        ins(%x, %w : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>)
+        scales(%xs, %ws : tensor<f32>, tensor<f32>)
+        epilogue_ins(%bias : tensor<32xbf16>)
+        outs(%init : tensor<8x32xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                          affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>],
+         epilogue_maps = [affine_map<(d0, d1) -> (d1)>]} epilogue {
+      ^bb0(%sum: f32, %b: bf16):
+        %r = arith.truncf %sum : f32 to bf16
+        %v = arith.addf %r, %b : bf16
+        fp8.yield %v : bf16
+    } -> tensor<8x32xbf16>
     ```
   }];
   let arguments = (ins
     FP8_Data:$lhs, FP8_Data:$rhs, FP8_Scale:$lhs_scale_inv, FP8_Scale:$rhs_scale_inv,
     Variadic<FP8_Shaped>:$epilogue_inputs, Optional<FP8_F32Shaped>:$out_scale,
-    Variadic<FP8_FloatShaped>:$outs,
+    Variadic<FP8_Shaped>:$outs,
     AffineMapArrayAttr:$indexing_maps, FP8_Accumulation:$accumulation,
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
     OptionalAttr<FP8_RecipeAttrInterface>:$recipe, UnitAttr:$accumulate,

@@ -10,11 +10,12 @@
 include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
 def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
-    ParentOneOf<["::fp8::QuantizeOp", "::fp8::ScaledMatmulOp"]>]> {
-  let summary = "the element that a producer or epilogue region computes";
+    ParentOneOf<["::fp8::AmaxOp", "::fp8::QuantizeOp", "::fp8::ScaledMatmulOp"]>]> {
+  let summary = "the elements that a producer or epilogue region computes";
   let description = [{
-    Ends the regions of `fp8.quantize` (the element to cast) and
-    `fp8.scaled_matmul` (the element of the result).
+    Ends the regions of `fp8.amax` (the element whose magnitude counts),
+    `fp8.quantize` (the element to cast) and `fp8.scaled_matmul` (the element of
+    the result). Further values are for the extra results, one for each.
 
     Example:
     ```mlir
@@ -27,11 +28,11 @@ def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
     } -> tensor<8x16xf8E4M3FN>, tensor<f32>
     ```
   }];
-  let arguments = (ins AnyFloat:$value);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let arguments = (ins AnyFloat:$value, Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>:$extras);
+  let assemblyFormat = "$value (`,` $extras^)? attr-dict `:` type($value) (`,` type($extras)^)?";
 }
 
-def FP8_AmaxOp : FP8_DpsOp<"amax"> {
+def FP8_AmaxOp : FP8_DpsOp<"amax", [AttrSizedOperandSegments]> {
   let summary = "largest magnitude of a tensor, or of each of its blocks";
   let description = [{
     `max |x|` as f32. NaN elements are ignored, Inf counts, an empty tensor (or
@@ -39,9 +40,14 @@ def FP8_AmaxOp : FP8_DpsOp<"amax"> {
     has the rank of the input and `ceil(size / block)` entries per dimension
     (1 where the block extent is 0, the whole dimension).
 
-    Preconditions: float input; result shape as said.
+    With a `producer` region the tensor is computed where it is measured: inputs,
+    maps, region and extra results are as in `fp8.quantize`. An extra result that
+    stores the tensor makes it while its amax is taken.
 
-    Tiling: with `block`, in multiples of it; dimensions that the result is reduced over
+    Preconditions: float input; result shape as said; with a producer every
+    dimension of the tensor is a dimension of an input or of a stored extra.
+
+    Tiling: with `block`, in multiples of it; dimensions that a result is reduced over
     stay whole.
 
     Becomes: `scf` loops on the CPU, the outermost parallel, then a maximum over its
@@ -53,15 +59,27 @@ def FP8_AmaxOp : FP8_DpsOp<"amax"> {
     %a = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%init : tensor<f32>) -> tensor<f32>
     %b = fp8.amax ins(%y : tensor<8x200xbf16>) outs(%i : tensor<8x2xf32>)
         {block = array<i64: 1, 128>} -> tensor<8x2xf32>
+    %c, %stored = fp8.amax ins(%z : tensor<8x16xf32>) outs(%init, %s : tensor<f32>, tensor<8x16xbf16>)
+        {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>]} producer {
+      ^bb0(%e: f32):
+        %n = arith.truncf %e : f32 to bf16
+        fp8.yield %n, %n : bf16, bf16
+    } -> tensor<f32>, tensor<8x16xbf16>
     ```
   }];
-  let arguments = (ins FP8_FloatShaped:$input, FP8_F32Shaped:$outs, OptionalAttr<DenseI64ArrayAttr>:$block);
+  let arguments = (ins Variadic<FP8_Shaped>:$inputs, Variadic<FP8_Shaped>:$outs,
+    OptionalAttr<DenseI64ArrayAttr>:$block, OptionalAttr<AffineMapArrayAttr>:$indexing_maps);
   let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region AnyRegion:$producer);
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
+      "::mlir::ValueRange":$outs, "::mlir::DenseI64ArrayAttr":$block),
+    "build($_builder, $_state, results, inputs, outs, block, ::mlir::ArrayAttr());">];
   let assemblyFormat = [{
-    `ins` `(` $input `:` type($input) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict
-    (`->` type($results)^)?
+    `ins` `(` $inputs `:` type($inputs) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict
+    (`producer` $producer^)? (`->` type($results)^)?
   }];
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
+  let hasCanonicalizer = 1;
 }
 
 def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -113,21 +131,30 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     - `data_t` (with `transposition`): the same bytes permuted, result dimension
       `d` being dimension `transposition[d]` of the tensor;
     - `scale_inv`: shape of the scale;
-    - `amax` (with `record_amax`): `fp8.amax` of the value before scaling.
+    - `amax` (with `record_amax`): `fp8.amax` of the value before scaling;
+    - extra results of a producer, as many as `indexing_maps` has beyond the inputs.
 
     Without a region there is one input, the tensor itself. With one, an element
     is what the region yields from one element of each input, read at
     `indexing_maps` (in the dimensions of the tensor): a producer fused into the
     cast. The region rounds where the program rounds.
 
+    A further value that the region yields goes to an extra result. Where its map
+    is a permutation of the dimensions it is stored, so that a producer with other
+    readers fuses too. Where its map keeps only the last dimensions, in order, the
+    f32 values are summed over the others, from 0 in the order of the elements: a
+    bias gradient.
+
     `block`: as in `fp8.amax`; the scale then has one entry per block.
     `column`: the column of the state that scale and amax belong to.
 
     Preconditions: float inputs; rank-0 f32 scale, or one entry per block with
-    `block`; scale_inv of the scale's shape, f32 or (MX) `f8E8M0FNU`.
+    `block`; scale_inv of the scale's shape, f32 or (MX) `f8E8M0FNU`. The region
+    computes scalars from scalars.
 
     Tiling: every dimension, in multiples of blocks; none with `record_amax`, which is
-    that of the whole tensor. Every tile writes the same rank-0 `scale_inv`.
+    that of the whole tensor; those that an extra result is summed over stay whole.
+    Every tile writes the same rank-0 `scale_inv`.
 
     Becomes: `scf` loops on the CPU, with the exact conversion in integer arithmetic.
     Blocks have no lowering yet: an error at the operation says so.
@@ -137,10 +164,19 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     %q, %si, %amax = fp8.quantize record_amax ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
         outs(%d, %i, %a : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>)
         -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<f32>
+    %q2, %si2, %n, %bias_grad = fp8.quantize ins(%g : tensor<8x16xbf16>) scale(%s : tensor<f32>)
+        outs(%d, %i, %o, %b : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8x16xbf16>, tensor<16xf32>)
+        {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>,
+                          affine_map<(d0, d1) -> (d1)>]} producer {
+      ^bb0(%e: bf16):
+        %m = arith.negf %e : bf16
+        %w = arith.extf %m : bf16 to f32
+        fp8.yield %m, %m, %w : bf16, bf16, f32
+    } -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8x16xbf16>, tensor<16xf32>
     ```
   }];
   let arguments = (ins
-    Variadic<FP8_Shaped>:$inputs, FP8_F32Shaped:$scale, Variadic<FP8_FloatShaped>:$outs,
+    Variadic<FP8_Shaped>:$inputs, FP8_F32Shaped:$scale, Variadic<FP8_Shaped>:$outs,
     UnitAttr:$record_amax, OptionalAttr<DenseI64ArrayAttr>:$transposition,
     OptionalAttr<DenseI64ArrayAttr>:$block, OptionalAttr<I64Attr>:$column,
     OptionalAttr<AffineMapArrayAttr>:$indexing_maps);

@@ -35,55 +35,6 @@ def ConvertBitcasts : Pass<"fp8-convert-bitcasts", "mlir::func::FuncOp"> {
   let dependentDialects = ["mlir::arith::ArithDialect"];
 }
 
-def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
-  let summary = "Compute elementwise chains in one loop instead of through memory";
-  let description = [{
-    In and out: linalg on tensors. Upstream's elementwise fusion under a rule of our own: a
-    producer moves into its consumer where nothing is computed more often than before, or
-    where computing it again is cheaper than reading it back (casts, broadcasts). So exp,
-    tanh, divisions and square roots are never duplicated. No bit of any result changes.
-
-    Example:
-    ```mlir
-    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fuse-elementwise))'
-    #id = affine_map<(i) -> (i)>
-    func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-      %e = tensor.empty() : tensor<4xf32>
-      %sum = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
-          ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
-        ^bb0(%a: f32, %b: f32, %o: f32):
-          %s = arith.addf %a, %b : f32
-          linalg.yield %s : f32
-      } -> tensor<4xf32>
-      %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
-          ins(%sum : tensor<4xf32>) outs(%e : tensor<4xf32>) {
-        ^bb0(%a: f32, %o: f32):
-          %t = math.tanh %a : f32
-          linalg.yield %t : f32
-      } -> tensor<4xf32>
-      return %r : tensor<4xf32>
-    }
-    ```
-    becomes
-    ```mlir
-    #id = affine_map<(i) -> (i)>
-    func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-      %e = tensor.empty() : tensor<4xf32>
-      %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
-          ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
-        ^bb0(%a: f32, %b: f32, %o: f32):
-          %s = arith.addf %a, %b : f32
-          %t = math.tanh %s : f32
-          linalg.yield %t : f32
-      } -> tensor<4xf32>
-      return %r : tensor<4xf32>
-    }
-    ```
-  }];
-  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
-                           "mlir::tensor::TensorDialect"];
-}
-
 def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
   let summary = "Build a vector from its elements at once instead of slot by slot";
   let description = [{

@@ -642,6 +642,8 @@ def MergeQuantizes : Pass<"fp8-merge-quantizes", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }
 
+include "fp8/Dialect/FP8/Transforms/FusionPasses.td"
+
 //===----------------------------------------------------------------------===//
 // Stage 4: batching
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,219 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes of stage 3: code that reads and writes whole tensors moves into the casts and
+// products next to it, where that saves memory traffic. Included by Passes.td.
+
+#ifndef FP8_DIALECT_FP8_TRANSFORMS_FUSIONPASSES_TD
+#define FP8_DIALECT_FP8_TRANSFORMS_FUSIONPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SinkIntoBranches : Pass<"fp8-sink-into-branches", "::mlir::func::FuncOp"> {
+  let summary = "compute what only one branch reads where that branch runs";
+  let description = [{
+    In and out: any function. An operation without effects, a cast to FP8 among them,
+    whose results only one region of an `scf.if` (or of another branch) reads moves
+    there. Regions of loops, and branches on scalars inside a linalg operation, which
+    run for every element, take nothing in.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-sink-into-branches))'
+    func.func @f(%p: i1, %x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %s = arith.addf %x, %y : tensor<4xf32>
+      %r = scf.if %p -> tensor<4xf32> {
+        scf.yield %s : tensor<4xf32>
+      } else {
+        scf.yield %x : tensor<4xf32>
+      }
+      return %r : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%p: i1, %x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %r = scf.if %p -> tensor<4xf32> {
+        %s = arith.addf %x, %y : tensor<4xf32>
+        scf.yield %s : tensor<4xf32>
+      } else {
+        scf.yield %x : tensor<4xf32>
+      }
+      return %r : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
+  let summary = "Compute elementwise chains in one loop instead of through memory";
+  let description = [{
+    In and out: linalg on tensors. Upstream's elementwise fusion under a rule of our own: a
+    producer moves into its consumer where nothing is computed more often than before, or
+    where computing it again is cheaper than reading it back (casts, broadcasts) and
+    `recompute` allows it. So exp, tanh, divisions and square roots are never duplicated.
+    No bit of any result changes.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fuse-elementwise))'
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %sum = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+          ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %s = arith.addf %a, %b : f32
+          linalg.yield %s : f32
+      } -> tensor<4xf32>
+      %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%sum : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %t = math.tanh %a : f32
+          linalg.yield %t : f32
+      } -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+          ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %s = arith.addf %a, %b : f32
+          %t = math.tanh %s : f32
+          linalg.yield %t : f32
+      } -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"recompute", "recompute", "bool", "true",
+           "cheap code may run once per reader; false: only what has one reader moves">
+  ];
+  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
+def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "elementwise readers of a product's result run in its epilogue";
+  let description = [{
+    Before: products write their result, elementwise `linalg.generic` operations and
+    `fp8.quantize` read it.
+    After: a reader of the result runs in the `epilogue` region where everything else
+    that it reads is there before the product: bias, activation, residual, gate,
+    cast, and the quantize whose scale is known (delayed scaling), which gives the
+    product an FP8 result. A result that has other readers is stored as an extra
+    result. The reader's read of the result disappears, so traffic always falls.
+    The region rounds to the result's type first, as the program does: no bit
+    changes.
+
+    Stay outside: readers through a reshape, with an index or a gather in the body,
+    with more than 16 inputs together (a loop that reads more arrays runs out of
+    registers and prefetch streams), and quantizes of sums that are accumulated.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fuse-epilogues))'
+    #id = affine_map<(i, j) -> (i, j)>
+    func.func @f(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>,
+                 %b: tensor<16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+        scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      %z = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (j)>, #id],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%y, %b : tensor<4x16xbf16>, tensor<16xbf16>) outs(%i : tensor<4x16xbf16>) {
+        ^bb0(%e: bf16, %c: bf16, %o: bf16):
+          %v = arith.addf %e, %c : bf16
+          linalg.yield %v : bf16
+      } -> tensor<4x16xbf16>
+      return %z : tensor<4x16xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>,
+                 %b: tensor<16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %z = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+        scales(%s, %s : tensor<f32>, tensor<f32>) epilogue_ins(%b : tensor<16xbf16>)
+        outs(%i : tensor<4x16xbf16>)
+        {epilogue_maps = [affine_map<(i, j) -> (j)>],
+         indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} epilogue {
+        ^bb0(%sum: f32, %c: bf16):
+          %e = arith.truncf %sum : f32 to bf16
+          %v = arith.addf %e, %c : bf16
+          fp8.yield %v : bf16
+      } -> tensor<4x16xbf16>
+      return %z : tensor<4x16xbf16>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect"];
+}
+
+def FuseProducers : Pass<"fp8-fuse-producers", "::mlir::func::FuncOp"> {
+  let summary = "code that computes a quantized tensor runs while it is cast";
+  let description = [{
+    Before: `fp8.amax` and `fp8.quantize` read tensors that elementwise
+    `linalg.generic` operations wrote.
+    After: such an operation runs in the `producer` region, several deep, where that
+    lowers the traffic: the bytes of all distinct tensors that operations read, each
+    once, and of all that they write.
+    - A tensor with no other reader is not stored any more.
+    - One with other readers becomes an extra result: stored once, read once less.
+      Where the body is cheap (at most 3 operations, no division, no call of the
+      math library) and all readers can compute it themselves for fewer bytes, it
+      is computed there instead.
+    - A sum of the tensor over its leading dimensions (a bias gradient), in f32 from
+      zero, becomes an extra result that is summed, in the same order.
+
+    No bit changes: the region rounds as the program does. Stay outside: bodies with
+    an index or a gather, reads through a reshape, and more than 16 inputs together (a
+    loop that reads more arrays runs out of registers and prefetch streams).
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fuse-producers))'
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<4xf32>, %s: tensor<f32>, %e: tensor<4xbf16>, %d: tensor<4xf8E4M3FN>,
+                 %i: tensor<f32>) -> (tensor<4xf8E4M3FN>, tensor<f32>, tensor<4xbf16>) {
+      %n = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%x : tensor<4xf32>) outs(%e : tensor<4xbf16>) {
+        ^bb0(%a: f32, %o: bf16):
+          %t = math.tanh %a : f32
+          %r = arith.truncf %t : f32 to bf16
+          linalg.yield %r : bf16
+      } -> tensor<4xbf16>
+      %q, %si = fp8.quantize ins(%n : tensor<4xbf16>) scale(%s : tensor<f32>)
+        outs(%d, %i : tensor<4xf8E4M3FN>, tensor<f32>) -> tensor<4xf8E4M3FN>, tensor<f32>
+      return %q, %si, %n : tensor<4xf8E4M3FN>, tensor<f32>, tensor<4xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4xf32>, %s: tensor<f32>, %e: tensor<4xbf16>, %d: tensor<4xf8E4M3FN>,
+                 %i: tensor<f32>) -> (tensor<4xf8E4M3FN>, tensor<f32>, tensor<4xbf16>) {
+      %q, %si, %n = fp8.quantize ins(%x : tensor<4xf32>) scale(%s : tensor<f32>)
+          outs(%d, %i, %e : tensor<4xf8E4M3FN>, tensor<f32>, tensor<4xbf16>)
+          {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>]} producer {
+        ^bb0(%a: f32):
+          %t = math.tanh %a : f32
+          %r = arith.truncf %t : f32 to bf16
+          fp8.yield %r, %r : bf16, bf16
+      } -> tensor<4xf8E4M3FN>, tensor<f32>, tensor<4xbf16>
+      return %q, %si, %n : tensor<4xf8E4M3FN>, tensor<f32>, tensor<4xbf16>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+}
+
+#endif // FP8_DIALECT_FP8_TRANSFORMS_FUSIONPASSES_TD

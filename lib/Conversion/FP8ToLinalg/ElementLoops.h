@@ -1,0 +1,61 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One loop nest over the elements of a tensor: what is fused is computed, extra results are
+// stored or summed, and the largest magnitude is kept. Private to the library.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H
+#define FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H
+
+#include "fp8/Dialect/FP8/IR/ElementRegion.h"
+
+namespace fp8 {
+
+/// Emits the loops for one operation on memrefs.
+class ElementLoops {
+public:
+  /// Handles one element: `value` is what the region yields, or the only input. Returns the
+  /// bits of its magnitude where the maximum is wanted.
+  using ElementBuilder = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::Value value,
+                                                        mlir::ValueRange indices)>;
+  /// The region's first argument at `indices`: the scaled sum of a product.
+  using FirstBuilder =
+      llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange indices)>;
+
+  ElementLoops(mlir::OpBuilder &builder, mlir::Operation *op);
+
+  /// Runs over all elements and writes the largest of what `element` returns to `amax` (rank 0,
+  /// f32); without `amax` nothing is reduced.
+  void run(mlir::Value amax, ElementBuilder element, FirstBuilder first = {});
+
+private:
+  struct Bounds {
+    llvm::SmallVector<mlir::Value> lower, upper;
+  };
+  /// Emits the loops of one part; returns its maximum.
+  using PartBuilder =
+      llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value part, mlir::ValueRange carried)>;
+
+  bool isParallel() const;
+  void clearSums();
+  mlir::Value compute(mlir::OpBuilder &b, mlir::ValueRange indices);
+  void runParts(mlir::Value amax, mlir::Value count, PartBuilder buildPart);
+  mlir::Value runInner(mlir::OpBuilder &b, const Bounds &bounds, mlir::ValueRange outer,
+                       mlir::ValueRange carried);
+  mlir::Value index(mlir::OpBuilder &b, int64_t value);
+  llvm::SmallVector<mlir::Value> noMaximum(mlir::OpBuilder &b, bool wanted);
+  void storeMaximum(mlir::Value amax, mlir::Value bits);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  ElementRegion region;
+  llvm::SmallVector<mlir::Value> sizes;
+  bool sums; ///< whether there are sums over the leading dimensions
+  ElementBuilder element = {};
+  FirstBuilder first = {};
+};
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H

@@ -1,0 +1,205 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Readers of a product's result move into its epilogue: elementwise code, sums over rows, and
+// at last the quantize. Every one saves a read of the result, and nothing is computed twice.
+
+#include "RegionFusion.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_FUSEEPILOGUES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+class EpilogueFuser {
+public:
+  explicit EpilogueFuser(RewriterBase &rewriter) : rewriter(rewriter) {}
+
+  void fuseInto(ScaledMatmulOp op) {
+    while (ScaledMatmulOp fused = fuseElementwise(op))
+      op = fused;
+    AffineMap identity = identityOf(op);
+    Operation *last = op;
+    do {
+      op = cast<ScaledMatmulOp>(last);
+      last = detail::fuseSums(rewriter, op, op->getResult(0), identity,
+                              [](detail::RegionFuser &fuser) { return fuser.getElement(); });
+    } while (last != op);
+    fuseQuantize(op);
+  }
+
+private:
+  static AffineMap identityOf(ScaledMatmulOp op) {
+    return AffineMap::getMultiDimIdentityMap(ElementRegion::of(op)->numDims, op.getContext());
+  }
+  /// Readers of the first result in the same block, in the order of the program.
+  static SmallVector<Operation *> findReaders(ScaledMatmulOp op) {
+    llvm::SetVector<Operation *> users;
+    for (Operation *user : op->getResult(0).getUsers())
+      if (user->getBlock() == op->getBlock())
+        users.insert(user);
+    SmallVector<Operation *> readers = users.takeVector();
+    llvm::sort(readers, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    return readers;
+  }
+
+  AffineMap findLoops(ScaledMatmulOp op, linalg::GenericOp reader);
+  ScaledMatmulOp fuseElementwise(ScaledMatmulOp op);
+  ScaledMatmulOp apply(ScaledMatmulOp op, linalg::GenericOp reader, AffineMap loops, Operation *place);
+  void fuseQuantize(ScaledMatmulOp op);
+  void apply(ScaledMatmulOp op, QuantizeOp reader, Operation *place);
+
+  RewriterBase &rewriter;
+};
+
+/// From dimensions of the result to loops of `reader`, if it reads all of the result in one way,
+/// and writes its own first result like it.
+AffineMap EpilogueFuser::findLoops(ScaledMatmulOp op, linalg::GenericOp reader) {
+  Value result = op->getResult(0);
+  AffineMap identity = identityOf(op), loops;
+  for (OpOperand *input : reader.getDpsInputOperands()) {
+    if (input->get() != result)
+      continue;
+    AffineMap found = detail::findLoops(reader, *input, identity);
+    if (!found || (loops && loops != found))
+      return {};
+    loops = found;
+  }
+  // Results that were stored on the way here are known too, where they are read as written.
+  ElementRegion region = *ElementRegion::of(op);
+  for (OpOperand *input : reader.getDpsInputOperands()) {
+    auto extra = dyn_cast<OpResult>(input->get());
+    if (!loops || !extra || extra.getOwner() != op || extra == result)
+      continue;
+    AffineMap map = reader.getMatchingIndexingMap(input).compose(loops);
+    if (isSummed(map) || map != region.extraMaps()[extra.getResultNumber() - region.firstExtra()])
+      return {};
+  }
+  auto mapOf = [&](OpOperand &out) { return reader.getMatchingIndexingMap(&out).compose(loops); };
+  if (!loops || mapOf(*reader.getDpsInitOperand(0)) != identity ||
+      !llvm::all_of(reader.getDpsInitsMutable(), [&](OpOperand &out) { return mapOf(out).isPermutation(); }))
+    return {};
+  // The result is added to: it must stay what it is.
+  Type element = getElementTypeOrSelf(reader.getResult(0));
+  bool allowed = op.getAccumulate() ? element == getElementTypeOrSelf(result)
+                                    : element.isF32() || element.isBF16() || element.isF16();
+  return allowed ? loops : AffineMap();
+}
+
+ScaledMatmulOp EpilogueFuser::fuseElementwise(ScaledMatmulOp op) {
+  if (op.getOutScale())
+    return {};
+  for (Operation *user : findReaders(op)) {
+    linalg::GenericOp reader = detail::getElementwise(user);
+    AffineMap loops = reader ? findLoops(op, reader) : AffineMap();
+    if (!loops || detail::readsTooMuch(op, reader, loops, op->getResult(0)))
+      continue;
+    if (Operation *place = detail::findMeetingPoint(rewriter, op, reader))
+      return apply(op, reader, loops, place);
+  }
+  return {};
+}
+
+ScaledMatmulOp EpilogueFuser::apply(ScaledMatmulOp op, linalg::GenericOp reader, AffineMap loops,
+                                    Operation *place) {
+  Value result = op->getResult(0);
+  unsigned oldExtras = ElementRegion::of(op)->numExtras();
+  bool isStored = !llvm::all_of(result.getUsers(), [&](Operation *user) { return user == reader; });
+  detail::RegionFuser fuser(rewriter, op);
+  Value before = fuser.getElement();
+  DenseMap<Value, Value> known{{result, before}};
+  for (unsigned i = 0; i < oldExtras; ++i)
+    known[op->getResult(1 + i)] = fuser.getExtra(i);
+  IRMapping mapping = fuser.inlineCode(reader, loops, known, /*atEnd=*/true);
+  SmallVector<Value> yielded = llvm::map_to_vector(reader.getBody()->getTerminator()->getOperands(),
+                                                   [&](Value v) { return mapping.lookupOrDefault(v); });
+  fuser.setElement(yielded[0]);
+  for (unsigned i = 1; i < yielded.size(); ++i)
+    fuser.addExtra(yielded[i], reader.getMatchingIndexingMap(reader.getDpsInitOperand(i)).compose(loops),
+                   reader.getDpsInits()[i]);
+  if (isStored)
+    fuser.addExtra(before, identityOf(op), op.getOuts().front());
+  auto fused = cast<ScaledMatmulOp>(
+      fuser.rebuild(place, op.getAccumulate() ? op.getOuts().front() : reader.getDpsInits().front()));
+
+  ResultRange results = fused->getResults();
+  rewriter.replaceAllUsesWith(reader->getResults().take_front(), results.take_front());
+  rewriter.replaceAllUsesWith(op->getResults().drop_front(), results.slice(1, oldExtras));
+  rewriter.replaceAllUsesWith(reader->getResults().drop_front(),
+                              results.slice(1 + oldExtras, yielded.size() - 1));
+  rewriter.eraseOp(reader);
+  if (isStored)
+    rewriter.replaceAllUsesWith(result, results.back());
+  rewriter.eraseOp(op);
+  return fused;
+}
+
+/// The first quantize of the result whose scale is known in time gives the product an FP8 result.
+void EpilogueFuser::fuseQuantize(ScaledMatmulOp op) {
+  if (op.getOutScale() || op.getAccumulate())
+    return;
+  for (Operation *user : findReaders(op)) {
+    auto quantize = dyn_cast<QuantizeOp>(user);
+    if (!quantize || !quantize.getProducer().empty() || quantize.getBlockAttr() ||
+        quantize.getTransposition())
+      continue;
+    if (Operation *place = detail::findMeetingPoint(rewriter, op, quantize))
+      return apply(op, quantize, place);
+  }
+}
+
+void EpilogueFuser::apply(ScaledMatmulOp op, QuantizeOp reader, Operation *place) {
+  Location loc = op.getLoc();
+  unsigned oldExtras = ElementRegion::of(op)->numExtras();
+  bool isStored = !op->getResult(0).hasOneUse();
+  detail::RegionFuser fuser(rewriter, op);
+  if (isStored)
+    fuser.addExtra(fuser.getElement(), identityOf(op), op.getOuts().front());
+  ArrayAttr maps = fuser.finishBody();
+  rewriter.setInsertionPoint(place);
+  // The product always records its amax.
+  SmallVector<Value> outs(reader.getOuts());
+  if (!reader.getRecordAmax())
+    outs.push_back(
+        tensor::EmptyOp::create(rewriter, loc, ArrayRef<int64_t>(), rewriter.getF32Type()).getResult());
+  llvm::append_range(outs, fuser.getExtraOuts());
+  auto fused = ScaledMatmulOp::create(
+      rewriter, loc, TypeRange(ValueRange(outs)), op.getLhs(), op.getRhs(), op.getLhsScaleInv(),
+      op.getRhsScaleInv(), fuser.getInputs(), reader.getScale(), outs, op.getIndexingMapsAttr(),
+      op.getAccumulationAttr(), op.getSiteAttr(), op.getRoleAttr(), op.getRecipeAttr(),
+      op.getAccumulateAttr(), op.getLhsBlockAttr(), op.getRhsBlockAttr(), maps);
+  fused->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  rewriter.inlineRegionBefore(op.getEpilogue(), fused.getEpilogue(), fused.getEpilogue().begin());
+
+  ResultRange results = fused->getResults();
+  rewriter.replaceAllUsesWith(reader->getResults(), results.take_front(reader->getNumResults()));
+  rewriter.replaceAllUsesWith(op->getResults().drop_front(), results.slice(3, oldExtras));
+  rewriter.eraseOp(reader);
+  if (isStored)
+    rewriter.replaceAllUsesWith(op->getResult(0), results.back());
+  rewriter.eraseOp(op);
+}
+
+class FuseEpilogues : public impl::FuseEpiloguesBase<FuseEpilogues> {
+public:
+  void runOnOperation() final {
+    SmallVector<ScaledMatmulOp> ops;
+    getOperation().walk([&](ScaledMatmulOp op) {
+      if (op->getNumResults() != 0)
+        ops.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (ScaledMatmulOp op : ops)
+      EpilogueFuser(rewriter).fuseInto(op);
+  }
+};
+
+} // namespace
+} // namespace fp8

@@ -1,0 +1,209 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Producers of quantized tensors move into the cast or into the amax that reads them. The
+// cost model is bytes read and written, see MemoryTraffic.h.
+
+#include "RegionFusion.h"
+#include "fp8/Analysis/MemoryTraffic.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_FUSEPRODUCERS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// One way to move a producer into a region.
+struct Move {
+  linalg::GenericOp producer;
+  AffineMap loops;              ///< from dimensions of the region to the producer's loops
+  SmallVector<unsigned> stored; ///< results of the producer that become extra results
+  bool recompute = false;       ///< the producer stays where it is
+};
+
+/// Other readers of what `producer` computes.
+llvm::SetVector<Operation *> findOtherReaders(linalg::GenericOp producer, Operation *reader) {
+  llvm::SetVector<Operation *> others(producer->user_begin(), producer->user_end());
+  others.remove(reader);
+  return others;
+}
+
+int64_t countInputBytes(linalg::GenericOp op) {
+  llvm::SmallPtrSet<Value, 8> seen;
+  int64_t bytes = 0;
+  for (Value input : op.getDpsInputs())
+    if (seen.insert(input).second)
+      bytes += countBytes(input.getType());
+  return bytes;
+}
+
+/// Whether all readers can compute the producer's only result, and move fewer bytes so than
+/// if it is written once and read by all but the one that computes it.
+bool isWorthRecomputing(linalg::GenericOp producer, const llvm::SetVector<Operation *> &others) {
+  if (!detail::isCheap(producer) || producer->getNumResults() != 1)
+    return false;
+  for (Operation *other : others)
+    if (!isa<linalg::GenericOp, QuantizeOp, AmaxOp>(other))
+      return false;
+  int64_t readers = others.size() + 1, inputs = countInputBytes(producer);
+  int64_t result = countBytes(producer.getResult(0).getType());
+  return readers * inputs < inputs + result + (readers - 1) * result;
+}
+
+/// Whether after `move` every dimension is still one of an input or of a stored result: from
+/// where else would its size be known?
+bool coversDims(const ElementRegion &region, unsigned dropped, Move &move) {
+  SmallVector<AffineMap> maps(region.maps);
+  maps.erase(maps.begin() + dropped);
+  for (OpOperand *input : move.producer.getDpsInputOperands())
+    maps.push_back(move.producer.getMatchingIndexingMap(input).compose(move.loops));
+  if (!move.stored.empty())
+    return true;
+  return llvm::all_of(llvm::seq(region.numDims), [&](unsigned d) {
+    return llvm::any_of(maps, [&](AffineMap map) {
+      return llvm::is_contained(map.getResults(), getAffineDimExpr(d, map.getContext()));
+    });
+  });
+}
+
+class ProducerFuser {
+public:
+  explicit ProducerFuser(RewriterBase &rewriter) : rewriter(rewriter) {}
+
+  void fuseInto(Operation *op) {
+    op = fuseSumsOfInputs(op);
+    // What has one reader first: then other readers are really others.
+    while (true) {
+      Operation *fused = fuseOne(op, /*withOtherReaders=*/false);
+      if (!fused)
+        fused = fuseOne(op, /*withOtherReaders=*/true);
+      if (!fused)
+        return;
+      op = fuseSumsOfInputs(fused);
+    }
+  }
+
+private:
+  Operation *fuseSumsOfInputs(Operation *op);
+  Operation *fuseOne(Operation *op, bool withOtherReaders);
+  std::optional<Move> findMove(Operation *op, unsigned input, bool withOtherReaders);
+  bool canStore(Operation *op, Move &move);
+  Operation *apply(Operation *op, unsigned input, const Move &move, Operation *place);
+
+  RewriterBase &rewriter;
+};
+
+/// Sums over tensors that the region reads anyway.
+Operation *ProducerFuser::fuseSumsOfInputs(Operation *op) {
+  for (unsigned i = 0; i < ElementRegion::of(op)->inputs.size();) {
+    ElementRegion region = *ElementRegion::of(op);
+    Operation *fused = detail::fuseSums(rewriter, op, region.inputs[i], region.maps[i],
+                                        [&](detail::RegionFuser &fuser) { return fuser.getArgument(i); });
+    i = fused == op ? i + 1 : i;
+    op = fused;
+  }
+  return op;
+}
+
+/// The results of `move` that others read become extra results, if each is a permutation.
+bool ProducerFuser::canStore(Operation *op, Move &move) {
+  for (OpResult result : move.producer->getResults()) {
+    if (llvm::all_of(result.getUsers(), [&](Operation *user) { return user == op; }))
+      continue;
+    AffineMap map = move.producer.getIndexingMapMatchingResult(result).compose(move.loops);
+    if (!map.isPermutation())
+      return false;
+    move.stored.push_back(result.getResultNumber());
+  }
+  return true;
+}
+
+std::optional<Move> ProducerFuser::findMove(Operation *op, unsigned input, bool withOtherReaders) {
+  ElementRegion region = *ElementRegion::of(op);
+  Value tensor = region.inputs[input];
+  Move move{detail::getElementwise(tensor.getDefiningOp()), {}, {}};
+  if (!move.producer || move.producer->getBlock() != op->getBlock())
+    return std::nullopt;
+  // All of its results that this operation reads would have to move at once.
+  if (llvm::count_if(region.inputs, [&](Value v) { return v.getDefiningOp() == move.producer; }) != 1 ||
+      llvm::count(op->getOperands(), tensor) != 1)
+    return std::nullopt;
+  unsigned number = cast<OpResult>(tensor).getResultNumber();
+  AffineMap map = region.maps[input];
+  move.loops = detail::findLoops(move.producer, *move.producer.getDpsInitOperand(number), map);
+  if (!move.loops || detail::readsTooMuch(op, move.producer, move.loops, tensor))
+    return std::nullopt;
+  // Read at a broadcast, the body runs more often than it did.
+  if (!map.isPermutation() && !detail::isCheap(move.producer))
+    return std::nullopt;
+  llvm::SetVector<Operation *> others = findOtherReaders(move.producer, op);
+  if (others.empty() != !withOtherReaders)
+    return std::nullopt;
+  move.recompute = !others.empty() && isWorthRecomputing(move.producer, others);
+  if (!move.recompute && !canStore(op, move))
+    return std::nullopt;
+  if (isa<AmaxOp>(op) && !coversDims(region, input, move))
+    return std::nullopt;
+  return move;
+}
+
+Operation *ProducerFuser::fuseOne(Operation *op, bool withOtherReaders) {
+  for (unsigned i = 0, e = ElementRegion::of(op)->inputs.size(); i < e; ++i) {
+    std::optional<Move> move = findMove(op, i, withOtherReaders);
+    if (!move)
+      continue;
+    Operation *place = move->recompute ? op : detail::findMeetingPoint(rewriter, move->producer, op);
+    if (!place)
+      continue;
+    if (Operation *fused = apply(op, i, *move, place))
+      return fused;
+  }
+  return nullptr;
+}
+
+Operation *ProducerFuser::apply(Operation *op, unsigned input, const Move &move, Operation *place) {
+  linalg::GenericOp producer = move.producer;
+  auto result = cast<OpResult>(ElementRegion::of(op)->inputs[input]);
+  detail::RegionFuser fuser(rewriter, op);
+  IRMapping mapping =
+      fuser.inlineCode(producer, move.loops, /*known=*/DenseMap<Value, Value>(), /*atEnd=*/false);
+  auto yielded = [&](unsigned number) {
+    return mapping.lookupOrDefault(producer.getBody()->getTerminator()->getOperand(number));
+  };
+  fuser.replaceInput(input, yielded(result.getResultNumber()));
+  for (unsigned number : move.stored)
+    fuser.addExtra(yielded(number),
+                   producer.getMatchingIndexingMap(producer.getDpsInitOperand(number)).compose(move.loops),
+                   producer.getDpsInits()[number]);
+  Operation *fused = fuser.rebuild(place);
+  rewriter.replaceAllUsesWith(op->getResults(), fused->getResults().drop_back(move.stored.size()));
+  for (auto [number, extra] : llvm::zip_equal(move.stored, fused->getResults().take_back(move.stored.size())))
+    rewriter.replaceAllUsesWith(producer.getResult(number), extra);
+  rewriter.eraseOp(op);
+  if (!move.recompute)
+    rewriter.eraseOp(producer);
+  return fused;
+}
+
+class FuseProducers : public impl::FuseProducersBase<FuseProducers> {
+public:
+  void runOnOperation() final {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<AmaxOp, QuantizeOp>(op) && op->getNumResults() != 0)
+        ops.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (Operation *op : ops)
+      ProducerFuser(rewriter).fuseInto(op);
+  }
+};
+
+} // namespace
+} // namespace fp8
