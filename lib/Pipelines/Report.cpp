@@ -150,7 +150,8 @@ llvm::json::Object fp8::reportToJSON(const Report &report) {
                             {"sites", sitesToJSON(report.sites)},
                             {"others", lookAlikesToJSON(report.others)},
                             {"memory", llvm::json::Object{{"state_bytes", report.stateBytes},
-                                                          {"workspace_bytes", report.workspaceBytes}}}};
+                                                          {"workspace_bytes", report.workspaceBytes},
+                                                          {"traffic", trafficToJSON(report.traffic)}}}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,5 +252,6 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
     os << "FP8 state: " << report.stateBytes << " bytes\n";
   if (report.workspaceBytes > 0)
     os << "workspace: " << report.workspaceBytes << " bytes\n";
+  printTraffic(report.traffic, os);
   printLookAlikes(report.others, os);
 }

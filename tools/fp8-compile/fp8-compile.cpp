@@ -100,9 +100,12 @@ LogicalResult Compilation::runToStage(StringRef last) {
                                                               {"batching", fp8::buildBatchingPipeline},
                                                               {"bufferize", fp8::buildBufferizePipeline},
                                                               {"kernels", fp8::buildCPUKernelsPipeline}};
+  report.traffic = fp8::collectTrafficBefore(module);
   for (auto [name, build] : stages) {
     if (failed(runStage(build)))
       return failure();
+    if (name == "fusion")
+      fp8::collectTrafficAfter(module, report.traffic);
     if (name == last)
       break;
   }

@@ -8,6 +8,7 @@
 #define FP8_PIPELINES_REPORT_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Pipelines/TrafficReport.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 
@@ -44,8 +45,9 @@ struct Report {
   OptionValues options; ///< what was in force, defaults included
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
-  int64_t stateBytes = 0;     ///< scales and histories
-  int64_t workspaceBytes = 0; ///< the largest workspace of an entry; 0 where none was planned
+  std::vector<TrafficRecord> traffic; ///< empty where fusion did not run
+  int64_t stateBytes = 0;             ///< scales and histories
+  int64_t workspaceBytes = 0;         ///< the largest workspace of an entry; 0 where none was planned
 };
 
 /// Reads every fp8.matmul after fp8-select-sites, and every fp8.scaled_matmul that the input

@@ -1,0 +1,33 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Bytes that a step reads and writes, before and after fusion, for the report.
+
+#ifndef FP8_PIPELINES_TRAFFICREPORT_H
+#define FP8_PIPELINES_TRAFFICREPORT_H
+
+#include "fp8/Analysis/MemoryTraffic.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace fp8 {
+
+/// One entry: with every operation of the program a pass over memory of its own, and as fused.
+struct TrafficRecord {
+  std::string entry;
+  MemoryTraffic before, after;
+};
+
+/// Counts all entries of `module`, which has been through stage 2. `after` stays empty.
+std::vector<TrafficRecord> collectTrafficBefore(mlir::ModuleOp module);
+
+/// The same entries after stage 3.
+void collectTrafficAfter(mlir::ModuleOp module, std::vector<TrafficRecord> &records);
+
+llvm::json::Array trafficToJSON(const std::vector<TrafficRecord> &records);
+void printTraffic(const std::vector<TrafficRecord> &records, llvm::raw_ostream &os);
+
+} // namespace fp8
+
+#endif // FP8_PIPELINES_TRAFFICREPORT_H

@@ -1,0 +1,56 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Counts with the cost model that fusion decides by.
+
+#include "fp8/Pipelines/TrafficReport.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace fp8;
+
+std::vector<TrafficRecord> fp8::collectTrafficBefore(ModuleOp module) {
+  std::vector<TrafficRecord> records;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      records.push_back({function.getName().str(), countTraffic(function.getBody()), MemoryTraffic()});
+  return records;
+}
+
+void fp8::collectTrafficAfter(ModuleOp module, std::vector<TrafficRecord> &records) {
+  for (TrafficRecord &record : records)
+    if (auto function = module.lookupSymbol<func::FuncOp>(record.entry))
+      record.after = countTraffic(function.getBody());
+}
+
+llvm::json::Array fp8::trafficToJSON(const std::vector<TrafficRecord> &records) {
+  auto bytes = [](const MemoryTraffic &traffic) {
+    return llvm::json::Object{{"read", traffic.read}, {"written", traffic.written}};
+  };
+  llvm::json::Array list;
+  for (const TrafficRecord &record : records)
+    list.push_back(llvm::json::Object{{"entry", record.entry},
+                                      {"before_fusion", bytes(record.before)},
+                                      {"after_fusion", bytes(record.after)},
+                                      {"estimated", record.after.estimated}});
+  return list;
+}
+
+void fp8::printTraffic(const std::vector<TrafficRecord> &records, raw_ostream &os) {
+  auto describe = [](const MemoryTraffic &traffic) {
+    return llvm::formatv("{0} bytes read, {1} written", traffic.read, traffic.written).str();
+  };
+  for (const TrafficRecord &record : records) {
+    if (record.before.total() == 0)
+      continue;
+    os << "memory traffic of a step";
+    if (records.size() > 1)
+      os << " of " << record.entry;
+    os << ": " << describe(record.after) << " (before fusion: " << describe(record.before) << ")";
+    if (record.after.estimated)
+      os << "; sizes or loop counts that are not known were assumed";
+    os << "\n";
+  }
+}
