@@ -40,7 +40,8 @@ private:
   std::vector<Contraction> contractions;
   std::optional<Reachability> reachability;
   std::vector<ContractionRole> roles;
-  llvm::BitVector backward; ///< matched gradients and those that names mark
+  llvm::DenseSet<Value> trained; ///< parameters with a gradient, of whichever product
+  llvm::BitVector backward;      ///< matched gradients and those that names mark
   bool namesTell = false;
 };
 
@@ -52,6 +53,10 @@ RoleInference::RoleInference(FunctionOpInterface function) : contractions(collec
     sources.push_back(contraction.op);
   reachability.emplace(function, sources);
   matchBackward(function, *reachability, contractions);
+  for (const Contraction &contraction : contractions)
+    for (unsigned operand : {0, 1})
+      if (contraction.gradients[operand] != Contraction::kNone)
+        trained.insert(getParameter(contraction.op->getOperand(operand)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -66,8 +71,7 @@ std::optional<unsigned> RoleInference::findWeight(const Contraction &contraction
     Value value = contraction.op->getOperand(operand);
     Value parameter = getParameter(value);
     isParameter[operand] = static_cast<bool>(parameter);
-    isTrained[operand] =
-        parameter && (isCarried(parameter) || contraction.gradients[operand] != Contraction::kNone);
+    isTrained[operand] = parameter && (isCarried(parameter) || trained.contains(parameter));
     rank[operand] = cast<RankedTensorType>(value.getType()).getRank();
   }
   if (isTrained[0] != isTrained[1])

@@ -48,6 +48,22 @@ func.func @frozen_after_trained(%x: tensor<4x8xf32>, %w0: tensor<8x16xf32>, %w1:
   return %dw0 : tensor<8x16xf32>
 }
 
+// A weight that comes first and is recomputed with: the gradient that one of the two products
+// has makes it the weight of both.
+// CHECK-LABEL: func @recomputed_weight_first
+// CHECK: site("matmul0") role(fprop) kinds(weight, input)
+// CHECK: site("matmul0") role(fprop) kinds(weight, input)
+// CHECK: site("matmul0") role(wgrad)
+func.func @recomputed_weight_first(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> (tensor<16x4xf32>, tensor<8x16xf32>) {
+  %i = tensor.empty() : tensor<16x4xf32>
+  %i0 = tensor.empty() : tensor<8x16xf32>
+  %h = fp8.matmul ins(%w, %x : tensor<8x16xf32>, tensor<4x8xf32>) outs(%i : tensor<16x4xf32>) {indexing_maps = [#km, #nk, #mn]} -> tensor<16x4xf32>
+  %again = fp8.matmul ins(%w, %x : tensor<8x16xf32>, tensor<4x8xf32>) outs(%i : tensor<16x4xf32>) {indexing_maps = [#km, #nk, #mn]} -> tensor<16x4xf32>
+  %dh = math.exp %again : tensor<16x4xf32>
+  %dw = fp8.matmul ins(%x, %dh : tensor<4x8xf32>, tensor<16x4xf32>) outs(%i0 : tensor<8x16xf32>) {indexing_maps = [#km, #nk, #mn]} -> tensor<8x16xf32>
+  return %h, %dw : tensor<16x4xf32>, tensor<8x16xf32>
+}
+
 // Attention has no weight; its gradients read a gradient each.
 // CHECK-LABEL: func @attention
 // CHECK: fp8.matmul site("attn") role(other) kinds(input, input)
