@@ -102,9 +102,12 @@ class Builder:
 
     # --- control flow ---
 
+    def backwards(self, index, last):
+        return self.add("backwards", [index], (), "index", last=last)
+
     @contextmanager
     def loop(self, trips, inits):
-        """with loop(3, [x]) as (index, [y], finish): …; finish([z]); afterwards finish.results."""
+        """with loop(3, [x]) as (index, [y], op): …; op.blocks[0].results = [z]; then op.results."""
         op = Op("for", inits, [(v.shape, v.dtype) for v in inits], trips=trips)
         inner = Block([Value((), "index"), *(Value(v.shape, v.dtype) for v in inits)])
         op.blocks.append(inner)

@@ -108,6 +108,8 @@ def make_data(model, function):
         if name in ("x", "t"):
             data = rng.standard_normal((model.steps, *value.shape)) * model.magnitude
             streams[name] = data.astype(np.float32).astype(dtype)
+        elif name == "flag":
+            streams[name] = np.where(rng.random(model.steps) < 0.5, -1, 1).astype(np.float32)
         else:
             rows = np.sqrt(max(value.shape[-2:][0], 1))
             inputs[name] = (rng.standard_normal(value.shape) / rows).astype(np.float32).astype(dtype)
@@ -134,7 +136,7 @@ def run_and_compare(model, functions, plan, order, bin_dir, folder):
 
 def new_state(plan):
     count = len(plan.columns)
-    return np.ones(count, np.float32), np.zeros((plan.options.history, count), np.float32)
+    return np.ones(count, np.float32), np.zeros((plan.options.amax_history_len, count), np.float32)
 
 
 def train(model, function, plan, inputs, streams):
@@ -149,7 +151,7 @@ def train(model, function, plan, inputs, streams):
 
 
 def one_step(function, plan, values, state):
-    casts = Casts(plan, state[0])
+    casts = Casts(plan, state)
     results = evaluate(function, values, casts)
     if plan.updates(function) and casts.recorded:
         state = updated(plan, state, casts.recorded)
@@ -161,7 +163,9 @@ def updated(plan, state, recorded):
     entries = [(column, amax) for column, amaxes in recorded.items() for amax in amaxes]
     columns, amaxes = [c for c, _ in entries], [a for _, a in entries]
     formats = [formats[plan.columns[c][3]] for c in columns]
-    return reference.update(*state, columns, amaxes, formats, plan.options.margin, plan.options.algo)
+    options = plan.options
+    parameters = (options.margin, options.amax_compute_algo, options.ignore_non_finite)
+    return reference.update(*state, columns, amaxes, formats, *parameters)
 
 
 def check_evaluation(function, plan, order, arguments, streams, state, bin_dir, folder):

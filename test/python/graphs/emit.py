@@ -25,6 +25,8 @@ def location(op, names, function):
         stack = [f"jvp({outer})"]
     if again:
         stack += ["checkpoint"] if backward else ["checkpoint", "rematted_computation"]
+    if op["loop"]:
+        stack += ["while", "body", "closed_call"]
     stack = [f"jit({function})", *stack]
     rest = [*([inner] if inner else []), "->".join([",".join(op["letters"][:2]), op["letters"][2]]), "dot_general"]
     if names == "calls":
@@ -278,6 +280,10 @@ class Emitter:
 
     # --- control flow ---
 
+    def emit_backwards(self, op, result):
+        last = self.let(f"arith.constant {op['last']} : index")
+        self.set(result, f"arith.subi {last}, {self.name(op.inputs[0])} : index")
+
     def emit_for(self, op, _):
         (block,) = op.blocks
         zero, one, end = (self.let(f"arith.constant {i} : index") for i in (0, 1, op["trips"]))
@@ -291,7 +297,9 @@ class Emitter:
         self.close(op, base)
 
     def emit_if(self, op, _):
-        condition = self.let(f"tensor.extract {self.name(op.inputs[0])}[] : tensor<i1>")
+        flag = self.let(f"tensor.extract {self.name(op.inputs[0])}[] : tensor<f32>")
+        zero = self.let("arith.constant 0.0 : f32")
+        condition = self.let(f"arith.cmpf ogt, {flag}, {zero} : f32")
         base = self.fresh()
         self.line(f"{base}:{len(op.results)} = scf.if {condition} -> ({', '.join(map(type_of, op.results))}) {{")
         self.close(op, base)

@@ -28,8 +28,9 @@ DTYPES = {
 class Casts:
     """Casts operands as `plan` says, with scales of the state or of the tensors themselves."""
 
-    def __init__(self, plan, scales):
-        self.plan, self.scales, self.recorded = plan, scales, {}
+    def __init__(self, plan, state):
+        self.plan, self.recorded = plan, {}
+        self.scales, self.history = state
 
     def cast(self, op, operand, value):
         """(data, scale_inv) of an operand of a product that is in FP8."""
@@ -39,6 +40,8 @@ class Casts:
         if options.recipe == "delayed":
             self.recorded.setdefault(column, []).append(amax)
             scale = self.scales[column]
+            if options.init == "current" and not self.history[:, column].any():
+                scale = reference.delayed_scale(amax, fmt, options.margin, scale)
         else:
             scale = reference.current_scale(amax, fmt, options.eps, options.power_2_scale)
         return reference.cast(value, scale, fmt), reference.scale_inv(scale)
@@ -158,6 +161,9 @@ class Evaluator:
 
     # --- control flow ---
 
+    def run_backwards(self, op, index):
+        return op["last"] - index
+
     def run_for(self, op, *carried):
         (block,) = op.blocks
         for i in range(op["trips"]):
@@ -166,7 +172,7 @@ class Evaluator:
         return carried
 
     def run_if(self, op, condition):
-        return self.run_block(op.blocks[0 if condition else 1])
+        return self.run_block(op.blocks[0 if condition > 0 else 1])
 
 
 def compute(tree, inputs, dtype):

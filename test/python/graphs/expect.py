@@ -28,7 +28,8 @@ class Plan:
 
     def is_fp8(self, op):
         options = self.options
-        if options.recipe == "none" or (options.keep and re.search(options.keep, op["site"].name)):
+        role_stays = options.role(op["role"]) in ("f32", "bf16", "f16")
+        if options.recipe == "none" or role_stays or (options.keep and re.search(options.keep, op["site"].name)):
             return False
         if options.sites == "linear":
             return op["role"] != "other"
@@ -40,8 +41,10 @@ class Plan:
     def format(self, op, operand):
         if not self.is_fp8(op):
             return behind_views(op.inputs[operand]).dtype
-        gradient = op["kinds"][operand][0] == "grad_output"
-        return "E5M2" if gradient and self.options.format == "hybrid" else "E4M3"
+        word, gradient = self.options.role(op["role"]), op["kinds"][operand][0] == "grad_output"
+        if word == "fp8":
+            word = "e5m2" if gradient and self.options.format == "hybrid" else "e4m3"
+        return word.upper() if gradient or op["role"] == "fprop" else "E4M3"
 
     # --- columns: one per quantized value and format, for all sites that read it ---
 

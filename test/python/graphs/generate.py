@@ -60,6 +60,7 @@ class Generator:
             update=self.choose(["carry", "carry", "carry option", "gradients"]),
             input_gradient=self.chance(0.1),
             evaluate=self.chance(0.25),
+            looped=self.chance(0.5),
             names=self.choose(["jax", "jax", "calls", "attributes", "none"]),
             magnitude=self.choose([1.0, 1.0, 0.01, 30.0]),
         )
@@ -68,7 +69,7 @@ class Generator:
         self.unnamed = model.names in ("attributes", "none")
         self.unnamed_sites = model.names == "none"
         model.layers = [layer for i in range(self.choose([1, 1, 2])) for layer in self.block(f"h{i}", first=i == 0)]
-        model.options = self.options()
+        model.options = self.options(dtype)
         self.avoid_doubt(model)
         return model
 
@@ -79,7 +80,8 @@ class Generator:
             first.frozen = False
         # Of two arguments the weight is the one that is trained, then the second: of none or both,
         # x must not be one.
-        if model.evaluate or model.input_gradient:
+        frozen = any(", frozen=True" in m.to_text(layer) for layer in model.layers)
+        if model.evaluate or model.input_gradient or frozen:
             model.layers.insert(0, m.Activation("scale"))
 
     def size(self, long=0.0):
@@ -88,9 +90,13 @@ class Generator:
     # --- layers ---
 
     def block(self, scope, first):
-        kind = self.choose(["plain", "plain", "plain", "residual", "branch", "attention", "remat"])
+        kinds = ["plain", "plain", "plain", "residual", "branch", "attention", "remat", "conditional", "stack"]
+        kind = self.choose(kinds)
         # Without gradients of x, only names tell the weight gradients of its readers apart.
         if first and self.unnamed and kind in ("branch", "attention"):
+            kind = "plain"
+        # Which recomputation belongs to which microbatch: the same.
+        if kind == "remat" and self.unnamed and self.microbatches > 1:
             kind = "plain"
         if kind == "attention" and self.microbatches > 1:
             kind = "plain"
@@ -118,6 +124,16 @@ class Generator:
         k, v = self.linear(scope, q.out, plain=True), self.linear(scope, plain=True)
         return [m.Attention(q, k, v, f"{scope}/attention", tuple(self.form() for _ in range(6)))]
 
+    def conditional(self, scope):
+        first = self.linear(scope)
+        return [first, m.Conditional([self.linear(scope, first.out), self.activation()])]
+
+    def stack(self, scope):
+        layers = [self.linear(scope)] if self.chance(0.5) else []
+        linear = m.Linear(0, f"{scope}/stack", tuple(self.form() for _ in range(3)), turned=self.chance(0.3))
+        linear.frozen, linear.wide = self.chance(0.1), self.chance(0.3)
+        return [*layers, m.Stack(linear, self.choose([1, 2, 3]), self.activation().kind)]
+
     def remat(self, scope):
         return [m.Remat([*self.plain(scope), *self.plain(scope)])]
 
@@ -144,20 +160,27 @@ class Generator:
 
     # --- options ---
 
-    def options(self):
+    def options(self, dtype):
         options = m.Options(
             recipe=self.choose(["delayed"] * 6 + ["current"] * 3 + ["none"]),
             format=self.choose(["hybrid", "hybrid", "e4m3"]),
             margin=self.choose([0, 0, 1, -1, 3]),
-            history=self.choose([1, 2, 3, 4, 16]),
-            algo=self.choose(["max", "most_recent"]),
+            amax_history_len=self.choose([1, 2, 3, 4, 16]),
+            amax_compute_algo=self.choose(["max", "most_recent"]),
             sites=self.choose(["linear", "linear", "all"]),
             calibrate=self.chance(0.3),
+            eps=self.choose([0.0, 0.0, 8.0]),
+            power_2_scale=self.chance(0.3),
+            ignore_non_finite=self.chance(0.2),
         )
-        if options.recipe == "current" and self.chance(0.4):
-            options.eps, options.power_2_scale = self.choose([0.0, 8.0]), self.chance(0.5)
+        if options.amax_history_len > 1 and self.chance(0.2):
+            options.init = "current"
+        if options.recipe != "none" and self.chance(0.2):
+            options.fprop = self.choose(["fp8", "e5m2", "e4m3", dtype])
+            options.dgrad = self.choose(["fp8", "e5m2", "e4m3", dtype])
+            options.wgrad = self.choose(["fp8", "e5m2", "e4m3", dtype])
         if self.linears and self.chance(0.2):
             options.keep = self.choose(self.linears).split("/")[-1] + "$"
         elif self.chance(0.1):
-            options.sites = "fc[0-9]*[02468]$|fc1$" if not self.unnamed_sites else "[02468]$"
+            options.sites = "[02468]$" if self.unnamed_sites else "fc[0-9]*[02468]$|fc1$|stack$"
         return options

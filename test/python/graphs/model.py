@@ -66,9 +66,18 @@ class Remat:
 
 @dataclass
 class Conditional:
-    """The body is run where an argument says so."""
+    """The body is run where an argument says so; its gradients compute it again."""
 
     body: list = field(default_factory=list)
+
+
+@dataclass
+class Stack:
+    """Equal layers in a loop over their weights, which are one tensor: y = act(x · w[i])."""
+
+    linear: Linear  # as wide as its input
+    count: int = 2
+    kind: str = "relu"
 
 
 @dataclass
@@ -76,33 +85,35 @@ class Options:
     recipe: str = "delayed"
     format: str = "hybrid"
     margin: int = 0
-    history: int = 4
-    algo: str = "max"
+    amax_history_len: int = 4
+    amax_compute_algo: str = "max"
     sites: str = "linear"
     keep: str = ""
     calibrate: bool = False
     eps: float = 0.0
     power_2_scale: bool = False
+    ignore_non_finite: bool = False
+    init: str = "one"
+    fprop: str = "fp8"
+    dgrad: str = "fp8"
+    wgrad: str = "fp8"
 
     def command_line(self):
-        if self.recipe == "delayed":
-            return [
-                f"--amax-history-len={self.history}",
-                f"--margin={self.margin}",
-                f"--amax-compute-algo={self.algo}",
-                f"--format={self.format}",
-                *self.selection(),
-            ]
-        if self.recipe == "current" and (self.eps or self.power_2_scale):
-            power = "true" if self.power_2_scale else "false"
-            parameters = f"format = {self.format}, eps = {self.eps!r}, power_2_scale = {power}"
-            return [f"--recipe=#fp8.current_scaling<{parameters}>", *self.selection()]
-        form = [f"--format={self.format}"] if self.recipe == "current" else []
-        return [f"--recipe={self.recipe}", *form, *self.selection()]
+        names = [f"--sites={self.sites}", *([f"--keep={self.keep}"] if self.keep else [])]
+        names += ["--calibrate"] if self.calibrate else []
+        roles = [f"--{role}={self.role(role)}" for role in ("fprop", "dgrad", "wgrad") if self.role(role) != "fp8"]
+        words = {name: str(getattr(self, name.replace("-", "_"))).lower() for name in self.parameters()}
+        return [f"--recipe={self.recipe}", *names, *roles, *(f"--{name}={word}" for name, word in words.items())]
 
-    def selection(self):
-        keep = [f"--keep={self.keep}"] if self.keep else []
-        return [f"--sites={self.sites}", *keep, *(["--calibrate"] if self.calibrate else [])]
+    def role(self, role):
+        return getattr(self, role) if role in ("fprop", "dgrad", "wgrad") else "fp8"
+
+    def parameters(self):
+        """Options that belong to the recipe."""
+        if self.recipe == "current":
+            return ["format", "eps", "power-2-scale"]
+        own = ["margin", "amax-history-len", "amax-compute-algo", "format", "ignore-non-finite", "init"]
+        return own if self.recipe == "delayed" else []
 
 
 @dataclass

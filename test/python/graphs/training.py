@@ -6,11 +6,14 @@
 Every layer has a function that builds its forward half and returns, with the result, a function
 that builds the backward half: from the gradient of the result to that of the input.
 """
+from contextlib import contextmanager
+
 import numpy as np
 
 from . import model as m
 from .builder import Builder
 from .program import Site
+from .stack import StackedLayers
 
 LEARNING_RATE, LOSS_SCALE = 0.03125, 0.015625
 
@@ -39,8 +42,8 @@ class Step:
         self.model, self.training = model, name == "main"
         self.builder = Builder(name, np.random.default_rng([model.seed, 1]))
         self.weights, self.biases, self.users, self.trained = {}, {}, {}, []
-        self.gradients, self.bias_gradients = {}, []
-        self.again = False  # building what is computed again
+        self.gradients, self.bias_gradients, self.flag = {}, [], None
+        self.again, self.depth = False, 0  # building what is computed again; in how many loops and branches
 
     # --- functions ---
 
@@ -51,7 +54,9 @@ class Step:
         features = self.declare(model.layers, model.features)
         shape = (*batches, *model.lead, features)
         target = b.argument("t", shape, model.dtype)
-        if model.microbatches == 1:
+        if model.looped and batches:
+            outputs = [self.loop(x, target)]
+        elif not batches:
             outputs = [self.microbatch(x, target)]
         else:
             outputs = [self.microbatch(b.slice(x, i), b.slice(target, i)) for i in range(model.microbatches)]
@@ -62,8 +67,30 @@ class Step:
         b = self.builder
         y, backward = self.sequence(self.model.layers, x, self.model.input_gradient)
         d = b.elementwise(("sub", 0, 1), y, target)
-        loss = b.sum(d, square=True)
-        return y, loss, backward(b.elementwise(("mul", 0, 0.25), d))
+        loss = None if self.depth else b.sum(d, square=True)
+        return y, loss, backward(b.elementwise(("mul", 0, LOSS_SCALE), d))
+
+    def loop(self, x, target):
+        """All microbatches in one loop; what they make is stacked, gradients are carried."""
+        b, owners = self.builder, list(self.trained)
+        inits = [b.fill(0.0, self.weights[name].shape, "f32") for name in owners]
+        inits += [b.fill(0.0, v.shape, v.dtype) for v in ([target, x] if self.model.input_gradient else [target])]
+        with self.inside_loop(x.shape[0], inits) as (index, carried, op):
+            self.gradients = dict(zip(owners, carried))
+            y, _, dx = self.microbatch(b.slice(x, index), b.slice(target, index))
+            stacks = [b.insert(s, v, index) for s, v in zip(carried[len(owners) :], (y, dx))]
+            op.blocks[0].results = [*(self.gradients[name] for name in owners), *stacks]
+        self.gradients = dict(zip(owners, op.results))
+        y, *dx = op.results[len(owners) :]
+        loss = b.sum(b.elementwise(("sub", 0, 1), y, target), square=True)
+        return y, loss, dx[0] if dx else None
+
+    @contextmanager
+    def inside_loop(self, trips, inits):
+        self.depth += 1
+        with self.builder.loop(trips, inits) as parts:
+            yield parts
+        self.depth -= 1
 
     def results(self, outputs):
         results, carried, approximate = [], {}, []
@@ -103,9 +130,17 @@ class Step:
                 features = self.declare(layer.body, features)
             elif isinstance(layer, m.Branch):
                 features = [self.declare_linear(path, features) for path in layer.paths][0]
+            elif isinstance(layer, m.Stack):
+                self.declare_stack(layer, features)
             elif isinstance(layer, m.Attention):
                 features = [self.declare_linear(path, features) for path in (layer.q, layer.k, layer.v)][-1]
         return features
+
+    def declare_stack(self, layer, features):
+        name, shape = layer.linear.name, (layer.count, features, features)
+        self.weights[name] = self.builder.argument(f"w.{name}", shape, self.model.weight_dtype)
+        if not layer.linear.frozen and self.training:
+            self.trained.append(name)
 
     def declare_linear(self, layer, features):
         lead = self.model.lead
@@ -127,6 +162,8 @@ class Step:
         """True if the layer has a weight that is trained."""
         if isinstance(layer, m.Linear):
             return self.users[layer.name] in self.trained
+        if isinstance(layer, m.Stack):
+            return layer.linear.name in self.trained
         inner = getattr(layer, "body", None) or getattr(layer, "paths", None) or []
         return any(map(self.trains, [*inner, layer.q, layer.k, layer.v] if isinstance(layer, m.Attention) else inner))
 
@@ -152,6 +189,10 @@ class Step:
         y = self.builder.elementwise(forward, x)
         return y, lambda dy: self.builder.elementwise(backward, dy, x)
 
+    def stack(self, layer, x, wanted):
+        stacked = StackedLayers(self, layer, x, ACTIVATIONS[layer.kind])
+        return stacked.forward(x), stacked.backward
+
     def residual(self, layer, x, wanted):
         y, backward = self.sequence(layer.body, x, wanted)
         if y is x or y.shape != x.shape:
@@ -171,6 +212,35 @@ class Step:
             _, backward = self.sequence(layer.body, x, wanted)
             self.again = False
             return backward(dy)
+
+        return y, run
+
+    def conditional(self, layer, x, wanted):
+        b = self.builder
+        if self.flag is None:
+            self.flag = b.argument("flag", (), "f32")
+        self.depth += 1
+        (y,) = b.branch(self.flag, lambda: [self.sequence(layer.body, x, wanted)[0]], lambda: [x])
+        self.depth -= 1
+        owners = [name for name in self.trained if any(name == self.users.get(l.name) for l in linears(layer.body))]
+
+        def again(dy):
+            _, backward = self.sequence(layer.body, x, wanted)
+            outer, self.gradients = self.gradients, {}
+            dx = backward(dy)
+            gradients, self.gradients = self.gradients, outer
+            return [*([dx] if wanted else []), *(b.cast(gradients[name], "f32") for name in owners)]
+
+        def run(dy):
+            zeros = lambda: [b.fill(0.0, self.weights[name].shape, "f32") for name in owners]
+            self.depth, self.again = self.depth + 1, True
+            results = b.branch(self.flag, lambda: again(dy), lambda: [*([dy] if wanted else []), *zeros()])
+            self.depth, self.again = self.depth - 1, False
+            for name, gradient in zip(owners, results[len(results) - len(owners) :]):
+                before = self.gradients.get(name)
+                total = before and b.elementwise(("add", 0, 1), b.cast(before, "f32"), gradient)
+                self.gradients[name] = total or gradient
+            return results[0] if wanted else None
 
         return y, run
 
@@ -213,7 +283,7 @@ class Step:
         turned = layer.turned if matrix[0] == matrix[1] else matrix != (x.shape[-1], layer.out)
         letters = {"x": lead + "k", "w": experts + ("nk" if turned else "kn"), "y": lead + "n"}
         site = Site(layer.name, owner, "nk" if turned else "kn")
-        tags = dict(site=site, again=self.again)
+        tags = dict(site=site, again=self.again, loop=self.depth > 0)
         product = lambda one, other, result: (letters[one], letters[other], letters[result])
 
         residual = layer.residual and x.shape[-1] == layer.out
@@ -233,7 +303,7 @@ class Step:
             y = b.elementwise(("add", 0, 1), y, self.biases[layer.name], dims=[tuple(range(rank)), (rank - 1,)])
 
         def run(dy, added=None):
-            if layer.bias:
+            if layer.bias and not self.depth:
                 self.bias_gradients.append(b.sum(dy, keep=[len(dy.shape) - 1]))
             if owner in self.trained:
                 self.weight_gradient(layer, owner, product("x", "y", "w"), x, dy, tags)
@@ -297,8 +367,16 @@ class Step:
 
     def product(self, layer, number, letters):
         forms = layer.forms[3 * number : 3 * number + 3]
-        tags = dict(site=Site(f"{layer.name}/{'qv'[number]}", None, ""), again=self.again, role="other")
+        tags = dict(site=Site(f"{layer.name}/{'qv'[number]}", None, ""), again=self.again, role="other", loop=self.depth > 0)
         return WeightlessProduct(self.builder, letters, forms, tags)
+
+
+def linears(layers):
+    """All linear layers among these."""
+    for layer in layers:
+        if isinstance(layer, m.Linear):
+            yield layer
+        yield from linears(getattr(layer, "body", None) or getattr(layer, "paths", None) or [])
 
 
 class WeightlessProduct:
