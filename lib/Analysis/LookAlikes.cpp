@@ -51,6 +51,26 @@ static std::string explainBody(linalg::LinalgOp op) {
   return "its body is no sum of products of its operands";
 }
 
+/// True for a sum of products of three tensors or more, two of which alone would make a
+/// matrix product: they share what is summed, and each has a dimension of its own.
+static bool multipliesMany(linalg::LinalgOp op) {
+  if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() < 3 || op.getNumDpsInits() != 1 || !multiplies(op))
+    return false;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  AffineMap out = maps.pop_back_val();
+  auto hasDim = [&](AffineMap in, AffineMap notIn, bool inResult) {
+    return llvm::any_of(llvm::seq(out.getNumDims()), [&](unsigned d) {
+      return in.isFunctionOfDim(d) && notIn.isFunctionOfDim(d) != inResult &&
+             out.isFunctionOfDim(d) == inResult;
+    });
+  };
+  return llvm::any_of(maps, [&](AffineMap a) {
+    return llvm::any_of(maps, [&](AffineMap b) {
+      return hasDim(a, b, /*inResult=*/false) && hasDim(a, b, true) && hasDim(b, a, true);
+    });
+  });
+}
+
 std::string fp8::explainLookAlike(linalg::LinalgOp op) {
   if (isa<linalg::ConvolutionOpInterface>(*op))
     return op->getName().getStringRef().contains("pooling") ? "pooling: nothing is multiplied"
@@ -61,10 +81,13 @@ std::string fp8::explainLookAlike(linalg::LinalgOp op) {
     return "its products are rounded to " + getFormatName(product->productType) + " before they are added";
   bool named =
       isa<linalg::ContractionOpInterface, linalg::QuantizedMatmulOp, linalg::QuantizedBatchMatmulOp>(*op);
-  if (!named && !hasMatrixMaps(op))
+  bool many = multipliesMany(op);
+  if (!named && !many && !hasMatrixMaps(op))
     return "";
   if (std::string reason = explainElements(op); !reason.empty())
     return reason;
+  if (many)
+    return "multiplies more than two tensors";
   if (!op.hasPureTensorSemantics())
     return "works on buffers (memrefs), not on tensors";
   return explainBody(op);

@@ -21,6 +21,8 @@
 // JSON: "reason": "its products are rounded to bf16 before they are added"
 // JSON: "op": "linalg.quantized_matmul",
 // JSON-NEXT: "reason": "multiplies integers"
+// JSON: "op": "linalg.generic",
+// JSON-NEXT: "reason": "multiplies more than two tensors"
 // JSON-NOT: "op":
 // JSON: "sites": []
 
@@ -32,9 +34,9 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @main(%i: tensor<4x4xi32>, %c: tensor<2x4x4xcomplex<f32>>, %x: tensor<4x4xf32>, %s: tensor<2x8x3xf32>,
-                %f: tensor<3x3x5xf32>, %h: tensor<4x4xbf16>, %v: tensor<4xbf16>)
+                %f: tensor<3x3x5xf32>, %h: tensor<4x4xbf16>, %v: tensor<4xbf16>, %g: tensor<4xf32>)
     -> (tensor<4x4xi32>, tensor<2x4x4xcomplex<f32>>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x6x5xf32>, tensor<2x6x3xf32>,
-        tensor<4xbf16>, tensor<4x4xi32>) {
+        tensor<4xbf16>, tensor<4x4xi32>, tensor<4x4xf32>) {
   %0 = linalg.matmul ins(%i, %i : tensor<4x4xi32>, tensor<4x4xi32>) outs(%i : tensor<4x4xi32>) -> tensor<4x4xi32> loc("step/count"("look-alikes.mlir":1:2))
   %1 = linalg.batch_matmul ins(%c, %c : tensor<2x4x4xcomplex<f32>>, tensor<2x4x4xcomplex<f32>>) outs(%c : tensor<2x4x4xcomplex<f32>>) -> tensor<2x4x4xcomplex<f32>>
   %2 = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
@@ -66,6 +68,14 @@ func.func @main(%i: tensor<4x4xi32>, %c: tensor<2x4x4xcomplex<f32>>, %x: tensor<
   %6 = linalg.reduce { arith.addf } ins(%ph : tensor<4x4xbf16>) outs(%v : tensor<4xbf16>) dimensions = [1]
   %z = arith.constant 0 : i32
   %8 = linalg.quantized_matmul ins(%i, %i, %z, %z : tensor<4x4xi32>, tensor<4x4xi32>, i32, i32) outs(%i : tensor<4x4xi32>) -> tensor<4x4xi32>
-  return %0, %1, %2, %3, %4, %5, %6, %8 : tensor<4x4xi32>, tensor<2x4x4xcomplex<f32>>, tensor<4x4xf32>, tensor<4x4xf32>,
-    tensor<2x6x5xf32>, tensor<2x6x3xf32>, tensor<4xbf16>, tensor<4x4xi32>
+  %9 = linalg.generic {indexing_maps = [#mk, #kn, affine_map<(m, n, k) -> (k)>, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %x, %g : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4xf32>) outs(%x : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %w: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.mulf %p, %w : f32
+    %m = arith.addf %acc, %q : f32
+    linalg.yield %m : f32
+  } -> tensor<4x4xf32>
+  return %0, %1, %2, %3, %4, %5, %6, %8, %9 : tensor<4x4xi32>, tensor<2x4x4xcomplex<f32>>, tensor<4x4xf32>, tensor<4x4xf32>,
+    tensor<2x6x5xf32>, tensor<2x6x3xf32>, tensor<4xbf16>, tensor<4x4xi32>, tensor<4x4xf32>
 }

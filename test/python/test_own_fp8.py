@@ -324,3 +324,44 @@ def test_kept_sites_stay_dequantized(bin_dir, tmp_path):
     x, w, s = make_inputs("one_op")
     (result,) = program.call("main", x, w, s)
     assert_same_bits(result, reference.contract("mk,kn->mn", "mnk", x, dequantize("one_op", w, s).astype(BF16)))
+
+
+def test_layers_in_a_loop_with_a_scale_each(bin_dir, tmp_path):
+    """Bytes and scales of one layer are slices of stacks, at the loop's index."""
+    text = """
+func.func @main(%x0: tensor<6x12xbf16>, %w: tensor<3x12x12xf8E4M3FN>, %s: tensor<3xf32>) -> tensor<6x12xbf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %z = arith.constant 0.0 : bf16
+  %r = scf.for %l = %c0 to %c3 step %c1 iter_args(%x = %x0) -> (tensor<6x12xbf16>) {
+    %wl = tensor.extract_slice %w[%l, 0, 0] [1, 12, 12] [1, 1, 1] : tensor<3x12x12xf8E4M3FN> to tensor<12x12xf8E4M3FN>
+    %sl = tensor.extract_slice %s[%l] [1] [1] : tensor<3xf32> to tensor<f32>
+    %e = tensor.empty() : tensor<12x12xbf16>
+    %v = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%wl, %sl : tensor<12x12xf8E4M3FN>, tensor<f32>) outs(%e : tensor<12x12xbf16>) {
+    ^bb0(%a: f8E4M3FN, %b: f32, %o: bf16):
+      %f = arith.extf %a : f8E4M3FN to f32
+      %m = arith.mulf %f, %b : f32
+      %t = arith.truncf %m : f32 to bf16
+      linalg.yield %t : bf16
+    } -> tensor<12x12xbf16>
+    %e1 = tensor.empty() : tensor<6x12xbf16>
+    %i = linalg.fill ins(%z : bf16) outs(%e1 : tensor<6x12xbf16>) -> tensor<6x12xbf16>
+    %y = linalg.matmul ins(%x, %v : tensor<6x12xbf16>, tensor<12x12xbf16>) outs(%i : tensor<6x12xbf16>) -> tensor<6x12xbf16>
+    scf.yield %y : tensor<6x12xbf16>
+  }
+  return %r : tensor<6x12xbf16>
+}"""
+    program = Program(bin_dir, tmp_path, text, "--recipe=current")
+    rng = random_generator(53)
+    x = rng.standard_normal((6, 12)).astype(BF16)
+    w = rng.integers(0, 0x60, (3, 12, 12), dtype=np.uint8).view(E4M3)
+    s = rng.uniform(0.01, 0.1, 3).astype(F32)
+    (result,) = program.call("main", x, w, s)
+    for layer, own in zip(w, s):
+        scale = reference.current_scale(reference.amax(x), E4M3)
+        data = reference.cast(x, scale, E4M3)
+        x = ((reference.scale_inv(scale) * own) * reference.contract("mk,kn->mn", "mnk", data, layer)).astype(BF16)
+    assert_same_bits(result, x)
