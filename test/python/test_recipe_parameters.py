@@ -14,7 +14,7 @@ import pytest
 
 import reference
 from harness import E4M3, E5M2, F32, MLIR_NAMES, Program, assert_same_bits, load, random_generator, tensor_type
-from net import Current, Delayed, forward, initial_tensors, train
+from net import NAMES, Current, Delayed, forward, initial_tensors, train
 
 INF, NAN, f32 = np.inf, np.nan, np.float32
 
@@ -126,6 +126,49 @@ def test_a_recipe_of_its_own_for_a_role(make):
 def test_the_word_fp8_is_what_happens_anyway(make):
     assert make("--fprop=fp8", "--dgrad=e5m2", "--wgrad=fp8").manifest["options"]["recipe_attribute"] == "#fp8.delayed_scaling"
     assert make("--fprop=e4m3", "--dgrad=e4m3", "--format=e4m3").manifest["options"]["recipe_attribute"] == "#fp8.delayed_scaling<format = e4m3>"
+
+
+def random_options(rng):
+    """Options of the command line, and the Recipe of net.py that they mean."""
+    pick = lambda *values: values[rng.integers(len(values))]
+    gradients, roles, options, means = E5M2, {}, [], {}
+    if rng.random() < 0.3:
+        gradients, options = E4M3, ["--format=e4m3"]
+    for role in ("fprop", "dgrad", "wgrad"):
+        word = pick("fp8", "e4m3", "e5m2")
+        options.append(f"--{role}={word}")
+        kinds = ("input", "weight") if role == "fprop" else ("grad_output",)
+        if word != "fp8":
+            roles[role] = {kind: NAMES[word.upper()] for kind in kinds}
+
+    def choose(option, parameter, *values):
+        value = pick(*values)
+        options.append(f"--{option}={str(value).lower()}")
+        means[parameter] = value
+
+    if rng.random() < 0.4:
+        options.append("--recipe=current")
+        choose("eps", "eps", 0.0, 0.5, 100.0)
+        choose("power-2-scale", "power_2_scale", True, False)
+        return options, lambda program: Current(gradients, roles, **means)
+    choose("amax-history-len", "rows", 2, 3, 5)
+    choose("margin", "margin", -1, 0, 3)
+    choose("amax-compute-algo", "algo", "max", "most_recent")
+    choose("ignore-non-finite", "ignore_non_finite", True, False)
+    choose("init", "init", "one", "current")
+    return options, lambda program: Delayed(program, gradients=gradients, roles=roles, **means)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_options(make, seed):
+    rng = random_generator(71, seed)
+    options, recipe_of = random_options(rng)
+    print(*options)
+    tensors, program = initial_tensors(), make(*options)
+    if rng.random() < 0.3:
+        tensors["x"][rng.integers(150), rng.integers(140)] = INF
+    check_steps(program, recipe_of(program), tensors)
 
 
 # --- amaxes that are not finite, and the first step ---

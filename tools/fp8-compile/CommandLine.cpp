@@ -48,9 +48,10 @@ struct Options {
                              cl::cat(category)};
   cl::opt<std::string> output{"o", cl::desc("The file to write (- is standard output, for IR)"),
                               cl::value_desc("file"), cl::cat(category)};
-  cl::opt<std::string> recipe{
-      "recipe", cl::init("delayed"), cl::value_desc("recipe"), cl::cat(category),
-      cl::desc("delayed (default), current, block, row, mxfp8, auto, none, or an attribute")};
+  cl::opt<std::string> recipe{"recipe", cl::init("delayed"), cl::value_desc("recipe"), cl::cat(category),
+                              cl::desc("delayed (default), current, block, row, mxfp8, auto (mxfp8 for "
+                                       "sm_100a and sm_120a, else current), "
+                                       "none, or an attribute")};
   std::vector<std::unique_ptr<cl::opt<std::string>>> parameters;
   cl::opt<std::string> sites{"sites", cl::init("linear"), cl::value_desc("linear|all|regex"),
                              cl::cat(category),

@@ -174,7 +174,8 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
 
     A column whose current amax is 0 stays as it is whatever the functions say.
     They are pure, may use structured control flow, and are no entries of the
-    compiled library, even where they are public.
+    compiled library, even where they are public. In a pipeline of your own let them be
+    public: ingest drops private functions that nothing calls.
 
     Example: `#fp8.custom<base = #fp8.current_scaling, dgrad = #fp8.delayed_scaling>`
   }];
