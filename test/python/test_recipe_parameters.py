@@ -7,13 +7,14 @@ first scale, functions of his own for amax and scale; and that all of it is writ
 Whole steps are those of net.py, in f32, where every product in FP8 agrees bit for bit.
 """
 import json
+import re
 import subprocess
 
 import numpy as np
 import pytest
 
 import reference
-from harness import E4M3, E5M2, F32, MLIR_NAMES, Program, assert_same_bits, load, random_generator, tensor_type
+from harness import E4M3, E5M2, F32, MLIR_NAMES, Program, assert_same_bits, load, random_generator, save, tensor_type
 from net import NAMES, Current, Delayed, forward, initial_tensors, train
 
 INF, NAN, f32 = np.inf, np.nan, np.float32
@@ -375,6 +376,21 @@ def test_functions_by_value(bin_dir, tmp_path):
     check_updates(program, "ignoring", amax_function=average, ignore_non_finite=True)
     # What a recipe names is no entry of the program.
     assert {e["name"] for e in program.manifest["entries"]} == {*CUSTOM, "ignoring"}
+
+
+def test_a_function_that_reads_outside_of_its_column(bin_dir, tmp_path):
+    """What is checked in a program is checked in its functions: the call fails and says where."""
+    text = """
+func.func private @ninth(%column: tensor<?xf32>) -> f32 {
+  %nine = arith.constant 9 : index
+  %amax = tensor.extract %column[%nine] : tensor<?xf32>
+  return %amax : f32
+}""" + update_entry("main", f"#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = {ROWS}>, amax = @ninth>")
+    program = Program(bin_dir, tmp_path, text, "--recipe=none")
+    values = [np.ones(6, F32), np.ones([ROWS, 6], F32), np.ones(len(COLUMNS), F32)]
+    save(tmp_path / "in", {str(i): value for i, value in enumerate(values)})
+    done = subprocess.run([bin_dir / "fp8-run", program.library, f"--inputs={tmp_path / 'in'}"], capture_output=True, text=True)
+    assert done.returncode == 1 and re.search(r"an index or a slice is outside of its tensor \(.*:4:11\)", done.stderr)
 
 
 @pytest.mark.parametrize("name", ["both", *(pytest.param(name, marks=pytest.mark.slow) for name in ("scale", "amax"))])

@@ -6,6 +6,7 @@
 // bufferization plans their memory best where shapes are static.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
@@ -18,10 +19,11 @@ namespace fp8 {
 
 namespace {
 
-/// Whether `op`, what is in it aside, can be left out, moved and repeated.
+/// Whether `op`, what is in it aside, can be left out, moved and repeated. A failed assertion
+/// ends the call, as anywhere.
 bool isHarmless(Operation *op) {
-  return op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() || op->hasTrait<OpTrait::IsTerminator>() ||
-         isMemoryEffectFree(op);
+  return isa<cf::AssertOp>(op) || op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+         op->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(op);
 }
 
 LogicalResult verifyEffects(func::FuncOp function) {
