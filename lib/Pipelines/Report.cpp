@@ -2,16 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects and prints the decisions on contractions.
+// Collects the decisions on contractions, and writes them as JSON.
 
 #include "fp8/Pipelines/Report.h"
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/LookAlikes.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -48,6 +45,13 @@ static SiteRecord describeProduct(Op op) {
   return record;
 }
 
+/// How much a product reads: both operands, in what they are multiplied in.
+static std::optional<int64_t> countOperandBytes(const SiteRecord &record, ArrayRef<unsigned> bits) {
+  if (!record.batch || !record.m || !record.n || !record.k)
+    return std::nullopt;
+  return *record.batch * *record.k * (*record.m * bits[0] + *record.n * bits[1]) / 8;
+}
+
 static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
   SiteRecord record = describeProduct(op);
   record.isFP8 = !op.getKept();
@@ -62,9 +66,13 @@ static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
       if (own)
         record.recipe = "own";
     }
+    record.operandBytes = countOperandBytes(record, {8, 8});
     record.code = kFP8Code.str();
     return record;
   }
+  record.operandBytes =
+      countOperandBytes(record, {getElementTypeOrSelf(op.getLhs()).getIntOrFloatBitWidth(),
+                                 getElementTypeOrSelf(op.getRhs()).getIntOrFloatBitWidth()});
   record.reason = op.getKept()->str();
   record.recipe = "none";
   bool hasF64 =
@@ -78,6 +86,7 @@ static SiteRecord describe(ScaledMatmulOp op) {
   SiteRecord record = describeProduct(op);
   record.isFP8 = true;
   record.recipe = op.getRecipe() ? op.getRecipe()->getRecipeName().str() : "own";
+  record.operandBytes = countOperandBytes(record, {8, 8});
   record.code = kFP8Code.str();
   return record;
 }
@@ -122,6 +131,7 @@ llvm::json::Array fp8::sitesToJSON(const std::vector<SiteRecord> &sites) {
         {"reason", record.reason},
         {"recipe", record.recipe},
         {"formats", llvm::json::Array{record.formats[0], record.formats[1]}},
+        {"operand_bytes", record.operandBytes},
         {"code", record.code},
         {"location", record.location},
     });
@@ -146,112 +156,12 @@ llvm::json::Object fp8::optionsToJSON(const OptionValues &options) {
 }
 
 llvm::json::Object fp8::reportToJSON(const Report &report) {
+  llvm::json::Object memory;
+  for (const MemoryFigure &figure : report.memory)
+    memory[figure.key] = figure.bytes;
+  memory["traffic"] = trafficToJSON(report.traffic);
   return llvm::json::Object{{"options", optionsToJSON(report.options)},
                             {"sites", sitesToJSON(report.sites)},
                             {"others", lookAlikesToJSON(report.others)},
-                            {"memory", llvm::json::Object{{"state_bytes", report.stateBytes},
-                                                          {"workspace_bytes", report.workspaceBytes},
-                                                          {"traffic", trafficToJSON(report.traffic)}}}};
-}
-
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
-static std::string shapeOf(const SiteRecord &record) {
-  auto text = [](std::optional<int64_t> size) { return size ? std::to_string(*size) : "?"; };
-  std::string shape = text(record.m) + " x " + text(record.n) + " x " + text(record.k);
-  return record.batch && *record.batch == 1 ? shape : text(record.batch) + " * " + shape;
-}
-
-/// Cells padded to the width of their column, the last one free.
-static void printTable(ArrayRef<std::vector<std::string>> rows, raw_ostream &os) {
-  std::vector<size_t> widths(rows.front().size(), 0);
-  for (const auto &row : rows)
-    for (auto [c, cell] : llvm::enumerate(row))
-      widths[c] = std::max(widths[c], cell.size());
-  for (const auto &row : rows) {
-    for (size_t c = 0; c + 1 < row.size(); ++c)
-      os << llvm::left_justify(row[c], widths[c] + 2);
-    os << row.back() << "\n";
-  }
-}
-
-static std::vector<std::string> cellsOf(const SiteRecord &record) {
-  return {record.site,
-          stringifyRole(record.role).str(),
-          shapeOf(record),
-          record.isFP8 ? "FP8" : "high",
-          record.formats[0] + " x " + record.formats[1],
-          record.isFP8 ? record.recipe + " scaling" : record.reason};
-}
-
-/// How many became FP8, and why the others did not.
-static void printSummary(ArrayRef<SiteRecord> sites, raw_ostream &os) {
-  llvm::MapVector<StringRef, unsigned> reasons;
-  for (const SiteRecord &record : sites)
-    if (!record.isFP8)
-      ++reasons[record.reason];
-  auto inFP8 = llvm::count_if(sites, [](const SiteRecord &record) { return record.isFP8; });
-  os << sites.size() << " contractions: " << inFP8 << " in FP8, " << sites.size() - inFP8
-     << " in high precision\n";
-  for (const auto &[reason, count] : reasons)
-    os << "  " << count << " kept: " << reason << "\n";
-}
-
-/// What is no matrix product of floats, though it looks like one.
-static void printLookAlikes(ArrayRef<LookAlikeRecord> records, raw_ostream &os) {
-  if (records.empty())
-    return;
-  std::vector<std::vector<std::string>> rows{{"not a matrix product of floats", "why", "where"}};
-  for (const LookAlikeRecord &record : records)
-    rows.push_back({record.op, record.reason, record.location});
-  os << "\n";
-  printTable(rows, os);
-}
-
-/// "name=value" for each option, in lines of moderate length.
-static void printOptions(const OptionValues &options, raw_ostream &os) {
-  constexpr size_t kWidth = 100;
-  std::string line = "options:";
-  for (const auto &[name, value] : options) {
-    std::string text;
-    if (auto string = value.getAsString())
-      text = string->str();
-    else if (value != llvm::json::Value(nullptr))
-      llvm::raw_string_ostream(text) << value;
-    else
-      text = "-";
-    if (line.size() + name.size() + text.size() + 2 > kWidth) {
-      os << line << "\n";
-      line = " ";
-    }
-    line += " " + name + "=" + text;
-  }
-  os << line << "\n";
-}
-
-void fp8::printReport(const Report &report, raw_ostream &os) {
-  // One table per entry, in the order of the program.
-  llvm::MapVector<StringRef, std::vector<std::vector<std::string>>> tables;
-  for (const SiteRecord &record : report.sites) {
-    auto &rows = tables[record.entry];
-    if (rows.empty())
-      rows.push_back({"site", "role", "M x N x K", "decision", "formats", "why"});
-    rows.push_back(cellsOf(record));
-  }
-  for (const auto &[entry, rows] : tables) {
-    if (tables.size() > 1)
-      os << "function " << entry << "\n";
-    printTable(rows, os);
-    os << "\n";
-  }
-  printSummary(report.sites, os);
-  printOptions(report.options, os);
-  if (report.stateBytes > 0)
-    os << "FP8 state: " << report.stateBytes << " bytes\n";
-  if (report.workspaceBytes > 0)
-    os << "workspace: " << report.workspaceBytes << " bytes\n";
-  printTraffic(report.traffic, os);
-  printLookAlikes(report.others, os);
+                            {"memory", std::move(memory)}};
 }

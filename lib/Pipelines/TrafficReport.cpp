@@ -5,6 +5,7 @@
 // Counts with the cost model that fusion decides by.
 
 #include "fp8/Pipelines/TrafficReport.h"
+#include "fp8/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -40,7 +41,7 @@ llvm::json::Array fp8::trafficToJSON(const std::vector<TrafficRecord> &records) 
 
 void fp8::printTraffic(const std::vector<TrafficRecord> &records, raw_ostream &os) {
   auto describe = [](const MemoryTraffic &traffic) {
-    return llvm::formatv("{0} bytes read, {1} written", traffic.read, traffic.written).str();
+    return describeBytes(traffic.read) + " read, " + describeBytes(traffic.written) + " written";
   };
   for (const TrafficRecord &record : records) {
     if (record.before.total() == 0)

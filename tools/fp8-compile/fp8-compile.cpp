@@ -80,7 +80,7 @@ LogicalResult Compilation::runFront() {
     return failure();
   manifest = fp8::describeModule(module, fp8::getChosenRecipe(options.recipe), options.target);
   manifest.options = report.options = describeOptions();
-  report.stateBytes = manifest.stateBytes;
+  report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
   return success();
 }
 
@@ -118,8 +118,10 @@ LogicalResult Compilation::buildCode() {
   if (failed(runStage([&](OpPassManager &manager) { fp8::buildCPUCodePipeline(manager, code); })))
     return failure();
   fp8::addWorkspaceSizes(manifest, module);
+  int64_t workspace = 0;
   for (const fp8::ManifestEntry &entry : manifest.entries)
-    report.workspaceBytes = std::max(report.workspaceBytes, entry.workspaceBytes);
+    workspace = std::max(workspace, entry.workspaceBytes);
+  report.memory.push_back({"workspace_bytes", "workspace: temporaries of a step", workspace});
   return success();
 }
 

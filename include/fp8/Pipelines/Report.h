@@ -25,6 +25,8 @@ struct SiteRecord {
   std::string reason; ///< why it stays in high precision; empty for FP8
   std::string recipe; ///< "delayed", …; "none" where it stays, "own" where an operand was FP8 in the input
   std::string formats[2];
+  /// What one execution reads of the operands, in those formats; unset where dynamic.
+  std::optional<int64_t> operandBytes;
   std::string code;     ///< what computes it
   std::string location; ///< where the user wrote it
 };
@@ -40,14 +42,20 @@ struct LookAlikeRecord {
 /// Names of options and their values, in the order in which people read them.
 using OptionValues = std::vector<std::pair<std::string, llvm::json::Value>>;
 
+/// A number of bytes with its name in JSON and its words in the text; unset where the program
+/// decides while it runs.
+struct MemoryFigure {
+  std::string key, title;
+  std::optional<int64_t> bytes;
+};
+
 /// All decisions of a compilation and where its memory goes.
 struct Report {
   OptionValues options; ///< what was in force, defaults included
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
   std::vector<TrafficRecord> traffic; ///< empty where fusion did not run
-  int64_t stateBytes = 0;             ///< scales and histories
-  int64_t workspaceBytes = 0;         ///< the largest workspace of an entry; 0 where none was planned
+  std::vector<MemoryFigure> memory;   ///< in the order in which people read them
 };
 
 /// Reads every fp8.matmul after fp8-select-sites, and every fp8.scaled_matmul that the input
@@ -61,8 +69,12 @@ llvm::json::Object optionsToJSON(const OptionValues &options);
 llvm::json::Array sitesToJSON(const std::vector<SiteRecord> &sites);
 llvm::json::Object reportToJSON(const Report &report);
 
-/// A table of sites, how many became FP8 and why the others did not, then look-alikes.
+/// A table of sites, layers that are alike in one row; how many became FP8 and why the others
+/// did not; memory; options; look-alikes. ReportText.cpp.
 void printReport(const Report &report, llvm::raw_ostream &os);
+
+/// "512 B", "1.5 KiB", "40 MiB"; "?" for what is not known.
+std::string describeBytes(std::optional<int64_t> bytes);
 
 } // namespace fp8
 
