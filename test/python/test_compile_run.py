@@ -282,7 +282,7 @@ def test_report_and_manifest(bin_dir, tmp_path, text):
         assert "net.mlir:" in site["location"]
     table = (tmp_path / "table").read_text()
     assert "7 contractions: 7 in FP8, 0 in high precision" in table
-    assert re.search(r"^net/l1 +fprop +150 x 20 x 140 +E4M3 x E4M3 +23 KiB  FP8, delayed\n +wgrad +140 x 20 x 150 ", table, re.M)
+    assert re.search(r"^net/l1 +fprop +150 x 20 x 140 +E4M3 x E4M3 +23 KiB +FP8, delayed\n +wgrad +140 x 20 x 150 ", table, re.M)
 
     manifest = json.loads((tmp_path / "m").read_text())
     assert (manifest["version"], manifest["recipe"], manifest["target"]) == (1, "delayed", "cpu")

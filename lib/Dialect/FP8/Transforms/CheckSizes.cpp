@@ -296,7 +296,8 @@ namespace {
 struct CheckSizesPass : public fp8::impl::CheckSizesBase<CheckSizesPass> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (func.isExternal() || !func.getBody().hasOneBlock())
+    // After inlining only the functions of a recipe are private: no user calls those.
+    if (!func.isPublic() || func.isExternal() || !func.getBody().hasOneBlock())
       return;
     SmallVector<Operation *> ops;
     func.walk([&](Operation *op) {
