@@ -7,7 +7,6 @@
 #include "fp8/Pipelines/TrafficReport.h"
 #include "fp8/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fp8;

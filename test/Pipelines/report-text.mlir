@@ -16,7 +16,7 @@
 // CHECK-NEXT:6 contractions: 3 in FP8, 3 in high precision
 // CHECK-NEXT:  [1] 2 kept: no weight operand (attention); --sites=all would take it
 // CHECK-NEXT:  [2] 1 kept: matches --keep=long
-// CHECK-NEXT:options: recipe=current {{.*}}
+//      CHECK:options: recipe=current {{.*}}
 
 func.func @main(%x: tensor<4x8xf32> loc("x"), %w0: tensor<8x8xf32> loc("w0"), %w1: tensor<8x8xf32> loc("w1"),
                 %h: tensor<4x8xbf16> loc("h"), %v: tensor<8x512xbf16> loc("v"))
