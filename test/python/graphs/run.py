@@ -8,6 +8,7 @@
     python test/python/graphs/run.py --seed 1234 --count 1 --show
 """
 import argparse
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -21,7 +22,7 @@ sys.path[:0] = [str(HERE.parent)]
 from graphs.check import Mismatch, check_model  # noqa: E402
 from graphs.generate import generate  # noqa: E402
 from graphs.model import to_text  # noqa: E402
-from graphs.shrink import shrink  # noqa: E402
+from graphs.shrink import follow, places, shrink  # noqa: E402
 
 
 def find_problem(model, bin_dir):
@@ -68,6 +69,23 @@ def explain(seed, problem, bin_dir, limit=60):
     return f"seed {seed} fails; smaller:\n{to_text(model)}\n{found[-1]}"
 
 
+def coverage(models):
+    """How many models have what, a line per kind of thing."""
+    kinds = collections.defaultdict(collections.Counter)
+    for model in models:
+        for name in ("dtype", "names", "update", "microbatches"):
+            kinds[name][getattr(model, name)] += 1
+        options = model.options
+        for name in ("recipe", "sites", "fprop", "dgrad", "wgrad"):
+            kinds[name][getattr(options, name)] += 1
+        nodes = {type(follow(model, path)).__name__ for path in places(model)} - {"Model", "Options"}
+        kinds["layers"].update(nodes)
+        flags = ("evaluate", "input_gradient", "looped")
+        kinds["flags"].update([n for n in flags if getattr(model, n)] + ["keep"] * bool(options.keep))
+    lines = [", ".join(f"{word} {count}" for word, count in c.most_common()) for c in kinds.values()]
+    return "\n".join(f"{name}: {line}" for name, line in zip(kinds, lines))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="how many models (100)")
@@ -96,6 +114,8 @@ def main():
 
     problems = run(seeds, options.bin, options.jobs, report)
     print(file=sys.stderr)
+    print(f"{options.count - len(problems)} of {options.count} agree, {time.time() - start:.0f} s")
+    print(coverage(generate(seed) for seed in seeds))
     if options.shrink:
         for seed, problem in problems.items():
             print(explain(seed, problem, options.bin), flush=True)
