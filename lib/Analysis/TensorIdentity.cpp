@@ -8,6 +8,7 @@
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Analysis/RegionFlow.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -212,6 +213,8 @@ Value fp8::getParameter(Value value) {
     return argument.getOwner()->isEntryBlock() && isa<FunctionOpInterface>(argument.getOwner()->getParentOp())
                ? value
                : Value();
+  if (value.getDefiningOp<EndForwardOp>()) // an argument of backward
+    return value;
   // A buffer of a global that is only read.
   if (auto toTensor = value.getDefiningOp<bufferization::ToTensorOp>())
     return toTensor.getBuffer().getDefiningOp<memref::GetGlobalOp>() ? value : Value();

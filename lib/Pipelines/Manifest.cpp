@@ -22,10 +22,12 @@ static std::string typeName(Type type) {
   return text;
 }
 
-static ManifestValue describeValue(Type type, std::string name, StringAttr state) {
+/// `attrs` are those of the argument or result; may be null.
+static ManifestValue describeValue(Type type, std::string name, DictionaryAttr attrs) {
+  StringAttr state = attrs ? attrs.getAs<StringAttr>(kStateAttrName) : StringAttr();
   ManifestValue value;
   value.name = state ? state.str() : std::move(name);
-  value.kind = state ? "state" : "user";
+  value.kind = state ? "state" : attrs && attrs.contains(kResidualAttrName) ? "residual" : "user";
   value.type = typeName(type);
   if (auto shaped = dyn_cast<ShapedType>(type))
     value.shape = SmallVector<int64_t>(shaped.getShape());
@@ -37,8 +39,8 @@ static ManifestEntry describeEntry(func::FuncOp function) {
   entry.name = function.getName().str();
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
-    entry.arguments.push_back(describeValue(argument.getType(), getArgumentName(argument),
-                                            function.getArgAttrOfType<StringAttr>(i, kStateAttrName)));
+    entry.arguments.push_back(
+        describeValue(argument.getType(), getArgumentName(argument), function.getArgAttrDict(i)));
     if (auto alias = function.getArgAttrOfType<IntegerAttr>(i, kCarriedAttrName))
       entry.arguments.back().alias = alias.getInt();
   }
@@ -46,8 +48,7 @@ static ManifestEntry describeEntry(func::FuncOp function) {
     std::string name = "result" + std::to_string(i);
     if (auto info = function.getResultAttrOfType<StringAttr>(i, "jax.result_info"))
       name = info.str();
-    entry.results.push_back(
-        describeValue(type, name, function.getResultAttrOfType<StringAttr>(i, kStateAttrName)));
+    entry.results.push_back(describeValue(type, name, function.getResultAttrDict(i)));
   }
   // An index that is no result's is an error of fp8-bind-results, later.
   auto resultCount = static_cast<int64_t>(entry.results.size());

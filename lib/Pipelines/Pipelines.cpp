@@ -27,7 +27,7 @@ static void verifyStage(OpPassManager &manager, StringRef stage) {
   manager.addPass(createVerifyStage(options));
 }
 
-void fp8::buildIngestPipeline(OpPassManager &manager) {
+void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
   // No canonicalization while inlining: it could remove contractions, and all are counted.
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
   manager.addPass(createSymbolDCEPass());
@@ -35,11 +35,16 @@ void fp8::buildIngestPipeline(OpPassManager &manager) {
   manager.addPass(createHoistAsserts());
   manager.addNestedPass<func::FuncOp>(createCheckSizes());
   manager.addPass(createExpandPacks());
+  // What backward reads of forward is folded into its products and inferred from as in one function.
+  JoinPairOptions join;
+  join.pair = pair.str();
+  manager.addPass(createJoinPair(join));
   manager.addPass(createJoinProducts());
   manager.addPass(createRaiseContractions());
   manager.addPass(createFoldIntoMatmul());
   manager.addPass(createWidenSums());
   manager.addPass(createInferSites());
+  manager.addPass(createSplitPair());
   verifyStage(manager, "ingest");
 }
 
@@ -69,12 +74,15 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     // What loops read anew in every iteration, and equal tensors, become one value, so that
     // they are cast once and share a column.
     // Products that are equal become one as well: their decisions have been read.
+    // Forward code that backward computes again stays apart: a pair is joined after that.
     manager.addNestedPass<func::FuncOp>(createHoistCasts());
     manager.addPass(createCSEPass());
+    manager.addPass(createJoinPair());
     ApplyRecipeOptions apply;
     apply.recipe = recipe.str();
     apply.calibrate = options.calibrate;
     manager.addPass(createApplyRecipe(apply));
+    manager.addPass(createSplitPair());
   }
   manager.addPass(createPrepareRecipeFunctions());
   verifyStage(manager, "recipe");
@@ -147,6 +155,12 @@ void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
 //===----------------------------------------------------------------------===//
 
 namespace {
+
+struct IngestPipelineOptions : PassPipelineOptions<IngestPipelineOptions> {
+  Option<std::string> pair{*this, "pair",
+                           llvm::cl::desc("FORWARD:BACKWARD[:K]: results K… (default 1) of the first "
+                                          "function are arguments 0… of the second")};
+};
 
 /// RecipeOptions as pipeline options.
 struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
@@ -226,8 +240,11 @@ void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineO
 } // namespace
 
 void fp8::registerPipelines() {
-  PassPipelineRegistration<>("fp8-ingest-pipeline", "Stage 1: contractions of linalg become fp8.matmul",
-                             buildIngestPipeline);
+  PassPipelineRegistration<IngestPipelineOptions>(
+      "fp8-ingest-pipeline", "Stage 1: contractions of linalg become fp8.matmul",
+      [](OpPassManager &manager, const IngestPipelineOptions &options) {
+        buildIngestPipeline(manager, options.pair);
+      });
   PassPipelineRegistration<RecipePipelineOptions>(
       "fp8-recipe-pipeline", "Stage 2: chosen sites become FP8, state becomes arguments and results",
       buildRegisteredRecipePipeline);

@@ -169,7 +169,7 @@ def test_operations_without_a_lowering(box):
 
 @pytest.mark.parametrize(
     "option",
-    ["--pair=a:b", "--emit=ptx"]
+    ["--emit=ptx"]
     + [f"--target={target}" for target in ("sm_89", "sm_90a", "sm_100a", "sm_120a")],
 )
 def test_work_that_is_still_to_come(box, option):

@@ -26,6 +26,7 @@ Examples:
   fp8-compile step.mlir -o step.so --recipe=current --keep='embed|head'
   fp8-compile step.mlir -o step.so --wgrad=bf16 --first=1 --last=1
   fp8-compile step.mlir -o - --emit=recipe            the IR after a stage
+  fp8-compile pair.mlir -o pair.so --pair=forward:backward
   fp8-compile step.mlir -o step.so '--recipe=#fp8.delayed_scaling<margin = 1>'
 
 An attribute says more than the options: #fp8.custom<base = #fp8.delayed_scaling,
@@ -73,7 +74,8 @@ struct Options {
   cl::opt<std::string> wgrad{"wgrad", cl::init("fp8"), cl::value_desc("precision"), cl::cat(category),
                              cl::desc("Weight gradients, as --dgrad")};
   cl::opt<std::string> pair{"pair", cl::value_desc("FORWARD:BACKWARD[:K]"), cl::cat(category),
-                            cl::desc("Two functions of one step (not available yet)")};
+                            cl::desc("Two functions of one step: results K... (default 1) of the first "
+                                     "are arguments 0... of the second")};
   cl::opt<bool> calibrate{"calibrate", cl::cat(category),
                           cl::desc("Entries without gradients update the state too")};
   cl::opt<std::string> target{"target", cl::init("cpu"), cl::cat(category),
@@ -126,8 +128,6 @@ std::string tidy(std::string problems) {
 
 /// What well-formed options ask for whose work is still to come; empty for nothing.
 std::string findUnavailable(const Options &o) {
-  if (o.pair.getNumOccurrences())
-    return "--pair is not available yet; sites can be chosen with --sites and --keep";
   if (o.target != "cpu")
     return "--target=" + o.target + " is not available yet; use --target=cpu";
   if (o.emit == "ptx")
@@ -186,6 +186,16 @@ bool parseCarry(const Options &o, CommandLine &out) {
       return fail("--carry=" + text + " must be ARGUMENT:RESULT, an index or name and an index");
     out.carry.push_back({argument.str(), index});
   }
+  return true;
+}
+
+bool parsePair(const Options &o, CommandLine &out) {
+  if (!o.pair.getNumOccurrences())
+    return true;
+  llvm::Expected<fp8::PairRequest> request = fp8::parsePair(o.pair);
+  if (!request)
+    return fail(llvm::toString(request.takeError()));
+  out.pair = std::move(*request);
   return true;
 }
 
@@ -250,6 +260,6 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   if (o.output == "-" && llvm::is_contained({"lib", "obj", "llvm"}, o.emit))
     return fail("--emit=" + o.emit + " writes a file; give it a name with -o");
   out.unavailable = findUnavailable(o);
-  return parseReports(o, out) && checkOutputs(out) && parseCarry(o, out) &&
+  return parseReports(o, out) && checkOutputs(out) && parseCarry(o, out) && parsePair(o, out) &&
          (!out.unavailable.empty() || parseRecipe(o, out));
 }

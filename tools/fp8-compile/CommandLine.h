@@ -7,6 +7,7 @@
 #ifndef FP8_TOOLS_FP8_COMPILE_COMMANDLINE_H
 #define FP8_TOOLS_FP8_COMPILE_COMMANDLINE_H
 
+#include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Pipelines/Pipelines.h"
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct CommandLine {
   std::string emit = "lib", target = "cpu", manifestFile;
   std::vector<ReportRequest> reports;
   std::vector<CarryRequest> carry;
+  std::optional<fp8::PairRequest> pair;
   /// What was asked for that does not exist yet, as an error message; empty for nothing.
   std::string unavailable;
 };

@@ -64,7 +64,8 @@ LogicalResult Compilation::runStage(function_ref<void(OpPassManager &)> build) {
 
 /// Ingest and recipe, with the decisions read off in between.
 LogicalResult Compilation::runFront() {
-  if (failed(runStage(fp8::buildIngestPipeline)))
+  std::optional<int64_t> savedBefore = fp8::countResidualBytes(module);
+  if (failed(runStage([](OpPassManager &manager) { fp8::buildIngestPipeline(manager); })))
     return failure();
   if (options.emit == "ingest")
     return success();
@@ -81,6 +82,11 @@ LogicalResult Compilation::runFront() {
   manifest = fp8::describeModule(module, fp8::getChosenRecipe(options.recipe), options.target);
   manifest.options = report.options = describeOptions();
   report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
+  if (options.pair) {
+    report.memory.push_back({"residual_bytes_before", "saved for backward by the program", savedBefore});
+    report.memory.push_back(
+        {"residual_bytes_after", "saved for backward as compiled", fp8::countResidualBytes(module)});
+  }
   return success();
 }
 
@@ -91,6 +97,10 @@ fp8::OptionValues Compilation::describeOptions() const {
   for (const CarryRequest &request : options.carry)
     carry.push_back(request.argument + ":" + std::to_string(request.result));
   values.emplace_back("carry", std::move(carry));
+  values.emplace_back("pair", options.pair
+                                  ? llvm::json::Value(options.pair->forward + ":" + options.pair->backward +
+                                                      ":" + std::to_string(options.pair->firstResidual))
+                                  : llvm::json::Value(nullptr));
   return values;
 }
 
@@ -245,7 +255,9 @@ LogicalResult checkRequest(ModuleOp module, const CommandLine &options) {
     return module.emitError() << "there is no public function to compile";
   if (failed(refuseOwnAttributes(module)))
     return failure();
-  return applyCarry(module, options.carry);
+  if (failed(applyCarry(module, options.carry)))
+    return failure();
+  return options.pair ? fp8::markPair(module, *options.pair) : success();
 }
 
 } // namespace

@@ -14,7 +14,7 @@ namespace fp8 {
 
 /// An argument or result of an entry.
 struct ManifestValue {
-  std::string name, type, kind; ///< kind: user or state
+  std::string name, type, kind; ///< kind: user, state or residual
   llvm::SmallVector<int64_t> shape;
   /// Of an argument: the result that is its value in the next step. Of a result: the
   /// argument whose memory it is.

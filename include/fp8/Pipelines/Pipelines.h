@@ -62,8 +62,10 @@ llvm::StringRef getChosenRecipe(const RecipeOptions &options);
 /// is what getRecipeAttribute gave, parsed; null for none.
 OptionValues describeOptions(const RecipeOptions &options, RecipeAttrInterface recipe);
 
-/// Stage 1: functions inlined, every contraction an fp8.matmul with site and role.
-void buildIngestPipeline(mlir::OpPassManager &manager);
+/// Stage 1: functions inlined, every contraction an fp8.matmul with site and role. `pair`,
+/// FORWARD:BACKWARD[:K], names two functions of one step: results K… (default 1) of the
+/// first are arguments 0… of the second; empty where there are none, or they are marked.
+void buildIngestPipeline(mlir::OpPassManager &manager, llvm::StringRef pair = "");
 
 /// Stage 2 has two halves, between which the decisions can be read off the IR.
 /// `recipe` is a recipe attribute, or empty for none.

@@ -45,7 +45,7 @@ typedef struct fp8rt_call {
   /// 0.
   uint32_t reserved;
 
-  /// The arguments in the manifest's order: the user's, then residuals and
+  /// The arguments in the manifest's order: residuals of a pair, the user's,
   /// state. dtype, ndim and static dimensions must be the manifest's; the data
   /// row-major without gaps (strides NULL or saying just that). A tensor
   /// without elements may have NULL data. i1 is one byte per element, 0 or 1

@@ -59,53 +59,73 @@ Value FunctionRewriter::emptyScale(Location loc, Value source, ArrayRef<int64_t>
   return tensor::EmptyOp::create(builder, loc, sizes, elementType);
 }
 
-/// The scale that an earlier step computed for this column.
-Value FunctionRewriter::scaleFromState(Location loc, int64_t column) {
-  auto type = RankedTensorType::get({}, builder.getF32Type());
-  SmallVector<OpFoldResult> offsets{builder.getIndexAttr(column)}, ones{builder.getIndexAttr(1)};
-  return tensor::ExtractSliceOp::create(builder, loc, type, scale, offsets, ones, ones);
+/// What products of the forward part read is updated at its end, unless it is a gradient.
+void FunctionRewriter::findForwardColumns(ArrayRef<QuantizedOperand> operands) {
+  std::set<int64_t> gradients;
+  for (const QuantizedOperand &operand : operands) {
+    auto column = columns.find(operand.castId);
+    if (column == columns.end())
+      continue;
+    if (operand.kind() == TensorKind::grad_output)
+      gradients.insert(column->second);
+    else if (pair->isForward(operand.product))
+      forwardColumns.insert(column->second);
+  }
+  for (int64_t column : gradients)
+    forwardColumns.erase(column);
 }
 
-/// The scale of the state, or that of the tensor itself while the column's history is empty.
-Value FunctionRewriter::scaleFromStateOrTensor(Location loc, const QuantizedOperand &operand, Value source,
-                                               int64_t column) {
-  Value index = arith::ConstantIndexOp::create(builder, loc, column);
-  Value largest = tensor::ExtractOp::create(builder, loc, getLargestAmaxes(), index);
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0.0f));
-  Value isEmpty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, largest, zero);
-  auto choice = scf::IfOp::create(builder, loc, RankedTensorType::get({}, builder.getF32Type()), isEmpty,
-                                  /*withElseRegion=*/true);
+/// The scale of the state or, where the recipe says so, that of the tensor itself while the
+/// column's history is empty. `repeats`: as forward took it, before its update.
+Value FunctionRewriter::scaleOfColumn(Location loc, const QuantizedOperand &operand, Value source,
+                                      State &from, int64_t column, bool repeats) {
+  bool startsFromTensor = operand.recipe.startsFromTensor();
+  OpBuilder::InsertPoint place = builder.saveInsertionPoint();
+  if (repeats) // one scale crosses, not the state
+    builder.setInsertionPoint(pair->getEndForward());
+  auto type = RankedTensorType::get({}, builder.getF32Type());
+  SmallVector<OpFoldResult> offsets{builder.getIndexAttr(column)}, ones{builder.getIndexAttr(1)};
+  Value scale = tensor::ExtractSliceOp::create(builder, loc, type, from.scale, offsets, ones, ones);
+  Value isEmpty;
+  if (startsFromTensor) {
+    Value index = arith::ConstantIndexOp::create(builder, loc, column);
+    Value largest = tensor::ExtractOp::create(builder, loc, getLargestAmaxes(from), index);
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0.0f));
+    isEmpty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, largest, zero);
+  }
+  builder.restoreInsertionPoint(place);
+  if (!startsFromTensor)
+    return scale;
+
+  auto choice = scf::IfOp::create(builder, loc, type, isEmpty, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
-  auto yield = [&](Block *block, function_ref<Value()> build) {
-    builder.setInsertionPointToEnd(block);
-    Value value = build();
-    scf::YieldOp::create(builder, loc, value);
-  };
-  yield(choice.thenBlock(), [&] { return scaleFromTensor(loc, operand, source); });
-  yield(choice.elseBlock(), [&] { return scaleFromState(loc, column); });
+  builder.setInsertionPointToEnd(choice.thenBlock());
+  scf::YieldOp::create(builder, loc, scaleFromTensor(loc, operand, source));
+  builder.setInsertionPointToEnd(choice.elseBlock());
+  scf::YieldOp::create(builder, loc, scale);
   return choice.getResult(0);
 }
 
 /// Per column the largest amax of its history: 0 where there is none yet.
-Value FunctionRewriter::getLargestAmaxes() {
-  if (largestAmaxes)
-    return largestAmaxes;
+Value FunctionRewriter::getLargestAmaxes(State &from) {
+  if (from.largestAmaxes)
+    return from.largestAmaxes;
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&function.getBody().front());
+  builder.setInsertionPointAfterValue(from.history);
   Location loc = function.getLoc();
   Value zero = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0.0f));
-  auto type = cast<RankedTensorType>(scale.getType());
+  auto type = cast<RankedTensorType>(from.scale.getType());
   Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
   Value init = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
   AffineMap rows = builder.getMultiDimIdentityMap(2), columns = rows.getMinorSubMap(1);
   auto largest = linalg::GenericOp::create(
-      builder, loc, init.getType(), history, init, {rows, columns},
+      builder, loc, init.getType(), from.history, init, {rows, columns},
       {utils::IteratorType::reduction, utils::IteratorType::parallel},
       [](OpBuilder &b, Location loc, ValueRange values) {
         // A NaN is an amax, too.
         linalg::YieldOp::create(b, loc, arith::MaximumFOp::create(b, loc, values[0], values[1]).getResult());
       });
-  return largestAmaxes = largest.getResult(0);
+  return from.largestAmaxes = largest.getResult(0);
 }
 
 /// The scale that this step computes from the tensor itself.
@@ -133,18 +153,22 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
   Location loc = operand.product->getLoc();
   auto column = columns.find(operand.castId);
   bool stateful = column != columns.end();
+  // Forward code that backward computes again: recorded already, and cast with the same scale.
+  bool inBackward = pair && !pair->isForward(source);
+  bool repeats = stateful && inBackward && forwardColumns.count(column->second);
+  State &from = inBackward && !repeats ? backwardState : state;
   // What depends on the state alone comes before the casts of arguments.
-  bool startsFromTensor = stateful && operand.recipe.startsFromTensor();
-  bool isArgument = isa<BlockArgument>(source) && source.getParentBlock()->getParentOp() == function;
-  builder.setInsertionPointAfterValue(startsFromTensor && isArgument ? getLargestAmaxes() : source);
+  bool comesWithState = stateful && !repeats && source.getParentBlock() == from.scale.getParentBlock() &&
+                        source.getDefiningOp() == from.scale.getDefiningOp();
+  builder.setInsertionPointAfterValue(
+      comesWithState && operand.recipe.startsFromTensor() ? getLargestAmaxes(from) : source);
   SmallVector<int64_t> block = operand.block();
 
-  Value scaleValue = !stateful          ? scaleFromTensor(loc, operand, source)
-                     : startsFromTensor ? scaleFromStateOrTensor(loc, operand, source, column->second)
-                                        : scaleFromState(loc, column->second);
+  Value scaleValue = stateful ? scaleOfColumn(loc, operand, source, from, column->second, repeats)
+                              : scaleFromTensor(loc, operand, source);
   SmallVector<Value> outs{emptyLike(loc, source, operand.format()),
                           emptyScale(loc, source, block, operand.recipe.getScaleType())};
-  bool record = stateful && updates;
+  bool record = stateful && updates && !repeats;
   if (record)
     outs.push_back(tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type()));
   auto quantize = QuantizeOp::create(
@@ -157,10 +181,13 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
 }
 
 /// The amax counts where the product runs: once in a block, and not in blocks inside one
-/// where it counts already.
+/// where it counts already. What forward records, backward does not record again.
 void FunctionRewriter::recordAmax(const QuantizedOperand &operand, Value amax) {
-  SmallVector<RecordedAmax> &recorded = amaxes[columns.at(operand.castId)];
+  int64_t column = columns.at(operand.castId);
   Operation *product = operand.product;
+  if (forwardColumns.count(column) && !pair->isForward(product))
+    return;
+  SmallVector<RecordedAmax> &recorded = amaxes[column];
   auto counts = [&](const RecordedAmax &other) {
     return other.value == amax && other.block->findAncestorOpInBlock(*product);
   };
@@ -208,6 +235,8 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
 }
 
 void FunctionRewriter::rewrite(ArrayRef<QuantizedOperand> operands) {
+  if (pair)
+    findForwardColumns(operands);
   for (size_t i = 0; i < operands.size(); i += 2)
     replaceProduct(operands[i], operands[i + 1]);
 }
@@ -225,51 +254,77 @@ void FunctionRewriter::addStateArguments() {
     // Inserting cannot fail on a function whose type its arguments follow.
     (void)function.insertArgument(function.getNumArguments(), type, attrs, loc);
   }
-  scale = function.getArguments().end()[-2];
-  history = function.getArguments().end()[-1];
+  state = {function.getArguments().end()[-2], function.getArguments().end()[-1]};
+  if (pair) {
+    ResultRange handed = pair->passState({state.scale, state.history});
+    backwardState = {handed[0], handed[1]};
+  }
 }
 
-/// One update per column before the return; the new state becomes the last results.
-void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
-  auto terminator = cast<func::ReturnOp>(function.getBody().front().getTerminator());
-  builder.setInsertionPoint(terminator);
-  Location loc = function.getLoc();
-  Value newScale = scale, newHistory = history;
-  carryOutAmaxes(amaxes);
-  for (auto &[column, recorded] : amaxes) {
-    int64_t count = recorded.size();
-    auto type = RankedTensorType::get({count}, builder.getF32Type());
-    Value vector;
-    if (count == 1) {
-      vector = tensor::ExpandShapeOp::create(builder, loc, type, recorded[0].value,
-                                             ArrayRef<ReassociationIndices>{},
+/// The amaxes recorded for one column, in one vector, reduced over the ranks.
+Value FunctionRewriter::reduceAmaxes(Location loc, ArrayRef<RecordedAmax> recorded,
+                                     RecipeAttrInterface recipe) {
+  int64_t count = recorded.size();
+  auto type = RankedTensorType::get({count}, builder.getF32Type());
+  Value vector;
+  if (count == 1) {
+    vector =
+        tensor::ExpandShapeOp::create(builder, loc, type, recorded[0].value, ArrayRef<ReassociationIndices>{},
+                                      SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
+  } else {
+    vector = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+    for (auto [i, amax] : llvm::enumerate(recorded))
+      vector = tensor::InsertSliceOp::create(builder, loc, amax.value, vector,
+                                             SmallVector<OpFoldResult>{builder.getIndexAttr(i)},
+                                             SmallVector<OpFoldResult>{builder.getIndexAttr(1)},
                                              SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
-    } else {
-      vector = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-      for (auto [i, amax] : llvm::enumerate(recorded))
-        vector = tensor::InsertSliceOp::create(builder, loc, amax.value, vector,
-                                               SmallVector<OpFoldResult>{builder.getIndexAttr(i)},
-                                               SmallVector<OpFoldResult>{builder.getIndexAttr(1)},
-                                               SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
-    }
-    if (recipe.getReduceAmax()) {
-      Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-      vector = AllReduceOp::create(builder, loc, TypeRange(type), vector, init,
-                                   ReduceKindAttr::get(builder.getContext(), ReduceKind::max),
-                                   builder.getStringAttr("amax"))
-                   .getResult(0);
-    }
+  }
+  if (!recipe.getReduceAmax())
+    return vector;
+  Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  return AllReduceOp::create(builder, loc, TypeRange(type), vector, init,
+                             ReduceKindAttr::get(builder.getContext(), ReduceKind::max),
+                             builder.getStringAttr("amax"))
+      .getResult(0);
+}
+
+/// One update for each column of the forward part, or for each of the others, where the
+/// builder stands.
+FunctionRewriter::State FunctionRewriter::updateColumns(State from, RecipeAttrInterface recipe,
+                                                        bool ofForward) {
+  Location loc = function.getLoc();
+  for (auto &[column, recorded] : amaxes) {
+    if (bool(forwardColumns.count(column)) != ofForward)
+      continue;
+    Value vector = reduceAmaxes(loc, recorded, recipe);
+    int64_t count = recorded.size();
     SmallVector<Attribute> formats(count, TypeAttr::get(layout.getColumns()[column].format));
     auto update = UpdateAmaxHistoryOp::create(
-        builder, loc, TypeRange{newScale.getType(), newHistory.getType()}, vector, newScale, newHistory,
-        recipe, builder.getDenseI64ArrayAttr(SmallVector<int64_t>(count, column)),
+        builder, loc, TypeRange{from.scale.getType(), from.history.getType()}, vector, from.scale,
+        from.history, recipe, builder.getDenseI64ArrayAttr(SmallVector<int64_t>(count, column)),
         builder.getArrayAttr(formats));
-    newScale = update.getResult(0);
-    newHistory = update.getResult(1);
+    from = {update.getResult(0), update.getResult(1)};
   }
+  return from;
+}
+
+/// Updates before the return, and for forward's tensors at the end of forward; the new state
+/// becomes the last results.
+void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
+  carryOutAmaxes(amaxes);
+  State updated = state;
+  if (pair) {
+    builder.setInsertionPoint(pair->getEndForward());
+    State ofForward = updateColumns(state, recipe, /*ofForward=*/true);
+    pair->getState().assign({ofForward.scale, ofForward.history});
+    updated = backwardState;
+  }
+  auto terminator = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  builder.setInsertionPoint(terminator);
+  updated = updateColumns(updated, recipe, /*ofForward=*/false);
 
   unsigned firstResult = function.getNumResults();
-  SmallVector<Value> newState{newScale, newHistory};
+  SmallVector<Value> newState{updated.scale, updated.history};
   for (auto [i, value] : llvm::enumerate(newState)) {
     unsigned argument = function.getNumArguments() - 2 + i;
     DictionaryAttr attrs = builder.getDictionaryAttr(

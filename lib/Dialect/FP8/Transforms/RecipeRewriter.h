@@ -11,10 +11,13 @@
 
 #include "RegionAmaxes.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include <map>
+#include <optional>
+#include <set>
 
 namespace fp8 {
 
@@ -50,8 +53,8 @@ class FunctionRewriter {
 public:
   FunctionRewriter(mlir::func::FuncOp function, const StateLayout &layout, const CastColumns &columns,
                    bool updates)
-      : function(function), layout(layout), columns(columns), updates(updates),
-        builder(function.getContext()) {}
+      : function(function), pair(JoinedPair::find(function)), layout(layout), columns(columns),
+        updates(updates), builder(function.getContext()) {}
 
   void addStateArguments();
   void rewrite(llvm::ArrayRef<QuantizedOperand> operands);
@@ -62,26 +65,35 @@ private:
   struct Cast {
     mlir::Value data, scaleInv, amax;
   };
+  struct State {
+    mlir::Value scale, history;
+    mlir::Value largestAmaxes = nullptr; ///< of each column's history, once something asked
+  };
   Cast getOrCreateCast(const QuantizedOperand &operand);
   mlir::Value emptyLike(mlir::Location loc, mlir::Value like, mlir::Type elementType);
   mlir::Value emptyScale(mlir::Location loc, mlir::Value source, llvm::ArrayRef<int64_t> block,
                          mlir::Type elementType);
-  mlir::Value scaleFromState(mlir::Location loc, int64_t column);
-  mlir::Value scaleFromStateOrTensor(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source,
-                                     int64_t column);
-  mlir::Value getLargestAmaxes();
+  mlir::Value scaleOfColumn(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source,
+                            State &from, int64_t column, bool repeats);
+  mlir::Value getLargestAmaxes(State &from);
   mlir::Value scaleFromTensor(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source);
   void recordAmax(const QuantizedOperand &operand, mlir::Value amax);
   mlir::Value replayViews(mlir::Value operand, mlir::Value source, mlir::Value data);
   void replaceProduct(const QuantizedOperand &lhs, const QuantizedOperand &rhs);
+  void findForwardColumns(llvm::ArrayRef<QuantizedOperand> operands);
+  mlir::Value reduceAmaxes(mlir::Location loc, llvm::ArrayRef<RecordedAmax> recorded,
+                           RecipeAttrInterface recipe);
+  State updateColumns(State from, RecipeAttrInterface recipe, bool ofForward);
 
   mlir::func::FuncOp function;
+  std::optional<JoinedPair> pair; ///< where the function is forward and backward in one
   const StateLayout &layout;
   const CastColumns &columns;
   bool updates;
   mlir::OpBuilder builder;
-  mlir::Value scale, history;
-  mlir::Value largestAmaxes; ///< of each column's history, once something asked
+  State state, backwardState; ///< as the function, and its backward part, receive it
+  /// Columns that are updated at the end of the forward part of a pair.
+  std::set<int64_t> forwardColumns;
   std::map<unsigned, Cast> casts;
   /// Recorded amaxes by column, for the update.
   ColumnAmaxes amaxes;

@@ -23,6 +23,12 @@ inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
 /// result R; on a result that bufferized entries still return, being of dynamic shape: R.
 inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";
 
+/// The two functions of one step, forward and backward, that share residuals (--pair):
+/// `fp8.backward = @B` on the first; `fp8.residual` on those of its results, and of B's
+/// arguments, that are handed over, in this order.
+inline constexpr llvm::StringLiteral kBackwardAttrName = "fp8.backward";
+inline constexpr llvm::StringLiteral kResidualAttrName = "fp8.residual";
+
 /// `fp8.state_columns` and `fp8.amax_history_len` on the module: the layout of the state,
 /// written by fp8-apply-recipe (see StateLayout).
 inline constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";

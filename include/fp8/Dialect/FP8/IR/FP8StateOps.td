@@ -60,6 +60,38 @@ def FP8_UpdateAmaxHistoryOp
   }];
 }
 
+def FP8_EndForwardOp : Op<FP8_Dialect, "end_forward"> {
+  let summary = "where forward ends and backward begins, in a function that is both";
+  let description = [{
+    While the two functions of one step are joined (`fp8-join-pair`), what stands
+    before this operation is forward, what stands after it is the body of
+    `backward`, which returns poison meanwhile. In between the caller has
+    what forward returns, `given`, and comes back with the arguments of backward
+    that are not residuals, the results: to dataflow, they depend on `given`.
+
+    It is the update point of the tensors of the forward pass: scale and
+    amax_history as forward leaves them are the last of `given`, and as backward
+    receives them the last results, where a recipe keeps a history.
+
+    Preconditions: in the entry block of a function, once; `backward` is another
+    function of the module.
+
+    Becomes: nothing; `fp8-split-pair` makes two functions again.
+
+    Example:
+    ```mlir
+    %dy, %s1, %h1 = fp8.end_forward @backward
+        given(%y, %s0, %h0 : tensor<4x8xf32>, tensor<3xf32>, tensor<4x3xf32>)
+        -> tensor<4x8xf32>, tensor<3xf32>, tensor<4x3xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$backward, Variadic<AnyType>:$given);
+  let results = (outs Variadic<AnyType>:$results);
+  let assemblyFormat = [{
+    $backward (`given` `(` $given^ `:` type($given) `)`)? attr-dict (`->` type($results)^)?
+  }];
+}
+
 def FP8_AllReduceOp : FP8_DpsOp<"all_reduce"> {
   let summary = "combine a tensor over all ranks of a group";
   let description = [{

@@ -1,0 +1,82 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The two functions of one step: asked for with --pair, marked on the functions
+// (Boundary.h), or joined in one with fp8.end_forward between them.
+
+#ifndef FP8_DIALECT_FP8_TRANSFORMS_PAIR_H
+#define FP8_DIALECT_FP8_TRANSFORMS_PAIR_H
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+
+namespace fp8 {
+
+/// --pair=FORWARD:BACKWARD[:K]: results K… of the first are arguments 0… of the second.
+struct PairRequest {
+  std::string forward, backward;
+  unsigned firstResidual = 1;
+};
+
+/// Parses FORWARD:BACKWARD[:K]; the error says what is wrong.
+llvm::Expected<PairRequest> parsePair(llvm::StringRef text);
+
+/// Marks the functions of a request. An error where they are not there or do not fit.
+mlir::LogicalResult markPair(mlir::ModuleOp module, const PairRequest &request);
+
+/// True where results or arguments of `function` are marked as residuals.
+bool hasResiduals(mlir::func::FuncOp function);
+
+/// The bytes that a value of this type takes; unset where its size is dynamic or it cannot
+/// be stored.
+std::optional<int64_t> getStoredBytes(mlir::Type type);
+
+/// The bytes that forward hands to backward, by their marks; unset where a size is dynamic.
+std::optional<int64_t> countResidualBytes(mlir::ModuleOp module);
+
+/// True for what fp8-join-pair moves into forward and fp8-split-pair may repeat in backward:
+/// casts, views, rearrangements, fills, constants and sizes.
+bool isMovement(mlir::Operation *op);
+
+/// A function that is forward and backward, joined by fp8-join-pair.
+class JoinedPair {
+public:
+  /// Unset where `function` is not joined, or its backward is missing.
+  static std::optional<JoinedPair> find(mlir::func::FuncOp function);
+
+  mlir::func::FuncOp getFunction() { return function; }
+  EndForwardOp getEndForward() { return endForward; }
+  /// Backward without its code: arguments (residuals too) and results as they were.
+  mlir::func::FuncOp getBackward() { return backward; }
+
+  /// How many arguments of the user backward has: those that are not residuals.
+  unsigned getNumBackwardArguments();
+  /// How many results of the user forward has: the first of the joined function.
+  unsigned getNumForwardResults();
+  /// The state that forward leaves; empty where there is none.
+  mlir::MutableOperandRange getState();
+
+  /// Whether the operation is before the end of forward; one inside another is where that is.
+  bool isForward(mlir::Operation *op);
+  bool isForward(mlir::Value value);
+
+  /// Hands the state on at the end of forward; returns it as backward receives it.
+  mlir::ResultRange passState(mlir::ValueRange state);
+
+private:
+  JoinedPair(mlir::func::FuncOp function, EndForwardOp endForward, mlir::func::FuncOp backward)
+      : function(function), endForward(endForward), backward(backward) {}
+
+  mlir::func::FuncOp function;
+  EndForwardOp endForward;
+  mlir::func::FuncOp backward;
+};
+
+} // namespace fp8
+
+#endif // FP8_DIALECT_FP8_TRANSFORMS_PAIR_H

@@ -1,0 +1,141 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A minimum cut in the graph of values that can be computed again.
+
+#include "fp8/Analysis/CheapestCut.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/BitVector.h"
+
+using namespace mlir;
+using namespace fp8;
+
+SmallVector<Value> fp8::getReadValues(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  llvm::append_range(values, captured);
+  return values;
+}
+
+namespace {
+
+/// Every value is two vertices, wanted and handed over, and an edge from one to the other
+/// of the value's cost. From there edges without limit lead to what the value is computed
+/// from, or to the end where it cannot be computed again.
+class CutFinder {
+public:
+  CutFinder(function_ref<bool(OpResult)> canRepeat, function_ref<int64_t(Value)> cost)
+      : canRepeat(canRepeat), cost(cost) {}
+
+  SmallVector<Value> run(ArrayRef<Value> needed);
+
+private:
+  struct Edge {
+    unsigned to;
+    int64_t capacity; ///< what is left of it
+  };
+  /// Large, but twice as much can be counted.
+  static constexpr int64_t kUnlimited = int64_t(1) << 60;
+  static constexpr unsigned kEnd = 0;
+
+  unsigned wanted(unsigned value) const { return 1 + 2 * value; }
+  unsigned handedOver(unsigned value) const { return 2 + 2 * value; }
+  unsigned addValue(Value value);
+  void addEdges(unsigned number);
+  void addEdge(unsigned from, unsigned to, int64_t capacity);
+  int64_t augment(unsigned vertex, int64_t limit);
+  void visit(unsigned vertex);
+
+  function_ref<bool(OpResult)> canRepeat;
+  function_ref<int64_t(Value)> cost;
+  SmallVector<Value> values;
+  DenseMap<Value, unsigned> numbers;
+  /// Edge i and its reverse, i ^ 1.
+  std::vector<Edge> edges;
+  std::vector<SmallVector<unsigned>> edgesFrom;
+  llvm::BitVector visited;
+};
+
+} // namespace
+
+unsigned CutFinder::addValue(Value value) {
+  auto [entry, isNew] = numbers.try_emplace(value, values.size());
+  if (isNew)
+    values.push_back(value);
+  return entry->second;
+}
+
+void CutFinder::addEdge(unsigned from, unsigned to, int64_t capacity) {
+  edgesFrom.resize(std::max<size_t>(edgesFrom.size(), std::max(from, to) + 1));
+  edgesFrom[from].push_back(edges.size());
+  edges.push_back({to, capacity});
+  edgesFrom[to].push_back(edges.size());
+  edges.push_back({from, 0});
+}
+
+void CutFinder::addEdges(unsigned number) {
+  Value value = values[number];
+  addEdge(wanted(number), handedOver(number), std::min(cost(value), kUnlimited));
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || !canRepeat(result))
+    return addEdge(handedOver(number), kEnd, kUnlimited);
+  for (Value read : getReadValues(result.getOwner()))
+    addEdge(handedOver(number), wanted(addValue(read)), kUnlimited);
+}
+
+/// Sends as much as one way to the end admits, and returns it.
+int64_t CutFinder::augment(unsigned vertex, int64_t limit) {
+  if (vertex == kEnd)
+    return limit;
+  visited.set(vertex);
+  for (unsigned edge : edgesFrom[vertex]) {
+    if (edges[edge].capacity == 0 || visited.test(edges[edge].to))
+      continue;
+    int64_t sent = augment(edges[edge].to, std::min(limit, edges[edge].capacity));
+    if (sent == 0)
+      continue;
+    edges[edge].capacity -= sent;
+    edges[edge ^ 1].capacity += sent;
+    return sent;
+  }
+  return 0;
+}
+
+/// Marks all that can still be reached.
+void CutFinder::visit(unsigned vertex) {
+  if (visited.test(vertex))
+    return;
+  visited.set(vertex);
+  for (unsigned edge : edgesFrom[vertex])
+    if (edges[edge].capacity > 0)
+      visit(edges[edge].to);
+}
+
+SmallVector<Value> CutFinder::run(ArrayRef<Value> needed) {
+  for (Value value : needed)
+    addValue(value);
+  unsigned count = values.size();
+  for (unsigned i = 0; i < values.size(); ++i)
+    addEdges(i);
+  visited.resize(edgesFrom.size());
+  for (unsigned i = 0; i < count; ++i)
+    while (augment(wanted(i), kUnlimited) > 0)
+      visited.reset();
+
+  visited.reset();
+  for (unsigned i = 0; i < count; ++i)
+    visit(wanted(i));
+  SmallVector<Value> cut;
+  for (unsigned i = 0; i < values.size(); ++i)
+    if (visited.test(wanted(i)) && !visited.test(handedOver(i)))
+      cut.push_back(values[i]);
+  return cut;
+}
+
+SmallVector<Value> fp8::findCheapestCut(ArrayRef<Value> needed, function_ref<bool(OpResult)> canRepeat,
+                                        function_ref<int64_t(Value)> cost) {
+  return CutFinder(canRepeat, cost).run(needed);
+}

@@ -1,0 +1,249 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One function of the two of a pair. Casts and views of forward values that backward makes
+// for itself move to forward, where they meet those that forward made: one tensor then is
+// one value, which every later pass understands without knowing of pairs.
+
+#include "fp8/Analysis/CheapestCut.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Dialect/FP8/Transforms/Pair.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_JOINPAIR
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// What must hold
+//===----------------------------------------------------------------------===//
+
+llvm::BitVector getResidualResults(func::FuncOp function) {
+  llvm::BitVector marked(function.getNumResults());
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    marked[i] = bool(function.getResultAttr(i, kResidualAttrName));
+  return marked;
+}
+
+llvm::BitVector getResidualArguments(func::FuncOp function) {
+  llvm::BitVector marked(function.getNumArguments());
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    marked[i] = bool(function.getArgAttr(i, kResidualAttrName));
+  return marked;
+}
+
+/// A function of the pair by itself.
+LogicalResult verifyFunction(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitError() << "'" << function.getName()
+                                << "' branches between blocks: use structured control flow (scf)";
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (function.getArgAttr(i, kStateAttrName))
+      return function.emitError() << "'" << function.getName()
+                                  << "' has FP8 state: a pair is joined before fp8-apply-recipe";
+  return success();
+}
+
+/// No argument of forward can carry a residual: the list of residuals is the compiler's.
+LogicalResult verifyCarried(func::FuncOp forward) {
+  for (BlockArgument argument : forward.getArguments()) {
+    auto carried = forward.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kCarriedAttrName);
+    if (carried && carried.getInt() >= 0 && carried.getInt() < int64_t(forward.getNumResults()) &&
+        forward.getResultAttr(carried.getInt(), kResidualAttrName))
+      return emitError(argument.getLoc())
+             << "argument " << argument.getArgNumber() << " of '" << forward.getName() << "' carries result "
+             << carried.getInt() << ", a residual of the pair; do not donate or carry it";
+  }
+  return success();
+}
+
+LogicalResult verifyResiduals(func::FuncOp forward, func::FuncOp backward) {
+  llvm::BitVector results = getResidualResults(forward), arguments = getResidualArguments(backward);
+  if (results.count() != arguments.count())
+    return backward.emitError() << "'" << backward.getName() << "' takes " << arguments.count()
+                                << " residuals, but '" << forward.getName() << "' gives " << results.count();
+  for (auto [result, argument] : llvm::zip(results.set_bits(), arguments.set_bits())) {
+    Type given = forward.getResultTypes()[result], taken = backward.getArgumentTypes()[argument];
+    if (given != taken)
+      return backward.emitError() << "argument " << argument << " of '" << backward.getName() << "' is "
+                                  << taken << ", but result " << result << " of '" << forward.getName()
+                                  << "', which it receives, is " << given << "; give another K in --pair";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Joining
+//===----------------------------------------------------------------------===//
+
+/// The end of forward, which gives the results of the user and returns backward's arguments.
+EndForwardOp createMarker(Operation *end, func::FuncOp backward, const llvm::BitVector &residuals) {
+  SmallVector<BlockArgument> own;
+  for (BlockArgument argument : backward.getArguments())
+    if (!residuals.test(argument.getArgNumber()))
+      own.push_back(argument);
+  OpBuilder builder(end);
+  auto marker = EndForwardOp::create(builder, backward.getLoc(), TypeRange(ValueRange(own)),
+                                     backward.getName(), end->getOperands());
+  for (auto [argument, value] : llvm::zip(own, marker.getResults()))
+    argument.replaceAllUsesWith(value);
+  return marker;
+}
+
+/// Moves backward's body behind forward's; backward returns poison instead.
+EndForwardOp join(func::FuncOp forward, func::FuncOp backward) {
+  llvm::BitVector results = getResidualResults(forward), arguments = getResidualArguments(backward);
+  Operation *end = forward.front().getTerminator(), *backwardEnd = backward.front().getTerminator();
+  for (auto [result, argument] : llvm::zip(results.set_bits(), arguments.set_bits()))
+    backward.getArgument(argument).replaceAllUsesWith(end->getOperand(result));
+  end->eraseOperands(results);
+  (void)forward.eraseResults(results);
+
+  EndForwardOp marker = createMarker(end, backward, arguments);
+  forward.front().getOperations().splice(end->getIterator(), backward.front().getOperations(),
+                                         backward.front().begin(), backwardEnd->getIterator());
+  end->insertOperands(end->getNumOperands(), backwardEnd->getOperands());
+  OpBuilder builder(backwardEnd);
+  for (OpOperand &operand : backwardEnd->getOpOperands())
+    operand.set(ub::PoisonOp::create(builder, backwardEnd->getLoc(), operand.get().getType()));
+  for (auto [i, type] : llvm::enumerate(backward.getResultTypes()))
+    (void)forward.insertResult(
+        forward.getNumResults(), type,
+        NamedAttrList(backward.getResultAttrDict(i)).getDictionary(forward.getContext()));
+  forward->removeAttr(kBackwardAttrName);
+  return marker;
+}
+
+//===----------------------------------------------------------------------===//
+// One value for one tensor
+//===----------------------------------------------------------------------===//
+
+bool areAlike(Operation *a, Operation *b);
+
+/// The same value, or equal constants or empty tensors.
+bool areAlike(Value a, Value b) {
+  Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
+  if (a == b || !first || !second)
+    return a == b;
+  return (isa<tensor::EmptyOp>(first) || first->hasTrait<OpTrait::ConstantLike>()) && areAlike(first, second);
+}
+
+bool areAlike(Operation *a, Operation *b) {
+  DenseMap<Value, Value> inside; // values of the regions
+  auto check = [&](Value x, Value y) { return success(inside.lookup(x) == y || areAlike(x, y)); };
+  auto mark = [&](Value x, Value y) { inside[x] = y; };
+  return OperationEquivalence::isEquivalentTo(a, b, check, mark,
+                                              OperationEquivalence::IgnoreLocations |
+                                                  OperationEquivalence::IgnoreDiscardableAttrs);
+}
+
+/// Merges movements in backward of what forward computed with forward's own, or moves them there.
+class MovementHoister {
+public:
+  MovementHoister(Block &body, EndForwardOp marker) : body(body), marker(marker) {
+    for (Operation *op = marker->getNextNode(); op; op = op->getNextNode())
+      backward.insert(op);
+  }
+
+  void run() {
+    for (Operation *op = marker->getNextNode(), *next; op; op = next) {
+      next = op->getNextNode();
+      if (isMovement(op) && llvm::all_of(getReadValues(op), [&](Value value) { return isForward(value); }))
+        mergeOrHoist(op);
+    }
+  }
+
+private:
+  bool isForward(Value value) const {
+    return value.getDefiningOp() != marker && !backward.contains(value.getDefiningOp());
+  }
+
+  Operation *findTwin(Operation *op) const {
+    if (op->getNumOperands() == 0)
+      return nullptr;
+    for (Operation *other : op->getOperand(0).getUsers())
+      if (other != op && other->getBlock() == &body && !backward.contains(other) && areAlike(other, op))
+        return other;
+    return nullptr;
+  }
+
+  void mergeOrHoist(Operation *op) {
+    backward.erase(op);
+    if (Operation *twin = findTwin(op)) {
+      op->replaceAllUsesWith(twin);
+      op->erase();
+    } else {
+      op->moveBefore(marker);
+    }
+  }
+
+  Block &body;
+  EndForwardOp marker;
+  llvm::SmallPtrSet<Operation *, 32> backward;
+};
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+class JoinPair : public impl::JoinPairBase<JoinPair> {
+public:
+  using impl::JoinPairBase<JoinPair>::JoinPairBase;
+
+  void runOnOperation() final {
+    if (failed(markRequested()) || failed(joinMarked()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult markRequested() {
+    if (pair.empty())
+      return success();
+    llvm::Expected<PairRequest> request = parsePair(pair);
+    if (!request)
+      return getOperation().emitError() << llvm::toString(request.takeError());
+    return markPair(getOperation(), *request);
+  }
+
+  LogicalResult joinMarked() {
+    SmallVector<std::pair<func::FuncOp, StringRef>> pairs;
+    llvm::SmallPtrSet<Operation *, 2> inPair;
+    for (auto forward : getOperation().getOps<func::FuncOp>())
+      if (auto name = forward->getAttrOfType<FlatSymbolRefAttr>(kBackwardAttrName)) {
+        pairs.push_back({forward, name.getValue()});
+        inPair.insert(forward);
+        inPair.insert(getOperation().lookupSymbol(name.getValue()));
+      }
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!inPair.contains(function) && hasResiduals(function))
+        return function.emitError() << "'" << function.getName() << "' has residuals (" << kResidualAttrName
+                                    << "), but no function names its pair (" << kBackwardAttrName << ")";
+    for (auto [forward, name] : pairs)
+      if (failed(joinMarked(forward, name)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult joinMarked(func::FuncOp forward, StringRef name) {
+    auto backward = getOperation().lookupSymbol<func::FuncOp>(name);
+    if (!backward || backward.isExternal() || backward == forward)
+      return forward.emitError() << "its backward '" << name << "' (" << kBackwardAttrName
+                                 << ") must be another function with a body";
+    if (failed(verifyFunction(forward)) || failed(verifyFunction(backward)) ||
+        failed(verifyCarried(forward)) || failed(verifyResiduals(forward, backward)))
+      return failure();
+    MovementHoister(forward.front(), join(forward, backward)).run();
+    return success();
+  }
+};
+
+} // namespace
+} // namespace fp8

@@ -1,0 +1,353 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Forward and backward as two functions: --pair makes of them what it makes of one function.
+
+The step is written once. As one function backward reads forward's values; as a pair it reads
+residuals: an f32 weight handed over unchanged, another as it was transposed in bf16, bf16
+activations, an i1 mask and the f32 result. Sites, columns, results and state have to be equal,
+bit for bit.
+"""
+import json
+import re
+
+import numpy as np
+import pytest
+
+from harness import BF16, F32, Program, load, random_generator, save
+
+M, K, H, N = 12, 16, 24, 8
+
+FORWARD = f"""
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0.0 : bf16
+  %b1 = arith.truncf %w1 : tensor<{K}x{H}xf32> to tensor<{K}x{H}xbf16>
+  %eh = tensor.empty() : tensor<{M}x{H}xf32>
+  %fh = linalg.fill ins(%zero : f32) outs(%eh : tensor<{M}x{H}xf32>) -> tensor<{M}x{H}xf32>
+  %h32 = linalg.matmul ins(%x, %b1 : tensor<{M}x{K}xbf16>, tensor<{K}x{H}xbf16>) outs(%fh : tensor<{M}x{H}xf32>)
+      -> tensor<{M}x{H}xf32>
+  %h = arith.truncf %h32 : tensor<{M}x{H}xf32> to tensor<{M}x{H}xbf16>
+  %none = tensor.splat %low : tensor<{M}x{H}xbf16>
+  %mask = arith.cmpf ogt, %h, %none : tensor<{M}x{H}xbf16>
+  %a = arith.maximumf %h, %none : tensor<{M}x{H}xbf16>
+  %b2 = arith.truncf %w2 : tensor<{N}x{H}xf32> to tensor<{N}x{H}xbf16>
+  %et = tensor.empty() : tensor<{H}x{N}xbf16>
+  %t2 = linalg.transpose ins(%b2 : tensor<{N}x{H}xbf16>) outs(%et : tensor<{H}x{N}xbf16>) permutation = [1, 0]
+  %ey = tensor.empty() : tensor<{M}x{N}xf32>
+  %fy = linalg.fill ins(%zero : f32) outs(%ey : tensor<{M}x{N}xf32>) -> tensor<{M}x{N}xf32>
+  %y = linalg.matmul ins(%a, %t2 : tensor<{M}x{H}xbf16>, tensor<{H}x{N}xbf16>) outs(%fy : tensor<{M}x{N}xf32>)
+      -> tensor<{M}x{N}xf32>
+"""
+
+BACKWARD = f"""
+  %czero = arith.constant 0.0 : f32
+  %clow = arith.constant 0.0 : bf16
+  %difference = arith.subf %r_y, %target : tensor<{M}x{N}xf32>
+  %dy = arith.truncf %difference : tensor<{M}x{N}xf32> to tensor<{M}x{N}xbf16>
+  %c1 = arith.truncf %r_w1 : tensor<{K}x{H}xf32> to tensor<{K}x{H}xbf16>
+  %ew2 = tensor.empty() : tensor<{N}x{H}xf32>
+  %fw2 = linalg.fill ins(%czero : f32) outs(%ew2 : tensor<{N}x{H}xf32>) -> tensor<{N}x{H}xf32>
+  %dw2 = linalg.matmul indexing_maps = [affine_map<(n, h, m) -> (m, n)>, affine_map<(n, h, m) -> (m, h)>,
+      affine_map<(n, h, m) -> (n, h)>]
+      ins(%dy, %ra : tensor<{M}x{N}xbf16>, tensor<{M}x{H}xbf16>) outs(%fw2 : tensor<{N}x{H}xf32>) -> tensor<{N}x{H}xf32>
+  %ea = tensor.empty() : tensor<{M}x{H}xf32>
+  %fa = linalg.fill ins(%czero : f32) outs(%ea : tensor<{M}x{H}xf32>) -> tensor<{M}x{H}xf32>
+  %da32 = linalg.matmul indexing_maps = [affine_map<(m, h, n) -> (m, n)>, affine_map<(m, h, n) -> (h, n)>,
+      affine_map<(m, h, n) -> (m, h)>]
+      ins(%dy, %r_t2 : tensor<{M}x{N}xbf16>, tensor<{H}x{N}xbf16>) outs(%fa : tensor<{M}x{H}xf32>) -> tensor<{M}x{H}xf32>
+  %da = arith.truncf %da32 : tensor<{M}x{H}xf32> to tensor<{M}x{H}xbf16>
+  %cnone = tensor.splat %clow : tensor<{M}x{H}xbf16>
+  %dh = arith.select %r_mask, %da, %cnone : tensor<{M}x{H}xi1>, tensor<{M}x{H}xbf16>
+  %ew1 = tensor.empty() : tensor<{K}x{H}xf32>
+  %fw1 = linalg.fill ins(%czero : f32) outs(%ew1 : tensor<{K}x{H}xf32>) -> tensor<{K}x{H}xf32>
+  %dw1 = linalg.matmul indexing_maps = [affine_map<(k, h, m) -> (m, k)>, affine_map<(k, h, m) -> (m, h)>,
+      affine_map<(k, h, m) -> (k, h)>]
+      ins(%r_x, %dh : tensor<{M}x{K}xbf16>, tensor<{M}x{H}xbf16>) outs(%fw1 : tensor<{K}x{H}xf32>) -> tensor<{K}x{H}xf32>
+  %ex = tensor.empty() : tensor<{M}x{K}xf32>
+  %fx = linalg.fill ins(%czero : f32) outs(%ex : tensor<{M}x{K}xf32>) -> tensor<{M}x{K}xf32>
+  %dx = linalg.matmul indexing_maps = [affine_map<(m, k, h) -> (m, h)>, affine_map<(m, k, h) -> (k, h)>,
+      affine_map<(m, k, h) -> (m, k)>]
+      ins(%dh, %c1 : tensor<{M}x{H}xbf16>, tensor<{K}x{H}xbf16>) outs(%fx : tensor<{M}x{K}xf32>) -> tensor<{M}x{K}xf32>
+"""
+
+TYPES = {
+    **dict(w1=f"{K}x{H}xf32", w2=f"{N}x{H}xf32", x=f"{M}x{K}xbf16", y=f"{M}x{N}xf32", target=f"{M}x{N}xf32"),
+    **dict(t2=f"{H}x{N}xbf16", a=f"{M}x{H}xbf16", h=f"{M}x{H}xbf16", mask=f"{M}x{H}xi1"),
+    **dict(dw1=f"{K}x{H}xf32", dw2=f"{N}x{H}xf32", dx=f"{M}x{K}xf32", da=f"{M}x{H}xbf16", twice=f"{M}x{H}xbf16"),
+}
+
+# What backward does with its residuals: uses the activation a that forward made for products
+# alone; for something else too; or computes it again from h.
+KINDS = {
+    "saved": (["a"], "", "dx", "a"),
+    "shared": (["a"], f"  %twice = arith.addf %r_a, %da : tensor<{M}x{H}xbf16>\n", "twice", "a"),
+    "repeated": (["h"], "", "dx", None),
+}
+
+
+def type_of(name):
+    return f"tensor<{TYPES[name]}>"
+
+
+def shape_of(name):
+    return [int(size) for size in TYPES[name].split("x")[:-1]]
+
+
+def listed(names, prefix=""):
+    return ", ".join(f'%{prefix}{name}: {type_of(name)} loc("{prefix}{name}")' for name in names)
+
+
+def returned(names):
+    values = ", ".join(f"%{name}" for name in names)
+    return f"  return {values} : {', '.join(map(type_of, names))}\n"
+
+
+def results(names):
+    return f"({', '.join(map(type_of, names))})"
+
+
+def backward_body(kind):
+    saved, extra, last, activation = KINDS[kind]
+    body = BACKWARD + extra
+    if activation:
+        return body.replace("%ra", "%r_" + activation)
+    again = f"  %rzero = arith.constant 0.0 : bf16\n  %rnone = tensor.splat %rzero : tensor<{M}x{H}xbf16>\n"
+    return again + f"  %ra = arith.maximumf %r_h, %rnone : tensor<{M}x{H}xbf16>\n" + body
+
+
+def make_pair(kind, first_results=("y",)):
+    saved, _, last, _ = KINDS[kind]
+    residuals = ["w1", "t2", "x", *saved, "mask", "y"]
+    outputs = [*first_results, *residuals]
+    return (
+        f"func.func @forward({listed(['w1', 'w2', 'x'])}) -> {results(outputs)} {{\n{FORWARD}{returned(outputs)}}}\n"
+        f"func.func @backward({listed(residuals, 'r_')}, {listed(['target'])}) -> {results(['dw1', 'dw2', last])} {{\n"
+        f"{backward_body(kind)}{returned(['dw1', 'dw2', last])}}}\n"
+    )
+
+
+def make_step(kind):
+    last = KINDS[kind][2]
+    body = (FORWARD + backward_body(kind)).replace("%r_", "%")
+    outputs = ["y", "dw1", "dw2", last]
+    arguments = listed(["w1", "w2", "x", "target"])
+    return f"func.func @step({arguments}) -> {results(outputs)} {{\n{body}{returned(outputs)}}}\n"
+
+
+RECIPES = {
+    "none": ["--recipe=none"],
+    "current": ["--recipe=current"],
+    "delayed": ["--recipe=delayed", "--amax-history-len=3"],
+    "delayed e4m3": ["--recipe=delayed", "--amax-history-len=3", "--format=e4m3", "--amax-compute-algo=most_recent"],
+}
+
+
+@pytest.fixture
+def make(bin_dir, tmp_path):
+    def compile(name, text, *options):
+        folder = tmp_path / name
+        folder.mkdir()
+        program = Program(bin_dir, folder, text, f"--report=json:{folder / 'report.json'}", *options)
+        program.report = json.loads((folder / "report.json").read_text())
+        return program
+
+    return compile
+
+
+STEPS = 3
+
+
+def make_inputs(rng):
+    """Weights, and a stream of inputs and targets whose magnitudes differ from step to step."""
+
+    def tensor(name, *lead, spread=1.0):
+        dtype = BF16 if TYPES[name].endswith("bf16") else F32
+        return (rng.standard_normal([*lead, *shape_of(name)]) * spread).astype(dtype)
+
+    growth = np.array([1.0, 7.0, 0.3]).reshape(STEPS, 1, 1)
+    return tensor("w1"), tensor("w2"), tensor("x", STEPS, spread=growth), tensor("target", STEPS, spread=growth)
+
+
+def run_steps(program, entry, names, steps):
+    """Results by key and state after `steps` steps; `names` are the keys of w1, w2, x and target."""
+    w1, w2, x, target = make_inputs(random_generator(91))
+    inputs = {names[0]: w1, names[1]: w2, "x_stream": x, "target_stream": target}
+    outputs, state = program.folder / "outputs", program.folder / "state"
+    streams = [f"--stream={names[2]}=x_stream", f"--stream={names[3]}=target_stream"]
+    program.run(entry, inputs, *streams, f"--steps={steps}", f"--outputs={outputs}", f"--save-state={state}")
+    return load(outputs), load(state)
+
+
+def assert_equal_bits(actual, expected):
+    assert actual.keys() == expected.keys()
+    for key in expected:
+        assert actual[key].dtype == expected[key].dtype
+        assert actual[key].tobytes() == expected[key].tobytes(), key
+
+
+def residuals(program, entry, side):
+    values = next(e for e in program.manifest["entries"] if e["name"] == entry)[side]
+    return [(v["type"], v["shape"]) for v in values if v["kind"] == "residual"]
+
+
+def sites(program):
+    keys = ["site", "role", "m", "n", "k", "decision", "formats", "recipe"]
+    return [[site[key] for key in keys] for site in program.report["sites"]]
+
+
+@pytest.mark.parametrize(
+    "kind, recipe",
+    [
+        pytest.param(kind, recipe, marks=[] if recipe == "delayed" else pytest.mark.slow)
+        for kind in KINDS
+        for recipe in RECIPES
+    ],
+)
+def test_a_pair_computes_what_one_function_computes(make, kind, recipe):
+    step = make("step", make_step(kind), *RECIPES[recipe])
+    pair = make("pair", make_pair(kind), "--pair=forward:backward", *RECIPES[recipe])
+    assert sites(pair) == sites(step)
+    assert pair.manifest["state"] == step.manifest["state"]
+    assert {(s["entry"], s["role"]) for s in pair.report["sites"]} == {
+        ("forward", "fprop"),
+        ("backward", "dgrad"),
+        ("backward", "wgrad"),
+    }
+    for steps in [1, STEPS]:
+        results, state = run_steps(step, "step", ["0", "1", "2", "3"], steps)
+        keys = {"forward.0": "0", "backward.0": "1", "backward.1": "2", "backward.2": "3"}
+        of_pair, state_of_pair = run_steps(pair, "forward,backward", ["forward.0", "w2", "forward.2", "backward.target"], steps)
+        assert_equal_bits(of_pair, {key: results[other] for key, other in keys.items()})
+        assert_equal_bits(state_of_pair, state)
+
+
+W1, W2, X, A = [K, H], [N, H], [M, K], [M, H]
+BYTES = {"f8E4M3FN": 1, "i1": 1, "bf16": 2, "f32": 4}
+MASK, Y = ("i1", A), ("f32", [M, N])
+
+
+@pytest.mark.parametrize(
+    "kind, recipe, crossing",
+    [
+        # Every bf16 tensor that products alone read is FP8 bytes and a scale_inv.
+        ("saved", "delayed", [("f8E4M3FN", X), ("f8E4M3FN", W1), MASK, ("f8E4M3FN", A), ("f8E4M3FN", W2), Y]),
+        ("saved", "current", [("f8E4M3FN", X), ("f8E4M3FN", W1), MASK, ("f8E4M3FN", A), ("f8E4M3FN", W2), Y]),
+        ("saved", "none", [("bf16", X), ("bf16", W1), MASK, ("bf16", A), ("bf16", W2), Y]),
+        # The activation crosses once, in bf16, and is cast again: with the scale it had.
+        # Nothing reads the gradient of x: the first weight does not cross.
+        ("shared", "delayed", [("f8E4M3FN", X), MASK, ("bf16", A), ("f8E4M3FN", W2), Y]),
+        ("shared", "current", [("f8E4M3FN", X), MASK, ("bf16", A), ("f8E4M3FN", W2), Y]),
+        ("repeated", "delayed", [("f8E4M3FN", X), ("f8E4M3FN", W1), ("bf16", A), MASK, ("f8E4M3FN", W2), Y]),
+    ],
+)
+def test_what_crosses(make, kind, recipe, crossing):
+    program = make("pair", make_pair(kind), "--pair=forward:backward", *RECIPES[recipe])
+    given = residuals(program, "forward", "results")
+    assert given == residuals(program, "backward", "arguments")
+    # A scale_inv for every cast, and the scale of a cast that is made again.
+    casts = sum(element == "f8E4M3FN" for element, _ in crossing)
+    again = recipe == "delayed" and kind != "saved"
+    assert sorted(given, key=str) == sorted(crossing + [("f32", [])] * (casts + again), key=str)
+
+    memory = program.report["memory"]
+    assert memory["residual_bytes_after"] == sum(BYTES[element] * int(np.prod(shape)) for element, shape in given)
+    saved = sum(BYTES[TYPES[name].split("x")[-1]] * np.prod(shape_of(name))
+                for name in ["w1", "t2", "x", *KINDS[kind][0], "mask", "y"])
+    assert memory["residual_bytes_before"] == saved
+    assert memory["residual_bytes_after"] < saved
+
+
+def test_roles_without_a_way_from_forward_to_the_gradient(make):
+    """What PyTorch hands over: the gradient of the result comes from the caller."""
+    outputs, arguments = ["y", "w1", "t2", "x", "a", "mask"], ["w1", "t2", "x", "a", "mask"]
+    body = backward_body("saved").split("\n")
+    body = "\n".join(line for line in body if "%difference" not in line)
+    text = (
+        f"func.func @forward({listed(['w1', 'w2', 'x'])}) -> {results(outputs)} {{\n{FORWARD}{returned(outputs)}}}\n"
+        f"func.func @backward({listed(arguments, 'r_')}, %dy: tensor<{M}x{N}xbf16>) -> {results(['dw1', 'dw2'])} {{\n"
+        f"{body}{returned(['dw1', 'dw2'])}}}\n"
+    )
+    pair = make("pair", text, "--pair=forward:backward", "--recipe=delayed")
+    assert sites(pair) == sites(make("step", make_step("saved"), "--recipe=delayed"))
+
+
+def test_residuals_begin_where_the_option_says(make):
+    text = make_pair("saved", first_results=("y", "h"))
+    program = make("pair", text, "--pair=forward:backward:2", "--recipe=current")
+    forward = next(e for e in program.manifest["entries"] if e["name"] == "forward")
+    assert [r["kind"] for r in forward["results"]][:3] == ["user", "user", "residual"]
+    outputs, _ = run_steps(program, "forward,backward", ["w1", "w2", "x", "backward.0"], 1)
+    assert sorted(outputs) == ["backward.0", "backward.1", "backward.2", "forward.0", "forward.1"]
+
+
+def test_backward_alone_keeps_working(make):
+    """Without --pair the two functions have nothing to do with one another."""
+    program = make("alone", make_pair("saved"), "--recipe=delayed", "--amax-history-len=3")
+    backward = next(e for e in program.manifest["entries"] if e["name"] == "backward")
+    assert {a["kind"] for a in backward["arguments"]} == {"user", "state"}
+    assert "residual_bytes_before" not in program.report["memory"]
+
+
+@pytest.mark.parametrize("stage", ["ingest", "recipe", "fusion", "batching", "bufferize", "kernels"])
+def test_every_stage_is_valid_and_has_the_users_names(run, tmp_path, stage):
+    source = tmp_path / "pair.mlir"
+    source.write_text(make_pair("shared"))
+    done = run("fp8-compile", source, "-o", "-", f"--emit={stage}", "--pair=forward:backward")
+    assert (done.returncode, done.stderr) == (0, "")
+    again = run("fp8-opt", "-", stdin=done.stdout)
+    assert again.returncode == 0, again.stderr
+    for name in ["w1", "w2", "x", "target"]:
+        assert f'loc("{name}"' in done.stdout
+    assert "end_forward" not in done.stdout
+
+
+def test_the_pipelines_take_pairs(run, tmp_path):
+    """As fp8-compile does, from IR alone: the option, then the marks that it leaves."""
+    pipeline = "builtin.module(fp8-ingest-pipeline{pair=forward:backward},fp8-recipe-pipeline,fp8-fusion-pipeline)"
+    done = run("fp8-opt", f"--pass-pipeline={pipeline}", "-", stdin=make_pair("saved"))
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"f8E4M3FN> \{fp8.residual\}", done.stdout)) == 8
+    forward, backward = done.stdout.split("func.func @backward")
+    updates = [part.count("= fp8.update_amax_history") for part in (forward, backward)]
+    assert updates == [4, 2]
+
+
+# --- errors ---
+
+SMALL = """\
+func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  return %x, %x, %x : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+func.func @b(%r: tensor<4xf32>, %s: tensor<8xf32>) -> tensor<4xf32> {
+  return %r : tensor<4xf32>
+}
+func.func private @p(tensor<4xf32>)
+"""
+
+
+@pytest.mark.parametrize(
+    "code, pair, place, message",
+    [
+        (1, "g:b", "1:1", "there is no function 'g'; the public functions are f, b"),
+        (1, "f:g", "1:1", "there is no function 'g'"),
+        (1, "f:p", "7:1", "'p' must be a public function with a body"),
+        (1, "f:f", "1:1", "must be two functions"),
+        (1, "f:b:3", "1:1", "'f' has 3 results, so none is left from 3 on; give a smaller K"),
+        (1, "f:b:0", "4:1", "'b' has 2 arguments for the 3 results of 'f' from 0 on; give another K"),
+        (1, "f:b", "4:1", "argument 1 of 'b' is 'tensor<8xf32>', but result 2 of 'f', which it receives, is 'tensor<4xf32>'"),
+        (2, "f", None, "must be FORWARD:BACKWARD"),
+        (2, "f:", None, "must be FORWARD:BACKWARD"),
+        (2, "f:b:x", None, "must be FORWARD:BACKWARD"),
+        (2, "f:b:-1", None, "must be FORWARD:BACKWARD"),
+        (2, "f:b:1:1", None, "must be FORWARD:BACKWARD"),
+    ],
+)
+def test_errors(run, tmp_path, code, pair, place, message):
+    source, output = tmp_path / "small.mlir", tmp_path / "out.so"
+    source.write_text(SMALL)
+    done = run("fp8-compile", source, "-o", output, f"--pair={pair}")
+    assert done.returncode == code
+    start = f"{source}:{place}: error: " if place else "fp8-compile: error: "
+    assert done.stderr.startswith(start) and message in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not output.exists()
