@@ -296,8 +296,7 @@ namespace {
 struct CheckSizesPass : public fp8::impl::CheckSizesBase<CheckSizesPass> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    // After inlining only the functions of a recipe are private: no user calls those.
-    if (!func.isPublic() || func.isExternal() || !func.getBody().hasOneBlock())
+    if (func.isExternal() || !func.getBody().hasOneBlock())
       return;
     SmallVector<Operation *> ops;
     func.walk([&](Operation *op) {
