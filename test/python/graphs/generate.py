@@ -117,6 +117,9 @@ class Generator:
     def branch(self, scope):
         first = self.linear(scope)
         paths = [first] + [self.linear(scope, first.out) for _ in range(self.choose([1, 1, 2]))]
+        if self.unnamed:
+            for path in paths:
+                path.tied = ""  # the same weight and input: two equal products
         return [m.Branch(paths, self.choose(["add", "mul"]), self.unnamed or self.chance(0.5), self.chance(0.5))]
 
     def attention(self, scope):
@@ -135,7 +138,11 @@ class Generator:
         return [*layers, m.Stack(linear, self.choose([1, 2, 3]), self.activation().kind)]
 
     def remat(self, scope):
-        return [m.Remat([*self.plain(scope), *self.plain(scope)])]
+        body = [*self.plain(scope), *self.plain(scope)]
+        for layer in body:
+            if isinstance(layer, m.Linear):
+                layer.frozen = False  # a gradient of what is recomputed is found with the other one
+        return [m.Remat(body)]
 
     def linear(self, scope, out=None, plain=False):
         self.count += 1

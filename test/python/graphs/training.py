@@ -191,7 +191,8 @@ class Step:
 
     def stack(self, layer, x, wanted):
         stacked = StackedLayers(self, layer, x, ACTIVATIONS[layer.kind])
-        return stacked.forward(x), stacked.backward
+        needed = wanted or self.trains(layer)
+        return stacked.forward(x), lambda dy: stacked.backward(dy) if needed else None
 
     def residual(self, layer, x, wanted):
         y, backward = self.sequence(layer.body, x, wanted)
