@@ -138,6 +138,9 @@ RECIPES = {
     "none": ["--recipe=none"],
     "current": ["--recipe=current"],
     "delayed": ["--recipe=delayed", "--amax-history-len=3"],
+    "gradients": ["--recipe=delayed", "--amax-history-len=3", "--fprop=bf16"],
+    "forward": ["--recipe=delayed", "--amax-history-len=3", "--dgrad=bf16", "--wgrad=bf16"],
+    "own amaxes": ["--recipe=delayed", "--amax-history-len=3", "--init=current"],
     "delayed e4m3": ["--recipe=delayed", "--amax-history-len=3", "--format=e4m3", "--amax-compute-algo=most_recent"],
 }
 
@@ -198,7 +201,7 @@ def sites(program):
 @pytest.mark.parametrize(
     "kind, recipe",
     [
-        pytest.param(kind, recipe, marks=[] if recipe == "delayed" else pytest.mark.slow)
+        pytest.param(kind, recipe, marks=[] if recipe in ("delayed", "gradients") else pytest.mark.slow)
         for kind in KINDS
         for recipe in RECIPES
     ],

@@ -93,6 +93,34 @@ func.func @casts_backward() -> (tensor<64xf8E4M3FN>, tensor<f32>, tensor<64xf8E4
 
 // -----
 
+// An amax that backward updates the state with crosses, though its cast is made again.
+
+// CHECK-LABEL: func.func @amax(
+// CHECK-SAME:    -> (tensor<64xbf16> {fp8.residual}, tensor<f32> {fp8.residual}, tensor<f32> {fp8.residual})
+// CHECK:         %[[Q:.*]]:3 = fp8.quantize record_amax
+// CHECK:         return %{{.*}}, %{{.*}}, %[[Q]]#2
+// CHECK-LABEL: func.func @amax_backward(
+// CHECK-SAME:    %[[X:.*]]: tensor<64xbf16> {fp8.residual}, %[[S:.*]]: tensor<f32> {fp8.residual}, %[[A:.*]]: tensor<f32> {fp8.residual})
+// CHECK:         %[[Q:.*]]:2 = fp8.quantize ins(%[[X]] : tensor<64xbf16>) scale(%[[S]] : tensor<f32>)
+// CHECK:         return %[[X]], %[[Q]]#0, %[[A]]
+func.func @amax(%x: tensor<64xbf16>, %s: tensor<f32>) -> (tensor<64xbf16>, tensor<64xf8E4M3FN>, tensor<f32>) {
+  %e = tensor.empty() : tensor<64xf8E4M3FN>
+  %f = tensor.empty() : tensor<f32>
+  %q, %i, %a = fp8.quantize record_amax ins(%x : tensor<64xbf16>) scale(%s : tensor<f32>)
+      outs(%e, %f, %f : tensor<64xf8E4M3FN>, tensor<f32>, tensor<f32>)
+      -> tensor<64xf8E4M3FN>, tensor<f32>, tensor<f32>
+  fp8.end_forward @amax_backward
+  return %x, %q, %a : tensor<64xbf16>, tensor<64xf8E4M3FN>, tensor<f32>
+}
+func.func @amax_backward() -> (tensor<64xbf16>, tensor<64xf8E4M3FN>, tensor<f32>) {
+  %p0 = ub.poison : tensor<64xbf16>
+  %p1 = ub.poison : tensor<64xf8E4M3FN>
+  %p2 = ub.poison : tensor<f32>
+  return %p0, %p1, %p2 : tensor<64xbf16>, tensor<64xf8E4M3FN>, tensor<f32>
+}
+
+// -----
+
 // A size crosses as i64; a constant and an empty tensor do not cross. Loops read what
 // crosses too.
 

@@ -54,18 +54,19 @@ int64_t getCost(Value value) {
   return std::max<int64_t>(1, getStoredBytes(type).value_or(int64_t(1) << 60));
 }
 
-/// A copy of a quantize with the same bytes, recording nothing.
-Operation *cloneWithoutAmax(OpBuilder &builder, QuantizeOp op, IRMapping &mapping) {
-  auto copy = cast<QuantizeOp>(builder.clone(*op, mapping));
-  if (!copy.getRecordAmax())
-    return copy;
-  SmallVector<Value> outs(copy.getOuts().drop_back());
-  auto narrow = QuantizeOp::create(builder, copy.getLoc(), TypeRange(ValueRange(outs)), copy.getInputs(),
-                                   copy.getScale(), outs, /*record_amax=*/false, copy.getTranspositionAttr(),
-                                   copy.getBlockAttr(), copy.getColumnAttr(), copy.getIndexingMapsAttr());
-  mapping.map(op->getResults().drop_back(), narrow->getResults());
-  copy.erase();
-  return narrow;
+/// A copy of `op`; a quantize records nothing, and its amax has no copy.
+SmallVector<Value> repeat(OpBuilder &builder, Operation *op, IRMapping &operands) {
+  Operation *copy = builder.clone(*op, operands);
+  auto quantize = dyn_cast<QuantizeOp>(copy);
+  if (!quantize || !quantize.getRecordAmax())
+    return SmallVector<Value>(copy->getResults());
+  SmallVector<Value> outs(quantize.getOuts().drop_back());
+  auto narrow = QuantizeOp::create(
+      builder, copy->getLoc(), TypeRange(ValueRange(outs)), quantize.getInputs(), quantize.getScale(), outs,
+      /*record_amax=*/false, quantize.getTranspositionAttr(), quantize.getBlockAttr(),
+      quantize.getColumnAttr(), quantize.getIndexingMapsAttr());
+  copy->erase();
+  return SmallVector<Value>(narrow->getResults());
 }
 
 //===----------------------------------------------------------------------===//
@@ -211,12 +212,12 @@ Value Splitter::materialize(Value value) {
   if (value.getParentBlock() != &body || available.contains(value))
     return available.lookupOrDefault(value);
   Operation *op = value.getDefiningOp();
+  IRMapping operands;
   for (Value read : getReadValues(op))
-    materialize(read);
-  if (auto quantize = dyn_cast<QuantizeOp>(op))
-    cloneWithoutAmax(builder, quantize, available);
-  else
-    builder.clone(*op, available);
+    operands.map(read, materialize(read));
+  for (auto [result, copy] : llvm::zip(op->getResults(), repeat(builder, op, operands)))
+    if (!available.contains(result)) // some may cross
+      available.map(result, copy);
   return available.lookup(value);
 }
 
