@@ -208,3 +208,80 @@ def test_workspace_is_checked(step):
         assert step() == (1, f"'step' needs a workspace of {size} bytes, aligned to 64")
         set_call(**good)(step)
     assert step()[0] == 0
+
+
+DYNAMIC = """
+func.func @step(%w: tensor<?x8xf32> {tf.aliasing_output = 0 : i32} loc("w"), %x: tensor<?x8xf32> loc("x"))
+    -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %next = arith.addf %w, %x : tensor<?x8xf32>
+  %twice = arith.addf %next, %next : tensor<?x8xf32>
+  return %next, %twice : tensor<?x8xf32>, tensor<?x8xf32>
+}
+"""
+ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_int64),
+                            ctypes.c_int32, ctypes.POINTER(DLTensor))
+
+
+@pytest.fixture(scope="module")
+def dynamic(run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("abi") / "dynamic.so"
+    done = run("fp8-compile", "-", "-o", path, "--recipe=none", stdin=DYNAMIC)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(path))
+
+
+def call_dynamic(library, w, x, refuse=False, without=False, out=None):
+    """(status, error, shapes asked for, memory given) of one call."""
+    asked, memory, shapes = [], [], []
+
+    def allocate(context, result, shape, ndim, tensor):
+        asked.append((result, tuple(shape[:ndim])))
+        if refuse:
+            return 1
+        memory.append(np.full(asked[-1][1], np.nan, np.float32))
+        shapes.append(integers(asked[-1][1]))
+        target = tensor.contents
+        target.data, target.ndim, target.shape = memory[-1].ctypes.data, ndim, shapes[-1]
+        return 0
+
+    arguments = [describe(w), describe(x)]
+    results = [describe(w if out is None else out), DLTensor(None, 1, 0, 0, 2, 32, 1, None, None, 0)]
+    pointers = [(ctypes.POINTER(DLTensor) * 2)(*map(ctypes.pointer, list_)) for list_ in (arguments, results)]
+    buffer, callback = ctypes.create_string_buffer(200), ALLOCATE(allocate)
+    call = Call(version=1, num_arguments=2, num_results=2, error_capacity=200)
+    call.arguments, call.results = pointers
+    call.error = ctypes.cast(buffer, ctypes.c_char_p)
+    call.allocate = None if without else ctypes.cast(callback, ctypes.c_void_p)
+    return library.fp8_call_step(ctypes.byref(call)), buffer.value.decode(), asked, memory
+
+
+def rows(count):
+    return np.arange(8 * count, dtype=np.float32).reshape(count, 8)
+
+
+@pytest.mark.parametrize("count", [3, 0, 70])
+def test_results_of_dynamic_shape_are_asked_for(dynamic, count):
+    w, x, out = rows(count), rows(count) + 1, np.zeros([count, 8], np.float32)
+    expected = w + x
+    status, error, asked, (twice,) = call_dynamic(dynamic, w, x, out=out)
+    assert (status, error, asked) == (0, "", [(1, (count, 8))])
+    for got, want in ((w, expected), (out, expected), (twice, 2 * expected)):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_dynamic_sizes_are_checked_before_anything_is_written(dynamic):
+    for options, message in [
+            ({"x": rows(4)}, "argument 1 'x': size 0 must be size 0 of argument 0 'w'"),
+            ({"x": np.zeros([3, 7], np.float32)}, "argument 1 'x': expected f32 [?, 8] (row-major, in host memory)"),
+            ({"out": rows(4)}, "result 0: expected f32 [?, 8] (row-major, in host memory)"),
+            ({"without": True}, "result 1: expected f32 [?, 8] (in host memory that the call's 'allocate' gives)")]:
+        w = rows(3)
+        status, error, asked, _ = call_dynamic(dynamic, w, **{"x": rows(3), **options})
+        assert status == 1 and error.startswith(message) and not asked
+        np.testing.assert_array_equal(w, rows(3))
+
+
+def test_allocator_that_refuses(dynamic):
+    status, error, asked, _ = call_dynamic(dynamic, rows(3), rows(3), refuse=True)
+    assert (status, asked) == (1, [(1, (3, 8))])
+    assert error.startswith("no memory for result 1 (")
