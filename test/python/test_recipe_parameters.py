@@ -477,6 +477,7 @@ DEFAULTS = {
     "calibrate": False,
     "target": "cpu",
     "carry": [],
+    "pair": None,
 }
 
 
