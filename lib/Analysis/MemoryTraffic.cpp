@@ -56,7 +56,8 @@ static bool isView(Operation *op) {
 
 MemoryTraffic fp8::countTraffic(Operation *op) {
   MemoryTraffic traffic;
-  bool isData = isa<DestinationStyleOpInterface>(op) || isa<tensor::TensorDialect>(op->getDialect());
+  bool isData = isa<DestinationStyleOpInterface>(op) || isa<tensor::TensorDialect>(op->getDialect()) ||
+                OpTrait::hasElementwiseMappableTraits(op);
   if (!isData || isView(op))
     return traffic;
   llvm::SetVector<Value> reads;

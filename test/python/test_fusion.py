@@ -232,3 +232,23 @@ def test_the_report_counts_bytes(bin_dir, tmp_path):
         "entry": "main", "estimated": False,
         "before_fusion": {"read": 48 * 4 + 48 * 2 + 4, "written": 48 * 2 + 48 + 8},
         "after_fusion": {"read": 48 * 4 + 4, "written": 48 + 8}}]
+
+
+def test_the_report_counts_arithmetic_on_tensors(bin_dir, tmp_path):
+    """tanh of x [8, 4] f32, times w [4, 2]: nothing fuses, so nothing changes."""
+    program = """
+func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x2xf32>) -> tensor<8x2xf32> {
+  %t = math.tanh %x : tensor<8x4xf32>
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x2xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<8x2xf32>) -> tensor<8x2xf32>
+  %y = linalg.matmul ins(%t, %w : tensor<8x4xf32>, tensor<4x2xf32>) outs(%f : tensor<8x2xf32>) -> tensor<8x2xf32>
+  return %y : tensor<8x2xf32>
+}
+"""
+    report = tmp_path / "report.json"
+    Program(bin_dir, tmp_path, program, "--recipe=none", f"--report=json:{report}")
+    figures = {"read": (32 + 32 + 8) * 4, "written": (32 + 16) * 4}
+    assert json.loads(report.read_text())["memory"]["traffic"] == [
+        {"entry": "main", "estimated": False, "before_fusion": figures, "after_fusion": figures}
+    ]
