@@ -18,7 +18,8 @@ namespace fp8 {
 llvm::SmallVector<mlir::Value> getForwardedValues(mlir::Value value);
 
 /// The same, followed through all regions and iterations to values that are computed
-/// elsewhere or enter from outside, undefined ones (ub.poison) left out. A value that is not forwarded is its own origin.
+/// elsewhere or enter from outside, undefined ones (ub.poison) left out. A value that is not forwarded is its
+/// own origin.
 llvm::SmallVector<mlir::Value> getOrigins(mlir::Value value);
 
 } // namespace fp8
