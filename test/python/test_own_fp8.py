@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import reference
-from forms import generic, product, transpose, zeros
+from form import generic, product, transpose, zeros
 from harness import BF16, E4M3, E5M2, F32, Program, assert_same_bits, random_generator
 
 X, W, S, R = "tensor<6x12xbf16>", "tensor<12x5xf8E4M3FN>", "tensor<f32>", "tensor<6x5xf32>"

@@ -1,0 +1,343 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes of stage 1, in the order in which a program meets them.
+
+#ifndef FP8_DIALECT_FP8_TRANSFORMS_INGESTPASSES_TD
+#define FP8_DIALECT_FP8_TRANSFORMS_INGESTPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def HoistAsserts : Pass<"fp8-hoist-asserts"> {
+  let summary = "assert before an operation what its body asserts of every element";
+  let description = [{
+    Before: `cf.assert` in the body of a linalg operation on tensors, as
+    PyTorch's exporters check indices.
+    After: the condition for all elements is an operation of its own, over the
+    inputs and dimensions that it needs, and is asserted before the other runs.
+
+    Errors: a condition on what the operation computes, or under a condition.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-hoist-asserts
+    func.func @f(%ids: tensor<4xi64>, %table: tensor<9x8xf32>, %e: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %c9 = arith.constant 9 : i64
+      %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%ids : tensor<4xi64>) outs(%e : tensor<4x8xf32>) {
+      ^bb0(%id: i64, %out: f32):
+        %good = arith.cmpi ult, %id, %c9 : i64
+        cf.assert %good, "index out of bounds"
+        %row = arith.index_cast %id : i64 to index
+        %column = linalg.index 1 : index
+        %v = tensor.extract %table[%row, %column] : tensor<9x8xf32>
+        linalg.yield %v : f32
+      } -> tensor<4x8xf32>
+      return %y : tensor<4x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %all = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["reduction"]} ins(%ids : tensor<4xi64>) outs(%true : tensor<i1>) {
+    ^bb0(%id: i64, %so_far: i1):
+      %good = arith.cmpi ult, %id, %c9 : i64
+      %both = arith.andi %so_far, %good : i1
+      linalg.yield %both : i1
+    } -> tensor<i1>
+    %extracted = tensor.extract %all[] : tensor<i1>
+    cf.assert %extracted, "index out of bounds"
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
+  let summary = "assert that sizes fit together where the types do not tell";
+  let description = [{
+    Before: operations on tensors of dynamic shape, whose sizes must fit together.
+    After: `cf.assert` for everything that cannot be shown to fit: at the start
+    of the function, naming the arguments, where it follows from their shapes;
+    otherwise in front of the operation. Programs of static shape stay as they are.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-check-sizes))'
+    func.func @f(%x: tensor<?xf32> loc("x"), %t: tensor<?xf32> loc("t")) -> tensor<?xf32> {
+      %d = arith.subf %x, %t : tensor<?xf32>
+      %y = arith.mulf %d, %x : tensor<?xf32>
+      return %y : tensor<?xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %x_size = tensor.dim %x, %c0 : tensor<?xf32>
+    ...
+    %t_size = tensor.dim %t, %c0_0 : tensor<?xf32>
+    %same = arith.cmpi eq, %x_size, %t_size : index
+    cf.assert %same, "argument 1 't': size 0 must be size 0 of argument 0 'x'"
+    %d = arith.subf %x, %t : tensor<?xf32>
+    %y = arith.mulf %d, %x : tensor<?xf32>
+    return %y : tensor<?xf32>
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ExpandPacks : Pass<"fp8-expand-packs"> {
+  let summary = "take linalg.pack and linalg.unpack apart";
+  let description = [{
+    Before: operands and results of `linalg.mmt4d` and the like may be packed into
+    tiles.
+    After: they are padded, reshaped and transposed instead. Tile sizes that are
+    known only at run time are an error.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-expand-packs
+    func.func @f(%x: tensor<16x32xf32>, %e: tensor<2x8x8x4xf32>) -> tensor<2x8x8x4xf32> {
+      %p = linalg.pack %x inner_dims_pos = [0, 1] inner_tiles = [8, 4] into %e : tensor<16x32xf32> -> tensor<2x8x8x4xf32>
+      return %p : tensor<2x8x8x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<16x32xf32>, %e: tensor<2x8x8x4xf32>) -> tensor<2x8x8x4xf32> {
+      %zero = arith.constant 0.0 : f32
+      %padded = tensor.pad %x low[0, 0] high[0, 0] {
+      ^bb0(%i: index, %j: index):
+        tensor.yield %zero : f32
+      } : tensor<16x32xf32> to tensor<16x32xf32>
+      %tiles = tensor.expand_shape %padded [[0, 1], [2, 3]] output_shape [2, 8, 8, 4] : tensor<16x32xf32> into tensor<2x8x8x4xf32>
+      %p = linalg.transpose ins(%tiles : tensor<2x8x8x4xf32>) outs(%e : tensor<2x8x8x4xf32>) permutation = [0, 2, 1, 3]
+      return %p : tensor<2x8x8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def JoinProducts : Pass<"fp8-join-products"> {
+  let summary = "make one op of a product and the sum over it";
+  let description = [{
+    Before: a matrix product may be written as an elementwise product (of
+    tensors that are repeated along the dimensions they lack) and a sum.
+    After: it is one `linalg.generic` that multiplies and adds. That is the same
+    computation where nothing else reads the product and products are added in
+    the type that they are rounded to, f32 or f64; others stay as they are, and
+    the report lists them. Products without an M or N dimension (norms, means,
+    dot products) are no matrix products: they stay, too.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-join-products
+    func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %e: tensor<4x8xf32>, %i: tensor<4xf32>) -> tensor<4xf32> {
+      %p = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>,
+                                            affine_map<(m, k) -> (m, k)>], iterator_types = ["parallel", "parallel"]}
+          ins(%x, %v : tensor<4x8xf32>, tensor<8xf32>) outs(%e : tensor<4x8xf32>) {
+      ^bb0(%a: f32, %b: f32, %out: f32):
+        %m = arith.mulf %a, %b : f32
+        linalg.yield %m : f32
+      } -> tensor<4x8xf32>
+      %y = linalg.reduce { arith.addf } ins(%p : tensor<4x8xf32>) outs(%i : tensor<4xf32>) dimensions = [1]
+      return %y : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %e: tensor<4x8xf32>, %i: tensor<4xf32>) -> tensor<4xf32> {
+      %y = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>,
+                                            affine_map<(m, k) -> (m)>], iterator_types = ["parallel", "reduction"]}
+          ins(%x, %v : tensor<4x8xf32>, tensor<8xf32>) outs(%i : tensor<4xf32>) {
+      ^bb0(%a: f32, %b: f32, %out: f32):
+        %m = arith.mulf %a, %b : f32
+        %s = arith.addf %out, %m : f32
+        linalg.yield %s : f32
+      } -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect"];
+}
+
+def RaiseContractions : Pass<"fp8-raise-contractions"> {
+  let summary = "turn every contraction of floats into an fp8.matmul";
+  let description = [{
+    Before: contractions are linalg ops of any kind (named, `linalg.contract`,
+    `linalg.generic`), known by their maps and body: a sum of products with at
+    least one K dimension. The body may cast anywhere; what else it does to an
+    operand first becomes an op of its own. A dimension that one operand alone
+    sums is one more of the other, which is repeated along it; one that the
+    result alone has is left out of the product, and its sums are repeated.
+    After: each is one `fp8.matmul` with the same location. It sums in f32 (f64
+    for f64) whatever the type of the result; a bf16 accumulator is gone.
+    Destinations filled with zeros are replaced by `tensor.empty`; others are
+    added to (`accumulate`). Contractions of integers, complex numbers and
+    memrefs stay, and so do look-alikes without a K dimension.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-raise-contractions
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>) -> tensor<4x16xbf16> {
+      %zero = arith.constant 0.0 : bf16
+      %empty = tensor.empty() : tensor<4x16xbf16>
+      %init = linalg.fill ins(%zero : bf16) outs(%empty : tensor<4x16xbf16>) -> tensor<4x16xbf16>
+      %y = linalg.matmul ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>)
+        outs(%init : tensor<4x16xbf16>) -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>) -> tensor<4x16xbf16> {
+      %init = tensor.empty() : tensor<4x16xbf16>
+      %y = fp8.matmul ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%init : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
+  let summary = "fold transposes, broadcasts, reshapes and exact casts around an fp8.matmul into it";
+  let description = [{
+    Before: transposes, broadcasts, reshapes and casts around an `fp8.matmul` are
+    ops of their own, named or generic, in chains.
+    After: those that change no value are gone. An operand is read through
+    transposes, broadcasts, `tensor.cast` and extensions of bf16 or f16 to f32.
+    A result is written through transposes and the rounding of an f32 sum to bf16
+    or f16, where that is its only use. An operand that the program rounds stays
+    rounded. Reshapes become more dimensions of the product, where everything that
+    has a dimension splits it alike into static sizes; others stay, as they cost
+    nothing.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-fold-into-matmul
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<16x8xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %empty = tensor.empty() : tensor<8x16xbf16>
+      %t = linalg.transpose ins(%w : tensor<16x8xbf16>) outs(%empty : tensor<8x16xbf16>) permutation = [1, 0]
+      %y = fp8.matmul ins(%x, %t : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<16x8xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.matmul ins(%x, %w : tensor<4x8xbf16>, tensor<16x8xbf16>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+}
+
+def WidenSums : Pass<"fp8-widen-sums"> {
+  let summary = "sums with a narrow accumulator are taken in f32 and rounded once";
+  let description = [{
+    Before: linalg on tensors; contractions have been raised.
+    After: no `linalg.generic` adds up in bf16 or f16. What is added keeps the
+    roundings that the program wrote; only the accumulator is wider.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-widen-sums
+    func.func @f(%x: tensor<8x4xbf16>, %i: tensor<4xbf16>) -> tensor<4xbf16> {
+      %z = arith.constant 0.0 : bf16
+      %f = linalg.fill ins(%z : bf16) outs(%i : tensor<4xbf16>) -> tensor<4xbf16>
+      %y = linalg.generic {indexing_maps = [affine_map<(n, k) -> (k, n)>, affine_map<(n, k) -> (n)>],
+                           iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<8x4xbf16>) outs(%f : tensor<4xbf16>) {
+      ^bb0(%in: bf16, %out: bf16):
+        %s = arith.addf %out, %in : bf16
+        linalg.yield %s : bf16
+      } -> tensor<4xbf16>
+      return %y : tensor<4xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<8x4xbf16>, %i: tensor<4xbf16>) -> tensor<4xbf16> {
+      %z = arith.constant 0.0 : bf16
+      %f = linalg.fill ins(%z : bf16) outs(%i : tensor<4xbf16>) -> tensor<4xbf16>
+      %w = arith.extf %z : bf16 to f32
+      %e = tensor.empty() : tensor<4xf32>
+      %g = linalg.fill ins(%w : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(n, k) -> (k, n)>, affine_map<(n, k) -> (n)>],
+                           iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<8x4xbf16>) outs(%g : tensor<4xf32>) {
+      ^bb0(%in: bf16, %out: f32):
+        %a = arith.extf %in : bf16 to f32
+        %s = arith.addf %out, %a : f32
+        linalg.yield %s : f32
+      } -> tensor<4xf32>
+      %d = tensor.empty() : tensor<4xbf16>
+      %r = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>],
+                           iterator_types = ["parallel"]}
+          ins(%y : tensor<4xf32>) outs(%d : tensor<4xbf16>) {
+      ^bb0(%in: f32, %out: bf16):
+        %t = arith.truncf %in : f32 to bf16
+        linalg.yield %t : bf16
+      } -> tensor<4xbf16>
+      return %r : tensor<4xbf16>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
+  let summary = "infer role, operand kinds and site name of every fp8.matmul";
+  let description = [{
+    Before: every contraction is an `fp8.matmul`; private functions are inlined.
+    After: each says its `site`, its `role` (fprop, dgrad, wgrad of a weight, or
+    other) and the `kinds` of its operands. Roles follow from dataflow; names in
+    locations give sites their names and decide where dataflow leaves a doubt.
+    `fp8.site` and `fp8.role`, where the user set them, win and are consumed.
+    Each function is analysed on its own; equal names are one site.
+
+    The rules are in fp8/Analysis: SiteNames.h, BackwardMatching.h and Roles.h.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-infer-sites
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+        loc("jit(f)/fc1/dot_general")
+      return %y : tensor<4x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %y = fp8.matmul site("fc1") role(fprop) kinds(input, weight)
+        ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect"];
+}
+
+#endif // FP8_DIALECT_FP8_TRANSFORMS_INGESTPASSES_TD

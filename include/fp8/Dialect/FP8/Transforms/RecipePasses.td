@@ -1,0 +1,266 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes of stage 2, in the order in which a program meets them.
+
+#ifndef FP8_DIALECT_FP8_TRANSFORMS_RECIPEPASSES_TD
+#define FP8_DIALECT_FP8_TRANSFORMS_RECIPEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
+  let summary = "decide which matrix products become FP8, and say why the others do not";
+  let description = [{
+    Before: every contraction is an `fp8.matmul` with site and role.
+    After: those that stay in high precision have a reason in `kept`; all others
+    are to become FP8.
+
+    `fprop`, `dgrad` and `wgrad` keep the products of a role as the program has
+    them, by the name of their type: no type is changed. A product that the program
+    has in a wider type (f32 where bf16 is asked for) stays in that, and its reason
+    says so; one that it has in another type is an error.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(fp8-select-sites{keep=head})'
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.matmul site("head") role(fprop) kinds(input, weight)
+        ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.matmul site("head") role(fprop) kinds(input, weight) kept("matches --keep=head")
+        ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+  }];
+  let options = [
+    Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"",
+           "the recipe to be applied, as an attribute; empty: every product stays as it is">,
+    Option<"sites", "sites", "std::string", "\"linear\"",
+           "linear (products of a weight), all, or a regex searched in site names">,
+    Option<"keep", "keep", "std::string", "\"\"", "regex of sites that stay as they are">,
+    Option<"first", "first", "int64_t", "0", "sites of the first N layers stay as they are">,
+    Option<"last", "last", "int64_t", "0", "sites of the last N layers stay as they are">,
+    Option<"fprop", "fprop", "std::string", "\"\"", "type in which forward products stay; empty: FP8">,
+    Option<"dgrad", "dgrad", "std::string", "\"\"", "type in which input gradients stay; empty: FP8">,
+    Option<"wgrad", "wgrad", "std::string", "\"\"", "type in which weight gradients stay; empty: FP8">,
+    Option<"require", "require", "std::string", "\"\"",
+           "all, or a regex of sites: one of them that does not become FP8 is an error">
+  ];
+}
+
+def HoistCasts : Pass<"fp8-hoist-casts", "::mlir::func::FuncOp"> {
+  let summary = "cast, transpose and reshape outside a loop what is the same in every iteration";
+  let description = [{
+    Before: anything.
+    After: casts, transposes and reshapes of tensors from outside a loop are outside, so
+    that a weight that several microbatches read is quantized once. A tensor that a loop
+    or branch only hands on counts as outside. Nothing that repeats elements is moved,
+    and nothing else.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-hoist-casts
+    func.func @f(%w: tensor<8xf32>, %x: tensor<8xbf16>, %n: index) -> tensor<8xbf16> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %x) -> (tensor<8xbf16>) {
+        %b = arith.truncf %w : tensor<8xf32> to tensor<8xbf16>
+        %z = arith.mulf %y, %b : tensor<8xbf16>
+        scf.yield %z : tensor<8xbf16>
+      }
+      return %r : tensor<8xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%w: tensor<8xf32>, %x: tensor<8xbf16>, %n: index) -> tensor<8xbf16> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %b = arith.truncf %w : tensor<8xf32> to tensor<8xbf16>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %x) -> (tensor<8xbf16>) {
+        %z = arith.mulf %y, %b : tensor<8xbf16>
+        scf.yield %z : tensor<8xbf16>
+      }
+      return %r : tensor<8xbf16>
+    }
+    ```
+  }];
+}
+
+def RaiseDequantization : Pass<"fp8-raise-dequantization"> {
+  let summary = "read the program's own FP8 tensors as bytes and a scale";
+  let description = [{
+    Before: `fp8-select-sites` has decided every site. Operands may be FP8 already:
+    as they stand, or extended and multiplied with (or divided by) a scale of the
+    whole tensor, in ops of any granularity.
+    After: each such operand of a product without `kept` is the result of an
+    `fp8.dequantize` of the bytes; transposes and broadcasts are in the maps of the
+    product. Roundings that the program writes between bytes and product are gone:
+    the bytes are multiplied as they are and the scale is applied to the sum.
+    Kept products read what the program wrote.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-raise-dequantization
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xf8E4M3FN>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %scale = arith.constant 0.125 : f32
+      %e = tensor.empty() : tensor<8x16xbf16>
+      %d = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%w : tensor<8x16xf8E4M3FN>) outs(%e : tensor<8x16xbf16>) {
+      ^bb0(%in: f8E4M3FN, %out: bf16):
+        %a = arith.extf %in : f8E4M3FN to f32
+        %m = arith.mulf %a, %scale : f32
+        %t = arith.truncf %m : f32 to bf16
+        linalg.yield %t : bf16
+      } -> tensor<8x16xbf16>
+      %y = fp8.matmul ins(%x, %d : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+      return %y : tensor<4x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xf8E4M3FN>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      ...
+      %s = tensor.from_elements %cst_1 : tensor<f32>
+      %e = tensor.empty() : tensor<8x16xbf16>
+      %d = fp8.dequantize ins(%w : tensor<8x16xf8E4M3FN>) scale_inv(%s : tensor<f32>) outs(%e : tensor<8x16xbf16>) -> tensor<8x16xbf16>
+      %y = fp8.matmul ins(%x, %d : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xf32>) {indexing_maps = [#map, #map1, #map2]} -> tensor<4x16xf32>
+      ...
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
+  let summary = "turn the chosen matrix products into FP8 products of quantized tensors";
+  let description = [{
+    Before: `fp8-select-sites` has decided every site.
+    After: every `fp8.matmul` without `kept` is an `fp8.scaled_matmul` on the
+    results of `fp8.quantize`. A tensor is quantized once per format, however many
+    sites read it, before the views (reshapes) that they read it through. An
+    operand that is the result of an `fp8.dequantize` is read as those bytes with
+    that scale; a product of two of them needs no recipe and has none.
+
+    A stateful recipe gives every quantized tensor a column of the state, which
+    becomes two arguments at the end of each function, `scale: tensor<Nxf32>` and
+    `amax_history: tensor<HxNxf32>`, and two results, aliased to them, with what
+    `fp8.update_amax_history` made of them. Amaxes that are recorded inside `scf.for`,
+    `scf.while`, `scf.if`, `scf.index_switch` or `scf.forall` leave it as one more
+    result, the maximum over the iterations; a branch that is not taken gives 0, which
+    leaves the column as it is. Functions of one module share the columns. A function without gradients is evaluation: it reads the state and
+    gets no results, unless `calibrate` is set.
+
+    Roles whose recipes differ in format only share columns where their format is
+    the same, and one update.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(fp8-apply-recipe{recipe=#fp8.current_scaling})'
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.matmul site("fc") role(fprop) kinds(input, weight)
+        ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %e0 = tensor.empty() : tensor<f32>
+      %wa = fp8.amax ins(%w : tensor<8x16xbf16>) outs(%e0 : tensor<f32>) -> tensor<f32>
+      %e1 = tensor.empty() : tensor<f32>
+      %ws = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN) input_type(bf16)
+        ins(%wa : tensor<f32>) outs(%e1 : tensor<f32>) -> tensor<f32>
+      %e2 = tensor.empty() : tensor<8x16xf8E4M3FN>
+      %e3 = tensor.empty() : tensor<f32>
+      %wq, %wi = fp8.quantize ins(%w : tensor<8x16xbf16>) scale(%ws : tensor<f32>)
+        outs(%e2, %e3 : tensor<8x16xf8E4M3FN>, tensor<f32>) -> tensor<8x16xf8E4M3FN>, tensor<f32>
+      %e4 = tensor.empty() : tensor<f32>
+      %xa = fp8.amax ins(%x : tensor<4x8xbf16>) outs(%e4 : tensor<f32>) -> tensor<f32>
+      %e5 = tensor.empty() : tensor<f32>
+      %xs = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN) input_type(bf16)
+        ins(%xa : tensor<f32>) outs(%e5 : tensor<f32>) -> tensor<f32>
+      %e6 = tensor.empty() : tensor<4x8xf8E4M3FN>
+      %e7 = tensor.empty() : tensor<f32>
+      %xq, %xi = fp8.quantize ins(%x : tensor<4x8xbf16>) scale(%xs : tensor<f32>)
+        outs(%e6, %e7 : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
+      %y = fp8.scaled_matmul site("fc") role(fprop) recipe(#fp8.current_scaling) fast
+        ins(%xq, %wq : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+        scales(%xi, %wi : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+  }];
+  let options = [
+    Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"", "the recipe, as an attribute">,
+    Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">
+  ];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def PrepareRecipeFunctions : Pass<"fp8-prepare-recipe-functions", "::mlir::ModuleOp"> {
+  let summary = "functions that recipes name become private and know the length of their columns";
+  let description = [{
+    Before: `fp8.update_amax_history` and `fp8.compute_scale` may have a `#fp8.custom`
+    that names functions; calls in those are inlined.
+    After: those functions are private, so no entries of the program; one that takes a
+    column takes it with as many rows as the history has, so that what it computes with
+    has static shapes. Effects in them are errors.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-prepare-recipe-functions
+    func.func @first(%column: tensor<?xf32>) -> f32 {
+      %zero = arith.constant 0 : index
+      %current = tensor.extract %column[%zero] : tensor<?xf32>
+      return %current : f32
+    }
+    func.func @f(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {
+      %s1, %h1 = fp8.update_amax_history
+        recipe(#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 4>, amax = @first>)
+        columns [0] formats [f8E4M3FN] ins(%a : tensor<1xf32>) outs(%s, %h : tensor<1xf32>, tensor<4x1xf32>)
+        -> tensor<1xf32>, tensor<4x1xf32>
+      return %s1, %h1 : tensor<1xf32>, tensor<4x1xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @first(%rows: tensor<4xf32>) -> f32 {
+      %column = tensor.cast %rows : tensor<4xf32> to tensor<?xf32>
+      %zero = arith.constant 0 : index
+      %current = tensor.extract %column[%zero] : tensor<?xf32>
+      return %current : f32
+    }
+    func.func @f(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {
+      %s1, %h1 = fp8.update_amax_history
+        recipe(#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 4>, amax = @first>)
+        columns [0] formats [f8E4M3FN] ins(%a : tensor<1xf32>) outs(%s, %h : tensor<1xf32>, tensor<4x1xf32>)
+        -> tensor<1xf32>, tensor<4x1xf32>
+      return %s1, %h1 : tensor<1xf32>, tensor<4x1xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+}
+
+#endif // FP8_DIALECT_FP8_TRANSFORMS_RECIPEPASSES_TD
