@@ -31,33 +31,76 @@ static Value buildTable(OpBuilder &builder, Location loc, Operation *op, ArrayRe
   return memref::GetGlobalOp::create(builder, loc, type, name);
 }
 
-LogicalResult fp8::lowerUpdateAmaxHistory(OpBuilder &builder, UpdateAmaxHistoryOp op) {
-  RecipeAttrInterface recipe = op.getRecipe();
-  auto delayed = dyn_cast<DelayedScalingAttr>(getBaseRecipe(recipe));
-  auto historyType = cast<MemRefType>(op.getHistory().getType());
-  if (!delayed || !historyType.hasStaticShape())
-    return op.emitOpError() << "of recipe " << recipe
-                            << " or of dynamic shape has no lowering for the CPU yet";
-  int64_t rows = historyType.getDimSize(0), columnCount = historyType.getDimSize(1);
-  Location loc = op.getLoc();
-  ScalarBuilder s(builder, loc);
-  Value zero = s.index(0), one = s.index(1), columns = s.index(columnCount), last = s.index(rows - 1);
-  Value scale = op.getScale(), history = op.getHistory(), amaxes = op.getAmaxes();
+namespace {
+
+/// One update in four steps, over all columns; those whose current amax is 0 stay as they are.
+class HistoryUpdate {
+public:
+  HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, DelayedScalingAttr delayed);
+  void run() {
+    collectCurrent();
+    chooseAmax();
+    computeScales();
+    rotate();
+  }
+
+private:
+  using FromColumn = function_ref<Value(ScalarBuilder &, Value)>;
+  void collectCurrent();
+  void chooseAmax();
+  void chooseAmaxByFunction(FlatSymbolRefAttr function);
+  void computeScales();
+  void rotate();
+  void moveRow(ScalarBuilder &outer, Value row, FromColumn from);
+
+  /// What an amax counts for.
+  Value count(ScalarBuilder &s, Value amax) {
+    return delayed.getIgnoreNonFinite() ? s.finiteOrZero(amax) : amax;
+  }
+  Value hasRun(ScalarBuilder &s, Value c) {
+    return s.compare(arith::CmpFPredicate::UNE, s.load(current, c), s.real(0.0f));
+  }
+
+  OpBuilder &builder;
+  UpdateAmaxHistoryOp op;
+  DelayedScalingAttr delayed;
+  RecipeAttrInterface recipe;
+  Location loc;
+  ScalarBuilder s;
+  int64_t rows;
+  Value zero, one, columns, last;
+  Value scale, history, amaxes;
+  Value numeratorTable, columnTable;
+  /// Per column: what this step recorded, and what the next scale follows from.
+  Value current, amax;
+};
+
+} // namespace
+
+HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, DelayedScalingAttr delayed)
+    : builder(builder), op(op), delayed(delayed), recipe(op.getRecipe()), loc(op.getLoc()), s(builder, loc),
+      scale(op.getScale()), history(op.getHistory()), amaxes(op.getAmaxes()) {
+  auto type = cast<MemRefType>(history.getType());
+  rows = type.getDimSize(0);
+  int64_t columnCount = type.getDimSize(1);
+  zero = s.index(0);
+  one = s.index(1);
+  columns = s.index(columnCount);
+  last = s.index(rows - 1);
 
   SmallVector<float> numerators(columnCount, 0.0f);
   for (auto [column, format] : llvm::zip(op.getColumns(), op.getFormats()))
     numerators[column] = getScaleNumerator(recipe, cast<FloatType>(cast<TypeAttr>(format).getValue()));
-  Value numeratorTable = buildTable<float>(builder, loc, op, numerators, builder.getF32Type());
-  Value columnTable = buildTable<int64_t>(builder, loc, op, op.getColumns(), builder.getI64Type());
-  auto count = [&](ScalarBuilder &s, Value amax) {
-    return delayed.getIgnoreNonFinite() ? s.finiteOrZero(amax) : amax;
-  };
+  numeratorTable = buildTable<float>(builder, loc, op, numerators, builder.getF32Type());
+  columnTable = buildTable<int64_t>(builder, loc, op, op.getColumns(), builder.getI64Type());
   auto scratch = MemRefType::get({columnCount}, builder.getF32Type());
-  Value current = memref::AllocOp::create(builder, loc, scratch);
-  Value amax = memref::AllocOp::create(builder, loc, scratch);
+  current = memref::AllocOp::create(builder, loc, scratch);
+  amax = memref::AllocOp::create(builder, loc, scratch);
+}
 
-  // The current amax of each column: 0 where this step recorded none, which leaves a
-  // column as it is; otherwise at least what an earlier cast staged in row 0.
+/// The current amax of each column: 0 where this step recorded none, which leaves a
+/// column as it is; otherwise at least what an earlier cast staged in row 0.
+void HistoryUpdate::collectCurrent() {
   s.loop(zero, columns, [&](ScalarBuilder &s, Value c) { s.store(s.real(0.0f), current, c); });
   s.loop(zero, s.index(op.getColumns().size()), [&](ScalarBuilder &s, Value i) {
     Value c = arith::IndexCastOp::create(s.b, loc, s.b.getIndexType(), s.load(columnTable, i));
@@ -65,33 +108,36 @@ LogicalResult fp8::lowerUpdateAmaxHistory(OpBuilder &builder, UpdateAmaxHistoryO
                                              count(s, s.load(amaxes, i)));
     s.store(arith::MaximumFOp::create(s.b, loc, staged, s.load(current, c)), current, c);
   });
+}
 
-  auto hasRun = [&](ScalarBuilder &s, Value c) {
-    return s.compare(arith::CmpFPredicate::UNE, s.load(current, c), s.real(0.0f));
-  };
-  // The amax that the next scale follows from; a NaN counts only where nothing else does.
-  if (FlatSymbolRefAttr function = recipe.getAmaxFunction()) {
-    Value column = memref::AllocOp::create(builder, loc, MemRefType::get({rows}, builder.getF32Type()));
+/// The amax that the next scale follows from; a NaN counts only where nothing else does.
+void HistoryUpdate::chooseAmax() {
+  if (FlatSymbolRefAttr function = recipe.getAmaxFunction())
+    return chooseAmaxByFunction(function);
+  s.loop(zero, columns, [&](ScalarBuilder &s, Value c) { s.store(s.load(current, c), amax, c); });
+  if (delayed.getAmaxComputeAlgo() != AmaxComputeAlgo::max)
+    return;
+  s.loop(one, s.index(rows), [&](ScalarBuilder &s, Value row) {
     s.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
-      s.ifThen(hasRun(s, c), [&](ScalarBuilder &s) {
-        s.store(s.load(current, c), column, zero);
-        s.loop(one, s.index(rows), [&](ScalarBuilder &s, Value row) {
-          s.store(count(s, s.load(history, {row, c})), column, row);
-        });
-        s.store(inlineFunction(s, op, function, column), amax, c);
-      });
+      Value past = count(s, s.load(history, {row, c}));
+      s.store(arith::MaxNumFOp::create(s.b, loc, s.load(amax, c), past), amax, c);
     });
-  } else {
-    s.loop(zero, columns, [&](ScalarBuilder &s, Value c) { s.store(s.load(current, c), amax, c); });
-    if (delayed.getAmaxComputeAlgo() == AmaxComputeAlgo::max)
-      s.loop(one, s.index(rows), [&](ScalarBuilder &s, Value row) {
-        s.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
-          Value past = count(s, s.load(history, {row, c}));
-          s.store(arith::MaxNumFOp::create(s.b, loc, s.load(amax, c), past), amax, c);
-        });
-      });
-  }
+  });
+}
 
+void HistoryUpdate::chooseAmaxByFunction(FlatSymbolRefAttr function) {
+  Value column = memref::AllocOp::create(builder, loc, MemRefType::get({rows}, builder.getF32Type()));
+  s.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
+    s.ifThen(hasRun(s, c), [&](ScalarBuilder &s) {
+      s.store(s.load(current, c), column, zero);
+      s.loop(one, s.index(rows),
+             [&](ScalarBuilder &s, Value row) { s.store(count(s, s.load(history, {row, c})), column, row); });
+      s.store(inlineFunction(s, op, function, column), amax, c);
+    });
+  });
+}
+
+void HistoryUpdate::computeScales() {
   auto nextScale = [&](ScalarBuilder &s, Value c) {
     return computeScale(s, op, recipe, s.load(numeratorTable, c), s.load(amax, c), s.load(scale, c));
   };
@@ -101,22 +147,33 @@ LogicalResult fp8::lowerUpdateAmaxHistory(OpBuilder &builder, UpdateAmaxHistoryO
     else
       s.store(s.select(hasRun(s, c), nextScale(s, c), s.load(scale, c)), scale, c);
   });
+}
 
-  // Rotate: row i takes row i+1, the last row the current amax, row 0 is staged anew.
-  auto moveRow = [&](ScalarBuilder &s, Value row, function_ref<Value(ScalarBuilder &, Value)> from) {
-    s.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
-      Value kept = s.load(history, {row, c});
-      s.store(s.select(hasRun(s, c), from(s, c), kept), history, {row, c});
-    });
-  };
+void HistoryUpdate::moveRow(ScalarBuilder &outer, Value row, FromColumn from) {
+  outer.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
+    Value kept = s.load(history, {row, c});
+    s.store(s.select(hasRun(s, c), from(s, c), kept), history, {row, c});
+  });
+}
+
+/// Row i takes row i+1, the last row the current amax, row 0 is staged anew.
+void HistoryUpdate::rotate() {
   if (rows > 1) {
-    s.loop(one, last, [&](ScalarBuilder &s, Value row) {
-      moveRow(s, row, [&](ScalarBuilder &s, Value c) {
+    s.loop(one, last, [&](ScalarBuilder &inner, Value row) {
+      moveRow(inner, row, [&](ScalarBuilder &s, Value c) {
         return s.load(history, {arith::AddIOp::create(s.b, loc, row, one), c});
       });
     });
     moveRow(s, last, [&](ScalarBuilder &s, Value c) { return s.load(current, c); });
   }
   moveRow(s, zero, [&](ScalarBuilder &s, Value) { return s.real(0.0f); });
+}
+
+LogicalResult fp8::lowerUpdateAmaxHistory(OpBuilder &builder, UpdateAmaxHistoryOp op) {
+  auto delayed = dyn_cast<DelayedScalingAttr>(getBaseRecipe(op.getRecipe()));
+  if (!delayed || !cast<MemRefType>(op.getHistory().getType()).hasStaticShape())
+    return op.emitOpError() << "of recipe " << op.getRecipe()
+                            << " or of dynamic shape has no lowering for the CPU yet";
+  HistoryUpdate(builder, op, delayed).run();
   return success();
 }
