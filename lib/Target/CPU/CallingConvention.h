@@ -9,6 +9,7 @@
 #define FP8_LIB_TARGET_CPU_CALLINGCONVENTION_H
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/TypeRange.h"
 
 namespace fp8 {
 

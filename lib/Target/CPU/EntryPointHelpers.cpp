@@ -7,6 +7,7 @@
 // machine.
 
 #include "EntryPointHelpers.h"
+#include "llvm/ADT/Twine.h"
 
 /// Checks, and access to the parts of a call.
 static constexpr llvm::StringLiteral kCheckHelpers = R"mlir(
@@ -317,5 +318,5 @@ static constexpr llvm::StringLiteral kCheckHelpers = R"mlir(
 )mlir";
 
 std::string fp8::getEntryPointHelpers() {
-  return ("module {\n" + kCheckHelpers + getAllocationHelpers() + "}\n").str();
+  return (llvm::Twine("module {\n") + kCheckHelpers + getAllocationHelpers() + "}\n").str();
 }
