@@ -12,7 +12,8 @@
 using namespace mlir;
 using namespace fp8;
 
-Reachability::Reachability(FunctionOpInterface function, ArrayRef<Operation *> sources) {
+Reachability::Reachability(FunctionOpInterface function, ArrayRef<Operation *> sources, bool direct)
+    : direct(direct) {
   for (auto [i, source] : llvm::enumerate(sources)) {
     numbers[source] = i;
     for (Operation *op = source->getParentOp(); op; op = op->getParentOp())
@@ -49,8 +50,11 @@ void Reachability::visit(Operation *op) {
     getUsedValuesDefinedAbove(op->getRegions(), captured);
     for (Value value : captured)
       add(all, value);
-    if (auto number = numbers.find(op); number != numbers.end())
+    if (auto number = numbers.find(op); number != numbers.end()) {
+      if (direct)
+        all.reset();
       all.set(number->second);
+    }
     for (Value result : op->getResults())
       store(result, all);
     // Sources inside a region that we know nothing about depend on all that enters it.

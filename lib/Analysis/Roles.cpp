@@ -6,6 +6,7 @@
 
 #include "fp8/Analysis/Roles.h"
 #include "fp8/Dialect/FP8/IR/Boundary.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -18,18 +19,28 @@ static bool isCarried(Value parameter) {
   return static_cast<bool>(function.getArgAttr(argument.getArgNumber(), kCarriedAttrName));
 }
 
+/// The name that the program gives an argument; empty where it has none.
+static StringRef getName(Value parameter) {
+  auto name = isa<BlockArgument>(parameter) ? parameter.getLoc()->findInstanceOf<NameLoc>() : NameLoc();
+  return name ? name.getName().getValue() : StringRef();
+}
+
 namespace {
 
 class RoleInference {
 public:
   explicit RoleInference(FunctionOpInterface function);
-  std::vector<ContractionRole> run();
+  /// Adds the names of the parameters that this function trains.
+  void collectTrainedNames(llvm::StringSet<> &names) const;
+  /// The roles; parameters of the names in `trainedElsewhere` are weights.
+  std::vector<ContractionRole> run(const llvm::StringSet<> &trainedElsewhere);
 
 private:
   void assignForward(unsigned i);
   void assignGradients(unsigned i);
   void assignUnmatchedGradient(unsigned i);
   void applyUserRole(unsigned i);
+  bool isTrained(Value parameter) const;
   std::optional<unsigned> findWeight(const Contraction &contraction) const;
   std::optional<unsigned> findSibling(unsigned i, unsigned gradientOperand) const;
   unsigned findGradientOperand(unsigned i) const;
@@ -38,10 +49,11 @@ private:
   bool isGradientOfAnUnmultipliedWeight(unsigned i) const;
 
   std::vector<Contraction> contractions;
-  std::optional<Reachability> reachability;
+  std::optional<Reachability> reachability, direct;
   std::vector<ContractionRole> roles;
   llvm::DenseSet<Value> trained; ///< parameters with a gradient, of whichever product
   llvm::BitVector backward;      ///< matched gradients and those that names mark
+  const llvm::StringSet<> *trainedElsewhere = nullptr;
   bool namesTell = false;
 };
 
@@ -52,30 +64,37 @@ RoleInference::RoleInference(FunctionOpInterface function) : contractions(collec
   for (Contraction &contraction : contractions)
     sources.push_back(contraction.op);
   reachability.emplace(function, sources);
+  direct.emplace(function, sources, /*direct=*/true);
   matchBackward(function, *reachability, contractions);
   for (const Contraction &contraction : contractions)
     for (unsigned operand : {0, 1})
       if (contraction.gradients[operand] != Contraction::kNone)
-        trained.insert(getParameter(contraction.op->getOperand(operand)));
+        if (Value parameter = getParameter(contraction.op->getOperand(operand)))
+          trained.insert(parameter);
 }
 
 //===----------------------------------------------------------------------===//
 // Forward products
 //===----------------------------------------------------------------------===//
 
+bool RoleInference::isTrained(Value parameter) const {
+  return parameter && (isCarried(parameter) || trained.contains(parameter) ||
+                       trainedElsewhere->contains(getName(parameter)));
+}
+
 /// The operand that is the weight of a forward product, if any.
 std::optional<unsigned> RoleInference::findWeight(const Contraction &contraction) const {
-  bool isParameter[2], isTrained[2];
+  bool isParameter[2], trains[2];
   int64_t rank[2];
   for (unsigned operand : {0, 1}) {
     Value value = contraction.op->getOperand(operand);
     Value parameter = getParameter(value);
     isParameter[operand] = static_cast<bool>(parameter);
-    isTrained[operand] = parameter && (isCarried(parameter) || trained.contains(parameter));
+    trains[operand] = isTrained(parameter);
     rank[operand] = cast<RankedTensorType>(value.getType()).getRank();
   }
-  if (isTrained[0] != isTrained[1])
-    return isTrained[1];
+  if (trains[0] != trains[1])
+    return trains[1];
   if (isParameter[0] != isParameter[1])
     return isParameter[1];
   if (!isParameter[0])
@@ -221,12 +240,15 @@ void RoleInference::applyUserRole(unsigned i) {
   entry.kinds[1 - entry.weightOperand] = isGradient ? TensorKind::grad_output : TensorKind::input;
 }
 
-std::vector<ContractionRole> RoleInference::run() {
+std::vector<ContractionRole> RoleInference::run(const llvm::StringSet<> &elsewhere) {
+  trainedElsewhere = &elsewhere;
   backward.resize(contractions.size());
   for (auto [i, contraction] : llvm::enumerate(contractions)) {
     roles.emplace_back();
     roles.back().contraction = contraction;
     roles.back().leader = i;
+    for (unsigned operand : {0, 1})
+      roles.back().sources[operand] = direct->getSources(contraction.op->getOperand(operand));
     bool marked = contraction.name.backward && !contraction.isForward();
     backward[i] = contraction.isBackward() || marked;
     namesTell |= marked;
@@ -255,6 +277,25 @@ std::vector<ContractionRole> RoleInference::run() {
   return std::move(roles);
 }
 
-std::vector<ContractionRole> fp8::inferRoles(FunctionOpInterface function) {
-  return RoleInference(function).run();
+void RoleInference::collectTrainedNames(llvm::StringSet<> &names) const {
+  auto add = [&](Value parameter) {
+    if (StringRef name = getName(parameter); !name.empty())
+      names.insert(name);
+  };
+  llvm::for_each(trained, add);
+  for (Contraction contraction : contractions)
+    for (Value operand : {contraction.op.getLhs(), contraction.op.getRhs()})
+      if (Value parameter = getParameter(operand); parameter && isCarried(parameter))
+        add(parameter);
+}
+
+std::vector<std::vector<ContractionRole>> fp8::inferRoles(ArrayRef<FunctionOpInterface> functions) {
+  std::vector<RoleInference> inferences(functions.begin(), functions.end());
+  llvm::StringSet<> trained;
+  for (const RoleInference &inference : inferences)
+    inference.collectTrainedNames(trained);
+  std::vector<std::vector<ContractionRole>> roles;
+  for (RoleInference &inference : inferences)
+    roles.push_back(inference.run(trained));
+  return roles;
 }

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --pass-pipeline='builtin.module(fp8-ingest-pipeline,fp8-recipe-pipeline)' | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --pass-pipeline='builtin.module(fp8-ingest-pipeline,fp8-recipe-pipeline)' | FileCheck %s
 
 // An exporter that casts x anew for every use still has one input column, cast once.
 
@@ -15,4 +15,30 @@ func.func @main(%x: tensor<4x4xf32>, %q: tensor<4x4xbf16>, %k: tensor<4x4xbf16>)
   %x1 = arith.truncf %x : tensor<4x4xf32> to tensor<4x4xbf16>
   %1 = linalg.matmul ins(%x1, %k : tensor<4x4xbf16>, tensor<4x4xbf16>) outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// A weight that each of two scopes narrows in its own way is one tensor as well, and has one
+// column.
+// CHECK: fp8.state_columns = {{.*}}sites = ["down", "up"], tensor = "weight"}
+// CHECK-LABEL: func.func @weight
+// CHECK-COUNT-2: fp8.quantize column(1)
+// CHECK-NOT: fp8.quantize column(1)
+func.func @weight(%x: tensor<4x4xbf16>, %w: tensor<4x4xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x4xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %w0 = arith.truncf %w : tensor<4x4xf32> to tensor<4x4xbf16>
+  %0 = linalg.matmul ins(%x, %w0 : tensor<4x4xbf16>, tensor<4x4xbf16>) outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32> loc("up/dot_general")
+  %h = arith.truncf %0 : tensor<4x4xf32> to tensor<4x4xbf16>
+  %n = tensor.empty() : tensor<4x4xbf16>
+  %w1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<4x4xf32>) outs(%n : tensor<4x4xbf16>) {
+    ^bb0(%in: f32, %out: bf16):
+      %r = arith.truncf %in : f32 to bf16
+      linalg.yield %r : bf16
+  } -> tensor<4x4xbf16>
+  %1 = linalg.matmul ins(%h, %w1 : tensor<4x4xbf16>, tensor<4x4xbf16>) outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32> loc("down/dot_general")
+  return %w, %1 : tensor<4x4xf32>, tensor<4x4xf32>
 }

@@ -19,12 +19,20 @@ namespace fp8 {
 /// its own iteration and the code before the loop computed, not on later iterations.
 class Reachability {
 public:
-  Reachability(mlir::FunctionOpInterface function, llvm::ArrayRef<mlir::Operation *> sources);
+  /// What a source is computed from counts for its result as well, unless `direct`: then
+  /// the sources of a value are those with no other one between.
+  Reachability(mlir::FunctionOpInterface function, llvm::ArrayRef<mlir::Operation *> sources,
+               bool direct = false);
 
   /// True if `value` was computed from source number `source`.
   bool reaches(unsigned source, mlir::Value value) const {
     auto it = reached.find(value);
     return it != reached.end() && it->second.test(source);
+  }
+  /// All sources that `value` was computed from.
+  llvm::BitVector getSources(mlir::Value value) const {
+    auto it = reached.find(value);
+    return it == reached.end() ? llvm::BitVector(numbers.size()) : it->second;
   }
   /// True if `value` was computed from one of `set`, which has a bit per source.
   bool reachesAny(const llvm::BitVector &set, mlir::Value value) const {
@@ -39,6 +47,7 @@ private:
   void addAllReadInside(llvm::BitVector &set, mlir::Operation *op) const;
   void store(mlir::Value value, const llvm::BitVector &set);
 
+  bool direct;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
   llvm::DenseSet<mlir::Operation *> holders; ///< ops with a source in a region
   llvm::DenseMap<mlir::Value, llvm::BitVector> reached;

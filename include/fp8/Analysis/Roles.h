@@ -8,8 +8,9 @@
 // weight) and wgrad (which reads the input). Products without a weight, as in
 // attention, and their gradients are other. A weight is a parameter (function argument,
 // global or constant of floats behind casts and views) that is carried or that has a
-// gradient; where neither holds for one operand alone, the parameter where the other
-// operand is computed; where both are parameters, the one of lower rank, then the
+// gradient, in this function or under the same name in another one (training says what
+// evaluation reads); where neither holds for one operand alone, the parameter where the
+// other operand is computed; where both are parameters, the one of lower rank, then the
 // second.
 //
 // Products that no forward product is found for are gradients if names mark them as
@@ -35,13 +36,15 @@ struct ContractionRole {
   mlir::Value weight;
   /// The operand that is the weight (fprop, dgrad).
   unsigned weightOperand = 1;
+  /// The products that each operand is computed from with no other one between.
+  llvm::BitVector sources[2];
   /// Neither dataflow nor names tell whether this product is forward.
   bool inDoubt = false;
 };
 
-/// The roles of all matrix products of `function`, in program order. `fp8.role`
-/// attributes win over what is inferred.
-std::vector<ContractionRole> inferRoles(mlir::FunctionOpInterface function);
+/// The roles of all matrix products of each of the functions of a module, in program order.
+/// `fp8.role` attributes win over what is inferred.
+std::vector<std::vector<ContractionRole>> inferRoles(llvm::ArrayRef<mlir::FunctionOpInterface> functions);
 
 } // namespace fp8
 

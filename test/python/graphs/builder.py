@@ -98,7 +98,7 @@ class Builder:
 
     def contract(self, letters, a, b, dtype, init=None, form="generic", **tags):
         """letters: dimensions of a, b and the result, as in ("mk", "kn", "mn"). tags: role, kinds, site, …"""
-        return ContractForm(self, letters, a, b, dtype, init, tags).build(form)
+        return ContractForm(self, letters, a, b, dtype, init, {**tags, "einsum": letters}).build(form)
 
     # --- control flow ---
 

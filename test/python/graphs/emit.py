@@ -28,7 +28,7 @@ def location(op, names, function):
     if op["loop"]:
         stack += ["while", "body", "closed_call"]
     stack = [f"jit({function})", *stack]
-    rest = [*([inner] if inner else []), "->".join([",".join(op["letters"][:2]), op["letters"][2]]), "dot_general"]
+    rest = [*([inner] if inner else []), "->".join([",".join(op["einsum"][:2]), op["einsum"][2]]), "dot_general"]
     if names == "calls":
         return f' loc(callsite("{"/".join(rest)}" at "{"/".join(stack)}"))'
     return f' loc("{"/".join([*stack, *rest])}")'

@@ -107,7 +107,7 @@ def name_sites(products, named):
     for op in filter(is_forward, products):
         site = op["site"]
         scope = site.scope if named else ""
-        key = (site.weight, scope, site.orientation) if site.weight else (id(site) if not named else scope)
+        key = (site.weight, scope, site.orientation) if site.weight else site.scope
         if key not in known:
             stem = scope or f"matmul{nameless}"
             nameless += not scope

@@ -81,7 +81,7 @@ class Generator:
         # Of two arguments the weight is the one that is trained, then the second: of none or both,
         # x must not be one.
         frozen = any(", frozen=True" in m.to_text(layer) for layer in model.layers)
-        if model.evaluate or model.input_gradient or frozen:
+        if model.input_gradient or frozen:
             model.layers.insert(0, m.Activation("scale"))
 
     def size(self, long=0.0):
@@ -97,8 +97,6 @@ class Generator:
             kind = "plain"
         # Which recomputation belongs to which microbatch: the same.
         if kind == "remat" and self.unnamed and self.microbatches > 1:
-            kind = "plain"
-        if kind == "attention" and self.microbatches > 1:
             kind = "plain"
         return getattr(self, kind)(scope)
 

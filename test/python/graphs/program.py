@@ -18,7 +18,7 @@ say in its meaning):
     insert       the first input with a slice of its first dimension replaced by the second [index]
     elementwise  [expression, dims]: dims lists, per input, the result's dimensions that it has
     sum          over all dimensions but `keep`, squared first if `square`; no order is promised
-    contract     [letters, loops, site, role, kinds, again, loop]: sums of products, plus a third input if any
+    contract     [letters, loops, einsum, site, role, kinds, again, loop]: sums of products, plus a third input if any
     backwards    an index from the other end [last]
     for          [trips]: a block of (index, carried…) that yields what is carried on
     if           an input above 0 chooses the first of two blocks without arguments

@@ -6,6 +6,7 @@
 // functions of a module, and has RecipeRewriter carry it out.
 
 #include "RecipeRewriter.h"
+#include "fp8/Analysis/TensorIdentity.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -28,6 +29,9 @@ CastKey castKey(const QuantizedOperand &operand) {
           operand.format().getAsOpaquePointer(), std::vector<int64_t>(block.begin(), block.end())};
 }
 
+/// A weight, by its number among the tensors of a function, and the format it is read in.
+using WeightKey = std::pair<unsigned, const void *>;
+
 class ApplyRecipe : public impl::ApplyRecipeBase<ApplyRecipe> {
 public:
   using impl::ApplyRecipeBase<ApplyRecipe>::ApplyRecipeBase;
@@ -48,7 +52,7 @@ public:
                                          SymbolTable::Visibility::Private);
 
     stateful = {};
-    SmallVector<Program> programs;
+    std::vector<Program> programs;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
@@ -75,12 +79,16 @@ private:
     std::map<CastKey, unsigned> casts;
     /// By number of the cast: through what it is read, where its scale is state.
     std::map<unsigned, SmallVector<ColumnKey>> readers;
+    /// A weight is one tensor, however the program narrows it for each use.
+    std::map<WeightKey, SmallVector<ColumnKey>> weights;
+    TensorIdentity tensors;
     CastColumns columns;
     bool hasGradients = false;
   };
 
   FailureOr<Program> plan(func::FuncOp function, RecipeAttrInterface chosen) {
-    Program program{function, {}, {}, {}, {}};
+    Program program;
+    program.function = function;
     WalkResult walked = function.walk([&](MatmulOp op) {
       if (op.getRole())
         program.hasGradients |= *op.getRole() == Role::dgrad || *op.getRole() == Role::wgrad;
@@ -115,6 +123,12 @@ private:
            llvm::is_contained({*op.getLhsKind(), *op.getRhsKind()}, TensorKind::grad_output);
   }
 
+  static WeightKey weightKey(const QuantizedOperand &operand, Program &program) {
+    auto type = cast<RankedTensorType>(operand.source().getType());
+    DimUses unused(type.getRank(), kUnused);
+    return {program.tensors.resolve(operand.source(), unused).tensor, operand.format().getAsOpaquePointer()};
+  }
+
   LogicalResult addReader(const QuantizedOperand &operand, Program &program) {
     // One update serves casts in any formats: the columns have them.
     RecipeAttrInterface scaling = operand.recipe.getScaling();
@@ -130,15 +144,20 @@ private:
     SmallVector<ColumnKey> &readers = program.readers[operand.castId];
     if (readers.empty() || !readsForwardOperand(operand))
       readers.push_back(operand.columnKey());
+    if (operand.kind() == TensorKind::weight)
+      program.weights[weightKey(operand, program)].push_back(operand.columnKey());
     return success();
   }
 
   /// What one function reads as one tensor is one column in all functions.
   static void assignColumns(MutableArrayRef<Program> programs, StateLayout &layout) {
     ColumnFinder finder;
-    for (const Program &program : programs)
+    for (const Program &program : programs) {
       for (const auto &[cast, keys] : program.readers)
-        finder.addCast(keys);
+        finder.addTensor(keys);
+      for (const auto &[tensor, keys] : program.weights)
+        finder.addTensor(keys);
+    }
     finder.appendTo(layout);
     for (Program &program : programs)
       for (const auto &[cast, keys] : program.readers)

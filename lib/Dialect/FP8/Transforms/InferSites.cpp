@@ -10,6 +10,7 @@
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
+#include <array>
 #include <map>
 
 namespace fp8 {
@@ -22,6 +23,11 @@ using namespace fp8;
 
 namespace {
 
+/// Name, whether it is computed again, and the products that the operands come from.
+using SourceKey = std::tuple<std::string, bool, std::vector<unsigned>, std::vector<unsigned>>;
+/// Both operands as numbers of tensors, with how their dimensions are used.
+using OperandPair = std::array<std::pair<unsigned, DimUses>, 2>;
+
 /// Names the sites of one function.
 class SiteNaming {
 public:
@@ -30,13 +36,16 @@ public:
   std::string getName(unsigned i);
 
 private:
-  std::string nameLeader(const ContractionRole &leader);
+  std::string nameLeader(unsigned i);
+  std::string describeSources(unsigned i);
   std::string createName(StringRef stem);
 
   ArrayRef<ContractionRole> roles;
   std::vector<std::string> leaderNames;
   /// Sites by what makes two products one site.
   std::map<std::tuple<const void *, std::string, std::string>, std::string> known;
+  /// Products without weight, by what they are called and read, and where it comes from.
+  std::map<SourceKey, std::vector<OperandPair>> readBefore;
   llvm::StringMap<unsigned> uses; ///< how many sites have a name already
   unsigned nameless = 0;
 };
@@ -57,7 +66,7 @@ SiteNaming::SiteNaming(ArrayRef<ContractionRole> roles) : roles(roles), leaderNa
   for (bool backward : {false, true})
     for (auto [i, entry] : llvm::enumerate(roles))
       if (entry.leader == i && llvm::is_contained(entry.kinds, TensorKind::grad_output) == backward)
-        leaderNames[i] = nameLeader(entry);
+        leaderNames[i] = nameLeader(i);
 }
 
 /// `stem`, or `stem#2`, … if that is taken.
@@ -69,7 +78,34 @@ std::string SiteNaming::createName(StringRef stem) {
   return uses.try_emplace(name, 1).second ? name : createName(stem);
 }
 
-std::string SiteNaming::nameLeader(const ContractionRole &leader) {
+/// What tells a product without weight apart: its name, the sites that its operands come
+/// from and, of several products of such operands, which one it is. Microbatches and
+/// recomputations read other values of the same sites.
+std::string SiteNaming::describeSources(unsigned i) {
+  const ContractionRole &entry = roles[i];
+  const NameStack &stack = entry.contraction.name;
+  std::string text = stack.full;
+  std::vector<unsigned> sources[2];
+  OperandPair operands;
+  for (unsigned operand : {0, 1}) {
+    text += '\0';
+    for (unsigned source : entry.sources[operand].set_bits()) {
+      sources[operand].push_back(source);
+      text += '\0' + getName(source);
+    }
+    const TensorUse &use = entry.contraction.operands[operand];
+    operands[operand] = {use.tensor, use.uses};
+  }
+  std::vector<OperandPair> &before = readBefore[{stack.full, stack.rematerialized, sources[0], sources[1]}];
+  auto place = llvm::find(before, operands);
+  text += '\0' + std::to_string(place - before.begin());
+  if (place == before.end())
+    before.push_back(operands);
+  return text;
+}
+
+std::string SiteNaming::nameLeader(unsigned i) {
+  const ContractionRole &leader = roles[i];
   if (StringRef name = getUserName(leader); !name.empty())
     return name.str();
   const NameStack &stack = leader.contraction.name;
@@ -79,15 +115,13 @@ std::string SiteNaming::nameLeader(const ContractionRole &leader) {
     return stack.site;
 
   // Microbatches and recomputations of one product are one site: they read one weight in
-  // one scope, in the same way. Without a weight only recomputations can be told.
+  // one scope, in the same way.
   std::string detail;
   if (leader.weight) {
     const DimUses &dims = leader.contraction.operands[leader.weightOperand].uses;
     detail.assign(dims.begin(), dims.end());
   } else {
-    detail = stack.full;
-    if (!stack.rematerialized)
-      known.erase({nullptr, stack.site, detail});
+    detail = describeSources(i);
   }
   std::tuple key(leader.weight.getAsOpaquePointer(), stack.site, detail);
   auto [it, isNew] = known.try_emplace(key);
@@ -120,10 +154,11 @@ namespace {
 
 struct InferSites : fp8::impl::InferSitesBase<InferSites> {
   void runOnOperation() final {
-    for (auto function : getOperation().getOps<FunctionOpInterface>()) {
-      if (function.isExternal())
-        continue;
-      std::vector<ContractionRole> roles = inferRoles(function);
+    SmallVector<FunctionOpInterface> functions;
+    for (auto function : getOperation().getOps<FunctionOpInterface>())
+      if (!function.isExternal())
+        functions.push_back(function);
+    for (std::vector<ContractionRole> &roles : inferRoles(functions)) {
       SiteNaming naming(roles);
       // All names first: writing them removes the user's.
       std::vector<std::string> names;

@@ -31,7 +31,7 @@ unsigned ColumnFinder::indexOf(const ColumnKey &key) {
   return entry->second;
 }
 
-void ColumnFinder::addCast(ArrayRef<ColumnKey> readers) {
+void ColumnFinder::addTensor(ArrayRef<ColumnKey> readers) {
   unsigned first = indexOf(readers.front());
   for (const ColumnKey &key : readers.drop_front())
     classes.join(first, indexOf(key));

@@ -65,10 +65,10 @@ private:
 /// one column in all of them.
 class ColumnFinder {
 public:
-  /// Notes that one cast of a function is read through all of `keys`.
-  void addCast(llvm::ArrayRef<ColumnKey> keys);
+  /// Notes that one tensor of a function is read through all of `keys`.
+  void addTensor(llvm::ArrayRef<ColumnKey> keys);
   /// Numbers the columns by the names of their sites and by what they are to them: edits
-  /// elsewhere in the program do not change the order. Once, after the last addCast.
+  /// elsewhere in the program do not change the order. Once, after the last addTensor.
   void appendTo(StateLayout &layout);
   /// The column of a key that was noted.
   int64_t getColumn(const ColumnKey &key) const;
