@@ -28,7 +28,7 @@ static ManifestValue describeValue(Type type, std::string name, DictionaryAttr a
   ManifestValue value;
   value.name = state ? state.str() : std::move(name);
   value.kind = state ? "state" : attrs && attrs.contains(kResidualAttrName) ? "residual" : "user";
-  value.type = typeName(type);
+  value.type = typeName(getCallersType(type, attrs));
   if (auto shaped = dyn_cast<ShapedType>(type))
     value.shape = SmallVector<int64_t>(shaped.getShape());
   return value;

@@ -28,6 +28,7 @@ static void verifyStage(OpPassManager &manager, StringRef stage) {
 }
 
 void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
+  manager.addPass(createMakeSignless());
   // No canonicalization while inlining: it could remove contractions, and all are counted.
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
   manager.addPass(createSymbolDCEPass());

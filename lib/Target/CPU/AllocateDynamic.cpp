@@ -9,7 +9,7 @@
 #include "CallingConvention.h"
 #include "EntryPointHelpers.h"
 #include "Memory.h"
-#include "fp8/Dialect/FP8/IR/Boundary.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -141,7 +141,8 @@ LogicalResult Rewriter::run() {
     if (!result)
       return func.emitError() << "'" << func.getName()
                               << "' returns values: run fp8-bind-results before bufferization";
-    allocated.set(std::to_string(result.getInt()), TypeAttr::get(returned.getType()));
+    Type type = getCallersType(returned.getType(), func.getResultAttrDict(index));
+    allocated.set(std::to_string(result.getInt()), TypeAttr::get(type));
     if (failed(allocateResult(returned, result.getInt())))
       return failure();
   }

@@ -76,6 +76,11 @@ static std::optional<int64_t> getDLDataType(Type type) {
       .Default([](Type) { return std::nullopt; });
 }
 
+static MemRefType getCallersType(func::FuncOp entry, unsigned argument) {
+  return cast<MemRefType>(
+      fp8::getCallersType(entry.getArgumentTypes()[argument], entry.getArgAttrDict(argument)));
+}
+
 static FailureOr<Signature> readSignature(func::FuncOp entry) {
   Signature signature;
   if (auto bytes = entry->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttrName))
@@ -89,7 +94,7 @@ static FailureOr<Signature> readSignature(func::FuncOp entry) {
     auto carried = entry.getArgAttrOfType<IntegerAttr>(index, kCarriedAttrName);
     signature.numArguments += !own;
     if (own || carried)
-      results[(own ? own : carried).getInt()] = {cast<MemRefType>(entry.getArgumentTypes()[index]), index};
+      results[(own ? own : carried).getInt()] = {getCallersType(entry, index), index};
   }
   if (auto allocated = entry->getAttrOfType<DictionaryAttr>(kAllocatedResultsAttrName))
     for (NamedAttribute result : allocated)
@@ -135,7 +140,7 @@ static constexpr llvm::StringLiteral kRowMajor = "row-major, in host memory";
 
 static LogicalResult appendArgument(CheckTables &tables, func::FuncOp entry, unsigned index) {
   BlockArgument argument = entry.getArgument(index);
-  auto type = cast<MemRefType>(argument.getType());
+  MemRefType type = getCallersType(entry, index);
   std::string what = "argument " + std::to_string(index);
   if (failed(appendElementType(tables, argument.getLoc(), entry, type, what)))
     return failure();

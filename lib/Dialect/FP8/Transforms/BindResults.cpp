@@ -232,9 +232,10 @@ void BindResultsPass::bind(func::FuncOp func, ArrayRef<BlockArgument> carriers) 
       assertSameSizes(builder, value, carriers[index], index);
     if (!destination) {
       unsigned position = body.getNumArguments();
-      auto marker =
-          builder.getDictionaryAttr(builder.getNamedAttr(kResultAttrName, builder.getI32IntegerAttr(index)));
-      (void)func.insertArgument(position, value.getType(), marker, value.getLoc());
+      NamedAttrList marker(func.getResultAttrDict(index));
+      marker.set(kResultAttrName, builder.getI32IntegerAttr(index));
+      (void)func.insertArgument(position, value.getType(), marker.getDictionary(&getContext()),
+                                value.getLoc());
       setWritable(position, true);
       destination = func.getArgument(position);
     }

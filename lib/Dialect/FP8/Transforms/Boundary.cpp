@@ -7,7 +7,9 @@
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Location.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -22,6 +24,16 @@ std::string fp8::getArgumentName(BlockArgument argument) {
     return WalkResult::interrupt();
   });
   return name.empty() ? "arg" + std::to_string(argument.getArgNumber()) : name;
+}
+
+Type fp8::getCallersType(Type type, DictionaryAttr attrs) {
+  auto element = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+  if (!element || !attrs || !attrs.contains(kUnsignedAttrName))
+    return type;
+  auto asUnsigned = IntegerType::get(type.getContext(), element.getWidth(), IntegerType::Unsigned);
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    return shaped.clone(asUnsigned);
+  return asUnsigned;
 }
 
 std::string fp8::describeLocation(Location location) {

@@ -23,6 +23,10 @@ inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
 /// result R; on a result that bufferized entries still return, being of dynamic shape: R.
 inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";
 
+/// `fp8.unsigned` on an argument or result of integers: for the caller they are unsigned. Inside
+/// the program integers have no sign, operations do (fp8-make-signless).
+inline constexpr llvm::StringLiteral kUnsignedAttrName = "fp8.unsigned";
+
 /// The two functions of one step, forward and backward, that share residuals (--pair):
 /// `fp8.backward = @B` on the first; `fp8.residual` on those of its results, and of B's
 /// arguments, that are handed over, in this order.

@@ -9,6 +9,7 @@
 #define FP8_DIALECT_FP8_TRANSFORMS_BOUNDARY_H
 
 #include "fp8/Dialect/FP8/IR/Boundary.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
 #include <string>
 
@@ -17,6 +18,10 @@ namespace fp8 {
 /// The name that an argument's location gives it, the outermost where there are several;
 /// "arg" and its position where there is none.
 std::string getArgumentName(mlir::BlockArgument argument);
+
+/// The type that the caller sees of an argument or result with `attrs`, which may be null:
+/// unsigned integers where `fp8.unsigned` says so.
+mlir::Type getCallersType(mlir::Type type, mlir::DictionaryAttr attrs);
 
 /// The name that the user's program gave, and "file:line:col", as far as there are any.
 std::string describeLocation(mlir::Location location);

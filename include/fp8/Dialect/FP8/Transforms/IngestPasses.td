@@ -9,6 +9,36 @@
 
 include "mlir/Pass/PassBase.td"
 
+def MakeSignless : Pass<"fp8-make-signless", "::mlir::ModuleOp"> {
+  let summary = "integers without sign inside the program";
+  let description = [{
+    Before: any module. Exports of StableHLO keep unsigned integers (`ui32`: the keys of
+    JAX's random numbers) as arguments, results and values of loops, and cast them to
+    signless ones, which arithmetic works on.
+    After: all integers are signless, and casts between the kinds are gone. Unsigned
+    arguments and results of public functions are marked `fp8.unsigned`: the manifest and
+    the compiled library still call them `ui32`.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-make-signless
+    func.func @f(%key: tensor<2xui32>, %x: tensor<2xi32>) -> tensor<2xui32> {
+      %k = builtin.unrealized_conversion_cast %key : tensor<2xui32> to tensor<2xi32>
+      %s = arith.addi %k, %x : tensor<2xi32>
+      %r = builtin.unrealized_conversion_cast %s : tensor<2xi32> to tensor<2xui32>
+      return %r : tensor<2xui32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%key: tensor<2xi32> {fp8.unsigned}, %x: tensor<2xi32>) -> (tensor<2xi32> {fp8.unsigned}) {
+      %s = arith.addi %key, %x : tensor<2xi32>
+      return %s : tensor<2xi32>
+    }
+    ```
+  }];
+}
+
 def HoistAsserts : Pass<"fp8-hoist-asserts"> {
   let summary = "assert before an operation what its body asserts of every element";
   let description = [{

@@ -1,0 +1,69 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What has a sign in a program are operations, not integers: one type for each width, and
+// no casts that change nothing, which upstream can neither bufferize nor fold across loops.
+
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_MAKESIGNLESS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Says what the types will not say any more.
+void markUnsigned(func::FuncOp function) {
+  UnitAttr mark = UnitAttr::get(function.getContext());
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (getElementTypeOrSelf(type).isUnsignedInteger())
+      function.setArgAttr(i, kUnsignedAttrName, mark);
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (getElementTypeOrSelf(type).isUnsignedInteger())
+      function.setResultAttr(i, kUnsignedAttrName, mark);
+}
+
+class MakeSignless : public impl::MakeSignlessBase<MakeSignless> {
+public:
+  void runOnOperation() final {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function.isPublic())
+        markUnsigned(function);
+    replaceTypes();
+    // What only changed the sign is a cast to the same type now.
+    getOperation().walk([](Operation *op) {
+      bool isCast = isa<UnrealizedConversionCastOp, tensor::BitcastOp>(op);
+      if (!isCast || op->getOperandTypes() != op->getResultTypes())
+        return;
+      op->replaceAllUsesWith(op->getOperands());
+      op->erase();
+    });
+  }
+
+private:
+  void replaceTypes() {
+    AttrTypeReplacer replacer;
+    replacer.addReplacement(
+        [](IntegerType type) { return IntegerType::get(type.getContext(), type.getWidth()); });
+    replacer.addReplacement([&](DenseIntElementsAttr elements) -> std::pair<Attribute, WalkResult> {
+      auto type = cast<IntegerType>(elements.getElementType());
+      if (type.isSignless())
+        return {elements, WalkResult::skip()};
+      return {elements.bitcast(IntegerType::get(type.getContext(), type.getWidth())), WalkResult::skip()};
+    });
+    replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                          /*replaceTypes=*/true);
+  }
+};
+
+} // namespace
+} // namespace fp8
