@@ -80,16 +80,21 @@ def merge(modules):
     return merged
 
 
+def to_linalg(modules):
+    """One module in linalg from StableHLO modules, by the names that their main functions get."""
+    for name, module in modules.items():
+        rename(module, name)
+    merged = merge(list(modules.values()))
+    with merged.context:
+        passmanager.PassManager.parse(f"builtin.module({PASSES})").run(merged.operation)
+    return merged
+
+
 def export():
     params, moment1, moment2, steps, tokens = arguments()
     main = lower(model.main, (params, moment1, moment2, steps, tokens), donated=(0, 1, 2, 3))
     evaluate = lower(model.evaluate, (params, tokens))
-    rename(main, "main")
-    rename(evaluate, "evaluate")
-    merged = merge([main, evaluate])
-    with merged.context:
-        passmanager.PassManager.parse(f"builtin.module({PASSES})").run(merged.operation)
-    return HEADER + text(merged)
+    return HEADER + text(to_linalg({"main": main, "evaluate": evaluate}))
 
 
 if __name__ == "__main__":
