@@ -113,7 +113,8 @@ def test_syntax_and_types(box):
     box.rejects("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %y : tensor<4xf32>\n}", "2:10", "undeclared")
     box.rejects(GOOD.replace("outs(%f : tensor<4x16", "outs(%f : tensor<5x16"), r"5:\d+", "expects different type")
     box.rejects(GOOD.replace("linalg.matmul", "linalg.matmool"), r"5:8", "matmool")
-    box.rejects('func.func @main() {\n  "some.op"() : () -> ()\n  return\n}', r"2:\d+", "unregistered dialect")
+    box.rejects('func.func @main() {\n  "some.op"() : () -> ()\n  return\n}', "2:3", "'some.op' is not known here .fp8-compile takes")
+    box.rejects('func.func @main() {\n  some.op %x\n  return\n}', r"2:\d+", "fp8-compile takes linalg on tensors")
 
 
 @pytest.mark.parametrize("type", ["memref<4xf32>", "tensor<4xcomplex<f32>>", "tensor<*xf32>", "vector<4xf32>", "tensor<4xindex>"])

@@ -52,6 +52,42 @@ static void addFilePositions(AsmParserState &state, llvm::SourceMgr &sources, St
     }
 }
 
+static constexpr llvm::StringLiteral kUnknownDialect =
+    "(fp8-compile takes linalg on tensors and upstream's other dialects: lower what else there is first)";
+
+/// Operations of unknown dialects are let in, so that the error can say what they are.
+static LogicalResult refuseUnknownOps(ModuleOp module) {
+  return failure(module
+                     .walk([](Operation *op) {
+                       if (op->isRegistered())
+                         return WalkResult::advance();
+                       emitError(op->getLoc()) << "'" << op->getName().getStringRef()
+                                               << "' is not known here " << kUnknownDialect;
+                       return WalkResult::interrupt();
+                     })
+                     .wasInterrupted());
+}
+
+static OwningOpRef<ModuleOp> readText(StringRef fileName, llvm::SourceMgr &sources, MLIRContext &context) {
+  // What has a syntax of its own does not parse at all.
+  ScopedDiagnosticHandler hint(&context, [](Diagnostic &diagnostic) {
+    if (StringRef(diagnostic.str()).contains("not found for custom op"))
+      diagnostic << kUnknownDialect;
+    return failure();
+  });
+  Block block;
+  AsmParserState state;
+  if (failed(parseAsmSourceFile(sources, &block, ParserConfig(&context), &state)))
+    return nullptr;
+  addFilePositions(state, sources, fileName == "-" ? "<stdin>" : fileName, context);
+  Location location = FileLineColLoc::get(&context, fileName, 1, 1);
+  OwningOpRef<ModuleOp> module =
+      mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, location);
+  if (!module)
+    emitError(location) << "expected one module";
+  return module;
+}
+
 OwningOpRef<ModuleOp> readModule(StringRef fileName, llvm::SourceMgr &sources, MLIRContext &context) {
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(fileName, &message);
@@ -61,20 +97,12 @@ OwningOpRef<ModuleOp> readModule(StringRef fileName, llvm::SourceMgr &sources, M
   }
   bool isText = !isBytecode(file->getMemBufferRef());
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  ParserConfig config(&context);
-  if (!isText)
-    return parseSourceFile<ModuleOp>(sources, config);
-
-  Block block;
-  AsmParserState state;
-  if (failed(parseAsmSourceFile(sources, &block, config, &state)))
+  context.allowUnregisteredDialects();
+  OwningOpRef<ModuleOp> module = isText ? readText(fileName, sources, context)
+                                        : parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  context.allowUnregisteredDialects(false);
+  if (!module || failed(refuseUnknownOps(*module)))
     return nullptr;
-  addFilePositions(state, sources, fileName == "-" ? "<stdin>" : fileName, context);
-  Location location = FileLineColLoc::get(&context, fileName, 1, 1);
-  OwningOpRef<ModuleOp> module =
-      mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, location);
-  if (!module)
-    emitError(location) << "expected one module";
   return module;
 }
 
