@@ -33,8 +33,8 @@ void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLiftControlFlowToSCFPass()); // blocks and branches
-  manager.addPass(createHoistAsserts());
   manager.addNestedPass<func::FuncOp>(createCheckSizes());
+  manager.addPass(createHoistAsserts());
   manager.addPass(createExpandPacks());
   // What backward reads of forward is folded into its products and inferred from as in one function.
   JoinPairOptions join;

@@ -59,9 +59,67 @@ func.func @sum(%x: tensor<4xf32>, %e: tensor<f32>) -> tensor<f32> {
     (%in: f32, %out: f32) {
       %s = arith.addf %in, %out : f32
       %good = arith.cmpf oge, %s, %zero : f32
-      // expected-error @below {{cf.assert in the body of an operation must be about its inputs and indices; assert before the operation instead}}
+      // expected-error @below {{what is asserted in the body of an operation must follow from its inputs and indices; compute and assert it before the operation instead: sum}}
       cf.assert %good, "sum"
       linalg.yield %s : f32
     }
   return %y : tensor<f32>
+}
+
+// -----
+
+// In a branch: it holds where the branch is not taken. Only what it follows from is computed.
+// CHECK-LABEL: func @branch
+// CHECK: %[[ALL:.*]] = linalg.generic
+// CHECK: %[[GOOD:.*]] = scf.if %{{.*}} -> (i1) {
+// CHECK-NEXT: arith.constant true
+// CHECK-NEXT: scf.yield
+// CHECK-NEXT: } else {
+// CHECK-NOT: math.exp
+// CHECK: %[[LESS:.*]] = arith.cmpi
+// CHECK-NEXT: scf.yield %[[LESS]]
+// CHECK-NEXT: }
+// CHECK-NEXT: arith.andi %{{.*}}, %[[GOOD]]
+// CHECK: tensor.extract %[[ALL]][]
+// CHECK: cf.assert %{{.*}}, "in range"
+// CHECK: linalg.map
+// CHECK-NOT: (i1)
+// CHECK: math.exp
+// CHECK-NOT: cf.assert
+func.func @branch(%ids: tensor<4xi64>, %x: tensor<4xf32>, %e: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : i64
+  %c9 = arith.constant 9 : i64
+  %y = linalg.map ins(%ids, %x : tensor<4xi64>, tensor<4xf32>) outs(%e : tensor<4xf32>)
+    (%id: i64, %in: f32, %out: f32) {
+      %low = arith.cmpi slt, %id, %c0 : i64
+      %v = scf.if %low -> f32 {
+        scf.yield %in : f32
+      } else {
+        %good = arith.cmpi slt, %id, %c9 : i64
+        cf.assert %good, "in range"
+        %w = math.exp %in : f32
+        scf.yield %w : f32
+      }
+      linalg.yield %v : f32
+    }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @generate
+// CHECK: cf.assert %{{.*}}, "small"
+// CHECK: linalg.generic
+// CHECK-NOT: tensor.generate
+// CHECK-NOT: cf.assert
+func.func @generate(%ids: tensor<4xi64>) -> tensor<4xi64> {
+  %c9 = arith.constant 9 : i64
+  %y = tensor.generate {
+  ^bb0(%i: index):
+    %id = tensor.extract %ids[%i] : tensor<4xi64>
+    %good = arith.cmpi slt, %id, %c9 : i64
+    cf.assert %good, "small"
+    tensor.yield %id : i64
+  } : tensor<4xi64>
+  return %y : tensor<4xi64>
 }

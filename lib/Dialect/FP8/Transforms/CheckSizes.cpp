@@ -3,11 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operations on tensors of dynamic shape say nothing of what happens where their sizes do
-// not fit together. Compiled code would read and write past the end; so whatever cannot be
-// shown to fit is asserted, before anything else where it follows from the arguments.
+// not fit together, nor those with indices where one is out of range. Compiled code would read
+// and write past the end; so whatever cannot be shown to fit is asserted, before anything else
+// where it follows from the arguments.
 
+#include "SizeMessages.h"
 #include "TensorSizes.h"
-#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Analysis/IntegerRanges.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -15,6 +17,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -33,6 +36,22 @@ static bool isDynamic(Value value) {
 
 static bool hasDynamicShape(Operation *op) {
   return llvm::any_of(op->getOperands(), isDynamic) || llvm::any_of(op->getResults(), isDynamic);
+}
+
+/// Whether an index, offset or size of `op` is computed, or a constant that its verifier passes over.
+static bool hasIndices(Operation *op) {
+  if (isa<tensor::ExtractOp>(op))
+    return op->getNumOperands() > 1;
+  if (isa<tensor::InsertOp>(op))
+    return op->getNumOperands() > 2;
+  auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op);
+  return slice && isa<tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::ParallelInsertSliceOp>(op) &&
+         !(slice.getOffsets().empty() && slice.getSizes().empty() && slice.getStrides().empty());
+}
+
+/// Where assertions about `op` may stand.
+static Operation *getAnchor(Operation *op) {
+  return isa<InParallelOpInterface>(op->getParentOp()) ? op->getParentOp() : op;
 }
 
 namespace {
@@ -55,13 +74,13 @@ private:
 
   /// Asserts a = b, or a <= b, at `op`.
   void requireSame(Operation *op, OpFoldResult a, OpFoldResult b);
-  void requireAtMost(Operation *op, OpFoldResult a, OpFoldResult b);
+  void requireAtMost(Operation *op, OpFoldResult a, OpFoldResult b, const std::string &message);
   void require(Operation *op, arith::CmpIPredicate predicate, OpFoldResult a, OpFoldResult b,
                const std::string &message);
-  std::string describeMismatch(OpFoldResult a, OpFoldResult b);
+  bool isIndexUpTo(OpFoldResult index, OpFoldResult size);
 
   OpFoldResult apply(Operation *op, AffineExpr expr, ArrayRef<OpFoldResult> symbols) {
-    OpBuilder builder(op);
+    OpBuilder builder(getAnchor(op));
     return affine::makeComposedFoldedAffineApply(builder, op->getLoc(), expr, symbols);
   }
   OpFoldResult multiply(Operation *op, ArrayRef<OpFoldResult> factors);
@@ -76,50 +95,10 @@ private:
 // Assertions
 //===----------------------------------------------------------------------===//
 
-/// "argument 2 'x'"
-static std::string describe(BlockArgument argument) {
-  return "argument " + std::to_string(argument.getArgNumber()) + " '" + getArgumentName(argument) + "'";
-}
-
-/// The argument and dimension that a size is that of, if it is.
-static std::optional<std::pair<BlockArgument, int64_t>> getArgumentSize(OpFoldResult size) {
-  auto value = dyn_cast<Value>(size);
-  auto op = value ? value.getDefiningOp<tensor::DimOp>() : tensor::DimOp();
-  auto argument = op ? dyn_cast<BlockArgument>(op.getSource()) : BlockArgument();
-  if (!argument || !op.getConstantIndex() || !isa<func::FuncOp>(argument.getOwner()->getParentOp()))
-    return std::nullopt;
-  return std::pair(argument, *op.getConstantIndex());
-}
-
-std::string SizeChecker::describeMismatch(OpFoldResult a, OpFoldResult b) {
-  auto left = getArgumentSize(a), right = getArgumentSize(b);
-  // The argument that comes later is the one that does not fit.
-  if (right && (!left || left->first.getArgNumber() < right->first.getArgNumber())) {
-    std::swap(left, right);
-    std::swap(a, b);
-  }
-  if (left && (right || getConstantIntValue(b))) {
-    std::string text = describe(left->first) + ": size " + std::to_string(left->second) + " must be ";
-    if (!right)
-      return text + std::to_string(*getConstantIntValue(b));
-    return text + "size " + std::to_string(right->second) + " of " + describe(right->first);
-  }
-  llvm::SetVector<BlockArgument> arguments;
-  sizes.collectArguments(a, arguments);
-  sizes.collectArguments(b, arguments);
-  std::string text = "sizes do not fit together";
-  if (arguments.empty())
-    return text;
-  SmallVector<BlockArgument> inOrder = arguments.takeVector();
-  llvm::sort(inOrder, [](BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); });
-  return text + ", which follow from " +
-         llvm::join(llvm::map_range(inOrder, [](BlockArgument a) { return describe(a); }), ", ");
-}
-
 void SizeChecker::require(Operation *op, arith::CmpIPredicate predicate, OpFoldResult a, OpFoldResult b,
                           const std::string &message) {
   bool atStart = op->getBlock() == &func.front() && sizes.hoist(a) && sizes.hoist(b);
-  OpBuilder builder = atStart ? sizes.atStart() : OpBuilder(op);
+  OpBuilder builder = atStart ? sizes.atStart() : OpBuilder(getAnchor(op));
   Location loc = op->getLoc();
   Value good =
       arith::CmpIOp::create(builder, loc, predicate, getValueOrCreateConstantIndexOp(builder, loc, a),
@@ -133,15 +112,15 @@ void SizeChecker::requireSame(Operation *op, OpFoldResult a, OpFoldResult b) {
   a = sizes.simplify(a);
   b = sizes.simplify(b);
   if (!sizes.isSame(a, b))
-    require(op, arith::CmpIPredicate::eq, a, b, describeMismatch(a, b));
+    require(op, arith::CmpIPredicate::eq, a, b, describeMismatch(sizes, a, b));
 }
 
-void SizeChecker::requireAtMost(Operation *op, OpFoldResult a, OpFoldResult b) {
+void SizeChecker::requireAtMost(Operation *op, OpFoldResult a, OpFoldResult b, const std::string &message) {
   std::optional<int64_t> left = getConstantIntValue(a), right = getConstantIntValue(b);
   bool isCount = isa<Value>(b) && isa_and_nonnull<tensor::DimOp>(cast<Value>(b).getDefiningOp());
   if (sizes.isSame(a, b) || (left && right && *left <= *right) || (left && *left <= 0 && isCount))
     return;
-  require(op, arith::CmpIPredicate::sle, a, b, "an index or a slice is outside of its tensor");
+  require(op, arith::CmpIPredicate::sle, a, b, message);
 }
 
 OpFoldResult SizeChecker::multiply(Operation *op, ArrayRef<OpFoldResult> factors) {
@@ -183,7 +162,8 @@ void SizeChecker::checkLinalg(linalg::LinalgOp op) {
     SmallVector<AffineExpr> last;
     for (unsigned dim : llvm::seq<unsigned>(extents.size()))
       last.push_back(getAffineSymbolExpr(dim, op->getContext()) - 1);
-    requireAtMost(op, apply(op, expr.replaceDims(last) + 1, extents), size);
+    requireAtMost(op, apply(op, expr.replaceDims(last) + 1, extents), size,
+                  "an operand ends before the indices into it");
   });
 }
 
@@ -231,7 +211,7 @@ void SizeChecker::checkReshape(tensor::ReshapeOp op) {
     if (!size.getType().isIndex())
       size = arith::IndexCastOp::create(builder, op.getLoc(), builder.getIndexType(), size);
     shape.push_back(sizes.simplify(size));
-    requireAtMost(op, constant(0), shape.back());
+    requireAtMost(op, constant(0), shape.back(), "a size of a shape is negative");
     if (!type.isDynamicDim(dim))
       requireSame(op, shape.back(), constant(type.getDimSize(dim)));
   }
@@ -249,26 +229,46 @@ void SizeChecker::checkConcat(tensor::ConcatOp op) {
 void SizeChecker::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole) {
   AffineExpr offset, size, stride;
   bindSymbols(op->getContext(), offset, size, stride);
+  IntegerRanges ranges(op);
   for (auto [dim, parts] :
        llvm::enumerate(llvm::zip_equal(op.getMixedOffsets(), op.getMixedSizes(), op.getMixedStrides()))) {
-    OpFoldResult first = sizes.simplify(std::get<0>(parts)), count = sizes.simplify(std::get<1>(parts));
-    OpFoldResult extent = sizes.get(whole, dim);
-    if (getConstantIntValue(first) == 0 && sizes.isSame(count, extent))
+    OpFoldResult first = sizes.simplify(std::get<0>(parts)), count = sizes.simplify(std::get<1>(parts)),
+                 step = std::get<2>(parts), extent = sizes.get(whole, dim);
+    if ((getConstantIntValue(first) == 0 && sizes.isSame(count, extent)) ||
+        ranges.isInside(first, count, step, extent))
       continue;
-    requireAtMost(op, constant(0), first);
-    requireAtMost(op, constant(0), count);
-    requireAtMost(op, first, extent); // so that the sum below does not overflow
-    requireAtMost(op, count, extent);
-    requireAtMost(op, apply(op, offset + (size - 1) * stride + 1, {first, count, std::get<2>(parts)}),
-                  extent);
+    std::string message = describeOutside("a slice", whole, dim, {first, count, step});
+    requireAtMost(op, constant(0), first, message);
+    requireAtMost(op, constant(0), count, message);
+    requireAtMost(op, first, extent, message); // so that the sum below does not overflow
+    requireAtMost(op, count, extent, message);
+    requireAtMost(op, apply(op, offset + (size - 1) * stride + 1, {first, count, step}), extent, message);
   }
 }
 
+/// True where `index` is that of a loop over all of `size`.
+bool SizeChecker::isIndexUpTo(OpFoldResult index, OpFoldResult size) {
+  auto value = dyn_cast<Value>(index);
+  if (auto op = value ? value.getDefiningOp<linalg::IndexOp>() : linalg::IndexOp()) {
+    auto parent = cast<linalg::LinalgOp>(op->getParentOp());
+    AffineExpr dim = getAffineDimExpr(op.getDim(), op.getContext());
+    return llvm::any_of(parent->getOpOperands(), [&](OpOperand &operand) {
+      std::optional<unsigned> place = parent.getMatchingIndexingMap(&operand).getResultPosition(dim);
+      return place && sizes.isSame(sizes.get(operand.get(), *place), size);
+    });
+  }
+  auto loop = value ? scf::getForInductionVarOwner(value) : scf::ForOp();
+  std::optional<int64_t> first = loop ? getConstantIntValue(loop.getLowerBound()) : std::nullopt;
+  return first && *first >= 0 && sizes.isSame(loop.getUpperBound(), size);
+}
+
 void SizeChecker::checkIndices(Operation *op, Value tensor, ValueRange indices) {
-  for (auto [dim, index] : llvm::enumerate(indices)) {
-    requireAtMost(op, constant(0), sizes.simplify(index));
-    requireAtMost(op, apply(op, getAffineSymbolExpr(0, op->getContext()) + 1, {OpFoldResult(index)}),
-                  sizes.get(tensor, dim));
+  IntegerRanges ranges(op);
+  for (auto [dim, value] : llvm::enumerate(indices)) {
+    OpFoldResult index = sizes.simplify(value), size = sizes.get(tensor, dim);
+    // As numbers without sign, negative ones are beyond every size.
+    if (!ranges.isInside(index, size) && !isIndexUpTo(index, size))
+      require(op, arith::CmpIPredicate::ult, index, size, describeOutside("an index", tensor, dim, {index}));
   }
 }
 
@@ -289,7 +289,8 @@ void SizeChecker::check(Operation *op) {
         if (op.getSourceType().getRank() == op.getDestType().getRank())
           for (auto [have, want] : llvm::zip_equal(sizes.getAll(op.getSource()), op.getMixedSizes()))
             requireSame(op, have, want);
-      });
+      })
+      .Case([&](tensor::ParallelInsertSliceOp op) { checkSlice(op, op.getDest()); });
 }
 
 namespace {
@@ -300,7 +301,7 @@ struct CheckSizesPass : public fp8::impl::CheckSizesBase<CheckSizesPass> {
       return;
     SmallVector<Operation *> ops;
     func.walk([&](Operation *op) {
-      if (hasDynamicShape(op) && !op->getParentOfType<linalg::LinalgOp>())
+      if (hasIndices(op) || (hasDynamicShape(op) && !op->getParentOfType<linalg::LinalgOp>()))
         ops.push_back(op);
     });
     if (ops.empty())

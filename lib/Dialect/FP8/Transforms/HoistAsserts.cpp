@@ -2,16 +2,20 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PyTorch's exporters assert in the body of an operation that every index is within bounds.
-// Kernels run in parallel and cannot fail halfway: the condition becomes an operation of its
-// own, over the operands that it needs, and is asserted before the other one runs.
+// PyTorch's exporters assert in the body of an operation that every index is within bounds,
+// and so does fp8-check-sizes. Kernels run in parallel and cannot fail halfway: the condition
+// becomes an operation of its own, over the operands that it needs, and is asserted before the
+// other one runs.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -28,7 +32,7 @@ namespace {
 struct BodyAssert {
   linalg::LinalgOp op;
   cf::AssertOp assertion;
-  llvm::SetVector<Operation *> slice; // in order, within the body
+  llvm::SetVector<Operation *> slice; // in order, of the body's own block
   llvm::SetVector<OpOperand *> inputs;
   llvm::SmallBitVector dims; // of the iteration space
 };
@@ -66,8 +70,38 @@ static bool addOperandsOfDims(BodyAssert &found) {
   }
 }
 
+/// Puts an assertion that stands in a branch in front of it: it holds where the branch is not
+/// taken. What its condition follows from there is computed twice.
+static void moveOutOfBranch(cf::AssertOp assertion) {
+  auto branch = cast<scf::IfOp>(assertion->getParentOp());
+  Location loc = assertion.getLoc();
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.omitUsesFromAbove = false;
+  options.filter = [&](Operation *op) { return op->getBlock() == assertion->getBlock(); };
+  (void)getBackwardSlice(assertion.getOperation(), &slice, options);
+  bool inThen = assertion->getBlock() == branch.thenBlock();
+  OpBuilder builder(branch);
+  auto copy = [&](OpBuilder &inner, Location) {
+    IRMapping mapping;
+    for (Operation *op : slice)
+      inner.clone(*op, mapping);
+    scf::YieldOp::create(inner, loc, mapping.lookupOrDefault(assertion.getArg()));
+  };
+  auto holds = [&](OpBuilder &inner, Location) {
+    Value yes = arith::ConstantOp::create(inner, loc, inner.getBoolAttr(true));
+    scf::YieldOp::create(inner, loc, yes);
+  };
+  Value good = inThen ? scf::IfOp::create(builder, loc, branch.getCondition(), copy, holds).getResult(0)
+                      : scf::IfOp::create(builder, loc, branch.getCondition(), holds, copy).getResult(0);
+  builder.setInsertionPoint(branch);
+  assertion.getArgMutable().assign(good);
+  assertion->moveBefore(branch);
+}
+
 /// Fails where the condition depends on more than elements of inputs, indices and values
-/// from outside, or is computed under another condition.
+/// from outside, or is computed in a loop.
 static FailureOr<BodyAssert> analyze(linalg::LinalgOp op, cf::AssertOp assertion) {
   BodyAssert found{op, assertion, {}, {}, llvm::SmallBitVector(op.getNumLoops())};
   Block *body = op.getBlock();
@@ -86,12 +120,15 @@ static FailureOr<BodyAssert> analyze(linalg::LinalgOp op, cf::AssertOp assertion
       continue;
     }
     Operation *producer = value.getDefiningOp();
-    if (!isMemoryEffectFree(producer) || producer->getNumRegions() != 0)
+    if (!isMemoryEffectFree(producer))
       return failure();
-    if (auto index = dyn_cast<linalg::IndexOp>(producer))
-      found.dims.set(index.getDim());
-    found.slice.insert(producer);
-    worklist.append(producer->operand_begin(), producer->operand_end());
+    if (!found.slice.insert(producer))
+      continue;
+    producer->walk([&](Operation *nested) {
+      if (auto index = dyn_cast<linalg::IndexOp>(nested))
+        found.dims.set(index.getDim());
+      worklist.append(nested->operand_begin(), nested->operand_end());
+    });
   }
   found.slice = topologicalSort(found.slice);
   if (!addOperandsOfDims(found))
@@ -125,15 +162,10 @@ static Value buildCondition(OpBuilder &builder, BodyAssert &found) {
         IRMapping mapping;
         for (auto [input, argument] : llvm::zip(found.inputs, arguments))
           mapping.map(op.getMatchingBlockArgument(input), argument);
-        for (Operation *producer : found.slice) {
-          auto index = dyn_cast<linalg::IndexOp>(producer);
-          if (!index) {
-            inner.clone(*producer, mapping);
-            continue;
-          }
-          unsigned dim = cast<AffineDimExpr>(renamed[index.getDim()]).getPosition();
-          mapping.map(index.getResult(), linalg::IndexOp::create(inner, loc, dim).getResult());
-        }
+        for (Operation *producer : found.slice)
+          inner.clone(*producer, mapping)->walk([&](linalg::IndexOp index) {
+            index.setDim(cast<AffineDimExpr>(renamed[index.getDim()]).getPosition());
+          });
         Value good = mapping.lookupOrDefault(found.assertion.getArg());
         linalg::YieldOp::create(inner, loc,
                                 arith::AndIOp::create(inner, loc, arguments.back(), good).getResult());
@@ -143,19 +175,40 @@ static Value buildCondition(OpBuilder &builder, BodyAssert &found) {
 
 namespace {
 struct HoistAssertsPass : public fp8::impl::HoistAssertsBase<HoistAssertsPass> {
+  /// Bodies of tensor.generate that assert become those of linalg operations.
+  LogicalResult convertGenerates() {
+    SmallVector<tensor::GenerateOp> generates;
+    getOperation()->walk([&](tensor::GenerateOp op) {
+      if (op.getBody().walk([](cf::AssertOp) { return WalkResult::interrupt(); }).wasInterrupted())
+        generates.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (tensor::GenerateOp op : generates) {
+      rewriter.setInsertionPoint(op);
+      if (failed(linalg::rewriteInDestinationPassingStyle(rewriter, op)))
+        return op.emitError("cannot check the indices in its body; write a linalg.generic instead");
+    }
+    return success();
+  }
+
   void runOnOperation() override {
+    if (failed(convertGenerates()))
+      return signalPassFailure();
     SmallVector<cf::AssertOp> assertions;
     getOperation()->walk([&](cf::AssertOp op) {
       if (op->getParentOfType<linalg::LinalgOp>())
         assertions.push_back(op);
     });
     for (cf::AssertOp assertion : assertions) {
+      while (isa<scf::IfOp>(assertion->getParentOp()))
+        moveOutOfBranch(assertion);
       auto op = assertion->getParentOfType<linalg::LinalgOp>();
       FailureOr<BodyAssert> found = analyze(op, assertion);
       if (failed(found)) {
         assertion.emitError(
-            "cf.assert in the body of an operation must be about its inputs and indices; assert "
-            "before the operation instead");
+            "what is asserted in the body of an operation must follow from its inputs and indices; "
+            "compute and assert it before the operation instead: ")
+            << assertion.getMsg();
         return signalPassFailure();
       }
       OpBuilder builder(op);
@@ -163,6 +216,9 @@ struct HoistAssertsPass : public fp8::impl::HoistAssertsBase<HoistAssertsPass> {
       Value good = tensor::ExtractOp::create(builder, assertion.getLoc(), condition, ValueRange());
       cf::AssertOp::create(builder, assertion.getLoc(), good, assertion.getMsg());
       assertion.erase();
+      for (Operation *producer : llvm::reverse(found->slice))
+        if (isOpTriviallyDead(producer))
+          producer->erase();
     }
   }
 };

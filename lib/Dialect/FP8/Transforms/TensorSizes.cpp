@@ -102,7 +102,7 @@ OpFoldResult TensorSizes::simplify(OpFoldResult size) {
 bool TensorSizes::isSame(OpFoldResult a, OpFoldResult b) {
   a = simplify(a);
   b = simplify(b);
-  if (a == b)
+  if (isEqualConstantIntOrValue(a, b))
     return true;
   auto left = dyn_cast<Value>(a), right = dyn_cast<Value>(b);
   if (same.isEquivalent(a.getOpaqueValue(), b.getOpaqueValue()))

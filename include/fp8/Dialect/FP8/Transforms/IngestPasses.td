@@ -39,15 +39,55 @@ def MakeSignless : Pass<"fp8-make-signless", "::mlir::ModuleOp"> {
   }];
 }
 
+def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
+  let summary = "assert that sizes fit together and indices are in range";
+  let description = [{
+    Before: operations on tensors of dynamic shape, whose sizes must fit together;
+    `tensor.extract`, `tensor.insert` and slices with indices of any kind, in the
+    bodies of other operations too.
+    After: `cf.assert` for everything that cannot be shown to fit: at the start
+    of the function, naming the arguments, where it follows from their shapes;
+    otherwise in front of the operation. Indices that are clamped, bounded by
+    branches or assertions, or those of loops need none; programs of static shape
+    without other indices stay as they are.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-check-sizes))'
+    func.func @f(%x: tensor<?xf32> loc("x"), %t: tensor<?xf32> loc("t")) -> tensor<?xf32> {
+      %d = arith.subf %x, %t : tensor<?xf32>
+      %y = arith.mulf %d, %x : tensor<?xf32>
+      return %y : tensor<?xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %x_size = tensor.dim %x, %c0 : tensor<?xf32>
+    ...
+    %t_size = tensor.dim %t, %c0_0 : tensor<?xf32>
+    %same = arith.cmpi eq, %x_size, %t_size : index
+    cf.assert %same, "argument 1 't': size 0 must be size 0 of argument 0 'x'"
+    %d = arith.subf %x, %t : tensor<?xf32>
+    %y = arith.mulf %d, %x : tensor<?xf32>
+    return %y : tensor<?xf32>
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def HoistAsserts : Pass<"fp8-hoist-asserts"> {
   let summary = "assert before an operation what its body asserts of every element";
   let description = [{
-    Before: `cf.assert` in the body of a linalg operation on tensors, as
-    PyTorch's exporters check indices.
+    Before: `cf.assert` in the body of a linalg operation on tensors or a
+    `tensor.generate`, as PyTorch's exporters and fp8-check-sizes check indices.
     After: the condition for all elements is an operation of its own, over the
     inputs and dimensions that it needs, and is asserted before the other runs.
+    What is asserted in a branch of the body holds where the branch is not taken.
 
-    Errors: a condition on what the operation computes, or under a condition.
+    Errors: a condition on what the operation computes, or in a loop of its body.
 
     Example:
     ```mlir
@@ -84,41 +124,6 @@ def HoistAsserts : Pass<"fp8-hoist-asserts"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
-}
-
-def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
-  let summary = "assert that sizes fit together where the types do not tell";
-  let description = [{
-    Before: operations on tensors of dynamic shape, whose sizes must fit together.
-    After: `cf.assert` for everything that cannot be shown to fit: at the start
-    of the function, naming the arguments, where it follows from their shapes;
-    otherwise in front of the operation. Programs of static shape stay as they are.
-
-    Example:
-    ```mlir
-    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-check-sizes))'
-    func.func @f(%x: tensor<?xf32> loc("x"), %t: tensor<?xf32> loc("t")) -> tensor<?xf32> {
-      %d = arith.subf %x, %t : tensor<?xf32>
-      %y = arith.mulf %d, %x : tensor<?xf32>
-      return %y : tensor<?xf32>
-    }
-    ```
-    becomes
-    ```mlir
-    ...
-    %x_size = tensor.dim %x, %c0 : tensor<?xf32>
-    ...
-    %t_size = tensor.dim %t, %c0_0 : tensor<?xf32>
-    %same = arith.cmpi eq, %x_size, %t_size : index
-    cf.assert %same, "argument 1 't': size 0 must be size 0 of argument 0 'x'"
-    %d = arith.subf %x, %t : tensor<?xf32>
-    %y = arith.mulf %d, %x : tensor<?xf32>
-    return %y : tensor<?xf32>
-    ...
-    ```
-  }];
-  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def ExpandPacks : Pass<"fp8-expand-packs"> {
