@@ -335,3 +335,29 @@ func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
 def test_complex_temporaries(execute):
     x = np.random.default_rng(5).standard_normal(64).astype(np.float32)
     np.testing.assert_array_equal(execute(COMPLEX, [x])["0"], (x + x)[::-1])
+
+
+@pytest.mark.parametrize("bits", [8, 32, 64])
+def test_integer_division_by_anything(execute, bits):
+    """Where there is no quotient it is -1, the remainder the dividend, as in XLA; -2^(n-1) / -1 wraps."""
+    kind, dtype = f"tensor<64xi{bits}>", np.dtype(f"int{bits}")
+    program = f"""
+func.func @main(%x: {kind}, %y: {kind}) -> ({kind}, {kind}, {kind}, {kind}) {{
+  %0 = arith.divsi %x, %y : {kind}
+  %1 = arith.remsi %x, %y : {kind}
+  %2 = arith.divui %x, %y : {kind}
+  %3 = arith.remui %x, %y : {kind}
+  return %0, %1, %2, %3 : {kind}, {kind}, {kind}, {kind}
+}}
+"""
+    ends = [np.iinfo(dtype).min, np.iinfo(dtype).max, 0, -1, 1, 7, -7, 100]
+    x, y = (a.reshape(-1).astype(dtype) for a in np.meshgrid(ends, ends))
+    got = execute(program, [x, y])
+    for first, unsigned in ((0, False), (2, True)):
+        wrap = (lambda v: v % 2**bits) if unsigned else int
+        pairs = [(wrap(int(a)), wrap(int(b))) for a, b in zip(x, y)]
+        quotients = [-1 if b == 0 else abs(a) // abs(b) * (1 if a * b >= 0 else -1) for a, b in pairs]
+        remainders = [a if b == 0 else a - q * b for (a, b), q in zip(pairs, quotients)]
+        for key, values in ((first, quotients), (first + 1, remainders)):
+            expected = np.array([v % 2**bits for v in values], f"u{dtype.itemsize}").view(dtype)
+            np.testing.assert_array_equal(got[str(key)], expected)

@@ -48,6 +48,7 @@ static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertOpenMPToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
   manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createNarrowFloatBits());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createGuardDivisions());
   manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createAnnotateAliasScopes());
 }
 

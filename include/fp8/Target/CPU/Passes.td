@@ -297,6 +297,37 @@ def ReturnErrors : Pass<"fp8-return-errors", "mlir::ModuleOp"> {
                            "mlir::func::FuncDialect"];
 }
 
+def GuardDivisions : Pass<"fp8-guard-divisions", "mlir::LLVM::LLVMFuncOp"> {
+  let summary = "Give integer divisions a result where the processor has none";
+  let description = [{
+    In: the LLVM dialect, where the result of a division by zero, and that of the least
+    integer by -1, is undefined. Out: a quotient by zero is -1 (all bits set), a remainder by
+    zero the dividend; the least integer divided by -1 is itself, with remainder 0. These are
+    XLA's results. Divisions by other constants stay as they are.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(llvm.func(fp8-guard-divisions))'
+    llvm.func @f(%x: i32, %y: i32) -> i32 {
+      %0 = llvm.urem %x, %y : i32
+      llvm.return %0 : i32
+    }
+    ```
+    becomes
+    ```mlir
+    llvm.func @f(%x: i32, %y: i32) -> i32 {
+      %zero = llvm.mlir.constant(0 : i32) : i32
+      %none = llvm.icmp "eq" %y, %zero : i32
+      %one = llvm.mlir.constant(1 : i32) : i32
+      %divisor = llvm.select %none, %one, %y : i1, i32
+      %0 = llvm.urem %x, %divisor : i32
+      %1 = llvm.select %none, %x, %0 : i1, i32
+      llvm.return %1 : i32
+    }
+    ```
+  }];
+}
+
 def AnnotateAliasScopes : Pass<"fp8-annotate-alias-scopes", "mlir::LLVM::LLVMFuncOp"> {
   let summary = "Tell LLVM on every access which kernel arguments it cannot touch";
   let description = [{
