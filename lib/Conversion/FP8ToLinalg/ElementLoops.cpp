@@ -20,8 +20,9 @@ using namespace fp8;
 /// Tensors of fewer elements run on one thread: starting another takes longer.
 static constexpr int64_t kParallelThreshold = 32768;
 
-/// Columns that one thread sums: a few vectors wide, to be read in whole cache lines.
-static constexpr int64_t kColumns = 64;
+/// Columns that one thread sums: enough neighbouring cache lines of a row to be fetched ahead, few
+/// enough for several threads.
+static constexpr int64_t kColumns = 128;
 
 /// The sizes of the tensor's dimensions, each read off an operand that has it.
 static SmallVector<Value> findSizes(OpBuilder &builder, Location loc, const ElementRegion &region) {

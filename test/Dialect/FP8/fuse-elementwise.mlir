@@ -1,4 +1,5 @@
 // RUN: fp8-opt %s --split-input-file --fp8-fuse-elementwise | FileCheck %s -enable-var-scope
+// RUN: fp8-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(fp8-fuse-elementwise{recompute=false}))" | FileCheck %s -enable-var-scope --check-prefix=ONCE
 
 #row = affine_map<(d0, d1) -> (d0)>
 #id2 = affine_map<(d0, d1) -> (d0, d1)>
@@ -128,4 +129,74 @@ func.func @contraction(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>, %z: tensor<4x4x
     linalg.yield %s : f32
   } -> tensor<4x4xf32>
   return %1 : tensor<4x4xf32>
+}
+
+// -----
+
+#id2 = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// Constants and broadcasts read less than they write: every reader computes them itself, whether
+// or not others are computed again.
+// CHECK-LABEL: func @broadcasts
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[B:.*]]: tensor<8xf32>
+// CHECK-COUNT-2: linalg.generic {{.*}} ins(%[[X]], %[[B]] :
+// CHECK-NOT: linalg.generic
+// ONCE-LABEL: func @broadcasts
+// ONCE-COUNT-2: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<8xf32>)
+// ONCE-NOT: linalg.generic
+func.func @broadcasts(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %half = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<4x8xf32>
+  %halves = linalg.generic {indexing_maps = [#id2], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<4x8xf32>) {
+  ^bb0(%out: f32):
+    linalg.yield %half : f32
+  } -> tensor<4x8xf32>
+  %wide = linalg.generic {indexing_maps = [#column, #id2], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<4x8xf32>
+  %0 = linalg.generic {indexing_maps = [#id2, #id2, #id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%x, %halves, %wide : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %h: f32, %w: f32, %out: f32):
+    %v = arith.mulf %a, %h : f32
+    %r = arith.addf %v, %w : f32
+    linalg.yield %r : f32
+  } -> tensor<4x8xf32>
+  %1 = linalg.generic {indexing_maps = [#id2, #id2, #id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%x, %halves, %wide : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %h: f32, %w: f32, %out: f32):
+    %v = arith.subf %a, %h : f32
+    %r = arith.mulf %v, %w : f32
+    linalg.yield %r : f32
+  } -> tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+#id1 = affine_map<(d0) -> (d0)>
+
+// A narrowing cast reads more than it writes: with recompute=false it stays, for a cast to FP8 to store.
+// CHECK-LABEL: func @narrowing
+// CHECK-COUNT-2: arith.truncf
+// ONCE-LABEL: func @narrowing
+// ONCE-COUNT-1: arith.truncf
+// ONCE-NOT: arith.truncf
+func.func @narrowing(%x: tensor<8xf32>) -> (tensor<8xbf16>, tensor<8xbf16>) {
+  %e = tensor.empty() : tensor<8xbf16>
+  %0 = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %v = arith.truncf %in : f32 to bf16
+    linalg.yield %v : bf16
+  } -> tensor<8xbf16>
+  %1 = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%0 : tensor<8xbf16>) outs(%e : tensor<8xbf16>) {
+  ^bb0(%in: bf16, %out: bf16):
+    %v = arith.negf %in : bf16
+    linalg.yield %v : bf16
+  } -> tensor<8xbf16>
+  %2 = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%0 : tensor<8xbf16>) outs(%e : tensor<8xbf16>) {
+  ^bb0(%in: bf16, %out: bf16):
+    %v = math.absf %in : bf16
+    linalg.yield %v : bf16
+  } -> tensor<8xbf16>
+  return %1, %2 : tensor<8xbf16>, tensor<8xbf16>
 }

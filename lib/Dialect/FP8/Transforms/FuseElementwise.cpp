@@ -6,6 +6,7 @@
 // that is needed once moves into its only reader; a value that is almost free to compute
 // moves into all of them.
 
+#include "fp8/Analysis/MemoryTraffic.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -54,6 +55,19 @@ static bool isComputedOnce(OpOperand *operand, linalg::GenericOp producer, linal
          consumer.getMatchingIndexingMap(operand).isPermutation();
 }
 
+/// Reads fewer bytes than it writes (constants, broadcasts, widening casts): however many compute
+/// it themselves, they read less than if it were stored.
+static bool readsLess(linalg::GenericOp op) {
+  llvm::SmallPtrSet<Value, 4> inputs;
+  int64_t read = 0, written = 0;
+  for (Value input : op.getDpsInputs())
+    if (inputs.insert(input).second)
+      read += fp8::countBytes(input.getType());
+  for (Value result : op.getResults())
+    written += fp8::countBytes(result.getType());
+  return read < written;
+}
+
 static bool shouldFuse(OpOperand *operand, bool recompute) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
@@ -64,7 +78,8 @@ static bool shouldFuse(OpOperand *operand, bool recompute) {
     return false;
   if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > kMaxOperands)
     return false;
-  return isComputedOnce(operand, producer, consumer) || (recompute && isCheap(producer));
+  return isComputedOnce(operand, producer, consumer) ||
+         (isCheap(producer) && (recompute || readsLess(producer)));
 }
 
 namespace {

@@ -51,7 +51,8 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
   let description = [{
     In and out: linalg on tensors. Upstream's elementwise fusion under a rule of our own: a
     producer moves into its consumer where nothing is computed more often than before, or
-    where computing it again is cheaper than reading it back (casts, broadcasts) and
+    where computing it again is cheaper than reading it back: constants, broadcasts and
+    widening casts, which read less than they write, always; other casts where
     `recompute` allows it. So exp, tanh, divisions and square roots are never duplicated.
     No bit of any result changes.
 
@@ -94,7 +95,7 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"recompute", "recompute", "bool", "true",
-           "cheap code may run once per reader; false: only what has one reader moves">
+           "cheap code may run once per reader; false: only where it reads less than it writes">
   ];
   let dependentDialects = ["mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];
