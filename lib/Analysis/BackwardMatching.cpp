@@ -5,6 +5,7 @@
 // Matches forward products with their gradients. The header explains the rules.
 
 #include "fp8/Analysis/BackwardMatching.h"
+#include "fp8/Analysis/NewValues.h"
 #include "fp8/Analysis/Rearrangement.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -77,7 +78,7 @@ static TensorUse resolveOperand(TensorIdentity &tensors, MatmulOp op, const Cont
 
 std::vector<Contraction> fp8::collectContractions(FunctionOpInterface function) {
   std::vector<Contraction> contractions;
-  TensorIdentity tensors;
+  TensorIdentity tensors(function);
   function->walk<WalkOrder::PreOrder>([&](MatmulOp op) {
     if (!isa<RankedTensorType>(op.getOuts().getType()))
       return;
@@ -117,22 +118,23 @@ namespace {
 /// `backward` may be a gradient of `forward`: of operand `1 - shared`.
 struct Candidate {
   unsigned forward, backward;
-  unsigned shared;          ///< the operand of `forward` that both read
-  unsigned gradientOperand; ///< the operand of `backward` that is the gradient dy
+  unsigned shared;             ///< the operand of `forward` that both read
+  unsigned gradientOperand;    ///< the operand of `backward` that is the gradient dy
+  unsigned contradictions = 0; ///< see countContradictions
 };
 
 /// Two candidates that share their gradient, or one.
 struct Match {
   SmallVector<Candidate, 2> candidates;
   /// Matches are settled in the order of these keys.
-  std::array<int64_t, 3> order;
+  std::array<int64_t, 4> order;
 };
 
 class BackwardMatcher {
 public:
-  BackwardMatcher(FunctionOpInterface function, const Reachability &reachability,
+  BackwardMatcher(FunctionOpInterface function, const Reachability &reachability, const Reachability &direct,
                   MutableArrayRef<Contraction> contractions)
-      : function(function), reachability(reachability), contractions(contractions) {
+      : function(function), reachability(reachability), direct(direct), contractions(contractions) {
     for (auto [i, contraction] : llvm::enumerate(contractions))
       for (unsigned operand : {0, 1})
         readers[contraction.operands[operand].tensor].push_back({unsigned(i), operand});
@@ -141,6 +143,8 @@ public:
 
   void run() {
     collectCandidates();
+    dropForeignCandidates();
+    countContradictions();
     settle(collectTriples());
     // A gradient that is found shows that this is training, and makes others plausible.
     while (settle(collectPairs())) {
@@ -150,6 +154,7 @@ public:
 
 private:
   void collectCandidates();
+  void dropForeignCandidates();
   std::vector<Match> collectTriples() const;
   std::vector<Match> collectPairs() const;
   bool settle(std::vector<Match> matches);
@@ -159,11 +164,12 @@ private:
   bool isTraining() const;
   bool isPlausiblePair(const Candidate &candidate) const;
   bool isGradientAResult(const Candidate &candidate) const;
+  void countContradictions();
   Match makeMatch(ArrayRef<Candidate> candidates) const;
   void assign(const Candidate &candidate);
 
   FunctionOpInterface function;
-  const Reachability &reachability;
+  const Reachability &reachability, &direct;
   MutableArrayRef<Contraction> contractions;
   DenseMap<unsigned, SmallVector<std::pair<unsigned, unsigned>>> readers;
   std::vector<Candidate> candidates;
@@ -190,21 +196,73 @@ void BackwardMatcher::collectCandidates() {
           candidates.push_back(candidate);
 }
 
-/// Products of one name first. Then, of triples, the nearest products; of pairs, the
-/// last ones: what turns out to be forward is no gradient of anything before it.
+/// A weight that is carried has its gradients in its new value: what goes into another
+/// one's instead is no gradient of this one.
+void BackwardMatcher::dropForeignCandidates() {
+  llvm::SmallDenseMap<Value, llvm::SmallPtrSet<Operation *, 4>> made;
+  auto parameterOf = [&](const Candidate &candidate) {
+    return getParameter(contractions[candidate.forward].op->getOperand(1 - candidate.shared));
+  };
+  llvm::SmallDenseSet<Value> withGradient;
+  llvm::SmallPtrSet<Operation *, 16> owned;
+  for (const Candidate &candidate : candidates) {
+    Value parameter = parameterOf(candidate);
+    if (!parameter || !isCarried(parameter))
+      continue;
+    auto [it, isNew] = made.try_emplace(parameter);
+    if (isNew)
+      it->second = findProductsOfNewValue(cast<BlockArgument>(parameter));
+    Operation *backward = contractions[candidate.backward].op;
+    if (!it->second.contains(backward))
+      continue;
+    withGradient.insert(parameter);
+    owned.insert(backward);
+  }
+  llvm::erase_if(candidates, [&](const Candidate &candidate) {
+    Value parameter = parameterOf(candidate);
+    Operation *backward = contractions[candidate.backward].op;
+    if (!parameter || (!owned.contains(backward) && !withGradient.contains(parameter)))
+      return false;
+    return !made[parameter].contains(backward);
+  });
+}
+
+/// Counts the gradients that dy is made of, though they are none of what the forward product
+/// is read for: behind attention's product of q and k, the gradient of q is none of k.
+void BackwardMatcher::countContradictions() {
+  DenseMap<unsigned, SmallVector<Value>> differentiated; // operands, by their gradients
+  for (const Candidate &candidate : candidates)
+    differentiated[candidate.backward].push_back(
+        contractions[candidate.forward].op->getOperand(1 - candidate.shared));
+  for (Candidate &candidate : candidates) {
+    Value gradient = contractions[candidate.backward].op->getOperand(candidate.gradientOperand);
+    for (unsigned source : direct.getSources(gradient).set_bits()) {
+      auto operands = differentiated.find(source);
+      candidate.contradictions += source != candidate.forward && operands != differentiated.end() &&
+                                  llvm::none_of(operands->second, [&](Value operand) {
+                                    return direct.reaches(candidate.forward, operand);
+                                  });
+    }
+  }
+}
+
+/// Products of one name first, and those that other products do not contradict. Then, of
+/// triples, the nearest products; of pairs, the last ones: what turns out to be forward is no
+/// gradient of anything before it.
 Match BackwardMatcher::makeMatch(ArrayRef<Candidate> candidates) const {
-  int64_t sameNames = 0, distance = 0;
+  int64_t sameNames = 0, contradictions = 0, distance = 0;
   for (const Candidate &candidate : candidates) {
     const NameStack &forward = contractions[candidate.forward].name;
     const NameStack &backward = contractions[candidate.backward].name;
     sameNames += !forward.site.empty() && forward.site == backward.site && backward.backward;
+    contradictions += candidate.contradictions;
     distance += candidate.backward - candidate.forward;
   }
   const Candidate &last = candidates.back();
   if (candidates.size() > 1)
-    return {SmallVector<Candidate, 2>(candidates), {-sameNames, distance, last.forward}};
+    return {SmallVector<Candidate, 2>(candidates), {-sameNames, contradictions, distance, last.forward}};
   return {SmallVector<Candidate, 2>(candidates),
-          {-sameNames, -int64_t(last.backward), -int64_t(last.forward)}};
+          {-sameNames, contradictions, -int64_t(last.backward), -int64_t(last.forward)}};
 }
 
 std::vector<Match> BackwardMatcher::collectTriples() const {
@@ -310,6 +368,6 @@ void BackwardMatcher::completeWeightGradients() {
 }
 
 void fp8::matchBackward(FunctionOpInterface function, const Reachability &reachability,
-                        MutableArrayRef<Contraction> contractions) {
-  BackwardMatcher(function, reachability, contractions).run();
+                        const Reachability &direct, MutableArrayRef<Contraction> contractions) {
+  BackwardMatcher(function, reachability, direct, contractions).run();
 }

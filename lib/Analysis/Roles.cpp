@@ -5,19 +5,11 @@
 // Roles from matched products. The rules are in the header.
 
 #include "fp8/Analysis/Roles.h"
-#include "fp8/Dialect/FP8/IR/Boundary.h"
+#include "fp8/Analysis/NewValues.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace fp8;
-
-static bool isCarried(Value parameter) {
-  auto argument = dyn_cast<BlockArgument>(parameter);
-  if (!argument)
-    return false;
-  auto function = cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
-  return static_cast<bool>(function.getArgAttr(argument.getArgNumber(), kCarriedAttrName));
-}
 
 /// The name that the program gives an argument; empty where it has none.
 static StringRef getName(Value parameter) {
@@ -43,6 +35,7 @@ private:
   bool isTrained(Value parameter) const;
   std::optional<unsigned> findWeight(const Contraction &contraction) const;
   std::optional<unsigned> findSibling(unsigned i, unsigned gradientOperand) const;
+  bool isRecomputed(Value value) const;
   unsigned findGradientOperand(unsigned i) const;
   bool reachesProduct(unsigned i) const;
   bool dependsOnBackward(unsigned i) const;
@@ -65,7 +58,7 @@ RoleInference::RoleInference(FunctionOpInterface function) : contractions(collec
     sources.push_back(contraction.op);
   reachability.emplace(function, sources);
   direct.emplace(function, sources, /*direct=*/true);
-  matchBackward(function, *reachability, contractions);
+  matchBackward(function, *reachability, *direct, contractions);
   for (const Contraction &contraction : contractions)
     for (unsigned operand : {0, 1})
       if (contraction.gradients[operand] != Contraction::kNone)
@@ -170,10 +163,22 @@ bool RoleInference::isGradientOfAnUnmultipliedWeight(unsigned i) const {
          });
 }
 
-/// The gradient dy among the operands: the one that is computed, by the backward pass rather
-/// than without it, and that two gradients of one product share rather than one alone.
+/// True for an activation that forward code, computed again, leaves.
+bool RoleInference::isRecomputed(Value value) const {
+  llvm::BitVector sources = direct->getSources(value);
+  return sources.any() && llvm::all_of(sources.set_bits(), [&](unsigned source) {
+           return contractions[source].name.rematerialized;
+         });
+}
+
+/// The gradient dy among the operands: none that forward code computed again; the one that is
+/// computed, by the backward pass rather than without it, and that two gradients of one
+/// product share rather than one alone.
 unsigned RoleInference::findGradientOperand(unsigned i) const {
   MatmulOp op = contractions[i].op;
+  bool recomputed[] = {isRecomputed(op.getLhs()), isRecomputed(op.getRhs())};
+  if (recomputed[0] != recomputed[1])
+    return recomputed[0];
   auto score = [&](unsigned operand) {
     Value value = op->getOperand(operand);
     return (getParameter(value) ? 0 : 4) + (reachability->reachesAny(backward, value) ? 2 : 0) +

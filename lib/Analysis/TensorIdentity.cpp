@@ -74,27 +74,6 @@ static void stepThrough(tensor::ExpandShapeOp op, Value &value, DimUses &uses) {
   uses = std::move(inner);
 }
 
-/// What an earlier loop inserted into the stack that `slice` reads, if it reads as
-/// much at an index of its own.
-static Value getStackedValue(tensor::ExtractSliceOp slice) {
-  if (!llvm::is_contained(slice.getStaticOffsets(), ShapedType::kDynamic))
-    return nullptr;
-  tensor::InsertSliceOp insert;
-  for (Value origin : getOrigins(slice.getSource())) {
-    auto candidate = origin.getDefiningOp<tensor::InsertSliceOp>();
-    // Other origins are what the stack holds before it is filled.
-    if (candidate && insert)
-      return nullptr;
-    if (candidate)
-      insert = candidate;
-  }
-  if (!insert || insert.getStaticSizes() != slice.getStaticSizes() ||
-      insert.getStaticOffsets() != slice.getStaticOffsets() ||
-      insert.getStaticStrides() != slice.getStaticStrides())
-    return nullptr;
-  return insert.getSource();
-}
-
 /// Moves uses between shapes that differ in unit dimensions only; false if they differ in more.
 static bool transferUses(ArrayRef<int64_t> from, ArrayRef<int64_t> to, DimUses &uses) {
   DimUses moved(to.size(), kUnused);
@@ -132,9 +111,8 @@ static bool stepThroughView(Value &value, DimUses &uses) {
     return stepThrough(collapse, value, uses), true;
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return stepThrough(expand, value, uses), true;
-  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-    Value stacked = getStackedValue(slice);
-    if (!stacked || !transferUses(getShape(value), getShape(stacked), uses))
+  if (Value stacked = getStackedValue(value)) {
+    if (!transferUses(getShape(value), getShape(stacked), uses))
       return false;
     value = stacked;
     return true;
@@ -156,7 +134,7 @@ static void stepThroughViews(Value &value, DimUses &uses, llvm::SmallPtrSetImpl<
 unsigned TensorIdentity::number(Value value) {
   auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
   if (!slice) {
-    auto [it, isNew] = values.try_emplace(value, count);
+    auto [it, isNew] = values.try_emplace(equalValues.get(value), count);
     count += isNew;
     return it->second;
   }

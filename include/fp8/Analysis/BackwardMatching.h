@@ -52,9 +52,10 @@ bool haveOppositeUses(const TensorUse &a, const TensorUse &b);
 /// The matrix products of a function in program order, not matched yet.
 std::vector<Contraction> collectContractions(mlir::FunctionOpInterface function);
 
-/// Fills in `forward`, `gradientOperand` and `gradients`.
+/// Fills in `forward`, `gradientOperand` and `gradients`. Sources of `reachability` and of
+/// `direct` are the contractions.
 void matchBackward(mlir::FunctionOpInterface function, const Reachability &reachability,
-                   llvm::MutableArrayRef<Contraction> contractions);
+                   const Reachability &direct, llvm::MutableArrayRef<Contraction> contractions);
 
 } // namespace fp8
 

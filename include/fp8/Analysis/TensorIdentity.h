@@ -7,11 +7,8 @@
 #ifndef FP8_ANALYSIS_TENSORIDENTITY_H
 #define FP8_ANALYSIS_TENSORIDENTITY_H
 
-#include "mlir/IR/Value.h"
-#include "llvm/ADT/DenseMap.h"
+#include "fp8/Analysis/ValueNumbers.h"
 #include "llvm/ADT/SmallVector.h"
-#include <map>
-#include <vector>
 
 namespace fp8 {
 
@@ -28,17 +25,19 @@ struct TensorUse {
 
 /// Numbers tensors: values get the same number if they hold the same elements up to
 /// rounding, in whatever shape and order. It sees through casts, transposes, reshapes,
-/// unit dimensions, values that loops hand on unchanged, and stacks (what one loop
-/// inserts at its index and another extracts at its own).
+/// unit dimensions, values that loops hand on unchanged, stacks (what one loop
+/// inserts at its index and another extracts at its own), and values computed again.
 class TensorIdentity {
 public:
+  explicit TensorIdentity(mlir::FunctionOpInterface function) : equalValues(function) {}
   /// The tensor that `value` is a view of. `uses` has an entry per dimension of `value`.
   TensorUse resolve(mlir::Value value, DimUses uses);
 
 private:
   unsigned number(mlir::Value value);
 
-  llvm::DenseMap<mlir::Value, unsigned> values;
+  ValueNumbers equalValues;
+  llvm::DenseMap<unsigned, unsigned> values; ///< by their number among equal ones
   /// Slices: the tensor, then offsets, sizes and strides; kDynamic where they vary.
   std::map<std::pair<unsigned, std::vector<int64_t>>, unsigned> slices;
   unsigned count = 0;

@@ -48,6 +48,16 @@ class Builder:
     def choose(self, *choices):
         return choices[self.rng.integers(len(choices))]
 
+    def drawn_so_far(self):
+        return self.rng.bit_generator.state
+
+    @contextmanager
+    def drawing_again(self, drawn):
+        """The same choices as after `drawn`; then new ones."""
+        now, self.rng.bit_generator.state = self.rng.bit_generator.state, drawn
+        yield
+        self.rng.bit_generator.state = now
+
     # --- moving elements about ---
 
     def fill(self, value, shape, dtype):

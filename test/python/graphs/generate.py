@@ -64,7 +64,7 @@ class Generator:
             names=self.choose(["jax", "jax", "calls", "attributes", "none"]),
             magnitude=self.choose([1.0, 1.0, 0.01, 30.0]),
         )
-        self.microbatches = model.microbatches
+        self.microbatches, self.update = model.microbatches, model.update
         # What reads and makes equal tensors is told apart by names alone.
         self.unnamed = model.names in ("attributes", "none")
         self.unnamed_sites = model.names == "none"
@@ -76,8 +76,8 @@ class Generator:
     def avoid_doubt(self, model):
         """Leaves out what the rules for users cannot tell without names."""
         first = model.layers[0]
-        if isinstance(first, m.Linear) and self.unnamed:
-            first.frozen = False
+        if isinstance(first, m.Linear) and self.unnamed and model.input_gradient:
+            first.frozen = False  # its dgrad alone might be an output that is tied to it
         # Of two arguments the weight is the one that is trained, then the second: of none or both,
         # x must not be one.
         frozen = any(", frozen=True" in m.to_text(layer) for layer in model.layers)
@@ -92,11 +92,8 @@ class Generator:
     def block(self, scope, first):
         kinds = ["plain", "plain", "plain", "residual", "branch", "attention", "remat", "conditional", "stack"]
         kind = self.choose(kinds)
-        # Without gradients of x, only names tell the weight gradients of its readers apart.
-        if first and self.unnamed and kind in ("branch", "attention"):
-            kind = "plain"
-        # Which recomputation belongs to which microbatch: the same.
-        if kind == "remat" and self.unnamed and self.microbatches > 1:
+        # Without gradients of x and of carried weights, only names tell the weight gradients of its readers apart.
+        if first and self.unnamed and kind == "branch" and self.update == "gradients":
             kind = "plain"
         return getattr(self, kind)(scope)
 
@@ -115,10 +112,14 @@ class Generator:
     def branch(self, scope):
         first = self.linear(scope)
         paths = [first] + [self.linear(scope, first.out) for _ in range(self.choose([1, 1, 2]))]
-        if self.unnamed:
-            for path in paths:
-                path.tied = ""  # the same weight and input: two equal products
+        self.untie(paths)
         return [m.Branch(paths, self.choose(["add", "mul"]), self.unnamed or self.chance(0.5), self.chance(0.5))]
+
+    def untie(self, layers):
+        """Without names, equal products of one weight are nothing apart."""
+        for layer in layers:
+            if isinstance(layer, m.Linear) and self.unnamed:
+                layer.tied = ""
 
     def attention(self, scope):
         q = self.linear(scope, plain=True)
@@ -137,10 +138,11 @@ class Generator:
 
     def remat(self, scope):
         body = [*self.plain(scope), *self.plain(scope)]
-        for layer in body:
-            if isinstance(layer, m.Linear):
-                layer.frozen = False  # a gradient of what is recomputed is found with the other one
-        return [m.Remat(body)]
+        self.untie(body)
+        # What is computed again in other words is told by its gradients.
+        frozen = any(isinstance(layer, m.Linear) and layer.frozen for layer in body)
+        doubt = frozen or (self.unnamed and self.microbatches > 1)
+        return [m.Remat(body, rewritten=not doubt and self.chance(0.3))]
 
     def linear(self, scope, out=None, plain=False):
         self.count += 1

@@ -62,6 +62,7 @@ class Remat:
     """The body is computed again for the backward pass."""
 
     body: list = field(default_factory=list)
+    rewritten: bool = False  # by operations in forms of their own
 
 
 @dataclass

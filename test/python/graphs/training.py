@@ -6,7 +6,7 @@
 Every layer has a function that builds its forward half and returns, with the result, a function
 that builds the backward half: from the gradient of the result to that of the input.
 """
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -206,11 +206,13 @@ class Step:
         return self.builder.elementwise(("add", 0, 1), y, x), run
 
     def remat(self, layer, x, wanted):
+        drawn = self.builder.drawn_so_far()
         y, _ = self.sequence(layer.body, x, wanted)
 
         def run(dy):
             self.again = True
-            _, backward = self.sequence(layer.body, x, wanted)
+            with nullcontext() if layer.rewritten else self.builder.drawing_again(drawn):
+                _, backward = self.sequence(layer.body, x, wanted)
             self.again = False
             return backward(dy)
 

@@ -74,6 +74,8 @@ public:
 private:
   /// One function and what becomes of it.
   struct Program {
+    explicit Program(func::FuncOp function)
+        : function(function), tensors(cast<FunctionOpInterface>(*function)) {}
     func::FuncOp function;
     SmallVector<QuantizedOperand> operands; ///< two per product, in program order
     std::map<CastKey, unsigned> casts;
@@ -87,8 +89,7 @@ private:
   };
 
   FailureOr<Program> plan(func::FuncOp function, RecipeAttrInterface chosen) {
-    Program program;
-    program.function = function;
+    Program program(function);
     WalkResult walked = function.walk([&](MatmulOp op) {
       if (op.getRole())
         program.hasGradients |= *op.getRole() == Role::dgrad || *op.getRole() == Role::wgrad;
