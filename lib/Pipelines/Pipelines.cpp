@@ -83,6 +83,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     apply.recipe = recipe.str();
     apply.calibrate = options.calibrate;
     manager.addPass(createApplyRecipe(apply));
+    manager.addPass(createStackCasts());
     manager.addPass(createSplitPair());
   }
   manager.addPass(createPrepareRecipeFunctions());
@@ -108,6 +109,8 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   chains.recompute = false;
   manager.addNestedPass<func::FuncOp>(createFuseElementwise(chains));
   addCleanUp(manager);
+  // Casts written in two ways are one now, and so are their scales where these depend on the tensor.
+  manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
   manager.addNestedPass<func::FuncOp>(createFuseEpilogues());
   manager.addNestedPass<func::FuncOp>(createFuseProducers());
   manager.addNestedPass<func::FuncOp>(createFuseElementwise());

@@ -144,6 +144,21 @@ def test_another_writing_is_the_same_step(make, name, recipe):
     np.testing.assert_allclose(step.losses, first.losses, rtol=192 * 2.0**-24)
 
 
+@pytest.mark.parametrize("name", [n if n == "pair_scan" else pytest.param(n, marks=pytest.mark.slow) for n in PAIRS])
+def test_activations_cross_as_bytes(make, name):
+    """Stacks, too, that one loop fills and another reads."""
+    step = make(name, "delayed")
+    forward = next(e for e in step.program.manifest["entries"] if e["name"] == "forward")
+    crossing = [(r["type"], tuple(r["shape"])) for r in forward["results"] if r["kind"] == "residual"]
+    assert sum(kind == "f8E4M3FN" for kind, _ in crossing) >= 4
+    # Backward itself narrows what jax.checkpoint hands it.
+    weights = {("f32", SHAPES["up"]), ("f32", SHAPES["down"])} if name == "pair_checkpoint" else set()
+    errors = {("f32", TARGETS), ("f32", TARGETS[1:])}
+    assert {(kind, shape) for kind, shape in crossing if kind not in ("f8E4M3FN", "i1")} <= weights | errors | {("f32", ())}
+    memory = step.report["memory"]
+    assert memory["residual_bytes_after"] < (0.85 if weights else 0.6) * memory["residual_bytes_before"]
+
+
 def test_exporter_writes_the_committed_files(tmp_path):
     jax = pytest.importorskip("jax")
     if jax.__version__ != "0.10.2":

@@ -36,6 +36,8 @@ CASES = [
     ("k,k->", dict(k=200), "bf16"),
     ("mk,kn->mn", dict(m=0, n=4, k=4), "f32"),
     ("mk,kn->mn", dict(m=4, n=4, k=0), "f32"),  # an empty sum is 0
+    ("abk,kn->abn", dict(a=0, b=5, n=4, k=4), "f32"),
+    ("bta,btc->ac", dict(b=0, t=5, a=9, c=34), "bf16"),
 ]
 
 

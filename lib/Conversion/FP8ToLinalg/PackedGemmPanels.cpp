@@ -127,8 +127,8 @@ void PanelWriter::splitIndex(OpBuilder &builder, Value linear, ArrayRef<unsigned
   if (group.empty())
     return;
   SmallVector<OpFoldResult> basis;
-  for (unsigned position : group)
-    basis.push_back(sizes[position]);
+  for (unsigned position : group) // without elements there is no index, and a basis must not be 0
+    basis.push_back(isZeroInteger(sizes[position]) ? builder.getIndexAttr(1) : sizes[position]);
   auto split = affine::AffineDelinearizeIndexOp::create(builder, loc, linear, basis);
   for (auto [position, part] : llvm::zip_equal(group, split.getResults()))
     indices[position] = part;

@@ -1,0 +1,103 @@
+// RUN: fp8-opt --fp8-stack-casts --split-input-file %s | FileCheck -enable-var-scope %s
+
+// Forward's own cast fills the stack; loops in loops, and views on the way. The stack of the
+// outer loop is one of stacks.
+
+// CHECK-LABEL: func.func @nested(
+// CHECK-SAME:    %[[X:.*]]: tensor<2x3x4xbf16>, %[[S:.*]]: tensor<1xf32>
+// CHECK:         %[[SCALE:.*]] = tensor.extract_slice %[[S]][0]
+// CHECK:         %[[INVERSE:.*]] = arith.divf %{{.*}}, %[[SCALE]] : tensor<f32>
+// CHECK:         %[[OUTER:.*]]:2 = scf.while ({{.*}}) : (index, tensor<2x3x4xf8E4M3FN>) -> (index, tensor<2x3x4xf8E4M3FN>) {
+// CHECK:           %[[INNER:.*]] = scf.for {{.*}} -> (tensor<3x4xf8E4M3FN>) {
+// CHECK:             %[[Q:.*]]:3 = fp8.quantize record_amax column(0) ins(%{{.*}} : tensor<4xbf16>)
+// CHECK-NOT:         fp8.quantize
+// CHECK:             %[[ROW:.*]] = tensor.expand_shape %[[Q]]#0 {{.*}} : tensor<4xf8E4M3FN> into tensor<1x4xf8E4M3FN>
+// CHECK:             tensor.insert_slice %[[ROW]]
+// CHECK:           tensor.insert_slice %[[INNER]]
+// CHECK:         fp8.end_forward
+// CHECK:         %[[PART:.*]] = tensor.extract_slice %[[OUTER]]#1[1, 0, 0] [1, 3, 4] [1, 1, 1] : tensor<2x3x4xf8E4M3FN>
+// CHECK:         %[[SLICE:.*]] = tensor.extract_slice %[[PART]][2, 0] [1, 4] [1, 1] : tensor<3x4xf8E4M3FN>
+// CHECK-NOT:     fp8.quantize
+// CHECK:         return %[[SLICE]], %[[INVERSE]]
+func.func @nested(%x: tensor<2x3x4xbf16>, %s: tensor<1xf32>, %h: tensor<4x1xf32>)
+    -> (tensor<1x4xf8E4M3FN>, tensor<f32>, tensor<1xf32>, tensor<4x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %zeros = arith.constant dense<0.0> : tensor<2x3x4xbf16>
+  %empty = tensor.empty() : tensor<3x4xbf16>
+  %state = tensor.extract_slice %s[0] [1] [1] : tensor<1xf32> to tensor<f32>
+  %all:2 = scf.while (%i = %c0, %old = %zeros) : (index, tensor<2x3x4xbf16>) -> (index, tensor<2x3x4xbf16>) {
+    %go = arith.cmpi slt, %i, %c2 : index
+    scf.condition(%go) %i, %old : index, tensor<2x3x4xbf16>
+  } do {
+  ^bb0(%i: index, %old: tensor<2x3x4xbf16>):
+    %rows = scf.for %j = %c0 to %c3 step %c1 iter_args(%before = %empty) -> (tensor<3x4xbf16>) {
+      %v = tensor.extract_slice %x[%i, %j, 0] [1, 1, 4] [1, 1, 1] : tensor<2x3x4xbf16> to tensor<4xbf16>
+      %e = tensor.empty() : tensor<4xf8E4M3FN>
+      %f = tensor.empty() : tensor<f32>
+      %q:3 = fp8.quantize record_amax column(0) ins(%v : tensor<4xbf16>) scale(%state : tensor<f32>)
+          outs(%e, %f, %f : tensor<4xf8E4M3FN>, tensor<f32>, tensor<f32>)
+          -> tensor<4xf8E4M3FN>, tensor<f32>, tensor<f32>
+      %row = tensor.expand_shape %v [[0, 1]] output_shape [1, 4] : tensor<4xbf16> into tensor<1x4xbf16>
+      %after = tensor.insert_slice %row into %before[%j, 0] [1, 4] [1, 1] : tensor<1x4xbf16> into tensor<3x4xbf16>
+      scf.yield %after : tensor<3x4xbf16>
+    }
+    %new = tensor.insert_slice %rows into %old[%i, 0, 0] [1, 3, 4] [1, 1, 1] : tensor<3x4xbf16> into tensor<2x3x4xbf16>
+    %next = arith.addi %i, %c1 : index
+    scf.yield %next, %new : index, tensor<2x3x4xbf16>
+  }
+  %scale = tensor.extract_slice %s[0] [1] [1] : tensor<1xf32> to tensor<f32>
+  %s1, %h1 = fp8.end_forward @backward given(%s, %h : tensor<1xf32>, tensor<4x1xf32>) -> tensor<1xf32>, tensor<4x1xf32>
+  %part = tensor.extract_slice %all#1[1, 0, 0] [1, 3, 4] [1, 1, 1] : tensor<2x3x4xbf16> to tensor<3x4xbf16>
+  %slice = tensor.extract_slice %part[2, 0] [1, 4] [1, 1] : tensor<3x4xbf16> to tensor<1x4xbf16>
+  %d = tensor.empty() : tensor<1x4xf8E4M3FN>
+  %g = tensor.empty() : tensor<f32>
+  %bytes, %inverse = fp8.quantize column(0) ins(%slice : tensor<1x4xbf16>) scale(%scale : tensor<f32>)
+      outs(%d, %g : tensor<1x4xf8E4M3FN>, tensor<f32>) -> tensor<1x4xf8E4M3FN>, tensor<f32>
+  return %bytes, %inverse, %s1, %h1 : tensor<1x4xf8E4M3FN>, tensor<f32>, tensor<1xf32>, tensor<4x1xf32>
+}
+func.func @backward() -> (tensor<1x4xf8E4M3FN>, tensor<f32>) {
+  %p = ub.poison : tensor<1x4xf8E4M3FN>
+  %i = ub.poison : tensor<f32>
+  return %p, %i : tensor<1x4xf8E4M3FN>, tensor<f32>
+}
+
+// -----
+
+// Another reader needs the stack as it is; a second copy in bytes would be more, not less.
+
+// CHECK-LABEL: func.func @shared(
+// CHECK:         scf.for {{.*}} -> (tensor<2x4xbf16>)
+// CHECK:         fp8.end_forward
+// CHECK:         fp8.quantize column(0)
+func.func @shared(%x: tensor<2x4xbf16>, %s: tensor<1xf32>, %h: tensor<4x1xf32>)
+    -> (tensor<1x4xf8E4M3FN>, tensor<f32>, tensor<1x4xbf16>, tensor<1xf32>, tensor<4x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant dense<0.0> : tensor<2x4xbf16>
+  %stack = scf.for %i = %c0 to %c2 step %c1 iter_args(%old = %zero) -> (tensor<2x4xbf16>) {
+    %v = tensor.extract_slice %x[%i, 0] [1, 4] [1, 1] : tensor<2x4xbf16> to tensor<1x4xbf16>
+    %w = arith.negf %v : tensor<1x4xbf16>
+    %new = tensor.insert_slice %w into %old[%i, 0] [1, 4] [1, 1] : tensor<1x4xbf16> into tensor<2x4xbf16>
+    scf.yield %new : tensor<2x4xbf16>
+  }
+  %scale = tensor.extract_slice %s[0] [1] [1] : tensor<1xf32> to tensor<f32>
+  %s1, %h1 = fp8.end_forward @backward given(%s, %h : tensor<1xf32>, tensor<4x1xf32>) -> tensor<1xf32>, tensor<4x1xf32>
+  %slice = tensor.extract_slice %stack[1, 0] [1, 4] [1, 1] : tensor<2x4xbf16> to tensor<1x4xbf16>
+  %sum = arith.addf %slice, %slice : tensor<1x4xbf16>
+  %e = tensor.empty() : tensor<1x4xf8E4M3FN>
+  %f = tensor.empty() : tensor<f32>
+  %q, %inverse = fp8.quantize column(0) ins(%slice : tensor<1x4xbf16>) scale(%scale : tensor<f32>)
+      outs(%e, %f : tensor<1x4xf8E4M3FN>, tensor<f32>) -> tensor<1x4xf8E4M3FN>, tensor<f32>
+  return %q, %inverse, %sum, %s1, %h1
+    : tensor<1x4xf8E4M3FN>, tensor<f32>, tensor<1x4xbf16>, tensor<1xf32>, tensor<4x1xf32>
+}
+func.func @backward() -> (tensor<1x4xf8E4M3FN>, tensor<f32>, tensor<1x4xbf16>) {
+  %p = ub.poison : tensor<1x4xf8E4M3FN>
+  %i = ub.poison : tensor<f32>
+  %j = ub.poison : tensor<1x4xbf16>
+  return %p, %i, %j : tensor<1x4xf8E4M3FN>, tensor<f32>, tensor<1x4xbf16>
+}
