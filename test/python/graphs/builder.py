@@ -9,7 +9,7 @@ but for the order in which `contract` sums over several dimensions.
 import math
 from contextlib import contextmanager
 
-from .program import Block, Function, Op, Value
+from .program import Block, Dynamic, Function, Op, Value
 
 # Letters of the operands and the result of linalg's named operations.
 NAMED = {
@@ -219,7 +219,7 @@ class ContractForm:
     def squeeze(self):
         """Every operand and the result lose a dimension of size 1."""
         kept = set(self.letters[0]) & set(self.letters[1]) - set(self.letters[2])
-        units = [l for l, n in self.sizes.items() if n == 1 and kept != {l}]
+        units = [l for l, n in self.sizes.items() if n == 1 and not isinstance(n, Dynamic) and kept != {l}]
         if not units or self.init:
             return None
         unit, wanted = units[0], self.letters[2]

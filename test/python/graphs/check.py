@@ -7,6 +7,7 @@ Report: every contraction, with site, role, decision, formats and size. Manifest
 of the state. Then several steps: results and state bit for bit, sums within their rounding.
 """
 import json
+import math
 import subprocess
 
 import numpy as np
@@ -48,6 +49,10 @@ def compile_program(model, functions, bin_dir, folder):
     if model.update == "carry option":
         pairs = [f"{a}:{r}" for a, r in functions[0].carried.items()]
         carry = [f"--carry={','.join(pairs)}"] if pairs else []
+    if functions[0].parts:
+        forward, backward = functions[0].parts
+        given = len(forward.body.results) - sum(name.startswith("r") for name in backward.names)
+        carry = [f"--pair=forward:backward:{given}"]
     outputs = ["-o", folder / "program.so", f"--manifest={manifest}", f"--report=json:{report}"]
     call([bin_dir / "fp8-compile", source, *outputs, *carry, *model.options.command_line()])
     return json.loads(manifest.read_text()), json.loads(report.read_text())
@@ -60,7 +65,7 @@ def compare_report(sites, expected):
     actual = [
         {
             **{key: entry[key] for key in ("entry", "site", "role", "decision", "formats")},
-            "size": entry["batch"] * entry["m"] * entry["n"] * entry["k"],
+            "size": product(entry[key] for key in ("batch", "m", "n", "k")),
         }
         for entry in sites
     ]
@@ -70,6 +75,12 @@ def compare_report(sites, expected):
     for entry in sites:
         if (entry["decision"] == "high") != bool(entry["reason"]):
             raise Mismatch(f"decision {entry['decision']} with reason '{entry['reason']}'")
+
+
+def product(sizes):
+    """None where one of them is known only at run time."""
+    sizes = list(sizes)
+    return None if None in sizes else math.prod(sizes)
 
 
 def difference(actual, expected):
@@ -119,19 +130,35 @@ def make_data(model, function):
 def run_and_compare(model, functions, plan, order, bin_dir, folder):
     main, path = functions[0], lambda name: folder / name
     inputs, streams = make_data(model, main)
-    save(path("inputs"), {**inputs, **{f"{name}s": value for name, value in streams.items()}})
+    key = argument_keys(main)
+    save(path("inputs"), {**{key[n]: v for n, v in inputs.items()}, **{f"{n}s": v for n, v in streams.items()}})
     state = [f"--save-state={path('state')}"] if order else []
+    entry = [f"--entry={','.join(part.name for part in main.written())}"]
     call(
-        [bin_dir / "fp8-run", path("program.so"), f"--inputs={path('inputs')}", f"--steps={model.steps}"]
-        + [f"--stream={name}={name}s" for name in streams]
+        [bin_dir / "fp8-run", path("program.so"), f"--inputs={path('inputs')}", f"--steps={model.steps}", *entry]
+        + [f"--stream={key[name]}={name}s" for name in streams]
         + [f"--outputs={path('outputs')}", *state]
     )
     arguments, reference_state = train(model, main, plan, inputs, streams)
-    compare_results(load(path("outputs")), arguments.pop("results"), main)
+    compare_results(in_one_list(load(path("outputs"))), arguments.pop("results"), main)
     if order:
         compare_state(load(path("state")), reference_state, order, "after training")
     if len(functions) > 1:
         check_evaluation(functions[1], plan, order, arguments, streams, reference_state, bin_dir, folder)
+
+
+def argument_keys(function):
+    """What fp8-run calls the arguments."""
+    keys = {name: name for name in function.names}
+    for part in function.parts:
+        keys |= {name: f"{part.name}.{name}" for name in part.names if name in keys}
+    return keys
+
+
+def in_one_list(outputs):
+    """Results of forward, then of backward, as if of one function."""
+    place = lambda key: (key.startswith("backward"), int(key.split(".")[-1]))
+    return {str(i): outputs[key] for i, key in enumerate(sorted(outputs, key=place))}
 
 
 def new_state(plan):

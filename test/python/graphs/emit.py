@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs as MLIR text: linalg, tensor, arith and scf on tensors."""
 from .builder import NAMED
-from .program import Value, is_forward
+from .program import Dynamic, Value, is_dynamic, is_forward
 
 
 def emit_module(functions, names):
     """`names`: how sites are named, as in model.Model."""
-    return "\n".join(Emitter(function, names).run() for function in functions)
+    return "\n".join(Emitter(part, names).run() for function in functions for part in function.written())
 
 
 def location(op, names, function):
@@ -17,7 +17,7 @@ def location(op, names, function):
     if names not in ("jax", "calls"):
         return ""
     outer, _, inner = scope.partition("/")
-    if function != "main":
+    if function == "evaluate":
         stack = [outer]
     elif backward or again:
         stack = [f"transpose(jvp({outer}))"]
@@ -37,7 +37,8 @@ def location(op, names, function):
 def type_of(value, dtype=None):
     if value.dtype == "index":
         return "index"
-    return f"tensor<{''.join(f'{n}x' for n in value.shape)}{dtype or value.dtype}>"
+    sizes = "".join("?x" if isinstance(n, Dynamic) else f"{n}x" for n in value.shape)
+    return f"tensor<{sizes}{dtype or value.dtype}>"
 
 
 def affine_map(dims, results):
@@ -81,10 +82,29 @@ class Emitter:
         self.line(f"{self.name(value)} = {text}")
 
     def empty(self, value, dtype=None):
-        return self.let(f"tensor.empty() : {type_of(value, dtype)}")
+        sizes = ", ".join(self.size(n) for n in value.shape if isinstance(n, Dynamic))
+        return self.let(f"tensor.empty({sizes}) : {type_of(value, dtype)}")
+
+    def size(self, size):
+        """A number, or the value that is it at run time."""
+        if not isinstance(size, Dynamic):
+            return str(size)
+        if size.factor == 1:
+            return self.dynamic
+        factor = self.let(f"arith.constant {size.factor} : index")
+        return self.let(f"arith.muli {self.dynamic}, {factor} : index")
+
+    def find_size(self):
+        """The dynamic dimension, of the first argument that has it."""
+        for value in self.function.body.arguments:
+            for i, n in enumerate(value.shape):
+                if isinstance(n, Dynamic) and n.factor == 1:
+                    dimension = self.let(f"arith.constant {i} : index")
+                    return self.let(f"tensor.dim {self.name(value)}, {dimension} : {type_of(value)}")
+        return None
 
     def filled(self, value, number_text, style):
-        if style == "constant":
+        if style == "constant" and not is_dynamic(value.shape):
             return self.let(f"arith.constant dense<{number_text}> : {type_of(value)}")
         scalar = self.let(f"arith.constant {number_text} : {value.dtype}")
         return self.let(
@@ -120,6 +140,7 @@ class Emitter:
             arguments.append(f"{self.name(value)}: {type_of(value)}{carry} loc(\"{name}\")")
         results = ", ".join(map(type_of, body.results))
         self.lines.append(f"func.func @{function.name}({', '.join(arguments)}) -> ({results}) {{")
+        self.dynamic = self.find_size()
         self.emit_ops(body)
         self.line(f"return {self.typed(body.results)}")
         self.lines.append("}")
@@ -181,7 +202,7 @@ class Emitter:
         (source,) = op.inputs
         expands = len(result.shape) > len(source.shape)
         word = "expand" if expands else "collapse"
-        shape = f" output_shape {list(result.shape)}" if expands else ""
+        shape = f" output_shape [{', '.join(map(self.size, result.shape))}]" if expands else ""
         groups = [list(group) for group in op["groups"]]
         self.set(
             result,
@@ -191,7 +212,7 @@ class Emitter:
     def slice_text(self, index, shape):
         offset = self.name(index) if isinstance(index, Value) else index
         zeros, ones = ", 0" * len(shape), ", 1" * len(shape)
-        sizes = "".join(f", {n}" for n in shape)
+        sizes = "".join(f", {self.size(n)}" for n in shape)
         return f"[{offset}{zeros}] [1{sizes}] [1{ones}]"
 
     def emit_slice(self, op, result):
@@ -213,7 +234,8 @@ class Emitter:
     def emit_elementwise(self, op, result):
         rank = len(result.shape)
         if op.style == "arith":
-            writer = ExpressionWriter(self.let, [self.name(v) for v in op.inputs], result, scalar=False)
+            constant = lambda text: self.filled(result, text, "constant")
+            writer = ExpressionWriter(self.let, [self.name(v) for v in op.inputs], result, constant)
             self.known[result] = writer.write(op["expression"])
             return
         body = []
@@ -222,9 +244,7 @@ class Emitter:
             body.append(f"%e{len(body)} = {text}")
             return f"%e{len(body) - 1}"
 
-        value = ExpressionWriter(let, [f"%in{i}" for i in range(len(op.inputs))], result, scalar=True).write(
-            op["expression"]
-        )
+        value = ExpressionWriter(let, [f"%in{i}" for i in range(len(op.inputs))], result).write(op["expression"])
         body.append(f"linalg.yield {value} : {result.dtype}")
         maps = [projection(rank, d) for d in op["dims"]] + [projection(rank, range(rank))]
         self.generic(result, op.inputs, maps, ["parallel"] * rank, body, self.empty(result))
@@ -324,8 +344,9 @@ class ExpressionWriter:
 
     WORDS = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "max": "arith.maximumf"}
 
-    def __init__(self, let, inputs, result, scalar):
-        self.let, self.inputs, self.result = let, inputs, result
+    def __init__(self, let, inputs, result, constant=None):
+        """`constant` makes one of a tensor's type; without it all is scalar."""
+        self.let, self.inputs, self.constant, scalar = let, inputs, constant, constant is None
         self.type = result.dtype if scalar else type_of(result)
         self.condition_type = "i1" if scalar else type_of(result, "i1")
         self.scalar = scalar
@@ -335,7 +356,7 @@ class ExpressionWriter:
             return self.inputs[tree]
         if isinstance(tree, float):
             text = number(tree)
-            return self.let(f"arith.constant {text if self.scalar else f'dense<{text}>'} : {self.type}")
+            return self.constant(text) if self.constant else self.let(f"arith.constant {text} : {self.type}")
         word, *rest = tree
         values = [self.write(part) for part in rest]
         if word == "gt":

@@ -9,14 +9,14 @@ layer has which name) and from the rules for users; nothing is read off the comp
 import math
 import re
 
-from .program import behind_views, contractions, is_forward
+from .program import behind_views, contractions, is_dynamic, is_forward
 
 
 class Plan:
     """Decisions about all products of a program."""
 
     def __init__(self, functions, options, named):
-        self.options = options
+        self.functions, self.options = functions, options
         self.products = {function.name: list(contractions(function.body)) for function in functions}
         self.keys = TensorKeys()
         for products in self.products.values():
@@ -40,7 +40,7 @@ class Plan:
 
     def format(self, op, operand):
         if not self.is_fp8(op):
-            return behind_views(op.inputs[operand]).dtype
+            return read_type(op.inputs[operand])
         word, gradient = self.options.role(op["role"]), op["kinds"][operand][0] == "grad_output"
         if word == "fp8":
             word = "e5m2" if gradient and self.options.format == "hybrid" else "e4m3"
@@ -74,6 +74,17 @@ class Plan:
         """Whether a function writes the state: without gradients it is evaluation."""
         trains = any(op["role"] in ("dgrad", "wgrad") for op in self.products[function.name])
         return trains or self.options.calibrate
+
+
+def read_type(value):
+    """The type that a product in high precision reads: widened by itself, but not behind a reshape of
+    sizes that are known only at run time."""
+    while value is not behind_views(value):
+        source = value.op.inputs[0]
+        if value.op.kind == "reshape" and is_dynamic([*value.shape, *source.shape]):
+            break
+        value = source
+    return value.dtype
 
 
 class TensorKeys:
@@ -119,11 +130,11 @@ def name_sites(products, named):
 def expected_report(plan):
     """The entries of the report, in program order, as far as they are promised."""
     entries = []
-    for function, products in plan.products.items():
-        for op in products:
+    for function in plan.functions:
+        for part, op in ((part, op) for part in function.written() for op in contractions(part.body)):
             entries.append(
                 {
-                    "entry": function,
+                    "entry": part.name,
                     "site": op["site"].name,
                     "role": op["role"],
                     "decision": "fp8" if plan.is_fp8(op) else "high",
@@ -136,4 +147,4 @@ def expected_report(plan):
 
 def product_size(op):
     sizes = {l: n for text, value in zip(op["letters"], op.inputs) for l, n in zip(text, value.shape)}
-    return math.prod(sizes.values())
+    return None if is_dynamic(sizes.values()) else math.prod(sizes.values())

@@ -64,6 +64,7 @@ class Generator:
             names=self.choose(["jax", "jax", "calls", "attributes", "none"]),
             magnitude=self.choose([1.0, 1.0, 0.01, 30.0]),
         )
+        self.cut_in_two(model)
         self.microbatches, self.update = model.microbatches, model.update
         # What reads and makes equal tensors is told apart by names alone.
         self.unnamed = model.names in ("attributes", "none")
@@ -71,7 +72,32 @@ class Generator:
         model.layers = [layer for i in range(self.choose([1, 1, 2])) for layer in self.block(f"h{i}", first=i == 0)]
         model.options = self.options(dtype)
         self.avoid_doubt(model)
+        self.choose_sizes(model)
         return model
+
+    def cut_in_two(self, model):
+        """Forward and backward as two functions; the weights are updated elsewhere."""
+        if self.chance(0.2):
+            model.pair, model.update = self.choose(["loss", "result"]), "gradients"
+
+    def choose_sizes(self, model):
+        """Sizes of zero, and one that is known only at run time."""
+        if self.chance(0.15):
+            model.dynamic = int(self.rng.integers(len(model.lead)))
+        # A slice of a tensor without elements is out of bounds, says MLIR.
+        sliced = model.microbatches > 1 or any(isinstance(layer, m.Stack) for layer in model.layers)
+        if not self.chance(0.08) or sliced:
+            return
+        # What follows must not need the size.
+        following = zip(model.layers, [*model.layers[1:], None])
+        layers = [a for a, b in following if isinstance(a, m.Linear) and not isinstance(b, (m.Conditional, m.Residual))]
+        place = self.choose(["lead", "lead", "features", "out"])
+        if place == "lead":
+            model.lead = (0, *model.lead[1:])
+        elif place == "out" and layers:
+            self.choose(layers).out = 0
+        else:
+            model.features = 0
 
     def avoid_doubt(self, model):
         """Leaves out what the rules for users cannot tell without names."""

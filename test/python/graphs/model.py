@@ -125,6 +125,8 @@ class Model:
     features: int = 4
     dtype: str = "f32"
     weight_dtype: str = "f32"
+    dynamic: int = -1  # which of `lead` is known only at run time
+    pair: str = ""  # two functions: forward computes the "loss", or the "result" alone
     microbatches: int = 1
     looped: bool = False  # the loop over microbatches is a loop of the program
     update: str = "carry"  # or "carry option", "gradients"

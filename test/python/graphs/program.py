@@ -26,6 +26,24 @@ say in its meaning):
 from dataclasses import dataclass, field
 
 
+class Dynamic(int):
+    """A size that is known when the program runs: `factor` times that of the model's dynamic dimension."""
+
+    def __new__(cls, value, factor=1):
+        size = super().__new__(cls, value)
+        size.factor = factor
+        return size
+
+    def __mul__(self, other):
+        return Dynamic(int(self) * int(other), self.factor * int(other))
+
+    __rmul__ = __mul__
+
+
+def is_dynamic(shape):
+    return any(isinstance(size, Dynamic) for size in shape)
+
+
 class Value:
     """A tensor (or an index, where dtype is "index"); known by identity."""
 
@@ -51,13 +69,19 @@ class Block:
 
 @dataclass
 class Function:
-    """Results in `approximate` are sums whose order is not promised."""
+    """Results in `approximate` are sums whose order is not promised. `parts`: forward and backward, if
+    it is written as two functions; its results are those of the first, without residuals, then the second."""
 
     name: str
     names: list = field(default_factory=list)  # of the arguments
     body: Block = field(default_factory=Block)
     carried: dict = field(default_factory=dict)  # argument: result
     approximate: set = field(default_factory=set)
+    parts: list = field(default_factory=list)
+
+    def written(self):
+        """The functions that it is in the program."""
+        return self.parts or [self]
 
 
 @dataclass(eq=False)
@@ -97,3 +121,30 @@ def contractions(block):
 def is_forward(op):
     """True for a contraction that is no gradient."""
     return all(kind != "grad_output" for kind, _ in op["kinds"])
+
+
+def split(function, cut, results, own):
+    """Forward and backward of a function: its operations from `cut` on, results from `results` on and
+    the arguments `own` are backward's, which is handed what it reads of forward."""
+    body = function.body
+    first, second = body.ops[:cut], body.ops[cut:]
+    made = {*body.arguments, *(v for op in first for v in op.results)} - set(own)
+    residuals = [v for v in dict.fromkeys([*read_values(second), *body.results[results:]]) if v in made]
+    if not residuals:
+        return []
+    names = dict(zip(body.arguments, function.names))
+    arguments = [v for v in body.arguments if v not in own]
+    forward = Function("forward", [names[v] for v in arguments])
+    forward.body = Block(arguments, first, [*body.results[:results], *residuals])
+    backward = Function("backward", [*(f"r{i}" for i in range(len(residuals))), *(names[v] for v in own)])
+    backward.body = Block([*residuals, *own], second, body.results[results:])
+    return [forward, backward]
+
+
+def read_values(ops):
+    """What operations read, inner ones as well."""
+    for op in ops:
+        yield from op.inputs
+        for block in op.blocks:
+            yield from read_values(block.ops)
+            yield from block.results

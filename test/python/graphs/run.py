@@ -69,11 +69,15 @@ def explain(seed, problem, bin_dir, limit=60):
     return f"seed {seed} fails; smaller:\n{to_text(model)}\n{found[-1]}"
 
 
+def has_zero(model):
+    return 0 in (*model.lead, model.features) or any(getattr(l, "out", 1) == 0 for l in model.layers)
+
+
 def coverage(models):
     """How many models have what, a line per kind of thing."""
     kinds = collections.defaultdict(collections.Counter)
     for model in models:
-        for name in ("dtype", "names", "update", "microbatches"):
+        for name in ("dtype", "names", "update", "microbatches", "pair"):
             kinds[name][getattr(model, name)] += 1
         options = model.options
         for name in ("recipe", "sites", "fprop", "dgrad", "wgrad"):
@@ -82,6 +86,7 @@ def coverage(models):
         kinds["layers"].update(nodes)
         flags = ("evaluate", "input_gradient", "looped")
         kinds["flags"].update([n for n in flags if getattr(model, n)] + ["keep"] * bool(options.keep))
+        kinds["flags"].update(["dynamic"] * (model.dynamic >= 0) + ["zero"] * has_zero(model))
     lines = [", ".join(f"{word} {count}" for word, count in c.most_common()) for c in kinds.values()]
     return "\n".join(f"{name}: {line}" for name, line in zip(kinds, lines))
 

@@ -88,10 +88,10 @@ def simpler_values(f, value):
     if f.name == "lead":
         if len(value) > 1:
             yield value[-1:]
-        if max(value) > SMALL_SIZE:
-            yield tuple(min(n, SMALL_SIZE) for n in value)
+        if max(value) > SMALL_SIZE or 0 in value:
+            yield tuple(min(n or SMALL_SIZE, SMALL_SIZE) for n in value)
     elif f.name in ("out", "features"):
-        if value > SMALL_SIZE:
+        if value > SMALL_SIZE or value == 0:
             yield SMALL_SIZE
     elif f.name == "forms":
         if set(value) != {"generic"}:
