@@ -146,17 +146,15 @@ def test_another_writing_is_the_same_step(make, name, recipe):
 
 @pytest.mark.parametrize("name", [n if n == "pair_scan" else pytest.param(n, marks=pytest.mark.slow) for n in PAIRS])
 def test_activations_cross_as_bytes(make, name):
-    """Stacks, too, that one loop fills and another reads."""
+    """Stacks, too, that one loop fills and another reads, and weights that jax.checkpoint hands over in f32."""
     step = make(name, "delayed")
     forward = next(e for e in step.program.manifest["entries"] if e["name"] == "forward")
     crossing = [(r["type"], tuple(r["shape"])) for r in forward["results"] if r["kind"] == "residual"]
     assert sum(kind == "f8E4M3FN" for kind, _ in crossing) >= 4
-    # Backward itself narrows what jax.checkpoint hands it.
-    weights = {("f32", SHAPES["up"]), ("f32", SHAPES["down"])} if name == "pair_checkpoint" else set()
     errors = {("f32", TARGETS), ("f32", TARGETS[1:])}
-    assert {(kind, shape) for kind, shape in crossing if kind not in ("f8E4M3FN", "i1")} <= weights | errors | {("f32", ())}
+    assert {(kind, shape) for kind, shape in crossing if kind not in ("f8E4M3FN", "i1")} <= errors | {("f32", ())}
     memory = step.report["memory"]
-    assert memory["residual_bytes_after"] < (0.85 if weights else 0.6) * memory["residual_bytes_before"]
+    assert memory["residual_bytes_after"] < 0.6 * memory["residual_bytes_before"]
 
 
 def test_exporter_writes_the_committed_files(tmp_path):

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One training step, written in several ways, has the same sites, roles and state.
 
-Three microbatches in a loop of the program or one after the other; names as JAX leaves them, in
-call sites, in attributes, or none at all.
+Three microbatches in a loop of the program or one after the other, forward and backward as one
+function or two; names as JAX leaves them, in call sites, in attributes, or none at all.
 """
 import json
 import re
@@ -61,6 +61,17 @@ def test_microbatches_one_after_the_other(looped, compile_step):
     assert set(sites) == set(looped[0])
     assert len(sites) == 3 * len(looped[0])
     assert history == looped[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", ["loss", "result"])
+def test_forward_and_backward_as_two_functions(compile_step, pair):
+    """The gradients are results: a pair does not update its weights."""
+    sites, history = compile_step(looped=True, update="gradients")
+    of_pair, history_of_pair = compile_step(pair=pair, update="gradients")
+    assert set(of_pair) == set(sites)
+    assert len(of_pair) == 3 * len(sites)
+    assert history_of_pair == history
 
 
 @pytest.mark.slow

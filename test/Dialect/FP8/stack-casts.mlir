@@ -101,3 +101,43 @@ func.func @backward() -> (tensor<1x4xf8E4M3FN>, tensor<f32>, tensor<1x4xbf16>) {
   %j = ub.poison : tensor<1x4xbf16>
   return %p, %i, %j : tensor<1x4xf8E4M3FN>, tensor<f32>, tensor<1x4xbf16>
 }
+
+// -----
+
+// Backward narrows slices of an argument of forward: the whole is narrowed and cast in forward.
+
+// CHECK-LABEL: func.func @narrowed(
+// CHECK-SAME:    %[[W:.*]]: tensor<2x4xf32>, %[[S:.*]]: tensor<1xf32>
+// CHECK:         %[[SCALE:.*]] = tensor.extract_slice %[[S]][0]
+// CHECK:         %[[B:.*]] = arith.truncf %[[W]] : tensor<2x4xf32> to tensor<2x4xbf16>
+// CHECK:         %[[Q:.*]]:2 = fp8.quantize column(0) ins(%[[B]] : tensor<2x4xbf16>) scale(%[[SCALE]] : tensor<f32>)
+// CHECK:         fp8.end_forward
+// CHECK:         scf.for %[[I:[^ ]*]] =
+// CHECK:           %[[SLICE:.*]] = tensor.extract_slice %[[Q]]#0[%[[I]], 0] [1, 4] [1, 1] : tensor<2x4xf8E4M3FN>
+// CHECK-NOT:       arith.truncf
+// CHECK-NOT:       fp8.quantize
+// CHECK:           tensor.insert_slice %[[SLICE]]
+func.func @narrowed(%w: tensor<2x4xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>)
+    -> (tensor<2x4xf8E4M3FN>, tensor<1xf32>, tensor<4x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %scale = tensor.extract_slice %s[0] [1] [1] : tensor<1xf32> to tensor<f32>
+  %s1, %h1 = fp8.end_forward @backward given(%s, %h : tensor<1xf32>, tensor<4x1xf32>) -> tensor<1xf32>, tensor<4x1xf32>
+  %empty = tensor.empty() : tensor<2x4xf8E4M3FN>
+  %all = scf.for %i = %c0 to %c2 step %c1 iter_args(%old = %empty) -> (tensor<2x4xf8E4M3FN>) {
+    %v = tensor.extract_slice %w[%i, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<1x4xf32>
+    %b = arith.truncf %v : tensor<1x4xf32> to tensor<1x4xbf16>
+    %e = tensor.empty() : tensor<1x4xf8E4M3FN>
+    %f = tensor.empty() : tensor<f32>
+    %q, %inverse = fp8.quantize column(0) ins(%b : tensor<1x4xbf16>) scale(%scale : tensor<f32>)
+        outs(%e, %f : tensor<1x4xf8E4M3FN>, tensor<f32>) -> tensor<1x4xf8E4M3FN>, tensor<f32>
+    %new = tensor.insert_slice %q into %old[%i, 0] [1, 4] [1, 1] : tensor<1x4xf8E4M3FN> into tensor<2x4xf8E4M3FN>
+    scf.yield %new : tensor<2x4xf8E4M3FN>
+  }
+  return %all, %s1, %h1 : tensor<2x4xf8E4M3FN>, tensor<1xf32>, tensor<4x1xf32>
+}
+func.func @backward() -> tensor<2x4xf8E4M3FN> {
+  %p = ub.poison : tensor<2x4xf8E4M3FN>
+  return %p : tensor<2x4xf8E4M3FN>
+}

@@ -24,11 +24,19 @@ namespace fp8 {
 
 namespace {
 
-/// Elements of operand 0, each as it is.
+/// The elements of operand 0, from f32 to what the program casts: rounded.
+bool isNarrowing(Operation *op) {
+  std::optional<Rearrangement> view = op ? matchRearrangement(op) : std::nullopt;
+  return view && isa_and_present<arith::TruncFOp>(view->cast) && view->map.isIdentity() &&
+         view->input == op->getOperand(0) && getElementTypeOrSelf(view->input).isF32();
+}
+
+/// Elements of operand 0, each as it is or narrowed.
 bool isView(Operation *op) {
   if (!op)
     return false;
-  if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, tensor::ExtractSliceOp>(op))
+  if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, tensor::ExtractSliceOp>(op) ||
+      isNarrowing(op))
     return true;
   std::optional<Rearrangement> view = matchRearrangement(op);
   return view && !view->cast && view->input == op->getOperand(0);
@@ -85,7 +93,7 @@ class CastStacks {
 public:
   CastStacks(JoinedPair &pair, QuantizeOp first)
       : pair(pair), scale(first.getScale()), format(first.getFormat()), column(*first.getColumn()),
-        builder(first) {}
+        element(getElementTypeOrSelf(first.getInputs().front())), builder(first) {}
   /// False where something but such casts reads one of them.
   bool find(QuantizeOp first);
   void replace();
@@ -105,6 +113,7 @@ private:
   Value scale;
   Type format;
   uint64_t column;
+  Type element; ///< of what is cast
   OpBuilder builder;
   SmallVector<Stack> stacks;
   llvm::DenseSet<Value> stacked;
@@ -125,11 +134,14 @@ static bool repeatsForward(QuantizeOp op, JoinedPair &pair) {
 }
 
 bool CastStacks::isSameCast(QuantizeOp op) const {
-  return repeatsForward(op, pair) && *op.getColumn() == column && op.getFormat() == format;
+  return repeatsForward(op, pair) && *op.getColumn() == column && op.getFormat() == format &&
+         getElementTypeOrSelf(op.getInputs().front()) == element;
 }
 
 /// Forward's own cast of `value`; it has the same scale.
 QuantizeOp CastStacks::findCastInForward(Value value) const {
+  if (getElementTypeOrSelf(value) != element)
+    return nullptr;
   for (Operation *user : value.getUsers())
     if (auto op = dyn_cast<QuantizeOp>(user))
       if (op.getColumn() && *op.getColumn() == column && op.getFormat() == format &&
@@ -219,6 +231,8 @@ Value CastStacks::quantize(Value value) {
   if (value.getParentBlock() == scale.getParentBlock() && !value.getDefiningOp())
     builder.setInsertionPointAfterValue(scale);
   Location loc = value.getLoc();
+  if (getElementTypeOrSelf(value) != element)
+    value = arith::TruncFOp::create(builder, loc, withElements(value.getType(), element), value);
   SmallVector<Value> outs{
       tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, value), format),
       tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type())};
@@ -238,6 +252,8 @@ Value CastStacks::getBytes(Value value) {
     return bytes[value] = quantize(value);
   Operation *view = value.getDefiningOp();
   Value source = getBytes(view->getOperand(0));
+  if (isNarrowing(view))
+    return bytes[value] = source;
   builder.setInsertionPoint(view);
   Operation *copy = builder.clone(*view);
   copy->setOperand(0, source);

@@ -5,6 +5,7 @@
 // The exit contracts of the stages, checked between the pipelines.
 
 #include "fp8/Analysis/FloatContraction.h"
+#include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -30,12 +31,14 @@ LogicalResult verifyIngest(Operation *op) {
   return success();
 }
 
-/// Whether `data` are FP8 bytes of a quantize, or an argument, behind views.
+/// Whether `data` are FP8 bytes of a quantize, or of an argument, behind views and slices.
 bool isQuantized(Value data) {
   while (Operation *op = data.getDefiningOp()) {
     if (isa<QuantizeOp>(op))
       return true;
-    if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
+    std::optional<Rearrangement> moved = matchRearrangement(op);
+    if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, tensor::ExtractSliceOp>(op) &&
+        (!moved || moved->cast))
       return false;
     data = op->getOperand(0);
   }

@@ -109,7 +109,8 @@ def StackCasts : Pass<"fp8-stack-casts", "::mlir::ModuleOp"> {
     loops), and loops of backward read slices of them, or of a tensor that forward has as
     a whole.
     After: where all that reads a stack is casts with one scale of the state, recorded in
-    forward, the stack holds the bytes; forward's own cast fills it where there is one.
+    forward, the stack holds the bytes; forward's own cast fills it where there is one. Slices
+    that backward narrows from f32 before it casts them are narrowed by forward as well.
     Slices of the bytes are the bytes of the slices, so that nothing changes but the size
     of what is kept. Scales of the tensors themselves (current scaling) are another in
     every iteration; such stacks stay as they are.
