@@ -134,7 +134,7 @@ static void stepThroughViews(Value &value, DimUses &uses, llvm::SmallPtrSetImpl<
 unsigned TensorIdentity::number(Value value) {
   auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
   if (!slice) {
-    auto [it, isNew] = values.try_emplace(equalValues.get(value), count);
+    auto [it, isNew] = values.try_emplace(equalValues.getLayout(value).tensor, count);
     count += isNew;
     return it->second;
   }
@@ -151,10 +151,14 @@ TensorUse TensorIdentity::resolve(Value value, DimUses uses) {
   llvm::SmallPtrSet<Value, 8> seen;
   stepThroughViews(value, uses, seen);
   DimUses kept;
-  if (isa<RankedTensorType>(value.getType()))
-    for (auto [size, use] : llvm::zip(getShape(value), uses))
-      if (size != 1)
-        kept.push_back(use);
+  if (isa<RankedTensorType>(value.getType())) {
+    std::vector<unsigned> dims = equalValues.getLayout(value).dims;
+    for (unsigned dim = 0; dim < dims.size(); ++dim) {
+      unsigned place = llvm::find(dims, dim) - dims.begin();
+      if (getShape(value)[place] != 1)
+        kept.push_back(uses[place]);
+    }
+  }
   return {number(value), std::move(kept)};
 }
 

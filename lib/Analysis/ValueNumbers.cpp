@@ -5,10 +5,13 @@
 // Compares operations in program order, so that their operands are numbered already.
 
 #include "fp8/Analysis/ValueNumbers.h"
+#include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Analysis/RegionFlow.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -71,10 +74,90 @@ unsigned ValueNumbers::get(Value value) {
 void ValueNumbers::visit(Operation *op) {
   if (op->getNumResults() == 0 || !isMemoryEffectFree(op))
     return;
-  if (Operation *equal = findEqual(op))
+  if (std::optional<Layout> layout = layOut(op))
+    numbers[op->getResult(0)] = numberOf(std::move(*layout));
+  else if (Operation *equal = findEqual(op))
     for (auto [result, known] : llvm::zip(op->getResults(), equal->getResults()))
       numbers[result] = get(known);
 }
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+static std::vector<unsigned> identity(unsigned rank) {
+  auto dims = llvm::seq<unsigned>(0, rank);
+  return std::vector<unsigned>(dims.begin(), dims.end());
+}
+
+ValueNumbers::Layout ValueNumbers::getLayout(Value value) {
+  unsigned number = get(value);
+  auto layout = layouts.find(number);
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return layout != layouts.end() ? layout->second : Layout{number, identity(type ? type.getRank() : 0)};
+}
+
+unsigned ValueNumbers::numberOf(Layout layout) {
+  if (layout.dims == identity(layout.dims.size()))
+    return layout.tensor;
+  auto [it, isNew] = numbersOfLayouts.try_emplace(layout, count);
+  if (isNew)
+    layouts[count++] = std::move(layout);
+  return it->second;
+}
+
+/// What a cast, a transpose or a product makes, whatever the order of its dimensions.
+std::optional<ValueNumbers::Layout> ValueNumbers::layOut(Operation *op) {
+  auto product = dyn_cast<MatmulOp>(op);
+  if (product && product.getOuts().getDefiningOp<tensor::EmptyOp>())
+    return layOutProduct(product);
+  std::optional<Rearrangement> view = matchRearrangement(op);
+  if (!view || !view->map.isPermutation())
+    return std::nullopt;
+  Layout layout = getLayout(view->input);
+  if (view->cast) {
+    const void *type = getElementTypeOrSelf(op->getResult(0)).getAsOpaquePointer();
+    auto [it, isNew] = casts.try_emplace({layout.tensor, type}, count);
+    count += isNew;
+    layout.tensor = it->second;
+  }
+  std::vector<unsigned> dims(layout.dims.size());
+  for (auto [i, dim] : llvm::enumerate(layout.dims))
+    dims[view->map.getDimPosition(i)] = dim;
+  return Layout{layout.tensor, std::move(dims)};
+}
+
+/// The same loops over the same tensors are one product. Loops are numbered as the operands
+/// have them.
+ValueNumbers::Layout ValueNumbers::layOutProduct(MatmulOp op) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  llvm::SmallMapVector<unsigned, unsigned, 4> loops;
+  Layout operands[2];
+  for (unsigned operand : {0, 1}) {
+    Layout layout = getLayout(op->getOperand(operand));
+    operands[operand] = {layout.tensor, std::vector<unsigned>(layout.dims.size())};
+    std::vector<unsigned> positions(layout.dims.size());
+    for (auto [i, dim] : llvm::enumerate(layout.dims))
+      positions[dim] = maps[operand].getDimPosition(i);
+    for (auto [dim, position] : llvm::enumerate(positions))
+      operands[operand].dims[dim] = loops.insert({position, loops.size()}).first->second;
+  }
+  std::vector<unsigned> result;
+  for (unsigned i = 0; i < maps[2].getNumResults(); ++i)
+    result.push_back(loops.lookup(maps[2].getDimPosition(i)));
+  std::vector<unsigned> sorted = result;
+  llvm::sort(sorted);
+  const void *type = getElementTypeOrSelf(op->getResult(0)).getAsOpaquePointer();
+  auto [it, isNew] = products.try_emplace({operands[0], operands[1], sorted, type}, count);
+  count += isNew;
+  for (unsigned &dim : result)
+    dim = llvm::find(sorted, dim) - sorted.begin();
+  return {it->second, std::move(result)};
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
 
 /// An operation before `op` that computes the same; null where there is none.
 Operation *ValueNumbers::findEqual(Operation *op) {

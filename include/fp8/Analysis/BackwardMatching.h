@@ -9,10 +9,14 @@
 // values that y has reached. The shared operand is summed over just those dimensions
 // that the product kept of it, and the reverse; batch dimensions are batch dimensions
 // in both. (A weight that is repeated over the batch has a gradient per batch, which the
-// program sums: what it sums over is no batch dimension.) Where both gradients are there, they share dy: that
-// confirms them, and such triples are settled first. Then come pairs (the first layer has no dx, a frozen
-// weight no dw), where the names must agree, as far as there are names: a tied output projection looks like a
-// gradient of the embedding.
+// program sums: what it sums over is no batch dimension.) Where both gradients are there,
+// they share dy: that confirms them, and such triples are settled first. Then come pairs
+// (the first layer has no dx, a frozen weight no dw), where the names must agree, as far as
+// there are names: a tied output projection looks like a gradient of the embedding.
+//
+// Of layers that are alike, a weight that is carried has the gradients that go into its new
+// value, and dy is made of gradients of what reads y. What is computed again for the backward
+// pass counts as the tensor that the forward pass had.
 
 #ifndef FP8_ANALYSIS_BACKWARDMATCHING_H
 #define FP8_ANALYSIS_BACKWARDMATCHING_H

@@ -91,6 +91,38 @@ func.func @frozen_recomputed(%x: tensor<4x8xf32>, %w0: tensor<8x8xf32>, %w1: ten
   return %dw : tensor<8x8xf32>
 }
 
+// The same where a transpose is folded into one product and not into the other, and a cast is
+// written in another way.
+// CHECK-LABEL: func @recomputed_in_another_layout
+// CHECK: site("matmul0") role(fprop)
+// CHECK: site("matmul1") role(fprop)
+// CHECK: site("matmul0") role(fprop)
+// CHECK: site("matmul1") role(wgrad) kinds(grad_output, input)
+func.func @recomputed_in_another_layout(%x: tensor<4x8xf32>, %w0: tensor<8x8xf32>, %w1: tensor<8x8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8x8xf32> {
+  %i = tensor.empty() : tensor<4x8xf32>
+  %t = tensor.empty() : tensor<8x4xf32>
+  %j = tensor.empty() : tensor<8x8xf32>
+  %n = tensor.empty() : tensor<4x8xbf16>
+  %h = fp8.matmul ins(%x, %w0 : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x8xf32>
+  %narrow = arith.truncf %h : tensor<4x8xf32> to tensor<4x8xbf16>
+  %tanh = math.tanh %narrow : tensor<4x8xbf16>
+  %a = arith.extf %tanh : tensor<4x8xbf16> to tensor<4x8xf32>
+  %y = fp8.matmul ins(%a, %w1 : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x8xf32>
+  %dy = math.exp %y : tensor<4x8xf32>
+  %turned = fp8.matmul ins(%x, %w0 : tensor<4x8xf32>, tensor<8x8xf32>) outs(%t : tensor<8x4xf32>) {indexing_maps = [#mk, #kn, affine_map<(m, n, k) -> (n, m)>]} -> tensor<8x4xf32>
+  %h2 = linalg.transpose ins(%turned : tensor<8x4xf32>) outs(%i : tensor<4x8xf32>) permutation = [1, 0]
+  %narrow2 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%h2 : tensor<4x8xf32>) outs(%n : tensor<4x8xbf16>) {
+    ^bb0(%in: f32, %out: bf16):
+      %r = arith.truncf %in : f32 to bf16
+      linalg.yield %r : bf16
+  } -> tensor<4x8xbf16>
+  %tanh2 = math.tanh %narrow2 : tensor<4x8xbf16>
+  %a2 = arith.extf %tanh2 : tensor<4x8xbf16> to tensor<4x8xf32>
+  %dw = fp8.matmul ins(%dy, %a2 : tensor<4x8xf32>, tensor<4x8xf32>) outs(%j : tensor<8x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x8xf32>
+  return %dw : tensor<8x8xf32>
+}
+
 // The same in two loops: the second one reads what the first one stacked, from the end.
 // CHECK-LABEL: func @recomputed_in_a_loop
 // CHECK: site("matmul0") role(fprop)
