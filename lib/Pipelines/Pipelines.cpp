@@ -109,12 +109,12 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   chains.recompute = false;
   manager.addNestedPass<func::FuncOp>(createFuseElementwise(chains));
   addCleanUp(manager);
-  // Casts written in two ways are one now, and so are their scales where these depend on the tensor.
-  manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
   manager.addNestedPass<func::FuncOp>(createFuseEpilogues());
   manager.addNestedPass<func::FuncOp>(createFuseProducers());
   manager.addNestedPass<func::FuncOp>(createFuseElementwise());
   addCleanUp(manager);
+  // What was written in two ways is one tensor by now, or two branches have become one.
+  manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
   verifyStage(manager, "fusion");
 }
 

@@ -140,6 +140,9 @@ def test_another_writing_is_the_same_step(make, name, recipe):
     assert step.state == first.state
     assert_equal_bits(step.weights, first.weights)
     assert_equal_bits(step.final, first.final)
+    if step.is_pair:
+        memory = step.report["memory"]
+        assert memory["residual_bytes_after"] < memory["residual_bytes_before"]
     # Sums of 192 squares, in any order.
     np.testing.assert_allclose(step.losses, first.losses, rtol=192 * 2.0**-24)
 

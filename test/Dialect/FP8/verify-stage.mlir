@@ -55,6 +55,23 @@ func.func @f(%x: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4xf8E4M3FN>) -> (ten
       outs(%d, %s : tensor<4xf8E4M3FN>, tensor<f32>) -> tensor<4xf8E4M3FN>, tensor<f32>
   return %q0#0, %q1#0 : tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>
 }
+// Only one of two branches runs.
+func.func @branches(%c: i1, %x: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN> {
+  %q = scf.if %c -> tensor<4xf8E4M3FN> {
+    %q0:2 = fp8.quantize ins(%x : tensor<4xf32>) scale(%s : tensor<f32>)
+        outs(%d, %s : tensor<4xf8E4M3FN>, tensor<f32>) -> tensor<4xf8E4M3FN>, tensor<f32>
+    scf.yield %q0#0 : tensor<4xf8E4M3FN>
+  } else {
+    %y = arith.negf %x : tensor<4xf32>
+    %q1:2 = fp8.quantize ins(%y : tensor<4xf32>) scale(%s : tensor<f32>)
+        outs(%d, %s : tensor<4xf8E4M3FN>, tensor<f32>) -> tensor<4xf8E4M3FN>, tensor<f32>
+    %q2:2 = fp8.quantize ins(%x : tensor<4xf32>) scale(%s : tensor<f32>)
+        outs(%d, %s : tensor<4xf8E4M3FN>, tensor<f32>) -> tensor<4xf8E4M3FN>, tensor<f32>
+    %sum = arith.select %c, %q1#0, %q2#0 : tensor<4xf8E4M3FN>
+    scf.yield %sum : tensor<4xf8E4M3FN>
+  }
+  return %q : tensor<4xf8E4M3FN>
+}
 
 //--- batching.mlir
 func.func @f(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {

@@ -31,6 +31,7 @@ def check_model(model, bin_dir, folder):
     plan = Plan(functions, model.options, model.names != "none")
     manifest, report = compile_program(model, functions, bin_dir, folder)
     compare_report(report["sites"], expected_report(plan))
+    check_residuals(report["memory"], len(plan.columns))
     order = match_columns(manifest["state"]["columns"], plan.columns)
     run_and_compare(model, functions, plan, order, bin_dir, folder)
 
@@ -75,6 +76,13 @@ def compare_report(sites, expected):
     for entry in sites:
         if (entry["decision"] == "high") != bool(entry["reason"]):
             raise Mismatch(f"decision {entry['decision']} with reason '{entry['reason']}'")
+
+
+def check_residuals(memory, columns):
+    """What a pair hands over does not grow, but for scales of what is cast again (and sizes, which are unknown here)."""
+    before, after = memory.get("residual_bytes_before"), memory.get("residual_bytes_after")
+    if before is not None and after is not None and after > before + 4 * columns:
+        raise Mismatch(f"residuals grow from {before} to {after} bytes, with {columns} columns")
 
 
 def product(sizes):

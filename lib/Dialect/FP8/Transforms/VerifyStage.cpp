@@ -77,10 +77,11 @@ LogicalResult verifyFusion(Operation *op) {
     return success();
   for (Operation *user : quantize.getInputs().front().getUsers()) {
     auto other = dyn_cast<QuantizeOp>(user);
-    if (other && other != quantize && other->isBeforeInBlock(quantize) &&
-        other.getInputs() == quantize.getInputs() && other.getScale() == quantize.getScale() &&
-        other.getFormat() == quantize.getFormat() && other.getProducer().empty() &&
-        quantize.getProducer().empty() && other.getBlockAttr() == quantize.getBlockAttr())
+    if (other && other != quantize && other->getBlock() == quantize->getBlock() &&
+        other->isBeforeInBlock(quantize) && other.getInputs() == quantize.getInputs() &&
+        other.getScale() == quantize.getScale() && other.getFormat() == quantize.getFormat() &&
+        other.getProducer().empty() && quantize.getProducer().empty() &&
+        other.getBlockAttr() == quantize.getBlockAttr())
       return op->emitError("after fusion: this tensor is quantized twice in one format with one scale");
   }
   return success();
