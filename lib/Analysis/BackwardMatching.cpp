@@ -145,7 +145,9 @@ public:
     collectCandidates();
     dropForeignCandidates();
     countContradictions();
-    settle(collectTriples());
+    settle(collectTriples(candidates));
+    while (settle(collectTriplesOfTangents())) {
+    }
     // A gradient that is found shows that this is training, and makes others plausible.
     while (settle(collectPairs())) {
     }
@@ -155,7 +157,8 @@ public:
 private:
   void collectCandidates();
   void dropForeignCandidates();
-  std::vector<Match> collectTriples() const;
+  std::vector<Match> collectTriples(ArrayRef<Candidate> candidates) const;
+  std::vector<Match> collectTriplesOfTangents() const;
   std::vector<Match> collectPairs() const;
   bool settle(std::vector<Match> matches);
   void completeWeightGradients();
@@ -173,7 +176,8 @@ private:
   MutableArrayRef<Contraction> contractions;
   DenseMap<unsigned, SmallVector<std::pair<unsigned, unsigned>>> readers;
   std::vector<Candidate> candidates;
-  bool namesTell; ///< names mark the backward code
+  std::vector<Candidate> unreached; ///< whose forward product does not reach dy
+  bool namesTell;                   ///< names mark the backward code
 };
 
 } // namespace
@@ -183,7 +187,6 @@ bool BackwardMatcher::isCandidate(const Candidate &candidate) const {
   Value gradient = backward.op->getOperand(candidate.gradientOperand);
   return haveOppositeUses(forward.operands[candidate.shared],
                           backward.operands[1 - candidate.gradientOperand]) &&
-         reachability.reaches(candidate.forward, gradient) &&
          mayHaveEqualSize(gradient, forward.op->getResult(0)) &&
          mayHaveEqualSize(backward.result, forward.op->getOperand(1 - candidate.shared));
 }
@@ -192,8 +195,11 @@ void BackwardMatcher::collectCandidates() {
   for (unsigned f = 0; f < contractions.size(); ++f)
     for (unsigned shared : {0, 1})
       for (auto [b, position] : readers[contractions[f].operands[shared].tensor])
-        if (Candidate candidate{f, b, shared, 1 - position}; b != f && isCandidate(candidate))
-          candidates.push_back(candidate);
+        if (Candidate candidate{f, b, shared, 1 - position}; b != f && isCandidate(candidate)) {
+          bool reached = reachability.reaches(f, contractions[b].op->getOperand(1 - position));
+          if (reached || f < b)
+            (reached ? candidates : unreached).push_back(candidate);
+        }
 }
 
 /// A weight that is carried has its gradients in its new value: what goes into another
@@ -265,13 +271,13 @@ Match BackwardMatcher::makeMatch(ArrayRef<Candidate> candidates) const {
           {-sameNames, contradictions, -int64_t(last.backward), -int64_t(last.forward)}};
 }
 
-std::vector<Match> BackwardMatcher::collectTriples() const {
+std::vector<Match> BackwardMatcher::collectTriples(ArrayRef<Candidate> candidates) const {
   std::vector<Match> triples;
   // Candidates are sorted by their forward product.
   for (size_t begin = 0, end; begin < candidates.size(); begin = end) {
     for (end = begin; end < candidates.size() && candidates[end].forward == candidates[begin].forward;)
       ++end;
-    ArrayRef<Candidate> group = ArrayRef(candidates).slice(begin, end - begin);
+    ArrayRef<Candidate> group = candidates.slice(begin, end - begin);
     for (const Candidate &a : group)
       for (const Candidate &b : group)
         if (a.shared == 0 && b.shared == 1 && a.backward != b.backward &&
@@ -279,6 +285,24 @@ std::vector<Match> BackwardMatcher::collectTriples() const {
                 contractions[b.backward].operands[b.gradientOperand].tensor)
           triples.push_back(makeMatch({a, b}));
   }
+  return triples;
+}
+
+/// Where dy comes from outside (the loss is computed elsewhere, or is a sum), no forward result
+/// reaches it: nothing does but gradients. Two that share it, one of them a result, are known
+/// all the same, where they come after the forward product.
+std::vector<Match> BackwardMatcher::collectTriplesOfTangents() const {
+  llvm::BitVector others(contractions.size());
+  for (unsigned i = 0; i < contractions.size(); ++i)
+    others[i] = !contractions[i].isBackward();
+  std::vector<Match> triples = collectTriples(unreached);
+  llvm::erase_if(triples, [&](const Match &match) {
+    const Candidate &first = match.candidates.front();
+    Value gradient = contractions[first.backward].op->getOperand(first.gradientOperand);
+    return reachability.reachesAny(others, gradient) ||
+           llvm::none_of(match.candidates, [&](const Candidate &c) { return isGradientAResult(c); }) ||
+           (namesTell && !contractions[first.backward].name.backward);
+  });
   return triples;
 }
 

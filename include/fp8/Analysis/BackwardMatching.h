@@ -17,6 +17,9 @@
 // Of layers that are alike, a weight that is carried has the gradients that go into its new
 // value, and dy is made of gradients of what reads y. What is computed again for the backward
 // pass counts as the tensor that the forward pass had.
+//
+// Where dy comes from outside (an argument, as in a vector-Jacobian product, or a constant), y
+// does not reach it. Then two gradients that share it are taken for such if one is a result.
 
 #ifndef FP8_ANALYSIS_BACKWARDMATCHING_H
 #define FP8_ANALYSIS_BACKWARDMATCHING_H

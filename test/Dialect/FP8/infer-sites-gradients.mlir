@@ -69,6 +69,7 @@ func.func @attention(%x: tensor<4x8xf32>, %wq: tensor<8x8xf32>, %wk: tensor<8x8x
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #km = affine_map<(m, n, k) -> (k, m)>
+#nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
 // A wgrad reads what was computed again from a frozen layer; the forward product that it
@@ -157,6 +158,28 @@ func.func @recomputed_in_a_loop(%x: tensor<4x8xf32>, %w0: tensor<2x8x8xf32>, %w1
     scf.yield %next : tensor<2x8x8xf32>
   }
   return %dw : tensor<2x8x8xf32>
+}
+
+// The loss is computed elsewhere: dy is an argument, which no forward result reaches. Nothing
+// between the layers does either.
+// CHECK-LABEL: func @tangent
+// CHECK: site("matmul0") role(fprop)
+// CHECK: site("matmul1") role(fprop)
+// CHECK: site("matmul1") role(wgrad) kinds(input, grad_output)
+// CHECK: site("matmul1") role(dgrad) kinds(grad_output, weight)
+// CHECK: site("matmul0") role(wgrad) kinds(input, grad_output)
+// CHECK: site("matmul0") role(dgrad) kinds(grad_output, weight)
+func.func @tangent(%x: tensor<4x8xf32>, %w0: tensor<8x8xf32>, %w1: tensor<8x8xf32>, %dy: tensor<4x8xf32>)
+    -> (tensor<4x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) {
+  %i = tensor.empty() : tensor<4x8xf32>
+  %j = tensor.empty() : tensor<8x8xf32>
+  %h = fp8.matmul ins(%x, %w0 : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x8xf32>
+  %y = fp8.matmul ins(%h, %w1 : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x8xf32>
+  %dw1 = fp8.matmul ins(%h, %dy : tensor<4x8xf32>, tensor<4x8xf32>) outs(%j : tensor<8x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x8xf32>
+  %dh = fp8.matmul ins(%dy, %w1 : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32>
+  %dw0 = fp8.matmul ins(%x, %dh : tensor<4x8xf32>, tensor<4x8xf32>) outs(%j : tensor<8x8xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x8xf32>
+  %dx = fp8.matmul ins(%dh, %w0 : tensor<4x8xf32>, tensor<8x8xf32>) outs(%i : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32>
+  return %y, %dw0, %dw1, %dx : tensor<4x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>
 }
 
 // A backward function alone: what forward code computes again is the activation, though it

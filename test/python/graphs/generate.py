@@ -150,6 +150,7 @@ class Generator:
     def attention(self, scope):
         q = self.linear(scope, plain=True)
         k, v = self.linear(scope, q.out, plain=True), self.linear(scope, plain=True)
+        self.untie([q, k, v])
         return [m.Attention(q, k, v, f"{scope}/attention", tuple(self.form() for _ in range(6)))]
 
     def conditional(self, scope):
