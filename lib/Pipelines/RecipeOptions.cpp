@@ -25,6 +25,8 @@ llvm::ArrayRef<RecipeParameter> fp8::getRecipeParameters() {
       {"reduce-amax", "reduce_amax", "true|false", "delayed current", "Combine amaxes over all ranks (true)"},
       {"ignore-non-finite", "ignore_non_finite", "true|false", "delayed",
        "Leave Inf and NaN out of the history: one Inf freezes a scale of max until it leaves (false)"},
+      {"executed-mask", "executed_mask", "true|false", "delayed",
+       "A tensor of zeros counts as recorded; otherwise an amax of 0 leaves its column as it is (false)"},
       {"init", "init", "one|current", "delayed",
        "Scale of a tensor that has no history yet: 1, or from its own amax (one)"},
       {"eps", "eps", "X", "current block row", "Smallest amax that a scale is computed from (0)"},

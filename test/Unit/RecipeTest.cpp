@@ -141,7 +141,7 @@ TEST_F(RecipeTest, ParametersIncludeDefaults) {
   for (mlir::NamedAttribute parameter : parse("#fp8.delayed_scaling<margin = 2>").getParameters())
     os << parameter.getName().getValue() << "=" << parameter.getValue() << " ";
   EXPECT_EQ(text, "format=\"hybrid\" margin=2 : i64 amax_history_len=1024 : i64 amax_compute_algo=\"max\" "
-                  "reduce_amax=true ignore_non_finite=false init=\"one\" ");
+                  "reduce_amax=true ignore_non_finite=false executed_mask=false init=\"one\" ");
 }
 
 TEST_F(RecipeTest, EveryOtherRecipeHoldsForEveryRole) {

@@ -77,17 +77,20 @@ def update_column(
     margin=0,
     algo="max",
     ignore_non_finite=False,
+    executed_mask=False,
     scale_function=None,
     amax_function=None,
 ):
-    """(scale, history) of one column after an update that recorded these amaxes. The functions
-    are the user's: scale_function(amax, fp8_max, old), amax_function(column)."""
-    past, recorded = history.astype(F32), np.array([history[0], *recorded], F32)
+    """(scale, history) of one column after an update that recorded these amaxes; none of them, or
+    only zeros without an `executed_mask`, means that its site did not run. The functions are the user's: scale_function(amax, fp8_max, old), amax_function(column)."""
+    past, recorded = history.astype(F32), np.array([*history[:1][history[:1] != 0], *recorded], F32)
     if ignore_non_finite:
-        past, recorded = (np.where(np.isfinite(v), v, F32(0)) for v in (past, recorded))
-    current = combine(recorded)
-    if current == 0:
+        past, recorded = np.where(np.isfinite(past), past, F32(0)), recorded[np.isfinite(recorded)]
+    if not executed_mask:
+        recorded = recorded[recorded != 0]
+    if not recorded.size:
         return scale, history.copy()
+    current = combine(recorded)
     window = np.array([current, *past[1:]], F32)
     value = F32(amax_function(window)) if amax_function else choose_amax(window, algo)
     if scale_function:

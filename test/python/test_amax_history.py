@@ -87,6 +87,30 @@ def test_worked_column_most_recent_and_margin(program):
     assert step == (14, [0, 2, 1, 3])
 
 
+def test_a_mask_tells_zero_from_nothing(bin_dir, tmp_path):
+    """With an executed mask 0 is an amax; what did not run is negative."""
+    recipe = lambda rest: f"#fp8.delayed_scaling<amax_history_len = 4, executed_mask = true{rest}>"
+    texts = {name: update_entry(name, 4, "max", 0, [0, 1, 2, 3, 4, 5], [E4M3] * 6) for name in ("max", "most_recent", "finite")}
+    plain = "#fp8.delayed_scaling<margin = 0, amax_history_len = 4, amax_compute_algo = max>"
+    texts["max"] = texts["max"].replace(plain, recipe(""))
+    texts["most_recent"] = texts["most_recent"].replace(plain, recipe(", amax_compute_algo = most_recent"))
+    texts["finite"] = texts["finite"].replace(plain, recipe(", ignore_non_finite = true"))
+    program = Program(bin_dir, tmp_path, "\n".join(texts.values()), "--recipe=none")
+    scale, history = np.full(COUNT, 7, F32), np.zeros([4, COUNT], F32)
+    history[:] = np.array([[0], [8], [2], [1]])
+    history[0, 3] = 3  # staged by an earlier cast of the step
+    amaxes = np.array([0, -1, 4, -1, INF, NAN], F32)
+    rolled, kept = [0, 2, 1, 0], [0, 8, 2, 1]
+    scales, histories = program.call("max", scale, history, amaxes)
+    assert histories[:, :5].T.tolist() == [rolled, kept, [0, 2, 1, 4], [0, 2, 1, 3], [0, 2, 1, INF]]
+    assert scales[:5].tolist() == [56, 7, 56, 56, 7] and np.isnan(histories[3, 5])
+    scales, histories = program.call("most_recent", scale, history, amaxes)
+    assert histories[:, :4].T.tolist() == [rolled, kept, [0, 2, 1, 4], [0, 2, 1, 3]]
+    assert scales[:4].tolist() == [7, 7, 112, f32(448) / f32(3)]  # 0: the old scale is kept
+    scales, histories = program.call("finite", scale, history, amaxes)
+    assert histories[:, :6].T.tolist() == [rolled, kept, [0, 2, 1, 4], [0, 2, 1, 3], kept, kept]
+
+
 def test_zero_leaves_a_column_untouched(program):
     for algo in ("max", "most_recent"):
         (step,) = update_columns(program, algo, 0, [(7, [0, 8, 2, 1], 0)])

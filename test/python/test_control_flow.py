@@ -212,6 +212,29 @@ def test_delayed_scaling(form, init):
             assert_same_bits(saved["amax_history"], history)
 
 
+def test_zeros_count_where_a_mask_tells_what_ran(form):
+    """With --executed-mask=true a product of zeros rotates its 0 in, one that did not run nothing."""
+    counts, compile_form = form
+    program = compile_form("--calibrate", "--amax-history-len=3", "--executed-mask=true")
+    columns = [c["tensor"] for c in program.manifest["state"]["columns"]]
+    w, x = make_inputs(20)
+    for count, ran in counts.items():
+        state, options = program.folder / "state", []
+        scale, history = np.ones(2, F32), np.zeros([3, 2], F32)
+        for factor in (1, 0, 0):
+            program.run("main", [w, x * BF16.type(factor), np.array(count, np.int32)], f"--save-state={state}", *options)
+            options = [f"--state={state}"]
+            amaxes = {"input": reference.amax(x[:ran] * BF16.type(factor)), "weight": reference.amax(w.astype(BF16))}
+            for column, name in enumerate(columns):
+                recorded = [amaxes[name]] if ran else []
+                scale[column], history[:, column] = reference.update_column(
+                    scale[column], history[:, column], recorded, E4M3, executed_mask=True)
+            assert_same_bits(load(state)["scale"], scale)
+            assert_same_bits(load(state)["amax_history"], history)
+        if ran:  # the amax of the first step has left the history: nothing to take a scale from
+            assert history[:, columns.index("input")].tolist() == [0, 0, 0]
+
+
 def test_current_scaling(form):
     counts, compile_form = form
     program = compile_form("--recipe=current")

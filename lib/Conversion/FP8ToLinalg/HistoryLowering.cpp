@@ -33,7 +33,7 @@ static Value buildTable(OpBuilder &builder, Location loc, Operation *op, ArrayRe
 
 namespace {
 
-/// One update in four steps, over all columns; those whose current amax is 0 stay as they are.
+/// One update in four steps, over all columns; those whose site did not run stay as they are.
 class HistoryUpdate {
 public:
   HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, DelayedScalingAttr delayed);
@@ -53,12 +53,20 @@ private:
   void rotate();
   void moveRow(ScalarBuilder &outer, Value row, FromColumn from);
 
-  /// What an amax counts for.
+  /// What an amax of the history counts for.
   Value count(ScalarBuilder &s, Value amax) {
-    return delayed.getIgnoreNonFinite() ? s.finiteOrZero(amax) : amax;
+    return delayed.getIgnoreNonFinite() ? s.finiteOr(amax, 0.0f) : amax;
+  }
+  /// One that this step recorded, now or staged in row 0.
+  Value countRecorded(ScalarBuilder &s, Value amax) {
+    return delayed.getIgnoreNonFinite() ? s.finiteOr(amax, none) : amax;
+  }
+  Value countStaged(ScalarBuilder &s, Value amax) {
+    Value isSome = s.compare(arith::CmpFPredicate::UNE, amax, s.real(0.0f));
+    return countRecorded(s, s.select(isSome, amax, s.real(none)));
   }
   Value hasRun(ScalarBuilder &s, Value c) {
-    return s.compare(arith::CmpFPredicate::UNE, s.load(current, c), s.real(0.0f));
+    return s.compare(arith::CmpFPredicate::UNE, s.load(current, c), s.real(none));
   }
 
   OpBuilder &builder;
@@ -68,6 +76,8 @@ private:
   Location loc;
   ScalarBuilder s;
   int64_t rows;
+  /// In the place of an amax, that there is none.
+  float none;
   Value zero, one, columns, last;
   Value scale, history, amaxes;
   Value numeratorTable, columnTable;
@@ -82,6 +92,7 @@ HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, Delayed
       scale(op.getScale()), history(op.getHistory()), amaxes(op.getAmaxes()) {
   auto type = cast<MemRefType>(history.getType());
   rows = type.getDimSize(0);
+  none = recipe.getNoAmax();
   int64_t columnCount = type.getDimSize(1);
   zero = s.index(0);
   one = s.index(1);
@@ -98,14 +109,14 @@ HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, Delayed
   amax = memref::AllocOp::create(builder, loc, scratch);
 }
 
-/// The current amax of each column: 0 where this step recorded none, which leaves a
+/// The current amax of each column: `none` where this step recorded none, which leaves a
 /// column as it is; otherwise at least what an earlier cast staged in row 0.
 void HistoryUpdate::collectCurrent() {
-  s.loop(zero, columns, [&](ScalarBuilder &s, Value c) { s.store(s.real(0.0f), current, c); });
+  s.loop(zero, columns, [&](ScalarBuilder &s, Value c) { s.store(s.real(none), current, c); });
   s.loop(zero, s.index(op.getColumns().size()), [&](ScalarBuilder &s, Value i) {
     Value c = arith::IndexCastOp::create(s.b, loc, s.b.getIndexType(), s.load(columnTable, i));
-    Value staged = arith::MaximumFOp::create(s.b, loc, count(s, s.load(history, {zero, c})),
-                                             count(s, s.load(amaxes, i)));
+    Value staged = arith::MaximumFOp::create(s.b, loc, countStaged(s, s.load(history, {zero, c})),
+                                             countRecorded(s, s.load(amaxes, i)));
     s.store(arith::MaximumFOp::create(s.b, loc, staged, s.load(current, c)), current, c);
   });
 }

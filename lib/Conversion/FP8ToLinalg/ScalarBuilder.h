@@ -59,10 +59,10 @@ public:
     mlir::Value finite = compare(mlir::arith::CmpFPredicate::OLT, amax, real(INFINITY));
     return mlir::arith::AndIOp::create(b, loc, positive, finite);
   }
-  /// The value, 0 in the place of Inf and NaN.
-  mlir::Value finiteOrZero(mlir::Value value) {
+  /// The value, `otherwise` in the place of Inf and NaN.
+  mlir::Value finiteOr(mlir::Value value, float otherwise) {
     mlir::Value finite = compare(mlir::arith::CmpFPredicate::OLT, value, real(INFINITY));
-    return select(finite, value, real(0.0f));
+    return select(finite, value, real(otherwise));
   }
   /// numerator / amax; the largest f32 where that overflows.
   mlir::Value saturatingQuotient(mlir::Value numerator, mlir::Value amax) {

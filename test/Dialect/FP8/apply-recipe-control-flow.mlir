@@ -54,7 +54,7 @@ func.func @branch(%x: tensor<8x8xbf16>, %w: tensor<8x8xbf16>, %c: tensor<8x8xbf1
 // CHECK: %[[Q:.+]]:3 = fp8.quantize record_amax column(
 // CHECK: %[[POSITION:.+]] = affine.apply
 // CHECK: tensor.parallel_insert_slice %[[Q]]#2 into %[[A]][%[[POSITION]]] [1] [1] : tensor<f32> into tensor<3xf32>
-// CHECK: fp8.amax ins(%[[FORALL]]#1 : tensor<3xf32>)
+// CHECK: linalg.reduce ins(%[[FORALL]]#1 : tensor<3xf32>) outs(%{{.+}} : tensor<f32>) dimensions = [0]
 func.func @forall(%x: tensor<9x8xbf16>, %c: tensor<1x1xbf16>) -> tensor<9x8xbf16> {
   %r = scf.forall (%i) = (2) to (9) step (3) shared_outs(%y = %x) -> tensor<9x8xbf16> {
     %s = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<9x8xbf16> to tensor<1x8xbf16>

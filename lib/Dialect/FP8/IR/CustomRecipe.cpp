@@ -69,6 +69,7 @@ FloatType CustomAttr::getFormat(TensorKind kind) const { return getBase().getFor
 bool CustomAttr::isStateful() const { return getBase().isStateful(); }
 int64_t CustomAttr::getHistoryLength() const { return getBase().getHistoryLength(); }
 bool CustomAttr::startsFromTensor() const { return getBase().startsFromTensor(); }
+float CustomAttr::getNoAmax() const { return getBase().getNoAmax(); }
 SmallVector<int64_t> CustomAttr::getBlockShape(TensorKind kind, ArrayRef<bool> contracted) const {
   return getBase().getBlockShape(kind, contracted);
 }

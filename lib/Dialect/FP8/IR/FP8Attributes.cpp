@@ -110,7 +110,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 LogicalResult DelayedScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy,
-                                         int64_t margin, int64_t historyLen, AmaxComputeAlgo, bool, bool,
+                                         int64_t margin, int64_t historyLen, AmaxComputeAlgo, bool, bool, bool,
                                          InitialScale init) {
   if (historyLen < 1)
     return emitError() << "amax_history_len must be at least 1, got " << historyLen;
@@ -133,9 +133,10 @@ Accumulation DelayedScalingAttr::getAccumulation(Role role) const { return accum
 StringRef DelayedScalingAttr::getRecipeName() const { return "delayed"; }
 int64_t DelayedScalingAttr::getHistoryLength() const { return getAmaxHistoryLen(); }
 bool DelayedScalingAttr::startsFromTensor() const { return getInit() == InitialScale::current; }
+float DelayedScalingAttr::getNoAmax() const { return getExecutedMask() ? -1.0f : 0.0f; }
 RecipeAttrInterface DelayedScalingAttr::getScaling() const {
   return get(getContext(), FormatPolicy::hybrid, getMargin(), getAmaxHistoryLen(), getAmaxComputeAlgo(),
-             getReduceAmax(), getIgnoreNonFinite(), getInit());
+             getReduceAmax(), getIgnoreNonFinite(), getExecutedMask(), getInit());
 }
 SmallVector<NamedAttribute> DelayedScalingAttr::getParameters() const {
   return ParameterList(getContext())
@@ -145,6 +146,7 @@ SmallVector<NamedAttribute> DelayedScalingAttr::getParameters() const {
       .add("amax_compute_algo", getAmaxComputeAlgo())
       .add("reduce_amax", getReduceAmax())
       .add("ignore_non_finite", getIgnoreNonFinite())
+      .add("executed_mask", getExecutedMask())
       .add("init", getInit());
 }
 

@@ -311,7 +311,7 @@ FunctionRewriter::State FunctionRewriter::updateColumns(State from, RecipeAttrIn
 /// Updates before the return, and for forward's tensors at the end of forward; the new state
 /// becomes the last results.
 void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
-  carryOutAmaxes(amaxes);
+  carryOutAmaxes(amaxes, recipe.getNoAmax());
   State updated = state;
   if (pair) {
     builder.setInsertionPoint(pair->getEndForward());

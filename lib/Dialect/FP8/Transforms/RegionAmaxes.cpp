@@ -8,6 +8,7 @@
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -26,8 +27,9 @@ namespace {
 /// One loop or branch, which gets one more result per column recorded inside.
 class RegionCarrier {
 public:
-  /// `recorded`: by column, the amaxes of blocks of `op` itself.
-  RegionCarrier(Operation *op, const ColumnAmaxes &recorded) : op(op), recorded(recorded), builder(op) {}
+  /// `recorded`: by column, the amaxes of blocks of `op` itself; `none`: what stands for no amax.
+  RegionCarrier(Operation *op, const ColumnAmaxes &recorded, float none)
+      : op(op), recorded(recorded), none(none), builder(op) {}
   /// The new results, in the order of `recorded`.
   SmallVector<Value> run();
 
@@ -37,10 +39,11 @@ private:
   Value combine(Value known, ArrayRef<RecordedAmax> amaxes, Block *block);
   SmallVector<Value> combineAll(ArrayRef<Value> known, Block *block);
   SmallVector<Value> addArguments(Block *block);
-  Value createZero();
+  Value createNone();
 
   Operation *op;
   const ColumnAmaxes &recorded;
+  float none;
   OpBuilder builder;
 };
 
@@ -51,9 +54,9 @@ static RankedTensorType getAmaxType(OpBuilder &builder) {
 }
 
 /// No amax.
-Value RegionCarrier::createZero() {
-  auto zero = DenseElementsAttr::get(getAmaxType(builder), llvm::APFloat(0.0f));
-  return arith::ConstantOp::create(builder, op->getLoc(), zero);
+Value RegionCarrier::createNone() {
+  auto value = DenseElementsAttr::get(getAmaxType(builder), llvm::APFloat(none));
+  return arith::ConstantOp::create(builder, op->getLoc(), value);
 }
 
 SmallVector<Value> RegionCarrier::addArguments(Block *block) {
@@ -68,7 +71,7 @@ Value RegionCarrier::combine(Value known, ArrayRef<RecordedAmax> amaxes, Block *
   for (const RecordedAmax &amax : amaxes)
     if (amax.block == block)
       known = known ? arith::MaximumFOp::create(builder, op->getLoc(), known, amax.value) : amax.value;
-  return known ? known : createZero();
+  return known ? known : createNone();
 }
 
 /// One value per column, at the end of `block`.
@@ -134,11 +137,14 @@ SmallVector<Value> RegionCarrier::carryOutOfForall(scf::ForallOp loop) {
   loop.erase();
   builder.setInsertionPointAfter(wider);
   SmallVector<Value> results;
-  for (Value all : wider.getResults().take_back(recorded.size())) {
-    Value init = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type());
-    results.push_back(
-        AmaxOp::create(builder, loc, TypeRange(init.getType()), all, init, DenseI64ArrayAttr()).getResult(0));
-  }
+  auto larger = [&](OpBuilder &inner, Location, ValueRange arguments) {
+    Value larger = arith::MaximumFOp::create(inner, loc, arguments[0], arguments[1]);
+    linalg::YieldOp::create(inner, loc, larger);
+  };
+  for (Value all : wider.getResults().take_back(recorded.size()))
+    results.push_back(linalg::ReduceOp::create(builder, loc, all, createNone(),
+                                               llvm::to_vector(llvm::seq<int64_t>(0, counts.size())), larger)
+                          .getResult(0));
   return results;
 }
 
@@ -147,7 +153,7 @@ SmallVector<Value> RegionCarrier::run() {
     return carryOutOfForall(loop);
 
   bool isLoop = isa<scf::ForOp, scf::WhileOp>(op);
-  extend(isLoop ? SmallVector<Value>(recorded.size(), createZero()) : SmallVector<Value>());
+  extend(isLoop ? SmallVector<Value>(recorded.size(), createNone()) : SmallVector<Value>());
   for (Region &region : op->getRegions()) {
     if (region.empty()) { // an if without else
       builder.createBlock(&region);
@@ -184,7 +190,7 @@ static Operation *findInnermost(const ColumnAmaxes &amaxes) {
   return innermost;
 }
 
-void fp8::carryOutAmaxes(ColumnAmaxes &amaxes) {
+void fp8::carryOutAmaxes(ColumnAmaxes &amaxes, float none) {
   while (Operation *op = findInnermost(amaxes)) {
     ColumnAmaxes inside;
     for (auto &[column, recorded] : amaxes) {
@@ -195,7 +201,7 @@ void fp8::carryOutAmaxes(ColumnAmaxes &amaxes) {
       llvm::erase_if(recorded, isInside);
     }
     Block *block = op->getBlock();
-    SmallVector<Value> results = RegionCarrier(op, inside).run();
+    SmallVector<Value> results = RegionCarrier(op, inside, none).run();
     for (auto [entry, result] : llvm::zip(inside, results))
       amaxes[entry.first].push_back({result, block});
   }

@@ -29,10 +29,10 @@ using ColumnAmaxes = std::map<int64_t, llvm::SmallVector<RecordedAmax>>;
 bool canCarryOut(mlir::Operation *op);
 
 /// Replaces every amax that is recorded inside a loop or branch by one in the block of the
-/// function: the maximum over all iterations, 0 from a branch not taken or a loop that
-/// does not run, which leaves the column as it is. Loops and branches get one more result
-/// per column.
-void carryOutAmaxes(ColumnAmaxes &amaxes);
+/// function: the maximum over all iterations, `none` (0 or below) from a branch not taken or a
+/// loop that does not run, which leaves the column as it is. Loops and branches get one more
+/// result per column.
+void carryOutAmaxes(ColumnAmaxes &amaxes, float none);
 
 } // namespace fp8
 

@@ -67,7 +67,8 @@ def FP8_EpsParam : DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.
   let printer = "::fp8::printF32($_printer, $_self)";
 }
 
-def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling", ["getHistoryLength", "startsFromTensor"]> {
+def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
+    ["getHistoryLength", "startsFromTensor", "getNoAmax"]> {
   let summary = "one scale per tensor, from the amaxes of earlier steps";
   let description = [{
     The scale of a cast was computed at the end of the previous step:
@@ -81,6 +82,9 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling", ["g
     - `ignore_non_finite`: amaxes that are Inf or NaN are neither entered in the
       history nor counted where it holds some. Without it one Inf keeps a scale of
       `max` as it is until it has left the history;
+    - `executed_mask`: whether a site ran is told apart from what it recorded. Without
+      it an amax of 0 means that it did not run, and leaves the column as it is; with
+      it a tensor of zeros that is cast counts, and its 0 is rotated in;
     - `init`: what a tensor is cast with while its column of the history is all 0:
       the scale in the state, `one` at the start, or the scale that follows from its
       own amax (`current`), for which it is read twice. Needs two rows or more.
@@ -94,6 +98,7 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling", ["g
     FP8_EnumParam<"AmaxComputeAlgo", "max">:$amax_compute_algo,
     DefaultValuedParameter<"bool", "true">:$reduce_amax,
     DefaultValuedParameter<"bool", "false">:$ignore_non_finite,
+    DefaultValuedParameter<"bool", "false">:$executed_mask,
     FP8_EnumParam<"InitialScale", "one">:$init);
 }
 
@@ -156,8 +161,8 @@ def FP8_MXScalingAttr : FP8_Recipe<"MXScaling", "mx_scaling"> {
 }
 
 def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
-    ["getRecipeFor", "getReduceAmax", "getHistoryLength", "startsFromTensor", "getScaleFunction",
-     "getAmaxFunction"]> {
+    ["getRecipeFor", "getReduceAmax", "getHistoryLength", "startsFromTensor", "getNoAmax",
+     "getScaleFunction", "getAmaxFunction"]> {
   let summary = "a recipe per role, or a user's own function for amax or scale";
   let description = [{
     `fprop`, `dgrad` and `wgrad` name the recipe of that role; `base` holds
@@ -172,7 +177,8 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
       the current amax first, then the oldest to the newest, and replaces
       `amax_compute_algo`.
 
-    A column whose current amax is 0 stays as it is whatever the functions say.
+    A column whose site did not run (whose current amax is 0, unless `base` has an
+    `executed_mask`) stays as it is whatever the functions say.
     They are pure, may use structured control flow, and are no entries of the
     compiled library, even where they are public. In a pipeline of your own let them be
     public: ingest drops private functions that nothing calls.

@@ -33,6 +33,10 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
       with the scale of the tensor's own amax.
     }], "bool", "startsFromTensor", (ins), "", "return false;">,
     InterfaceMethod<[{
+      What stands for an amax that a step did not record: 0, or below where 0 is an
+      amax like any other.
+    }], "float", "getNoAmax", (ins), "", "return 0.0f;">,
+    InterfaceMethod<[{
       The recipe with its formats left at their defaults: equal for recipes that
       scale alike. Casts, columns and updates name their formats themselves, so this
       is the recipe that they carry and share.

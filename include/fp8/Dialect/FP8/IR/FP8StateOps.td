@@ -27,8 +27,9 @@ def FP8_UpdateAmaxHistoryOp
     - rows rotate: row 0 becomes 0, row i becomes row i+1, row H-1 the current
       amax. With H = 1 the one row becomes 0.
 
-    With `ignore_non_finite` an amax that is Inf or NaN counts as 0 wherever it is
-    read. Where `#fp8.custom` names functions, they give the amax and the scale.
+    With `executed_mask` a negative amax says that the site did not run, and 0 is an
+    amax like any other. With `ignore_non_finite` an amax that is Inf or NaN counts as 0
+    wherever it is read, or as none with both. Where `#fp8.custom` names functions, they give the amax and the scale.
 
     Preconditions: f32 throughout; `recipe` is stateful (`#fp8.delayed_scaling`) and
     has as many rows; `columns` and `formats` have one entry per amax; columns are inside [0, N).
