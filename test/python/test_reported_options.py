@@ -1,0 +1,97 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every option that was in force is in the report and the manifest."""
+import json
+import subprocess
+
+import pytest
+
+from recipe_steps import text  # noqa: F401 (a fixture)
+
+DEFAULTS = {
+    "recipe": "delayed",
+    "recipe_attribute": "#fp8.delayed_scaling",
+    "format": "hybrid",
+    "margin": 0,
+    "amax_history_len": 1024,
+    "amax_compute_algo": "max",
+    "reduce_amax": True,
+    "ignore_non_finite": False,
+    "executed_mask": False,
+    "init": "one",
+    "fprop": "fp8",
+    "dgrad": "fp8",
+    "wgrad": "fp8",
+    "sites": "linear",
+    "keep": None,
+    "first": 0,
+    "last": 0,
+    "require": None,
+    "calibrate": False,
+    "target": "cpu",
+    "carry": [],
+    "pair": None,
+}
+
+
+def options_of(bin_dir, source, *options):
+    """The options in the report, which are those in the manifest."""
+    command = [bin_dir / "fp8-compile", source, "-o", source.with_suffix(".so"), *options]
+    report, manifest = source.with_suffix(".json"), source.with_suffix(".manifest")
+    done = subprocess.run([*command, f"--report=json:{report}", f"--manifest={manifest}"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    values = json.loads(report.read_text())["options"]
+    assert values == json.loads(manifest.read_text())["options"]
+    done = subprocess.run([*command, "--report=text"], capture_output=True, text=True)
+    printed = " ".join(done.stdout.split("options:")[1].split())
+    for name, value in values.items():
+        assert f"{name}={'-' if value is None else value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}" in printed
+    return values
+
+
+@pytest.fixture
+def source(tmp_path, text):
+    (tmp_path / "net.mlir").write_text(text)
+    return tmp_path / "net.mlir"
+
+
+def test_every_option_is_in_report_and_manifest(bin_dir, source):
+    assert options_of(bin_dir, source) == DEFAULTS
+    given = ["--margin=1", "--amax-history-len=8", "--amax-compute-algo=most_recent", "--reduce-amax=false", "--format=e4m3"]
+    given += ["--ignore-non-finite=true", "--executed-mask=true", "--init=current", "--dgrad=bf16", "--sites=net", "--keep=l1$", "--require=l2.*x|l2$"]
+    given += ["--calibrate", "--carry=x:0"]
+    expected = dict(DEFAULTS, margin=1, amax_history_len=8, amax_compute_algo="most_recent", reduce_amax=False, format="e4m3")
+    expected.update(ignore_non_finite=True, executed_mask=True, init="current", wgrad="e5m2", sites="net", keep="l1$", calibrate=True)
+    del expected["recipe_attribute"]
+    options = [o for o in given if o[2:7] not in ("dgrad", "carry", "requi")] + ["--wgrad=e5m2"]
+    values = options_of(bin_dir, source, *options)
+    base = "margin = 1, amax_history_len = 8, amax_compute_algo = most_recent, reduce_amax = false, ignore_non_finite = true, executed_mask = true, init = current>"
+    assert values.pop("recipe_attribute") == (
+        f"#fp8.custom<base = #fp8.delayed_scaling<format = e4m3, {base}, wgrad = #fp8.delayed_scaling<{base}>"
+    )
+    assert values == expected
+
+
+def test_an_attribute_says_its_parameters(bin_dir, source):
+    recipe = "#fp8.current_scaling<eps = 0.25, power_2_scale = true>"
+    values = options_of(bin_dir, source, f"--recipe={recipe}")
+    assert (values["recipe"], values["eps"], values["power_2_scale"], values["format"]) == (recipe, 0.25, True, "hybrid")
+    assert "margin" not in values
+    values = options_of(bin_dir, source, "--recipe=none")
+    assert values["recipe_attribute"] is None and "format" not in values
+
+
+def test_auto_says_what_it_became(bin_dir, source):
+    values = options_of(bin_dir, source, "--recipe=auto", "--eps=0.5")
+    assert (values["recipe"], values["recipe_attribute"]) == ("auto", "#fp8.current_scaling<eps = 5.000000e-01>")
+    manifest = json.loads(source.with_suffix(".manifest").read_text())
+    assert manifest["recipe"] == "current" and {s["recipe"] for s in manifest["sites"]} == {"current"}
+
+
+@pytest.mark.parametrize("target, recipe", [("cpu", "current"), ("sm_89", "current"), ("sm_90a", "current"), ("sm_100a", "mx"), ("sm_120a", "mx")])
+def test_auto_by_target(run, source, target, recipe):
+    pipeline = f"builtin.module(fp8-ingest-pipeline,fp8-recipe-pipeline{{recipe=auto target={target}}})"
+    done = run("fp8-opt", source, f"--pass-pipeline={pipeline}")
+    assert done.returncode == 0, done.stderr
+    assert f"recipe(#fp8.{recipe}_scaling)" in done.stdout
