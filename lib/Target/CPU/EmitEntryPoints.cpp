@@ -3,10 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The C ABI of a compiled library: one checked function per entry. What is checked is data
-// (a table of types and shapes, a table of error lines); how is in EntryPointHelpers.cpp.
+// (EntrySignature.cpp); how is in EntryPointHelpers.cpp.
 
 #include "CallingConvention.h"
 #include "EntryPointHelpers.h"
+#include "EntrySignature.h"
 #include "Memory.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/CPU/CPUTarget.h"
@@ -18,9 +19,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/ADT/TypeSwitch.h"
-
-#include <map>
 
 namespace fp8 {
 #define GEN_PASS_DEF_EMITENTRYPOINTS
@@ -31,162 +29,10 @@ using namespace mlir;
 using namespace fp8;
 
 namespace {
-/// A result: its type, and the position of the argument that holds it, which there is none of
-/// where the caller allocates it.
-struct Result {
-  MemRefType type;
-  std::optional<unsigned> position;
-};
-
-/// An entry's arguments by what the caller sees: its arguments and results.
-struct Signature {
-  unsigned numArguments = 0;
-  SmallVector<Result> results;
-  bool hasWorkspace = false;
-  int64_t workspaceBytes = 0;
-  /// The last argument is the frame, and the result a status.
-  bool canFail = false;
-};
-
-/// The two tables of an entry.
-struct CheckTables {
-  SmallVector<int64_t> specs;
-  std::string lines;
-};
-} // namespace
-
-/// DLPack's type code, bits and one lane, as the 32-bit word in memory.
-static std::optional<int64_t> getDLDataType(Type type) {
-  auto word = [](int64_t code, int64_t bits) { return code | bits << 8 | int64_t(1) << 16; };
-  if (auto integer = dyn_cast<IntegerType>(type)) {
-    unsigned width = integer.getWidth();
-    if (width == 1)
-      return word(6, 8);
-    if (width != 8 && width != 16 && width != 32 && width != 64)
-      return std::nullopt;
-    return word(integer.isUnsigned() ? 1 : 0, width);
-  }
-  return TypeSwitch<Type, std::optional<int64_t>>(type)
-      .Case<Float16Type, Float32Type, Float64Type>(
-          [&](Type) { return word(2, type.getIntOrFloatBitWidth()); })
-      .Case([&](BFloat16Type) { return word(4, 16); })
-      .Case([&](Float8E4M3FNType) { return word(10, 8); })
-      .Case([&](Float8E5M2Type) { return word(12, 8); })
-      .Case([&](Float8E8M0FNUType) { return word(14, 8); })
-      .Default([](Type) { return std::nullopt; });
-}
-
-static MemRefType getCallersType(func::FuncOp entry, unsigned argument) {
-  return cast<MemRefType>(
-      fp8::getCallersType(entry.getArgumentTypes()[argument], entry.getArgAttrDict(argument)));
-}
-
-static FailureOr<Signature> readSignature(func::FuncOp entry) {
-  Signature signature;
-  if (auto bytes = entry->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttrName))
-    signature.workspaceBytes = bytes.getInt();
-  signature.hasWorkspace = signature.workspaceBytes != 0;
-  signature.canFail = entry.getNumResults() != 0;
-  unsigned end = entry.getNumArguments() - signature.hasWorkspace - signature.canFail;
-  std::map<int64_t, Result> results;
-  for (unsigned index : llvm::seq(end)) {
-    auto own = entry.getArgAttrOfType<IntegerAttr>(index, kResultAttrName);
-    auto carried = entry.getArgAttrOfType<IntegerAttr>(index, kCarriedAttrName);
-    signature.numArguments += !own;
-    if (own || carried)
-      results[(own ? own : carried).getInt()] = {getCallersType(entry, index), index};
-  }
-  if (auto allocated = entry->getAttrOfType<DictionaryAttr>(kAllocatedResultsAttrName))
-    for (NamedAttribute result : allocated)
-      results[std::stoll(result.getName().str())] = {
-          cast<MemRefType>(cast<TypeAttr>(result.getValue()).getValue()), std::nullopt};
-  for (auto [index, result] : results) {
-    if (index != int64_t(signature.results.size()))
-      return entry.emitError() << "no argument of '" << entry.getName() << "' holds result "
-                               << signature.results.size();
-    signature.results.push_back(result);
-  }
-  return signature;
-}
-
-/// The words for the sizes of `type`; dynamic ones are `dynamic`'s.
-static void appendShape(CheckTables &tables, MemRefType type, llvm::function_ref<int64_t()> dynamic) {
-  tables.specs.push_back(type.getRank());
-  for (int64_t size : type.getShape())
-    tables.specs.push_back(ShapedType::isDynamic(size) ? dynamic() : size);
-}
-
-/// The error line of a tensor, after what it is.
-static void appendLine(CheckTables &tables, MemRefType type, const Twine &what, StringRef where) {
-  llvm::raw_string_ostream line(tables.lines);
-  line << what << ": expected " << type.getElementType() << " [";
-  llvm::interleaveComma(type.getShape(), line,
-                        [&](int64_t size) { ShapedType::isDynamic(size) ? line << "?" : line << size; });
-  line << "] (" << where << ")" << '\0';
-}
-
-/// The word for the elements of `type`, or an error.
-static LogicalResult appendElementType(CheckTables &tables, Location loc, func::FuncOp entry, MemRefType type,
-                                       const Twine &what) {
-  std::optional<int64_t> dataType = getDLDataType(type.getElementType());
-  if (!dataType)
-    return emitError(loc) << what << " of '" << entry.getName() << "' has elements of type "
-                          << type.getElementType() << ", which the C interface cannot describe";
-  tables.specs.push_back(*dataType);
-  return success();
-}
-
-static constexpr llvm::StringLiteral kRowMajor = "row-major, in host memory";
-
-static LogicalResult appendArgument(CheckTables &tables, func::FuncOp entry, unsigned index) {
-  BlockArgument argument = entry.getArgument(index);
-  MemRefType type = getCallersType(entry, index);
-  std::string what = "argument " + std::to_string(index);
-  if (failed(appendElementType(tables, argument.getLoc(), entry, type, what)))
-    return failure();
-  appendShape(tables, type, [] { return kAnySize; });
-  appendLine(tables, type, what + " '" + getArgumentName(argument) + "'", kRowMajor);
-  return success();
-}
-
-static LogicalResult appendResult(CheckTables &tables, func::FuncOp entry, unsigned index,
-                                  const Result &result) {
-  std::string what = "result " + std::to_string(index);
-  Location loc = result.position ? entry.getArgument(*result.position).getLoc() : entry.getLoc();
-  if (failed(appendElementType(tables, loc, entry, result.type, what)))
-    return failure();
-  if (!result.position) {
-    tables.specs.push_back(kCallerAllocates);
-    appendLine(tables, result.type, what, "in host memory that the call's 'allocate' gives");
-    return success();
-  }
-  appendShape(tables, result.type, [&] { return getSizeOfArgument(*result.position); });
-  appendLine(tables, result.type, what, kRowMajor);
-  return success();
-}
-
-static FailureOr<CheckTables> buildTables(func::FuncOp entry, const Signature &signature) {
-  CheckTables tables;
-  llvm::raw_string_ostream lines(tables.lines);
-  lines << "this library needs version 1 of fp8rt_call" << '\0';
-  lines << "'" << entry.getName() << "': the number of arguments must be " << signature.numArguments
-        << ", that of results " << signature.results.size() << '\0';
-  lines << "'" << entry.getName() << "' needs a workspace of " << signature.workspaceBytes
-        << " bytes, aligned to " << kWorkspaceAlignment << '\0';
-  for (unsigned index : llvm::seq(signature.numArguments))
-    if (failed(appendArgument(tables, entry, index)))
-      return failure();
-  for (auto [index, result] : llvm::enumerate(signature.results))
-    if (failed(appendResult(tables, entry, index, result)))
-      return failure();
-  return tables;
-}
-
-namespace {
 /// Emits `fp8_call_<entry>`.
 class EntryPointBuilder {
 public:
-  EntryPointBuilder(func::FuncOp entry, const Signature &signature)
+  EntryPointBuilder(func::FuncOp entry, const EntrySignature &signature)
       : entry(entry), signature(signature), loc(entry.getLoc()), builder(entry),
         converter(entry.getContext()) {}
 
@@ -209,7 +55,7 @@ private:
   void copyCarried(Value call, ArrayRef<Value> data, ArrayRef<Value> results);
 
   func::FuncOp entry;
-  const Signature &signature;
+  const EntrySignature &signature;
   Location loc;
   OpBuilder builder;
   LLVMTypeConverter converter;
@@ -400,7 +246,7 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
   LogicalResult emit(func::FuncOp entry) {
     if (failed(verifyEntry(entry)))
       return failure();
-    FailureOr<Signature> signature = readSignature(entry);
+    FailureOr<EntrySignature> signature = readSignature(entry);
     if (failed(signature))
       return failure();
     FailureOr<CheckTables> tables = buildTables(entry, *signature);
