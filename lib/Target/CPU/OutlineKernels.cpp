@@ -26,8 +26,10 @@ using namespace mlir;
 using namespace fp8;
 
 /// Loops that are one kernel: nothing in them is a kernel of its own, needs memory or can fail.
+/// What they result in are numbers.
 static bool isLeafLoop(Operation *op) {
-  if (!isa<scf::ForOp, scf::ParallelOp>(op) || op->getNumResults() != 0)
+  if (!isa<scf::ForOp, scf::ParallelOp>(op) ||
+      !llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndexOrFloat(); }))
     return false;
   return !op->walk([&](Operation *inner) {
               bool blocks = isa<linalg::LinalgOp, func::CallOp, memref::AllocOp, memref::CopyOp, scf::WhileOp,
@@ -113,7 +115,8 @@ func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
   OpBuilder builder(module.getContext());
   SmallVector<Type> types =
       llvm::map_to_vector(captures.arguments, [](Value value) { return value.getType(); });
-  auto func = func::FuncOp::create(builder, kernel->getLoc(), "kernel", builder.getFunctionType(types, {}));
+  auto func = func::FuncOp::create(builder, kernel->getLoc(), "kernel",
+                                   builder.getFunctionType(types, kernel->getResultTypes()));
   func.setPrivate();
   bool pointers = canPassPointers(types);
   if (pointers)
@@ -126,8 +129,8 @@ func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
   mapping.map(captures.arguments, func.getArguments());
   for (Operation *constant : captures.constants)
     builder.clone(*constant, mapping);
-  builder.clone(*kernel, mapping);
-  func::ReturnOp::create(builder, kernel->getLoc());
+  Operation *body = builder.clone(*kernel, mapping);
+  func::ReturnOp::create(builder, kernel->getLoc(), body->getResults());
   return func;
 }
 
@@ -146,7 +149,8 @@ void Outliner::outline(Operation *kernel) {
     func.erase();
   }
   OpBuilder builder(kernel);
-  func::CallOp::create(builder, kernel->getLoc(), entry->second, captures.arguments);
+  auto call = func::CallOp::create(builder, kernel->getLoc(), entry->second, captures.arguments);
+  kernel->replaceAllUsesWith(call.getResults());
   kernel->erase();
 }
 
