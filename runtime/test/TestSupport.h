@@ -8,28 +8,17 @@
 #ifndef FP8RT_TEST_TESTSUPPORT_H
 #define FP8RT_TEST_TESTSUPPORT_H
 
-#include "fp8rt/session.h"
+#include "fp8rt/owned.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
 namespace fp8rt_test {
 
-template <auto destroy>
-struct Destroyer {
-  template <typename T>
-  void operator()(T *handle) const {
-    destroy(handle);
-  }
-};
-using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
-using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
-using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
-using Tensors = std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
+using namespace fp8rt::owned;
 
 #define ASSERT_FP8RT(call) ASSERT_EQ(call, FP8RT_OK) << fp8rt_last_error()
 

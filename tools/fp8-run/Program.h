@@ -8,12 +8,11 @@
 #ifndef FP8_TOOLS_FP8RUN_PROGRAM_H
 #define FP8_TOOLS_FP8RUN_PROGRAM_H
 
-#include "fp8rt/session.h"
+#include "fp8rt/owned.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,17 +24,7 @@ llvm::Error check(fp8rt_status status);
 /// An error of our own.
 llvm::Error failure(const llvm::Twine &message);
 
-template <auto destroy>
-struct Destroyer {
-  template <typename T>
-  void operator()(T *handle) const {
-    destroy(handle);
-  }
-};
-using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
-using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
-using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
-using Tensors = std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
+using namespace fp8rt::owned;
 
 /// One function being run.
 struct Function {

@@ -1,0 +1,32 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The runtime's handles for C++ programs: pointers that destroy what they own.
+
+#ifndef FP8RT_OWNED_H
+#define FP8RT_OWNED_H
+
+#include "fp8rt/session.h"
+
+#include <memory>
+
+namespace fp8rt::owned {
+
+/// Calls the C function that gives a handle back.
+template <auto destroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T *handle) const {
+    destroy(handle);
+  }
+};
+
+using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
+using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
+using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
+using Tensors = std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
+
+} // namespace fp8rt::owned
+
+#endif // FP8RT_OWNED_H
