@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
 #include <map>
 #include <set>
 
@@ -196,6 +197,18 @@ static void printSummary(ArrayRef<SiteRecord> sites, const Footnotes &reasons, r
   }
 }
 
+/// A pattern that keeps nothing is likely a slip of the pen.
+static void printUnusedKeep(const Report &report, raw_ostream &os) {
+  for (const auto &[name, value] : report.options) {
+    std::optional<StringRef> pattern = value.getAsString();
+    if (name != "keep" || !pattern)
+      continue;
+    llvm::Regex regex(*pattern);
+    if (llvm::none_of(report.sites, [&](const SiteRecord &record) { return regex.match(record.site); }))
+      os << "  --keep=" << *pattern << " matches no site\n";
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The rest
 //===----------------------------------------------------------------------===//
@@ -226,9 +239,21 @@ static void printMemory(ArrayRef<MemoryFigure> all, raw_ostream &os) {
        << llvm::right_justify(figure.bytes ? describeBytes(figure.bytes) : "known at run time", 9) << "\n";
 }
 
+void fp8::printParts(ArrayRef<std::string> parts, raw_ostream &os) {
+  std::string line = parts.front();
+  for (const std::string &part : parts.drop_front()) {
+    if (line.size() + part.size() + 1 > kWidth) {
+      os << line << "\n";
+      line = " ";
+    }
+    line += " " + part;
+  }
+  os << line << "\n";
+}
+
 /// "name=value" for each option, in lines of moderate length.
 static void printOptions(const OptionValues &options, raw_ostream &os) {
-  std::string line = "options:";
+  std::vector<std::string> parts{"options:"};
   for (const auto &[name, value] : options) {
     std::string text;
     if (auto string = value.getAsString())
@@ -237,13 +262,9 @@ static void printOptions(const OptionValues &options, raw_ostream &os) {
       llvm::raw_string_ostream(text) << value;
     else
       text = "-";
-    if (line.size() + name.size() + text.size() + 2 > kWidth) {
-      os << line << "\n";
-      line = " ";
-    }
-    line += " " + name + "=" + text;
+    parts.push_back(name + "=" + text);
   }
-  os << line << "\n";
+  printParts(parts, os);
 }
 
 void fp8::printReport(const Report &report, raw_ostream &os) {
@@ -259,6 +280,7 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
     os << "\n";
   }
   printSummary(report.sites, reasons, os);
+  printUnusedKeep(report, os);
   printMemory(report.memory, os);
   printTraffic(report.traffic, os);
   printOptions(report.options, os);

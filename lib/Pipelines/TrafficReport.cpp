@@ -45,12 +45,14 @@ void fp8::printTraffic(const std::vector<TrafficRecord> &records, raw_ostream &o
   for (const TrafficRecord &record : records) {
     if (record.before.total() == 0)
       continue;
-    os << "memory traffic of a step";
+    std::vector<std::string> parts{"memory traffic of a step"};
     if (records.size() > 1)
-      os << " of " << record.entry;
-    os << ": " << describe(record.after) << " (before fusion: " << describe(record.before) << ")";
+      parts.back() += " of " + record.entry;
+    parts.back() += ":";
+    parts.push_back(describe(record.after));
+    parts.push_back("(before fusion: " + describe(record.before) + ")");
     if (record.after.estimated)
-      os << "; sizes or loop counts that are not known were assumed";
-    os << "\n";
+      parts.push_back("with assumed sizes or loop counts where they are not known");
+    printParts(parts, os);
   }
 }

@@ -118,6 +118,15 @@ void dropForeignOptions(cl::OptionCategory &ours) {
     option->removeArgument();
 }
 
+/// LLVM would take the last of two values.
+bool checkGivenOnce() {
+  for (auto &[name, option] : cl::getRegisteredOptions())
+    if (option->getNumOccurrences() > 1 && option->getNumOccurrencesFlag() == cl::Optional)
+      return fail("--" + name + " is given " + llvm::Twine(option->getNumOccurrences()) +
+                  " times; give it once");
+  return true;
+}
+
 /// LLVM's words on the command line, without the tool's name before every sentence.
 std::string tidy(std::string problems) {
   constexpr llvm::StringLiteral prefix = "fp8-compile: ";
@@ -157,6 +166,14 @@ std::string findPlace(llvm::StringRef file) {
     return file.str();
   llvm::sys::path::remove_dots(place);
   return place.str().str();
+}
+
+/// Nothing is decided when ingest ends: there is nothing to report yet.
+bool checkStage(const CommandLine &c) {
+  if (c.emit != "ingest" || (c.reports.empty() && c.manifestFile.empty()))
+    return true;
+  return fail((c.reports.empty() ? "--manifest" : "--report") +
+              std::string(" says what is decided after --emit=ingest; use --emit=recipe or a later stage"));
 }
 
 /// Two outputs in one place would overwrite each other, or mix.
@@ -245,6 +262,8 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
     // Of a value that does not parse LLVM has complained itself.
     return message.empty() ? false : fail(tidy(message));
   }
+  if (!checkGivenOnce())
+    return false;
   if (o.output.empty())
     return fail("-o is missing: name the file to write");
   out.input = o.input;
@@ -260,6 +279,6 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   if (o.output == "-" && llvm::is_contained({"lib", "obj", "llvm"}, o.emit))
     return fail("--emit=" + o.emit + " writes a file; give it a name with -o");
   out.unavailable = findUnavailable(o);
-  return parseReports(o, out) && checkOutputs(out) && parseCarry(o, out) && parsePair(o, out) &&
-         (!out.unavailable.empty() || parseRecipe(o, out));
+  return parseReports(o, out) && checkStage(out) && checkOutputs(out) && parseCarry(o, out) &&
+         parsePair(o, out) && (!out.unavailable.empty() || parseRecipe(o, out));
 }

@@ -76,6 +76,9 @@ void printReport(const Report &report, llvm::raw_ostream &os);
 /// "512 B", "1.5 KiB", "40 MiB"; "?" for what is not known.
 std::string describeBytes(std::optional<int64_t> bytes);
 
+/// The parts with blanks between them, in lines of moderate length; all but the first are indented.
+void printParts(llvm::ArrayRef<std::string> parts, llvm::raw_ostream &os);
+
 } // namespace fp8
 
 #endif // FP8_PIPELINES_REPORT_H

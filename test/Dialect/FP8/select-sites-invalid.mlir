@@ -5,10 +5,11 @@
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{sites=h[0})' 2>&1 | FileCheck %s --check-prefix=SITES
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{require=nothing})' 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{sites=h7})' 2>&1 | FileCheck %s --check-prefix=SEVEN
-// RUN: fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{keep=nothing})'
+// RUN: fp8-opt %s --pass-pipeline='builtin.module(fp8-select-sites{keep=nothing})' 2>&1 | FileCheck %s --check-prefix=KEEP
 
 // NOTHING: error: no site matches --require=nothing; the report lists the sites
 // SEVEN: error: no site matches --sites=h7; the report lists the sites
+// KEEP: warning: no site matches --keep=nothing, which keeps nothing; the report lists the sites
 // REGEX: error: --keep=h[0 is not a regular expression: brackets ([ ]) not balanced
 // SITES: error: --sites=h[0 is not a regular expression: brackets ([ ]) not balanced
 

@@ -145,6 +145,9 @@ static void writeRole(ContractionRole &entry, StringRef site) {
   op.setRhsKindAttr(TensorKindAttr::get(context, entry.kinds[1]));
   op->removeAttr(FP8Dialect::kSiteAttrName);
   op->removeAttr(FP8Dialect::kRoleAttrName);
+  // Where the program has no names, later stages show this one.
+  if (entry.contraction.name.full.empty())
+    op->setLoc(NameLoc::get(StringAttr::get(context, site), op->getLoc()));
   if (entry.inDoubt)
     op.emitRemark("taken for a forward product: it depends on gradients, but neither dataflow nor names tell "
                   "what it is; set fp8.role to say so");

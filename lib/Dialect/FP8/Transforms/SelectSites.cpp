@@ -66,6 +66,9 @@ public:
         (!require.empty() && require != "all" && failed(checkUsed(selection.require, "require", require))))
       return signalPassFailure();
 
+    if (!keep.empty() && !isUsed(selection.keep))
+      getOperation()->emitWarning() << "no site matches --keep=" << keep
+                                    << ", which keeps nothing; the report lists the sites";
     findRecipeFunctions(selection);
 
     bool ok = true;
@@ -154,22 +157,25 @@ private:
   }
 
   /// A pattern that no site matches is a slip of the pen, and would quietly do nothing. Only
-  /// --keep may match none: one is often shared by many models.
+  /// --keep may match none, with a warning: one is often shared by many models.
   LogicalResult checkUsed(const SitePattern &pattern, StringRef option, StringRef text) {
-    bool used = getOperation()
-                    ->walk([&](Operation *op) {
-                      std::optional<StringRef> site;
-                      if (auto matmul = dyn_cast<MatmulOp>(op))
-                        site = matmul.getSite();
-                      else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
-                        site = scaled.getSite();
-                      return site && pattern.matches(*site) ? WalkResult::interrupt() : WalkResult::advance();
-                    })
-                    .wasInterrupted();
-    if (used)
+    if (isUsed(pattern))
       return success();
     return getOperation()->emitError()
            << "no site matches --" << option << "=" << text << "; the report lists the sites";
+  }
+
+  bool isUsed(const SitePattern &pattern) {
+    return getOperation()
+        ->walk([&](Operation *op) {
+          std::optional<StringRef> site;
+          if (auto matmul = dyn_cast<MatmulOp>(op))
+            site = matmul.getSite();
+          else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
+            site = scaled.getSite();
+          return site && pattern.matches(*site) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   /// Finds the layers that --first and --last keep.

@@ -1,0 +1,110 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Options of fp8-compile two by two: what they choose together, or an error that says what to change."""
+import json
+import re
+
+import pytest
+
+# Two layers with a product of weights each, scores without a weight, and a head in no layer.
+PRODUCT = """
+  %{0} = linalg.matmul ins({1}, {2} : tensor<8x8xbf16>, tensor<8x8xbf16>) outs(%z : tensor<8x8xbf16>) -> tensor<8x8xbf16> loc("jvp({3})/dot_general")"""
+PROGRAM = """
+func.func @main(%x: tensor<8x8xbf16>, %w0: tensor<8x8xbf16>, %w1: tensor<8x8xbf16>, %w2: tensor<8x8xbf16>) -> tensor<8x8xbf16> {
+  %zero = arith.constant 0.0 : bf16
+  %e = tensor.empty() : tensor<8x8xbf16>
+  %z = linalg.fill ins(%zero : bf16) outs(%e : tensor<8x8xbf16>) -> tensor<8x8xbf16>PRODUCTS
+  return %y : tensor<8x8xbf16>
+}
+""".replace("PRODUCTS", "".join(PRODUCT.format(*row) for row in [
+    ("a", "%x", "%w0", "h0/fc"), ("b", "%a", "%w1", "h1/fc"), ("s", "%a", "%b", "scores"), ("y", "%s", "%w2", "head")]))
+SITES = {"h0/fc", "h1/fc", "head", "scores"}
+
+# Two options, and the sites that become FP8.
+CHOICES = [
+    ("--sites=linear", "--keep=head", {"h0/fc", "h1/fc"}),
+    ("--sites=all", "--keep=head", {"h0/fc", "h1/fc", "scores"}),
+    ("--sites=h[01]", "--keep=h1", {"h0/fc"}),
+    ("--sites=head", "--keep=head", set()),
+    ("--sites=linear", "--first=1", {"h1/fc", "head"}),
+    ("--sites=h0|head", "--first=1", {"head"}),
+    ("--first=1", "--last=1", {"head"}),
+    ("--first=1", "--keep=h1", {"head"}),
+    ("--first=1", "--require=h1", {"h1/fc", "head"}),
+    ("--keep=h0", "--require=h1|head", {"h1/fc", "head"}),
+    ("--sites=all", "--require=all", SITES),
+    ("--fprop=bf16", "--sites=all", {"scores"}),
+    ("--fprop=bf16", "--keep=scores", set()),
+    ("--recipe=none", "--sites=all", set()),
+    ("--recipe=none", "--keep=head", set()),
+    ("--recipe=none", "--first=1", set()),
+    ("--recipe=current", "--calibrate", {"h0/fc", "h1/fc", "head"}),
+    ("--format=e4m3", "--dgrad=e5m2", {"h0/fc", "h1/fc", "head"}),
+]
+
+REQUIRED = r"site '{}' is required to be FP8 \(--require={}\) but stays in high precision: {}"
+# Two options that cannot both hold; the exit code and what to change.
+CONTRADICTIONS = [
+    ("--keep=head", "--require=head", 1, REQUIRED.format("head", "head", "matches --keep=head")),
+    ("--keep=head", "--require=all", 1, REQUIRED.format("(head|scores)", "all", "")),
+    ("--first=1", "--require=h0", 1, REQUIRED.format("h0/fc", "h0", "in the first layers, --first=1")),
+    ("--last=1", "--require=h1", 1, REQUIRED.format("h1/fc", "h1", "in the last layers, --last=1")),
+    ("--sites=h0", "--require=h1", 1, REQUIRED.format("h1/fc", "h1", "does not match --sites=h0")),
+    ("--sites=linear", "--require=scores", 1, REQUIRED.format("scores", "scores", r"no weight operand \(attention\); --sites=all would take it")),
+    ("--fprop=bf16", "--require=head", 1, REQUIRED.format("head", "head", "--fprop=bf16")),
+    ("--recipe=none", "--require=head", 1, REQUIRED.format("head", "head", "--recipe=none")),
+    ("--first=2", "--last=1", 1, "--first=2 and --last=1 name more than the 2 layers of this program"),
+    ("--sites=all", "--sites=linear", 2, "--sites is given 2 times; give it once"),
+    ("--recipe=current", "--margin=1", 2, "--margin belongs to --recipe=delayed, not to --recipe=current; drop one of the two"),
+    ("--recipe=current", "--executed-mask=true", 2, "--executed-mask belongs to --recipe=delayed"),
+    ("--recipe=none", "--format=e4m3", 2, "--format belongs to recipes that make FP8"),
+    ("--recipe=none", "--dgrad=e5m2", 2, "--dgrad=e5m2 belongs to recipes that make FP8"),
+    ("--init=current", "--amax-history-len=1", 2, "--init=current needs an --amax-history-len of 2 or more"),
+    ("--emit=ingest", "--report=text:sites", 2, "--report"),
+    ("--emit=ingest", "--manifest=m.json", 2, "--manifest"),
+]
+
+# A pattern that matches no site does nothing: with --keep, which many models may share, that is only said.
+UNUSED = [
+    ("--keep=h7", 0, r"^m\.mlir:1:1: warning: no site matches --keep=h7, which keeps nothing; the report lists the sites$"),
+    ("--sites=h7", 1, r"^m\.mlir:1:1: error: no site matches --sites=h7; the report lists the sites$"),
+    ("--require=h7", 1, r"^m\.mlir:1:1: error: no site matches --require=h7; the report lists the sites$"),
+    ("--first=3", 1, r"^m\.mlir:1:1: error: --first=3 and --last=0 name more than the 2 layers of this program$"),
+]
+
+
+@pytest.fixture
+def compile(run, tmp_path):
+    (tmp_path / "m.mlir").write_text(PROGRAM)
+    return lambda *options: run("fp8-compile", "m.mlir", "-o", "m.so", *options, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("one, other, chosen", CHOICES)
+def test_what_two_options_choose(compile, one, other, chosen):
+    done = compile(one, other, "--report=json")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert {s["site"] for s in report["sites"]} == SITES
+    assert {s["site"] for s in report["sites"] if s["decision"] == "fp8"} == chosen
+    for option in (one, other):
+        name, _, value = option.removeprefix("--").partition("=")
+        assert str(report["options"][name.replace("-", "_")]).lower() == (value or "true")
+
+
+@pytest.mark.parametrize("one, other, code, pattern", CONTRADICTIONS)
+@pytest.mark.parametrize("swap", [False, True])
+def test_what_two_options_contradict(compile, tmp_path, one, other, code, pattern, swap):
+    done = compile(*((other, one) if swap else (one, other)))
+    assert (done.returncode, done.stdout) == (code, "")
+    assert re.search(r"^(m\.mlir:\d+:\d+|fp8-compile): (error: )?.*" + pattern, done.stderr, re.M), done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"m.mlir"}
+
+
+@pytest.mark.parametrize("option, code, pattern", UNUSED)
+def test_a_pattern_that_matches_nothing(compile, option, code, pattern):
+    done = compile(option, "--report=text")
+    assert done.returncode == code
+    assert re.search(pattern, done.stderr) and done.stderr.count("\n") == 1
+    if code == 0:
+        assert f"{option} matches no site" in done.stdout
