@@ -91,6 +91,8 @@ class Layers:
             return [*([dx] if wanted else []), *(b.cast(gradients[name], "f32") for name in owners)]
 
         def run(dy):
+            if not wanted and not owners:
+                return None
             zeros = lambda: [b.fill(0.0, self.weights[name].shape, "f32") for name in owners]
             self.depth, self.again = self.depth + 1, True
             results = b.branch(self.flag, lambda: again(dy), lambda: [*([dy] if wanted else []), *zeros()])
