@@ -78,7 +78,7 @@ def coverage(models):
     kinds = collections.defaultdict(collections.Counter)
     for model in models:
         for name in ("dtype", "names", "update", "microbatches", "pair"):
-            kinds[name][getattr(model, name)] += 1
+            kinds[name][getattr(model, name) or "none"] += 1
         options = model.options
         for name in ("recipe", "sites", "fprop", "dgrad", "wgrad"):
             kinds[name][getattr(options, name)] += 1

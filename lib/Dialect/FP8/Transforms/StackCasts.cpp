@@ -47,7 +47,7 @@ bool isZeroOrUndefined(Value value) {
     value = value.getDefiningOp()->getOperand(0);
   if (auto fill = value.getDefiningOp<linalg::FillOp>())
     value = fill.getInputs().front();
-  return value.getDefiningOp<tensor::EmptyOp>() || matchPattern(value, m_AnyZeroFloat());
+  return value.getDefiningOp<tensor::EmptyOp>() || matchPattern(value, m_PosZeroFloat());
 }
 
 Type withElements(Type type, Type element) { return cast<RankedTensorType>(type).clone(element); }
