@@ -83,3 +83,27 @@ func.func @dynamic(%a: memref<?xf32>) {
   linalg.exp ins(%a : memref<?xf32>) outs(%a : memref<?xf32>)
   return
 }
+
+// -----
+
+// A loop that results in a number, as those that combine amaxes do, returns it.
+// CHECK-LABEL: func.func @number
+// CHECK-NOT: scf.for
+// CHECK: %[[AMAX:.*]] = call @kernel_0(%arg0)
+// CHECK: memref.store %[[AMAX]], %arg1[]
+// CHECK: func.func private @kernel_0(%[[PARTS:.*]]: memref<8xf32>{{.*}}) -> f32
+// CHECK: %[[MOST:.*]] = scf.for
+// CHECK: return %[[MOST]] : f32
+func.func @number(%parts: memref<8xf32>, %amax: memref<f32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  %most = scf.for %i = %c0 to %c8 step %c1 iter_args(%so_far = %zero) -> f32 {
+    %part = memref.load %parts[%i] : memref<8xf32>
+    %larger = arith.maximumf %so_far, %part : f32
+    scf.yield %larger : f32
+  }
+  memref.store %most, %amax[] : memref<f32>
+  return
+}
