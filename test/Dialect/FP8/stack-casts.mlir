@@ -141,3 +141,43 @@ func.func @backward() -> tensor<2x4xf8E4M3FN> {
   %p = ub.poison : tensor<2x4xf8E4M3FN>
   return %p : tensor<2x4xf8E4M3FN>
 }
+
+// -----
+
+// Sizes known only at run time, and slices that are turned round before they are cast.
+
+// CHECK-LABEL: func.func @turned(
+// CHECK:         %[[STACK:.*]] = scf.for {{.*}} -> (tensor<2x?x4xf8E4M3FN>) {
+// CHECK:         fp8.end_forward
+// CHECK:         %[[SLICE:.*]] = tensor.extract_slice %[[STACK]]{{.*}} : tensor<2x?x4xf8E4M3FN> to tensor<?x4xf8E4M3FN>
+// CHECK:         %[[TURNED:.*]] = linalg.transpose ins(%[[SLICE]] : tensor<?x4xf8E4M3FN>)
+// CHECK:         return %[[TURNED]]
+func.func @turned(%x: tensor<2x?x4xbf16>, %s: tensor<1xf32>, %h: tensor<4x1xf32>)
+    -> (tensor<4x?xf8E4M3FN>, tensor<1xf32>, tensor<4x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = tensor.dim %x, %c1 : tensor<2x?x4xbf16>
+  %empty = tensor.empty(%n) : tensor<2x?x4xbf16>
+  %stack = scf.for %i = %c0 to %c2 step %c1 iter_args(%old = %empty) -> (tensor<2x?x4xbf16>) {
+    %v = tensor.extract_slice %x[%i, 0, 0] [1, %n, 4] [1, 1, 1] : tensor<2x?x4xbf16> to tensor<?x4xbf16>
+    %w = arith.negf %v : tensor<?x4xbf16>
+    %new = tensor.insert_slice %w into %old[%i, 0, 0] [1, %n, 4] [1, 1, 1] : tensor<?x4xbf16> into tensor<2x?x4xbf16>
+    scf.yield %new : tensor<2x?x4xbf16>
+  }
+  %scale = tensor.extract_slice %s[0] [1] [1] : tensor<1xf32> to tensor<f32>
+  %s1, %h1 = fp8.end_forward @backward given(%s, %h : tensor<1xf32>, tensor<4x1xf32>) -> tensor<1xf32>, tensor<4x1xf32>
+  %slice = tensor.extract_slice %stack[1, 0, 0] [1, %n, 4] [1, 1, 1] : tensor<2x?x4xbf16> to tensor<?x4xbf16>
+  %t = tensor.empty(%n) : tensor<4x?xbf16>
+  %turned = linalg.transpose ins(%slice : tensor<?x4xbf16>) outs(%t : tensor<4x?xbf16>) permutation = [1, 0]
+  %m = tensor.dim %turned, %c1 : tensor<4x?xbf16>
+  %e = tensor.empty(%m) : tensor<4x?xf8E4M3FN>
+  %f = tensor.empty() : tensor<f32>
+  %q, %inverse = fp8.quantize column(0) ins(%turned : tensor<4x?xbf16>) scale(%scale : tensor<f32>)
+      outs(%e, %f : tensor<4x?xf8E4M3FN>, tensor<f32>) -> tensor<4x?xf8E4M3FN>, tensor<f32>
+  return %q, %s1, %h1 : tensor<4x?xf8E4M3FN>, tensor<1xf32>, tensor<4x1xf32>
+}
+func.func @backward() -> tensor<4x?xf8E4M3FN> {
+  %p = ub.poison : tensor<4x?xf8E4M3FN>
+  return %p : tensor<4x?xf8E4M3FN>
+}
