@@ -108,3 +108,13 @@ def test_a_pattern_that_matches_nothing(compile, option, code, pattern):
     assert re.search(pattern, done.stderr) and done.stderr.count("\n") == 1
     if code == 0:
         assert f"{option} matches no site" in done.stdout
+
+
+def test_lines_about_traffic_wrap(compile, tmp_path):
+    names = ["a" * 60, "b" * 60]
+    (tmp_path / "m.mlir").write_text("".join(PROGRAM.replace("@main", f"@{name}") for name in names))
+    lines = compile("--report=text").stdout.splitlines()
+    for name in names:
+        at = lines.index(next(line for line in lines if line.startswith(f"memory traffic of a step of {name}:")))
+        assert all(len(line) <= 120 for line in lines[at : at + 2])
+        assert re.search(r"written \(before fusion: .* written\)", " ".join(" ".join(lines[at : at + 2]).split()))
