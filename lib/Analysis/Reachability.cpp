@@ -7,6 +7,7 @@
 #include "fp8/Analysis/Reachability.h"
 #include "fp8/Analysis/RegionFlow.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/ShapedOpInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -40,6 +41,8 @@ void Reachability::visit(Region &region) {
 }
 
 void Reachability::visit(Operation *op) {
+  if (isa<ShapedDimOpInterface>(op)) // a size says nothing of the elements
+    return;
   llvm::BitVector all(numbers.size());
   for (Value operand : op->getOperands())
     add(all, operand);

@@ -16,7 +16,8 @@ namespace fp8 {
 
 /// For every value of a function, the set of `sources` (a number each) that it was
 /// computed from. One pass over the function: inside a loop a value depends on what
-/// its own iteration and the code before the loop computed, not on later iterations.
+/// its own iteration and the code before the loop computed, not on later iterations. Sizes
+/// (tensor.dim) carry nothing on.
 class Reachability {
 public:
   /// What a source is computed from counts for its result as well, unless `direct`: then

@@ -49,6 +49,24 @@ func.func @nameless(%x0: tensor<4x4xf32>, %x1: tensor<4x4xf32>, %w: tensor<4x4xf
   return %s0, %s1 : tensor<4x4xf32>, tensor<4x4xf32>
 }
 
+// Sizes known at run time: of which product they are taken does not matter.
+// CHECK-LABEL: func @sizes
+// CHECK: site("h0/q")
+// CHECK: site("h0/attention")
+// CHECK: site("h0/q")
+// CHECK: site("h0/attention")
+func.func @sizes(%x0: tensor<?x4xf32>, %x1: tensor<?x4xf32>, %w: tensor<4x4xf32>, %i: tensor<?x4xf32>, %s: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %q0 = fp8.matmul ins(%x0, %w : tensor<?x4xf32>, tensor<4x4xf32>) outs(%i : tensor<?x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<?x4xf32> loc("h0/q/dot_general")
+  %y0 = fp8.matmul ins(%q0, %q0 : tensor<?x4xf32>, tensor<?x4xf32>) outs(%s : tensor<?x?xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<?x?xf32> loc("h0/attention/dot_general")
+  %q1 = fp8.matmul ins(%x1, %w : tensor<?x4xf32>, tensor<4x4xf32>) outs(%i : tensor<?x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<?x4xf32> loc("h0/q/dot_general")
+  %size = tensor.dim %y0, %c0 : tensor<?x?xf32>
+  %e = tensor.empty(%size) : tensor<?x4xf32>
+  %a1 = linalg.exp ins(%q1 : tensor<?x4xf32>) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %y1 = fp8.matmul ins(%a1, %a1 : tensor<?x4xf32>, tensor<?x4xf32>) outs(%s : tensor<?x?xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<?x?xf32> loc("h0/attention/dot_general")
+  return %y0, %y1 : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
 // Two heads of one projection are two sites, in the forward code and where it is computed
 // again from the projection that was kept.
 // CHECK-LABEL: func @heads
