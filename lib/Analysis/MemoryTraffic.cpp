@@ -80,7 +80,8 @@ MemoryTraffic fp8::countTraffic(Operation *op) {
     traffic.estimated |= isDynamic(type);
   };
   for (Value value : reads)
-    add(traffic.read, value.getType());
+    if (!value.getDefiningOp<tensor::EmptyOp>()) // there is nothing in it
+      add(traffic.read, value.getType());
   if (insertion)
     add(traffic.written, insertion.getSourceType());
   else

@@ -111,6 +111,7 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   addCleanUp(manager);
   manager.addNestedPass<func::FuncOp>(createFuseEpilogues());
   manager.addNestedPass<func::FuncOp>(createFuseProducers());
+  manager.addNestedPass<func::FuncOp>(createFuseRows());
   manager.addNestedPass<func::FuncOp>(createFuseElementwise());
   addCleanUp(manager);
   // What was written in two ways is one tensor by now, or two branches have become one.
@@ -128,6 +129,7 @@ void fp8::buildBatchingPipeline(OpPassManager &manager) {
 static constexpr uint64_t kBufferAlignment = 64;
 
 void fp8::buildBufferizePipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createExpandRows());
   addCleanUp(manager);
   manager.addNestedPass<func::FuncOp>(createCollectElements());
   manager.addNestedPass<func::FuncOp>(createSeparateDestinations());
@@ -146,6 +148,7 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
 }
 
 void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createParallelizeRows());
   // Kernels use all cores themselves, and their temporaries are planned for one at a time.
   manager.addPass(createForallToForLoopPass());
   manager.addPass(createConvertFP8ToLinalg());

@@ -165,7 +165,8 @@ void ElementLoops::run(Value amax, ElementBuilder elementBuilder, FirstBuilder f
   clearSums();
   Bounds whole{SmallVector<Value>(sizes.size(), index(builder, 0)), sizes};
   bool sumsAll = llvm::any_of(region.extraMaps(), [](AffineMap map) { return map.getNumResults() == 0; });
-  if (sizes.size() < 2 || (sums && sumsAll)) {
+  bool inRow = region.op->getParentOfType<scf::ParallelOp>() != nullptr;
+  if (sizes.size() < 2 || inRow || (sums && sumsAll)) {
     storeMaximum(amax, runInner(builder, whole, {}, noMaximum(builder, bool(amax))));
     return;
   }

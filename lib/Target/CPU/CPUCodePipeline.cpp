@@ -35,6 +35,7 @@ static void addNarrowFloatPasses(OpPassManager &functions) {
 
 static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertSCFToOpenMPPass());
+  manager.addNestedPass<func::FuncOp>(fp8::createHoistStackBuffers());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(memref::createExpandStridedMetadataPass());

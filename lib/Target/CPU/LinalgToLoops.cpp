@@ -129,6 +129,7 @@ static void parallelize(RewriterBase &rewriter, ArrayRef<Operation *> loops, uns
 static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linalgOp,
                                   int64_t parallelThreshold) {
   rewriter.setInsertionPoint(linalgOp);
+  bool inParallel = linalgOp->getParentOfType<scf::ParallelOp>() != nullptr;
   FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, linalgOp);
   if (failed(generic)) // it is one already
     generic = cast<linalg::GenericOp>(linalgOp.getOperation());
@@ -149,7 +150,7 @@ static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linal
   FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, *generic);
   if (failed(loops))
     return failure();
-  if (parallel > 0 && work >= parallelThreshold)
+  if (parallel > 0 && work >= parallelThreshold && !inParallel)
     parallelize(rewriter, *loops, parallel);
   rewriter.eraseOp(*generic);
   return success();

@@ -6,6 +6,7 @@
 // model are compiled once.
 
 #include "CallingConvention.h"
+#include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
 
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
@@ -38,7 +39,9 @@ static bool isLeafLoop(Operation *op) {
             }).wasInterrupted();
 }
 
-static bool isKernel(Operation *op) { return isa<linalg::LinalgOp, memref::CopyOp>(op) || isLeafLoop(op); }
+static bool isKernel(Operation *op) {
+  return isa<linalg::LinalgOp, memref::CopyOp>(op) || op->hasAttr(kKernelAttrName) || isLeafLoop(op);
+}
 
 static void collectKernels(Region &region, SmallVectorImpl<Operation *> &kernels) {
   for (Operation &op : region.getOps()) {

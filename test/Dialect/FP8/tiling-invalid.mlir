@@ -173,3 +173,26 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+func.func @rows(%x: tensor<8x16xf32>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>) -> tensor<8x16xf8E4M3FN> {
+  // expected-error @+3 {{'fp8.quantize' op cannot be tiled along dimension d1, which is in `rows`; leave that dimension whole (tile size 0)}}
+  // expected-error @+2 {{tile operation}}
+  // expected-error @+1 {{failed to generate tiling loops}}
+  %q:2 = fp8.quantize ins(%x : tensor<8x16xf32>) scale(%s : tensor<f32>) outs(%d, %s : tensor<8x16xf8E4M3FN>, tensor<f32>)
+      {indexing_maps = [affine_map<(i, j) -> (i, j)>], rows = array<i64: 1>} producer {
+  ^bb0(%r: index, %row: tensor<16xf32>):
+    fp8.yield %row : tensor<16xf32>
+  } -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return %q#0 : tensor<8x16xf8E4M3FN>
+}
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %op = transform.structured.match ops{["fp8.quantize"]} in %root : (!transform.any_op) -> !transform.any_op
+    %t, %l = transform.structured.tile_using_for %op tile_sizes [0, 8]
+        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}

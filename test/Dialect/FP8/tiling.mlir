@@ -341,3 +341,35 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+// Rows stay whole; the index of a row counts from the start of the tensor.
+// CHECK-LABEL: func.func @rows
+// CHECK-SAME: %[[X:[^:]+]]: tensor<8x16xf32>
+// CHECK: scf.for %[[I:[^ ]+]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(
+// CHECK: %[[ROWS:.+]] = tensor.extract_slice %[[X]][%[[I]], 0] [2, 16] [1, 1]
+// CHECK: fp8.quantize ins(%[[ROWS]] : tensor<2x16xf32>)
+// CHECK-SAME: rows = array<i64: 1>
+// CHECK: ^bb0(%[[R:.+]]: index, %{{.+}}: tensor<16xf32>):
+// CHECK: %[[PLACE:.+]] = affine.apply #{{.+}}(%[[R]], %[[I]])
+// CHECK: arith.index_cast %[[PLACE]]
+func.func @rows(%x: tensor<8x16xf32>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %i: tensor<f32>, %e: tensor<8xi32>)
+    -> (tensor<8x16xf8E4M3FN>, tensor<8xi32>) {
+  %q:3 = fp8.quantize ins(%x : tensor<8x16xf32>) scale(%s : tensor<f32>) outs(%d, %i, %e : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8xi32>)
+      {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], rows = array<i64: 1>} producer {
+  ^bb0(%r: index, %row: tensor<16xf32>):
+    %place = arith.index_cast %r : index to i32
+    fp8.yield %row, %place : tensor<16xf32>, i32
+  } -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8xi32>
+  return %q#0, %q#2 : tensor<8x16xf8E4M3FN>, tensor<8xi32>
+}
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %op = transform.structured.match ops{["fp8.quantize"]} in %root : (!transform.any_op) -> !transform.any_op
+    %t, %l = transform.structured.tile_using_for %op tile_sizes [2]
+        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}

@@ -18,6 +18,9 @@ namespace fp8 {
 /// kept on `fp8_call_<entry>`, so that the manifest can name it.
 inline constexpr llvm::StringLiteral kWorkspaceBytesAttrName = "fp8.workspace_bytes";
 
+/// On a loop that is one kernel with all that is in it.
+inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
+
 /// Every buffer in the workspace, and the workspace itself, starts at a multiple of this.
 inline constexpr uint64_t kWorkspaceAlignment = 64;
 

@@ -10,6 +10,101 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ParallelizeRows : Pass<"fp8-parallelize-rows", "mlir::func::FuncOp"> {
+  let summary = "Run loops over rows on all cores";
+  let description = [{
+    In: bufferized loops that `fp8-expand-rows` made, marked `fp8.row_elements`. Out: each
+    is an `scf.parallel` whose temporaries are on the stack, one set per row, or where all
+    rows have fewer than 32,768 elements together, `scf.for` loops that share one set. The
+    mark `fp8.kernel` keeps what is in the loop together. Other `scf.forall` stay.
+
+    Errors: a temporary of a row whose size is not known.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-parallelize-rows))'
+    func.func @f(%x: memref<1024x64xf32>, %y: memref<1024x64xf32>) {
+      scf.forall (%i) in (1024) {
+        %0 = memref.alloc() {alignment = 64 : i64} : memref<64xf32>
+        %1 = memref.subview %x[%i, 0] [1, 64] [1, 1] : memref<1024x64xf32> to memref<64xf32, strided<[1], offset: ?>>
+        %2 = memref.subview %y[%i, 0] [1, 64] [1, 1] : memref<1024x64xf32> to memref<64xf32, strided<[1], offset: ?>>
+        linalg.exp ins(%1 : memref<64xf32, strided<[1], offset: ?>>) outs(%0 : memref<64xf32>)
+        linalg.exp ins(%0 : memref<64xf32>) outs(%2 : memref<64xf32, strided<[1], offset: ?>>)
+      } {fp8.row_elements = 64 : i64}
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: memref<1024x64xf32>, %y: memref<1024x64xf32>) {
+      %c0 = arith.constant 0 : index
+      %c1024 = arith.constant 1024 : index
+      %c1 = arith.constant 1 : index
+      scf.parallel (%i) = (%c0) to (%c1024) step (%c1) {
+        %0 = memref.alloca() {alignment = 64 : i64} : memref<64xf32>
+        %1 = memref.subview %x[%i, 0] [1, 64] [1, 1] : memref<1024x64xf32> to memref<64xf32, strided<[1], offset: ?>>
+        %2 = memref.subview %y[%i, 0] [1, 64] [1, 1] : memref<1024x64xf32> to memref<64xf32, strided<[1], offset: ?>>
+        linalg.exp ins(%1 : memref<64xf32, strided<[1], offset: ?>>) outs(%0 : memref<64xf32>)
+        linalg.exp ins(%0 : memref<64xf32>) outs(%2 : memref<64xf32, strided<[1], offset: ?>>)
+        scf.reduce
+      } {fp8.kernel}
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect"];
+}
+
+def HoistStackBuffers : Pass<"fp8-hoist-stack-buffers", "mlir::func::FuncOp"> {
+  let summary = "Give every thread one set of temporaries, not every iteration";
+  let description = [{
+    In: OpenMP loops. Out: a `memref.alloca` of known size in an `omp.parallel` is at its
+    start, where every thread comes by once.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-hoist-stack-buffers))'
+    func.func @f(%n: index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      omp.parallel {
+        omp.wsloop {
+          omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
+            memref.alloca_scope {
+              %0 = memref.alloca() : memref<64xf32>
+              %1 = memref.assume_alignment %0, 64 : memref<64xf32>
+            }
+            omp.yield
+          }
+        }
+        omp.terminator
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%n: index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      omp.parallel {
+        %0 = memref.alloca() : memref<64xf32>
+        omp.wsloop {
+          omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
+            memref.alloca_scope {
+              %1 = memref.assume_alignment %0, 64 : memref<64xf32>
+            }
+            omp.yield
+          }
+        }
+        omp.terminator
+      }
+      return
+    }
+    ```
+  }];
+}
+
 def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
   let summary = "Make every linalg op and loop nest a function, equal ones the same";
   let description = [{
@@ -18,7 +113,8 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     their locations say. So compile time follows the number of distinct kernels, not of
     layers. Constants move inside; other captured values become arguments. An argument that
     shares no memory with any other at all its calls is marked `llvm.noalias`.
-    Loops that hold linalg ops, calls or allocations stay, and their bodies are searched.
+    Loops that hold linalg ops, calls or allocations stay, and their bodies are searched,
+    unless `fp8.kernel` on them says that they are one kernel.
 
     Example:
     ```mlir

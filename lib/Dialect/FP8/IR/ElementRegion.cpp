@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Regions of fused scalar code: one view of them, one verifier.
+// Regions of fused code: one view of them, one verifier.
 
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "OpVerification.h"
@@ -24,7 +24,9 @@ static ElementRegion viewProducer(Op op, unsigned rank) {
     maps = {AffineMap::getMultiDimIdentityMap(rank, op.getContext())};
   if (!maps.empty())
     rank = maps[0].getNumDims();
-  return {op, &op.getProducer(), /*firstArgument=*/0, op.getInputs(), maps, op.getOuts(), rank};
+  ArrayRef<int64_t> rows = op.getRows().value_or(ArrayRef<int64_t>());
+  unsigned firstArgument = rows.empty() || rows.size() > rank ? 0 : rank - rows.size();
+  return {op, &op.getProducer(), firstArgument, op.getInputs(), maps, op.getOuts(), rank, rows};
 }
 
 std::optional<ElementRegion> ElementRegion::of(Operation *operation) {
@@ -45,30 +47,71 @@ std::optional<ElementRegion> ElementRegion::of(Operation *operation) {
                        rank};
 }
 
+SmallVector<unsigned> ElementRegion::outerDims() const {
+  return llvm::to_vector(llvm::make_filter_range(
+      llvm::seq(numDims), [&](unsigned dim) { return !llvm::is_contained(rows, dim); }));
+}
+
+bool ElementRegion::sums(AffineMap extraMap) const {
+  if (rows.empty())
+    return isSummed(extraMap);
+  return llvm::none_of(outerDims(), [&](unsigned dim) { return extraMap.isFunctionOfDim(dim); });
+}
+
+bool fp8::isRowDim(AffineExpr expr, ArrayRef<int64_t> rows) {
+  auto dim = dyn_cast<AffineDimExpr>(expr);
+  return dim && llvm::is_contained(rows, dim.getPosition());
+}
+
+Type ElementRegion::partOf(Value operand, AffineMap map) const {
+  SmallVector<int64_t> sizes;
+  for (auto [position, expr] : llvm::enumerate(map.getResults()))
+    if (isRowDim(expr, rows))
+      sizes.push_back(shaped(operand).getDimSize(position));
+  Type element = shaped(operand).getElementType();
+  return sizes.empty() ? element : RankedTensorType::get(sizes, element);
+}
+
 //===----------------------------------------------------------------------===//
 // Changing what is fused
 //===----------------------------------------------------------------------===//
 
-Operation *fp8::rebuildElementRegion(RewriterBase &rewriter, Operation *operation, ValueRange inputs,
-                                     ValueRange outs, ArrayAttr mapsAttr) {
-  ElementRegion old = *ElementRegion::of(operation);
+/// `operation` with other inputs, destinations, maps and rows, and without its region.
+static Operation *createLike(RewriterBase &rewriter, Operation *operation, ValueRange inputs, ValueRange outs,
+                             ArrayAttr maps, DenseI64ArrayAttr rows) {
   TypeRange types = operation->getNumResults() == 0 ? TypeRange() : TypeRange(outs);
   Location loc = operation->getLoc();
-  Operation *rebuilt = nullptr;
+  Operation *created = nullptr;
   if (auto op = dyn_cast<QuantizeOp>(operation))
-    rebuilt = QuantizeOp::create(rewriter, loc, types, inputs, op.getScale(), outs, op.getRecordAmax(),
-                                 op.getTranspositionAttr(), op.getBlockAttr(), op.getColumnAttr(), mapsAttr);
+    created =
+        QuantizeOp::create(rewriter, loc, types, inputs, op.getScale(), outs, op.getRecordAmax(),
+                           op.getTranspositionAttr(), op.getBlockAttr(), op.getColumnAttr(), maps, rows);
   else if (auto op = dyn_cast<AmaxOp>(operation))
-    rebuilt = AmaxOp::create(rewriter, loc, types, inputs, outs, op.getBlockAttr(), mapsAttr);
+    created = AmaxOp::create(rewriter, loc, types, inputs, outs, op.getBlockAttr(), maps, rows);
   else if (auto op = dyn_cast<ScaledMatmulOp>(operation))
-    rebuilt = ScaledMatmulOp::create(rewriter, loc, types, op.getLhs(), op.getRhs(), op.getLhsScaleInv(),
+    created = ScaledMatmulOp::create(rewriter, loc, types, op.getLhs(), op.getRhs(), op.getLhsScaleInv(),
                                      op.getRhsScaleInv(), inputs, op.getOutScale(), outs,
                                      op.getIndexingMapsAttr(), op.getAccumulationAttr(), op.getSiteAttr(),
                                      op.getRoleAttr(), op.getRecipeAttr(), op.getAccumulateAttr(),
-                                     op.getLhsBlockAttr(), op.getRhsBlockAttr(), mapsAttr);
-  rebuilt->setDiscardableAttrs(operation->getDiscardableAttrDictionary());
+                                     op.getLhsBlockAttr(), op.getRhsBlockAttr(), maps);
+  created->setDiscardableAttrs(operation->getDiscardableAttrDictionary());
+  return created;
+}
+
+Operation *fp8::rebuildElementRegion(RewriterBase &rewriter, Operation *op, ValueRange inputs,
+                                     ValueRange outs, ArrayAttr maps) {
+  ElementRegion old = *ElementRegion::of(op);
+  DenseI64ArrayAttr rows = old.rows.empty() ? DenseI64ArrayAttr() : rewriter.getDenseI64ArrayAttr(old.rows);
+  Operation *rebuilt = createLike(rewriter, op, inputs, outs, maps, rows);
   rewriter.inlineRegionBefore(*old.region, rebuilt->getRegion(0), rebuilt->getRegion(0).begin());
   return rebuilt;
+}
+
+Operation *fp8::buildOnRows(RewriterBase &rewriter, Operation *op, ValueRange inputs, ValueRange outs,
+                            ArrayAttr maps, ArrayRef<int64_t> rows, Region &region) {
+  Operation *built = createLike(rewriter, op, inputs, outs, maps, rewriter.getDenseI64ArrayAttr(rows));
+  built->getRegion(0).takeBody(region);
+  return built;
 }
 
 LogicalResult fp8::detail::dropUnusedExtras(Operation *op, PatternRewriter &rewriter) {
@@ -109,34 +152,87 @@ static LogicalResult verifyArguments(const ElementRegion &element, StringRef nam
       return element.op->emitOpError()
              << name << " map " << i << " must read an input of rank " << shaped(input).getRank()
              << " in the " << element.numDims << " dimensions of the tensor";
-    if (body.getArgument(element.firstArgument + i).getType() != shaped(input).getElementType())
-      return element.op->emitOpError() << name << " argument " << element.firstArgument + i
-                                       << " must be of type " << shaped(input).getElementType();
+    Type wanted = element.partOf(input, map);
+    if (body.getArgument(element.firstArgument + i).getType() != wanted)
+      return element.op->emitOpError()
+             << name << " argument " << element.firstArgument + i << " must be of type " << wanted;
   }
   return success();
 }
 
-/// Stored at a permutation of the dimensions, or summed into the last ones, in f32.
+/// Of the dimensions of a row all or none, and so of the others; 0 where the size is 1.
+static bool isExtraMapOfRows(const ElementRegion &element, AffineMap map, ShapedType out) {
+  llvm::SetVector<int64_t> dims;
+  for (auto [position, expr] : llvm::enumerate(map.getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    bool unit = expr == getAffineConstantExpr(0, map.getContext()) && out.getDimSize(position) == 1;
+    if (dim ? !dims.insert(dim.getPosition()) : !unit)
+      return false;
+  }
+  if (element.sums(map))
+    return llvm::equal(dims, element.rows);
+  size_t inRow = llvm::count_if(dims, [&](int64_t dim) { return llvm::is_contained(element.rows, dim); });
+  return (inRow == 0 || inRow == element.rows.size()) && dims.size() == element.firstArgument + inRow;
+}
+
+/// Stored at a permutation of the dimensions, or summed into the last ones.
+static bool isExtraMap(const ElementRegion &element, AffineMap map, ShapedType out) {
+  if (static_cast<int64_t>(map.getNumResults()) != out.getRank())
+    return false;
+  if (!element.rows.empty())
+    return isExtraMapOfRows(element, map, out);
+  unsigned kept = map.getNumResults();
+  bool keepsLast =
+      kept < element.numDims && map == AffineMap::getMultiDimIdentityMap(element.numDims, map.getContext())
+                                           .getSliceMap(element.numDims - kept, kept);
+  return map.isPermutation() || keepsLast;
+}
+
 static LogicalResult verifyExtras(const ElementRegion &element, YieldOp yield, StringRef name) {
   if (yield.getExtras().size() != element.numExtras())
     return element.op->emitOpError() << "the " << name << " yields " << yield.getExtras().size()
                                      << " extra values for " << element.numExtras() << " extra results";
   for (auto [i, map, out, value] :
        llvm::enumerate(element.extraMaps(), element.extras(), yield.getExtras())) {
-    unsigned kept = map.getNumResults();
-    bool keepsLast =
-        kept < element.numDims && map == AffineMap::getMultiDimIdentityMap(element.numDims, map.getContext())
-                                             .getSliceMap(element.numDims - kept, kept);
-    if (static_cast<int64_t>(kept) != shaped(out).getRank() || !(map.isPermutation() || keepsLast))
+    if (!isExtraMap(element, map, shaped(out)))
       return element.op->emitOpError()
              << name << " map " << element.inputs.size() + i << " must store an extra result of rank "
-             << shaped(out).getRank() << " at a permutation of the " << element.numDims
-             << " dimensions, or keep the last ones to sum over the others";
-    if (value.getType() != shaped(out).getElementType())
-      return element.op->emitOpError() << "the " << name << " yields " << value.getType()
-                                       << " for an extra result of " << shaped(out).getElementType();
-    if (isSummed(map) && !value.getType().isF32())
+             << shaped(out).getRank() << " at a permutation of the " << element.numDims << " dimensions, "
+             << (element.rows.empty()
+                     ? "or keep the last ones to sum over the others"
+                     : "a statistic at those outside of `rows`, or a sum at those of `rows`");
+    Type wanted = element.partOf(out, map);
+    if (value.getType() != wanted)
+      return element.op->emitOpError()
+             << "the " << name << " yields " << value.getType() << " for an extra result of " << wanted;
+    if (element.sums(map) && !getElementTypeOrSelf(value).isF32())
       return element.op->emitOpError() << "extra result " << i << " is a sum and must be f32";
+  }
+  return success();
+}
+
+/// Some dimensions of the tensor, in order and of known size, each read whole or not at all.
+static LogicalResult verifyRows(const ElementRegion &element, StringRef name) {
+  Operation *op = element.op;
+  if (!llvm::is_sorted(element.rows, std::less_equal<int64_t>()) || element.rows.front() < 0 ||
+      element.rows.back() >= element.numDims || element.rows.size() >= element.numDims)
+    return op->emitOpError() << "`rows` must be some of the " << element.numDims
+                             << " dimensions of the tensor, not all, in increasing order";
+  if (!isa<TensorType>(element.outs[0].getType()))
+    return op->emitOpError("with `rows` works on tensors; run fp8-expand-rows before bufferization");
+  if (op->getAttr("block"))
+    return op->emitOpError("has `rows` and `block`; a row is computed whole, for one scale");
+  for (auto [i, operand, map] : llvm::enumerate(element.inputs, element.inputMaps())) {
+    for (auto [position, expr] : llvm::enumerate(map.getResults())) {
+      bool usesRow =
+          llvm::any_of(element.rows, [expr = expr](int64_t dim) { return expr.isFunctionOfDim(dim); });
+      if (usesRow && !isRowDim(expr, element.rows))
+        return op->emitOpError() << name << " map " << i << " computes with a dimension in `rows`; "
+                                 << "those are read whole";
+      if (usesRow && shaped(operand).isDynamicDim(position))
+        return op->emitOpError() << "dimension d" << cast<AffineDimExpr>(expr).getPosition()
+                                 << " is in `rows` and of unknown size";
+    }
   }
   return success();
 }
@@ -149,18 +245,43 @@ LogicalResult fp8::detail::verifyElementRegion(Operation *op, StringRef name) {
   if (element.maps.size() < inputs)
     return op->emitOpError() << "has " << inputs << " inputs of its " << name << " and "
                              << element.maps.size() << " maps; each input needs one";
-  if (!llvm::hasSingleElement(*element.region) || element.body().getNumArguments() != arguments)
-    return op->emitOpError() << "the " << name << " must be one block of " << arguments
-                             << " arguments: " << (element.firstArgument ? "the scaled sum and " : "")
-                             << "one element of each input";
   for (auto [i, map] : llvm::enumerate(element.maps))
     if (map.getNumSymbols() != 0 || map.getNumDims() != element.numDims)
       return op->emitOpError() << name << " map " << i << " must be in the " << element.numDims
                                << " dimensions of the tensor, without symbols";
+  if (!element.rows.empty() && failed(verifyRows(element, name)))
+    return failure();
+  if (!llvm::hasSingleElement(*element.region) || element.body().getNumArguments() != arguments)
+    return op->emitOpError() << "the " << name << " must be one block of " << arguments << " arguments: "
+                             << (!element.rows.empty()   ? "the index of the row in each other dimension and "
+                                 : element.firstArgument ? "the scaled sum and "
+                                                         : "")
+                             << (element.rows.empty() ? "one element of each input"
+                                                      : "the slice of each input along `rows`");
+  if (!element.rows.empty() && !llvm::all_of(element.body().getArguments().take_front(element.firstArgument),
+                                             [](Value argument) { return argument.getType().isIndex(); }))
+    return op->emitOpError() << "the first " << element.firstArgument << " arguments of the " << name
+                             << " are the index of the row and must be of type index";
   YieldOp yield = getYield(element.body());
   if (!yield)
     return op->emitOpError() << "the " << name << " must end in fp8.yield";
   if (failed(verifyArguments(element, name)))
     return failure();
   return verifyExtras(element, yield, name);
+}
+
+LogicalResult fp8::detail::verifyYieldedPart(Operation *op, ShapedType tensor) {
+  ElementRegion element = *ElementRegion::of(op);
+  SmallVector<int64_t> sizes =
+      llvm::map_to_vector(element.rows, [&](int64_t dim) { return tensor.getDimSize(dim); });
+  auto type = dyn_cast<ShapedType>(element.yield().getValue().getType());
+  if (sizes.empty() ? !type : type && llvm::equal(type.getShape(), sizes))
+    return success();
+  InFlightDiagnostic diag = op->emitOpError() << "the producer yields "
+                                              << element.yield().getValue().getType() << ", expected ";
+  if (sizes.empty())
+    return diag << "one element";
+  diag << "a row of shape [";
+  llvm::interleaveComma(sizes, diag);
+  return diag << "]";
 }

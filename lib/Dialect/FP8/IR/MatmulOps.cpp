@@ -144,6 +144,8 @@ static LogicalResult verifyEpilogue(ScaledMatmulOp op, FloatType element) {
   if (!body.getArgument(0).getType().isF32())
     return op.emitOpError("the first argument of the epilogue, the scaled sum, must be f32");
   Type yielded = cast<YieldOp>(body.getTerminator()).getValue().getType();
+  if (op.getOutScale() && !isa<FloatType>(yielded))
+    return op.emitOpError() << "the epilogue yields " << yielded << ", expected one element";
   if (!op.getOutScale() && yielded != element)
     return op.emitOpError() << "the epilogue yields " << yielded << ", expected " << element;
   return success();

@@ -34,6 +34,9 @@ YieldOp getYield(mlir::Block &body);
 /// extra results. That there are as many `outs` as wanted has been checked.
 mlir::LogicalResult verifyElementRegion(mlir::Operation *op, llvm::StringRef name);
 
+/// What the region of `op` yields first is an element of `tensor`, or a row of it.
+mlir::LogicalResult verifyYieldedPart(mlir::Operation *op, mlir::ShapedType tensor);
+
 /// Canonicalization: extra results of a region that nothing reads are not computed.
 mlir::LogicalResult dropUnusedExtras(mlir::Operation *op, mlir::PatternRewriter &rewriter);
 

@@ -22,10 +22,10 @@ static ShapedType shaped(Value value) { return cast<ShapedType>(value.getType())
 
 FP8_DEFINE_DPS_METHODS(AmaxOp, false)
 
-/// Without a region: one input of floats, no maps.
+/// Without a region: one input of floats, no maps, no rows.
 static LogicalResult verifyPlainInput(Operation *op, ValueRange inputs, std::optional<ArrayAttr> maps) {
-  if (inputs.size() != 1 || maps)
-    return op->emitOpError("without a producer region there is one input and no indexing_maps");
+  if (inputs.size() != 1 || maps || op->getAttr("rows"))
+    return op->emitOpError("without a producer region there is one input and no indexing_maps or rows");
   if (!isa<FloatType>(shaped(inputs[0]).getElementType()))
     return op->emitOpError("the input must be of a float type");
   return success();
@@ -70,6 +70,8 @@ LogicalResult AmaxOp::verify() {
   if (failed(sizes))
     return failure();
   auto tensor = RankedTensorType::get(*sizes, Float32Type::get(getContext()));
+  if (failed(fp8::detail::verifyYieldedPart(*this, tensor)))
+    return failure();
   return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), tensor, getBlock());
 }
 
@@ -152,7 +154,8 @@ LogicalResult QuantizeOp::verify() {
   if (getTransposition() && failed(verifyTransposition(*this)))
     return failure();
   if (!getProducer().empty())
-    return fp8::detail::verifyElementRegion(*this, "producer");
+    return success(succeeded(fp8::detail::verifyElementRegion(*this, "producer")) &&
+                   succeeded(fp8::detail::verifyYieldedPart(*this, data)));
   if (failed(verifyPlainInput(*this, getInputs(), getIndexingMaps())))
     return failure();
   if (!fp8::detail::shapesMatch(shaped(getInputs()[0]), data))
@@ -183,10 +186,10 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
       outs.push_back(out);
       kept.push_back(op->getResult(i));
     }
-    auto slim = QuantizeOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
-                                   op.getScale(), outs, op.getRecordAmax() && !dropAmax,
-                                   dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
-                                   op.getBlockAttr(), op.getColumnAttr(), op.getIndexingMapsAttr());
+    auto slim = QuantizeOp::create(
+        rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(), outs,
+        op.getRecordAmax() && !dropAmax, dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
+        op.getBlockAttr(), op.getColumnAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
     slim.getProducer().takeBody(op.getProducer());
     rewriter.replaceAllUsesWith(kept, slim.getResults());
     rewriter.eraseOp(op);

@@ -100,6 +100,11 @@ public:
   explicit Space(Operation *op) : op(cast<DestinationStyleOpInterface>(op)), maps(getMaps(op)) {}
 
   unsigned getNumDims() { return maps.front().getNumDims(); }
+  /// Whether dimension `dim` belongs to rows, which are computed whole.
+  bool isInRow(unsigned dim) {
+    std::optional<fp8::ElementRegion> element = fp8::ElementRegion::of(op);
+    return element && llvm::is_contained(element->rows, dim);
+  }
   /// The result that dimension `dim` is reduced into, if there is one.
   std::optional<unsigned> getReducedResult(unsigned dim);
   /// Number of iterations of dimension `dim`.
@@ -199,6 +204,12 @@ std::string Space::findObstacle(ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldR
   std::string text;
   llvm::raw_string_ostream out(text);
   for (unsigned dim = 0; dim < getNumDims(); ++dim)
+    if (isInRow(dim) && !isWhole(dim, sizes[dim])) {
+      out << "cannot be tiled along dimension d" << dim
+          << ", which is in `rows`; leave that dimension whole (tile size 0)";
+      return text;
+    }
+  for (unsigned dim = 0; dim < getNumDims(); ++dim)
     if (std::optional<unsigned> result = getReducedResult(dim); result && !isWhole(dim, sizes[dim])) {
       out << "cannot be tiled along dimension d" << dim << ": its result #" << *result
           << " is reduced over it; leave that dimension whole (tile size 0)";
@@ -273,6 +284,23 @@ linalg::SliceParameters Space::getSlice(OpBuilder &builder, OpOperand &operand,
                                         /*omitPartialTileCheck=*/true);
 }
 
+/// The indices that a region on rows starts with count from the start of the whole, not of the tile.
+static void offsetRowIndices(OpBuilder &builder, Operation *tiled, ArrayRef<OpFoldResult> offsets) {
+  std::optional<fp8::ElementRegion> element = fp8::ElementRegion::of(tiled);
+  if (!element || element->rows.empty())
+    return;
+  OpBuilder::InsertionGuard guard(builder);
+  Block &body = element->body();
+  builder.setInsertionPointToStart(&body);
+  for (auto [argument, dim] : llvm::zip(body.getArguments(), element->outerDims())) {
+    if (argument.use_empty())
+      continue;
+    AffineExpr sum = builder.getAffineDimExpr(0) + builder.getAffineDimExpr(1);
+    auto index = affine::makeComposedAffineApply(builder, tiled->getLoc(), sum, {argument, offsets[dim]});
+    argument.replaceAllUsesExcept(index, index);
+  }
+}
+
 TilingResult Space::tile(OpBuilder &builder, ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> sizes) {
   SmallVector<OpFoldResult> lastIndices = getLastIndices(builder, op.getLoc(), sizes);
   SmallVector<Operation *> slices;
@@ -289,6 +317,7 @@ TilingResult Space::tile(OpBuilder &builder, ArrayRef<OpFoldResult> offsets, Arr
   tiled->setOperands(operands);
   for (OpResult result : tiled->getOpResults())
     result.setType(operands[getInit(result.getResultNumber()).getOperandNumber()].getType());
+  offsetRowIndices(builder, tiled, offsets);
   return TilingResult{{tiled}, SmallVector<Value>(tiled->getResults()), slices};
 }
 
@@ -303,7 +332,8 @@ struct TilingModel : TilingInterface::ExternalModel<TilingModel<Op>, Op> {
   SmallVector<utils::IteratorType> getLoopIteratorTypes(Operation *op) const {
     Space space(op);
     return llvm::map_to_vector(llvm::seq(space.getNumDims()), [&](unsigned dim) {
-      return space.getReducedResult(dim) ? utils::IteratorType::reduction : utils::IteratorType::parallel;
+      return space.isInRow(dim) || space.getReducedResult(dim) ? utils::IteratorType::reduction
+                                                               : utils::IteratorType::parallel;
     });
   }
 

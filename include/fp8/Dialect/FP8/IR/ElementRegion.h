@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One view of what is fused into fp8.amax and fp8.quantize (producers) and into
-// fp8.scaled_matmul (epilogues): scalar code that runs once per element of the tensor.
+// fp8.scaled_matmul (epilogues): scalar code that runs once per element of the tensor, or
+// code on small tensors that runs once per row.
 
 #ifndef FP8_DIALECT_FP8_IR_ELEMENTREGION_H
 #define FP8_DIALECT_FP8_IR_ELEMENTREGION_H
@@ -20,12 +21,14 @@ struct ElementRegion {
 
   mlir::Operation *op;
   mlir::Region *region;      ///< empty where nothing is fused
-  unsigned firstArgument;    ///< of the inputs: after the scaled sum of a product
+  unsigned firstArgument;    ///< of the inputs: after the scaled sum of a product, the index of a row
   mlir::OperandRange inputs; ///< read by the region at `maps`
   /// Of the inputs, then of the extra results. Where nothing is fused the tensor is the input.
   llvm::SmallVector<mlir::AffineMap> maps;
   mlir::OperandRange outs; ///< all destinations, those of the extras last
   unsigned numDims;        ///< dimensions of the tensor
+  /// The dimensions that make up a row; empty where the region works on elements.
+  llvm::ArrayRef<int64_t> rows = {};
 
   bool isEmpty() const { return region->empty(); }
   mlir::Block &body() const { return region->front(); }
@@ -36,12 +39,29 @@ struct ElementRegion {
   mlir::ValueRange extras() const { return outs.drop_front(firstExtra()); }
   llvm::ArrayRef<mlir::AffineMap> inputMaps() const { return llvm::ArrayRef(maps).take_front(inputs.size()); }
   llvm::ArrayRef<mlir::AffineMap> extraMaps() const { return llvm::ArrayRef(maps).drop_front(inputs.size()); }
+
+  /// The dimensions that are not those of a row, in order.
+  llvm::SmallVector<unsigned> outerDims() const;
+  /// Whether an extra result with this map is summed over elements or rows, not stored.
+  bool sums(mlir::AffineMap extraMap) const;
+  /// What the region has of `operand`, an input or extra result at `map`: an element, or the
+  /// slice along the dimensions of a row.
+  mlir::Type partOf(mlir::Value operand, mlir::AffineMap map) const;
 };
+
+/// Whether `expr` is one of the dimensions `rows`.
+bool isRowDim(mlir::AffineExpr expr, llvm::ArrayRef<int64_t> rows);
 
 /// `op`, which has a view, with other inputs, destinations and maps (of the inputs, then of the
 /// extras; may be null). It takes the region; the caller replaces the results.
 mlir::Operation *rebuildElementRegion(mlir::RewriterBase &rewriter, mlir::Operation *op,
                                       mlir::ValueRange inputs, mlir::ValueRange outs, mlir::ArrayAttr maps);
+
+/// `op`, an amax or a quantize, on rows: with these inputs, destinations and maps, and `region`,
+/// which it takes. The caller replaces the results.
+mlir::Operation *buildOnRows(mlir::RewriterBase &rewriter, mlir::Operation *op, mlir::ValueRange inputs,
+                             mlir::ValueRange outs, mlir::ArrayAttr maps, llvm::ArrayRef<int64_t> rows,
+                             mlir::Region &region);
 
 /// An extra result with this map is summed over the leading dimensions, not stored.
 inline bool isSummed(mlir::AffineMap extraMap) { return extraMap.getNumResults() < extraMap.getNumDims(); }

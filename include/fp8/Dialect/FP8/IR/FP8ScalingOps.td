@@ -11,11 +11,12 @@ include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
 def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
     ParentOneOf<["::fp8::AmaxOp", "::fp8::QuantizeOp", "::fp8::ScaledMatmulOp"]>]> {
-  let summary = "the elements that a producer or epilogue region computes";
+  let summary = "the elements or rows that a producer or epilogue region computes";
   let description = [{
     Ends the regions of `fp8.amax` (the element whose magnitude counts),
     `fp8.quantize` (the element to cast) and `fp8.scaled_matmul` (the element of
-    the result). Further values are for the extra results, one for each.
+    the result). Further values are for the extra results, one for each. Where the
+    region works on `rows`, a row stands in place of an element.
 
     Example:
     ```mlir
@@ -28,7 +29,9 @@ def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
     } -> tensor<8x16xf8E4M3FN>, tensor<f32>
     ```
   }];
-  let arguments = (ins AnyFloat:$value, Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>:$extras);
+  let arguments = (ins AnyTypeOf<[AnyFloat, RankedTensorOf<[AnyFloat]>]>:$value,
+    Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger,
+                        RankedTensorOf<[AnyFloat, AnySignlessInteger]>]>>:$extras);
   let assemblyFormat = "$value (`,` $extras^)? attr-dict `:` type($value) (`,` type($extras)^)?";
 }
 
@@ -41,14 +44,14 @@ def FP8_AmaxOp : FP8_DpsOp<"amax", [AttrSizedOperandSegments]> {
     (1 where the block extent is 0, the whole dimension).
 
     With a `producer` region the tensor is computed where it is measured: inputs,
-    maps, region and extra results are as in `fp8.quantize`. An extra result that
-    stores the tensor makes it while its amax is taken.
+    maps, region, `rows` and extra results are as in `fp8.quantize`. An extra result
+    that stores the tensor makes it while its amax is taken.
 
     Preconditions: float input; result shape as said; with a producer every
     dimension of the tensor is a dimension of an input or of a stored extra.
 
     Tiling: with `block`, in multiples of it; dimensions that a result is reduced over
-    stay whole.
+    and those of a row stay whole.
 
     Becomes: `scf` loops on the CPU, the outermost parallel, then a maximum over its
     iterations (rank-0 result). Blocks have
@@ -68,12 +71,13 @@ def FP8_AmaxOp : FP8_DpsOp<"amax", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Variadic<FP8_Shaped>:$inputs, Variadic<FP8_Shaped>:$outs,
-    OptionalAttr<DenseI64ArrayAttr>:$block, OptionalAttr<AffineMapArrayAttr>:$indexing_maps);
+    OptionalAttr<DenseI64ArrayAttr>:$block, OptionalAttr<AffineMapArrayAttr>:$indexing_maps,
+    OptionalAttr<DenseI64ArrayAttr>:$rows);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$producer);
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
       "::mlir::ValueRange":$outs, "::mlir::DenseI64ArrayAttr":$block),
-    "build($_builder, $_state, results, inputs, outs, block, ::mlir::ArrayAttr());">];
+    "build($_builder, $_state, results, inputs, outs, block, ::mlir::ArrayAttr(), ::mlir::DenseI64ArrayAttr());">];
   let assemblyFormat = [{
     `ins` `(` $inputs `:` type($inputs) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict
     (`producer` $producer^)? (`->` type($results)^)?
@@ -145,18 +149,30 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     f32 values are summed over the others, from 0 in the order of the elements: a
     bias gradient.
 
+    `rows`: the dimensions of the tensor that make up a row. The region then computes
+    a row at a time, so that it can reduce over it: a norm, a softmax. Its arguments
+    are the index of the row in each other dimension, then the slice of each input
+    along the row's dimensions, in the order of its map (a scalar where the map has
+    none of them). It computes with linalg operations and scalars, and yields the row
+    as a tensor. An extra result is a row (its map has every dimension), a statistic
+    (every dimension but the row's: one scalar per row) or a sum over the rows (the
+    row's dimensions alone, f32). A sum over a row has the order that the region says.
+
     `block`: as in `fp8.amax`; the scale then has one entry per block.
     `column`: the column of the state that scale and amax belong to.
 
     Preconditions: float inputs; rank-0 f32 scale, or one entry per block with
     `block`; scale_inv of the scale's shape, f32 or (MX) `f8E8M0FNU`. The region
-    computes scalars from scalars.
+    computes scalars from scalars, or with `rows` tensors of static shape. `rows` are
+    dimensions of known size, not all of them, in increasing order, on tensors, and
+    without `block`.
 
-    Tiling: every dimension, in multiples of blocks; none with `record_amax`, which is
-    that of the whole tensor; those that an extra result is summed over stay whole.
-    Every tile writes the same rank-0 `scale_inv`.
+    Tiling: every dimension but those of a row, in multiples of blocks; none with
+    `record_amax`, which is that of the whole tensor; those that an extra result is
+    summed over stay whole. Every tile writes the same rank-0 `scale_inv`.
 
-    Becomes: `scf` loops on the CPU, with the exact conversion in integer arithmetic.
+    Becomes: `scf` loops on the CPU, with the exact conversion in integer arithmetic;
+    with `rows`, before bufferization, an `scf.forall` over the rows (`fp8-expand-rows`).
     Blocks have no lowering yet: an error at the operation says so.
 
     Example:
@@ -173,15 +189,40 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
         %w = arith.extf %m : bf16 to f32
         fp8.yield %m, %m, %w : bf16, bf16, f32
     } -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8x16xbf16>, tensor<16xf32>
+    %q3, %si3, %max = fp8.quantize ins(%y : tensor<8x16xf32>) scale(%s : tensor<f32>)
+        outs(%d, %i, %t : tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8xf32>)
+        {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>],
+         rows = array<i64: 1>} producer {
+      ^bb0(%row: index, %e: tensor<16xf32>):
+        %lowest = arith.constant dense<0xFF800000> : tensor<f32>
+        %largest = linalg.reduce {arith.maximumf} ins(%e : tensor<16xf32>)
+            outs(%lowest : tensor<f32>) dimensions = [0]
+        %top = tensor.extract %largest[] : tensor<f32>
+        %init = tensor.empty() : tensor<16xf32>
+        %r = linalg.generic {indexing_maps = [affine_map<(j) -> (j)>, affine_map<(j) -> (j)>],
+                             iterator_types = ["parallel"]}
+            ins(%e : tensor<16xf32>) outs(%init : tensor<16xf32>) {
+          ^bb0(%in: f32, %out: f32):
+            %below = arith.subf %in, %top : f32
+            linalg.yield %below : f32
+        } -> tensor<16xf32>
+        fp8.yield %r, %top : tensor<16xf32>, f32
+    } -> tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8xf32>
     ```
   }];
   let arguments = (ins
     Variadic<FP8_Shaped>:$inputs, FP8_F32Shaped:$scale, Variadic<FP8_Shaped>:$outs,
     UnitAttr:$record_amax, OptionalAttr<DenseI64ArrayAttr>:$transposition,
     OptionalAttr<DenseI64ArrayAttr>:$block, OptionalAttr<I64Attr>:$column,
-    OptionalAttr<AffineMapArrayAttr>:$indexing_maps);
+    OptionalAttr<AffineMapArrayAttr>:$indexing_maps, OptionalAttr<DenseI64ArrayAttr>:$rows);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$producer);
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
+      "::mlir::Value":$scale, "::mlir::ValueRange":$outs, "bool":$record_amax,
+      "::mlir::DenseI64ArrayAttr":$transposition, "::mlir::DenseI64ArrayAttr":$block,
+      "::mlir::IntegerAttr":$column, "::mlir::ArrayAttr":$indexing_maps),
+    [{build($_builder, $_state, results, inputs, scale, outs, record_amax, transposition, block, column,
+            indexing_maps, ::mlir::DenseI64ArrayAttr());}]>];
   let assemblyFormat = [{
     (`record_amax` $record_amax^)? (`column` `(` $column^ `)`)?
     `ins` `(` $inputs `:` type($inputs) `)` `scale` `(` $scale `:` type($scale) `)`

@@ -217,4 +217,90 @@ def FuseProducers : Pass<"fp8-fuse-producers", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }
 
+def FuseRows : Pass<"fp8-fuse-rows", "::mlir::func::FuncOp"> {
+  let summary = "norms and softmaxes run, row by row, in the cast that reads them";
+  let description = [{
+    Before: `fp8.amax` and `fp8.quantize`, their regions included, read what reductions over
+    the rows of a tensor gave: the statistics of a norm, the maximum and sum of a softmax,
+    or the two sums in the backward pass of either.
+    After: the reductions and the elementwise code before, between and after them run in
+    the region, on one row at a time (`rows`), so that each tensor is read once. Whatever
+    else the program reads of it becomes an extra result: tensors, and statistics with one
+    scalar per row. What the region did with elements it does with rows, sums over the
+    rows included.
+
+    All this happens where it lowers the traffic: the bytes of all distinct tensors that
+    operations read, each once, and of all that they write. No bit changes: a row is
+    summed in the program's order.
+
+    Stay outside: what has no row of its own in each row (the cast of a weight, say), what
+    another operation outside of the cluster leads from to the cast, more than 16 inputs
+    together (a loop that reads more arrays runs out of registers and prefetch streams),
+    and rows whose temporaries take more than 256 KiB (they lie on a thread's stack) or
+    have a size that is not known.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fuse-rows))'
+    #id = affine_map<(i, j) -> (i, j)>
+    #row = affine_map<(i, j) -> (i)>
+    func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %i: tensor<f32>)
+        -> (tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<4xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<4xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<4x8xf32>) outs(%f : tensor<4xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %v = arith.addf %o, %a : f32
+          linalg.yield %v : f32
+      } -> tensor<4xf32>
+      %q, %si = fp8.quantize ins(%x, %sum : tensor<4x8xf32>, tensor<4xf32>) scale(%s : tensor<f32>)
+          outs(%d, %i : tensor<4x8xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id, #row]} producer {
+        ^bb0(%a: f32, %b: f32):
+          %v = arith.divf %a, %b : f32
+          fp8.yield %v : f32
+      } -> tensor<4x8xf8E4M3FN>, tensor<f32>
+      return %q, %si, %sum : tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #r = affine_map<(j) -> (j)>
+    func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %i: tensor<f32>)
+        -> (tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<4xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<4xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      %q, %si, %sum = fp8.quantize ins(%x : tensor<4x8xf32>) scale(%s : tensor<f32>)
+          outs(%d, %i, %e : tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<4xf32>)
+          {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+           rows = array<i64: 1>} producer {
+        ^bb0(%k: index, %row: tensor<8xf32>):
+          %e0 = tensor.empty() : tensor<f32>
+          %f0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+          %t = linalg.generic {indexing_maps = [#r, affine_map<(j) -> ()>], iterator_types = ["reduction"]}
+              ins(%row : tensor<8xf32>) outs(%f0 : tensor<f32>) {
+            ^bb0(%a: f32, %o: f32):
+              %v = arith.addf %o, %a : f32
+              linalg.yield %v : f32
+          } -> tensor<f32>
+          %b = tensor.extract %t[] : tensor<f32>
+          %e1 = tensor.empty() : tensor<8xf32>
+          %n = linalg.generic {indexing_maps = [#r, #r], iterator_types = ["parallel"]}
+              ins(%row : tensor<8xf32>) outs(%e1 : tensor<8xf32>) {
+            ^bb0(%a: f32, %o: f32):
+              %v = arith.divf %a, %b : f32
+              linalg.yield %v : f32
+          } -> tensor<8xf32>
+          fp8.yield %n, %b : tensor<8xf32>, f32
+      } -> tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<4xf32>
+      return %q, %si, %sum : tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // FP8_DIALECT_FP8_TRANSFORMS_FUSIONPASSES_TD

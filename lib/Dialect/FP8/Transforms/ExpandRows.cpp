@@ -1,0 +1,395 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Casts and amaxes that work on rows become loops over the rows, still on tensors, so that
+// bufferization places what a row computes. Sums over the rows keep the order of the rows:
+// what a chunk of rows adds is computed in parallel into a buffer, and summed after it.
+
+#include "fp8/Dialect/FP8/IR/ElementRegion.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/RowLoops.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_EXPANDROWS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Elements that a chunk of rows hands to its sums: a buffer of 128 KiB, in a core's second cache.
+constexpr int64_t kChunkElements = 32768;
+
+/// A slice of a tensor, without the dimensions in which it has one index.
+struct Slice {
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+  RankedTensorType type;
+};
+
+class RowExpander {
+public:
+  RowExpander(RewriterBase &rewriter, Operation *op)
+      : rewriter(rewriter), loc(op->getLoc()), op(op), quantize(dyn_cast<QuantizeOp>(op)),
+        region(*ElementRegion::of(op)), outer(region.outerDims()) {}
+
+  void expand();
+
+private:
+  /// A tensor that the loops write, and where in it a row's part lies.
+  struct Target {
+    AffineMap map;
+    int64_t result; ///< of the operation; -1 for the amaxes of the rows
+  };
+
+  OpFoldResult sizeOf(unsigned dim);
+  Slice sliceAt(OpBuilder &b, Value tensor, AffineMap map, ArrayRef<OpFoldResult> indices);
+  Value readPart(OpBuilder &b, Value tensor, AffineMap map, ArrayRef<OpFoldResult> indices);
+
+  void findTargets(SmallVectorImpl<Value> &tensors);
+  SmallVector<Value> runRow(OpBuilder &b, ArrayRef<OpFoldResult> indices, ValueRange tensors,
+                            SmallVectorImpl<Slice> &slices, SmallVectorImpl<Value> &addends);
+  Value castRow(OpBuilder &b, Value row, ArrayRef<Value> outs);
+  SmallVector<Value> runRows(OpBuilder &b, ArrayRef<OpFoldResult> counts, ValueRange tensors,
+                             ValueRange buffers,
+                             function_ref<SmallVector<OpFoldResult>(OpBuilder &, ValueRange)> findIndices);
+  SmallVector<Value> runChunks(SmallVector<Value> tensors);
+  Value sumChunk(OpBuilder &b, Value buffer, OpFoldResult count, Value sum);
+  Value invertScale();
+  int64_t countRowElements();
+
+  RewriterBase &rewriter;
+  Location loc;
+  Operation *op;
+  QuantizeOp quantize;
+  ElementRegion region;
+  SmallVector<unsigned> outer;
+  SmallVector<Target> targets;
+  SmallVector<unsigned> sums; ///< extras that are
+};
+
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+OpFoldResult RowExpander::sizeOf(unsigned dim) {
+  SmallVector<Value> operands(region.inputs);
+  llvm::append_range(operands, region.extras());
+  SmallVector<AffineMap> maps(region.maps);
+  if (quantize) {
+    operands.push_back(region.outs[0]);
+    maps.push_back(rewriter.getMultiDimIdentityMap(region.numDims));
+  }
+  for (auto [operand, map] : llvm::zip_equal(operands, maps))
+    for (auto [position, expr] : llvm::enumerate(map.getResults()))
+      if (expr == rewriter.getAffineDimExpr(dim))
+        return tensor::getMixedSize(rewriter, loc, operand, position);
+  llvm_unreachable("verified: every dimension is one of an operand");
+}
+
+Slice RowExpander::sliceAt(OpBuilder &b, Value tensor, AffineMap map, ArrayRef<OpFoldResult> indices) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Slice slice;
+  SmallVector<int64_t> kept;
+  for (auto [position, expr] : llvm::enumerate(map.getResults())) {
+    bool whole = isRowDim(expr, region.rows);
+    int64_t size = whole ? type.getDimSize(position) : 1;
+    OpFoldResult offset = b.getIndexAttr(0);
+    if (!whole)
+      offset =
+          affine::makeComposedFoldedAffineApply(b, loc, AffineMap::get(map.getNumDims(), 0, expr), indices);
+    else
+      kept.push_back(size);
+    slice.offsets.push_back(offset);
+    slice.sizes.push_back(b.getIndexAttr(size));
+    slice.strides.push_back(b.getIndexAttr(1));
+  }
+  slice.type = RankedTensorType::get(kept, type.getElementType());
+  return slice;
+}
+
+Value RowExpander::readPart(OpBuilder &b, Value tensor, AffineMap map, ArrayRef<OpFoldResult> indices) {
+  Slice slice = sliceAt(b, tensor, map, indices);
+  if (slice.type.getRank() == 0)
+    return tensor::ExtractOp::create(b, loc, tensor, getValueOrCreateConstantIndexOp(b, loc, slice.offsets));
+  return tensor::ExtractSliceOp::create(b, loc, slice.type, tensor, slice.offsets, slice.sizes,
+                                        slice.strides);
+}
+
+//===----------------------------------------------------------------------===//
+// One row
+//===----------------------------------------------------------------------===//
+
+/// What the loops write, `tensors` of it first, and the sums.
+void RowExpander::findTargets(SmallVectorImpl<Value> &tensors) {
+  auto add = [&](AffineMap map, int64_t result) {
+    targets.push_back({map, result});
+    tensors.push_back(region.outs[result]);
+  };
+  if (quantize)
+    add(rewriter.getMultiDimIdentityMap(region.numDims), 0);
+  if (quantize && quantize.getTransposition())
+    add(AffineMap::getPermutationMap(*quantize.getTransposition(), op->getContext()),
+        quantize.getDataTIndex());
+  for (auto [i, map] : llvm::enumerate(region.extraMaps())) {
+    if (region.sums(map))
+      sums.push_back(i);
+    else
+      add(map, region.firstExtra() + i);
+  }
+  if (quantize && !quantize.getRecordAmax())
+    return;
+  SmallVector<OpFoldResult> sizes = llvm::map_to_vector(outer, [&](unsigned dim) { return sizeOf(dim); });
+  SmallVector<AffineExpr> exprs =
+      llvm::map_to_vector(outer, [&](unsigned dim) { return rewriter.getAffineDimExpr(dim); });
+  targets.push_back({AffineMap::get(region.numDims, 0, exprs, op->getContext()), -1});
+  tensors.push_back(tensor::EmptyOp::create(rewriter, loc, sizes, rewriter.getF32Type()));
+}
+
+/// The cast, or the amax, of one row. Returns what it writes, in the order of `outs`.
+static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp quantize, Value row,
+                                        ArrayRef<int64_t> rows, SmallVector<Value> outs) {
+  if (!quantize)
+    return SmallVector<Value>(
+        AmaxOp::create(b, loc, TypeRange(ValueRange(outs)), row, outs, DenseI64ArrayAttr()).getResults());
+  DenseI64ArrayAttr transposition;
+  if (quantize.getTransposition()) {
+    SmallVector<int64_t> order;
+    ArrayRef<int64_t> whole = *quantize.getTransposition();
+    for (int64_t dim : whole)
+      if (const auto *found = llvm::find(rows, dim); found != rows.end())
+        order.push_back(found - rows.begin());
+    transposition = b.getDenseI64ArrayAttr(order);
+  }
+  // It is the same for all rows, and computed outside of the loops.
+  Value unused = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{}, b.getF32Type());
+  outs.insert(outs.begin() + quantize.getScaleInvIndex(), unused);
+  auto cast = QuantizeOp::create(b, loc, TypeRange(ValueRange(outs)), row, quantize.getScale(), outs,
+                                 quantize.getRecordAmax(), transposition, DenseI64ArrayAttr(),
+                                 quantize.getColumnAttr(), ArrayAttr());
+  SmallVector<Value> results(cast.getResults());
+  results.erase(results.begin() + quantize.getScaleInvIndex());
+  return results;
+}
+
+/// Computes the row at `indices` of the tensor's dimensions (0 in those of the row). Returns the
+/// parts of `tensors` that it writes, at `slices`; what it adds to the sums goes to `addends`.
+SmallVector<Value> RowExpander::runRow(OpBuilder &b, ArrayRef<OpFoldResult> indices, ValueRange tensors,
+                                       SmallVectorImpl<Slice> &slices, SmallVectorImpl<Value> &addends) {
+  IRMapping mapping;
+  Block &body = region.body();
+  for (auto [argument, dim] : llvm::zip(body.getArguments(), outer))
+    mapping.map(argument, getValueOrCreateConstantIndexOp(b, loc, indices[dim]));
+  for (auto [i, input, map] : llvm::enumerate(region.inputs, region.inputMaps()))
+    mapping.map(body.getArgument(region.firstArgument + i), readPart(b, input, map, indices));
+  for (Operation &inner : body.without_terminator())
+    b.clone(inner, mapping);
+  auto yielded = [&](unsigned i) { return mapping.lookupOrDefault(region.yield()->getOperand(i)); };
+  for (unsigned sum : sums)
+    addends.push_back(yielded(1 + sum));
+
+  SmallVector<Value> parts, outs;
+  for (auto [target, tensor] : llvm::zip_equal(targets, tensors)) {
+    const Slice &slice = slices.emplace_back(sliceAt(b, tensor, target.map, indices));
+    int64_t extra = target.result - region.firstExtra();
+    Value value = target.result >= 0 && extra >= 0 ? yielded(1 + extra) : Value();
+    if (value && slice.type.getRank() != 0) {
+      parts.push_back(value);
+      continue;
+    }
+    Value part =
+        tensor::ExtractSliceOp::create(b, loc, slice.type, tensor, slice.offsets, slice.sizes, slice.strides);
+    parts.push_back(value ? tensor::InsertOp::create(b, loc, value, part, ValueRange()).getResult()
+                          : Value());
+    if (!value)
+      outs.push_back(part);
+  }
+  SmallVector<Value> written = castOrMeasure(b, loc, quantize, yielded(0), region.rows, outs);
+  auto next = written.begin();
+  for (Value &part : parts)
+    if (!part)
+      part = *next++;
+  return parts;
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+int64_t RowExpander::countRowElements() {
+  int64_t count = 1;
+  for (int64_t dim : region.rows)
+    count *= *getConstantIntValue(sizeOf(dim));
+  return count;
+}
+
+/// Rows in parallel. `buffers` get what each row adds to the sums. Returns all that is written.
+SmallVector<Value>
+RowExpander::runRows(OpBuilder &b, ArrayRef<OpFoldResult> counts, ValueRange tensors, ValueRange buffers,
+                     function_ref<SmallVector<OpFoldResult>(OpBuilder &, ValueRange)> findIndices) {
+  SmallVector<Value> shared(tensors);
+  llvm::append_range(shared, buffers);
+  auto loop = scf::ForallOp::create(b, loc, counts, shared, /*mapping=*/std::nullopt);
+  loop->setAttr(kRowElementsAttrName, b.getI64IntegerAttr(countRowElements()));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<OpFoldResult> indices = findIndices(b, loop.getInductionVars());
+  SmallVector<Slice> slices;
+  SmallVector<Value> addends;
+  ValueRange arguments(loop.getRegionIterArgs());
+  SmallVector<Value> parts = runRow(b, indices, arguments.take_front(tensors.size()), slices, addends);
+  // A buffer has a row's addends in each of its own.
+  for (Value addend : addends) {
+    auto type = cast<RankedTensorType>(addend.getType());
+    Slice slice{
+        {OpFoldResult(loop.getInductionVars().back())}, {b.getIndexAttr(1)}, {b.getIndexAttr(1)}, type};
+    for (int64_t size : type.getShape()) {
+      slice.offsets.push_back(b.getIndexAttr(0));
+      slice.sizes.push_back(b.getIndexAttr(size));
+      slice.strides.push_back(b.getIndexAttr(1));
+    }
+    slices.push_back(slice);
+    parts.push_back(addend);
+  }
+  b.setInsertionPointToEnd(loop.getTerminator().getBody());
+  for (auto [part, argument, slice] : llvm::zip_equal(parts, arguments, slices))
+    tensor::ParallelInsertSliceOp::create(b, loc, part, argument, slice.offsets, slice.sizes, slice.strides);
+  return SmallVector<Value>(loop.getResults());
+}
+
+/// `sum` and the first `count` rows of `buffer`, in their order.
+Value RowExpander::sumChunk(OpBuilder &b, Value buffer, OpFoldResult count, Value sum) {
+  auto type = cast<RankedTensorType>(buffer.getType());
+  unsigned rank = type.getRank();
+  SmallVector<OpFoldResult> offsets(rank, b.getIndexAttr(0)), strides(rank, b.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, buffer);
+  sizes[0] = count;
+  Value rows = tensor::ExtractSliceOp::create(b, loc, buffer, offsets, sizes, strides);
+  AffineMap all = b.getMultiDimIdentityMap(rank);
+  SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
+  iterators[0] = utils::IteratorType::reduction;
+  return linalg::GenericOp::create(b, loc, sum.getType(), rows, sum, {all, all.dropResult(0)}, iterators,
+                                   [](OpBuilder &inner, Location loc, ValueRange values) {
+                                     Value total = arith::AddFOp::create(inner, loc, values[1], values[0]);
+                                     linalg::YieldOp::create(inner, loc, total);
+                                   })
+      .getResult(0);
+}
+
+/// Chunks of rows one after the other, the rows of a chunk in parallel. Returns `tensors` as
+/// written, then the sums.
+SmallVector<Value> RowExpander::runChunks(SmallVector<Value> tensors) {
+  size_t numTensors = tensors.size();
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  Value noSum = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(0.0f));
+  for (unsigned sum : sums)
+    tensors.push_back(linalg::FillOp::create(rewriter, loc, noSum, region.extras()[sum]).getResult(0));
+  OpFoldResult lastSize = sizeOf(outer.back());
+  int64_t chunk = std::max<int64_t>(1, kChunkElements / countRowElements());
+  std::optional<int64_t> known = getConstantIntValue(lastSize);
+  if (known)
+    chunk = std::min(chunk, std::max<int64_t>(1, *known));
+  SmallVector<Value> upper, lower(outer.size(), zero);
+  SmallVector<Value> steps(outer.size(), arith::ConstantIndexOp::create(rewriter, loc, 1));
+  for (unsigned dim : outer)
+    upper.push_back(getValueOrCreateConstantIndexOp(rewriter, loc, sizeOf(dim)));
+  steps.back() = arith::ConstantIndexOp::create(rewriter, loc, chunk);
+  scf::LoopNest nest = scf::buildLoopNest(
+      rewriter, loc, lower, upper, steps, tensors,
+      [&](OpBuilder &b, Location, ValueRange starts, ValueRange carried) -> scf::ValueVector {
+        OpFoldResult count = b.getIndexAttr(chunk);
+        if (!known || *known % chunk != 0) {
+          AffineExpr left = b.getAffineSymbolExpr(0) - b.getAffineDimExpr(0);
+          AffineMap map = AffineMap::get(1, 1, {b.getAffineConstantExpr(chunk), left}, b.getContext());
+          count = affine::makeComposedFoldedAffineMin(b, loc, map, {starts.back(), lastSize});
+        }
+        SmallVector<Value> buffers;
+        for (Value sum : carried.drop_front(numTensors)) {
+          SmallVector<int64_t> shape(cast<RankedTensorType>(sum.getType()).getShape());
+          shape.insert(shape.begin(), chunk);
+          buffers.push_back(tensor::EmptyOp::create(b, loc, shape, b.getF32Type()));
+        }
+        auto findIndices = [&](OpBuilder &inner, ValueRange row) {
+          SmallVector<OpFoldResult> indices(region.numDims, inner.getIndexAttr(0));
+          for (auto [dim, start] : llvm::zip_equal(outer, starts))
+            indices[dim] = start;
+          AffineExpr position = inner.getAffineDimExpr(0) + inner.getAffineDimExpr(1);
+          indices[outer.back()] =
+              affine::makeComposedFoldedAffineApply(inner, loc, position, {starts.back(), row.front()});
+          return indices;
+        };
+        SmallVector<Value> written = runRows(b, count, carried.take_front(numTensors), buffers, findIndices);
+        for (auto [buffer, sum] :
+             llvm::zip_equal(MutableArrayRef(written).drop_front(numTensors), carried.drop_front(numTensors)))
+          buffer = sumChunk(b, buffer, count, sum);
+        return scf::ValueVector(written.begin(), written.end());
+      });
+  return SmallVector<Value>(nest.results);
+}
+
+/// scale_inv: correctly rounded, as for any other cast.
+Value RowExpander::invertScale() {
+  Value scale = tensor::ExtractOp::create(rewriter, loc, quantize.getScale(), ValueRange());
+  Value unit = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(1.0f));
+  Value inverse = arith::DivFOp::create(rewriter, loc, unit, scale);
+  return tensor::InsertOp::create(rewriter, loc, inverse, region.outs[quantize.getScaleInvIndex()],
+                                  ValueRange());
+}
+
+void RowExpander::expand() {
+  rewriter.setInsertionPoint(op);
+  SmallVector<Value> tensors;
+  findTargets(tensors);
+  SmallVector<Value> written;
+  if (sums.empty()) {
+    SmallVector<OpFoldResult> counts = llvm::map_to_vector(outer, [&](unsigned dim) { return sizeOf(dim); });
+    written = runRows(rewriter, counts, tensors, {}, [&](OpBuilder &b, ValueRange row) {
+      SmallVector<OpFoldResult> indices(region.numDims, b.getIndexAttr(0));
+      for (auto [dim, index] : llvm::zip_equal(outer, row))
+        indices[dim] = index;
+      return indices;
+    });
+  } else {
+    written = runChunks(tensors);
+  }
+  SmallVector<Value> results(op->getNumResults());
+  for (auto [target, value] : llvm::zip(targets, written)) {
+    if (target.result >= 0) {
+      results[target.result] = value;
+      continue;
+    }
+    unsigned result = quantize ? quantize.getAmaxIndex() : 0;
+    Value out = region.outs[result];
+    results[result] =
+        AmaxOp::create(rewriter, loc, out.getType(), value, out, DenseI64ArrayAttr()).getResult(0);
+  }
+  for (auto [sum, value] : llvm::zip_equal(sums, ArrayRef(written).drop_front(targets.size())))
+    results[region.firstExtra() + sum] = value;
+  if (quantize)
+    results[quantize.getScaleInvIndex()] = invertScale();
+  rewriter.replaceOp(op, results);
+}
+
+class ExpandRows : public impl::ExpandRowsBase<ExpandRows> {
+public:
+  void runOnOperation() final {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<AmaxOp, QuantizeOp>(op) && !ElementRegion::of(op)->rows.empty())
+        ops.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (Operation *op : ops)
+      RowExpander(rewriter, op).expand();
+  }
+};
+
+} // namespace
+} // namespace fp8

@@ -1,0 +1,313 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds the members from the cast upwards: an operation joins if it computes a row at a time
+// and nothing outside of the cluster stands between it and the cast.
+
+#include "RowCluster.h"
+#include "RegionFusion.h"
+#include "fp8/Analysis/MemoryTraffic.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace fp8;
+using namespace fp8::detail;
+
+static ShapedType shaped(Value value) { return cast<ShapedType>(value.getType()); }
+
+Value fp8::detail::getFillValue(Value init) {
+  auto fill = init.getDefiningOp<linalg::FillOp>();
+  return fill ? fill.getInputs().front() : Value();
+}
+
+/// The tensor.empty that `init` is, or a fill of it; null where it is anything else.
+static Value getEmpty(Value init) {
+  if (auto fill = init.getDefiningOp<linalg::FillOp>())
+    init = fill.getOutputs().front();
+  return init.getDefiningOp<tensor::EmptyOp>() ? init : Value();
+}
+
+Value fp8::detail::getUnusedDestination(OpBuilder &builder, Value init) {
+  if (Value empty = getEmpty(init))
+    return empty;
+  auto type = cast<RankedTensorType>(init.getType());
+  if (!type.hasStaticShape())
+    return {};
+  return tensor::EmptyOp::create(builder, init.getLoc(), type.getShape(), type.getElementType());
+}
+
+//===----------------------------------------------------------------------===//
+// Maps
+//===----------------------------------------------------------------------===//
+
+/// Every dimension of a row is read whole or not at all, and once.
+bool RowCluster::isSliceable(AffineMap map) const {
+  llvm::DenseSet<int64_t> seen;
+  for (AffineExpr expr : map.getResults()) {
+    if (isRowDim(expr, rows)) {
+      if (!seen.insert(cast<AffineDimExpr>(expr).getPosition()).second)
+        return false;
+    } else if (llvm::any_of(rows, [&](int64_t dim) { return expr.isFunctionOfDim(dim); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool RowCluster::differsByRow(AffineMap map) const {
+  return llvm::all_of(llvm::enumerate(sizes), [&, context = map.getContext()](auto dim) {
+    return llvm::is_contained(rows, dim.index()) ||
+           llvm::is_contained(map.getResults(), getAffineDimExpr(dim.index(), context));
+  });
+}
+
+/// Sizes of the dimensions, as far as known; those of a row must be.
+static FailureOr<SmallVector<int64_t>> findSizes(const ElementRegion &region, ArrayRef<int64_t> rows) {
+  SmallVector<int64_t> sizes(region.numDims, ShapedType::kDynamic);
+  auto read = [&](Value operand, AffineMap map) {
+    for (auto [position, expr] : llvm::enumerate(map.getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        if (int64_t size = shaped(operand).getDimSize(position); !ShapedType::isDynamic(size))
+          sizes[dim.getPosition()] = size;
+  };
+  if (isa<QuantizeOp>(region.op))
+    read(region.outs[0], AffineMap::getMultiDimIdentityMap(region.numDims, region.op->getContext()));
+  for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
+    read(operand, map);
+  for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))
+    read(operand, map);
+  for (int64_t dim : rows)
+    if (ShapedType::isDynamic(sizes[dim]))
+      return failure();
+  return sizes;
+}
+
+SmallVector<int64_t> RowCluster::rowSizes() const {
+  return llvm::map_to_vector(rows, [&](int64_t dim) { return sizes[dim]; });
+}
+
+bool RowCluster::isReadOutside(Value value) const {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    Operation *reader = op->getBlock()->findAncestorOpInBlock(*user);
+    if (isMember(reader) && !isa<linalg::GenericOp>(reader))
+      return isReadOutside(reader->getResult(0));
+    return reader != op && !isMember(reader);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Members
+//===----------------------------------------------------------------------===//
+
+void RowCluster::want(Value value, AffineMap map) {
+  if (!isa<ShapedType>(value.getType()))
+    return;
+  reads.insert(value);
+  auto [known, isNew] = placements.try_emplace(value, map);
+  if (!isNew && known->second != map)
+    clashing.insert(value);
+  Operation *source = value.getDefiningOp();
+  if (isa_and_nonnull<linalg::GenericOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(source) &&
+      source->getBlock() == op->getBlock())
+    pending.insert(source);
+}
+
+/// Arithmetic on scalars and on positions: no gather, no branch.
+static bool isScalarCode(linalg::GenericOp generic) {
+  for (Operation &inner : generic.getBody()->without_terminator()) {
+    bool scalar = isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()) && isPure(&inner);
+    if (!(scalar || isa<linalg::IndexOp>(inner)) ||
+        llvm::any_of(inner.getOperandTypes(), llvm::IsaPred<ShapedType>) ||
+        llvm::any_of(inner.getResultTypes(), llvm::IsaPred<ShapedType>))
+      return false;
+  }
+  return generic.hasPureTensorSemantics();
+}
+
+/// From dimensions to loops: those of a result follow from where it is wanted. The others reduce,
+/// each over a dimension of the row of its size that no other loop has. Null where there is none.
+AffineMap RowCluster::findLoops(linalg::GenericOp generic) {
+  MLIRContext *context = generic.getContext();
+  SmallVector<AffineExpr> exprs(generic.getNumLoops());
+  for (OpResult result : generic->getResults()) {
+    auto wanted = placements.find(result);
+    if (wanted == placements.end())
+      continue;
+    AffineMap out = generic.getIndexingMapMatchingResult(result);
+    for (auto [loop, place] : llvm::zip_equal(out.getResults(), wanted->second.getResults())) {
+      auto dim = dyn_cast<AffineDimExpr>(loop);
+      if (!dim || (!isa<AffineDimExpr>(place) && place != getAffineConstantExpr(0, context)))
+        return {};
+      exprs[dim.getPosition()] = place;
+    }
+    break;
+  }
+  SmallVector<int64_t> ranges = generic.getStaticLoopRanges();
+  for (auto [loop, expr] : llvm::enumerate(exprs)) {
+    if (expr)
+      continue;
+    if (ranges[loop] == 1)
+      expr = getAffineConstantExpr(0, context);
+    for (int64_t dim : rows)
+      if (AffineExpr place = getAffineDimExpr(dim, context);
+          !expr && sizes[dim] == ranges[loop] && !llvm::is_contained(exprs, place))
+        expr = place;
+    if (!expr)
+      return {};
+  }
+  return AffineMap::get(sizes.size(), 0, exprs, context);
+}
+
+/// Whether with these loops every operand comes in rows, and every result that others read
+/// can be stored by rows.
+bool RowCluster::fitsRows(linalg::GenericOp generic, AffineMap map) {
+  for (OpOperand *input : generic.getDpsInputOperands())
+    if (isa<ShapedType>(input->get().getType()) &&
+        !isSliceable(generic.getMatchingIndexingMap(input).compose(map)))
+      return false;
+  for (OpOperand &init : generic.getDpsInitsMutable()) {
+    OpResult result = generic.getTiedOpResult(&init);
+    AffineMap place = generic.getMatchingIndexingMap(&init).compose(map);
+    if (clashing.contains(result) || !isSliceable(place) || !differsByRow(place))
+      return false;
+    if (auto wanted = placements.find(result); wanted != placements.end() && wanted->second != place)
+      return false;
+    if (generic.payloadUsesValueFromOperand(&init) && !getFillValue(init.get()))
+      return false;
+    if (!shaped(result).hasStaticShape() && !getEmpty(init.get()))
+      return false;
+  }
+  return true;
+}
+
+/// Bytes of a temporary along these dimensions.
+int64_t RowCluster::countRowBytes(Type element, ArrayRef<int64_t> dims) const {
+  int64_t bytes = countBytes(RankedTensorType::get({}, element));
+  for (int64_t dim : dims)
+    bytes *= sizes[dim];
+  return bytes;
+}
+
+/// Whether the row's temporaries stay small and the arrays read few.
+bool RowCluster::hasRoomFor(linalg::GenericOp generic, AffineMap map) {
+  int64_t bytes = 0;
+  for (OpOperand &init : generic.getDpsInitsMutable()) {
+    SmallVector<int64_t> dims;
+    for (AffineExpr expr : generic.getMatchingIndexingMap(&init).compose(map).getResults())
+      if (isRowDim(expr, rows))
+        dims.push_back(cast<AffineDimExpr>(expr).getPosition());
+    bytes += countRowBytes(getElementTypeOrSelf(init.get()), dims);
+  }
+  if (rowBytes + bytes > kMaxRowBytes)
+    return false;
+  llvm::DenseSet<Value> all(reads);
+  for (Value result : generic->getResults())
+    all.erase(result);
+  for (Value input : generic.getDpsInputs())
+    if (isa<ShapedType>(input.getType()))
+      all.insert(input);
+  if (all.size() > kMaxFusedInputs)
+    return false;
+  reads = all;
+  rowBytes += bytes;
+  return true;
+}
+
+bool RowCluster::addGeneric(linalg::GenericOp generic) {
+  if (!isScalarCode(generic))
+    return false;
+  AffineMap map = findLoops(generic);
+  if (!map || !differsByRow(map) || !fitsRows(generic, map) || !hasRoomFor(generic, map))
+    return false;
+  loops[generic] = map;
+  for (OpOperand &init : generic.getDpsInitsMutable())
+    placements[generic.getTiedOpResult(&init)] = generic.getMatchingIndexingMap(&init).compose(map);
+  for (OpOperand *input : generic.getDpsInputOperands())
+    want(input->get(), generic.getMatchingIndexingMap(input).compose(map));
+  for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypesArray()))
+    reduces |= kind == utils::IteratorType::reduction && isRowDim(map.getResult(loop), rows);
+  return true;
+}
+
+/// Reshapes that add or drop dimensions of one element change nothing in a row.
+bool RowCluster::addReshape(Operation *reshape) {
+  Value source = reshape->getOperand(0), result = reshape->getResult(0);
+  if (clashing.contains(result))
+    return false;
+  bool expands = isa<tensor::ExpandShapeOp>(reshape);
+  ArrayRef<int64_t> many = shaped(expands ? result : source).getShape();
+  AffineMap place = placements.lookup(result);
+  AffineExpr zero = getAffineConstantExpr(0, reshape->getContext());
+  SmallVector<AffineExpr> exprs(shaped(source).getRank(), zero);
+  auto groups = expands ? cast<tensor::ExpandShapeOp>(reshape).getReassociationIndices()
+                        : cast<tensor::CollapseShapeOp>(reshape).getReassociationIndices();
+  for (auto [one, group] : llvm::enumerate(groups)) {
+    auto full = llvm::to_vector(llvm::make_filter_range(group, [&](int64_t d) { return many[d] != 1; }));
+    if (full.size() > 1)
+      return false;
+    if (!full.empty())
+      exprs[expands ? one : full[0]] = place.getResult(expands ? full[0] : one);
+  }
+  AffineMap map = AffineMap::get(sizes.size(), 0, exprs, reshape->getContext());
+  if (!differsByRow(map))
+    return false;
+  loops[reshape] = map;
+  reads.erase(result);
+  want(source, map);
+  return true;
+}
+
+bool RowCluster::add(Operation *candidate) {
+  if (!pending.erase(candidate))
+    return false;
+  if (auto generic = dyn_cast<linalg::GenericOp>(candidate))
+    return addGeneric(generic);
+  return addReshape(candidate);
+}
+
+LogicalResult RowCluster::find() {
+  ElementRegion region = *ElementRegion::of(op);
+  FailureOr<SmallVector<int64_t>> known = findSizes(region, rows);
+  if (failed(known))
+    return failure();
+  sizes = *known;
+  for (auto [input, map] : llvm::zip(region.inputs, region.inputMaps())) {
+    if (!isSliceable(map))
+      return failure();
+    want(input, map);
+  }
+  for (AffineMap map : region.extraMaps())
+    if (isSummed(map) && !llvm::equal(map.getResults(), rows, [](AffineExpr expr, int64_t dim) {
+          return cast<AffineDimExpr>(expr).getPosition() == dim;
+        }))
+      return failure();
+
+  if (!region.isEmpty())
+    for (Value yielded : region.yield()->getOperands())
+      rowBytes += countRowBytes(yielded.getType(), rows);
+  if (rowBytes > kMaxRowBytes)
+    return failure();
+
+  // Others that lead to the cast: what they read has to be there before it.
+  llvm::SmallPtrSet<Operation *, 16> others;
+  for (Operation *candidate = op->getPrevNode(); candidate && !pending.empty();
+       candidate = candidate->getPrevNode()) {
+    bool leadsIn = false, leadsAround = false;
+    for (Operation *user : candidate->getUsers()) {
+      Operation *reader = op->getBlock()->findAncestorOpInBlock(*user);
+      leadsIn |= reader == op || isMember(reader);
+      leadsAround |= others.contains(reader);
+    }
+    if (leadsAround)
+      pending.erase(candidate);
+    if (leadsAround || (leadsIn && !add(candidate)))
+      others.insert(candidate);
+    else if (leadsIn)
+      members.push_back(candidate);
+  }
+  std::reverse(members.begin(), members.end());
+  return success(reduces);
+}
