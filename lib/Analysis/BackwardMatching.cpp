@@ -80,7 +80,7 @@ std::vector<Contraction> fp8::collectContractions(FunctionOpInterface function) 
   std::vector<Contraction> contractions;
   TensorIdentity tensors(function);
   function->walk<WalkOrder::PreOrder>([&](MatmulOp op) {
-    if (!isa<RankedTensorType>(op.getOuts().getType()))
+    if (!isa<RankedTensorType>(op.getInit().getType()))
       return;
     ContractionDims dims = op.getContractionDims();
     Value result = contractSummedBatches(op, dims);

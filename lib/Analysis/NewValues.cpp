@@ -39,7 +39,7 @@ static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
   if (!op || !forwarded.empty())
     return;
   if (auto product = dyn_cast<MatmulOp>(op)) { // adds to what it is given
-    parts.push_back(product.getOuts());
+    parts.push_back(product.getInit());
     return;
   }
   auto type = dyn_cast<RankedTensorType>(value.getType());

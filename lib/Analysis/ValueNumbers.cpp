@@ -109,7 +109,7 @@ unsigned ValueNumbers::numberOf(Layout layout) {
 /// What a cast, a transpose or a product makes, whatever the order of its dimensions.
 std::optional<ValueNumbers::Layout> ValueNumbers::layOut(Operation *op) {
   auto product = dyn_cast<MatmulOp>(op);
-  if (product && product.getOuts().getDefiningOp<tensor::EmptyOp>())
+  if (product && product.getInit().getDefiningOp<tensor::EmptyOp>())
     return layOutProduct(product);
   std::optional<Rearrangement> view = matchRearrangement(op);
   if (!view || !view->map.isPermutation())

@@ -102,6 +102,7 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createSinkIntoBranches());
   manager.addPass(createCanonicalizerPass());
   manager.addNestedPass<func::FuncOp>(createConvertBitcasts());
+  manager.addNestedPass<func::FuncOp>(createFoldTransposes());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   // Chains without other readers become one operation each, which moves as a whole; what has
   // other readers is left for the casts to store, and computed twice only after them.

@@ -66,7 +66,7 @@ class Code:
         self.final, self.inner = self.values[-1], self.values[len(values):-1]
 
     def step(self, name, operands):
-        kind = self.rng.choice(["add", "sub", "mul", "max", "mask", "neg", "narrow"] + ["tanh", "exp"] * self.math)
+        kind = self.rng.choice(["add", "sub", "mul", "max", "mask", "triangle", "neg", "narrow"] + ["tanh", "exp"] * self.math)
         dtype = [F32, BF16][self.rng.integers(2)]
         narrow = kind in ("add", "mul") and all(v.dtype == BF16 for v in operands) and dtype == BF16
         lines, names = [], []
@@ -89,6 +89,11 @@ class Code:
                 lines += ["%nul = arith.constant 0.0 : f32", f"%cmp = arith.cmpf ogt, {names[1]}, %nul : f32",
                           f"%res = arith.select %cmp, {names[0]}, %nul : f32"]
                 result = np.where(y > 0, x, np.float32(0))
+            elif kind == "triangle":
+                lines += ["%row = linalg.index 0 : index", "%column = linalg.index 1 : index",
+                          "%cmp = arith.cmpi ugt, %column, %row : index",
+                          f"%res = arith.select %cmp, {names[0]}, {names[1]} : f32"]
+                result = np.where(np.triu(np.ones(self.shape, bool), 1), x, y)
             elif kind == "narrow":
                 lines += [f"%low = arith.truncf {names[0]} : f32 to bf16", "%res = arith.extf %low : bf16 to f32"]
                 result = x.astype(BF16).astype(F32)
@@ -148,6 +153,7 @@ func.func @{name}({", ".join(f"{n}: {t}" for n, t in arguments)}) -> ({types}) {
 
 
 def check(bin_dir, tmp_path, rng, math, current, product):
+    """`product` is "", "scaled" (of FP8 operands) or "kept" (of bf16)."""
     shape = tuple(int(n) for n in rng.integers(3, 90, 2))
     format = [E4M3, E5M2][rng.integers(2)]
     sample = lambda *s: (rng.standard_normal(s) * 2.0 ** rng.integers(-4, 4)).astype(F32)
@@ -155,7 +161,8 @@ def check(bin_dir, tmp_path, rng, math, current, product):
     inputs = [Value("%x", sample(m, n)), Value("%y", sample(m, n).astype(BF16)), Value("%t", sample(n, m), TRANSPOSED),
               Value("%b", sample(n).astype(BF16), ROW), Value("%c", sample(m), COLUMN)]
     k = int(rng.integers(1, 200))
-    a, b = sample(m, k).astype(E4M3), sample(k, n).astype(E5M2)
+    types = (E4M3, E5M2) if product == "scaled" else (BF16, BF16)
+    a, b = sample(m, k).astype(types[0]), sample(k, n).astype(types[1])
     first = []
     if product:
         first = [Value("%d", reference.dot(a, b.T).astype(BF16))]
@@ -174,16 +181,25 @@ def check(bin_dir, tmp_path, rng, math, current, product):
     casting = cast(final.name, final.type, shape, format, current)
     multiply, operands = "", []
     if product:
-        operands = [("%lhs", tensor_type(a.shape, E4M3)), ("%rhs", tensor_type(b.shape, E5M2))]
+        operands = [("%lhs", tensor_type(a.shape, a.dtype)), ("%rhs", tensor_type(b.shape, b.dtype))]
+        ins = f"ins(%lhs, %rhs : {operands[0][1]}, {operands[1][1]})"
         multiply = f"""
   %one = arith.constant dense<1.0> : tensor<f32>
-  %de = tensor.empty() : {first[0].type}
-  %d = fp8.scaled_matmul fast ins(%lhs, %rhs : {operands[0][1]}, {operands[1][1]}) scales(%one, %one : tensor<f32>, tensor<f32>)
+  %none = arith.constant 0.0 : bf16
+  %de = tensor.empty() : {first[0].type}"""
+        if product == "scaled":
+            multiply += f"""
+  %d = fp8.scaled_matmul fast {ins} scales(%one, %one : tensor<f32>, tensor<f32>)
       outs(%de : {first[0].type}) {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]}} -> {first[0].type}"""
+        else:
+            multiply += f"""
+  %df = linalg.fill ins(%none : bf16) outs(%de : {first[0].type}) -> {first[0].type}
+  %d = linalg.matmul {ins} outs(%df : {first[0].type}) -> {first[0].type}"""
     program = (function("fused", [*arguments, *operands, scale], multiply + computed + casting, [*casts, *extras])
                + function("compute", [*arguments, *((v.name, v.type) for v in first)], computed, [(final.name, final.type), *extras])
                + function("cast", [(final.name, final.type), scale], casting, casts))
-    compiled = Program(bin_dir, tmp_path, program, "--recipe=none")
+    report = tmp_path / "report.json"
+    compiled = Program(bin_dir, tmp_path, program, "--recipe=none", f"--report=json:{report}")
     s = np.float32(2.0 ** rng.integers(-3, 6) * 1.3)
     factors = [a, b] if product else []
     fused = compiled.call("fused", *(v.array for v in inputs), *factors, s)
@@ -198,6 +214,8 @@ def check(bin_dir, tmp_path, rng, math, current, product):
     ir = subprocess.run([bin_dir / "fp8-compile", compiled.source, "-o", "-", "--emit=fusion", "--recipe=none"],
                         capture_output=True, text=True, check=True).stdout
     fused = ir.split("func.func")[1]
+    traffic = next(t for t in json.loads(report.read_text())["memory"]["traffic"] if t["entry"] == "fused")
+    assert sum(traffic["after_fusion"].values()) <= sum(traffic["before_fusion"].values())
     return "producer {" in fused, "epilogue {" in fused
 
 
@@ -205,16 +223,17 @@ def check(bin_dir, tmp_path, rng, math, current, product):
 @pytest.mark.parametrize("current", [False, True], ids=["known_scale", "own_scale"])
 def test_producers(bin_dir, tmp_path, seed, current):
     rng = random_generator(41, seed, current)
-    has_producer, _ = check(bin_dir, tmp_path, rng, math=seed % 3 == 0, current=current, product=False)
+    has_producer, _ = check(bin_dir, tmp_path, rng, math=seed % 3 == 0, current=current, product="")
     assert has_producer
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("current", [False, True], ids=["known_scale", "own_scale"])
-def test_epilogues(bin_dir, tmp_path, seed, current):
-    rng = random_generator(42, seed, current)
+@pytest.mark.parametrize("product", ["scaled", "kept"])
+def test_epilogues(bin_dir, tmp_path, seed, current, product):
+    rng = random_generator(42, seed, current, product == "kept")
     # Which one depends on what is written in which order; there is always something to fuse.
-    assert any(check(bin_dir, tmp_path, rng, math=seed % 3 == 0, current=current, product=True))
+    assert any(check(bin_dir, tmp_path, rng, math=seed % 3 == 0, current=current, product=product))
 
 
 def test_the_report_counts_bytes(bin_dir, tmp_path):

@@ -51,7 +51,7 @@ public:
     getOperation()->walk([&](Operation *op) {
       if (isa<UpdateAmaxHistoryOp, ComputeScaleOp>(op))
         users.push_back(op);
-      else if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp>(op))
+      else if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp, IndexOp>(op))
         ops.push_back(op);
     });
     ops.append(users);

@@ -81,6 +81,16 @@ static SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map, Va
   });
 }
 
+void fp8::cloneElementCode(OpBuilder &b, const ElementRegion &region, IRMapping &mapping,
+                           llvm::function_ref<Value(int64_t)> indexOf) {
+  for (Operation &inner : region.body().without_terminator()) {
+    if (auto index = dyn_cast<IndexOp>(inner))
+      mapping.map(index.getResult(), indexOf(index.getDim()));
+    else
+      b.clone(inner, mapping);
+  }
+}
+
 /// The element at `indices`; extra results are stored or added on the way.
 Value ElementLoops::compute(OpBuilder &b, ValueRange indices) {
   if (region.isEmpty())
@@ -93,8 +103,7 @@ Value ElementLoops::compute(OpBuilder &b, ValueRange indices) {
   for (auto [i, input, map] : llvm::enumerate(region.inputs, region.inputMaps()))
     mapping.map(body.getArgument(region.firstArgument + i),
                 memref::LoadOp::create(b, loc, input, applyMap(b, loc, map, indices)).getResult());
-  for (Operation &inner : body.without_terminator())
-    b.clone(inner, mapping);
+  cloneElementCode(b, region, mapping, [&](int64_t dim) { return indices[dim]; });
   for (auto [yielded, out, map] :
        llvm::zip_equal(region.yield().getExtras(), region.extras(), region.extraMaps())) {
     SmallVector<Value> position = applyMap(b, loc, map, indices);

@@ -9,8 +9,14 @@
 #define FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H
 
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace fp8 {
+
+/// Copies the code of `region` to where `b` builds; `mapping` knows the arguments, `indexOf` where
+/// along a dimension the element is.
+void cloneElementCode(mlir::OpBuilder &b, const ElementRegion &region, mlir::IRMapping &mapping,
+                      llvm::function_ref<mlir::Value(int64_t)> indexOf);
 
 /// Emits the loops for one operation on memrefs.
 class ElementLoops {

@@ -23,6 +23,9 @@ mlir::Value buildDecodeFP8(mlir::OpBuilder &builder, mlir::Location loc, mlir::V
 /// Widens any float up to 32 bits to f32.
 mlir::Value buildWiden(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 
+/// The bits of |value|, an f32, 0 for NaN: as unsigned integers they order like the magnitudes.
+mlir::Value buildMagnitudeBits(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
+
 /// Rounds an f32 once to `type` (f32, bf16, f16 or f64).
 mlir::Value buildNarrow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
 

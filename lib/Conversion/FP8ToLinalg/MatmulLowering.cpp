@@ -31,14 +31,14 @@ static void buildElementwise(OpBuilder &builder, Location loc, ValueRange inputs
 /// without f64, operands of less are multiplied in f32: what the program rounds stays rounded.
 static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   Location loc = op.getLoc();
-  Value sums = op.getOuts();
+  Value out = op.getInit(), sums = out;
   auto type = cast<MemRefType>(sums.getType());
   bool isNarrow = !type.getElementType().isF64();
   if (isNarrow) {
     SmallVector<Value> sizes;
     for (int64_t d = 0; d < type.getRank(); ++d)
       if (type.isDynamicDim(d))
-        sizes.push_back(memref::DimOp::create(builder, loc, op.getOuts(), d));
+        sizes.push_back(memref::DimOp::create(builder, loc, out, d));
     sums =
         memref::AllocOp::create(builder, loc, MemRefType::get(type.getShape(), builder.getF64Type()), sizes);
   }
@@ -67,7 +67,7 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
       });
   if (!isNarrow)
     return success();
-  buildElementwise(builder, loc, sums, builder.getMultiDimIdentityMap(type.getRank()), op.getOuts(),
+  buildElementwise(builder, loc, sums, builder.getMultiDimIdentityMap(type.getRank()), out,
                    [&](OpBuilder &b, Location loc, ValueRange args) {
                      Value value = args[0];
                      if (op.getAccumulate())
@@ -78,42 +78,24 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   return success();
 }
 
-LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op) {
-  if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
-    return lowerF64Matmul(builder, op);
-  FailureOr<Value> sums = buildPackedContraction(builder, op.getLoc(), op.getLhs(), op.getRhs(),
-                                                 op.getIndexingMapsArray(), /*split=*/false);
-  if (failed(sums))
-    return failure();
-  int64_t rank = cast<MemRefType>(op.getOuts().getType()).getRank();
-  buildElementwise(builder, op.getLoc(), *sums, builder.getMultiDimIdentityMap(rank), op.getOuts(),
-                   [&](OpBuilder &b, Location loc, ValueRange args) {
-                     Value value = args[0];
-                     if (op.getAccumulate())
-                       value = arith::AddFOp::create(b, loc, value, buildWiden(b, loc, args[1]));
-                     linalg::YieldOp::create(b, loc, buildNarrow(b, loc, value, args[1].getType()));
-                   });
-  return success();
-}
-
 namespace {
 /// What one element of the result is made of before its epilogue.
-struct ScaledSum {
+struct Sum {
   Value sums;   ///< of the products
-  Value scale;  ///< the product of the two scale_inv
+  Value scale;  ///< the product of the two scale_inv; null without
   Value addend; ///< C; null without `accumulate`
 
-  /// scale · sum [+ C], of elements.
-  Value build(OpBuilder &b, Location loc, Value sum, Value c) const {
-    Value value = arith::MulFOp::create(b, loc, scale, sum);
+  /// [scale ·] sum [+ C], of elements.
+  Value build(OpBuilder &b, Location loc, Value value, Value c) const {
+    if (scale)
+      value = arith::MulFOp::create(b, loc, scale, value);
     return c ? arith::AddFOp::create(b, loc, value, buildWiden(b, loc, c)).getResult() : value;
   }
 };
 } // namespace
 
 /// The epilogue as one generic operation, whose loops the target orders.
-static void buildGenericEpilogue(OpBuilder &builder, ScaledMatmulOp op, const ScaledSum &sum) {
-  ElementRegion region = *ElementRegion::of(op);
+static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region, const Sum &sum) {
   AffineMap identity = builder.getMultiDimIdentityMap(region.numDims);
   SmallVector<Value> inputs{sum.sums};
   SmallVector<AffineMap> maps{identity};
@@ -123,7 +105,7 @@ static void buildGenericEpilogue(OpBuilder &builder, ScaledMatmulOp op, const Sc
   llvm::append_range(maps, region.extraMaps());
   SmallVector<utils::IteratorType> iterators(region.numDims, utils::IteratorType::parallel);
   linalg::GenericOp::create(
-      builder, op.getLoc(), inputs, region.outs, maps, iterators,
+      builder, region.op->getLoc(), inputs, region.outs, maps, iterators,
       [&](OpBuilder &b, Location loc, ValueRange args) {
         Value out = args[inputs.size()];
         Value value = sum.build(b, loc, args[0], sum.addend ? out : Value());
@@ -134,8 +116,8 @@ static void buildGenericEpilogue(OpBuilder &builder, ScaledMatmulOp op, const Sc
         IRMapping mapping;
         mapping.map(region.body().getArgument(0), value);
         mapping.map(region.body().getArguments().drop_front(), args.slice(1, region.inputs.size()));
-        for (Operation &inner : region.body().without_terminator())
-          b.clone(inner, mapping);
+        cloneElementCode(b, region, mapping,
+                         [&](int64_t dim) -> Value { return linalg::IndexOp::create(b, loc, dim); });
         linalg::YieldOp::create(b, loc, llvm::map_to_vector(region.yield()->getOperands(), [&](Value v) {
                                   return mapping.lookupOrDefault(v);
                                 }));
@@ -143,23 +125,49 @@ static void buildGenericEpilogue(OpBuilder &builder, ScaledMatmulOp op, const Sc
 }
 
 /// The epilogue in loops of its own: they can sum over rows and take a maximum.
-static void buildLoopEpilogue(OpBuilder &builder, ScaledMatmulOp op, const ScaledSum &sum) {
+static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum) {
   auto buildSum = [&](OpBuilder &b, Location loc, ValueRange indices) {
     Value c;
     if (sum.addend)
       c = memref::LoadOp::create(b, loc, sum.addend, indices);
     return sum.build(b, loc, memref::LoadOp::create(b, loc, sum.sums, indices), c);
   };
-  if (op.getOutScale())
-    return lowerQuantizedEpilogue(builder, op, buildSum);
-  ElementLoops(builder, op)
-      .run(
-          /*amax=*/Value(),
-          [&](OpBuilder &b, Location loc, Value value, ValueRange indices) {
-            memref::StoreOp::create(b, loc, value, op.getOuts().front(), indices);
-            return Value();
-          },
-          buildSum);
+  ProductResults results = *ProductResults::of(op);
+  ElementRegion region = *ElementRegion::of(op);
+  if (results.outScale)
+    return lowerQuantizedEpilogue(builder, op, results.outScale, buildSum);
+  Value out = region.outs.front();
+  Type element = getElementTypeOrSelf(out);
+  auto buildElement = [&](OpBuilder &b, Location loc, Value value, ValueRange indices) -> Value {
+    if (region.isEmpty())
+      value = buildNarrow(b, loc, value, element);
+    memref::StoreOp::create(b, loc, value, out, indices);
+    return results.recordAmax ? buildMagnitudeBits(b, loc, buildWiden(b, loc, value)) : Value();
+  };
+  ElementLoops(builder, op).run(results.recordAmax ? region.outs[1] : Value(), buildElement, buildSum);
+}
+
+static LogicalResult lowerEpilogue(OpBuilder &builder, Operation *op, Value sums, Value scale) {
+  ProductResults results = *ProductResults::of(op);
+  ElementRegion region = *ElementRegion::of(op);
+  if (results.outScale && results.accumulate)
+    return op->emitOpError("cannot add to an FP8 result");
+  Sum sum{sums, scale, results.accumulate ? region.outs.front() : Value()};
+  if (results.outScale || results.recordAmax || llvm::any_of(region.extraMaps(), isSummed))
+    buildLoopEpilogue(builder, op, sum);
+  else
+    buildGenericEpilogue(builder, region, sum);
+  return success();
+}
+
+LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op) {
+  if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
+    return lowerF64Matmul(builder, op);
+  FailureOr<Value> sums = buildPackedContraction(builder, op.getLoc(), op.getLhs(), op.getRhs(),
+                                                 op.getIndexingMapsArray(), /*split=*/false);
+  if (failed(sums))
+    return failure();
+  return lowerEpilogue(builder, op, *sums, /*scale=*/Value());
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op) {
@@ -172,15 +180,8 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op) {
                              op.getAccumulation() == Accumulation::split);
   if (failed(sums))
     return failure();
-  if (op.getOutScale() && op.getAccumulate())
-    return op.emitOpError("cannot add to an FP8 result");
   Location loc = op.getLoc();
   Value scale = arith::MulFOp::create(builder, loc, memref::LoadOp::create(builder, loc, op.getLhsScaleInv()),
                                       memref::LoadOp::create(builder, loc, op.getRhsScaleInv()));
-  ScaledSum sum{*sums, scale, op.getAccumulate() ? op.getOuts().front() : Value()};
-  if (op.getOutScale() || llvm::any_of(ElementRegion::of(op)->extraMaps(), isSummed))
-    buildLoopEpilogue(builder, op, sum);
-  else
-    buildGenericEpilogue(builder, op, sum);
-  return success();
+  return lowerEpilogue(builder, op, *sums, scale);
 }

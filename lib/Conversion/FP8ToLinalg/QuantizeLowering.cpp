@@ -13,8 +13,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The bits of |value|, 0 for NaN: as unsigned integers they order like the magnitudes.
-static Value buildMagnitudeBits(OpBuilder &b, Location loc, Value value) {
+Value fp8::buildMagnitudeBits(OpBuilder &b, Location loc, Value value) {
   auto constant = [&](int32_t bits) { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(bits)); };
   Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), value);
   Value magnitude = arith::AndIOp::create(b, loc, bits, constant(0x7FFFFFFF));
@@ -82,10 +81,12 @@ LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
   return success();
 }
 
-void fp8::lowerQuantizedEpilogue(OpBuilder &builder, ScaledMatmulOp op, ElementLoops::FirstBuilder sum) {
-  Value data = op.getOuts()[0], amax = op.getOuts()[2];
+void fp8::lowerQuantizedEpilogue(OpBuilder &builder, Operation *op, Value outScale,
+                                 ElementLoops::FirstBuilder sum) {
+  ValueRange outs = ElementRegion::of(op)->outs;
+  Value data = outs[0], amax = outs[2];
   auto format = cast<FloatType>(getElementTypeOrSelf(data));
-  Value scale = lowerScale(builder, op.getLoc(), op.getOutScale(), op.getOuts()[1]);
+  Value scale = lowerScale(builder, op->getLoc(), outScale, outs[1]);
   ElementLoops(builder, op)
       .run(
           amax,

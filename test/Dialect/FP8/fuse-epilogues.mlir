@@ -108,3 +108,115 @@ func.func @accumulated(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: 
     outs(%d, %s : tensor<4x16xf8E4M3FN>, tensor<f32>) -> tensor<4x16xf8E4M3FN>, tensor<f32>
   return %q : tensor<4x16xf8E4M3FN>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(i, j) -> (i, j)>
+
+// Current scaling: the amax is that of the result, after its activation, taken while it is written.
+// CHECK-LABEL: func @own_scale
+// CHECK-NOT: linalg.generic
+// CHECK: %[[Y:.+]]:3 = fp8.scaled_matmul fast record_amax
+// CHECK-SAME: outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xbf16>, tensor<f32>, tensor<4x16xbf16>)
+// CHECK: math.tanh
+// CHECK-NOT: fp8.amax
+// CHECK: fp8.compute_scale {{.*}} ins(%[[Y]]#1 : tensor<f32>)
+// CHECK: fp8.quantize ins(%[[Y]]#0 : tensor<4x16xbf16>)
+// CHECK: return %{{.+}}, %[[Y]]#2
+func.func @own_scale(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>, %i: tensor<4x16xbf16>, %d: tensor<4x16xf8E4M3FN>)
+    -> (tensor<4x16xf8E4M3FN>, tensor<4x16xbf16>) {
+  %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+    scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xbf16>
+  %g = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x16xbf16>) outs(%i : tensor<4x16xbf16>) {
+  ^bb0(%e: bf16, %o: bf16):
+    %v = math.tanh %e : bf16
+    linalg.yield %v : bf16
+  } -> tensor<4x16xbf16>
+  %a = fp8.amax ins(%g : tensor<4x16xbf16>) outs(%s : tensor<f32>) -> tensor<f32>
+  %scale = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN) ins(%a : tensor<f32>) outs(%s : tensor<f32>) -> tensor<f32>
+  %q, %qi = fp8.quantize ins(%g : tensor<4x16xbf16>) scale(%scale : tensor<f32>)
+    outs(%d, %s : tensor<4x16xf8E4M3FN>, tensor<f32>) -> tensor<4x16xf8E4M3FN>, tensor<f32>
+  return %q, %y : tensor<4x16xf8E4M3FN>, tensor<4x16xbf16>
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+
+// Products that stay in high precision have the same epilogue: bias, its gradient's sum, amax. A
+// mask knows where it is.
+// CHECK-LABEL: func @kept
+// CHECK-NOT: linalg.generic
+// CHECK-NOT: fp8.amax
+// CHECK: %[[Y:.+]]:3 = fp8.matmul site("head") kept("--keep=head") record_amax
+// CHECK-SAME: epilogue_ins(%{{.+}} : tensor<16xbf16>) outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xbf16>, tensor<f32>, tensor<16xf32>)
+// CHECK-SAME: epilogue_maps = [affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1)>]
+// CHECK-NEXT: ^bb0(%[[SUM:.+]]: f32, %{{.+}}: bf16):
+// CHECK-NEXT: arith.truncf %[[SUM]] : f32 to bf16
+// CHECK: fp8.index 0
+// CHECK-NEXT: fp8.index 1
+// CHECK: return %[[Y]]#0, %[[Y]]#1, %[[Y]]#2
+func.func @kept(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<16xbf16>, %i: tensor<4x16xbf16>, %s: tensor<f32>, %g: tensor<16xf32>)
+    -> (tensor<4x16xbf16>, tensor<f32>, tensor<16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0.0 : bf16
+  %y = fp8.matmul site("head") kept("--keep=head") ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>)
+    outs(%i : tensor<4x16xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xbf16>
+  %z = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%y, %b : tensor<4x16xbf16>, tensor<16xbf16>) outs(%i : tensor<4x16xbf16>) {
+  ^bb0(%e: bf16, %c: bf16, %o: bf16):
+    %row = linalg.index 0 : index
+    %column = linalg.index 1 : index
+    %later = arith.cmpi ugt, %column, %row : index
+    %v = arith.addf %e, %c : bf16
+    %m = arith.select %later, %none, %v : bf16
+    linalg.yield %m : bf16
+  } -> tensor<4x16xbf16>
+  %f = linalg.fill ins(%zero : f32) outs(%g : tensor<16xf32>) -> tensor<16xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["reduction", "parallel"]} ins(%z : tensor<4x16xbf16>) outs(%f : tensor<16xf32>) {
+  ^bb0(%in: bf16, %acc: f32):
+    %e = arith.extf %in : bf16 to f32
+    %t = arith.addf %acc, %e : f32
+    linalg.yield %t : f32
+  } -> tensor<16xf32>
+  %a = fp8.amax ins(%z : tensor<4x16xbf16>) outs(%s : tensor<f32>) -> tensor<f32>
+  return %z, %a, %sum : tensor<4x16xbf16>, tensor<f32>, tensor<16xf32>
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(i, j) -> (i, j)>
+
+// A kept product casts its result where the scale is known.
+// CHECK-LABEL: func @kept_to_fp8
+// CHECK: fp8.matmul {{.*}} out_scale(%{{.+}} : tensor<f32>) outs(%{{.+}} : tensor<4x16xf8E4M3FN>, tensor<f32>, tensor<f32>)
+// CHECK-NOT: fp8.quantize
+// Sums of f64 have no epilogue.
+// CHECK-LABEL: func @f64
+// CHECK: fp8.matmul
+// CHECK-NOT: epilogue
+// CHECK: linalg.generic
+func.func @kept_to_fp8(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %i: tensor<4x16xbf16>, %s: tensor<f32>, %d: tensor<4x16xf8E4M3FN>) -> tensor<4x16xf8E4M3FN> {
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%i : tensor<4x16xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xbf16>
+  %q, %qi = fp8.quantize ins(%y : tensor<4x16xbf16>) scale(%s : tensor<f32>)
+    outs(%d, %s : tensor<4x16xf8E4M3FN>, tensor<f32>) -> tensor<4x16xf8E4M3FN>, tensor<f32>
+  return %q : tensor<4x16xf8E4M3FN>
+}
+func.func @f64(%x: tensor<4x8xf64>, %w: tensor<8x16xf64>, %i: tensor<4x16xf64>, %o: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xf64>, tensor<8x16xf64>) outs(%i : tensor<4x16xf64>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf64>
+  %z = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x16xf64>) outs(%o : tensor<4x16xf32>) {
+  ^bb0(%e: f64, %out: f32):
+    %v = arith.truncf %e : f64 to f32
+    linalg.yield %v : f32
+  } -> tensor<4x16xf32>
+  return %z : tensor<4x16xf32>
+}

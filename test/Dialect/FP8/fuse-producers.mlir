@@ -124,23 +124,36 @@ func.func @recompute(%x: tensor<8x16xbf16>, %b: tensor<16xbf16>, %e: tensor<8x16
 
 #id = affine_map<(i) -> (i)>
 
-// Outside stay: a body with an index, a reader that must come before the cast and is not moved,
-// and a sum that does not start from zero.
+// An index is that of the tensor that is cast, not of the loops that computed it.
 // CHECK-LABEL: func @index
-// CHECK: linalg.generic
-// CHECK-NOT: producer
-func.func @index(%e: tensor<8xf32>, %d: tensor<8xf8E4M3FN>, %s: tensor<f32>) -> tensor<8xf8E4M3FN> {
-  %0 = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%e : tensor<8xf32>) {
-  ^bb0(%out: f32):
-    %i = linalg.index 0 : index
-    %j = arith.index_cast %i : index to i32
-    %v = arith.sitofp %j : i32 to f32
+// CHECK-NOT: linalg.generic
+// CHECK: fp8.quantize ins(%{{.+}} : tensor<8x4xf32>)
+// CHECK-SAME: indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>]
+// CHECK-NEXT: ^bb0(%{{.+}}: f32):
+// CHECK-NEXT: %[[ROW:.+]] = fp8.index 1
+// CHECK-NEXT: %[[COLUMN:.+]] = fp8.index 0
+// CHECK-NEXT: arith.cmpi ugt, %[[COLUMN]], %[[ROW]] : index
+func.func @index(%x: tensor<8x4xf32>, %e: tensor<4x8xf32>, %d: tensor<4x8xf8E4M3FN>, %s: tensor<f32>) -> tensor<4x8xf8E4M3FN> {
+  %zero = arith.constant 0.0 : f32
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x4xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %row = linalg.index 0 : index
+    %column = linalg.index 1 : index
+    %later = arith.cmpi ugt, %column, %row : index
+    %v = arith.select %later, %zero, %in : f32
     linalg.yield %v : f32
-  } -> tensor<8xf32>
-  %q, %i = fp8.quantize ins(%0 : tensor<8xf32>) scale(%s : tensor<f32>)
-      outs(%d, %s : tensor<8xf8E4M3FN>, tensor<f32>) -> tensor<8xf8E4M3FN>, tensor<f32>
-  return %q : tensor<8xf8E4M3FN>
+  } -> tensor<4x8xf32>
+  %q, %i = fp8.quantize ins(%0 : tensor<4x8xf32>) scale(%s : tensor<f32>)
+      outs(%d, %s : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  return %q : tensor<4x8xf8E4M3FN>
 }
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// Outside stay: a reader that must come before the cast and is not moved, and a sum that does
+// not start from zero.
 // CHECK-LABEL: func @needed_for_the_scale
 // CHECK: math.exp
 // CHECK: linalg.yield

@@ -125,7 +125,7 @@ func.func @no_k(%a: tensor<8xf32>, %b: tensor<32xf32>, %c: tensor<8x32xf32>) {
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @one_kind(%a: tensor<8x16xf32>, %b: tensor<16x32xf32>, %c: tensor<8x32xf32>) {
   // expected-error@+1 {{gives the kind of one operand only}}
-  %0 = "fp8.matmul"(%a, %b, %c) <{indexing_maps = [#mk, #kn, #mn], lhs_kind = #fp8<tensor_kind input>}>
+  %0 = "fp8.matmul"(%a, %b, %c) <{indexing_maps = [#mk, #kn, #mn], lhs_kind = #fp8<tensor_kind input>, operandSegmentSizes = array<i32: 1, 1, 0, 0, 1>}> ({})
       : (tensor<8x16xf32>, tensor<16x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
   return
 }
@@ -155,5 +155,42 @@ func.func @site_attribute(%a: tensor<4xf32>) {
 func.func @role_attribute(%a: tensor<4xf32>) {
   // expected-error@+1 {{attribute 'fp8.role' must be "fprop", "dgrad", "wgrad" or "other"}}
   %0 = arith.negf %a {fp8.role = "forward"} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @outs_of_an_amax(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>) {
+  // expected-error@+1 {{has 1 outs, expected 2: the result and its amax}}
+  %0 = fp8.matmul record_amax ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c : tensor<8x32xbf16>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @rank_of_an_amax(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>, %m: tensor<1xf32>) {
+  // expected-error@+1 {{the amax must be f32 of rank 0}}
+  %0:2 = fp8.matmul record_amax ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c, %m : tensor<8x32xbf16>, tensor<1xf32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>, tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @f64_amax(%a: tensor<8x16xf64>, %b: tensor<16x32xf64>, %c: tensor<8x32xf64>, %m: tensor<f32>) {
+  // expected-error@+1 {{of f64 has neither an epilogue nor an amax}}
+  %0:2 = fp8.matmul record_amax ins(%a, %b : tensor<8x16xf64>, tensor<16x32xf64>) outs(%c, %m : tensor<8x32xf64>, tensor<f32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xf64>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @two_amaxes(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xf8E4M3FN>, %s: tensor<f32>) {
+  // expected-error@+1 {{record_amax goes with a result that has no out_scale, which has an amax anyway}}
+  %0:3 = fp8.matmul record_amax ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) out_scale(%s : tensor<f32>)
+      outs(%c, %s, %s : tensor<8x32xf8E4M3FN>, tensor<f32>, tensor<f32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xf8E4M3FN>, tensor<f32>, tensor<f32>
   return
 }

@@ -428,3 +428,24 @@ func.func @amax_outs(%x: tensor<8xbf16>, %a: tensor<f32>) {
   %0:2 = fp8.amax ins(%x : tensor<8xbf16>) outs(%a, %a : tensor<f32>, tensor<f32>) -> tensor<f32>, tensor<f32>
   return
 }
+
+// -----
+
+func.func @index_outside() -> index {
+  // expected-error@+1 {{must be in a region of fp8.amax, fp8.quantize, fp8.matmul or fp8.scaled_matmul}}
+  %0 = fp8.index 0
+  return %0 : index
+}
+
+// -----
+
+func.func @index_of_no_dimension(%x: tensor<8xf32>, %s: tensor<f32>, %d: tensor<8xf8E4M3FN>) {
+  %q, %i = fp8.quantize ins(%x : tensor<8xf32>) scale(%s : tensor<f32>) outs(%d, %s : tensor<8xf8E4M3FN>, tensor<f32>)
+      {indexing_maps = [affine_map<(d0) -> (d0)>]} producer {
+    ^bb0(%e: f32):
+      // expected-error@+1 {{asks for dimension 1 of a tensor of 1}}
+      %j = fp8.index 1
+      fp8.yield %e : f32
+  } -> tensor<8xf8E4M3FN>, tensor<f32>
+  return
+}

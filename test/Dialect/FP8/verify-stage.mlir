@@ -72,6 +72,22 @@ func.func @branches(%c: i1, %x: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4xf8E
   }
   return %q : tensor<4xf8E4M3FN>
 }
+func.func @named(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{after fusion: this elementwise operation is not a linalg.generic, so nothing fuses with it}}
+  %y = linalg.exp ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @transposed(%x: tensor<4x8xf8E4M3FN>, %w: tensor<16x8xf8E4M3FN>, %s: tensor<f32>, %e: tensor<8x16xf8E4M3FN>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<16x8xf8E4M3FN>) outs(%e : tensor<8x16xf8E4M3FN>) {
+  ^bb0(%in: f8E4M3FN, %out: f8E4M3FN):
+    linalg.yield %in : f8E4M3FN
+  } -> tensor<8x16xf8E4M3FN>
+  // expected-error@+1 {{after fusion: this product reads a transposed copy of FP8 bytes}}
+  %y = fp8.scaled_matmul fast ins(%x, %t : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>) scales(%s, %s : tensor<f32>, tensor<f32>)
+      outs(%i : tensor<4x16xbf16>) {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+  return %y : tensor<4x16xbf16>
+}
 
 //--- batching.mlir
 func.func @f(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {

@@ -29,22 +29,28 @@ static ElementRegion viewProducer(Op op, unsigned rank) {
   return {op, &op.getProducer(), firstArgument, op.getInputs(), maps, op.getOuts(), rank, rows};
 }
 
+template <typename Product>
+static ElementRegion viewEpilogue(Product op) {
+  unsigned rank = shaped(op.getInit()).getRank();
+  return {op,
+          &op.getEpilogue(),
+          /*firstArgument=*/1,
+          op.getEpilogueInputs(),
+          readMaps(op.getEpilogueMaps()),
+          op.getOuts(),
+          rank};
+}
+
 std::optional<ElementRegion> ElementRegion::of(Operation *operation) {
   if (auto op = dyn_cast<QuantizeOp>(operation))
     return viewProducer(op, shaped(op.getOuts()[0]).getRank());
   if (auto op = dyn_cast<AmaxOp>(operation))
     return viewProducer(op, shaped(op.getInputs()[0]).getRank());
-  auto op = dyn_cast<ScaledMatmulOp>(operation);
-  if (!op)
-    return std::nullopt;
-  unsigned rank = shaped(op.getOuts()[0]).getRank();
-  return ElementRegion{op,
-                       &op.getEpilogue(),
-                       /*firstArgument=*/1,
-                       op.getEpilogueInputs(),
-                       readMaps(op.getEpilogueMaps()),
-                       op.getOuts(),
-                       rank};
+  if (auto op = dyn_cast<MatmulOp>(operation))
+    return viewEpilogue(op);
+  if (auto op = dyn_cast<ScaledMatmulOp>(operation))
+    return viewEpilogue(op);
+  return std::nullopt;
 }
 
 SmallVector<unsigned> ElementRegion::outerDims() const {
@@ -76,6 +82,50 @@ Type ElementRegion::partOf(Value operand, AffineMap map) const {
 // Changing what is fused
 //===----------------------------------------------------------------------===//
 
+template <typename Product>
+static ProductResults viewResults(Product op) {
+  return {op.getOutScale(), op.getRecordAmax(), op.getAccumulate()};
+}
+
+std::optional<ProductResults> ProductResults::of(Operation *operation) {
+  if (auto op = dyn_cast<MatmulOp>(operation))
+    return viewResults(op);
+  if (auto op = dyn_cast<ScaledMatmulOp>(operation))
+    return viewResults(op);
+  return std::nullopt;
+}
+
+/// `op` with another epilogue, without its region; `operands` stand before the inputs of the epilogue.
+template <typename Product>
+static Operation *createProduct(RewriterBase &rewriter, Product op, SmallVector<Value> operands,
+                                ValueRange inputs, Value outScale, bool recordAmax, ValueRange outs,
+                                ArrayAttr maps) {
+  typename Product::Properties properties = op.getProperties();
+  auto sizes = MutableArrayRef<int32_t>(properties.operandSegmentSizes).take_back(3);
+  sizes[0] = inputs.size();
+  sizes[1] = outScale ? 1 : 0;
+  sizes[2] = outs.size();
+  properties.setRecordAmax(recordAmax ? rewriter.getUnitAttr() : UnitAttr());
+  properties.setEpilogueMaps(maps);
+  llvm::append_range(operands, inputs);
+  if (outScale)
+    operands.push_back(outScale);
+  llvm::append_range(operands, outs);
+  TypeRange types = op->getNumResults() == 0 ? TypeRange() : TypeRange(outs);
+  auto created = Product::create(rewriter, op.getLoc(), types, operands, properties);
+  created->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  return created;
+}
+
+static Operation *createProduct(RewriterBase &rewriter, Operation *operation, ValueRange inputs,
+                                Value outScale, bool recordAmax, ValueRange outs, ArrayAttr maps) {
+  if (auto op = dyn_cast<MatmulOp>(operation))
+    return createProduct(rewriter, op, {op.getLhs(), op.getRhs()}, inputs, outScale, recordAmax, outs, maps);
+  auto op = cast<ScaledMatmulOp>(operation);
+  return createProduct(rewriter, op, {op.getLhs(), op.getRhs(), op.getLhsScaleInv(), op.getRhsScaleInv()},
+                       inputs, outScale, recordAmax, outs, maps);
+}
+
 /// `operation` with other inputs, destinations, maps and rows, and without its region.
 static Operation *createLike(RewriterBase &rewriter, Operation *operation, ValueRange inputs, ValueRange outs,
                              ArrayAttr maps, DenseI64ArrayAttr rows) {
@@ -88,12 +138,9 @@ static Operation *createLike(RewriterBase &rewriter, Operation *operation, Value
                            op.getTranspositionAttr(), op.getBlockAttr(), op.getColumnAttr(), maps, rows);
   else if (auto op = dyn_cast<AmaxOp>(operation))
     created = AmaxOp::create(rewriter, loc, types, inputs, outs, op.getBlockAttr(), maps, rows);
-  else if (auto op = dyn_cast<ScaledMatmulOp>(operation))
-    created = ScaledMatmulOp::create(rewriter, loc, types, op.getLhs(), op.getRhs(), op.getLhsScaleInv(),
-                                     op.getRhsScaleInv(), inputs, op.getOutScale(), outs,
-                                     op.getIndexingMapsAttr(), op.getAccumulationAttr(), op.getSiteAttr(),
-                                     op.getRoleAttr(), op.getRecipeAttr(), op.getAccumulateAttr(),
-                                     op.getLhsBlockAttr(), op.getRhsBlockAttr(), maps);
+  else
+    return createProduct(rewriter, operation, inputs, ProductResults::of(operation)->outScale,
+                         ProductResults::of(operation)->recordAmax, outs, maps);
   created->setDiscardableAttrs(operation->getDiscardableAttrDictionary());
   return created;
 }
@@ -112,6 +159,14 @@ Operation *fp8::buildOnRows(RewriterBase &rewriter, Operation *op, ValueRange in
   Operation *built = createLike(rewriter, op, inputs, outs, maps, rewriter.getDenseI64ArrayAttr(rows));
   built->getRegion(0).takeBody(region);
   return built;
+}
+
+Operation *fp8::rebuildProduct(RewriterBase &rewriter, Operation *op, ValueRange inputs, Value outScale,
+                               bool recordAmax, ValueRange outs, ArrayAttr maps) {
+  Operation *rebuilt = createProduct(rewriter, op, inputs, outScale, recordAmax, outs, maps);
+  Region &region = *ElementRegion::of(op)->region;
+  rewriter.inlineRegionBefore(region, rebuilt->getRegion(0), rebuilt->getRegion(0).begin());
+  return rebuilt;
 }
 
 LogicalResult fp8::detail::dropUnusedExtras(Operation *op, PatternRewriter &rewriter) {

@@ -110,8 +110,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 LogicalResult DelayedScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy,
-                                         int64_t margin, int64_t historyLen, AmaxComputeAlgo, bool, bool, bool,
-                                         InitialScale init) {
+                                         int64_t margin, int64_t historyLen, AmaxComputeAlgo, bool, bool,
+                                         bool, InitialScale init) {
   if (historyLen < 1)
     return emitError() << "amax_history_len must be at least 1, got " << historyLen;
   if (margin < -64 || margin > 64)

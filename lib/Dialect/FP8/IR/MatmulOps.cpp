@@ -62,77 +62,34 @@ static SmallVector<int64_t> staticLoopRanges(Op op) {
                           {shaped(op.getLhs()), shaped(op.getRhs()), shaped(outs.front())});
 }
 
-//===----------------------------------------------------------------------===//
-// MatmulOp
-//===----------------------------------------------------------------------===//
-
-FP8_DEFINE_DPS_METHODS(MatmulOp, getAccumulate())
-
-SmallVector<int64_t> MatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
-
-LogicalResult MatmulOp::verify() {
-  if (failed(fp8::detail::verifyDestinationStyle(*this)))
-    return failure();
-  if (static_cast<bool>(getLhsKind()) != static_cast<bool>(getRhsKind()))
-    return emitOpError("gives the kind of one operand only");
-  return verifyContraction(*this, getIndexingMapsArray(),
-                           {cast<ShapedType>(getLhs().getType()), cast<ShapedType>(getRhs().getType()),
-                            cast<ShapedType>(getOuts().getType())});
-}
-
-namespace {
-
-/// Adding to zeros is writing.
-struct DropZeroAccumulator : OpRewritePattern<MatmulOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const final {
-    auto fill = op.getOuts().getDefiningOp<linalg::FillOp>();
-    if (!op.getAccumulate() || !fill || !matchPattern(fill.getInputs().front(), m_AnyZeroFloat()))
-      return rewriter.notifyMatchFailure(op, "does not add to a tensor filled with zeros");
-    rewriter.modifyOpInPlace(op, [&] {
-      op.setAccumulate(false);
-      op.getOutsMutable().assign(fill.getOutputs().front());
-    });
-    return success();
-  }
-};
-
-} // namespace
-
-void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<DropZeroAccumulator>(context);
-}
-
-//===----------------------------------------------------------------------===//
-// ScaledMatmulOp
-//===----------------------------------------------------------------------===//
-
-FP8_DEFINE_DPS_METHODS(ScaledMatmulOp, getAccumulate() && init.get() == getOuts().front())
-
-SmallVector<int64_t> ScaledMatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
-
-/// Results: one, or with `out_scale` FP8 data, its scale_inv and its amax.
-static LogicalResult verifyOutputs(ScaledMatmulOp op, FloatType element) {
+/// Results: the product with its amax or, with `out_scale`, FP8 data, its scale_inv and its
+/// amax; then the extra results.
+template <typename Op>
+static LogicalResult verifyOutputs(Op op) {
+  Type element = getElementTypeOrSelf(op.getInit());
   bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(element);
-  if (!isFP8 && !element.isF32() && !element.isBF16() && !element.isF16())
-    return op.emitOpError() << "result element type " << element
-                            << " must be f32, bf16, f16, f8E4M3FN or f8E5M2";
-  if (isFP8 != static_cast<bool>(op.getOutScale()))
-    return op.emitOpError(isFP8 ? "an FP8 result needs an out_scale" : "out_scale goes with an FP8 result");
-  size_t wanted = (isFP8 ? 3 : 1) + ElementRegion::of(op)->numExtras();
+  if (op.getOutScale() && !isFP8)
+    return op.emitOpError("out_scale goes with an FP8 result");
+  if (op.getOutScale() && op.getRecordAmax())
+    return op.emitOpError("record_amax goes with a result that has no out_scale, which has an amax anyway");
+  size_t scalars = op.getOutScale() ? 2 : op.getRecordAmax() ? 1 : 0;
+  size_t wanted = 1 + scalars + ElementRegion::of(op)->numExtras();
   if (op.getOuts().size() != wanted)
     return op.emitOpError() << "has " << op.getOuts().size() << " outs, expected " << wanted
-                            << (isFP8 ? ": data, scale_inv and amax" : "");
-  for (Value scalar : op.getOuts().slice(1, isFP8 ? 2 : 0))
+                            << (op.getOutScale()     ? ": data, scale_inv and amax"
+                                : op.getRecordAmax() ? ": the result and its amax"
+                                                     : "");
+  for (Value scalar : op.getOuts().slice(1, scalars))
     if (!getElementTypeOrSelf(scalar).isF32() || cast<ShapedType>(scalar.getType()).getRank() != 0)
-      return op.emitOpError("scale_inv and amax of an FP8 result must be f32 of rank 0");
+      return op.emitOpError(op.getOutScale() ? "scale_inv and amax of an FP8 result must be f32 of rank 0"
+                                             : "the amax must be f32 of rank 0");
   if (op.getOutScale() && cast<ShapedType>(op.getOutScale().getType()).getRank() != 0)
     return op.emitOpError("out_scale must be of rank 0");
   return success();
 }
 
-static LogicalResult verifyEpilogue(ScaledMatmulOp op, FloatType element) {
+template <typename Op>
+static LogicalResult verifyEpilogue(Op op) {
   if (op.getEpilogue().empty()) {
     if (op.getEpilogueInputs().empty() && !op.getEpilogueMaps())
       return success();
@@ -146,10 +103,98 @@ static LogicalResult verifyEpilogue(ScaledMatmulOp op, FloatType element) {
   Type yielded = cast<YieldOp>(body.getTerminator()).getValue().getType();
   if (op.getOutScale() && !isa<FloatType>(yielded))
     return op.emitOpError() << "the epilogue yields " << yielded << ", expected one element";
+  Type element = getElementTypeOrSelf(op.getInit());
   if (!op.getOutScale() && yielded != element)
     return op.emitOpError() << "the epilogue yields " << yielded << ", expected " << element;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// MatmulOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(MatmulOp, getAccumulate() && init.get() == getInit())
+
+SmallVector<int64_t> MatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
+
+LogicalResult MatmulOp::verify() {
+  if (failed(fp8::detail::verifyDestinationStyle(*this)))
+    return failure();
+  if (static_cast<bool>(getLhsKind()) != static_cast<bool>(getRhsKind()))
+    return emitOpError("gives the kind of one operand only");
+  if (getOuts().empty())
+    return emitOpError("needs a destination in outs");
+  auto lhs = cast<ShapedType>(getLhs().getType()), rhs = cast<ShapedType>(getRhs().getType());
+  auto out = cast<ShapedType>(getInit().getType());
+  if (failed(verifyContraction(*this, getIndexingMapsArray(), {lhs, rhs, out})) ||
+      failed(verifyOutputs(*this)))
+    return failure();
+  if (!isa<FloatType>(out.getElementType()))
+    return emitOpError() << "result element type " << out.getElementType() << " must be a float type";
+  auto isF64 = [](ShapedType type) { return type.getElementType().isF64(); };
+  if (!isPlain() && llvm::any_of(ArrayRef<ShapedType>{lhs, rhs, out}, isF64))
+    return emitOpError("of f64 has neither an epilogue nor an amax");
+  return verifyEpilogue(*this);
+}
+
+namespace {
+
+/// Adding to zeros is writing.
+struct DropZeroAccumulator : OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const final {
+    auto fill = op.getInit().getDefiningOp<linalg::FillOp>();
+    if (!op.getAccumulate() || !fill || !matchPattern(fill.getInputs().front(), m_AnyZeroFloat()))
+      return rewriter.notifyMatchFailure(op, "does not add to a tensor filled with zeros");
+    rewriter.modifyOpInPlace(op, [&] {
+      op.setAccumulate(false);
+      op.getOutsMutable()[0].set(fill.getOutputs().front());
+    });
+    return success();
+  }
+};
+
+/// An amax that nothing reads is not computed.
+template <typename Op>
+struct DropUnusedAmax : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const final {
+    if (op->getNumResults() == 0 || !op.getRecordAmax() || !op->getResult(1).use_empty())
+      return rewriter.notifyMatchFailure(op, "records no amax, or it is read");
+    SmallVector<Value> outs(op.getOuts()), results(op->getResults());
+    outs.erase(outs.begin() + 1);
+    results.erase(results.begin() + 1);
+    Operation *slim = rebuildProduct(rewriter, op, op.getEpilogueInputs(), /*outScale=*/Value(),
+                                     /*recordAmax=*/false, outs, op.getEpilogueMapsAttr());
+    rewriter.replaceAllUsesWith(results, slim->getResults());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// What canonicalizes in both products.
+template <typename Op>
+void addProductPatterns(RewritePatternSet &patterns) {
+  patterns.add<fp8::detail::FoldTensorCasts<Op>, fp8::detail::DropUnusedExtras<Op>, DropUnusedAmax<Op>>(
+      patterns.getContext());
+}
+
+} // namespace
+
+void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<DropZeroAccumulator>(context);
+  addProductPatterns<MatmulOp>(patterns);
+}
+
+//===----------------------------------------------------------------------===//
+// ScaledMatmulOp
+//===----------------------------------------------------------------------===//
+
+FP8_DEFINE_DPS_METHODS(ScaledMatmulOp, getAccumulate() && init.get() == getOuts().front())
+
+SmallVector<int64_t> ScaledMatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
 
 LogicalResult ScaledMatmulOp::verify() {
   if (failed(fp8::detail::verifyDestinationStyle(*this)))
@@ -167,14 +212,19 @@ LogicalResult ScaledMatmulOp::verify() {
   auto element = dyn_cast<FloatType>(out.getElementType());
   if (!element)
     return emitOpError() << "result element type " << out.getElementType() << " must be a float type";
-  if (failed(verifyOutputs(*this, element)))
+  bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(element);
+  if (!isFP8 && !element.isF32() && !element.isBF16() && !element.isF16())
+    return emitOpError() << "result element type " << element
+                         << " must be f32, bf16, f16, f8E4M3FN or f8E5M2";
+  if (isFP8 && !getOutScale())
+    return emitOpError("an FP8 result needs an out_scale");
+  if (failed(verifyOutputs(*this)))
     return failure();
-  return verifyEpilogue(*this, element);
+  return verifyEpilogue(*this);
 }
 
-void ScaledMatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<fp8::detail::FoldTensorCasts<ScaledMatmulOp>, fp8::detail::DropUnusedExtras<ScaledMatmulOp>>(
-      context);
+void ScaledMatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  addProductPatterns<ScaledMatmulOp>(patterns);
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,6 +7,7 @@
 #include "FoldTensorCasts.h"
 #include "OpVerification.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/Support/MathExtras.h"
@@ -15,6 +16,19 @@ using namespace mlir;
 using namespace fp8;
 
 static ShapedType shaped(Value value) { return cast<ShapedType>(value.getType()); }
+
+//===----------------------------------------------------------------------===//
+// IndexOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult IndexOp::verify() {
+  std::optional<ElementRegion> element = ElementRegion::of((*this)->getParentOp());
+  if (!element)
+    return emitOpError("must be in a region of fp8.amax, fp8.quantize, fp8.matmul or fp8.scaled_matmul");
+  if (getDim() >= element->numDims)
+    return emitOpError() << "asks for dimension " << getDim() << " of a tensor of " << element->numDims;
+  return success();
+}
 
 //===----------------------------------------------------------------------===//
 // AmaxOp
@@ -75,8 +89,33 @@ LogicalResult AmaxOp::verify() {
   return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), tensor, getBlock());
 }
 
+/// Whether `op` takes `input` as it is, with one scale, so that its shape does not matter.
+template <typename Op>
+static bool ignoresShape(Op op) {
+  return op->getNumResults() != 0 && op.getProducer().empty() && !op.getBlock();
+}
+
+namespace {
+
+/// A reshape changes no element: the amax is that of its source.
+struct MeasureBeforeReshape : OpRewritePattern<AmaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AmaxOp op, PatternRewriter &rewriter) const final {
+    Operation *reshape = op.getInputs().empty() ? nullptr : op.getInputs().front().getDefiningOp();
+    if (!isa_and_present<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(reshape) || !ignoresShape(op))
+      return rewriter.notifyMatchFailure(op, "measures no reshaped tensor");
+    rewriter.modifyOpInPlace(op, [&] { op.getInputsMutable()[0].set(reshape->getOperand(0)); });
+    return success();
+  }
+};
+
+} // namespace
+
 void AmaxOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<fp8::detail::FoldTensorCasts<AmaxOp>, fp8::detail::DropUnusedExtras<AmaxOp>>(context);
+  patterns
+      .add<fp8::detail::FoldTensorCasts<AmaxOp>, fp8::detail::DropUnusedExtras<AmaxOp>, MeasureBeforeReshape>(
+          context);
 }
 
 //===----------------------------------------------------------------------===//
@@ -197,10 +236,40 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
   }
 };
 
+/// The cast comes before a reshape, next to what computes the tensor: the bytes are reshaped.
+struct QuantizeBeforeReshape : OpRewritePattern<QuantizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(QuantizeOp op, PatternRewriter &rewriter) const final {
+    Operation *reshape = op.getInputs().empty() ? nullptr : op.getInputs().front().getDefiningOp();
+    if (!isa_and_present<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(reshape) || !ignoresShape(op) ||
+        op.getTransposition())
+      return rewriter.notifyMatchFailure(op, "casts no reshaped tensor");
+    Value source = reshape->getOperand(0);
+    Location loc = op.getLoc();
+    SmallVector<Value> outs(op.getOuts());
+    outs[0] =
+        tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, source), op.getFormat());
+    auto cast = QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), source, op.getScale(), outs,
+                                   op.getRecordAmax(), DenseI64ArrayAttr(), DenseI64ArrayAttr(),
+                                   op.getColumnAttr(), ArrayAttr(), DenseI64ArrayAttr());
+    cast->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    SmallVector<Value> results(cast.getResults());
+    Operation *reshaped = rewriter.clone(*reshape);
+    rewriter.modifyOpInPlace(reshaped, [&] {
+      reshaped->setOperand(0, results[0]);
+      reshaped->getResult(0).setType(op->getResult(0).getType());
+    });
+    results[0] = reshaped->getResult(0);
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
 } // namespace
 
 void QuantizeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<DropUnusedQuantizeResults, fp8::detail::FoldTensorCasts<QuantizeOp>,
+  patterns.add<DropUnusedQuantizeResults, QuantizeBeforeReshape, fp8::detail::FoldTensorCasts<QuantizeOp>,
                fp8::detail::DropUnusedExtras<QuantizeOp>>(context);
 }
 

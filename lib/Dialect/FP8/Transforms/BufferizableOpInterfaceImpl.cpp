@@ -18,9 +18,9 @@ namespace {
 /// Whether `op` reads what its destination holds before it writes there.
 bool readsInit(Operation *op, OpOperand &operand) {
   if (auto matmul = dyn_cast<fp8::MatmulOp>(op))
-    return matmul.getAccumulate();
+    return matmul.getAccumulate() && operand.get() == matmul.getInit();
   if (auto matmul = dyn_cast<fp8::ScaledMatmulOp>(op))
-    return matmul.getAccumulate() && operand.get() == matmul.getOuts().front();
+    return matmul.getAccumulate() && operand.get() == matmul.getInit();
   return isa<fp8::UpdateAmaxHistoryOp, fp8::UpdateLossScaleOp>(op);
 }
 

@@ -103,8 +103,8 @@ static bool foldUser(RewriterBase &rewriter, MatmulOp op) {
 
   rewriter.setInsertionPoint(op);
   Type oldType = user->getResult(0).getType();
-  Operation *oldInit = op.getOuts().getDefiningOp();
-  Value init = createPermutedDestination(rewriter, op.getLoc(), op.getOuts(), view->map,
+  Operation *oldInit = op.getInit().getDefiningOp();
+  Value init = createPermutedDestination(rewriter, op.getLoc(), op.getInit(), view->map,
                                          getElementTypeOrSelf(oldType));
   rewriter.modifyOpInPlace(op, [&] {
     op.getOutsMutable().assign(init);
@@ -148,7 +148,7 @@ struct FoldIntoMatmul : fp8::impl::FoldIntoMatmulBase<FoldIntoMatmul> {
   void runOnOperation() final {
     SmallVector<MatmulOp> matmuls;
     getOperation()->walk([&](MatmulOp op) {
-      if (isa<RankedTensorType>(op.getOuts().getType()))
+      if (op.isPlain() && isa<RankedTensorType>(op.getInit().getType()))
         matmuls.push_back(op);
     });
     IRRewriter rewriter(&getContext());

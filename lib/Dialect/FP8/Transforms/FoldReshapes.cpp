@@ -106,9 +106,9 @@ static Value createExpandedDestination(RewriterBase &rewriter, Location loc, Val
 }
 
 static void replaceResult(RewriterBase &rewriter, MatmulOp op, const Reshape &reshape) {
-  Operation *oldInit = op.getOuts().getDefiningOp();
+  Operation *oldInit = op.getInit().getDefiningOp();
   rewriter.setInsertionPoint(op);
-  Value init = createExpandedDestination(rewriter, op.getLoc(), op.getOuts(), reshape);
+  Value init = createExpandedDestination(rewriter, op.getLoc(), op.getInit(), reshape);
   Value result = op->getResult(0), replacement = result;
   rewriter.modifyOpInPlace(op, [&] {
     op.getOutsMutable().assign(init);

@@ -7,6 +7,7 @@
 // moves into all of them.
 
 #include "fp8/Analysis/MemoryTraffic.h"
+#include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -82,14 +83,41 @@ static bool shouldFuse(OpOperand *operand, bool recompute) {
          (isCheap(producer) && (recompute || readsLess(producer)));
 }
 
+/// Whether a generic reads, dimensions collapsed, what a product or another generic computes. It
+/// works as well on all dimensions, next to what computes them; its own result is collapsed.
+static bool readsReshapedResult(OpOperand *operand) {
+  auto reshape = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
+  Operation *source = reshape ? reshape.getSrc().getDefiningOp() : nullptr;
+  auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner());
+  return source && reader && reader.getNumReductionLoops() == 0 &&
+         (isa<linalg::GenericOp>(source) || fp8::ProductResults::of(source));
+}
+
+/// Patterns fuse generics only. A fill stays: sums are known by what they start from.
+static void generalizeNamed(Operation *root) {
+  IRRewriter rewriter(root->getContext());
+  SmallVector<linalg::LinalgOp> named;
+  root->walk([&](linalg::LinalgOp op) {
+    if (!isa<linalg::GenericOp, linalg::FillOp>(op.getOperation()) && op.getNumReductionLoops() == 0 &&
+        op.hasPureTensorSemantics())
+      named.push_back(op);
+  });
+  for (linalg::LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    (void)linalg::generalizeNamedOp(rewriter, op); // what has no scalar body stays as it is
+  }
+}
+
 namespace {
 struct FuseElementwisePass : public fp8::impl::FuseElementwiseBase<FuseElementwisePass> {
   using Base::Base;
 
   void runOnOperation() override {
+    generalizeNamed(getOperation());
     RewritePatternSet patterns(&getContext());
     linalg::populateElementwiseOpsFusionPatterns(
         patterns, [&](OpOperand *operand) { return shouldFuse(operand, recompute); });
+    linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, readsReshapedResult);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Readers of a product's result move into its epilogue: elementwise code, sums over rows, and
-// at last the quantize. Every one saves a read of the result, and nothing is computed twice.
+// at last the quantize, or the amax that its scale is computed from. Every one saves a read of the result,
+// and nothing is computed twice.
 
 #include "RegionFusion.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -22,25 +23,26 @@ class EpilogueFuser {
 public:
   explicit EpilogueFuser(RewriterBase &rewriter) : rewriter(rewriter) {}
 
-  void fuseInto(ScaledMatmulOp op) {
-    while (ScaledMatmulOp fused = fuseElementwise(op))
+  void fuseInto(Operation *op) {
+    while (Operation *fused = fuseElementwise(op))
       op = fused;
     AffineMap identity = identityOf(op);
     Operation *last = op;
     do {
-      op = cast<ScaledMatmulOp>(last);
+      op = last;
       last = detail::fuseSums(rewriter, op, op->getResult(0), identity,
                               [](detail::RegionFuser &fuser) { return fuser.getElement(); });
     } while (last != op);
-    fuseQuantize(op);
+    if (!fuseQuantize(op))
+      fuseAmax(op);
   }
 
 private:
-  static AffineMap identityOf(ScaledMatmulOp op) {
-    return AffineMap::getMultiDimIdentityMap(ElementRegion::of(op)->numDims, op.getContext());
+  static AffineMap identityOf(Operation *op) {
+    return AffineMap::getMultiDimIdentityMap(ElementRegion::of(op)->numDims, op->getContext());
   }
   /// Readers of the first result in the same block, in the order of the program.
-  static SmallVector<Operation *> findReaders(ScaledMatmulOp op) {
+  static SmallVector<Operation *> findReaders(Operation *op) {
     llvm::SetVector<Operation *> users;
     for (Operation *user : op->getResult(0).getUsers())
       if (user->getBlock() == op->getBlock())
@@ -49,19 +51,26 @@ private:
     llvm::sort(readers, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     return readers;
   }
+  /// Its result is the sum, in a type that regions compute in.
+  static bool isFresh(Operation *op) {
+    ProductResults results = *ProductResults::of(op);
+    return !results.outScale && !results.recordAmax;
+  }
 
-  AffineMap findLoops(ScaledMatmulOp op, linalg::GenericOp reader);
-  ScaledMatmulOp fuseElementwise(ScaledMatmulOp op);
-  ScaledMatmulOp apply(ScaledMatmulOp op, linalg::GenericOp reader, AffineMap loops, Operation *place);
-  void fuseQuantize(ScaledMatmulOp op);
-  void apply(ScaledMatmulOp op, QuantizeOp reader, Operation *place);
+  AffineMap findLoops(Operation *op, linalg::GenericOp reader);
+  Operation *fuseElementwise(Operation *op);
+  Operation *apply(Operation *op, linalg::GenericOp reader, AffineMap loops, Operation *place);
+  bool fuseQuantize(Operation *op);
+  void apply(Operation *op, QuantizeOp reader, Operation *place);
+  void fuseAmax(Operation *op);
+  void apply(Operation *op, AmaxOp reader, Operation *place);
 
   RewriterBase &rewriter;
 };
 
 /// From dimensions of the result to loops of `reader`, if it reads all of the result in one way,
 /// and writes its own first result like it.
-AffineMap EpilogueFuser::findLoops(ScaledMatmulOp op, linalg::GenericOp reader) {
+AffineMap EpilogueFuser::findLoops(Operation *op, linalg::GenericOp reader) {
   Value result = op->getResult(0);
   AffineMap identity = identityOf(op), loops;
   for (OpOperand *input : reader.getDpsInputOperands()) {
@@ -88,14 +97,14 @@ AffineMap EpilogueFuser::findLoops(ScaledMatmulOp op, linalg::GenericOp reader) 
     return {};
   // The result is added to: it must stay what it is.
   Type element = getElementTypeOrSelf(reader.getResult(0));
-  bool allowed = op.getAccumulate() ? element == getElementTypeOrSelf(result)
-                                    : element.isF32() || element.isBF16() || element.isF16();
+  bool allowed = ProductResults::of(op)->accumulate ? element == getElementTypeOrSelf(result)
+                                                    : element.isF32() || element.isBF16() || element.isF16();
   return allowed ? loops : AffineMap();
 }
 
-ScaledMatmulOp EpilogueFuser::fuseElementwise(ScaledMatmulOp op) {
-  if (op.getOutScale())
-    return {};
+Operation *EpilogueFuser::fuseElementwise(Operation *op) {
+  if (!isFresh(op))
+    return nullptr;
   for (Operation *user : findReaders(op)) {
     linalg::GenericOp reader = detail::getElementwise(user);
     AffineMap loops = reader ? findLoops(op, reader) : AffineMap();
@@ -104,11 +113,10 @@ ScaledMatmulOp EpilogueFuser::fuseElementwise(ScaledMatmulOp op) {
     if (Operation *place = detail::findMeetingPoint(rewriter, op, reader))
       return apply(op, reader, loops, place);
   }
-  return {};
+  return nullptr;
 }
 
-ScaledMatmulOp EpilogueFuser::apply(ScaledMatmulOp op, linalg::GenericOp reader, AffineMap loops,
-                                    Operation *place) {
+Operation *EpilogueFuser::apply(Operation *op, linalg::GenericOp reader, AffineMap loops, Operation *place) {
   Value result = op->getResult(0);
   unsigned oldExtras = ElementRegion::of(op)->numExtras();
   bool isStored = !llvm::all_of(result.getUsers(), [&](Operation *user) { return user == reader; });
@@ -124,10 +132,11 @@ ScaledMatmulOp EpilogueFuser::apply(ScaledMatmulOp op, linalg::GenericOp reader,
   for (unsigned i = 1; i < yielded.size(); ++i)
     fuser.addExtra(yielded[i], reader.getMatchingIndexingMap(reader.getDpsInitOperand(i)).compose(loops),
                    reader.getDpsInits()[i]);
+  Value init = ElementRegion::of(op)->outs.front();
   if (isStored)
-    fuser.addExtra(before, identityOf(op), op.getOuts().front());
-  auto fused = cast<ScaledMatmulOp>(
-      fuser.rebuild(place, op.getAccumulate() ? op.getOuts().front() : reader.getDpsInits().front()));
+    fuser.addExtra(before, identityOf(op), init);
+  Operation *fused =
+      fuser.rebuild(place, ProductResults::of(op)->accumulate ? init : reader.getDpsInits().front());
 
   ResultRange results = fused->getResults();
   rewriter.replaceAllUsesWith(reader->getResults().take_front(), results.take_front());
@@ -142,41 +151,38 @@ ScaledMatmulOp EpilogueFuser::apply(ScaledMatmulOp op, linalg::GenericOp reader,
 }
 
 /// The first quantize of the result whose scale is known in time gives the product an FP8 result.
-void EpilogueFuser::fuseQuantize(ScaledMatmulOp op) {
-  if (op.getOutScale() || op.getAccumulate())
-    return;
+bool EpilogueFuser::fuseQuantize(Operation *op) {
+  if (!isFresh(op) || ProductResults::of(op)->accumulate)
+    return false;
   for (Operation *user : findReaders(op)) {
     auto quantize = dyn_cast<QuantizeOp>(user);
     if (!quantize || !quantize.getProducer().empty() || quantize.getBlockAttr() ||
         quantize.getTransposition())
       continue;
-    if (Operation *place = detail::findMeetingPoint(rewriter, op, quantize))
-      return apply(op, quantize, place);
+    if (Operation *place = detail::findMeetingPoint(rewriter, op, quantize)) {
+      apply(op, quantize, place);
+      return true;
+    }
   }
+  return false;
 }
 
-void EpilogueFuser::apply(ScaledMatmulOp op, QuantizeOp reader, Operation *place) {
-  Location loc = op.getLoc();
+void EpilogueFuser::apply(Operation *op, QuantizeOp reader, Operation *place) {
   unsigned oldExtras = ElementRegion::of(op)->numExtras();
   bool isStored = !op->getResult(0).hasOneUse();
   detail::RegionFuser fuser(rewriter, op);
   if (isStored)
-    fuser.addExtra(fuser.getElement(), identityOf(op), op.getOuts().front());
+    fuser.addExtra(fuser.getElement(), identityOf(op), ElementRegion::of(op)->outs.front());
   ArrayAttr maps = fuser.finishBody();
   rewriter.setInsertionPoint(place);
-  // The product always records its amax.
+  // An FP8 result always has its amax.
   SmallVector<Value> outs(reader.getOuts());
   if (!reader.getRecordAmax())
-    outs.push_back(
-        tensor::EmptyOp::create(rewriter, loc, ArrayRef<int64_t>(), rewriter.getF32Type()).getResult());
+    outs.push_back(tensor::EmptyOp::create(rewriter, op->getLoc(), ArrayRef<int64_t>(), rewriter.getF32Type())
+                       .getResult());
   llvm::append_range(outs, fuser.getExtraOuts());
-  auto fused = ScaledMatmulOp::create(
-      rewriter, loc, TypeRange(ValueRange(outs)), op.getLhs(), op.getRhs(), op.getLhsScaleInv(),
-      op.getRhsScaleInv(), fuser.getInputs(), reader.getScale(), outs, op.getIndexingMapsAttr(),
-      op.getAccumulationAttr(), op.getSiteAttr(), op.getRoleAttr(), op.getRecipeAttr(),
-      op.getAccumulateAttr(), op.getLhsBlockAttr(), op.getRhsBlockAttr(), maps);
-  fused->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  rewriter.inlineRegionBefore(op.getEpilogue(), fused.getEpilogue(), fused.getEpilogue().begin());
+  Operation *fused =
+      rebuildProduct(rewriter, op, fuser.getInputs(), reader.getScale(), /*recordAmax=*/false, outs, maps);
 
   ResultRange results = fused->getResults();
   rewriter.replaceAllUsesWith(reader->getResults(), results.take_front(reader->getNumResults()));
@@ -187,16 +193,49 @@ void EpilogueFuser::apply(ScaledMatmulOp op, QuantizeOp reader, Operation *place
   rewriter.eraseOp(op);
 }
 
+/// The amax of the result is taken while it is written.
+void EpilogueFuser::fuseAmax(Operation *op) {
+  for (Operation *user : findReaders(op)) {
+    auto amax = dyn_cast<AmaxOp>(user);
+    if (!amax || !amax.getProducer().empty() || amax.getBlockAttr())
+      continue;
+    if (Operation *place = detail::findMeetingPoint(rewriter, op, amax))
+      return apply(op, amax, place);
+  }
+}
+
+void EpilogueFuser::apply(Operation *op, AmaxOp reader, Operation *place) {
+  ElementRegion region = *ElementRegion::of(op);
+  rewriter.setInsertionPoint(place);
+  SmallVector<Value> outs(region.outs);
+  outs.insert(outs.begin() + 1, reader.getOuts().front());
+  ArrayAttr maps = region.maps.empty() ? ArrayAttr() : rewriter.getAffineMapArrayAttr(region.maps);
+  Operation *fused =
+      rebuildProduct(rewriter, op, region.inputs, /*outScale=*/Value(), /*recordAmax=*/true, outs, maps);
+  ResultRange results = fused->getResults();
+  rewriter.replaceAllUsesWith(reader->getResults(), results.slice(1, 1));
+  rewriter.eraseOp(reader);
+  rewriter.replaceAllUsesWith(op->getResults().take_front(), results.take_front());
+  rewriter.replaceAllUsesWith(op->getResults().drop_front(), results.drop_front(2));
+  rewriter.eraseOp(op);
+}
+
+/// Products whose sums are f32.
+bool hasEpilogue(Operation *op) {
+  return ProductResults::of(op) && op->getNumResults() != 0 &&
+         llvm::none_of(op->getOperandTypes(), [](Type type) { return getElementTypeOrSelf(type).isF64(); });
+}
+
 class FuseEpilogues : public impl::FuseEpiloguesBase<FuseEpilogues> {
 public:
   void runOnOperation() final {
-    SmallVector<ScaledMatmulOp> ops;
-    getOperation().walk([&](ScaledMatmulOp op) {
-      if (op->getNumResults() != 0)
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (hasEpilogue(op))
         ops.push_back(op);
     });
     IRRewriter rewriter(&getContext());
-    for (ScaledMatmulOp op : ops)
+    for (Operation *op : ops)
       EpilogueFuser(rewriter).fuseInto(op);
   }
 };

@@ -38,6 +38,7 @@ private:
   Value partOf(Value value, AffineMap map);
   AffineMap dropOuterLoops(AffineMap map, AffineMap loops);
   Value indexOf(AffineExpr place);
+  Value elementIndex(OpBuilder &b, int64_t dim);
   IRMapping cloneBody(OpBuilder &b, linalg::GenericOp generic, AffineMap loops, IRMapping mapping);
   void inlineMember(linalg::GenericOp generic, AffineMap loops);
   void addScalar(linalg::GenericOp generic, AffineMap loops);
@@ -102,6 +103,14 @@ Value RowBuilder::indexOf(AffineExpr place) {
     return arith::ConstantIndexOp::create(rewriter, loc, 0);
   unsigned inRow = llvm::count_if(rows, [&](int64_t row) { return row < dim.getPosition(); });
   return body->getArgument(dim.getPosition() - inRow);
+}
+
+/// The index in dimension `dim` of the tensor, in a loop nest over the row.
+Value RowBuilder::elementIndex(OpBuilder &b, int64_t dim) {
+  if (!llvm::is_contained(rows, dim))
+    return indexOf(rewriter.getAffineDimExpr(dim));
+  int64_t loop = llvm::count_if(rows, [&](int64_t row) { return row < dim; });
+  return linalg::IndexOp::create(b, loc, loop);
 }
 
 /// Copies the body of a member into `b`; its loops over the row are those of the operation there.
@@ -237,8 +246,12 @@ SmallVector<Value> RowBuilder::addElements() {
         IRMapping mapping(scalars);
         for (auto [argument, value] : llvm::zip_equal(rowArguments, values.take_front(ins.size())))
           mapping.map(argument, value);
-        for (Operation &inner : elements.without_terminator())
-          b.clone(inner, mapping);
+        for (Operation &inner : elements.without_terminator()) {
+          if (auto index = dyn_cast<IndexOp>(inner))
+            mapping.map(index.getResult(), elementIndex(b, index.getDim()));
+          else
+            b.clone(inner, mapping);
+        }
         linalg::YieldOp::create(b, loc, llvm::map_to_vector(old.yield()->getOperands(), [&](Value value) {
                                   return mapping.lookupOrDefault(value);
                                 }));

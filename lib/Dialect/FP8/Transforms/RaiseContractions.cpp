@@ -139,6 +139,7 @@ static void copyUserAttributes(Operation *from, Operation *to) {
 static MatmulOp createMatmul(RewriterBase &rewriter, linalg::LinalgOp op, Value lhs, Value rhs, Value init,
                              ArrayRef<AffineMap> maps, bool accumulate) {
   MatmulOp::Properties properties;
+  properties.operandSegmentSizes = {1, 1, 0, 0, 1};
   properties.setIndexingMaps(rewriter.getAffineMapArrayAttr(maps));
   properties.setAccumulate(accumulate ? rewriter.getUnitAttr() : nullptr);
   auto matmul =

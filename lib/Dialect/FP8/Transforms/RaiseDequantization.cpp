@@ -80,7 +80,7 @@ struct RaiseDequantization : fp8::impl::RaiseDequantizationBase<RaiseDequantizat
   void runOnOperation() final {
     SmallVector<MatmulOp> products;
     getOperation()->walk([&](MatmulOp op) {
-      if (!op.getKept() && isa<RankedTensorType>(op.getOuts().getType()))
+      if (!op.getKept() && isa<RankedTensorType>(op.getInit().getType()))
         products.push_back(op);
     });
     IRRewriter rewriter(&getContext());

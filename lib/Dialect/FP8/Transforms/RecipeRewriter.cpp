@@ -227,8 +227,8 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
       builder, op.getLoc(), op->getResultTypes(), lhsData, rhsData, lhsCast.scaleInv, rhsCast.scaleInv,
       /*epilogue_inputs=*/ValueRange(), /*out_scale=*/Value(), op.getOuts(), op.getIndexingMapsAttr(),
       AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(*op.getRole())), op.getSiteAttr(),
-      op.getRoleAttr(), isOwn ? RecipeAttrInterface() : lhs.recipe, op.getAccumulateAttr(), blockAttr(lhs),
-      blockAttr(rhs),
+      op.getRoleAttr(), isOwn ? RecipeAttrInterface() : lhs.recipe, op.getAccumulateAttr(),
+      /*record_amax=*/UnitAttr(), blockAttr(lhs), blockAttr(rhs),
       /*epilogue_maps=*/ArrayAttr());
   op.replaceAllUsesWith(scaled.getResults());
   op.erase();

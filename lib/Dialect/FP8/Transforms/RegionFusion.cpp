@@ -18,10 +18,11 @@ using namespace fp8::detail;
 // What can move
 //===----------------------------------------------------------------------===//
 
-/// Arithmetic on scalars: no index, no gather, no branch.
+/// Arithmetic on scalars and positions: no gather, no branch.
 static bool isScalarCode(linalg::GenericOp op) {
   for (Operation &inner : op.getBody()->without_terminator()) {
-    bool scalar = isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()) && isPure(&inner);
+    bool scalar = isa<linalg::IndexOp>(inner) ||
+                  (isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()) && isPure(&inner));
     if (!scalar || llvm::any_of(inner.getOperandTypes(), llvm::IsaPred<ShapedType>) ||
         llvm::any_of(inner.getResultTypes(), llvm::IsaPred<ShapedType>))
       return false;
@@ -142,7 +143,7 @@ static void buildIdentity(OpBuilder &builder, ElementRegion &region) {
   Block *body = builder.createBlock(region.region, {}, types, SmallVector<Location>(types.size(), loc));
   Value element = body->getArgument(0);
   Type wanted = getElementTypeOrSelf(region.outs[0]);
-  if (isa<ScaledMatmulOp>(region.op) && element.getType() != wanted)
+  if (region.firstArgument != 0 && element.getType() != wanted)
     element = arith::TruncFOp::create(builder, loc, wanted, element);
   YieldOp::create(builder, loc, element, ValueRange());
 }
@@ -169,6 +170,15 @@ Value RegionFuser::addInput(Value tensor, AffineMap map) {
   return body->addArgument(getElementTypeOrSelf(tensor), op->getLoc());
 }
 
+/// What `index` is in a region whose dimensions `loops` maps to loops.
+static Value createIndex(OpBuilder &builder, linalg::IndexOp index, AffineMap loops) {
+  AffineExpr expr = loops.getResult(index.getDim());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return IndexOp::create(builder, index.getLoc(), builder.getIndexType(), dim.getPosition());
+  int64_t value = cast<AffineConstantExpr>(expr).getValue();
+  return arith::ConstantIndexOp::create(builder, index.getLoc(), value);
+}
+
 IRMapping RegionFuser::inlineCode(linalg::GenericOp code, AffineMap loops,
                                   const llvm::DenseMap<Value, Value> &known, bool atEnd) {
   IRMapping mapping;
@@ -186,9 +196,12 @@ IRMapping RegionFuser::inlineCode(linalg::GenericOp code, AffineMap loops,
   else
     rewriter.setInsertionPointToStart(body);
   Value accumulator = code.getNumReductionLoops() ? code.getRegionOutputArgs()[0] : Value();
-  for (Operation &inner : code.getBody()->without_terminator())
-    if (!accumulator || !llvm::is_contained(inner.getOperands(), accumulator))
+  for (Operation &inner : code.getBody()->without_terminator()) {
+    if (auto index = dyn_cast<linalg::IndexOp>(inner))
+      mapping.map(index.getResult(), createIndex(rewriter, index, loops));
+    else if (!accumulator || !llvm::is_contained(inner.getOperands(), accumulator))
       rewriter.clone(inner, mapping);
+  }
   return mapping;
 }
 

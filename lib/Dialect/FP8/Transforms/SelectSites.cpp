@@ -99,7 +99,9 @@ private:
       return op.getKept()->str();
     if (recipe.empty())
       return "--recipe=none";
-    for (Value value : {op.getLhs(), op.getRhs(), op.getOuts()})
+    if (!op.isPlain())
+      return "its readers are fused into it; recipes come before fusion";
+    for (Value value : {op.getLhs(), op.getRhs(), op.getInit()})
       if (!isSupported(getElementTypeOrSelf(value)) && !isBytes(op, value))
         return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 product";
     std::optional<Dequantization> own[] = {matchOwnBytes(op, 0), matchOwnBytes(op, 1)};
@@ -211,7 +213,7 @@ private:
 
   /// An operand that is FP8 as it stands.
   static bool isBytes(MatmulOp op, Value value) {
-    return value != op.getOuts() && isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(value));
+    return value != op.getInit() && isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(value));
   }
 
   static bool isSupported(Type type) { return type.isF32() || type.isBF16() || type.isF16(); }

@@ -55,10 +55,9 @@ static void getMaps(fp8::QuantizeOp op, SmallVectorImpl<AffineMap> &maps) {
   llvm::append_range(maps, element.extraMaps());
 }
 
-static void getMaps(fp8::ScaledMatmulOp op, SmallVectorImpl<AffineMap> &maps) {
-  maps = op.getIndexingMapsArray();
-  AffineMap out = maps.pop_back_val();
-  maps.append({getScaleMap(maps[0], op.getLhsBlock()), getScaleMap(maps[1], op.getRhsBlock())});
+/// After the operands of a product: what its epilogue reads and writes; `out` is the result's map.
+template <typename Product>
+static void appendEpilogueMaps(Product op, AffineMap out, SmallVectorImpl<AffineMap> &maps) {
   fp8::ElementRegion element = *fp8::ElementRegion::of(op);
   for (AffineMap map : element.inputMaps())
     maps.push_back(map.compose(out));
@@ -68,6 +67,18 @@ static void getMaps(fp8::ScaledMatmulOp op, SmallVectorImpl<AffineMap> &maps) {
   maps.append(element.firstExtra() - 1, getScalarMap(out));
   for (AffineMap map : element.extraMaps())
     maps.push_back(map.compose(out));
+}
+
+static void getMaps(fp8::MatmulOp op, SmallVectorImpl<AffineMap> &maps) {
+  maps = op.getIndexingMapsArray();
+  appendEpilogueMaps(op, maps.pop_back_val(), maps);
+}
+
+static void getMaps(fp8::ScaledMatmulOp op, SmallVectorImpl<AffineMap> &maps) {
+  maps = op.getIndexingMapsArray();
+  AffineMap out = maps.pop_back_val();
+  maps.append({getScaleMap(maps[0], op.getLhsBlock()), getScaleMap(maps[1], op.getRhsBlock())});
+  appendEpilogueMaps(op, out, maps);
 }
 
 static void getMaps(fp8::AmaxOp op, SmallVectorImpl<AffineMap> &maps) {
@@ -82,8 +93,8 @@ static void getMaps(fp8::AmaxOp op, SmallVectorImpl<AffineMap> &maps) {
 static SmallVector<AffineMap> getMaps(Operation *operation) {
   SmallVector<AffineMap> maps;
   llvm::TypeSwitch<Operation *>(operation)
-      .Case([&](fp8::MatmulOp op) { maps = op.getIndexingMapsArray(); })
-      .Case<fp8::ScaledMatmulOp, fp8::QuantizeOp, fp8::AmaxOp>([&](auto op) { getMaps(op, maps); })
+      .Case<fp8::MatmulOp, fp8::ScaledMatmulOp, fp8::QuantizeOp, fp8::AmaxOp>(
+          [&](auto op) { getMaps(op, maps); })
       .Case([&](fp8::DequantizeOp op) {
         AffineMap data = identityOf(op.getData());
         maps = {data, getScaleMap(data, op.getBlock()), data};
@@ -215,6 +226,12 @@ std::string Space::findObstacle(ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldR
           << " is reduced over it; leave that dimension whole (tile size 0)";
       return text;
     }
+  auto isAllWhole = [&] {
+    return llvm::all_of(llvm::seq(getNumDims()), [&](unsigned dim) { return isWhole(dim, sizes[dim]); });
+  };
+  if (llvm::any_of(op->getRegions(), [](Region &region) { return !region.getOps<fp8::IndexOp>().empty(); }) &&
+      !isAllWhole())
+    return "cannot be tiled: its region reads an index, which is that in the whole tensor";
   for (auto [number, map] : llvm::enumerate(maps))
     for (AffineExpr expr : map.getResults()) {
       if (isa<AffineDimExpr>(expr) || expr == getAffineConstantExpr(0, op.getContext()))

@@ -71,7 +71,31 @@ LogicalResult verifyRecipe(Operation *op) {
   return success();
 }
 
+/// Elementwise code is generic, where it is not in a region.
+LogicalResult verifyIsGeneric(linalg::LinalgOp op) {
+  if (isa<linalg::GenericOp, linalg::FillOp>(op.getOperation()) || op.getNumReductionLoops() != 0 ||
+      !op.hasPureTensorSemantics())
+    return success();
+  return op->emitError("after fusion: this elementwise operation is not a linalg.generic, so nothing fuses "
+                       "with it");
+}
+
+/// Products read bytes in the layout that they have.
+LogicalResult verifyReadsInPlace(ScaledMatmulOp op) {
+  for (auto [value, block] : {std::pair(op.getLhs(), op.getLhsBlock()), {op.getRhs(), op.getRhsBlock()}}) {
+    Operation *producer = value.getDefiningOp();
+    std::optional<Rearrangement> view = producer ? matchRearrangement(producer) : std::nullopt;
+    if (view && !block && !view->cast && view->map.isPermutation())
+      return op->emitError("after fusion: this product reads a transposed copy of FP8 bytes");
+  }
+  return success();
+}
+
 LogicalResult verifyFusion(Operation *op) {
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+    return verifyIsGeneric(linalgOp);
+  if (auto product = dyn_cast<ScaledMatmulOp>(op))
+    return verifyReadsInPlace(product);
   auto quantize = dyn_cast<QuantizeOp>(op);
   if (!quantize || quantize.getInputs().empty() || quantize->getNumResults() == 0)
     return success();

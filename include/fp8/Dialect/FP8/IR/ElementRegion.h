@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One view of what is fused into fp8.amax and fp8.quantize (producers) and into
-// fp8.scaled_matmul (epilogues): scalar code that runs once per element of the tensor, or
-// code on small tensors that runs once per row.
+// fp8.matmul and fp8.scaled_matmul (epilogues): scalar code that runs once per element of the
+// tensor, or code on small tensors that runs once per row.
 
 #ifndef FP8_DIALECT_FP8_IR_ELEMENTREGION_H
 #define FP8_DIALECT_FP8_IR_ELEMENTREGION_H
@@ -16,7 +16,7 @@ namespace fp8 {
 
 /// The region of an operation with its inputs and extra results.
 struct ElementRegion {
-  /// The view of `op`; nothing where it is none of the three.
+  /// The view of `op`; nothing where it is none of the four.
   static std::optional<ElementRegion> of(mlir::Operation *op);
 
   mlir::Operation *op;
@@ -62,6 +62,22 @@ mlir::Operation *rebuildElementRegion(mlir::RewriterBase &rewriter, mlir::Operat
 mlir::Operation *buildOnRows(mlir::RewriterBase &rewriter, mlir::Operation *op, mlir::ValueRange inputs,
                              mlir::ValueRange outs, mlir::ArrayAttr maps, llvm::ArrayRef<int64_t> rows,
                              mlir::Region &region);
+
+/// What fp8.matmul and fp8.scaled_matmul share of their results.
+struct ProductResults {
+  /// The view of `op`; nothing where it is no product.
+  static std::optional<ProductResults> of(mlir::Operation *op);
+
+  mlir::Value outScale; ///< of a result that is cast to FP8, else null
+  bool recordAmax;      ///< of a result that is not
+  bool accumulate;
+};
+
+/// The product `op` with another epilogue and other results. It takes the region; the caller
+/// replaces the results.
+mlir::Operation *rebuildProduct(mlir::RewriterBase &rewriter, mlir::Operation *op, mlir::ValueRange inputs,
+                                mlir::Value outScale, bool recordAmax, mlir::ValueRange outs,
+                                mlir::ArrayAttr maps);
 
 /// An extra result with this map is summed over the leading dimensions, not stored.
 inline bool isSummed(mlir::AffineMap extraMap) { return extraMap.getNumResults() < extraMap.getNumDims(); }

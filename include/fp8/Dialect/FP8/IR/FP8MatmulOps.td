@@ -9,7 +9,8 @@
 
 include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
-/// What fp8.matmul and fp8.scaled_matmul share: three indexing maps.
+/// What fp8.matmul and fp8.scaled_matmul share: three indexing maps, and an epilogue with what
+/// it reads and writes.
 class FP8_ContractionOp<string mnemonic, list<Trait> traits = []> : FP8_DpsOp<mnemonic, traits> {
   code contractionDeclaration = [{
     /// The indexing maps of the two operands and the result.
@@ -23,10 +24,16 @@ class FP8_ContractionOp<string mnemonic, list<Trait> traits = []> : FP8_DpsOp<mn
     /// Number of iterations of each dimension, ShapedType::kDynamic where unknown.
     ::llvm::SmallVector<int64_t> getStaticLoopRanges();
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+    /// The destination of the product itself, the first.
+    ::mlir::Value getInit() { return getOuts().front(); }
+    /// The position of the amax among `outs` and results; -1 where it is absent.
+    int64_t getAmaxIndex() { return getOutScale() ? 2 : getRecordAmax() ? 1 : -1; }
+    /// Nothing is fused: one result, the sums rounded to its type.
+    bool isPlain() { return getEpilogue().empty() && !getOutScale() && !getRecordAmax(); }
   }];
 }
 
-def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
+def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
   let summary = "a matrix product of the program, not (yet) in FP8";
   let description = [{
     The product `C[c(i)] = Σ A[a(i)] · B[b(i)]` over the iteration space of the
@@ -46,6 +53,10 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
     and a grad_output in the backward. One that stays in high precision says why
     in `kept`.
 
+    `epilogue` with its inputs and extra results, `out_scale` and `record_amax` are as
+    in `fp8.scaled_matmul`, for results of at most 32 bits; the region's first argument is
+    the sum, in f32.
+
     Preconditions:
     - maps are projected permutations; every dimension is a batch, M, N or K
       dimension (in all three maps, in A and C, in B and C, in A and B), with at
@@ -54,7 +65,8 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
 
     Postconditions: none beyond the value.
 
-    Tiling: batch, M and N dimensions; K stays whole, for partial sums would be rounded.
+    Tiling: batch, M and N dimensions; K stays whole, for partial sums would be rounded,
+    and so does everything with an amax.
 
     Becomes: `fp8.scaled_matmul` where a recipe is applied; otherwise a packed
     f32 product on the CPU.
@@ -67,21 +79,40 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul"> {
         {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                           affine_map<(m, n, k) -> (k, n)>,
                           affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
+    %z, %amax = fp8.matmul site("head") role(fprop) kinds(input, weight) kept("matches --keep=head") record_amax
+        ins(%x, %w : tensor<8x16xbf16>, tensor<16x32xbf16>) epilogue_ins(%bias : tensor<32xbf16>)
+        outs(%init, %a : tensor<8x32xbf16>, tensor<f32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                          affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>],
+         epilogue_maps = [affine_map<(d0, d1) -> (d1)>]} epilogue {
+      ^bb0(%sum: f32, %b: bf16):
+        %r = arith.truncf %sum : f32 to bf16
+        %v = arith.addf %r, %b : bf16
+        fp8.yield %v : bf16
+    } -> tensor<8x32xbf16>, tensor<f32>
     ```
   }];
   let arguments = (ins
-    FP8_FloatShaped:$lhs, FP8_FloatShaped:$rhs, FP8_FloatShaped:$outs,
+    FP8_FloatShaped:$lhs, FP8_FloatShaped:$rhs,
+    Variadic<FP8_Shaped>:$epilogue_inputs, Optional<FP8_F32Shaped>:$out_scale,
+    Variadic<FP8_Shaped>:$outs,
     AffineMapArrayAttr:$indexing_maps,
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
     OptionalAttr<FP8_TensorKind>:$lhs_kind, OptionalAttr<FP8_TensorKind>:$rhs_kind,
-    OptionalAttr<StrAttr>:$kept, UnitAttr:$accumulate);
+    OptionalAttr<StrAttr>:$kept, UnitAttr:$accumulate, UnitAttr:$record_amax,
+    OptionalAttr<AffineMapArrayAttr>:$epilogue_maps);
   let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)?
     (`kinds` `(` custom<EnumWord>($lhs_kind)^ `,` custom<EnumWord>($rhs_kind) `)`)? (`kept` `(` $kept^ `)`)?
-    (`accumulate` $accumulate^)?
+    (`accumulate` $accumulate^)? (`record_amax` $record_amax^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
-    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
+    (`out_scale` `(` $out_scale^ `:` type($out_scale) `)`)?
+    (`epilogue_ins` `(` $epilogue_inputs^ `:` type($epilogue_inputs) `)`)?
+    `outs` `(` $outs `:` type($outs) `)` attr-dict
+    (`epilogue` $epilogue^)? (`->` type($results)^)?
   }];
   let extraClassDeclaration = contractionDeclaration;
   let hasCanonicalizer = 1;
@@ -106,7 +137,8 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     are the scaled sum (f32) and one element of each `epilogue_inputs` (read at
     `epilogue_maps`, in the dimensions of the result); it yields the element.
     With an `out_scale` the first result is FP8, cast with that scale; then
-    `outs` also takes its scale_inv and its amax. Further values that the region
+    `outs` also takes its scale_inv and its amax. With `record_amax` and a result that
+    is not FP8, `outs` takes the amax of that result second. Further values that the region
     yields go to extra results at the end of `outs`, stored or summed as their maps,
     at the end of `epilogue_maps`, say: see `fp8.quantize`.
 
@@ -114,7 +146,7 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     first result is f32, bf16, f16, or FP8 with an `out_scale`.
 
     Tiling: batch, M and N dimensions, in multiples of blocks; K stays whole, and so
-    does everything with an FP8 result, whose amax is that of all of it.
+    does everything with an amax, which is that of the whole result.
 
     Becomes: a packed product on decoded operands on the CPU. Row, block and MX
     scales have no lowering yet: an error at the operation says so.
@@ -150,14 +182,14 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     Variadic<FP8_Shaped>:$outs,
     AffineMapArrayAttr:$indexing_maps, FP8_Accumulation:$accumulation,
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
-    OptionalAttr<FP8_RecipeAttrInterface>:$recipe, UnitAttr:$accumulate,
+    OptionalAttr<FP8_RecipeAttrInterface>:$recipe, UnitAttr:$accumulate, UnitAttr:$record_amax,
     OptionalAttr<DenseI64ArrayAttr>:$lhs_block, OptionalAttr<DenseI64ArrayAttr>:$rhs_block,
     OptionalAttr<AffineMapArrayAttr>:$epilogue_maps);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)? (`recipe` `(` $recipe^ `)`)?
-    custom<EnumWord>($accumulation) (`accumulate` $accumulate^)?
+    custom<EnumWord>($accumulation) (`accumulate` $accumulate^)? (`record_amax` $record_amax^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     `scales` `(` $lhs_scale_inv `,` $rhs_scale_inv `:` type($lhs_scale_inv) `,` type($rhs_scale_inv) `)`
     (`out_scale` `(` $out_scale^ `:` type($out_scale) `)`)?

@@ -10,12 +10,12 @@
 include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
 def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
-    ParentOneOf<["::fp8::AmaxOp", "::fp8::QuantizeOp", "::fp8::ScaledMatmulOp"]>]> {
+    ParentOneOf<["::fp8::AmaxOp", "::fp8::QuantizeOp", "::fp8::MatmulOp", "::fp8::ScaledMatmulOp"]>]> {
   let summary = "the elements or rows that a producer or epilogue region computes";
   let description = [{
     Ends the regions of `fp8.amax` (the element whose magnitude counts),
-    `fp8.quantize` (the element to cast) and `fp8.scaled_matmul` (the element of
-    the result). Further values are for the extra results, one for each. Where the
+    `fp8.quantize` (the element to cast), `fp8.matmul` and `fp8.scaled_matmul` (the
+    element of the result). Further values are for the extra results, one for each. Where the
     region works on `rows`, a row stands in place of an element.
 
     Example:
@@ -33,6 +33,40 @@ def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
     Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger,
                         RankedTensorOf<[AnyFloat, AnySignlessInteger]>]>>:$extras);
   let assemblyFormat = "$value (`,` $extras^)? attr-dict `:` type($value) (`,` type($extras)^)?";
+}
+
+def FP8_IndexOp : Op<FP8_Dialect, "index", [Pure]> {
+  let summary = "where in the tensor a producer or epilogue region runs";
+  let description = [{
+    The position along dimension `dim` of the tensor that the region computes, from 0: what
+    `linalg.index` is in a linalg operation. Causal masks and one-hot tensors need it.
+
+    Preconditions: within a region of `fp8.amax`, `fp8.quantize`, `fp8.matmul` or
+    `fp8.scaled_matmul`; `dim` is one of the tensor's dimensions.
+
+    Tiling: what reads an index stays whole.
+
+    Becomes: the index of a loop on the CPU.
+
+    Example:
+    ```mlir
+    %q, %si = fp8.quantize ins(%x : tensor<8x16xf32>) scale(%s : tensor<f32>)
+        outs(%d, %i : tensor<8x16xf8E4M3FN>, tensor<f32>)
+        {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>]} producer {
+      ^bb0(%e: f32):
+        %row = fp8.index 0
+        %column = fp8.index 1
+        %later = arith.cmpi ugt, %column, %row : index
+        %zero = arith.constant 0.0 : f32
+        %m = arith.select %later, %zero, %e : f32
+        fp8.yield %m : f32
+    } -> tensor<8x16xf8E4M3FN>, tensor<f32>
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$dim);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$dim attr-dict";
+  let hasVerifier = 1;
 }
 
 def FP8_AmaxOp : FP8_DpsOp<"amax", [AttrSizedOperandSegments]> {

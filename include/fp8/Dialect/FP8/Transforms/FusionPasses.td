@@ -46,10 +46,47 @@ def SinkIntoBranches : Pass<"fp8-sink-into-branches", "::mlir::func::FuncOp"> {
   }];
 }
 
+def FoldTransposes : Pass<"fp8-fold-transposes", "::mlir::func::FuncOp"> {
+  let summary = "products read FP8 bytes in the layout that they have";
+  let description = [{
+    Before: an operand of `fp8.scaled_matmul` may be a transposed copy of FP8 bytes
+    (`linalg.transpose`, or a generic that only permutes).
+    After: the product reads the bytes themselves; the permutation is in its
+    indexing maps. Operands with scales per block stay as they are.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fold-transposes))'
+    func.func @f(%x: tensor<4x8xf8E4M3FN>, %w: tensor<16x8xf8E4M3FN>, %s: tensor<f32>,
+                 %e: tensor<8x16xf8E4M3FN>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %t = linalg.transpose ins(%w : tensor<16x8xf8E4M3FN>) outs(%e : tensor<8x16xf8E4M3FN>) permutation = [1, 0]
+      %y = fp8.scaled_matmul fast ins(%x, %t : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+        scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf8E4M3FN>, %w: tensor<16x8xf8E4M3FN>, %s: tensor<f32>,
+                 %e: tensor<8x16xf8E4M3FN>, %i: tensor<4x16xbf16>) -> tensor<4x16xbf16> {
+      %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<16x8xf8E4M3FN>)
+        scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      return %y : tensor<4x16xbf16>
+    }
+    ```
+  }];
+}
+
 def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
   let summary = "Compute elementwise chains in one loop instead of through memory";
   let description = [{
-    In and out: linalg on tensors. Upstream's elementwise fusion under a rule of our own: a
+    Before: linalg on tensors. After: no named elementwise operation (`linalg.add`,
+    `linalg.map`, `linalg.broadcast`, `linalg.transpose`, …) is left but `linalg.fill`; they
+    are generics, fused. Upstream's elementwise fusion under a rule of our own: a
     producer moves into its consumer where nothing is computed more often than before, or
     where computing it again is cheaper than reading it back: constants, broadcasts and
     widening casts, which read less than they write, always; other casts where
@@ -102,21 +139,22 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
 }
 
 def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
-  let summary = "elementwise readers of a product's result run in its epilogue";
+  let summary = "readers of a product's result run in its epilogue";
   let description = [{
-    Before: products write their result, elementwise `linalg.generic` operations and
-    `fp8.quantize` read it.
+    Before: products, in FP8 or kept in high precision, write their result; elementwise
+    `linalg.generic` operations, `fp8.quantize` and `fp8.amax` read it.
     After: a reader of the result runs in the `epilogue` region where everything else
     that it reads is there before the product: bias, activation, residual, gate,
     cast, and the quantize whose scale is known (delayed scaling), which gives the
-    product an FP8 result. A result that has other readers is stored as an extra
+    product an FP8 result; where the scale is the result's own (current scaling), its
+    amax is taken while the result is written. A result that has other readers is stored as an extra
     result. The reader's read of the result disappears, so traffic always falls.
     The region rounds to the result's type first, as the program does: no bit
     changes.
 
-    Stay outside: readers through a reshape, with an index or a gather in the body,
-    with more than 16 inputs together (a loop that reads more arrays runs out of
-    registers and prefetch streams), and quantizes of sums that are accumulated.
+    Stay outside: readers through a reshape, with a gather in the body, with more than 16 inputs together (a loop that reads more arrays runs out of
+    registers and prefetch streams), quantizes of sums that are accumulated, and products of
+    f64.
 
     Example:
     ```mlir
@@ -177,7 +215,7 @@ def FuseProducers : Pass<"fp8-fuse-producers", "::mlir::func::FuncOp"> {
       zero, becomes an extra result that is summed, in the same order.
 
     No bit changes: the region rounds as the program does. Stay outside: bodies with
-    an index or a gather, reads through a reshape, and more than 16 inputs together (a
+    a gather, reads through a reshape, and more than 16 inputs together (a
     loop that reads more arrays runs out of registers and prefetch streams).
 
     Example:

@@ -137,7 +137,8 @@ def VerifyStage : Pass<"fp8-verify-stage", "::mlir::ModuleOp"> {
       with a recipe has an operand that comes from `fp8.quantize` (or is an
       argument); others are on the program's own bytes;
       public functions hold their state in their last arguments;
-    - `fusion`: one quantize per tensor, format and scale;
+    - `fusion`: one quantize per tensor, format and scale; no named elementwise operation
+      but `linalg.fill`; no product reads a transposed copy of FP8 bytes;
     - `batching`: at most one `fp8.update_amax_history` per update point (one per
       function now) and one `fp8.all_reduce` before it;
     - `bufferize`: no tensors;

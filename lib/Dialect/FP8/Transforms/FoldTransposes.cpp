@@ -1,0 +1,53 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A product reads FP8 bytes in any layout: transposed copies of them become indexing maps.
+
+#include "EraseUnused.h"
+#include "fp8/Analysis/Rearrangement.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_FOLDTRANSPOSES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Reads what the operand is a transposed copy of; false where it is none.
+bool foldTranspose(RewriterBase &rewriter, ScaledMatmulOp op, OpOperand &operand) {
+  Operation *producer = operand.get().getDefiningOp();
+  std::optional<Rearrangement> view = producer ? matchRearrangement(producer) : std::nullopt;
+  if (!view || view->cast || !view->map.isPermutation())
+    return false;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  AffineMap &map = maps[operand.getOperandNumber()];
+  map = view->map.compose(map);
+  rewriter.modifyOpInPlace(op, [&] {
+    operand.set(view->input);
+    op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+  });
+  detail::eraseUnused(rewriter, producer);
+  return true;
+}
+
+class FoldTransposes : public impl::FoldTransposesBase<FoldTransposes> {
+public:
+  void runOnOperation() final {
+    IRRewriter rewriter(&getContext());
+    getOperation().walk([&](ScaledMatmulOp op) {
+      // Blocks are those of the operand's own dimensions.
+      while (!op.getLhsBlock() && foldTranspose(rewriter, op, op.getLhsMutable())) {
+      }
+      while (!op.getRhsBlock() && foldTranspose(rewriter, op, op.getRhsMutable())) {
+      }
+    });
+  }
+};
+
+} // namespace
+} // namespace fp8

@@ -1,0 +1,159 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What products take in beside arithmetic: the amax of their result, and transposed copies of operands.
+
+`test_fusion.py` compares random programs; these count what is left to read as well.
+"""
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+import reference
+from harness import BF16, E4M3, F32, Program, assert_same_bits, random_generator, tensor_type
+from test_fusion import cast, function
+
+MAPS = "indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]"
+
+
+def compile_one(bin_dir, folder, program):
+    """The program, its traffic and its IR after stage 3."""
+    report = folder / "report.json"
+    compiled = Program(bin_dir, folder, program, "--recipe=none", f"--report=json:{report}")
+    ir = subprocess.run([bin_dir / "fp8-compile", compiled.source, "-o", "-", "--emit=fusion", "--recipe=none"],
+                        capture_output=True, text=True, check=True).stdout
+    return compiled, json.loads(report.read_text())["memory"]["traffic"][0], ir
+
+
+def product(kind, lhs, rhs, out):
+    """%y, of %a and %b."""
+    ins = f"ins(%a, %b : {lhs}, {rhs})"
+    if kind == "scaled":
+        return f"""
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %y = fp8.scaled_matmul fast {ins} scales(%one, %one : tensor<f32>, tensor<f32>) outs(%e : {out}) {{{MAPS}}} -> {out}"""
+    return f"""
+  %none = arith.constant 0.0 : bf16
+  %f = linalg.fill ins(%none : bf16) outs(%e : {out}) -> {out}
+  %y = linalg.matmul {ins} outs(%f : {out}) -> {out}"""
+
+
+@pytest.mark.parametrize("shape", [(6, 16, 8), (1, 1, 1), (300, 70, 200), (0, 3, 5)], ids=str)
+@pytest.mark.parametrize("kind", ["scaled", "kept"])
+def test_a_product_takes_the_amax_of_its_result(bin_dir, tmp_path, kind, shape):
+    """Current scaling reads the result once, to cast it: the amax costs no second read."""
+    m, k, n = shape
+    rng = random_generator(51, m)
+    dtype = E4M3 if kind == "scaled" else BF16
+    a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+    lhs, rhs, out = (tensor_type(s, d) for s, d in (((m, k), dtype), ((k, n), dtype), ((m, n), BF16)))
+    text = f"""
+  %e = tensor.empty() : {out}""" + product(kind, lhs, rhs, out) + cast("%y", out, (m, n), E4M3, True)
+    results = [("%q", tensor_type((m, n), E4M3)), ("%i", "tensor<f32>"), ("%own", "tensor<f32>"), ("%y", out)]
+    program = function("main", [("%a", lhs), ("%b", rhs), ("%s", "tensor<f32>")], text, results)
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
+    assert "record_amax" in ir and "fp8.amax" not in ir
+    assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == 2 * m * n
+    assert traffic["after_fusion"]["written"] <= traffic["before_fusion"]["written"]
+
+    data, scale_inv, amax, y = compiled.call("main", a, b, np.float32(1))
+    expected = reference.dot(a, b.T).astype(BF16)
+    assert_same_bits(y, expected)
+    largest = np.float32(np.abs(expected.astype(F32)).max(initial=0))
+    assert_same_bits(amax, largest)
+    scale = np.float32(448) / largest if largest else np.float32(1)
+    assert_same_bits(scale_inv, np.float32(1) / scale)
+    assert_same_bits(data, np.clip(expected.astype(F32) * scale, -448, 448).astype(E4M3))
+
+
+@pytest.mark.parametrize("form", ["linalg.transpose", "linalg.generic"])
+def test_transposed_bytes_are_read_where_they_lie(bin_dir, tmp_path, form):
+    """A transposed copy of FP8 bytes that two products share is not made."""
+    m, k, n = 7, 40, 19
+    rng = random_generator(52)
+    a, w = rng.standard_normal((m, k)).astype(E4M3), rng.standard_normal((n, k)).astype(E4M3)
+    lhs, stored, rhs, out = (tensor_type(s, d) for s, d in (((m, k), E4M3), ((n, k), E4M3), ((k, n), E4M3), ((m, n), BF16)))
+    if form == "linalg.transpose":
+        turn = f"%b = linalg.transpose ins(%w : {stored}) outs(%t : {rhs}) permutation = [1, 0]"
+    else:
+        turn = f"""%b = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}} ins(%w : {stored}) outs(%t : {rhs}) {{
+  ^bb0(%in: f8E4M3FN, %old: f8E4M3FN):
+    linalg.yield %in : f8E4M3FN
+  }} -> {rhs}"""
+    text = f"""
+  %e = tensor.empty() : {out}
+  %t = tensor.empty() : {rhs}
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %two = arith.constant dense<2.0> : tensor<f32>
+  {turn}""" + "".join(f"""
+  {name} = fp8.scaled_matmul fast ins(%a, %b : {lhs}, {rhs}) scales(%one, {scale} : tensor<f32>, tensor<f32>) outs(%e : {out}) {{{MAPS}}} -> {out}"""
+                      for name, scale in (("%y", "%one"), ("%z", "%two")))
+    program = function("main", [("%a", lhs), ("%w", stored)], text, [("%y", out), ("%z", out)])
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
+    assert "linalg" not in ir
+    # What the copy read and wrote; two reads of it stay two reads.
+    assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == n * k
+    assert traffic["before_fusion"]["written"] - traffic["after_fusion"]["written"] == n * k
+    y, z = compiled.call("main", a, w)
+    expected = reference.dot(a, w)
+    assert_same_bits(y, expected.astype(BF16))
+    assert_same_bits(z, (expected * np.float32(2)).astype(BF16))
+
+
+def test_named_operations_fuse(bin_dir, tmp_path):
+    """linalg.broadcast, add, map, exp and transpose around a cast are all in its region."""
+    shape, t = (5, 9), tensor_type((5, 9), F32)
+    rng = random_generator(53)
+    x, b = rng.standard_normal((9, 5)).astype(F32), rng.standard_normal(9).astype(F32)
+    text = f"""
+  %e = tensor.empty() : {t}
+  %xt = linalg.transpose ins(%x : tensor<9x5xf32>) outs(%e : {t}) permutation = [1, 0]
+  %wide = linalg.broadcast ins(%b : tensor<9xf32>) outs(%e : {t}) dimensions = [0]
+  %sum = linalg.add ins(%xt, %wide : {t}, {t}) outs(%e : {t}) -> {t}
+  %neg = linalg.map {{ arith.negf }} ins(%sum : {t}) outs(%e : {t})
+  %v = linalg.abs ins(%neg : {t}) outs(%e : {t}) -> {t}""" + cast("%v", t, shape, E4M3, False)
+    results = [("%q", tensor_type(shape, E4M3)), ("%i", "tensor<f32>"), ("%amax", "tensor<f32>")]
+    program = function("main", [("%x", "tensor<9x5xf32>"), ("%b", "tensor<9xf32>"), ("%s", "tensor<f32>")], text, results)
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
+    assert "linalg" not in ir
+    assert traffic["after_fusion"] == {"read": 45 * 4 + 9 * 4 + 4, "written": 45 + 8}
+    data, _, amax = compiled.call("main", x, b, np.float32(16))
+    expected = np.abs(-(x.T + b))
+    assert_same_bits(amax, np.float32(expected.max()))
+    assert_same_bits(data, np.clip(expected * np.float32(16), -448, 448).astype(E4M3))
+
+
+@pytest.mark.parametrize("current", [False, True], ids=["known_scale", "own_scale"])
+def test_readers_fuse_through_reshapes(bin_dir, tmp_path, current):
+    """A product [2, 3, 8], flattened for its bias and its cast: all in one operation."""
+    rng = random_generator(54)
+    a, b, bias = rng.standard_normal((2, 3, 16)).astype(E4M3), rng.standard_normal((16, 8)).astype(E4M3), rng.standard_normal(8).astype(BF16)
+    maps = "indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]"
+    out, flat = "tensor<2x3x8xbf16>", "tensor<6x8xbf16>"
+    text = f"""
+  %e = tensor.empty() : {out}
+  %fe = tensor.empty() : {flat}
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %y = fp8.scaled_matmul fast ins(%a, %b : tensor<2x3x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>) scales(%one, %one : tensor<f32>, tensor<f32>) outs(%e : {out}) {{{maps}}} -> {out}
+  %f = tensor.collapse_shape %y [[0, 1], [2]] : {out} into {flat}
+  %z = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%f, %bias : {flat}, tensor<8xbf16>) outs(%fe : {flat}) {{
+  ^bb0(%v: bf16, %c: bf16, %old: bf16):
+    %r = arith.addf %v, %c : bf16
+    linalg.yield %r : bf16
+  }} -> {flat}""" + cast("%z", flat, (6, 8), E4M3, current)
+    results = [("%q", "tensor<6x8xf8E4M3FN>"), ("%i", "tensor<f32>")]
+    arguments = [("%a", "tensor<2x3x16xf8E4M3FN>"), ("%b", "tensor<16x8xf8E4M3FN>"), ("%bias", "tensor<8xbf16>"), ("%s", "tensor<f32>")]
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, function("main", arguments, text, results))
+    assert "linalg" not in ir and "fp8.amax" not in ir
+    # Without the reads of y, and of z by its cast or, with current scaling, by its amax.
+    assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == 2 * 48 * 2
+
+    data, scale_inv = compiled.call("main", a, b, bias, np.float32(4))
+    product = reference.dot(a, b.T[None]).astype(BF16).reshape(6, 8)
+    z = (product.astype(F32) + bias.astype(F32)).astype(BF16).astype(F32)
+    scale = np.float32(448) / np.abs(z).max() if current else np.float32(4)
+    assert_same_bits(scale_inv, np.float32(1) / scale)
+    assert_same_bits(data, np.clip(z * scale, -448, 448).astype(E4M3))
