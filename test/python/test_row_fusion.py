@@ -140,3 +140,36 @@ def test_the_report_counts_each_tensor_once(bin_dir, tmp_path):
     _, _, traffic = compile_form(bin_dir, tmp_path, "layer_norm", SHAPES[0], F32, E4M3, False, random_generator(45))
     elements, rows = 3 * 5 * 24, 15
     assert traffic["after_fusion"] == {"read": 4 * (elements + 2 * 24 + 1), "written": elements + 8 + 4 * (elements + 2 * rows)}
+
+
+NAMED = """
+func.func @main(%x: tensor<6x32xf32>, %s: tensor<f32>) -> (tensor<6x32xf32>, tensor<6xf32>, tensor<6x32xf8E4M3FN>, tensor<f32>, tensor<f32>) {
+  %e = tensor.empty() : tensor<6x32xf32>
+  %p = linalg.softmax dimension(1) ins(%x : tensor<6x32xf32>) outs(%e : tensor<6x32xf32>) -> tensor<6x32xf32>
+  %zero = arith.constant 0.0 : f32
+  %re = tensor.empty() : tensor<6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%re : tensor<6xf32>) -> tensor<6xf32>
+  %sum = linalg.reduce { arith.addf } ins(%x : tensor<6x32xf32>) outs(%f : tensor<6xf32>) dimensions = [1]
+  %wide = linalg.broadcast ins(%sum : tensor<6xf32>) outs(%e : tensor<6x32xf32>) dimensions = [1]
+  %d = linalg.sub ins(%x, %wide : tensor<6x32xf32>, tensor<6x32xf32>) outs(%e : tensor<6x32xf32>) -> tensor<6x32xf32>
+%CAST%
+  return %p, %sum, %q, %i, %amax : tensor<6x32xf32>, tensor<6xf32>, tensor<6x32xf8E4M3FN>, tensor<f32>, tensor<f32>
+}
+"""
+
+
+@pytest.mark.parametrize("tensor", ["%p", "%d"])
+def test_named_operations(bin_dir, tmp_path, tensor):
+    """linalg.softmax, and a centred row by linalg.reduce, linalg.broadcast and linalg.sub."""
+    text = NAMED.replace("%CAST%", cast(tensor, "tensor<6x32xf32>", (6, 32), E4M3, False))
+    done = subprocess.run([f"{bin_dir}/fp8-opt", "--fp8-fusion-pipeline"], input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "rows = array<i64: 1>" in done.stdout and "linalg.softmax" not in done.stdout
+    x = (random_generator(91).standard_normal((6, 32)) * 2).astype(F32)
+    p, total, data, _, amax = Program(bin_dir, tmp_path, text).call("main", x, F32.type(16))
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(p, e / e.sum(1, keepdims=True), rtol=1e-5)  # 32 sums and two functions in f32
+    assert_same_bits(total, in_order(x)[:, 0])
+    cast_tensor = p if tensor == "%p" else x - in_order(x)
+    assert_same_bits(amax, np.abs(cast_tensor).max())
+    assert_same_bits(data, np.clip(cast_tensor * F32.type(16), -448, 448).astype(E4M3))

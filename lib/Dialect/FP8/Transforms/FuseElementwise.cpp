@@ -93,13 +93,29 @@ static bool readsReshapedResult(OpOperand *operand) {
          (isa<linalg::GenericOp>(source) || fp8::ProductResults::of(source));
 }
 
-/// Patterns fuse generics only. A fill stays: sums are known by what they start from.
+/// Takes linalg.softmax apart, which upstream does not bufferize.
+static void decomposeAggregates(Operation *root) {
+  IRRewriter rewriter(root->getContext());
+  SmallVector<linalg::SoftmaxOp> aggregates;
+  root->walk([&](linalg::SoftmaxOp op) {
+    if (op.hasPureTensorSemantics())
+      aggregates.push_back(op);
+  });
+  for (linalg::SoftmaxOp op : aggregates) {
+    rewriter.setInsertionPoint(op);
+    if (FailureOr<SmallVector<Value>> parts = op.decomposeOperation(rewriter); succeeded(parts))
+      rewriter.replaceOp(op, *parts);
+  }
+}
+
+/// Patterns fuse generics only. A fill stays: sums are known by what they start from. So do
+/// products that were kept, pools and convolutions.
 static void generalizeNamed(Operation *root) {
   IRRewriter rewriter(root->getContext());
   SmallVector<linalg::LinalgOp> named;
   root->walk([&](linalg::LinalgOp op) {
-    if (!isa<linalg::GenericOp, linalg::FillOp>(op.getOperation()) && op.getNumReductionLoops() == 0 &&
-        op.hasPureTensorSemantics())
+    bool isSimple = op.getNumReductionLoops() == 0 || isa<linalg::ReduceOp>(op.getOperation());
+    if (!isa<linalg::GenericOp, linalg::FillOp>(op.getOperation()) && isSimple && op.hasPureTensorSemantics())
       named.push_back(op);
   });
   for (linalg::LinalgOp op : named) {
@@ -113,6 +129,7 @@ struct FuseElementwisePass : public fp8::impl::FuseElementwiseBase<FuseElementwi
   using Base::Base;
 
   void runOnOperation() override {
+    decomposeAggregates(getOperation());
     generalizeNamed(getOperation());
     RewritePatternSet patterns(&getContext());
     linalg::populateElementwiseOpsFusionPatterns(

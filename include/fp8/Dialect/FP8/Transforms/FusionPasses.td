@@ -85,8 +85,8 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
   let summary = "Compute elementwise chains in one loop instead of through memory";
   let description = [{
     Before: linalg on tensors. After: no named elementwise operation (`linalg.add`,
-    `linalg.map`, `linalg.broadcast`, `linalg.transpose`, …) is left but `linalg.fill`; they
-    are generics, fused. Upstream's elementwise fusion under a rule of our own: a
+    `linalg.map`, `linalg.broadcast`, `linalg.transpose`, …) is left but `linalg.fill`, no
+    `linalg.reduce` and no `linalg.softmax`; they are generics, fused. Upstream's elementwise fusion under a rule of our own: a
     producer moves into its consumer where nothing is computed more often than before, or
     where computing it again is cheaper than reading it back: constants, broadcasts and
     widening casts, which read less than they write, always; other casts where
