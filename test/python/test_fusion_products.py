@@ -157,3 +157,40 @@ def test_readers_fuse_through_reshapes(bin_dir, tmp_path, current):
     scale = np.float32(448) / np.abs(z).max() if current else np.float32(4)
     assert_same_bits(scale_inv, np.float32(1) / scale)
     assert_same_bits(data, np.clip(z * scale, -448, 448).astype(E4M3))
+
+
+def test_a_causal_mask_of_rows(bin_dir, tmp_path):
+    """Rows less their maximum, above the diagonal 0: the region works on rows, and knows both indices."""
+    shape, t = (7, 9), tensor_type((7, 9), F32)
+    x = random_generator(55).standard_normal(shape).astype(F32)
+    text = f"""
+  %e = tensor.empty() : {t}
+  %re = tensor.empty() : tensor<7xf32>
+  %low = arith.constant 0xFF800000 : f32
+  %f = linalg.fill ins(%low : f32) outs(%re : tensor<7xf32>) -> tensor<7xf32>
+  %m = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : {t}) outs(%f : tensor<7xf32>) {{
+  ^bb0(%v: f32, %old: f32):
+    %r = arith.maximumf %old, %v : f32
+    linalg.yield %r : f32
+  }} -> tensor<7xf32>
+  %z = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%x, %m : {t}, tensor<7xf32>) outs(%e : {t}) {{
+  ^bb0(%v: f32, %n: f32, %old: f32):
+    %zero = arith.constant 0.0 : f32
+    %row = linalg.index 0 : index
+    %column = linalg.index 1 : index
+    %later = arith.cmpi ugt, %column, %row : index
+    %d = arith.subf %v, %n : f32
+    %r = arith.select %later, %zero, %d : f32
+    linalg.yield %r : f32
+  }} -> {t}""" + cast("%z", t, shape, E4M3, False)
+    results = [("%q", tensor_type(shape, E4M3)), ("%i", "tensor<f32>"), ("%amax", "tensor<f32>")]
+    program = function("main", [("%x", t), ("%s", "tensor<f32>")], text, results)
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
+    assert "rows = " in ir and traffic["after_fusion"]["read"] == 63 * 4 + 4
+    data, _, amax = compiled.call("main", x, np.float32(8))
+    expected = np.tril(x - x.max(1, keepdims=True))
+    assert_same_bits(amax, np.abs(expected).max())
+    # Above the diagonal is +0, which tril gives as well.
+    assert_same_bits(data, np.clip(expected * np.float32(8), -448, 448).astype(E4M3))
