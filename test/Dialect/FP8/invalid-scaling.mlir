@@ -449,3 +449,11 @@ func.func @index_of_no_dimension(%x: tensor<8xf32>, %s: tensor<f32>, %d: tensor<
   } -> tensor<8xf8E4M3FN>, tensor<f32>
   return
 }
+
+// -----
+
+func.func @quantize_of_nothing(%s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %i: tensor<f32>) {
+  // expected-error@+1 {{has neither an input nor a producer region that computes the tensor}}
+  %q, %si = fp8.quantize scale(%s : tensor<f32>) outs(%d, %i : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  return
+}

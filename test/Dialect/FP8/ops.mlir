@@ -259,3 +259,19 @@ func.func @loss_scaling(%g: tensor<8xf32>, %h: tensor<4xbf16>, %s: tensor<f32>, 
       {growth = 4.0 : f32, backoff = 0.25 : f32, interval = 100 : i64}
   return %0#0, %1#1 : tensor<8xf32>, tensor<i32>
 }
+
+// A producer that reads no tensor, only where it is.
+
+// CHECK-LABEL: func.func @without_inputs
+// CHECK: fp8.quantize scale(%{{.+}} : tensor<f32>) outs(
+// CHECK-SAME: producer {
+func.func @without_inputs(%s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %i: tensor<f32>)
+    -> (tensor<4x8xf8E4M3FN>, tensor<f32>) {
+  %q, %si = fp8.quantize scale(%s : tensor<f32>) outs(%d, %i : tensor<4x8xf8E4M3FN>, tensor<f32>) producer {
+    %row = fp8.index 0
+    %r = arith.index_cast %row : index to i32
+    %f = arith.sitofp %r : i32 to f32
+    fp8.yield %f : f32
+  } -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  return %q, %si : tensor<4x8xf8E4M3FN>, tensor<f32>
+}

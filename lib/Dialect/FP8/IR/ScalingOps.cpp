@@ -172,6 +172,8 @@ static LogicalResult verifyTransposition(QuantizeOp op) {
 LogicalResult QuantizeOp::verify() {
   if (failed(fp8::detail::verifyDestinationStyle(*this)))
     return failure();
+  if (getInputs().empty() && getProducer().empty())
+    return emitOpError("has neither an input nor a producer region that computes the tensor");
   size_t wanted = 2 + (getTransposition() ? 1 : 0) + (getRecordAmax() ? 1 : 0);
   if (getOuts().empty() || getOuts().size() != wanted + countExtras(*this))
     return emitOpError() << "has " << getOuts().size() << " outs, expected " << wanted << ": data"

@@ -259,7 +259,7 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
             indexing_maps, ::mlir::DenseI64ArrayAttr());}]>];
   let assemblyFormat = [{
     (`record_amax` $record_amax^)? (`column` `(` $column^ `)`)?
-    `ins` `(` $inputs `:` type($inputs) `)` `scale` `(` $scale `:` type($scale) `)`
+    (`ins` `(` $inputs^ `:` type($inputs) `)`)? `scale` `(` $scale `:` type($scale) `)`
     `outs` `(` $outs `:` type($outs) `)` attr-dict
     (`producer` $producer^)? (`->` type($results)^)?
   }];
