@@ -14,10 +14,19 @@ from harness import SEED
 
 QUICK, ALL = 20, 300
 
+# Models of which it is known why they fail, until they are mended: they must fail, and go from here when they agree.
+OPEN = {
+    20260862: "a weight read in a branch and outside of it, without names: the gradient in the branch is taken for dgrad",
+    20260908: "an activation of run-time size that two layers narrow in two ways has two columns",
+    20261020: "f16 that overflows, in microbatches with a branch: two scales differ after training, cause not known",
+}
+
 
 def check(seeds, bin_dir):
     print(f"FP8_TEST_SEED={SEED}")
     problems = run(seeds, bin_dir, os.cpu_count())
+    mended = [seed for seed in OPEN if seed in seeds and not problems.pop(seed, None)]
+    assert not mended, f"agree now, to be taken out of OPEN: {mended}"
     for seed, problem in list(problems.items())[:1]:
         pytest.fail(f"{len(problems)} of {len(seeds)} fail: {list(problems)}\n{explain(seed, problem, bin_dir)}")
 
