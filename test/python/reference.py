@@ -83,9 +83,12 @@ def update_column(
 ):
     """(scale, history) of one column after an update that recorded these amaxes; none of them, or
     only zeros without an `executed_mask`, means that its site did not run. The functions are the user's: scale_function(amax, fp8_max, old), amax_function(column)."""
-    past, recorded = history.astype(F32), np.array([*history[:1][history[:1] != 0], *recorded], F32)
+    past, recorded = history.astype(F32), np.array(recorded, F32)
     if ignore_non_finite:
-        past, recorded = np.where(np.isfinite(past), past, F32(0)), recorded[np.isfinite(recorded)]
+        # One overflow of a step stands for all of it, however the step is divided into microbatches.
+        past = np.where(np.isfinite(past), past, F32(0))
+        recorded = recorded if np.isfinite(recorded).all() else recorded[:0]
+    recorded = np.array([*past[:1][past[:1] != 0], *recorded], F32)
     if not executed_mask:
         recorded = recorded[recorded != 0]
     if not recorded.size:

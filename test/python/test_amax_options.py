@@ -17,9 +17,16 @@ def test_ignored_amaxes_by_hand(make):
     # Not entered: the column is as if its site had not run.
     scale, history = update([0, 8, 2, 1], INF)
     assert scale == 5 and history.tolist() == [0, 8, 2, 1]
-    # Of several the finite ones count; what the history holds already does not.
-    scale, history = update([0, INF, 2, 1], INF, 4, NAN)
-    assert scale == 112 and history.tolist() == [0, 2, 1, 4]
+    # Several are one, their maximum: the finite ones of them do not count either.
+    for amaxes in ([INF, 4], [4, INF], [4, NAN, 4]):
+        scale, history = update([0, 8, 2, 1], *amaxes)
+        assert scale == 5 and history.tolist() == [0, 8, 2, 1]
+    # What the state holds already counts as 0, in row 0 (staged for this step) as in the others.
+    for staged in (0, INF):
+        scale, history = update([staged, INF, 2, 1], 4)
+        assert scale == 112 and history.tolist() == [0, 2, 1, 4]
+    scale, history = update([3, INF, 2, 1], INF)
+    assert scale == f32(448) / f32(3) and history.tolist() == [0, 2, 1, 3]
 
 
 def test_ignored_amaxes(bin_dir, tmp_path):

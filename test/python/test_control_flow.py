@@ -129,8 +129,16 @@ REGION = """
     scf.yield %1 : tensor<4x6x8xf32>
   }"""
 
+# No region at all.
+UNROLLED = """
+  %1 = LAYER(%ys, %c0)
+  %2 = LAYER(%1, %c1)
+  %r = LAYER(%2, %c2)
+"""
+
 # How many of the products run, by the value of %count.
 FORMS = {
+    "unrolled": (UNROLLED, {0: 3}),
     "for": (FOR, {0: 0, 1: 1, 3: 3}),
     "while": (WHILE, {0: 0, 2: 2}),
     "do_while": (DO_WHILE, {0: 1, 1: 1, 4: 4}),
@@ -233,6 +241,24 @@ def test_zeros_count_where_a_mask_tells_what_ran(form):
             assert_same_bits(load(state)["amax_history"], history)
         if ran:  # the amax of the first step has left the history: nothing to take a scale from
             assert history[:, columns.index("input")].tolist() == [0, 0, 0]
+
+
+def test_an_amax_that_is_not_finite_is_ignored_with_all_it_is_combined_with(form):
+    """Several amaxes of a column are one, their maximum, before --ignore-non-finite looks at it: what
+    a step records must not hang on whether its microbatches are a loop."""
+    counts, compile_form = form
+    program = compile_form("--calibrate", "--amax-history-len=3", "--ignore-non-finite=true")
+    tensors = [c["tensor"] for c in program.manifest["state"]["columns"]]
+    inputs, weights, state = tensors.index("input"), tensors.index("weight"), program.folder / "state"
+    for count, ran in counts.items():
+        w, x = make_inputs(30)
+        x[1, 2, 3] = np.inf
+        program.run("main", [w, x, np.array(count, np.int32)], f"--save-state={state}")
+        scale, history = (load(state)[name] for name in ("scale", "amax_history"))
+        amax = reference.amax(x[0]) if ran == 1 else 0
+        assert history[:, inputs].tolist() == [0, 0, amax]
+        assert scale[inputs] == (np.float32(448) / amax if ran == 1 else 1)
+        assert history[2, weights] == (reference.amax(w.astype(BF16)) if ran else 0)
 
 
 def test_current_scaling(form):

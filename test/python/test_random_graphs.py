@@ -18,7 +18,6 @@ QUICK, ALL = 20, 300
 OPEN = {
     20260862: "a weight read in a branch and outside of it, without names: the gradient in the branch is taken for dgrad",
     20260908: "an activation of run-time size that two layers narrow in two ways has two columns",
-    20261020: "f16 that overflows, in microbatches with a branch: two scales differ after training, cause not known",
 }
 
 

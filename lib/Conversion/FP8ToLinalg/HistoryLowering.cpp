@@ -47,6 +47,7 @@ public:
 private:
   using FromColumn = function_ref<Value(ScalarBuilder &, Value)>;
   void collectCurrent();
+  void combineIntoCurrent(function_ref<Value(ScalarBuilder &, Value i, Value c, Value known)> combine);
   void chooseAmax();
   void chooseAmaxByFunction(FlatSymbolRefAttr function);
   void computeScales();
@@ -57,7 +58,7 @@ private:
   Value count(ScalarBuilder &s, Value amax) {
     return delayed.getIgnoreNonFinite() ? s.finiteOr(amax, 0.0f) : amax;
   }
-  /// One that this step recorded, now or staged in row 0.
+  /// What this step recorded, now or staged in row 0.
   Value countRecorded(ScalarBuilder &s, Value amax) {
     return delayed.getIgnoreNonFinite() ? s.finiteOr(amax, none) : amax;
   }
@@ -110,14 +111,25 @@ HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, Delayed
 }
 
 /// The current amax of each column: `none` where this step recorded none, which leaves a
-/// column as it is; otherwise at least what an earlier cast staged in row 0.
+/// column as it is; otherwise at least what an earlier cast staged in row 0. All of a column are
+/// combined before any is ignored: loops, and ranks, have combined theirs before they come here.
 void HistoryUpdate::collectCurrent() {
   s.loop(zero, columns, [&](ScalarBuilder &s, Value c) { s.store(s.real(none), current, c); });
+  combineIntoCurrent([&](ScalarBuilder &s, Value i, Value, Value known) {
+    return arith::MaximumFOp::create(s.b, loc, known, s.load(amaxes, i));
+  });
+  combineIntoCurrent([&](ScalarBuilder &s, Value, Value c, Value recorded) {
+    return arith::MaximumFOp::create(s.b, loc, countStaged(s, s.load(history, {zero, c})),
+                                     countRecorded(s, recorded));
+  });
+}
+
+/// For every amax i, of column c: `current` of the column from what it is.
+void HistoryUpdate::combineIntoCurrent(
+    function_ref<Value(ScalarBuilder &, Value i, Value c, Value known)> combine) {
   s.loop(zero, s.index(op.getColumns().size()), [&](ScalarBuilder &s, Value i) {
     Value c = arith::IndexCastOp::create(s.b, loc, s.b.getIndexType(), s.load(columnTable, i));
-    Value staged = arith::MaximumFOp::create(s.b, loc, countStaged(s, s.load(history, {zero, c})),
-                                             countRecorded(s, s.load(amaxes, i)));
-    s.store(arith::MaximumFOp::create(s.b, loc, staged, s.load(current, c)), current, c);
+    s.store(combine(s, i, c, s.load(current, c)), current, c);
   });
 }
 

@@ -79,9 +79,9 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
     - `format`: `hybrid` (E4M3 forward, E5M2 gradients), `e4m3` or `e5m2`;
     - `margin`: binades left free above amax;
     - `reduce_amax`: combine amaxes over all ranks before the update;
-    - `ignore_non_finite`: amaxes that are Inf or NaN are neither entered in the
-      history nor counted where it holds some. Without it one Inf keeps a scale of
-      `max` as it is until it has left the history;
+    - `ignore_non_finite`: a step's amax that is Inf or NaN is not entered in the
+      history, nor are those counted that it holds. Without it one Inf keeps a scale
+      of `max` as it is until it has left the history;
     - `executed_mask`: whether a site ran is told apart from what it recorded. Without
       it an amax of 0 means that it did not run, and leaves the column as it is; with
       it a tensor of zeros that is cast counts, and its 0 is rotated in;

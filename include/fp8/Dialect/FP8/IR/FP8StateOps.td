@@ -29,7 +29,9 @@ def FP8_UpdateAmaxHistoryOp
 
     With `executed_mask` a negative amax says that the site did not run, and 0 is an
     amax like any other. With `ignore_non_finite` an amax that is Inf or NaN counts as 0
-    wherever it is read, or as none with both. Where `#fp8.custom` names functions, they give the amax and the scale.
+    wherever it is read, or as none with both; those of one column are combined first, so
+    that an Inf stands for all of them. Where `#fp8.custom` names functions, they give the
+    amax and the scale.
 
     Preconditions: f32 throughout; `recipe` is stateful (`#fp8.delayed_scaling`) and
     has as many rows; `columns` and `formats` have one entry per amax; columns are inside [0, N).
