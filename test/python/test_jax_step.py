@@ -22,6 +22,7 @@ STEPS = ["scan", "unrolled", "fori", "loop_back", "layers_unrolled", "checkpoint
 PAIRS = ["pair_unrolled", "pair_scan", "pair_checkpoint"]
 RECIPES = {
     "delayed": ["--recipe=delayed", "--amax-history-len=4"],
+    "own start": ["--recipe=delayed", "--amax-history-len=4", "--init=current"],
     "current": ["--recipe=current"],
     "none": ["--recipe=none"],
 }
@@ -127,7 +128,7 @@ def test_the_step_is_what_it_is_meant_to_be(make):
     assert all(np.count_nonzero(rows) == COUNT for rows in history.values())
 
 
-QUICK = [("unrolled", "delayed"), ("loop_back", "delayed"), ("pair_scan", "delayed")]
+QUICK = [("unrolled", "delayed"), ("loop_back", "delayed"), ("pair_scan", "delayed"), ("pair_scan", "current")]
 ALL = [(name, recipe) for name in [*STEPS[1:], *PAIRS] for recipe in RECIPES]
 
 
@@ -147,15 +148,26 @@ def test_another_writing_is_the_same_step(make, name, recipe):
     np.testing.assert_allclose(step.losses, first.losses, rtol=192 * 2.0**-24)
 
 
-@pytest.mark.parametrize("name", [n if n == "pair_scan" else pytest.param(n, marks=pytest.mark.slow) for n in PAIRS])
-def test_activations_cross_as_bytes(make, name):
-    """Stacks, too, that one loop fills and another reads, and weights that jax.checkpoint hands over in f32."""
-    step = make(name, "delayed")
+QUICK_CROSSING = [("pair_scan", "delayed"), ("pair_scan", "current")]
+CROSSING = [(name, recipe) for name in PAIRS for recipe in RECIPES if recipe != "none"]
+# Backward casts slices of the weights, which are arguments: each with its own scale, or all with one of the state.
+CROSSING = [(n, r) for n, r in CROSSING if n != "pair_checkpoint" or r == "delayed"]
+
+
+@pytest.mark.parametrize(
+    "name, recipe", [pytest.param(*p, marks=[] if p in QUICK_CROSSING else pytest.mark.slow) for p in CROSSING]
+)
+def test_activations_cross_as_bytes(make, name, recipe):
+    """Stacks, too, that one loop fills and another reads, with a stack of scale_inv where slices have their own."""
+    step = make(name, recipe)
     forward = next(e for e in step.program.manifest["entries"] if e["name"] == "forward")
     crossing = [(r["type"], tuple(r["shape"])) for r in forward["results"] if r["kind"] == "residual"]
     assert sum(kind == "f8E4M3FN" for kind, _ in crossing) >= 4
     errors = {("f32", TARGETS), ("f32", TARGETS[1:])}
-    assert {(kind, shape) for kind, shape in crossing if kind not in ("f8E4M3FN", "i1")} <= errors | {("f32", ())}
+    others = {("f32", ())}
+    if recipe != "delayed":  # a scale for each iteration; slices of an argument are cast again
+        others |= {("f32", (2,)), ("f32", (2, 2)), ("bf16", XS)}
+    assert {(kind, shape) for kind, shape in crossing if kind not in ("f8E4M3FN", "i1")} <= errors | others
     memory = step.report["memory"]
     assert memory["residual_bytes_after"] < 0.6 * memory["residual_bytes_before"]
 

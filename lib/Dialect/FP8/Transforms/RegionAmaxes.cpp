@@ -5,6 +5,7 @@
 // Carries amaxes out of loops and branches, from the innermost to the function.
 
 #include "RegionAmaxes.h"
+#include "WidenRegions.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,7 +36,6 @@ public:
 
 private:
   SmallVector<Value> carryOutOfForall(scf::ForallOp loop);
-  Operation *extend(ValueRange operands);
   Value combine(Value known, ArrayRef<RecordedAmax> amaxes, Block *block);
   SmallVector<Value> combineAll(ArrayRef<Value> known, Block *block);
   SmallVector<Value> addArguments(Block *block);
@@ -82,22 +82,6 @@ SmallVector<Value> RegionCarrier::combineAll(ArrayRef<Value> known, Block *block
   for (auto [value, entry] : llvm::zip(known, recorded))
     combined.push_back(combine(value, entry.second, block));
   return combined;
-}
-
-/// `op` with more operands at its end and a result more per column, in its place.
-Operation *RegionCarrier::extend(ValueRange operands) {
-  OperationState state(op->getLoc(), op->getName());
-  state.addOperands(op->getOperands());
-  state.addOperands(operands);
-  state.addTypes(op->getResultTypes());
-  state.types.append(recorded.size(), getAmaxType(builder));
-  state.addAttributes(op->getAttrs());
-  for (Region &region : op->getRegions())
-    state.addRegion()->takeBody(region);
-  Operation *extended = builder.create(state);
-  op->replaceAllUsesWith(extended->getResults().take_front(op->getNumResults()));
-  op->erase();
-  return op = extended;
 }
 
 /// Every iteration writes its amaxes to elements of its own: iterations run side by side.
@@ -153,7 +137,10 @@ SmallVector<Value> RegionCarrier::run() {
     return carryOutOfForall(loop);
 
   bool isLoop = isa<scf::ForOp, scf::WhileOp>(op);
-  extend(isLoop ? SmallVector<Value>(recorded.size(), createNone()) : SmallVector<Value>());
+  size_t count = recorded.size();
+  op =
+      fp8::detail::widen(builder, op, isLoop ? SmallVector<Value>(count, createNone()) : SmallVector<Value>(),
+                         SmallVector<Type>(count, getAmaxType(builder)));
   for (Region &region : op->getRegions()) {
     if (region.empty()) { // an if without else
       builder.createBlock(&region);
@@ -161,7 +148,7 @@ SmallVector<Value> RegionCarrier::run() {
     }
     // In a while loop what the first region hands on is what the second one receives.
     Block *block = &region.front();
-    SmallVector<Value> known = isLoop ? addArguments(block) : SmallVector<Value>(recorded.size());
+    SmallVector<Value> known = isLoop ? addArguments(block) : SmallVector<Value>(count);
     Operation *terminator = block->getTerminator();
     terminator->insertOperands(terminator->getNumOperands(), combineAll(known, block));
   }

@@ -4,17 +4,12 @@
 //
 // Stacks that loops of forward fill and backward only casts, slice by slice, are filled with
 // bytes. A cast with a scale of the state is elementwise: slices of the bytes are the bytes
-// of the slices.
+// of the slices. Where a slice has a scale of its own, its scale_inv lies in a stack beside.
 
-#include "fp8/Analysis/Rearrangement.h"
-#include "fp8/Dialect/FP8/Transforms/Pair.h"
+#include "CastStacks.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -24,232 +19,152 @@ namespace fp8 {
 
 namespace {
 
-/// The elements of operand 0, from f32 to what the program casts: rounded.
-bool isNarrowing(Operation *op) {
-  std::optional<Rearrangement> view = op ? matchRearrangement(op) : std::nullopt;
-  return view && isa_and_present<arith::TruncFOp>(view->cast) && view->map.isIdentity() &&
-         view->input == op->getOperand(0) && getElementTypeOrSelf(view->input).isF32();
-}
-
-/// Elements of operand 0, each as it is or narrowed.
-bool isView(Operation *op) {
-  if (!op)
-    return false;
-  if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, tensor::ExtractSliceOp>(op) ||
-      isNarrowing(op))
-    return true;
-  std::optional<Rearrangement> view = matchRearrangement(op);
-  return view && !view->cast && view->input == op->getOperand(0);
-}
-
-bool isZeroOrUndefined(Value value) {
-  while (isView(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  if (auto fill = value.getDefiningOp<linalg::FillOp>())
-    value = fill.getInputs().front();
-  return value.getDefiningOp<tensor::EmptyOp>() || matchPattern(value, m_PosZeroFloat());
-}
-
-Type withElements(Type type, Type element) { return cast<RankedTensorType>(type).clone(element); }
-
-/// A value that a loop carries and fills: `body[index] = source` in every iteration.
-struct Stack {
-  OpOperand *init;
-  SmallVector<Value, 3> values; ///< in the loop's regions, and its result
-  tensor::InsertSliceOp insert;
-  SmallVector<OpOperand *, 2> handedOn; ///< in the loop's terminators
+/// What a cast makes of a tensor.
+struct CastResults {
+  Value bytes, scaleInv;
 };
 
-std::optional<Stack> matchStack(OpResult result) {
-  unsigned i = result.getResultNumber();
-  if (auto loop = dyn_cast<scf::ForOp>(result.getOwner())) {
-    OpOperand &yielded = loop.getBody()->getTerminator()->getOpOperand(i);
-    BlockArgument body = loop.getRegionIterArg(i);
-    auto insert = yielded.get().getDefiningOp<tensor::InsertSliceOp>();
-    if (!insert || insert.getDest() != body)
-      return std::nullopt;
-    return Stack{&loop.getInitArgsMutable()[i], {body, insert.getResult(), result}, insert, {&yielded}};
-  }
-  auto loop = dyn_cast<scf::WhileOp>(result.getOwner());
-  if (!loop)
-    return std::nullopt;
-  OpOperand &passed = loop.getConditionOp().getArgsMutable()[i];
-  auto before = dyn_cast<BlockArgument>(passed.get());
-  if (!before || before.getOwner() != loop.getBeforeBody())
-    return std::nullopt;
-  BlockArgument body = loop.getAfterArguments()[i];
-  OpOperand &yielded = loop.getYieldOp()->getOpOperand(before.getArgNumber());
-  auto insert = yielded.get().getDefiningOp<tensor::InsertSliceOp>();
-  if (!insert || insert.getDest() != body)
-    return std::nullopt;
-  return Stack{&loop.getInitsMutable()[before.getArgNumber()],
-               {before, body, insert.getResult(), result},
-               insert,
-               {&passed, &yielded}};
-}
-
-/// A cast of backward, the stacks that it reads, and all other casts that read these.
-class CastStacks {
+/// Fills stacks with bytes.
+class StackReplacer {
 public:
-  CastStacks(JoinedPair &pair, QuantizeOp first)
-      : pair(pair), scale(first.getScale()), format(first.getFormat()), column(*first.getColumn()),
-        element(getElementTypeOrSelf(first.getInputs().front())), builder(first) {}
-  /// False where something but such casts reads one of them.
-  bool find(QuantizeOp first);
+  StackReplacer(CastStacks &found, OpBuilder builder)
+      : found(found), scale(found.scale), results(found.results), builder(builder) {}
   void replace();
 
 private:
-  bool isSameCast(QuantizeOp op) const;
-  QuantizeOp findCastInForward(Value value) const;
-  Value getSource(Value value) const;
-  bool addSource(Value value);
-  bool addStack(OpResult result);
-  bool addReaders(Value value, bool inBackward);
-  bool addReader(OpOperand &use);
-  Value quantize(Value value);
+  Value invertScale(Location loc, Value scale);
+  void stackScales();
+  void carryScales(unsigned i, Value none, ArrayRef<int64_t> dims);
+  void fillScales(unsigned i);
+  void stackBytes();
+  void eraseCasts();
+  CastResults quantize(Value value);
   Value getBytes(Value value);
+  Value getScaleInv(Value value);
 
-  JoinedPair &pair;
-  Value scale;
-  Type format;
-  uint64_t column;
-  Type element; ///< of what is cast
+  CastStacks &found;
+  CastScale &scale;
+  SmallVector<OpResult> &results;
   OpBuilder builder;
-  SmallVector<Stack> stacks;
-  llvm::DenseSet<Value> stacked;
-  llvm::SetVector<Operation *> casts, views, sizes;
-  DenseMap<Value, Value> bytes;
+  Operation *start = nullptr; ///< the last of what follows from arguments
+  DenseMap<Value, Value> bytes, scales;
+  DenseMap<Value, CastResults> quantized;
+  /// Of the stack of scales beside each stack: in the loop's body, and its result's number.
+  SmallVector<std::pair<Value, unsigned>> carried;
 };
+
+Type withElements(Type type, Type element) { return cast<RankedTensorType>(type).clone(element); }
 
 } // namespace
 
-/// With the scale that the state has while forward runs, and recorded there.
-static bool repeatsForward(QuantizeOp op, JoinedPair &pair) {
-  auto scale = op.getScale().getDefiningOp<tensor::ExtractSliceOp>();
-  if (!scale || !scale.getOffsets().empty() || !op.getColumn() || op.getRecordAmax() || op.getBlockAttr() ||
-      op.getTransposition() || !op.getProducer().empty() || pair.isForward(op.getOperation()))
-    return false;
-  auto state = dyn_cast<BlockArgument>(scale.getSource());
-  return state && state.getOwner() == &pair.getFunction().front();
+Value StackReplacer::invertScale(Location loc, Value scale) {
+  auto one = DenseElementsAttr::get(cast<RankedTensorType>(scale.getType()), llvm::APFloat(1.0f));
+  return arith::DivFOp::create(builder, loc, arith::ConstantOp::create(builder, loc, one), scale);
 }
 
-bool CastStacks::isSameCast(QuantizeOp op) const {
-  return repeatsForward(op, pair) && *op.getColumn() == column && op.getFormat() == format &&
-         getElementTypeOrSelf(op.getInputs().front()) == element;
+/// Has the loop that fills stack `i` carry one of scales, all of them `none`.
+void StackReplacer::carryScales(unsigned i, Value none, ArrayRef<int64_t> dims) {
+  OpOperand *init = matchStack(results[i])->init;
+  Location loc = init->get().getLoc();
+  builder.setInsertionPoint(init->getOwner());
+  SmallVector<OpFoldResult> all = tensor::getMixedSizes(builder, loc, init->get()), ofSlices;
+  for (int64_t dim : dims)
+    ofSlices.push_back(all[dim]);
+  Value empty = tensor::EmptyOp::create(builder, loc, ofSlices, builder.getF32Type());
+  Value filled = linalg::FillOp::create(builder, loc, none, empty).getResult(0);
+
+  SmallVector<std::pair<unsigned, unsigned>> moved; // results of the same loop
+  for (auto [j, result] : llvm::enumerate(results))
+    if (result.getOwner() == results[i].getOwner())
+      moved.push_back({j, result.getResultNumber()});
+  Carried scalesOfLoop = addCarried(results[i].getOwner(), filled);
+  for (auto [j, number] : moved)
+    results[j] = scalesOfLoop.result.getOwner()->getResult(number);
+  carried.push_back({scalesOfLoop.body, scalesOfLoop.result.getResultNumber()});
 }
 
-/// Forward's own cast of `value`; it has the same scale.
-QuantizeOp CastStacks::findCastInForward(Value value) const {
-  if (getElementTypeOrSelf(value) != element)
-    return nullptr;
-  for (Operation *user : value.getUsers())
-    if (auto op = dyn_cast<QuantizeOp>(user))
-      if (op.getColumn() && *op.getColumn() == column && op.getFormat() == format &&
-          pair.isForward(op.getOperation()) && op->getBlock() == value.getParentBlock() &&
-          op.getProducer().empty())
-        return op;
-  return nullptr;
+/// Inserts the scales of what is inserted into stack `i`.
+void StackReplacer::fillScales(unsigned i) {
+  Stack stack = *matchStack(results[i]);
+  Value body = carried[i].first, inserted = getScaleInv(stack.insert.getSource());
+  builder.setInsertionPointAfter(stack.insert);
+  Value filled = insertSliceValues(builder, stack.insert, inserted, body, *found.findSliceDims(results[i]));
+  body.replaceAllUsesExcept(filled, filled.getDefiningOp());
+  Stack ofScales = *matchStack(results[i].getOwner()->getResult(carried[i].second));
+  for (auto [value, scale] : llvm::zip_equal(stack.values, ofScales.values))
+    scales[value] = scale;
 }
 
-/// What `value` is a view of; a value that forward casts is not looked behind.
-Value CastStacks::getSource(Value value) const {
-  while (isView(value.getDefiningOp()) && !findCastInForward(value))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
+/// A stack of scale_inv beside each stack. Zeros, where nothing is inserted, have theirs too.
+void StackReplacer::stackScales() {
+  Location loc = start->getLoc();
+  auto zeros =
+      DenseElementsAttr::get(RankedTensorType::get({1}, found.element), builder.getZeroAttr(found.element));
+  Value zero = arith::ConstantOp::create(builder, loc, zeros);
+  Value inverse = invertScale(loc, scale.cloneFor(builder, zero));
+  Value none = tensor::ExtractOp::create(builder, loc, inverse, ValueRange());
+  SmallVector<SliceDims> dims =
+      llvm::map_to_vector(results, [&](OpResult result) { return *found.findSliceDims(result); });
+  for (unsigned i = 0; i < results.size(); ++i)
+    carryScales(i, none, dims[i]);
+  found.stacked.clear();
+  for (auto [i, result] : llvm::enumerate(results))
+    for (Value value : matchStack(result)->values)
+      found.stacked[value] = i;
+  for (Operation *op : found.casts)
+    op->getResult(1).replaceAllUsesWith(getScaleInv(op->getOperand(0)));
 }
 
-bool CastStacks::find(QuantizeOp first) {
-  Value value = first.getInputs().front(), source = getSource(value);
-  if (source == value || !pair.isForward(source))
-    return false;
-  auto result = dyn_cast<OpResult>(source);
-  if (result && matchStack(result))
-    return addStack(result);
-  return addReaders(source, /*inBackward=*/true);
-}
-
-bool CastStacks::addSource(Value value) {
-  auto result = dyn_cast<OpResult>(getSource(value));
-  return !result || !matchStack(result) || addStack(result);
-}
-
-bool CastStacks::addStack(OpResult result) {
-  if (stacked.contains(result))
-    return true;
-  Stack stack = *matchStack(result);
-  if (!isZeroOrUndefined(stack.init->get()))
-    return false;
-  stacks.push_back(stack);
-  stacked.insert(stack.values.begin(), stack.values.end());
-  auto addAll = [&](Value value) { return addReaders(value, /*inBackward=*/false); };
-  return addSource(stack.insert.getSource()) && llvm::all_of(stack.values, addAll);
-}
-
-bool CastStacks::addReaders(Value value, bool inBackward) {
-  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
-    return (inBackward && pair.isForward(use.getOwner())) || addReader(use);
-  });
-}
-
-bool CastStacks::addReader(OpOperand &use) {
-  Operation *op = use.getOwner();
-  bool isPlumbing = llvm::any_of(stacks, [&](Stack &stack) {
-    return llvm::is_contained(stack.handedOn, &use) ||
-           (op == stack.insert && use.get() == stack.insert.getDest());
-  });
-  if (isPlumbing)
-    return true;
-  if (isa<tensor::DimOp>(op))
-    return sizes.insert(op), true;
-  if (auto cast = dyn_cast<QuantizeOp>(op))
-    return isSameCast(cast) && use.getOperandNumber() == 0 && (casts.insert(op), true);
-  // What an inner loop filled is inserted into the stack of an outer one.
-  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
-    auto dest = dyn_cast<BlockArgument>(insert.getDest());
-    auto loop = dest ? dyn_cast<LoopLikeOpInterface>(dest.getOwner()->getParentOp()) : LoopLikeOpInterface();
-    if (!loop || use.get() != insert.getSource())
-      return false;
-    return llvm::any_of(loop->getResults(), [&](OpResult result) {
-      std::optional<Stack> stack = matchStack(result);
-      return stack && stack->insert == insert && addStack(result);
-    });
+/// scale_inv of each slice of `value`.
+Value StackReplacer::getScaleInv(Value value) {
+  if (Value known = scales.lookup(value))
+    return known;
+  if (auto known = found.stacked.find(value); known != found.stacked.end()) {
+    fillScales(known->second);
+    return scales.lookup(value);
   }
-  if (!isView(op) || use.getOperandNumber() != 0)
-    return false;
-  views.insert(op);
-  return addReaders(op->getResult(0), /*inBackward=*/false);
+  if (found.getSource(value) == value)
+    return scales[value] = quantize(value).scaleInv;
+  Operation *view = value.getDefiningOp();
+  Value ofSource = getScaleInv(view->getOperand(0));
+  builder.setInsertionPoint(view);
+  return scales[value] = viewSliceValues(builder, view, ofSource, *found.findSliceDims(view->getOperand(0)));
 }
 
 //===----------------------------------------------------------------------===//
-// Replacing
+// Bytes
 //===----------------------------------------------------------------------===//
 
-Value CastStacks::quantize(Value value) {
-  if (QuantizeOp known = findCastInForward(value))
-    return known->getResult(0);
+CastResults StackReplacer::quantize(Value value) {
+  if (auto known = quantized.find(value); known != quantized.end())
+    return known->second;
+  if (QuantizeOp known = found.findCastInForward(value))
+    return quantized[value] = {known->getResult(0), known->getResult(1)};
   builder.setInsertionPointAfterValue(value);
-  if (value.getParentBlock() == scale.getParentBlock() && !value.getDefiningOp())
-    builder.setInsertionPointAfterValue(scale);
+  if (value.getParentBlock() == start->getBlock() && !value.getDefiningOp())
+    builder.setInsertionPointAfter(start);
   Location loc = value.getLoc();
-  if (getElementTypeOrSelf(value) != element)
-    value = arith::TruncFOp::create(builder, loc, withElements(value.getType(), element), value);
+  Value narrow = value;
+  if (getElementTypeOrSelf(value) != found.element)
+    narrow = arith::TruncFOp::create(builder, loc, withElements(value.getType(), found.element), value);
+  Value ownScale = scale.cloneFor(builder, narrow);
   SmallVector<Value> outs{
-      tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, value), format),
+      tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, narrow), found.format),
       tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type())};
-  return QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), value, scale, outs,
-                            /*record_amax=*/false, DenseI64ArrayAttr(), DenseI64ArrayAttr(),
-                            builder.getI64IntegerAttr(column), ArrayAttr())
-      .getResult(0);
+  auto op = QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), narrow, ownScale, outs,
+                               /*record_amax=*/false, DenseI64ArrayAttr(), DenseI64ArrayAttr(), found.column,
+                               ArrayAttr());
+  return quantized[value] = {op->getResult(0), op->getResult(1)};
 }
 
 /// The bytes of a view are the view of the bytes.
-Value CastStacks::getBytes(Value value) {
-  if (stacked.contains(value))
+Value StackReplacer::getBytes(Value value) {
+  if (found.stacked.contains(value))
     return value;
   if (Value known = bytes.lookup(value))
     return known;
-  if (getSource(value) == value)
-    return bytes[value] = quantize(value);
+  if (found.getSource(value) == value)
+    return bytes[value] = quantize(value).bytes;
   Operation *view = value.getDefiningOp();
   Value source = getBytes(view->getOperand(0));
   if (isNarrowing(view))
@@ -257,48 +172,75 @@ Value CastStacks::getBytes(Value value) {
   builder.setInsertionPoint(view);
   Operation *copy = builder.clone(*view);
   copy->setOperand(0, source);
-  copy->getResult(0).setType(withElements(value.getType(), format));
+  copy->getResult(0).setType(withElements(value.getType(), found.format));
   if (auto moved = dyn_cast<linalg::LinalgOp>(copy)) {
     builder.setInsertionPoint(copy);
     Value init = copy->getOperand(1);
     copy->setOperand(1, tensor::EmptyOp::create(builder, init.getLoc(),
-                                                tensor::getMixedSizes(builder, init.getLoc(), init), format));
+                                                tensor::getMixedSizes(builder, init.getLoc(), init),
+                                                found.format));
     for (BlockArgument argument : moved.getBlock()->getArguments())
-      argument.setType(format);
+      argument.setType(found.format);
   }
   return bytes[value] = copy->getResult(0);
 }
 
-void CastStacks::replace() {
-  Operation *slice = scale.getDefiningOp();
-  slice->moveBefore(&pair.getFunction().front().front());
-  builder.setInsertionPointAfter(slice);
-  auto one = DenseElementsAttr::get(cast<RankedTensorType>(scale.getType()), llvm::APFloat(1.0f));
-  Value inverse = arith::DivFOp::create(builder, slice->getLoc(),
-                                        arith::ConstantOp::create(builder, slice->getLoc(), one), scale);
+void StackReplacer::stackBytes() {
+  SmallVector<Stack> stacks =
+      llvm::map_to_vector(results, [](OpResult result) { return *matchStack(result); });
   for (Stack &stack : stacks) {
     Value init = stack.init->get();
     Location loc = init.getLoc();
     builder.setInsertionPoint(stack.init->getOwner());
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(format));
-    Value empty = tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, init), format);
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(found.format));
+    Value empty =
+        tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, init), found.format);
     stack.init->set(linalg::FillOp::create(builder, loc, zero, empty).getResult(0));
     for (Value value : stack.values)
-      value.setType(withElements(value.getType(), format));
+      value.setType(withElements(value.getType(), found.format));
   }
   for (Stack &stack : stacks)
     stack.insert.getSourceMutable().assign(getBytes(stack.insert.getSource()));
-  for (Operation *op : casts) {
+  for (Operation *op : found.casts)
     op->getResult(0).replaceAllUsesWith(getBytes(op->getOperand(0)));
-    op->getResult(1).replaceAllUsesWith(inverse);
-    op->erase();
-  }
-  for (Operation *op : sizes)
-    if (!stacked.contains(op->getOperand(0)))
+  for (Operation *op : found.sizes)
+    if (!found.stacked.contains(op->getOperand(0)))
       op->setOperand(0, getBytes(op->getOperand(0)));
-  for (Operation *op : llvm::reverse(views))
+}
+
+/// The casts, what computed their scales, and the views that they read.
+void StackReplacer::eraseCasts() {
+  for (Operation *op : found.casts) {
+    SmallVector<Operation *> code(CastScale::of(cast<QuantizeOp>(op))->getTensorCode());
+    op->erase();
+    for (Operation *inner : llvm::reverse(code))
+      if (isOpTriviallyDead(inner))
+        inner->erase();
+  }
+  for (Operation *op : llvm::reverse(found.views))
     if (isOpTriviallyDead(op))
       op->erase();
+}
+
+void StackReplacer::replace() {
+  start = scale.moveToStart();
+  builder.setInsertionPointAfter(start);
+  if (scale.followsFromTensor()) {
+    stackScales();
+  } else {
+    Value inverse = invertScale(start->getLoc(), scale.getValue());
+    for (Operation *op : found.casts)
+      op->getResult(1).replaceAllUsesWith(inverse);
+  }
+  stackBytes();
+  eraseCasts();
+}
+
+/// With the scale that it has while forward runs, where it is recorded.
+static std::optional<CastScale> findRepeatedScale(QuantizeOp op, JoinedPair &pair) {
+  if (op.getRecordAmax() || pair.isForward(op.getOperation()))
+    return std::nullopt;
+  return CastScale::of(op);
 }
 
 namespace {
@@ -316,12 +258,13 @@ private:
   /// True if there was something to replace.
   static bool replaceOne(JoinedPair &pair) {
     WalkResult walked = pair.getFunction().walk([&](QuantizeOp op) {
-      if (!repeatsForward(op, pair))
+      std::optional<CastScale> scale = findRepeatedScale(op, pair);
+      if (!scale)
         return WalkResult::advance();
-      CastStacks stacks(pair, op);
+      CastStacks stacks(pair, op, *scale);
       if (!stacks.find(op))
         return WalkResult::advance();
-      stacks.replace();
+      StackReplacer(stacks, OpBuilder(op)).replace();
       return WalkResult::interrupt();
     });
     return walked.wasInterrupted();

@@ -112,8 +112,10 @@ def StackCasts : Pass<"fp8-stack-casts", "::mlir::ModuleOp"> {
     forward, the stack holds the bytes; forward's own cast fills it where there is one. Slices
     that backward narrows from f32 before it casts them are narrowed by forward as well.
     Slices of the bytes are the bytes of the slices, so that nothing changes but the size
-    of what is kept. Scales of the tensors themselves (current scaling) are another in
-    every iteration; such stacks stay as they are.
+    of what is kept. Where scales follow from the tensors themselves (current scaling, or
+    `init = current` while a history is empty), each slice has its own: its scale_inv lies in
+    a stack beside, an f32 for each slice. Such stacks have slices of known size, are read in
+    whole slices, and keep the elements of slices so small that bytes and scales would be no less.
 
     Example:
     ```mlir

@@ -1,0 +1,63 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which stacks can hold bytes: those that nothing but casts reads, all with the same scale.
+// Private to the library.
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSTACKS_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSTACKS_H
+
+#include "CastScale.h"
+#include "Stacks.h"
+#include "fp8/Dialect/FP8/Transforms/Pair.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace fp8 {
+
+/// The stacks that a cast of backward reads, and all casts that read these.
+class CastStacks {
+public:
+  CastStacks(JoinedPair &pair, QuantizeOp first, CastScale scale)
+      : scale(std::move(scale)), format(first.getFormat()), column(first.getColumnAttr()),
+        element(mlir::getElementTypeOrSelf(first.getInputs().front())), pair(pair) {}
+  /// False where something but such casts reads one of them, or nothing would be saved.
+  bool find(QuantizeOp first);
+
+  /// What all of the casts have in common.
+  CastScale scale;
+  mlir::Type format;
+  mlir::IntegerAttr column;
+  mlir::Type element; ///< of what is cast
+
+  llvm::SmallVector<mlir::OpResult> results;       ///< of the loops that fill the stacks
+  llvm::DenseMap<mlir::Value, unsigned> stacked;   ///< values of stacks, by number of the stack
+  llvm::SetVector<mlir::Operation *> casts, views; ///< that read stacks
+  llvm::SetVector<mlir::Operation *> sizes;        ///< of stacks and views
+
+  /// Forward's own cast of `value`; null where it has none.
+  QuantizeOp findCastInForward(mlir::Value value) const;
+  /// What `value` is a view of. What forward casts is not looked behind; nor are slices that have
+  /// scales of their own, if not of a stack.
+  mlir::Value getSource(mlir::Value value) const;
+  /// Along which dimensions the slices of `value` lie that have scales of their own; unset
+  /// where they are not whole.
+  std::optional<SliceDims> findSliceDims(mlir::Value value, unsigned depth = 0) const;
+
+private:
+  bool isSameCast(QuantizeOp op) const;
+  bool addSource(mlir::Value value);
+  bool addStack(mlir::OpResult result);
+  bool addReaders(mlir::Value value, bool inBackward);
+  bool addReader(mlir::OpOperand &use);
+  bool readsWholeSlices() const;
+  bool measuresCastsAlone() const;
+  bool savesBytes(mlir::OpResult result) const;
+
+  JoinedPair &pair;
+  llvm::SmallPtrSet<mlir::Operation *, 4> measures; ///< what scales of slices follow from
+};
+
+} // namespace fp8
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSTACKS_H
