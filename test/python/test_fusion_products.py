@@ -125,38 +125,81 @@ def test_named_operations_fuse(bin_dir, tmp_path):
     assert_same_bits(data, np.clip(expected * np.float32(16), -448, 448).astype(E4M3))
 
 
+RESHAPES = {
+    "collapsed": ("2x3x", "6x", "tensor.collapse_shape %y [[0, 1], [2]] : {out} into {read}", (6, 8)),
+    "expanded": ("6x", "2x3x", "tensor.expand_shape %y [[0, 1], [2]] output_shape [2, 3, 8] : {out} into {read}", (2, 3, 8)),
+}
+
+
+@pytest.mark.parametrize("form", RESHAPES)
 @pytest.mark.parametrize("current", [False, True], ids=["known_scale", "own_scale"])
-def test_readers_fuse_through_reshapes(bin_dir, tmp_path, current):
-    """A product [2, 3, 8], flattened for its bias and its cast: all in one operation."""
+def test_readers_fuse_through_reshapes(bin_dir, tmp_path, current, form):
+    """A product whose bias and cast read it with other dimensions: all in one operation."""
+    lead, other, reshape, shape = RESHAPES[form]
     rng = random_generator(54)
-    a, b, bias = rng.standard_normal((2, 3, 16)).astype(E4M3), rng.standard_normal((16, 8)).astype(E4M3), rng.standard_normal(8).astype(BF16)
-    maps = "indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]"
-    out, flat = "tensor<2x3x8xbf16>", "tensor<6x8xbf16>"
+    a, b, bias = rng.standard_normal((6, 16)).astype(E4M3), rng.standard_normal((16, 8)).astype(E4M3), rng.standard_normal(8).astype(BF16)
+    lhs, out, read = f"tensor<{lead}16xf8E4M3FN>", f"tensor<{lead}8xbf16>", f"tensor<{other}8xbf16>"
+    m, i = ", ".join("bm"[: lead.count("x")]), ", ".join("ih"[: other.count("x")])
+    maps = f"indexing_maps = [affine_map<({m}, n, k) -> ({m}, k)>, affine_map<({m}, n, k) -> (k, n)>, affine_map<({m}, n, k) -> ({m}, n)>]"
+    loops = ", ".join(['"parallel"'] * len(shape))
     text = f"""
   %e = tensor.empty() : {out}
-  %fe = tensor.empty() : {flat}
+  %fe = tensor.empty() : {read}
   %one = arith.constant dense<1.0> : tensor<f32>
-  %y = fp8.scaled_matmul fast ins(%a, %b : tensor<2x3x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>) scales(%one, %one : tensor<f32>, tensor<f32>) outs(%e : {out}) {{{maps}}} -> {out}
-  %f = tensor.collapse_shape %y [[0, 1], [2]] : {out} into {flat}
-  %z = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
-      ins(%f, %bias : {flat}, tensor<8xbf16>) outs(%fe : {flat}) {{
+  %y = fp8.scaled_matmul fast ins(%a, %b : {lhs}, tensor<16x8xf8E4M3FN>) scales(%one, %one : tensor<f32>, tensor<f32>) outs(%e : {out}) {{{maps}}} -> {out}
+  %f = {reshape.format(out=out, read=read)}
+  %z = linalg.generic {{indexing_maps = [affine_map<({i}, j) -> ({i}, j)>, affine_map<({i}, j) -> (j)>, affine_map<({i}, j) -> ({i}, j)>], iterator_types = [{loops}]}}
+      ins(%f, %bias : {read}, tensor<8xbf16>) outs(%fe : {read}) {{
   ^bb0(%v: bf16, %c: bf16, %old: bf16):
     %r = arith.addf %v, %c : bf16
     linalg.yield %r : bf16
-  }} -> {flat}""" + cast("%z", flat, (6, 8), E4M3, current)
-    results = [("%q", "tensor<6x8xf8E4M3FN>"), ("%i", "tensor<f32>")]
-    arguments = [("%a", "tensor<2x3x16xf8E4M3FN>"), ("%b", "tensor<16x8xf8E4M3FN>"), ("%bias", "tensor<8xbf16>"), ("%s", "tensor<f32>")]
+  }} -> {read}""" + cast("%z", read, shape, E4M3, current)
+    results = [("%q", tensor_type(shape, E4M3)), ("%i", "tensor<f32>")]
+    arguments = [("%a", lhs), ("%b", "tensor<16x8xf8E4M3FN>"), ("%bias", "tensor<8xbf16>"), ("%s", "tensor<f32>")]
     compiled, traffic, ir = compile_one(bin_dir, tmp_path, function("main", arguments, text, results))
     assert "linalg" not in ir and "fp8.amax" not in ir
     # Without the reads of y, and of z by its cast or, with current scaling, by its amax.
     assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == 2 * 48 * 2
 
-    data, scale_inv = compiled.call("main", a, b, bias, np.float32(4))
-    product = reference.dot(a, b.T[None]).astype(BF16).reshape(6, 8)
+    data, scale_inv = compiled.call("main", a.reshape(*map(int, lead.split("x")[:-1]), 16), b, bias, np.float32(4))
+    product = reference.dot(a, b.T).astype(BF16)
     z = (product.astype(F32) + bias.astype(F32)).astype(BF16).astype(F32)
     scale = np.float32(448) / np.abs(z).max() if current else np.float32(4)
     assert_same_bits(scale_inv, np.float32(1) / scale)
-    assert_same_bits(data, np.clip(z * scale, -448, 448).astype(E4M3))
+    assert_same_bits(data, np.clip(z * scale, -448, 448).astype(E4M3).reshape(shape))
+
+
+@pytest.mark.parametrize("current", [False, True], ids=["known_scale", "own_scale"])
+def test_the_result_that_is_cast_comes_first(bin_dir, tmp_path, current):
+    """A gradient that is cast, and added to another: the sum is the extra result, not the one with the amax."""
+    rng = random_generator(56)
+    m, k, n = 6, 16, 8
+    a, b = rng.standard_normal((m, k)).astype(E4M3), rng.standard_normal((k, n)).astype(E4M3)
+    other = rng.standard_normal((m, n)).astype(F32)
+    lhs, rhs, out, wide = (tensor_type(s, d) for s, d in (((m, k), E4M3), ((k, n), E4M3), ((m, n), BF16), ((m, n), F32)))
+    text = f"""
+  %e = tensor.empty() : {out}
+  %we = tensor.empty() : {wide}""" + product("scaled", lhs, rhs, out) + f"""
+  %z = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%y, %c : {out}, {wide}) outs(%we : {wide}) {{
+  ^bb0(%v: bf16, %d: f32, %old: f32):
+    %w = arith.extf %v : bf16 to f32
+    %r = arith.addf %w, %d : f32
+    linalg.yield %r : f32
+  }} -> {wide}""" + cast("%y", out, (m, n), E4M3, current)
+    results = [("%q", tensor_type((m, n), E4M3)), ("%i", "tensor<f32>"), ("%z", wide)]
+    arguments = [("%a", lhs), ("%b", rhs), ("%c", wide), ("%s", "tensor<f32>")]
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, function("main", arguments, text, results))
+    assert "linalg" not in ir and "fp8.amax" not in ir and ("record_amax" in ir) == current
+    # y is read by nothing; with current scaling by its cast.
+    assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == 2 * m * n * 2
+
+    data, scale_inv, z = compiled.call("main", a, b, other, np.float32(4))
+    y = reference.dot(a, b.T).astype(BF16).astype(F32)
+    scale = np.float32(448) / np.abs(y).max() if current else np.float32(4)
+    assert_same_bits(z, y + other)
+    assert_same_bits(scale_inv, np.float32(1) / scale)
+    assert_same_bits(data, np.clip(y * scale, -448, 448).astype(E4M3))
 
 
 def test_a_causal_mask_of_rows(bin_dir, tmp_path):

@@ -220,3 +220,85 @@ func.func @f64(%x: tensor<4x8xf64>, %w: tensor<8x16xf64>, %i: tensor<4x16xf64>, 
   } -> tensor<4x16xf32>
   return %z : tensor<4x16xf32>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(i, j) -> (i, j)>
+
+// What is cast comes first, whatever else is computed from it: here a sum with another gradient.
+// CHECK-LABEL: func @cast_and_added
+// CHECK-NOT: linalg.generic
+// CHECK: %[[Y:.+]]:3 = fp8.scaled_matmul fast record_amax
+// CHECK-SAME: outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xbf16>, tensor<f32>, tensor<4x16xf32>)
+// CHECK: %[[H:.+]] = arith.truncf %{{.+}} : f32 to bf16
+// CHECK: %[[Z:.+]] = arith.addf
+// CHECK: fp8.yield %[[H]], %[[Z]] : bf16, f32
+// CHECK-NOT: fp8.amax
+// CHECK: fp8.compute_scale {{.*}} ins(%[[Y]]#1 : tensor<f32>)
+// CHECK: fp8.quantize ins(%[[Y]]#0 : tensor<4x16xbf16>)
+// CHECK: return %{{.+}}, %[[Y]]#2
+func.func @cast_and_added(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>, %i: tensor<4x16xbf16>, %c: tensor<4x16xf32>, %d: tensor<4x16xf8E5M2>)
+    -> (tensor<4x16xf8E5M2>, tensor<4x16xf32>) {
+  %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+    scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xbf16>
+  %z = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%y, %c : tensor<4x16xbf16>, tensor<4x16xf32>) outs(%c : tensor<4x16xf32>) {
+  ^bb0(%e: bf16, %f: f32, %o: f32):
+    %v = arith.extf %e : bf16 to f32
+    %r = arith.addf %v, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<4x16xf32>
+  %a = fp8.amax ins(%y : tensor<4x16xbf16>) outs(%s : tensor<f32>) -> tensor<f32>
+  %scale = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E5M2) ins(%a : tensor<f32>) outs(%s : tensor<f32>) -> tensor<f32>
+  %q, %qi = fp8.quantize ins(%y : tensor<4x16xbf16>) scale(%scale : tensor<f32>)
+    outs(%d, %s : tensor<4x16xf8E5M2>, tensor<f32>) -> tensor<4x16xf8E5M2>, tensor<f32>
+  return %q, %z : tensor<4x16xf8E5M2>, tensor<4x16xf32>
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+
+// Behind a norm: the gradient of its gain is a sum of f32, that of its bias one of what was
+// rounded before. Nothing reads the f32 any more: the result is what the norm's backward reads.
+// CHECK-LABEL: func @gain_and_bias
+// CHECK-NOT: linalg.generic
+// CHECK: %[[Y:.+]]:4 = fp8.scaled_matmul fast
+// CHECK-SAME: outs(%{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xbf16>, tensor<4x16xf32>, tensor<16xf32>, tensor<16xf32>)
+// CHECK: %[[H:.+]] = arith.truncf %{{.+}} : f32 to bf16
+// CHECK: %[[W:.+]] = arith.extf %[[H]] : bf16 to f32
+// CHECK: %[[G:.+]] = arith.mulf %[[W]]
+// CHECK: %[[B:.+]] = arith.extf %[[H]] : bf16 to f32
+// CHECK: fp8.yield %[[H]], %[[W]], %[[G]], %[[B]] : bf16, f32, f32, f32
+// CHECK: return %[[Y]]#0, %[[Y]]#2, %[[Y]]#3
+func.func @gain_and_bias(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>, %i: tensor<4x16xbf16>, %f: tensor<4x16xf32>, %n: tensor<4x16xf32>, %b: tensor<16xf32>)
+    -> (tensor<4x16xbf16>, tensor<16xf32>, tensor<16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+    scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xbf16>
+  %v = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x16xbf16>) outs(%f : tensor<4x16xf32>) {
+  ^bb0(%e: bf16, %o: f32):
+    %r = arith.extf %e : bf16 to f32
+    linalg.yield %r : f32
+  } -> tensor<4x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%b : tensor<16xf32>) -> tensor<16xf32>
+  %gain = linalg.generic {indexing_maps = [#id, #id, #row], iterator_types = ["reduction", "parallel"]} ins(%v, %n : tensor<4x16xf32>, tensor<4x16xf32>) outs(%init : tensor<16xf32>) {
+  ^bb0(%e: f32, %m: f32, %o: f32):
+    %p = arith.mulf %e, %m : f32
+    %r = arith.addf %o, %p : f32
+    linalg.yield %r : f32
+  } -> tensor<16xf32>
+  %bias = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["reduction", "parallel"]} ins(%y : tensor<4x16xbf16>) outs(%init : tensor<16xf32>) {
+  ^bb0(%e: bf16, %o: f32):
+    %p = arith.extf %e : bf16 to f32
+    %r = arith.addf %o, %p : f32
+    linalg.yield %r : f32
+  } -> tensor<16xf32>
+  return %y, %gain, %bias : tensor<4x16xbf16>, tensor<16xf32>, tensor<16xf32>
+}

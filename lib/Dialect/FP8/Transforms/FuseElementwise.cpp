@@ -83,14 +83,38 @@ static bool shouldFuse(OpOperand *operand, bool recompute) {
          (isCheap(producer) && (recompute || readsLess(producer)));
 }
 
+static bool computesElements(Operation *op) {
+  return isa_and_nonnull<linalg::GenericOp>(op) || (op && fp8::ProductResults::of(op));
+}
+
+/// A reader that works as well on other dimensions of the same elements.
+static linalg::GenericOp getReshapableReader(OpOperand *operand) {
+  auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner());
+  return reader && reader.getNumReductionLoops() == 0 ? reader : linalg::GenericOp();
+}
+
 /// Whether a generic reads, dimensions collapsed, what a product or another generic computes. It
 /// works as well on all dimensions, next to what computes them; its own result is collapsed.
-static bool readsReshapedResult(OpOperand *operand) {
+static bool readsCollapsedResult(OpOperand *operand) {
   auto reshape = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
-  Operation *source = reshape ? reshape.getSrc().getDefiningOp() : nullptr;
-  auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner());
-  return source && reader && reader.getNumReductionLoops() == 0 &&
-         (isa<linalg::GenericOp>(source) || fp8::ProductResults::of(source));
+  return reshape && getReshapableReader(operand) && computesElements(reshape.getSrc().getDefiningOp());
+}
+
+/// Whether a generic reads, a dimension made into several, what a product computes. It works as
+/// well on the one, in the epilogue, unless something else that it reads is computed with several:
+/// then all of them stay.
+static bool readsExpandedResult(OpOperand *operand) {
+  auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
+  linalg::GenericOp reader = getReshapableReader(operand);
+  Operation *product = reshape ? reshape.getSrc().getDefiningOp() : nullptr;
+  if (!product || !fp8::ProductResults::of(product) || !reader || reader.hasIndexSemantics())
+    return false;
+  return llvm::all_of(reader.getDpsInputs(), [&](Value other) {
+    Operation *source = other.getDefiningOp();
+    if (auto same = dyn_cast_or_null<tensor::ExpandShapeOp>(source))
+      return same.getReassociationIndices() == reshape.getReassociationIndices();
+    return !computesElements(source) && !isa_and_nonnull<tensor::CollapseShapeOp>(source);
+  });
 }
 
 /// Takes linalg.softmax apart, which upstream does not bufferize.
@@ -134,7 +158,8 @@ struct FuseElementwisePass : public fp8::impl::FuseElementwiseBase<FuseElementwi
     RewritePatternSet patterns(&getContext());
     linalg::populateElementwiseOpsFusionPatterns(
         patterns, [&](OpOperand *operand) { return shouldFuse(operand, recompute); });
-    linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, readsReshapedResult);
+    linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, readsCollapsedResult);
+    linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns, readsExpandedResult);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

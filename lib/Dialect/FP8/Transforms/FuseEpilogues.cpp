@@ -26,13 +26,8 @@ public:
   void fuseInto(Operation *op) {
     while (Operation *fused = fuseElementwise(op))
       op = fused;
-    AffineMap identity = identityOf(op);
-    Operation *last = op;
-    do {
-      op = last;
-      last = detail::fuseSums(rewriter, op, op->getResult(0), identity,
-                              [](detail::RegionFuser &fuser) { return fuser.getElement(); });
-    } while (last != op);
+    op = fuseSums(op);
+    op = bringReadFirst(op);
     if (!fuseQuantize(op))
       fuseAmax(op);
   }
@@ -60,6 +55,8 @@ private:
   AffineMap findLoops(Operation *op, linalg::GenericOp reader);
   Operation *fuseElementwise(Operation *op);
   Operation *apply(Operation *op, linalg::GenericOp reader, AffineMap loops, Operation *place);
+  Operation *fuseSums(Operation *op);
+  Operation *bringReadFirst(Operation *op);
   bool fuseQuantize(Operation *op);
   void apply(Operation *op, QuantizeOp reader, Operation *place);
   void fuseAmax(Operation *op);
@@ -148,6 +145,61 @@ Operation *EpilogueFuser::apply(Operation *op, linalg::GenericOp reader, AffineM
     rewriter.replaceAllUsesWith(result, results.back());
   rewriter.eraseOp(op);
   return fused;
+}
+
+/// Sums over the result, and over what was stored on the way to it.
+Operation *EpilogueFuser::fuseSums(Operation *op) {
+  for (unsigned i = 0; i <= ElementRegion::of(op)->numExtras();) {
+    ElementRegion region = *ElementRegion::of(op);
+    unsigned number = i == 0 ? 0 : region.firstExtra() + i - 1;
+    AffineMap map = i == 0 ? identityOf(op) : region.extraMaps()[i - 1];
+    Operation *fused =
+        isSummed(map)
+            ? op
+            : detail::fuseSums(rewriter, op, op->getResult(number), map, [&](detail::RegionFuser &fuser) {
+                return i == 0 ? fuser.getElement() : fuser.getExtra(i - 1);
+              });
+    i = fused == op ? i + 1 : i;
+    op = fused;
+  }
+  return op;
+}
+
+/// Whether a quantize or an amax without code of its own reads all of `value` in its block.
+static bool isCast(Value value) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (user->getBlock() != value.getParentBlock() || user->hasAttr("block"))
+      return false;
+    auto quantize = dyn_cast<QuantizeOp>(user);
+    auto amax = dyn_cast<AmaxOp>(user);
+    return (quantize && quantize.getProducer().empty() && !quantize.getTransposition()) ||
+           (amax && amax.getProducer().empty());
+  });
+}
+
+/// A result that is stored on the way may be the one that is cast, or the only one that is read:
+/// then it is the first result, and the amax its own. Returns what `op` has become.
+Operation *EpilogueFuser::bringReadFirst(Operation *op) {
+  ElementRegion region = *ElementRegion::of(op);
+  Value first = op->getResult(0);
+  if (!isFresh(op) || ProductResults::of(op)->accumulate || isCast(first))
+    return op;
+  for (auto [i, map] : llvm::enumerate(region.extraMaps())) {
+    Type element = getElementTypeOrSelf(region.extras()[i]);
+    bool canBeFirst = element.isF32() || element.isBF16() || element.isF16();
+    Value stored = op->getResult(1 + i);
+    bool isRead = isCast(stored) || (first.use_empty() && !stored.use_empty());
+    if (map != identityOf(op) || !canBeFirst || !isRead)
+      continue;
+    detail::RegionFuser fuser(rewriter, op);
+    Value out = fuser.exchangeFirst(i);
+    Operation *exchanged = fuser.rebuild(op, out);
+    SmallVector<Value> results(exchanged->getResults());
+    std::swap(results.front(), results[1 + i]);
+    rewriter.replaceOp(op, results);
+    return exchanged;
+  }
+  return op;
 }
 
 /// The first quantize of the result whose scale is known in time gives the product an FP8 result.

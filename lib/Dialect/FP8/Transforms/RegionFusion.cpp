@@ -220,6 +220,13 @@ void RegionFuser::addExtra(Value element, AffineMap map, Value out) {
   extraOuts.push_back(out);
 }
 
+Value RegionFuser::exchangeFirst(unsigned i) {
+  std::swap(yielded.front(), yielded[1 + i]);
+  Value out = extraOuts[i];
+  extraOuts[i] = ElementRegion::of(op)->outs.front();
+  return out;
+}
+
 ArrayAttr RegionFuser::finishBody() {
   rewriter.modifyOpInPlace(body->getTerminator(), [&] { body->getTerminator()->setOperands(yielded); });
   SmallVector<AffineMap> maps(inputMaps);

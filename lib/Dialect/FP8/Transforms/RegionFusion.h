@@ -52,6 +52,10 @@ public:
   /// What stands for extra result `i`.
   mlir::Value getExtra(unsigned i) { return yielded[1 + i]; }
 
+  /// Extra result `i` becomes the first one, and the first one that extra result. Returns the
+  /// destination of the new first one, which is for the caller to rebuild with.
+  mlir::Value exchangeFirst(unsigned i);
+
   /// Copies the code of `op` to the end of the region (`atEnd`) or its start. `loops` maps the
   /// dimensions of the tensor to the loops of `op`; inputs that are `known` are not read.
   /// Returns where the values of the body are now.

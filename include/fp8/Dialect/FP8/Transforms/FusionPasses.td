@@ -90,7 +90,8 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
     producer moves into its consumer where nothing is computed more often than before, or
     where computing it again is cheaper than reading it back: constants, broadcasts and
     widening casts, which read less than they write, always; other casts where
-    `recompute` allows it. So exp, tanh, divisions and square roots are never duplicated.
+    `recompute` allows it. So exp, tanh, divisions and square roots are never duplicated. What
+    reads a product's result through a reshape works on the product's own dimensions.
     No bit of any result changes.
 
     Example:
@@ -148,12 +149,13 @@ def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
     cast, and the quantize whose scale is known (delayed scaling), which gives the
     product an FP8 result; where the scale is the result's own (current scaling), its
     amax is taken while the result is written. A result that has other readers is stored as an extra
-    result. The reader's read of the result disappears, so traffic always falls.
-    The region rounds to the result's type first, as the program does: no bit
-    changes.
+    result; where that is what is cast, or all that is read, it is the first result. The reader's
+    read of the result disappears, so traffic always falls. The region rounds to the result's type
+    first, as the program does: no bit changes.
 
-    Stay outside: readers through a reshape, with a gather in the body, with more than 16 inputs together (a loop that reads more arrays runs out of
-    registers and prefetch streams), quantizes of sums that are accumulated, and products of
+    Stay outside: readers through a reshape (which `fp8-fuse-elementwise` moves behind them), with
+    a gather in the body, with more than 16 inputs together (a loop that reads more arrays runs out
+    of registers and prefetch streams), quantizes of sums that are accumulated, and products of
     f64.
 
     Example:
