@@ -42,3 +42,38 @@ func.func @weight(%x: tensor<4x4xbf16>, %w: tensor<4x4xf32> {tf.aliasing_output 
   %1 = linalg.matmul ins(%h, %w1 : tensor<4x4xbf16>, tensor<4x4xbf16>) outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32> loc("down/dot_general")
   return %w, %1 : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// So is an activation of run-time size that two layers narrow in two ways, and their gradient.
+// CHECK: fp8.state_columns = [{format = f8E4M3FN, sites = ["down", "up"], tensor = "input"}
+// CHECK-SAME: {format = f8E5M2, sites = ["down", "up"], tensor = "grad_output"}
+// CHECK-LABEL: func.func @activation
+func.func @activation(%in: tensor<?x4xf32>, %g: tensor<?x4xf32>, %u: tensor<4x4xbf16>, %d: tensor<4x4xbf16>, %i: tensor<?x4xf32>)
+    -> (tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %size = tensor.dim %in, %c0 : tensor<?x4xf32>
+  %x = math.tanh %in : tensor<?x4xf32>
+  %n = tensor.empty(%size) : tensor<?x4xbf16>
+  %x0 = arith.truncf %x : tensor<?x4xf32> to tensor<?x4xbf16>
+  %x1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x4xf32>) outs(%n : tensor<?x4xbf16>) {
+    ^bb0(%b: f32, %out: bf16):
+      %r = arith.truncf %b : f32 to bf16
+      linalg.yield %r : bf16
+  } -> tensor<?x4xbf16>
+  %g0 = arith.truncf %g : tensor<?x4xf32> to tensor<?x4xbf16>
+  %g1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%g : tensor<?x4xf32>) outs(%n : tensor<?x4xbf16>) {
+    ^bb0(%b: f32, %out: bf16):
+      %r = arith.truncf %b : f32 to bf16
+      linalg.yield %r : bf16
+  } -> tensor<?x4xbf16>
+  %0 = linalg.matmul ins(%x0, %u : tensor<?x4xbf16>, tensor<4x4xbf16>) outs(%i : tensor<?x4xf32>) -> tensor<?x4xf32> loc("up/dot_general")
+  %1 = linalg.matmul ins(%x1, %d : tensor<?x4xbf16>, tensor<4x4xbf16>) outs(%i : tensor<?x4xf32>) -> tensor<?x4xf32> loc("down/dot_general")
+  %2 = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%g0, %u : tensor<?x4xbf16>, tensor<4x4xbf16>) outs(%i : tensor<?x4xf32>) -> tensor<?x4xf32> loc("transpose(up)/dot_general")
+  %3 = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%g1, %d : tensor<?x4xbf16>, tensor<4x4xbf16>) outs(%i : tensor<?x4xf32>) -> tensor<?x4xf32> loc("transpose(down)/dot_general")
+  return %0, %1, %2, %3 : tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>
+}

@@ -29,8 +29,8 @@ CastKey castKey(const QuantizedOperand &operand) {
           operand.format().getAsOpaquePointer(), std::vector<int64_t>(block.begin(), block.end())};
 }
 
-/// A weight, by its number among the tensors of a function, and the format it is read in.
-using WeightKey = std::pair<unsigned, const void *>;
+/// A tensor, by its number among those of a function, and the format it is read in.
+using TensorKey = std::pair<unsigned, const void *>;
 
 class ApplyRecipe : public impl::ApplyRecipeBase<ApplyRecipe> {
 public:
@@ -79,10 +79,10 @@ private:
     func::FuncOp function;
     SmallVector<QuantizedOperand> operands; ///< two per product, in program order
     std::map<CastKey, unsigned> casts;
-    /// By number of the cast: through what it is read, where its scale is state.
-    std::map<unsigned, SmallVector<ColumnKey>> readers;
-    /// A weight is one tensor, however the program narrows it for each use.
-    std::map<WeightKey, SmallVector<ColumnKey>> weights;
+    /// Through what a tensor is read, where its scale is state. It is one tensor, however the program
+    /// narrows it for each use: casts of it share a column.
+    std::map<TensorKey, SmallVector<ColumnKey>> readers;
+    std::map<unsigned, TensorKey> tensorOfCast;
     TensorIdentity tensors;
     CastColumns columns;
     bool hasGradients = false;
@@ -124,7 +124,7 @@ private:
            llvm::is_contained({*op.getLhsKind(), *op.getRhsKind()}, TensorKind::grad_output);
   }
 
-  static WeightKey weightKey(const QuantizedOperand &operand, Program &program) {
+  static TensorKey tensorKey(const QuantizedOperand &operand, Program &program) {
     auto type = cast<RankedTensorType>(operand.source().getType());
     DimUses unused(type.getRank(), kUnused);
     return {program.tensors.resolve(operand.source(), unused).tensor, operand.format().getAsOpaquePointer()};
@@ -142,27 +142,24 @@ private:
         return operand.product->emitError()
                << "site '" << *operand.product.getSite() << "' is inside '" << op->getName()
                << "', out of which no amax can be carried; use --recipe=current, or keep it with --keep";
-    SmallVector<ColumnKey> &readers = program.readers[operand.castId];
+    TensorKey tensor = tensorKey(operand, program);
+    program.tensorOfCast.try_emplace(operand.castId, tensor);
+    SmallVector<ColumnKey> &readers = program.readers[tensor];
     if (readers.empty() || !readsForwardOperand(operand))
       readers.push_back(operand.columnKey());
-    if (operand.kind() == TensorKind::weight)
-      program.weights[weightKey(operand, program)].push_back(operand.columnKey());
     return success();
   }
 
   /// What one function reads as one tensor is one column in all functions.
   static void assignColumns(MutableArrayRef<Program> programs, StateLayout &layout) {
     ColumnFinder finder;
-    for (const Program &program : programs) {
-      for (const auto &[cast, keys] : program.readers)
+    for (const Program &program : programs)
+      for (const auto &[tensor, keys] : program.readers)
         finder.addTensor(keys);
-      for (const auto &[tensor, keys] : program.weights)
-        finder.addTensor(keys);
-    }
     finder.appendTo(layout);
     for (Program &program : programs)
-      for (const auto &[cast, keys] : program.readers)
-        program.columns[cast] = finder.getColumn(keys.front());
+      for (const auto &[cast, tensor] : program.tensorOfCast)
+        program.columns[cast] = finder.getColumn(program.readers.at(tensor).front());
   }
 
   void rewrite(Program &program, const StateLayout &layout) {
