@@ -143,7 +143,8 @@ class Layers:
         matrix = weight.shape[-2:]
         turned = layer.turned if matrix[0] == matrix[1] else matrix != (x.shape[-1], layer.out)
         letters = {"x": lead + "k", "w": experts + ("nk" if turned else "kn"), "y": lead + "n"}
-        site = Site(layer.name, owner, "nk" if turned else "kn")
+        orientation = "" if matrix == (1, 1) else letters["w"][-2:]
+        site = Site(layer.name, owner, orientation)
         tags = dict(site=site, again=self.again, loop=self.depth > 0)
         product = lambda one, other, result: (letters[one], letters[other], letters[result])
 
