@@ -6,105 +6,10 @@
 
 #include "fp8/Analysis/BackwardMatching.h"
 #include "fp8/Analysis/NewValues.h"
-#include "fp8/Analysis/Rearrangement.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include <array>
 
 using namespace mlir;
 using namespace fp8;
-
-//===----------------------------------------------------------------------===//
-// Contractions
-//===----------------------------------------------------------------------===//
-
-/// The sum over the first dimensions of a product that alone reads `result`, whose
-/// dimension i is dimension dims[i] of the product; null where there is none. What is summed
-/// over is added to `summed`.
-static Value findSum(Value result, SmallVector<unsigned> dims, SmallVectorImpl<unsigned> &summed) {
-  while (result.hasOneUse()) {
-    Operation *user = *result.user_begin();
-    if (std::optional<Rearrangement> view = matchRearrangement(user)) {
-      if (view->input != result || !view->map.isPermutation())
-        return nullptr;
-      SmallVector<unsigned> moved(dims.size());
-      for (auto [i, d] : llvm::enumerate(dims))
-        moved[view->map.getDimPosition(i)] = d;
-      dims = moved;
-      result = user->getResult(0);
-      continue;
-    }
-    auto sum = dyn_cast<linalg::LinalgOp>(user);
-    if (!sum || sum.getNumDpsInputs() != 1 || sum.getDpsInputs()[0] != result || sum->getNumResults() != 1 ||
-        sum.getNumReductionLoops() == 0 ||
-        !isa_and_present<arith::AddFOp>(sum.getBlock()->getTerminator()->getOperand(0).getDefiningOp()))
-      return nullptr;
-    SmallVector<AffineMap> maps = sum.getIndexingMapsArray();
-    if (!maps[0].isPermutation())
-      return nullptr;
-    for (auto [i, d] : llvm::enumerate(dims))
-      if (!maps[1].isFunctionOfDim(maps[0].getDimPosition(i)))
-        summed.push_back(d);
-    return user->getResult(0);
-  }
-  return nullptr;
-}
-
-/// Moves batch dimensions that the program sums over to the K dimensions.
-static Value contractSummedBatches(MatmulOp op, ContractionDims &dims) {
-  AffineMap map = op.getIndexingMapsArray()[2];
-  SmallVector<unsigned> resultDims, summed;
-  for (unsigned i = 0; i < map.getNumResults(); ++i)
-    resultDims.push_back(map.getDimPosition(i));
-  Value sum = dims.batch.empty() ? Value() : findSum(op->getResult(0), resultDims, summed);
-  if (!sum || !llvm::all_of(summed, [&](unsigned d) { return llvm::is_contained(dims.batch, d); }))
-    return op->getResult(0);
-  llvm::erase_if(dims.batch, [&](unsigned d) { return llvm::is_contained(summed, d); });
-  llvm::append_range(dims.k, summed);
-  return sum;
-}
-
-static TensorUse resolveOperand(TensorIdentity &tensors, MatmulOp op, const ContractionDims &dims,
-                                unsigned operand) {
-  AffineMap map = op.getIndexingMapsArray()[operand];
-  DimUses uses;
-  for (unsigned i = 0; i < map.getNumResults(); ++i) {
-    unsigned d = map.getDimPosition(i);
-    bool batch = llvm::is_contained(dims.batch, d), contracted = llvm::is_contained(dims.k, d);
-    uses.push_back(batch ? kBatch : contracted ? kContracted : kFree);
-  }
-  return tensors.resolve(op->getOperand(operand), std::move(uses));
-}
-
-std::vector<Contraction> fp8::collectContractions(FunctionOpInterface function) {
-  std::vector<Contraction> contractions;
-  TensorIdentity tensors(function);
-  function->walk<WalkOrder::PreOrder>([&](MatmulOp op) {
-    if (!isa<RankedTensorType>(op.getInit().getType()))
-      return;
-    ContractionDims dims = op.getContractionDims();
-    Value result = contractSummedBatches(op, dims);
-    contractions.push_back({op,
-                            result,
-                            {resolveOperand(tensors, op, dims, 0), resolveOperand(tensors, op, dims, 1)},
-                            parseNameStack(op.getLoc())});
-  });
-  return contractions;
-}
-
-bool fp8::haveOppositeUses(const TensorUse &a, const TensorUse &b) {
-  if (a.tensor != b.tensor || a.uses.size() != b.uses.size())
-    return false;
-  return llvm::all_of(llvm::zip(a.uses, b.uses), [](auto pair) {
-    auto [x, y] = pair;
-    return (x & kBatch) == (y & kBatch) && bool(x & kFree) == bool(y & kContracted) &&
-           bool(x & kContracted) == bool(y & kFree);
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// Matching
-//===----------------------------------------------------------------------===//
 
 /// True unless both sizes are known and differ.
 static bool mayHaveEqualSize(Value a, Value b) {
@@ -152,6 +57,10 @@ public:
     while (settle(collectPairs())) {
     }
     completeWeightGradients();
+    while (addFurtherGradients() || settle(collectRecomputed())) {
+    }
+    if (!namesTell)
+      noteDoubts();
   }
 
 private:
@@ -162,9 +71,18 @@ private:
   std::vector<Match> collectPairs() const;
   bool settle(std::vector<Match> matches);
   void completeWeightGradients();
+  bool addFurtherGradients();
+  std::vector<Match> collectRecomputed() const;
+  bool haveSameSources(Value a, Value b) const;
+  bool readsRecomputed(const Candidate &candidate) const;
+  void noteDoubts();
 
   bool isCandidate(const Candidate &candidate) const;
   bool isTraining() const;
+  bool haveOneName(const Candidate &candidate) const;
+  Value getGradient(const Candidate &candidate) const;
+  bool isTangent(const Candidate &candidate) const;
+  bool repeatsForward(const Contraction &product) const;
   bool isPlausiblePair(const Candidate &candidate) const;
   bool isGradientAResult(const Candidate &candidate) const;
   void countContradictions();
@@ -181,6 +99,11 @@ private:
 };
 
 } // namespace
+
+/// The operand of the backward product that is dy.
+Value BackwardMatcher::getGradient(const Candidate &candidate) const {
+  return contractions[candidate.backward].op->getOperand(candidate.gradientOperand);
+}
 
 bool BackwardMatcher::isCandidate(const Candidate &candidate) const {
   const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
@@ -241,8 +164,7 @@ void BackwardMatcher::countContradictions() {
     differentiated[candidate.backward].push_back(
         contractions[candidate.forward].op->getOperand(1 - candidate.shared));
   for (Candidate &candidate : candidates) {
-    Value gradient = contractions[candidate.backward].op->getOperand(candidate.gradientOperand);
-    for (unsigned source : direct.getSources(gradient).set_bits()) {
+    for (unsigned source : direct.getSources(getGradient(candidate)).set_bits()) {
       auto operands = differentiated.find(source);
       candidate.contradictions += source != candidate.forward && operands != differentiated.end() &&
                                   llvm::none_of(operands->second, [&](Value operand) {
@@ -252,15 +174,20 @@ void BackwardMatcher::countContradictions() {
   }
 }
 
+/// True if names say that one product is a gradient of the other one, or of its like.
+bool BackwardMatcher::haveOneName(const Candidate &candidate) const {
+  const NameStack &forward = contractions[candidate.forward].name;
+  const NameStack &backward = contractions[candidate.backward].name;
+  return !forward.site.empty() && forward.site == backward.site && backward.backward;
+}
+
 /// Products of one name first, and those that other products do not contradict. Then, of
 /// triples, the nearest products; of pairs, the last ones: what turns out to be forward is no
 /// gradient of anything before it.
 Match BackwardMatcher::makeMatch(ArrayRef<Candidate> candidates) const {
   int64_t sameNames = 0, contradictions = 0, distance = 0;
   for (const Candidate &candidate : candidates) {
-    const NameStack &forward = contractions[candidate.forward].name;
-    const NameStack &backward = contractions[candidate.backward].name;
-    sameNames += !forward.site.empty() && forward.site == backward.site && backward.backward;
+    sameNames += haveOneName(candidate);
     contradictions += candidate.contradictions;
     distance += candidate.backward - candidate.forward;
   }
@@ -288,18 +215,22 @@ std::vector<Match> BackwardMatcher::collectTriples(ArrayRef<Candidate> candidate
   return triples;
 }
 
+/// True if nothing reaches dy but gradients.
+bool BackwardMatcher::isTangent(const Candidate &candidate) const {
+  llvm::BitVector others(contractions.size());
+  for (unsigned i = 0; i < contractions.size(); ++i)
+    others[i] = !contractions[i].isBackward();
+  return !reachability.reachesAny(others, getGradient(candidate));
+}
+
 /// Where dy comes from outside (the loss is computed elsewhere, or is a sum), no forward result
 /// reaches it: nothing does but gradients. Two that share it, one of them a result, are known
 /// all the same, where they come after the forward product.
 std::vector<Match> BackwardMatcher::collectTriplesOfTangents() const {
-  llvm::BitVector others(contractions.size());
-  for (unsigned i = 0; i < contractions.size(); ++i)
-    others[i] = !contractions[i].isBackward();
   std::vector<Match> triples = collectTriples(unreached);
   llvm::erase_if(triples, [&](const Match &match) {
     const Candidate &first = match.candidates.front();
-    Value gradient = contractions[first.backward].op->getOperand(first.gradientOperand);
-    return reachability.reachesAny(others, gradient) ||
+    return !isTangent(first) ||
            llvm::none_of(match.candidates, [&](const Candidate &c) { return isGradientAResult(c); }) ||
            (namesTell && !contractions[first.backward].name.backward);
   });
@@ -325,11 +256,18 @@ bool BackwardMatcher::isTraining() const {
          llvm::any_of(candidates, [&](const Candidate &candidate) { return isGradientAResult(candidate); });
 }
 
+/// True if a forward product computes the same: that is computed again, before or behind `product`.
+bool BackwardMatcher::repeatsForward(const Contraction &product) const {
+  return llvm::any_of(contractions, [&](const Contraction &other) {
+    return other.first == product.first && other.isForward();
+  });
+}
+
 /// Pairs need more than dataflow: a name that says so or, where no name says anything, that
 /// the function trains.
 bool BackwardMatcher::isPlausiblePair(const Candidate &candidate) const {
   const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
-  if (forward.isBackward() || backward.isMatched())
+  if (forward.isBackward() || backward.isMatched() || repeatsForward(backward))
     return false;
   return !namesTell || (backward.name.backward && !forward.name.backward);
 }
@@ -341,6 +279,9 @@ std::vector<Match> BackwardMatcher::collectPairs() const {
   for (const Candidate &candidate : candidates)
     if (isPlausiblePair(candidate))
       pairs.push_back(makeMatch(candidate));
+  for (const Candidate &candidate : unreached)
+    if (haveOneName(candidate) && isPlausiblePair(candidate) && isTangent(candidate))
+      pairs.push_back(makeMatch(candidate));
   return pairs;
 }
 
@@ -348,7 +289,10 @@ void BackwardMatcher::assign(const Candidate &candidate) {
   Contraction &backward = contractions[candidate.backward];
   backward.forward = candidate.forward;
   backward.gradientOperand = candidate.gradientOperand;
-  contractions[candidate.forward].gradients[1 - candidate.shared] = candidate.backward;
+  backward.differentiated = 1 - candidate.shared;
+  int &gradient = contractions[candidate.forward].gradients[1 - candidate.shared];
+  if (gradient == Contraction::kNone)
+    gradient = candidate.backward;
 }
 
 /// Assigns matches in order as long as their products are free; false if none is.
@@ -389,6 +333,81 @@ void BackwardMatcher::completeWeightGradients() {
       }
     }
   }
+}
+
+/// Gradients of gradients give a product second gradients, which the program adds to the first ones: they
+/// read the same, dy depends on gradients, and a parameter is read or has the sum as its gradient. False if
+/// there are none.
+bool BackwardMatcher::addFurtherGradients() {
+  llvm::BitVector gradients(contractions.size());
+  for (unsigned i = 0; i < contractions.size(); ++i)
+    gradients[i] = contractions[i].isBackward();
+  std::vector<Match> matches;
+  for (const Candidate &candidate : candidates) {
+    Operation *forward = contractions[candidate.forward].op;
+    bool readsParameter = getParameter(forward->getOperand(candidate.shared)) != nullptr;
+    if (contractions[candidate.forward].gradients[1 - candidate.shared] != Contraction::kNone &&
+        isPlausiblePair(candidate) && reachability.reachesAny(gradients, getGradient(candidate)) &&
+        (readsParameter || isGradientAResult(candidate)))
+      matches.push_back(makeMatch(candidate));
+  }
+  llvm::sort(matches, [](const Match &a, const Match &b) { return a.order < b.order; });
+  for (const Match &match : matches)
+    if (const Candidate &candidate = match.candidates.front(); isPlausiblePair(candidate))
+      assign(candidate);
+  return !matches.empty();
+}
+
+/// True if both values are computed from the same products, with no other one between, or from none.
+bool BackwardMatcher::haveSameSources(Value a, Value b) const {
+  auto getFirsts = [&](Value value) {
+    llvm::BitVector firsts(contractions.size());
+    for (unsigned source : direct.getSources(value).set_bits())
+      firsts.set(contractions[source].first);
+    return firsts;
+  };
+  return getFirsts(a) == getFirsts(b);
+}
+
+/// True for a gradient of a weight but for the activation, which is not the one that `forward` reads
+/// but may be that one computed by other operations.
+bool BackwardMatcher::readsRecomputed(const Candidate &candidate) const {
+  const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
+  Value activation = forward.op->getOperand(candidate.shared);
+  Value again = backward.op->getOperand(1 - candidate.gradientOperand);
+  return reachability.reaches(candidate.forward, getGradient(candidate)) &&
+         !reachability.reaches(candidate.forward, again) && !getParameter(activation) &&
+         !getParameter(again) && haveSameSources(activation, again) && mayHaveEqualSize(activation, again) &&
+         mayHaveEqualSize(getGradient(candidate), forward.op->getResult(0)) &&
+         mayHaveEqualSize(backward.result, forward.op->getOperand(1 - candidate.shared));
+}
+
+/// Gradients of weights that nothing else is found for: they end in the weight's new value, or in a
+/// result of its type, with no other product between.
+std::vector<Match> BackwardMatcher::collectRecomputed() const {
+  std::vector<Match> matches;
+  for (unsigned f = 0; f < contractions.size(); ++f)
+    for (unsigned weight : {0, 1}) {
+      Value parameter = getParameter(contractions[f].op->getOperand(weight));
+      if (!parameter || contractions[f].gradients[weight] != Contraction::kNone)
+        continue;
+      llvm::SmallPtrSet<Operation *, 4> ends = findProductsOfGradient(parameter);
+      for (unsigned b = 0; b < contractions.size(); ++b)
+        for (unsigned gradientOperand : {0, 1})
+          if (Candidate candidate{f, b, 1 - weight, gradientOperand};
+              ends.contains(contractions[b].op) && isPlausiblePair(candidate) && readsRecomputed(candidate))
+            matches.push_back(makeMatch(candidate));
+    }
+  return matches;
+}
+
+/// A gradient of the result that comes from outside, and one product with it: as well another forward
+/// product that reads the same.
+void BackwardMatcher::noteDoubts() {
+  for (const Candidate &candidate : unreached)
+    if (isPlausiblePair(candidate) && !contractions[candidate.backward].isForward() && isTangent(candidate) &&
+        isGradientAResult(candidate))
+      contractions[candidate.backward].maybeGradientOf = candidate.forward;
 }
 
 void fp8::matchBackward(FunctionOpInterface function, const Reachability &reachability,

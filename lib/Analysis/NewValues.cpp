@@ -49,13 +49,9 @@ static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
       parts.push_back(operand);
 }
 
-llvm::SmallPtrSet<Operation *, 4> fp8::findProductsOfNewValue(BlockArgument carried) {
+/// The products that these values are made of.
+static llvm::SmallPtrSet<Operation *, 4> findProducts(SmallVector<Value> values) {
   llvm::SmallPtrSet<Operation *, 4> products;
-  IntegerAttr result = getResultAttr(carried);
-  Operation *terminator = carried.getOwner()->getParent()->back().getTerminator();
-  if (!result || result.getInt() < 0 || result.getInt() >= terminator->getNumOperands())
-    return products;
-  SmallVector<Value> values = {terminator->getOperand(result.getInt())};
   llvm::SmallPtrSet<Value, 16> seen;
   while (!values.empty()) {
     Value value = values.pop_back_val();
@@ -66,4 +62,23 @@ llvm::SmallPtrSet<Operation *, 4> fp8::findProductsOfNewValue(BlockArgument carr
     collectParts(value, values);
   }
   return products;
+}
+
+llvm::SmallPtrSet<Operation *, 4> fp8::findProductsOfNewValue(BlockArgument carried) {
+  IntegerAttr result = getResultAttr(carried);
+  Operation *terminator = carried.getOwner()->getParent()->back().getTerminator();
+  if (!result || result.getInt() < 0 || result.getInt() >= terminator->getNumOperands())
+    return {};
+  return findProducts({terminator->getOperand(result.getInt())});
+}
+
+llvm::SmallPtrSet<Operation *, 4> fp8::findProductsOfGradient(Value parameter) {
+  auto argument = dyn_cast<BlockArgument>(parameter);
+  if (!argument)
+    return {};
+  if (isCarried(argument))
+    return findProductsOfNewValue(argument);
+  Operation *terminator = argument.getOwner()->getParent()->back().getTerminator();
+  return findProducts(llvm::filter_to_vector(
+      terminator->getOperands(), [&](Value result) { return result.getType() == argument.getType(); }));
 }

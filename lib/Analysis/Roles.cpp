@@ -31,6 +31,7 @@ private:
   void assignForward(unsigned i);
   void assignGradients(unsigned i);
   void assignUnmatchedGradient(unsigned i);
+  bool readsLowerRank(unsigned i, unsigned sibling) const;
   void applyUserRole(unsigned i);
   bool isTrained(Value parameter) const;
   std::optional<unsigned> findWeight(const Contraction &contraction) const;
@@ -39,6 +40,8 @@ private:
   unsigned findGradientOperand(unsigned i) const;
   bool reachesProduct(unsigned i) const;
   bool dependsOnBackward(unsigned i) const;
+  bool readsGradient(unsigned i) const;
+  bool isInDoubt(unsigned i) const;
   bool isGradientOfAnUnmultipliedWeight(unsigned i) const;
 
   std::vector<Contraction> contractions;
@@ -98,6 +101,9 @@ std::optional<unsigned> RoleInference::findWeight(const Contraction &contraction
 void RoleInference::assignForward(unsigned i) {
   ContractionRole &entry = roles[i];
   std::optional<unsigned> weight = findWeight(entry.contraction);
+  if (const ContractionRole &first = roles[entry.leader]; entry.leader != i && first.role == Role::fprop)
+    weight =
+        first.weightOperand ^ (first.contraction.operands[0].tensor != contractions[i].operands[0].tensor);
   if (!weight)
     return;
   entry.role = Role::fprop;
@@ -108,16 +114,15 @@ void RoleInference::assignForward(unsigned i) {
 
 void RoleInference::assignGradients(unsigned i) {
   const ContractionRole &forward = roles[i];
-  for (unsigned operand : {0, 1}) {
-    if (forward.contraction.gradients[operand] == Contraction::kNone)
+  for (ContractionRole &entry : roles) {
+    if (entry.contraction.forward != int(i))
       continue;
-    ContractionRole &entry = roles[forward.contraction.gradients[operand]];
-    entry.leader = i;
+    entry.leader = forward.leader;
     entry.kinds[entry.contraction.gradientOperand] = TensorKind::grad_output;
     if (forward.role != Role::fprop)
       continue;
     // The gradient of the weight reads the input, and the reverse.
-    bool isWeightGradient = operand == forward.weightOperand;
+    bool isWeightGradient = entry.contraction.differentiated == forward.weightOperand;
     entry.role = isWeightGradient ? Role::wgrad : Role::dgrad;
     entry.weightOperand = 1 - entry.contraction.gradientOperand;
     if (!isWeightGradient)
@@ -198,6 +203,19 @@ std::optional<unsigned> RoleInference::findSibling(unsigned i, unsigned gradient
   return std::nullopt;
 }
 
+/// True if, of two gradients that share dy, the first one reads the parameter of lower rank, which is
+/// the weight then.
+bool RoleInference::readsLowerRank(unsigned i, unsigned sibling) const {
+  auto getRead = [&](unsigned one, unsigned other) {
+    const Contraction &a = contractions[one], &b = contractions[other];
+    bool sharesFirst = llvm::is_contained({b.operands[0].tensor, b.operands[1].tensor}, a.operands[0].tensor);
+    return a.op->getOperand(sharesFirst);
+  };
+  Value mine = getRead(i, sibling), other = getRead(sibling, i);
+  return getParameter(mine) && getParameter(other) &&
+         cast<RankedTensorType>(mine.getType()).getRank() < cast<RankedTensorType>(other.getType()).getRank();
+}
+
 /// A gradient of a weight is a result: no other product depends on it. Its sibling, if
 /// it reads a parameter, is the gradient of the input.
 void RoleInference::assignUnmatchedGradient(unsigned i) {
@@ -206,17 +224,42 @@ void RoleInference::assignUnmatchedGradient(unsigned i) {
   entry.contraction.gradientOperand = gradientOperand;
   entry.kinds[gradientOperand] = TensorKind::grad_output;
   entry.weightOperand = 1 - gradientOperand;
-  if (!reachesProduct(i)) {
+  std::optional<unsigned> sibling = findSibling(i, gradientOperand);
+  bool isLast = !reachesProduct(i);
+  if (isLast && !(sibling && readsLowerRank(i, *sibling))) {
     entry.role = Role::wgrad;
     return;
   }
-  std::optional<unsigned> sibling = findSibling(i, gradientOperand);
   Value weight = getParameter(entry.contraction.op->getOperand(entry.weightOperand));
   if (!weight || !sibling || reachesProduct(*sibling))
     return;
   entry.role = Role::dgrad;
   entry.kinds[entry.weightOperand] = TensorKind::weight;
   entry.leader = *sibling;
+}
+
+//===----------------------------------------------------------------------===//
+// Doubts
+//===----------------------------------------------------------------------===//
+
+/// True if an operand is the gradient dy of a product.
+bool RoleInference::readsGradient(unsigned i) const {
+  return llvm::any_of(contractions, [&](const Contraction &other) {
+    unsigned gradient = other.operands[other.gradientOperand].tensor;
+    return other.isBackward() &&
+           llvm::is_contained({contractions[i].operands[0].tensor, contractions[i].operands[1].tensor},
+                              gradient);
+  });
+}
+
+/// True for what is taken for a forward product, as nothing else is known of it, though gradients
+/// have to do with it. (Products without a weight in an optimizer depend on gradients, too.)
+bool RoleInference::isInDoubt(unsigned i) const {
+  const Contraction &contraction = contractions[i];
+  if (contraction.isForward() || namesTell || contraction.op->hasAttr(FP8Dialect::kRoleAttrName))
+    return false;
+  return readsGradient(i) || (roles[i].role == Role::fprop &&
+                              (dependsOnBackward(i) || contraction.maybeGradientOf != Contraction::kNone));
 }
 
 //===----------------------------------------------------------------------===//
@@ -254,7 +297,14 @@ std::vector<ContractionRole> RoleInference::run(const llvm::StringSet<> &elsewhe
     roles.back().leader = i;
     for (unsigned operand : {0, 1})
       roles.back().sources[operand] = direct->getSources(contraction.op->getOperand(operand));
-    bool marked = contraction.name.backward && !contraction.isForward();
+    // What is computed again belongs to the first product. In a gradient of the user's own, its names are
+    // those of backward code.
+    const Contraction &first = contractions[contraction.first];
+    bool again =
+        contraction.first != i && !first.name.backward && !first.isBackward() && !contraction.isBackward();
+    if (again && (contraction.name.backward || contraction.name.site == first.name.site))
+      roles.back().leader = contraction.first;
+    bool marked = contraction.name.backward && !contraction.isForward() && !again;
     backward[i] = contraction.isBackward() || marked;
     namesTell |= marked;
   }
@@ -274,8 +324,7 @@ std::vector<ContractionRole> RoleInference::run(const llvm::StringSet<> &elsewhe
     assignForward(i);
     applyUserRole(i);
     assignGradients(i);
-    roles[i].inDoubt = roles[i].role == Role::fprop && !contractions[i].isForward() && !namesTell &&
-                       !roles[i].contraction.op->hasAttr(FP8Dialect::kRoleAttrName) && dependsOnBackward(i);
+    roles[i].inDoubt = isInDoubt(i);
   }
   for (unsigned i = 0; i < roles.size(); ++i)
     applyUserRole(i);

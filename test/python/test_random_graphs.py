@@ -15,10 +15,7 @@ from harness import SEED
 QUICK, ALL = 20, 300
 
 # Models of which it is known why they fail, until they are mended: they must fail, and go from here when they agree.
-OPEN = {
-    20260862: "a weight read in a branch and outside of it, without names: the gradient in the branch is taken for dgrad",
-    20260908: "an activation of run-time size that two layers narrow in two ways has two columns",
-}
+OPEN = {}
 
 
 def check(seeds, bin_dir):

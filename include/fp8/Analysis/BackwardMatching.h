@@ -16,51 +16,25 @@
 //
 // Of layers that are alike, a weight that is carried has the gradients that go into its new
 // value, and dy is made of gradients of what reads y. What is computed again for the backward
-// pass counts as the tensor that the forward pass had.
+// pass counts as the tensor that the forward pass had, and the product as the forward one.
 //
 // Where dy comes from outside (an argument, as in a vector-Jacobian product, or a constant), y
-// does not reach it. Then two gradients that share it are taken for such if one is a result.
+// does not reach it. Then two gradients that share it are taken for such if one is a result, and one
+// alone if names say so; without names that stays in doubt.
+//
+// What none of this explains are second gradients, which gradients of gradients add to the first
+// ones, and gradients of weights that read what forward code has computed again by other operations.
 
 #ifndef FP8_ANALYSIS_BACKWARDMATCHING_H
 #define FP8_ANALYSIS_BACKWARDMATCHING_H
 
+#include "fp8/Analysis/Contractions.h"
 #include "fp8/Analysis/Reachability.h"
-#include "fp8/Analysis/SiteNames.h"
-#include "fp8/Analysis/TensorIdentity.h"
-#include "fp8/Dialect/FP8/IR/FP8.h"
 
 namespace fp8 {
 
-/// A matrix product, and its place in the forward or backward pass.
-struct Contraction {
-  MatmulOp op;
-  /// What the program makes of the product: its result, or the sum of that over batch
-  /// dimensions where nothing else reads it. Those then count as contracted.
-  mlir::Value result;
-  TensorUse operands[2];
-  NameStack name;
-
-  static constexpr int kNone = -1;
-  /// The product that this one is a gradient of.
-  int forward = kNone;
-  /// Which of its own operands is the gradient dy (with `forward`).
-  unsigned gradientOperand = 0;
-  /// The gradients of the first and second operand of this product.
-  int gradients[2] = {kNone, kNone};
-
-  bool isForward() const { return gradients[0] != kNone || gradients[1] != kNone; }
-  bool isBackward() const { return forward != kNone; }
-  bool isMatched() const { return isForward() || isBackward(); }
-};
-
-/// True if `b` sums over what `a` keeps of a tensor that both read, and the reverse.
-bool haveOppositeUses(const TensorUse &a, const TensorUse &b);
-
-/// The matrix products of a function in program order, not matched yet.
-std::vector<Contraction> collectContractions(mlir::FunctionOpInterface function);
-
-/// Fills in `forward`, `gradientOperand` and `gradients`. Sources of `reachability` and of
-/// `direct` are the contractions.
+/// Fills in what is known of each contraction as a gradient, and as forward of others. Sources of
+/// `reachability` and of `direct` are the contractions.
 void matchBackward(mlir::FunctionOpInterface function, const Reachability &reachability,
                    const Reachability &direct, llvm::MutableArrayRef<Contraction> contractions);
 

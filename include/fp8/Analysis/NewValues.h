@@ -21,6 +21,10 @@ bool isCarried(mlir::Value parameter);
 /// between, but no other product, and nothing smaller (the norm that clips all gradients).
 llvm::SmallPtrSet<mlir::Operation *, 4> findProductsOfNewValue(mlir::BlockArgument carried);
 
+/// The same of whatever may be the gradient of a parameter: its new value where it is carried, else the
+/// results of its type.
+llvm::SmallPtrSet<mlir::Operation *, 4> findProductsOfGradient(mlir::Value parameter);
+
 } // namespace fp8
 
 #endif // FP8_ANALYSIS_NEWVALUES_H

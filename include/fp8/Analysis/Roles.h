@@ -30,7 +30,8 @@ struct ContractionRole {
   Contraction contraction;
   Role role = Role::other;
   TensorKind kinds[2] = {TensorKind::input, TensorKind::input};
-  /// The product whose site this one belongs to: its forward product, or itself.
+  /// The product whose site this one belongs to: its forward product, the one that it computes again, or
+  /// itself.
   unsigned leader = 0;
   /// The weight of a leader: a parameter. Null where it has none.
   mlir::Value weight;

@@ -21,6 +21,9 @@ using DimUses = llvm::SmallVector<uint8_t>;
 struct TensorUse {
   unsigned tensor;
   DimUses uses;
+  bool operator<(const TensorUse &other) const {
+    return std::tie(tensor, uses) < std::tie(other.tensor, other.uses);
+  }
 };
 
 /// Numbers tensors: values get the same number if they hold the same elements up to

@@ -166,9 +166,7 @@ class Generator:
     def remat(self, scope):
         body = [*self.plain(scope), *self.plain(scope)]
         self.untie(body)
-        # What is computed again by other operations is known by having two gradients.
-        frozen = any(isinstance(layer, m.Linear) and layer.frozen for layer in body)
-        return [m.Remat(body, rewritten=not frozen and self.chance(0.3))]
+        return [m.Remat(body, rewritten=self.chance(0.3))]
 
     def linear(self, scope, out=None, plain=False):
         self.count += 1

@@ -148,9 +148,19 @@ static void writeRole(ContractionRole &entry, StringRef site) {
   // Where the program has no names, later stages show this one.
   if (entry.contraction.name.full.empty())
     op->setLoc(NameLoc::get(StringAttr::get(context, site), op->getLoc()));
-  if (entry.inDoubt)
-    op.emitRemark("taken for a forward product: it depends on gradients, but neither dataflow nor names tell "
-                  "what it is; set fp8.role to say so");
+}
+
+/// Says that a product may be something else than its role. Sites by the number of the product.
+static void remarkOnDoubt(const ContractionRole &entry, ArrayRef<std::string> sites) {
+  MatmulOp op = entry.contraction.op;
+  InFlightDiagnostic remark = op.emitRemark("taken for a ")
+                              << (entry.role == Role::fprop ? "forward product" : "product without a weight");
+  if (entry.contraction.maybeGradientOf != Contraction::kNone)
+    remark << ": it has the form of a gradient of site '" << sites[entry.contraction.maybeGradientOf]
+           << "', but does not depend on its result, and no name tells what it is";
+  else
+    remark << ": it depends on gradients, but neither dataflow nor names tell what it is";
+  remark << "; set fp8.role to say so";
 }
 
 namespace {
@@ -167,8 +177,11 @@ struct InferSites : fp8::impl::InferSitesBase<InferSites> {
       std::vector<std::string> names;
       for (unsigned i = 0; i < roles.size(); ++i)
         names.push_back(naming.getName(i));
-      for (auto [role, name] : llvm::zip(roles, names))
+      for (auto [role, name] : llvm::zip(roles, names)) {
         writeRole(role, name);
+        if (role.inDoubt)
+          remarkOnDoubt(role, names);
+      }
     }
   }
 };
