@@ -14,9 +14,12 @@
 // second.
 //
 // Products that no forward product is found for are gradients if names mark them as
-// such (the backward half of a step that was split in two), else forward products. Where
-// names say nothing, the gradient of a table that rows are gathered from is known by its
-// size and by where it goes.
+// such (the backward half of a step that was split in two), else forward products. Of two
+// such gradients that share dy and read a parameter each, the parameter of lower rank is the
+// weight. Where names say nothing, the gradient of a table that rows are gathered from is
+// known by its size and by where it goes.
+//
+// What computes the same as an earlier forward product belongs to that one's site.
 
 #ifndef FP8_ANALYSIS_ROLES_H
 #define FP8_ANALYSIS_ROLES_H

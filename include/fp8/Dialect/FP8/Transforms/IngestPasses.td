@@ -345,6 +345,7 @@ def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
     After: each says its `site`, its `role` (fprop, dgrad, wgrad of a weight, or
     other) and the `kinds` of its operands. Roles follow from dataflow; names in
     locations give sites their names and decide where dataflow leaves a doubt.
+    What they leave in doubt counts as forward, with a remark that says why.
     `fp8.site` and `fp8.role`, where the user set them, win and are consumed.
     Each function is analysed on its own; equal names are one site.
 
