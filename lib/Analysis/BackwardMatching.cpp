@@ -43,7 +43,7 @@ public:
     for (auto [i, contraction] : llvm::enumerate(contractions))
       for (unsigned operand : {0, 1})
         readers[contraction.operands[operand].tensor].push_back({unsigned(i), operand});
-    namesTell = llvm::any_of(contractions, [](const Contraction &c) { return c.name.backward; });
+    namesTell = doNamesTell();
   }
 
   void run() {
@@ -77,6 +77,7 @@ private:
   bool readsRecomputed(const Candidate &candidate) const;
   void noteDoubts();
 
+  bool doNamesTell() const;
   bool isCandidate(const Candidate &candidate) const;
   bool isTraining() const;
   bool haveOneName(const Candidate &candidate) const;
@@ -99,6 +100,22 @@ private:
 };
 
 } // namespace
+
+/// True if names mark the backward code: that of this function or, where all its products have names, that of
+/// another. An evaluation has no backward code that they could mark.
+bool BackwardMatcher::doNamesTell() const {
+  if (llvm::any_of(contractions, [](const Contraction &c) { return c.name.backward; }))
+    return true;
+  if (llvm::any_of(contractions, [](const Contraction &c) { return c.name.site.empty(); }))
+    return false;
+  auto module = function->getParentOfType<ModuleOp>();
+  return module && module
+                       .walk([](MatmulOp matmul) {
+                         return parseNameStack(matmul.getLoc()).backward ? WalkResult::interrupt()
+                                                                         : WalkResult::advance();
+                       })
+                       .wasInterrupted();
+}
 
 /// The operand of the backward product that is dy.
 Value BackwardMatcher::getGradient(const Candidate &candidate) const {

@@ -131,6 +131,7 @@ static constexpr uint64_t kBufferAlignment = 64;
 
 void fp8::buildBufferizePipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createExpandRows());
+  manager.addNestedPass<func::FuncOp>(createFoldEmptyReshapes());
   addCleanUp(manager);
   manager.addNestedPass<func::FuncOp>(createCollectElements());
   manager.addNestedPass<func::FuncOp>(createSeparateDestinations());

@@ -125,3 +125,14 @@ func.func @quantize_extras(%x: memref<8x100xf32>, %s: memref<f32>, %q: memref<8x
   }
   return
 }
+
+// The dimensions of an operand without elements are not merged: upstream's collapse takes 0 times a run-time
+// size for static, and its verifier does not.
+// CHECK-LABEL: func.func @empty
+// CHECK-NOT: memref.collapse_shape
+func.func @empty(%a: memref<0x?x16xbf16>, %b: memref<16x8xbf16>, %c: memref<0x?x8xbf16>) {
+  fp8.matmul ins(%a, %b : memref<0x?x16xbf16>, memref<16x8xbf16>) outs(%c : memref<0x?x8xbf16>)
+      {indexing_maps = [affine_map<(z, m, n, k) -> (z, m, k)>, affine_map<(z, m, n, k) -> (k, n)>,
+                        affine_map<(z, m, n, k) -> (z, m, n)>]}
+  return
+}

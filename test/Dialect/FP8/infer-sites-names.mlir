@@ -112,3 +112,38 @@ func.func @taken_number(%x: tensor<4x4xf32>, %a: tensor<4x4xf32>, %b: tensor<4x4
   %2 = fp8.matmul ins(%1, %c : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {fp8.site = "fc#2", indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
   return %2 : tensor<4x4xf32>
 }
+
+// -----
+
+// In a program whose names mark backward code, what a function without any such name computes is forward code:
+// the second product of a tied pair has the form of a gradient of the first, and the type of x.
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#km = affine_map<(m, n, k) -> (k, m)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func @train
+// CHECK: fp8.matmul site("fc") role(fprop)
+// CHECK: fp8.matmul site("fc") role(wgrad)
+func.func @train(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<8x4xf32>) {
+  %i = tensor.empty() : tensor<4x4xf32>
+  %j = tensor.empty() : tensor<8x4xf32>
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32> loc("jvp(fc)/dot_general")
+  %g = math.exp %y : tensor<4x4xf32>
+  %dw = fp8.matmul ins(%x, %g : tensor<4x8xf32>, tensor<4x4xf32>) outs(%j : tensor<8x4xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x4xf32> loc("transpose(jvp(fc))/dot_general")
+  return %y, %dw : tensor<4x4xf32>, tensor<8x4xf32>
+}
+
+// CHECK-LABEL: func @evaluate_tied
+// CHECK: fp8.matmul site("fc") role(fprop)
+// CHECK: fp8.matmul site("out") role(fprop)
+func.func @evaluate_tied(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x8xf32> {
+  %i = tensor.empty() : tensor<4x4xf32>
+  %j = tensor.empty() : tensor<4x8xf32>
+  %h = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32> loc("fc/dot_general")
+  %e = math.exp %h : tensor<4x4xf32>
+  %y = fp8.matmul ins(%e, %w : tensor<4x4xf32>, tensor<8x4xf32>) outs(%j : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32> loc("out/dot_general")
+  return %y : tensor<4x8xf32>
+}

@@ -218,11 +218,18 @@ class Layers:
         s = b.elementwise(("mul", 0, 0.125), scores.forward(q, k))
         y = mixed.forward(s, v)
 
+        # As automatic differentiation does, no product for what nobody reads: dead code has no column.
+        read_q, read_k, read_v = (wanted or self.trains(path) or path.bias for path in (layer.q, layer.k, layer.v))
+
         def run(dy):
-            ds, gradient_v = mixed.backward(dy)
-            gradient_q, gradient_k = scores.backward(b.elementwise(("mul", 0, 0.125), ds))
-            dx = dv(gradient_v)
+            ds, gradient_v = mixed.backward(dy, read_q or read_k, read_v)
+            gradient_q = gradient_k = None
+            if ds is not None:
+                gradient_q, gradient_k = scores.backward(b.elementwise(("mul", 0, 0.125), ds), read_q, read_k)
+            dx = dv(gradient_v) if read_v else None
             for backward, gradient in ((dk, gradient_k), (dq, gradient_q)):
+                if gradient is None:
+                    continue
                 part = backward(gradient)
                 dx = part if dx is None else b.elementwise(("add", 0, 1), dx, part)
             return dx
@@ -253,10 +260,11 @@ class WeightlessProduct:
         self.a, self.b = a, b
         return self.emit(self.letters, a, b, 0, (("input", 0), ("input", 1)))
 
-    def backward(self, dy):
+    def backward(self, dy, read_a, read_b):
+        """Both gradients, None for those that are not read."""
         a, b, y = self.letters
-        da = self.emit([y, b, a], dy, self.b, 1, (("grad_output", 2), ("input", 1)))
-        db = self.emit([a, y, b], self.a, dy, 2, (("input", 0), ("grad_output", 2)))
+        da = self.emit([y, b, a], dy, self.b, 1, (("grad_output", 2), ("input", 1))) if read_a else None
+        db = self.emit([a, y, b], self.a, dy, 2, (("input", 0), ("grad_output", 2))) if read_b else None
         return da, db
 
     def emit(self, letters, a, b, form, kinds):

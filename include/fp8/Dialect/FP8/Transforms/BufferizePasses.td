@@ -125,6 +125,33 @@ def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::tensor::TensorDialect"];
 }
 
+def FoldEmptyReshapes : Pass<"fp8-fold-empty-reshapes", "mlir::func::FuncOp"> {
+  let summary = "Reshapes of tensors without elements are empty tensors";
+  let description = [{
+    In and out: any function. A `tensor.collapse_shape` that collapses a dimension of size
+    zero with one of run-time size becomes a `tensor.empty`: it has no elements. On memrefs
+    upstream takes the size of such a group for static, which its verifier refuses.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fold-empty-reshapes))'
+    func.func @f(%x: tensor<0x?x3xf32>) -> tensor<?x3xf32> {
+      %0 = tensor.collapse_shape %x [[0, 1], [2]] : tensor<0x?x3xf32> into tensor<?x3xf32>
+      return %0 : tensor<?x3xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<0x?x3xf32>) -> tensor<?x3xf32> {
+      %c0 = arith.constant 0 : index
+      %0 = tensor.empty(%c0) : tensor<?x3xf32>
+      return %0 : tensor<?x3xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::tensor::TensorDialect"];
+}
+
 def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp"> {
   let summary = "Give every use of a tensor.empty one of its own";
   let description = [{

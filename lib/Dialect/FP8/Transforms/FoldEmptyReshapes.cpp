@@ -1,0 +1,62 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reshapes of tensors without elements. memref.collapse_shape of a group with a size of
+// zero and one that is known only at run time infers a static size, 0, where its verifier
+// demands a dynamic one, so no such reshape may reach bufferization.
+
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_FOLDEMPTYRESHAPES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+
+/// True if some group has a size of zero and one of run time.
+static bool hasEmptyDynamicGroup(tensor::CollapseShapeOp op) {
+  ArrayRef<int64_t> shape = op.getSrcType().getShape();
+  return llvm::any_of(op.getReassociationIndices(), [&](ArrayRef<int64_t> group) {
+    return llvm::any_of(group, [&](int64_t dim) { return shape[dim] == 0; }) &&
+           llvm::any_of(group, [&](int64_t dim) { return ShapedType::isDynamic(shape[dim]); });
+  });
+}
+
+/// A tensor of the same sizes: those of run time are 0 in such a group, elsewhere products of the source's.
+static Value createEmpty(tensor::CollapseShapeOp op) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  SmallVector<Value> sizes;
+  for (auto [i, group] : llvm::enumerate(op.getReassociationIndices())) {
+    if (!op.getResultType().isDynamicDim(i))
+      continue;
+    if (llvm::any_of(group, [&](int64_t dim) { return op.getSrcType().getDimSize(dim) == 0; })) {
+      sizes.push_back(arith::ConstantIndexOp::create(builder, loc, 0));
+      continue;
+    }
+    Value size = tensor::DimOp::create(builder, loc, op.getSrc(), group.front());
+    for (int64_t dim : ArrayRef<int64_t>(group).drop_front())
+      size = arith::MulIOp::create(builder, loc, size, tensor::DimOp::create(builder, loc, op.getSrc(), dim));
+    sizes.push_back(size);
+  }
+  return tensor::EmptyOp::create(builder, loc, op.getResultType(), sizes);
+}
+
+namespace {
+struct FoldEmptyReshapesPass : public fp8::impl::FoldEmptyReshapesBase<FoldEmptyReshapesPass> {
+  void runOnOperation() override {
+    getOperation().walk([](tensor::CollapseShapeOp op) {
+      if (!hasEmptyDynamicGroup(op))
+        return;
+      op.getResult().replaceAllUsesWith(createEmpty(op));
+      op.erase();
+    });
+  }
+};
+} // namespace
