@@ -1,0 +1,72 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// mbarrier objects (PTX ISA 9.7.13.15): 64 bits in shared memory that count arrivals
+// and bytes of asynchronous copies. Their state lies in those bits, as on hardware,
+// in a layout of our own; who waits is the business of warps.
+
+#ifndef FP8EMU_ASYNC_MBARRIER_H
+#define FP8EMU_ASYNC_MBARRIER_H
+
+#include <cstdint>
+#include <string>
+
+namespace fp8emu {
+
+class Block;
+
+/// What the 64 bits say. Parity and counts are those of the current, incomplete
+/// phase.
+struct MbarrierState {
+  bool parity = false;
+  /// Arrivals still to come, and how many the next phase begins with.
+  uint32_t pending = 0, expected = 0;
+  /// Bytes that are expected less those that have come: may be negative for a while.
+  int32_t bytes = 0;
+
+  static MbarrierState decode(uint64_t bits);
+  uint64_t encode() const;
+};
+
+constexpr uint32_t kMbarrierMaxCount = (1u << 20) - 1;
+constexpr int32_t kMbarrierMaxBytes = (1 << 20) - 1;
+
+/// An mbarrier at an offset of a block's shared memory. Functions that are given
+/// what the object does not allow throw a Fault without a place.
+class Mbarrier {
+public:
+  Mbarrier(Block &block, uint32_t offset) : block(block), offset(offset) {}
+
+  void initialize(uint32_t count);
+  void invalidate();
+  /// Arrives `count` times; the state before, as a token for `isComplete`. With
+  /// `drop`, later phases expect as many fewer.
+  uint64_t arrive(uint32_t count, bool drop = false);
+  void expectBytes(uint32_t bytes);
+  void completeBytes(uint32_t bytes);
+  /// Raises the number of arrivals that the current phase waits for, by one
+  /// (cp.async.mbarrier.arrive without .noinc).
+  void incrementPending();
+
+  /// Whether the phase that a token is of, or the one with that parity before the
+  /// current, has completed.
+  bool tokenIsComplete(uint64_t token) const;
+  bool parityIsComplete(bool parity) const;
+  static uint32_t pendingCount(uint64_t token) { return MbarrierState::decode(token).pending; }
+
+private:
+  MbarrierState load() const;
+  void store(const MbarrierState &state);
+  /// Stores the state; where nothing is missing any more, that of the next phase, and
+  /// wakes who waits.
+  void settle(MbarrierState state);
+  std::string name() const;
+
+  Block &block;
+  uint32_t offset;
+};
+
+} // namespace fp8emu
+
+#endif // FP8EMU_ASYNC_MBARRIER_H

@@ -1,0 +1,99 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Asynchronous operations: what a thread starts and does not wait for. A cluster keeps
+// those in flight; its scheduler carries them out between the turns of warps, at
+// moments and in an order that the seed decides, so that code which does not wait
+// is seen to be wrong.
+
+#ifndef FP8EMU_ASYNC_OPERATION_H
+#define FP8EMU_ASYNC_OPERATION_H
+
+#include "exec/Fault.h"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace fp8emu {
+
+class Cluster;
+
+/// An operation in flight. It has two steps: reading its sources, then writing its
+/// results and saying so.
+class Operation {
+public:
+  virtual ~Operation() = default;
+  /// The next step; true where it was the last. Throws a Fault for what hardware
+  /// would stop at; `origin` is added by who calls.
+  virtual bool step() = 0;
+  /// Whether it may go on now: operations of one queue (wgmma of one warp) end in
+  /// their order.
+  virtual bool ready() const { return true; }
+
+  /// Where it was started, for faults and reports.
+  Fault origin;
+};
+
+/// The groups into which a thread's operations are put by commit_group, and which it
+/// waits for by wait_group. Each of cp.async, cp.async.bulk and wgmma has its own.
+class Groups {
+public:
+  /// Counts an operation into the group that is being built; `done` is called with
+  /// what it returns when the operation has read its sources, and when it is over.
+  struct Group {
+    unsigned unread = 0, unfinished = 0;
+  };
+  std::shared_ptr<Group> add() {
+    ++open->unread;
+    ++open->unfinished;
+    return open;
+  }
+  void commit() {
+    committed.push_back(open);
+    open = std::make_shared<Group>();
+  }
+  /// Whether all groups but the last `allowed` have finished, or have read their
+  /// sources.
+  bool complete(uint64_t allowed, bool readsOnly = false) {
+    while (!committed.empty() && committed.front()->unfinished == 0)
+      committed.pop_front();
+    for (size_t i = 0; i + allowed < committed.size(); ++i)
+      if (readsOnly ? committed[i]->unread : committed[i]->unfinished)
+        return false;
+    return true;
+  }
+  /// Whether everything started so far is over, committed or not (wait_all).
+  bool allComplete() { return complete(0) && open->unfinished == 0; }
+
+private:
+  std::shared_ptr<Group> open = std::make_shared<Group>();
+  std::deque<std::shared_ptr<Group>> committed;
+};
+
+/// The operations of a cluster that are in flight.
+class OperationQueue {
+public:
+  void start(std::unique_ptr<Operation> operation) { flying.push_back(std::move(operation)); }
+  bool empty() const { return flying.empty(); }
+  size_t size() const { return flying.size(); }
+  /// Carries out one step of an operation that `random` chooses among those that are
+  /// ready. False where none is.
+  bool step(uint64_t random);
+  /// Whether a step is being carried out, and the op that started its operation.
+  bool isRunning() const { return running; }
+  uint32_t runningPc() const { return pc; }
+
+private:
+  bool running = false;
+  uint32_t pc = 0;
+  std::vector<std::unique_ptr<Operation>> flying;
+};
+
+} // namespace fp8emu
+
+#endif // FP8EMU_ASYNC_OPERATION_H

@@ -1,0 +1,160 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A block (CTA): its warps, its shared memory, its barriers; and a cluster, which is
+// what is scheduled: one or several blocks that see each other's shared memory.
+
+#ifndef FP8EMU_EXEC_BLOCK_H
+#define FP8EMU_EXEC_BLOCK_H
+
+#include "Warp.h"
+#include "async/Operation.h"
+#include "memory/DeviceMemory.h"
+#include "memory/TensorMemory.h"
+
+#include <array>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace fp8emu {
+
+class Cluster;
+class Launch;
+class Profile;
+
+/// A named barrier of a block (PTX ISA 9.7.13.1).
+struct Barrier {
+  /// Threads that complete it; 0 while nobody is there, or all of the block's.
+  unsigned expected = 0;
+  unsigned arrived = 0;
+  /// Of a reduction: what has been combined so far.
+  unsigned population = 0;
+  bool conjunction = true, disjunction = false;
+};
+
+class Block {
+public:
+  Block(Cluster &cluster, const std::array<uint32_t, 3> &index, unsigned rank);
+
+  Launch &launch() const;
+  Cluster &cluster() const { return owner; }
+  const std::array<uint32_t, 3> &index() const { return place; }
+  unsigned rank() const { return clusterRank; }
+  std::array<uint32_t, 3> threadIndex(unsigned linear) const;
+  unsigned threads() const { return threadCount; }
+  unsigned threadsAlive() const;
+  bool done() const;
+  uint64_t random() const;
+
+  uint8_t *shared() const { return sharedMemory.get(); }
+  uint32_t sharedBytes() const { return sharedSize; }
+  /// A byte for each of shared memory, 1 where it was written.
+  uint8_t *sharedInitialized() const { return sharedWritten.get(); }
+  /// The shared address of its first byte: its rank in the upper bits.
+  uint32_t sharedBase() const { return clusterRank << kSharedRankShift; }
+  /// Local memory of a thread.
+  uint8_t *local(unsigned warp, unsigned lane) const;
+
+  /// Made when first asked for.
+  TensorMemory &tensorMemory() {
+    if (!tensor)
+      tensor = std::make_unique<TensorMemory>();
+    return *tensor;
+  }
+
+  std::vector<std::unique_ptr<Warp>> &warps() { return members; }
+
+  /// Runs warps in a random order, some instructions each; returns how many were
+  /// run.
+  uint64_t run();
+  bool runnable() const;
+
+  /// Threads arrive at a barrier; `expected` 0 means all of the block. Completes it
+  /// and wakes who waits there when enough have. Faults on counts that contradict.
+  void arrive(Warp &warp, unsigned barrier, unsigned expected, Mask lanes, Mask predicate);
+  void threadsExited();
+
+  /// Whether an mbarrier object lives at this offset of shared memory.
+  bool isMbarrier(uint32_t offset) const { return mbarriers.count(offset); }
+  void setMbarrier(uint32_t offset, bool lives) {
+    lives ? void(mbarriers.insert(offset)) : void(mbarriers.erase(offset));
+  }
+
+  /// Ends the wait of all fragments of the block for which `why` and `object` match.
+  void wake(Wait why, uint64_t object);
+  std::string describe() const;
+
+  void fillSpecials(uint8_t *specials, unsigned warp) const;
+
+private:
+  void complete(unsigned barrier);
+  /// Where the system's shared memory begins.
+  uint32_t reservedShared() const;
+
+  Cluster &owner;
+  std::array<uint32_t, 3> place;
+  unsigned clusterRank, threadCount;
+  uint32_t sharedSize = 0;
+  std::unique_ptr<uint8_t[]> sharedMemory, sharedWritten, localMemory;
+  std::array<Barrier, 16> barriers;
+  std::set<uint32_t> mbarriers;
+  std::unique_ptr<TensorMemory> tensor;
+  std::vector<std::unique_ptr<Warp>> members;
+};
+
+class Cluster {
+public:
+  /// The cluster number `index` of the launch's grid of clusters.
+  Cluster(Launch &launch, uint64_t index, Profile *profile);
+
+  Launch &launch() const { return owner; }
+  std::vector<std::unique_ptr<Block>> &blocks() { return members; }
+  const std::array<uint32_t, 3> &index() const { return place; }
+  bool done() const;
+  /// Runs until done, until nothing can run (a fault), or for about `budget`
+  /// instructions.
+  void run(uint64_t budget);
+  uint64_t random() { return numbers(); }
+  std::mt19937_64 &generator() { return numbers; }
+  /// Where what it executes is counted; null where nothing is.
+  Profile *profile() const { return counts; }
+
+  /// The op for which what the warp does now is counted: the one it executes, or the one
+  /// that started the operation in flight that runs.
+  uint32_t countedPc(const Warp &warp) const { return flying.isRunning() ? flying.runningPc() : warp.pc(); }
+
+  /// Asynchronous operations of its threads.
+  OperationQueue &operations() { return flying; }
+  /// Says that something happened for which threads wait: what makes a deadlock is
+  /// that nothing does.
+  void noteProgress() { ++progress; }
+
+  /// barrier.cluster: threads arrive; those that wait are woken when all have.
+  void arrive(unsigned threads);
+  uint64_t phase() const { return completedPhases; }
+  void threadsExited();
+
+private:
+  [[noreturn]] void deadlock();
+  bool timeOut();
+  void wakeAsync();
+  void completeIfAll();
+
+  Launch &owner;
+  std::array<uint32_t, 3> place;
+  Profile *counts;
+  std::mt19937_64 numbers;
+  unsigned arrived = 0;
+  uint64_t completedPhases = 0;
+  uint64_t progress = 0, progressAtTimeout = 0;
+  unsigned fruitlessTimeouts = 0;
+  OperationQueue flying;
+  std::vector<std::unique_ptr<Block>> members;
+};
+
+} // namespace fp8emu
+
+#endif // FP8EMU_EXEC_BLOCK_H

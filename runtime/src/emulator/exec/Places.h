@@ -1,0 +1,37 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Instructions and the source lines they came from, in words.
+
+#ifndef FP8EMU_EXEC_PLACES_H
+#define FP8EMU_EXEC_PLACES_H
+
+#include "ptx/Ast.h"
+
+#include <string>
+
+namespace fp8emu {
+
+/// As in "ld.global.f32".
+inline std::string textOf(const ptx::Instruction &instruction) {
+  std::string text = instruction.opcode;
+  for (const std::string &modifier : instruction.modifiers)
+    text += "." + modifier;
+  return text;
+}
+
+/// As in "gemm.cu:42"; empty where no .loc says.
+inline std::string sourceOf(const ptx::Module &module, const ptx::Instruction &instruction) {
+  if (!instruction.sourceLine)
+    return "";
+  const ptx::SourceLine &line = module.sourceLines[instruction.sourceLine - 1];
+  for (const auto &[number, name] : module.files)
+    if (number == line.file)
+      return name + ":" + std::to_string(line.line);
+  return "";
+}
+
+} // namespace fp8emu
+
+#endif // FP8EMU_EXEC_PLACES_H

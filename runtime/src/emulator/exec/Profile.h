@@ -1,0 +1,91 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a launch did, counted by instruction: the signal for performance that there is
+// without a GPU. Counted only where somebody asks; launches without a profile pay
+// nothing but a test of a pointer at each access to memory.
+
+#ifndef FP8EMU_EXEC_PROFILE_H
+#define FP8EMU_EXEC_PROFILE_H
+
+#include "Access.h"
+#include "Op.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fp8emu {
+
+/// What is counted of an instruction, or of a kernel.
+struct Counts {
+  /// How often it was dispatched for a warp, and how many threads took part in all.
+  uint64_t warpInstructions = 0, threadInstructions = 0;
+  /// Bytes that threads asked for. Constants are .const memory and parameters.
+  uint64_t globalRead = 0, globalWritten = 0;
+  uint64_t sharedRead = 0, sharedWritten = 0;
+  uint64_t localRead = 0, localWritten = 0;
+  uint64_t constantRead = 0;
+  /// 32-byte sectors of global memory that a warp's access touches, each once: what
+  /// caches and memory carry.
+  uint64_t globalSectors = 0;
+  /// Passes that shared memory needs beyond those of an access without conflicts:
+  /// two words of one of the 32 banks need two.
+  uint64_t bankConflicts = 0;
+  /// Multiplications and additions of tensor cores: 2 M N K each product.
+  uint64_t tensorOperations = 0;
+  /// How often a warp, or a part of it, had to wait: at barriers, for mbarriers, for
+  /// operations of its own.
+  uint64_t waits = 0;
+
+  void add(const Counts &other);
+};
+
+/// A count's name in reports.
+struct CountName {
+  const char *name;
+  uint64_t Counts::*member;
+};
+/// All of them, in the order of Counts.
+const std::vector<CountName> &countNames();
+
+class Profile {
+public:
+  explicit Profile(size_t ops = 0) : counts(ops) {}
+
+  void count(uint32_t pc, Mask mask) {
+    counts[pc].warpInstructions += 1;
+    counts[pc].threadInstructions += unsigned(__builtin_popcount(mask));
+  }
+  /// One access of a warp to `space`, which is not Generic: `bytes` at each address.
+  void access(uint32_t pc, MemorySpace space, Mask mask, const uint64_t *addresses, unsigned bytes,
+              AccessKind kind);
+  /// Bytes that a copy of a block of memory moves, without the lanes of a warp.
+  void copy(uint32_t pc, MemorySpace space, uint64_t address, uint64_t bytes, AccessKind kind);
+  void tensor(uint32_t pc, uint64_t m, uint64_t n, uint64_t k) {
+    counts[pc].tensorOperations += 2 * m * n * k;
+  }
+  void wait(uint32_t pc) { counts[pc].waits += 1; }
+
+  void add(const Profile &other);
+  /// By op of the program.
+  const std::vector<Counts> &ops() const { return counts; }
+
+private:
+  std::vector<Counts> counts;
+};
+
+/// Tells the profile, where there is one, of a product of tensor cores that an
+/// instruction of the warp makes or has started.
+void countProduct(Warp &warp, uint64_t m, uint64_t n, uint64_t k);
+
+/// Sectors that these accesses touch.
+unsigned countSectors(Mask mask, const uint64_t *addresses, unsigned bytes);
+/// Passes beyond the least. Shared memory serves 128 bytes a pass: accesses of 4 bytes
+/// or less all lanes together, of 8 bytes half of them, of 16 a quarter.
+unsigned countBankConflicts(Mask mask, const uint64_t *addresses, unsigned bytes);
+
+} // namespace fp8emu
+
+#endif // FP8EMU_EXEC_PROFILE_H

@@ -1,0 +1,355 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Fragments of a warp: how they split, wait, meet, and which one runs.
+
+#include "Warp.h"
+
+#include "Block.h"
+#include "Launch.h"
+#include "isa/Builtins.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace fp8emu;
+
+static std::shared_ptr<Frame> makeFrame(const FunctionCode &function, std::shared_ptr<Frame> caller) {
+  auto frame = std::make_shared<Frame>();
+  frame->function = &function;
+  // Registers without a value read as zero: PTX leaves them undefined.
+  frame->registers = std::make_unique<uint8_t[]>(function.registerBytes);
+  frame->depth = caller ? caller->depth + 1 : 0;
+  frame->localBase = caller ? caller->localBase + caller->function->frameBytes : 0;
+  frame->caller = std::move(caller);
+  return frame;
+}
+
+Warp::Warp(Block &block, unsigned index, Mask lanes) : owner(block), number(index), all(lanes) {
+  specials = std::make_unique<uint8_t[]>(block.launch().program().specialBytes);
+  block.fillSpecials(specials.get(), index);
+  memories[Ref::Specials] = specials.get();
+  Fragment first;
+  first.frame = makeFrame(block.launch().kernel(), nullptr);
+  first.pc = block.launch().kernel().begin;
+  first.lanes = lanes;
+  fragments.push_back(std::move(first));
+}
+
+void Warp::enter(const std::shared_ptr<Frame> &frame) {
+  current.frame = frame;
+  memories[Ref::Registers] = frame->registers.get();
+  memories[Ref::Constants] =
+      const_cast<uint8_t *>(reinterpret_cast<const uint8_t *>(frame->function->constants.data()));
+}
+
+bool Warp::timeOut() {
+  bool any = false;
+  for (Fragment &f : fragments) {
+    if (f.wait != Wait::Mbarrier)
+      continue;
+    f.wait = Wait::None;
+    timedOut |= f.lanes;
+    any = true;
+  }
+  return any;
+}
+
+const Program &Warp::program() const { return owner.launch().program(); }
+
+bool Warp::runnable() const {
+  return isRunning || std::any_of(fragments.begin(), fragments.end(),
+                                  [](const Fragment &f) { return f.wait == Wait::None; });
+}
+
+/// Whether two frames are of one call that lanes entered at different times.
+static bool areOneCall(const Frame &a, const Frame &b) {
+  return a.function == b.function && a.caller == b.caller && a.returnPc == b.returnPc && a.site == b.site;
+}
+
+/// Copies the registers of some lanes. Local memory is the same for both: it lies where
+/// the callers' ends.
+static void copyRegisters(Frame &to, const Frame &from, Mask lanes) {
+  for (auto [offset, bytes] : from.function->registerPlaces) {
+    uint8_t *target = to.registers.get() + offset;
+    const uint8_t *source = from.registers.get() + offset;
+    if (bytes == 0) {
+      Mask &bits = *reinterpret_cast<Mask *>(target);
+      bits = (bits & ~lanes) | (*reinterpret_cast<const Mask *>(source) & lanes);
+      continue;
+    }
+    unsigned size = bytes;
+    forLanes(lanes, [=](unsigned lane) { std::memcpy(target + lane * size, source + lane * size, size); });
+  }
+}
+
+/// Lanes at one instruction of one frame become one fragment; those that waited for
+/// each other and are all there, or whose missing lanes have exited, go on.
+void Warp::mergeFragments() {
+  for (size_t i = 0; i < fragments.size(); ++i)
+    for (size_t j = fragments.size(); --j > i;) {
+      Fragment &a = fragments[i], &b = fragments[j];
+      bool meet = a.pc == b.pc && a.wait == b.wait &&
+                  (a.wait == Wait::None || (a.wait == Wait::Converge && a.awaited == b.awaited));
+      if (!meet || (a.frame != b.frame && !areOneCall(*a.frame, *b.frame)))
+        continue;
+      if (a.frame != b.frame)
+        copyRegisters(*a.frame, *b.frame, b.lanes);
+      a.lanes |= b.lanes;
+      fragments.erase(fragments.begin() + int64_t(j));
+    }
+  for (Fragment &f : fragments)
+    if (f.wait == Wait::Converge && !(f.awaited & ~gone & ~f.lanes))
+      f.wait = Wait::None;
+}
+
+/// Chooses the fragment to run: the innermost call, then the lowest instruction; one
+/// time in eight any of them, so that all make progress.
+bool Warp::pick() {
+  mergeFragments();
+  Fragment *best = nullptr;
+  unsigned choices = 0;
+  for (Fragment &f : fragments) {
+    if (f.wait != Wait::None)
+      continue;
+    ++choices;
+    if (!best || f.frame->depth > best->frame->depth ||
+        (f.frame->depth == best->frame->depth && f.pc < best->pc))
+      best = &f;
+  }
+  if (!best)
+    return false;
+  if (choices > 1 && ++picks % 8 == 0) {
+    unsigned skip = unsigned(owner.random() % choices);
+    for (Fragment &f : fragments)
+      if (f.wait == Wait::None && skip-- == 0)
+        best = &f;
+  }
+  current = std::move(*best);
+  fragments.erase(fragments.begin() + (best - fragments.data()));
+  enter(std::shared_ptr<Frame>(current.frame));
+  nextPc = current.pc;
+  watch = UINT32_MAX;
+  for (const Fragment &f : fragments)
+    if (f.wait == Wait::None && f.frame == current.frame && f.pc > current.pc)
+      watch = std::min(watch, f.pc);
+  isRunning = true;
+  return true;
+}
+
+void Warp::park() {
+  isRunning = false;
+  if (!current.lanes)
+    return;
+  current.pc = nextPc;
+  current.wait = Wait::None;
+  fragments.push_back(std::move(current));
+  current.lanes = 0;
+}
+
+/// Faults where an operand is a register of a product in flight.
+void Warp::checkGuarded(const Op &op) const {
+  if (op.mayTouchInFlight)
+    return;
+  auto check = [&](Ref ref) {
+    if (ref.memory != Ref::Registers || !matrices->guards(current.frame.get(), ref.offset))
+      return;
+    const MatrixQueue::Use *use = matrices->find(
+        [&](const MatrixQueue::Use &u) { return u.writes(ref.offset) || u.reads(ref.offset); });
+    Fault place;
+    owner.launch().locate(place, use->pc);
+    fault(FaultKind::RegistersInFlight,
+          std::string(use->writes(ref.offset) ? "an accumulator" : "a register with elements of A") +
+              " of the product started at line " + std::to_string(place.line) +
+              " is touched before wgmma.wait_group has waited for it");
+  };
+  for (Ref ref : {op.guard, op.d, op.a, op.b, op.c, op.e})
+    check(ref);
+  for (unsigned i = 0; i < op.count; ++i)
+    check(list(op)[i]);
+}
+
+template <bool Counting, bool Careful>
+uint64_t Warp::runFragment(uint64_t budget) {
+  const Op *ops = owner.launch().program().ops.data();
+  Profile *counts = owner.cluster().profile();
+  uint64_t done = 0;
+  do {
+    currentPc = nextPc;
+    const Op &op = ops[currentPc];
+    Mask mask = current.lanes;
+    if (op.guard) {
+      Mask guard = predicate(op.guard);
+      mask &= op.guardNegated ? ~guard : guard;
+    }
+    nextPc = currentPc + 1;
+    if (Counting)
+      counts->count(currentPc, mask);
+    if (Careful && mask)
+      checkGuarded(op);
+    if (mask)
+      op.handler(*this, op, mask);
+    ++done;
+  } while (nextPc < watch && done < budget);
+  return done;
+}
+
+uint64_t Warp::runFragment(uint64_t budget) {
+  bool careful = matrices && matrices->guarding();
+  if (owner.cluster().profile())
+    return careful ? runFragment<true, true>(budget) : runFragment<true, false>(budget);
+  return careful ? runFragment<false, true>(budget) : runFragment<false, false>(budget);
+}
+
+uint64_t Warp::run(uint64_t budget) {
+  uint64_t done = 0;
+  yielded = false;
+  while (done < budget && !yielded && pick()) {
+    done += runFragment(budget - done);
+    executed += done;
+    park();
+  }
+  mergeFragments();
+  return done;
+}
+
+void Warp::branch(Mask taken, uint32_t target) {
+  if (taken == current.lanes) {
+    nextPc = target;
+    return;
+  }
+  Fragment away;
+  away.pc = target;
+  away.lanes = taken;
+  away.frame = current.frame;
+  fragments.push_back(std::move(away));
+  current.lanes &= ~taken;
+  watch = 0;
+}
+
+Frame &Warp::call(Mask lanes, const FunctionCode &function) {
+  auto frame = makeFrame(function, current.frame);
+  frame->returnPc = nextPc;
+  if (frame->localBase + function.frameBytes > owner.launch().localBytesPerThread())
+    fault(FaultKind::StackOverflow,
+          "calls " + std::to_string(frame->depth) + " deep need more than the " +
+              std::to_string(owner.launch().localBytesPerThread()) +
+              " bytes of local memory a thread has (CU_LIMIT_STACK_SIZE)",
+          lanes);
+  Fragment inside;
+  inside.pc = function.begin;
+  inside.lanes = lanes;
+  inside.frame = frame;
+  fragments.push_back(std::move(inside));
+  current.lanes &= ~lanes;
+  watch = 0;
+  return *frame;
+}
+
+void Warp::leave(Mask lanes) {
+  if (!current.frame->caller)
+    return exit(lanes);
+  passResults(*this, *current.frame, lanes);
+  Fragment back;
+  back.pc = current.frame->returnPc;
+  back.lanes = lanes;
+  back.frame = current.frame->caller;
+  fragments.push_back(std::move(back));
+  current.lanes &= ~lanes;
+  watch = 0;
+}
+
+void Warp::exit(Mask lanes) {
+  gone |= lanes;
+  current.lanes &= ~lanes;
+  watch = 0;
+  owner.threadsExited();
+}
+
+void Warp::wait(Mask lanes, Wait why, uint64_t object, uint64_t detail, bool repeat) {
+  if (Profile *profile = owner.cluster().profile(); profile && why != Wait::Converge)
+    profile->wait(currentPc);
+  Fragment waiting;
+  waiting.pc = repeat ? currentPc : nextPc;
+  waiting.lanes = lanes;
+  waiting.frame = current.frame;
+  waiting.wait = why;
+  waiting.object = object;
+  waiting.detail = detail;
+  fragments.push_back(std::move(waiting));
+  current.lanes &= ~lanes;
+  watch = 0;
+}
+
+bool Warp::converged(Mask needed, Mask here) {
+  if (!(needed & ~gone & ~here))
+    return true;
+  wait(here, Wait::Converge, 0, 0, /*repeat=*/true);
+  fragments.back().awaited = needed;
+  return false;
+}
+
+void Warp::locate(Fault &fault, Mask lanes) const {
+  owner.launch().locate(fault, currentPc);
+  fault.block = owner.index();
+  if (lanes || current.lanes) {
+    fault.hasThread = true;
+    fault.thread =
+        owner.threadIndex(number * kLanes + unsigned(__builtin_ctz(lanes ? lanes : current.lanes)));
+  }
+}
+
+void Warp::fault(FaultKind kind, std::string message, Mask lanes) const {
+  Fault fault;
+  fault.kind = kind;
+  fault.message = std::move(message);
+  locate(fault, lanes);
+  throw fault;
+}
+
+static std::string hex(Mask mask) {
+  char text[16];
+  snprintf(text, sizeof text, "%08x", mask);
+  return text;
+}
+
+static const char *reason(Wait wait) {
+  switch (wait) {
+  case Wait::None:
+    return "running";
+  case Wait::Converge:
+    return "waiting for lanes";
+  case Wait::Barrier:
+    return "waiting at barrier";
+  case Wait::Cluster:
+    return "waiting at the cluster's barrier";
+  case Wait::Mbarrier:
+    return "waiting for mbarrier";
+  case Wait::Async:
+    return "waiting for its asynchronous operations";
+  case Wait::TensorMemory:
+    return "waiting for tensor memory, or for the other block of its pair";
+  }
+  return "";
+}
+
+std::string Warp::describe() const {
+  std::string out;
+  for (const Fragment &f : fragments) {
+    Fault place;
+    owner.launch().locate(place, f.wait == Wait::Barrier || f.wait == Wait::Cluster ? f.pc - 1 : f.pc);
+    out += "  warp " + std::to_string(number) + " lanes " + hex(f.lanes) + " at line " +
+           std::to_string(place.line) + " (" + place.instruction + ") " + reason(f.wait);
+    if (f.wait == Wait::Converge)
+      out += " " + hex(f.awaited & ~gone & ~f.lanes);
+    else if (f.wait == Wait::Barrier)
+      out += " " + std::to_string(f.object);
+    else if (f.wait == Wait::Mbarrier)
+      out += " at shared address " + std::to_string(f.object);
+    out += "\n";
+  }
+  if (gone)
+    out += "  warp " + std::to_string(number) + " lanes " + hex(gone) + " exited\n";
+  return out;
+}
