@@ -1,0 +1,28 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Functions that the device provides to kernels: printf, malloc, assertions.
+
+#ifndef FP8EMU_ISA_BUILTINS_H
+#define FP8EMU_ISA_BUILTINS_H
+
+#include "exec/Warp.h"
+
+#include <string>
+#include <vector>
+
+namespace fp8emu {
+
+/// Runs it for one thread. Arguments and the result are zero-extended.
+using BuiltinFunction = uint64_t (*)(Warp &warp, unsigned lane, const std::vector<uint64_t> &arguments);
+
+/// The function of that name; null where the device has none.
+BuiltinFunction findBuiltin(const std::string &name);
+
+/// Copies a function's results to where its caller wants them, when lanes return.
+void passResults(Warp &warp, const Frame &callee, Mask lanes);
+
+} // namespace fp8emu
+
+#endif // FP8EMU_ISA_BUILTINS_H

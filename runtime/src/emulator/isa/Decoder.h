@@ -1,0 +1,155 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What instruction families decode with: one instruction at a time, its modifiers
+// taken one by one, its operands turned into places in a warp's memories. What no
+// one takes is an error: an unknown instruction is never guessed at.
+
+#ifndef FP8EMU_ISA_DECODER_H
+#define FP8EMU_ISA_DECODER_H
+
+#include "exec/Program.h"
+#include "ptx/Ast.h"
+#include "ptx/Parser.h"
+
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fp8emu {
+
+/// Bytes of a register's value in a lane: 2 for 8-bit registers, 0 for predicates.
+unsigned laneBytes(ptx::Type type);
+bool isFloat(ptx::Type type);
+bool isSigned(ptx::Type type);
+bool isInteger(ptx::Type type);
+
+/// An address operand: base + offset.
+struct AddressOperand {
+  /// Null where the base is an immediate or lies in the frame: all in `offset`.
+  Ref base;
+  /// Bytes of the base in a lane: 4 or 8.
+  unsigned baseBytes = 8;
+  int64_t offset = 0;
+  /// A variable of the frame: local memory, or a parameter of a function or a call.
+  bool inFrame = false;
+  /// Of a tensor access: what follows the base inside the brackets.
+  std::vector<ptx::Operand> rest;
+};
+
+class Decoder {
+public:
+  /// Code of `function` goes to the end of the program. Its `variableOffsets` hold
+  /// the places of variables outside its frame.
+  Decoder(Program &program, FunctionCode &function);
+
+  /// Decodes all instructions of the function. With `missing`, instructions that
+  /// are not known are listed there (text and line) instead of being errors.
+  using Missing = std::vector<std::pair<std::string, ptx::Location>>;
+  void decodeFunction(Missing *missing = nullptr);
+
+  // The instruction being decoded.
+  const ptx::Instruction &instruction() const { return *inst; }
+  const Program &program() const { return prog; }
+  FunctionCode &function() { return code; }
+  Op &op() { return current; }
+  [[noreturn]] void fail(const std::string &message) const;
+  [[noreturn]] void fail(const ptx::Operand &operand, const std::string &message) const;
+
+  // Modifiers. Each may be taken once; those left over are an error.
+
+  bool take(const char *modifier);
+  /// Takes the one of `names` that is there; the index of it, or -1.
+  int takeOneOf(std::initializer_list<const char *> names);
+  /// As takeOneOf; an error that lists the names where none is there.
+  int needOneOf(std::initializer_list<const char *> names);
+  /// Takes the first modifier that is a fundamental type.
+  ptx::Type takeType();
+  bool hasType() const;
+  /// Takes the first modifier that has not been taken, of any kind; empty for none.
+  std::string takeAny();
+  /// Takes modifiers that are hints for caches and change no value.
+  void ignoreCacheHints();
+
+  // Operands.
+
+  unsigned operands() const { return unsigned(inst->operands.size()); }
+  const ptx::Operand &operand(unsigned i) const;
+  void expectOperands(unsigned least, unsigned most);
+  void expectOperands(unsigned count) { expectOperands(count, count); }
+
+  /// A value read as `type`: a register of its size, an immediate, an address.
+  Ref source(const ptx::Operand &operand, ptx::Type type);
+  Ref source(unsigned i, ptx::Type type) { return source(operand(i), type); }
+  /// A register that is written; for the sink `_` a place that nobody reads.
+  Ref destination(const ptx::Operand &operand, ptx::Type type);
+  Ref destination(unsigned i, ptx::Type type) { return destination(operand(i), type); }
+  /// As above for registers at least as wide as the type (PTX ISA 9.4.1: ld, st,
+  /// cvt): `bytes` is that of the register in a lane.
+  Ref wideSource(const ptx::Operand &operand, ptx::Type type, unsigned &bytes);
+  Ref wideDestination(const ptx::Operand &operand, ptx::Type type, unsigned &bytes);
+  /// A predicate. A negated one (!p) only where `negated` is given.
+  Ref predicate(const ptx::Operand &operand, bool *negated = nullptr);
+  Ref predicateDestination(const ptx::Operand &operand);
+  AddressOperand address(const ptx::Operand &operand);
+  /// An integer known when decoded.
+  int64_t integer(const ptx::Operand &operand);
+  bool isImmediate(const ptx::Operand &operand) const;
+
+  /// 32 lanes that hold the value.
+  Ref constant(uint64_t value, unsigned bytes);
+  Ref special(Special special);
+  /// The special register of that name; null where it is not one that is known when
+  /// a block begins.
+  Ref findSpecial(const std::string &text);
+  Ref scratch(unsigned bytes);
+  /// The carry flag of the condition code (PTX ISA 9.7.2), as a predicate. A call has
+  /// its own: the flag is not preserved across calls.
+  Ref carry();
+  Ref registerRef(uint32_t index) const;
+  ptx::Type registerType(uint32_t index) const;
+  /// Where the op of a label is.
+  uint32_t target(uint32_t label) const;
+  /// Appends operands to the op's list.
+  void list(const std::vector<Ref> &refs);
+  template <class T>
+  const T *keep(std::shared_ptr<const T> payload) {
+    code.payloads.push_back(payload);
+    current.payload = payload.get();
+    return payload.get();
+  }
+  /// Says that blocks may influence each other (Program::blocksCommunicate).
+  void blocksCommunicate() { prog.blocksCommunicate = true; }
+
+private:
+  void decodeInstruction(const ptx::Instruction &instruction);
+  void layOutFrame();
+  Ref sourceVariable(const ptx::Operand &operand, unsigned bytes);
+  uint64_t immediateBits(const ptx::Operand &operand, ptx::Type type) const;
+  Ref blockAddress(BlockAddress::Kind kind, uint32_t offset, unsigned bytes);
+
+  Program &prog;
+  FunctionCode &code;
+  const ptx::Function &tree;
+  const ptx::Instruction *inst = nullptr;
+  std::vector<bool> taken;
+  Op current;
+  std::vector<uint32_t> registerOffsets;
+  std::map<std::pair<uint64_t, unsigned>, Ref> constantRefs;
+  std::map<unsigned, Ref> scratches;
+  Ref carryFlag;
+};
+
+/// Decodes one instruction into `decoder.op()`.
+using DecodeFunction = void (*)(Decoder &decoder);
+
+/// The decoder of an opcode; null where it is not known.
+DecodeFunction findDecoder(const std::string &opcode);
+
+} // namespace fp8emu
+
+#endif // FP8EMU_ISA_DECODER_H

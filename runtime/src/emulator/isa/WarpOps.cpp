@@ -1,0 +1,335 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Instructions by which the lanes of a warp exchange values: shfl (PTX ISA 9.7.9.5,
+// 9.7.9.6), vote, match, activemask, redux, elect and bar.warp.sync (9.7.13).
+//
+// In all, op.e is the member mask, null in the old forms without .sync, and the op's
+// list holds the predicate of a destination d|p where there is one.
+
+#include "WarpOps.h"
+
+#include "Families.h"
+#include "Lanes.h"
+#include "num/Arith.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace fp8emu;
+using ptx::Operand;
+using ptx::Type;
+
+namespace {
+
+template <class F>
+void forEach(Mask lanes, F f) {
+  for (; lanes; lanes &= lanes - 1)
+    f(unsigned(__builtin_ctz(lanes)));
+}
+
+/// Calls `f(group)` for lanes that name the same members, when all of those are here:
+/// lanes of one instruction may form several groups, each with a mask of its own. The
+/// others wait and execute the instruction again. A lane outside of its mask leaves the
+/// behaviour undefined (PTX ISA 9.7.9.6): a fault.
+template <class F>
+void forGroups(Warp &warp, const Op &op, Mask mask, F f) {
+  if (!op.e)
+    return f(mask);
+  const uint32_t *members = warp.values<uint32_t>(op.e);
+  for (Mask rest = mask; rest;) {
+    Mask needed = members[__builtin_ctz(rest)] & warp.existing(), group = 0;
+    forEach(rest, [&](unsigned lane) { group |= Mask((members[lane] & warp.existing()) == needed) << lane; });
+    rest &= ~group;
+    if (Mask outside = group & ~needed)
+      warp.fault(FaultKind::IllegalOperand, "the member mask does not name the lane that executes it",
+                 outside);
+    if (warp.converged(needed, group))
+      f(group);
+  }
+}
+
+void setPredicate(Warp &warp, Ref ref, Mask lanes, Mask value) {
+  Mask &p = warp.predicate(ref);
+  p = (p & ~lanes) | (value & lanes);
+}
+
+/// Of d|p, where p is asked for.
+void setSecond(Warp &warp, const Op &op, Mask lanes, Mask value) {
+  if (op.count)
+    setPredicate(warp, warp.list(op)[0], lanes, value);
+}
+
+void setAll(Warp &warp, Ref d, Mask lanes, uint32_t value) {
+  uint32_t *values = warp.values<uint32_t>(d);
+  forIndependentLanes(lanes, [=](unsigned lane) { values[lane] = value; });
+}
+
+/// The first operand, d or d|p.
+void decodeResult(Decoder &decoder) {
+  const Operand &operand = decoder.operand(0);
+  bool pair = operand.kind == Operand::Kind::Pair;
+  decoder.op().d = decoder.destination(pair ? operand.parts[0] : operand, Type::B32);
+  if (pair)
+    decoder.list({decoder.predicateDestination(operand.parts[1])});
+}
+
+/// The last operand of the forms with .sync; `others` come before it.
+void decodeMembers(Decoder &decoder, unsigned others, bool sync) {
+  decoder.expectOperands(others + sync);
+  if (sync)
+    decoder.op().e = decoder.source(others, Type::B32);
+}
+
+// shfl
+
+/// What a lane reads from one that is not there, which PTX leaves undefined: no small
+/// integer and a NaN, so that it is not mistaken for a value.
+constexpr uint32_t kUndefined = 0xFFFFFFFF;
+
+enum ShuffleMode : uint16_t { Up, Down, Butterfly, Index };
+
+/// The lane that `lane` reads, and whether it is in range (PTX ISA 9.7.9.6).
+bool sourceLane(ShuffleMode mode, int lane, uint32_t b, uint32_t c, int &j) {
+  int value = int(b & 31), clamp = int(c & 31), segment = int(c >> 8 & 31);
+  int least = lane & segment, last = least | (clamp & ~segment);
+  j = mode == Up          ? lane - value
+      : mode == Down      ? lane + value
+      : mode == Butterfly ? lane ^ value
+                          : least | (value & ~segment);
+  return mode == Up ? j >= last : j <= last;
+}
+
+/// op.small is the mode.
+void shuffle(Warp &warp, const Op &op, Mask mask) {
+  forGroups(warp, op, mask, [&](Mask group) {
+    uint32_t source[kLanes];
+    std::memcpy(source, warp.values<uint32_t>(op.a), sizeof source);
+    const uint32_t *b = warp.values<uint32_t>(op.b), *c = warp.values<uint32_t>(op.c);
+    uint32_t *d = warp.values<uint32_t>(op.d);
+    Mask inRange = 0;
+    forEach(group, [&](unsigned lane) {
+      int j;
+      bool valid = sourceLane(ShuffleMode(op.small), int(lane), b[lane], c[lane], j);
+      j = valid ? j : int(lane);
+      inRange |= Mask(valid) << lane;
+      d[lane] = group >> j & 1 ? source[j] : kUndefined;
+    });
+    setSecond(warp, op, group, inRange);
+  });
+}
+
+void decodeShuffle(Decoder &decoder) {
+  bool sync = decoder.take("sync");
+  Op &op = decoder.op();
+  op.small = uint16_t(decoder.needOneOf({"up", "down", "bfly", "idx"}));
+  decoder.needOneOf({"b32"});
+  decodeMembers(decoder, 4, sync);
+  decodeResult(decoder);
+  op.a = decoder.source(1, Type::B32);
+  op.b = decoder.source(2, Type::B32);
+  op.c = decoder.source(3, Type::B32);
+  op.handler = &shuffle;
+}
+
+// vote
+
+enum VoteMode : uint16_t { All, Any, Uniform, Ballot };
+
+/// op.small is the mode, op.flags whether the source is negated.
+void vote(Warp &warp, const Op &op, Mask mask) {
+  forGroups(warp, op, mask, [&](Mask group) {
+    Mask votes = (warp.predicate(op.a) ^ (op.flags ? kAllLanes : 0)) & group;
+    if (op.small == Ballot)
+      return setAll(warp, op.d, group, votes);
+    bool all = votes == group, any = votes != 0;
+    bool result = op.small == All ? all : op.small == Any ? any : all || !any;
+    setPredicate(warp, op.d, group, result ? kAllLanes : 0);
+  });
+}
+
+void decodeVote(Decoder &decoder) {
+  bool sync = decoder.take("sync"), negated = false;
+  Op &op = decoder.op();
+  op.small = uint16_t(decoder.needOneOf({"all", "any", "uni", "ballot"}));
+  decoder.needOneOf({op.small == Ballot ? "b32" : "pred"});
+  decodeMembers(decoder, 2, sync);
+  op.d = op.small == Ballot ? decoder.destination(0, Type::B32)
+                            : decoder.predicateDestination(decoder.operand(0));
+  op.a = decoder.predicate(decoder.operand(1), &negated);
+  op.flags = negated;
+  op.handler = &vote;
+}
+
+// match
+
+template <class T>
+void matchAny(Warp &warp, const Op &op, Mask mask) {
+  forGroups(warp, op, mask, [&](Mask group) {
+    T a[kLanes];
+    std::memcpy(a, warp.values<T>(op.a), sizeof a);
+    uint32_t *d = warp.values<uint32_t>(op.d);
+    forEach(group, [&](unsigned lane) {
+      Mask same = 0;
+      forEach(group, [&](unsigned other) { same |= Mask(a[other] == a[lane]) << other; });
+      d[lane] = same;
+    });
+  });
+}
+
+template <class T>
+void matchAll(Warp &warp, const Op &op, Mask mask) {
+  forGroups(warp, op, mask, [&](Mask group) {
+    const T *a = warp.values<T>(op.a);
+    T first = a[__builtin_ctz(group)];
+    bool same = true;
+    forEach(group, [&](unsigned lane) { same &= a[lane] == first; });
+    setAll(warp, op.d, group, same ? group : 0);
+    setSecond(warp, op, group, same ? kAllLanes : 0);
+  });
+}
+
+void decodeMatch(Decoder &decoder) {
+  decoder.needOneOf({"sync"});
+  bool all = decoder.needOneOf({"any", "all"}) == 1;
+  Type type = takeBits(decoder, 4);
+  decodeMembers(decoder, 2, /*sync=*/true);
+  decodeResult(decoder);
+  Op &op = decoder.op();
+  if (op.count && !all)
+    decoder.fail(decoder.operand(0), ".any has no predicate");
+  op.a = decoder.source(1, type);
+  op.handler = type == Type::B32 ? all ? &matchAll<uint32_t> : &matchAny<uint32_t>
+               : all             ? &matchAll<uint64_t>
+                                 : &matchAny<uint64_t>;
+}
+
+// redux
+
+template <class T>
+struct Add {
+  T operator()(T a, T b) const { return a + b; }
+};
+template <class T>
+struct Min {
+  T operator()(T a, T b) const { return std::min(a, b); }
+};
+template <class T>
+struct Max {
+  T operator()(T a, T b) const { return std::max(a, b); }
+};
+template <class T>
+struct And {
+  T operator()(T a, T b) const { return a & b; }
+};
+template <class T>
+struct Or {
+  T operator()(T a, T b) const { return a | b; }
+};
+template <class T>
+struct Xor {
+  T operator()(T a, T b) const { return a ^ b; }
+};
+
+template <class T, template <class> class F>
+void reduce(Warp &warp, const Op &op, Mask mask) {
+  forGroups(warp, op, mask, [&](Mask group) {
+    const T *a = warp.values<T>(op.a);
+    T result = a[__builtin_ctz(group)];
+    forEach(group & (group - 1), [&](unsigned lane) { result = F<T>()(result, a[lane]); });
+    setAll(warp, op.d, group, uint32_t(result));
+  });
+}
+
+/// op.flags: 1 for .abs, 2 for .NaN.
+template <bool isMax>
+void reduceFloat(Warp &warp, const Op &op, Mask mask) {
+  num::MinMax mod;
+  mod.abs = op.flags & 1;
+  mod.nan = op.flags & 2;
+  forGroups(warp, op, mask, [&](Mask group) {
+    const float *a = warp.values<float>(op.a);
+    // The first with itself: alone it is made absolute, or the canonical NaN, too.
+    float result = a[__builtin_ctz(group)];
+    forEach(group, [&](unsigned lane) {
+      result = isMax ? num::max(result, a[lane], mod) : num::min(result, a[lane], mod);
+    });
+    setAll(warp, op.d, group, num::bitsOf(result));
+  });
+}
+
+Handler reduction(Decoder &decoder, int operation, Type type) {
+  static const Handler unsignedOnes[] = {&reduce<uint32_t, Add>, &reduce<uint32_t, Min>,
+                                         &reduce<uint32_t, Max>};
+  static const Handler signedOnes[] = {&reduce<uint32_t, Add>, &reduce<int32_t, Min>, &reduce<int32_t, Max>};
+  static const Handler bits[] = {&reduce<uint32_t, And>, &reduce<uint32_t, Or>, &reduce<uint32_t, Xor>};
+  if (type == Type::U32 && operation < 3)
+    return unsignedOnes[operation];
+  if (type == Type::S32 && operation < 3)
+    return signedOnes[operation];
+  if (type == Type::B32 && operation >= 3)
+    return bits[operation - 3];
+  decoder.fail("there is no such reduction of ." + std::string(ptx::name(type)));
+}
+
+void decodeRedux(Decoder &decoder) {
+  decoder.needOneOf({"sync"});
+  int operation = decoder.needOneOf({"add", "min", "max", "and", "or", "xor"});
+  Op &op = decoder.op();
+  Type type = decoder.takeType();
+  if (type == Type::F32 && (operation == 1 || operation == 2)) {
+    op.flags = uint8_t(decoder.take("abs") | decoder.take("NaN") << 1);
+    op.handler = operation == 2 ? &reduceFloat<true> : &reduceFloat<false>;
+  } else {
+    op.handler = reduction(decoder, operation, type);
+  }
+  decodeMembers(decoder, 2, /*sync=*/true);
+  op.d = decoder.destination(0, type);
+  op.a = decoder.source(1, type);
+}
+
+// activemask, elect, bar.warp.sync
+
+void activeMask(Warp &warp, const Op &op, Mask mask) { setAll(warp, op.d, mask, mask); }
+
+void decodeActiveMask(Decoder &decoder) {
+  decoder.needOneOf({"b32"});
+  decoder.expectOperands(1);
+  decoder.op().d = decoder.destination(0, Type::B32);
+  decoder.op().handler = &activeMask;
+}
+
+/// The lowest lane is the leader: any would do that is always the same for a mask.
+void elect(Warp &warp, const Op &op, Mask mask) {
+  forGroups(warp, op, mask, [&](Mask group) {
+    setAll(warp, op.d, group, uint32_t(__builtin_ctz(group)));
+    setSecond(warp, op, group, group & -group);
+  });
+}
+
+void decodeElect(Decoder &decoder) {
+  decoder.needOneOf({"sync"});
+  decodeMembers(decoder, 1, /*sync=*/true);
+  decodeResult(decoder);
+  if (!decoder.op().count)
+    decoder.fail(decoder.operand(0), "d|p is expected");
+  decoder.op().handler = &elect;
+}
+
+void syncWarp(Warp &warp, const Op &op, Mask mask) {
+  forGroups(warp, op, mask, [](Mask) {});
+}
+
+} // namespace
+
+void fp8emu::decodeWarpBarrier(Decoder &decoder) {
+  decoder.needOneOf({"sync"});
+  decodeMembers(decoder, 0, /*sync=*/true);
+  decoder.op().handler = &syncWarp;
+}
+
+FamilyList fp8emu::warpInstructions() {
+  return {{"shfl", decodeShuffle}, {"vote", decodeVote},   {"match", decodeMatch},
+          {"redux", decodeRedux},  {"elect", decodeElect}, {"activemask", decodeActiveMask}};
+}
