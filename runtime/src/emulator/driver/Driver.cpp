@@ -1,0 +1,175 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The driver's state, its settings from the environment, and running kernels.
+
+#include "Driver.h"
+
+#include "ptx/Parser.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+using namespace fp8emu;
+using namespace fp8emu::driver;
+
+static std::string variable(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+static uint64_t number(const char *name, uint64_t otherwise) {
+  std::string text = variable(name);
+  return text.empty() ? otherwise : std::strtoull(text.c_str(), nullptr, 0);
+}
+
+static std::vector<Chip> chosenChips() {
+  std::string wanted = variable("FP8EMU_CHIP");
+  if (wanted.empty())
+    return knownChips();
+  std::vector<Chip> out;
+  for (size_t begin = 0; begin <= wanted.size();) {
+    size_t end = std::min(wanted.find(',', begin), wanted.size());
+    std::string name = wanted.substr(begin, end - begin);
+    if (const Chip *chip = findChip(name))
+      out.push_back(*chip);
+    begin = end + 1;
+  }
+  return out;
+}
+
+static num::SumModel chosenSums() {
+  std::string wanted = variable("FP8EMU_SUMS");
+  if (wanted.empty())
+    return num::SumModel::Truncating;
+  if (auto model = findSumModel(wanted))
+    return *model;
+  std::fprintf(stderr, "fp8emu: FP8EMU_SUMS=%s is none of hardware, exact, korder\n", wanted.c_str());
+  return num::SumModel::Truncating;
+}
+
+Driver::Driver() {
+  devices = chosenChips();
+  settings.seed = number("FP8EMU_SEED", 0);
+  settings.checks = number("FP8EMU_CHECKS", 1) != 0;
+  settings.threads = unsigned(number("FP8EMU_THREADS", 0));
+  settings.sums = chosenSums();
+  settings.print = [](const std::string &text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  reportFile = variable("FP8EMU_REPORT");
+  profileFile = variable("FP8EMU_PROFILE");
+  if (!profileFile.empty())
+    std::atexit([] { Driver::get().writeProfile(); });
+  for (size_t i = 0; i < devices.size(); ++i) {
+    primary.push_back(std::make_unique<Context>());
+    primary.back()->device = int(i);
+    primary.back()->isPrimary = true;
+  }
+}
+
+Driver &Driver::get() {
+  // Never destroyed: programs call the API from their own destructors.
+  static Driver *driver = new Driver();
+  return *driver;
+}
+
+std::vector<Context *> &fp8emu::driver::contextStack() {
+  thread_local std::vector<Context *> stack;
+  return stack;
+}
+
+Context &Driver::current() {
+  auto &stack = contextStack();
+  require(!stack.empty() && stack.back(), CUDA_ERROR_INVALID_CONTEXT);
+  Context &context = *stack.back();
+  if (!context.isPrimary)
+    require(isLive(&context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  require(context.broken == CUDA_SUCCESS, context.broken);
+  return context;
+}
+
+const Chip &Driver::chip(CUdevice device) {
+  require(device >= 0 && size_t(device) < devices.size(), CUDA_ERROR_INVALID_DEVICE);
+  return devices[size_t(device)];
+}
+
+void Driver::report(const std::string &text) {
+  std::fprintf(stderr, "fp8emu: %s\n", text.c_str());
+  if (reportFile.empty())
+    return;
+  if (FILE *file = std::fopen(reportFile.c_str(), "a")) {
+    std::fprintf(file, "%s\n", text.c_str());
+    std::fclose(file);
+  }
+}
+
+void Driver::writeProfile() {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  std::string text = profiles.json();
+  FILE *file = std::fopen(profileFile.c_str(), "w");
+  if (!file || std::fwrite(text.data(), 1, text.size(), file) != text.size())
+    std::fprintf(stderr, "fp8emu: FP8EMU_PROFILE=%s cannot be written\n", profileFile.c_str());
+  if (file)
+    std::fclose(file);
+}
+
+void Driver::launch(Kernel &kernel, LaunchConfig config) {
+  Context &context = current();
+  Settings used = settings;
+  used.multiprocessors = unsigned(devices[size_t(context.device)].multiprocessors);
+  used.stackBytes = context.stackBytes;
+  Launch launch(*kernel.module->program, *kernel.code, std::move(config), memory, used, launches++);
+  Profile profile(profileFile.empty() ? 0 : kernel.module->program->ops.size());
+  auto fault = launch.run(profileFile.empty() ? nullptr : &profile);
+  if (!profileFile.empty())
+    profiles.add(*kernel.module->program, *kernel.code, profile);
+  if (!fault)
+    return;
+  report(fault->text() + " (FP8EMU_SEED=" + std::to_string(settings.seed) + ")");
+  context.broken = codeOf(fault->kind);
+}
+
+CUresult fp8emu::driver::enter(const std::function<void(Driver &)> &body, bool needsInit) {
+  Driver &driver = Driver::get();
+  std::lock_guard<std::recursive_mutex> lock(driver.mutex);
+  try {
+    require(driver.initialized || !needsInit, CUDA_ERROR_NOT_INITIALIZED);
+    body(driver);
+    return CUDA_SUCCESS;
+  } catch (const Error &error) {
+    return error.code;
+  } catch (const std::bad_alloc &) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception &error) {
+    driver.report(error.what());
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+CUresult fp8emu::driver::codeOf(FaultKind kind) {
+  switch (kind) {
+  case FaultKind::OutOfBounds:
+  case FaultKind::UseAfterFree:
+  case FaultKind::ReadOnlyWrite:
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  case FaultKind::Misaligned:
+    return CUDA_ERROR_MISALIGNED_ADDRESS;
+  case FaultKind::IllegalInstruction:
+    return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+  case FaultKind::Assertion:
+    return CUDA_ERROR_ASSERT;
+  case FaultKind::StackOverflow:
+    return CUDA_ERROR_HARDWARE_STACK_ERROR;
+  case FaultKind::Deadlock:
+  case FaultKind::Timeout:
+    return CUDA_ERROR_LAUNCH_TIMEOUT;
+  case FaultKind::TensorMemoryLeak:
+    return CUDA_ERROR_TENSOR_MEMORY_LEAK;
+  default:
+    return CUDA_ERROR_LAUNCH_FAILED;
+  }
+}

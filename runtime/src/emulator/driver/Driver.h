@@ -1,0 +1,151 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What lives behind the entry points: devices, contexts, modules, streams. There is
+// one Driver in a process, as the API has it; entry points hold its lock.
+
+#ifndef FP8EMU_DRIVER_DRIVER_H
+#define FP8EMU_DRIVER_DRIVER_H
+
+#include "Abi.h"
+#include "exec/Chip.h"
+#include "exec/ProfileReport.h"
+#include "isa/Build.h"
+#include "memory/DeviceMemory.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fp8emu::driver {
+
+struct Context {
+  int device = 0;
+  bool isPrimary = false;
+  unsigned references = 0;
+  /// The fault after which nothing works any more but destroying the context.
+  CUresult broken = CUDA_SUCCESS;
+  uint32_t stackBytes = 1024;
+  uint64_t printfBytes = 1 << 20, heapBytes = 8 << 20;
+};
+
+struct Kernel {
+  LoadedModule *module = nullptr;
+  const FunctionCode *code = nullptr;
+  std::string name;
+  Allowance allowance;
+};
+
+struct LoadedModule {
+  Context *context = nullptr;
+  std::unique_ptr<Program> program;
+  std::map<std::string, Kernel> kernels;
+};
+
+struct Capture;
+
+struct Stream {
+  Context *context = nullptr;
+  unsigned flags = 0;
+  int priority = 0;
+  /// The capture that it takes part in, and the nodes that its next work comes after.
+  std::shared_ptr<Capture> capture;
+  std::vector<GraphNode *> frontier;
+};
+
+struct Event {
+  Context *context = nullptr;
+  unsigned flags = 0;
+  bool recorded = false;
+  /// Seconds of the host's clock when it was recorded.
+  double time = 0;
+  /// Of an event recorded in a capture: who waits for it joins.
+  std::weak_ptr<Capture> capture;
+  std::vector<GraphNode *> frontier;
+};
+
+/// An error that an entry point returns.
+struct Error {
+  CUresult code;
+};
+[[noreturn]] inline void fail(CUresult code) { throw Error{code}; }
+inline void require(bool holds, CUresult code = CUDA_ERROR_INVALID_VALUE) {
+  if (!holds)
+    fail(code);
+}
+
+class Driver {
+public:
+  static Driver &get();
+
+  std::recursive_mutex mutex;
+  bool initialized = false;
+  DeviceMemory memory;
+  Settings settings;
+  /// The process's devices: those of FP8EMU_CHIP, or all that are known.
+  std::vector<Chip> devices;
+  std::vector<std::unique_ptr<Context>> primary;
+  std::set<Stream *> streams;
+
+  /// The context current in this thread; an error where there is none or it is
+  /// broken.
+  Context &current();
+  const Chip &chip(CUdevice device);
+  /// Whether a handle is one that was given out and not taken back.
+  template <class T>
+  T &check(T *handle) {
+    require(handle && live.count(handle), CUDA_ERROR_INVALID_HANDLE);
+    return *handle;
+  }
+  template <class T>
+  T *track(std::unique_ptr<T> object) {
+    T *raw = object.get();
+    live[raw] = std::shared_ptr<void>(std::move(object));
+    return raw;
+  }
+  void drop(void *handle) { live.erase(handle); }
+  bool isLive(void *handle) const { return live.count(handle); }
+
+  /// Runs a kernel; a fault is reported and breaks the context.
+  void launch(Kernel &kernel, LaunchConfig config);
+  /// Says it on standard error, and in the file FP8EMU_REPORT names.
+  void report(const std::string &text);
+  /// Writes the file that FP8EMU_PROFILE names.
+  void writeProfile();
+
+private:
+  Driver();
+  std::map<void *, std::shared_ptr<void>> live;
+  uint64_t launches = 0;
+  std::string reportFile, profileFile;
+  ProfileReport profiles;
+};
+
+/// Where a program that loads PTX wants to read what is wrong with it.
+struct JitLog {
+  char *buffer = nullptr;
+  size_t bytes = 0;
+
+  void write(const std::string &text) const;
+};
+JitLog findLog(unsigned count, const int *options, void **values);
+/// Loads PTX text.
+LoadedModule *loadModule(Driver &driver, const void *image, const JitLog &log);
+
+/// The stack of contexts of the calling thread.
+std::vector<Context *> &contextStack();
+
+/// Runs an entry point's body under the driver's lock; what it throws becomes the
+/// code that is returned. `needsInit`: cuInit must have been called.
+CUresult enter(const std::function<void(Driver &)> &body, bool needsInit = true);
+
+CUresult codeOf(FaultKind kind);
+
+} // namespace fp8emu::driver
+
+#endif // FP8EMU_DRIVER_DRIVER_H

@@ -1,0 +1,107 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Entry points: memory that is taken and given back. A device address is the host's
+// address of the same byte.
+
+#include "Driver.h"
+
+#include <cstring>
+
+using namespace fp8emu;
+using namespace fp8emu::driver;
+
+namespace {
+
+uint64_t allocate(Driver &driver, size_t bytes, const char *what) {
+  driver.current();
+  require(bytes > 0);
+  auto address = driver.memory.allocate(bytes, 512, what);
+  require(address.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
+  return *address;
+}
+
+uint64_t number(const void *pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+} // namespace
+
+FP8EMU_API CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+  return enter([=](Driver &driver) {
+    require(free && total);
+    *total = driver.memory.capacity();
+    *free = *total - driver.memory.bytesInUse();
+  });
+}
+
+FP8EMU_API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+  return enter([=](Driver &driver) {
+    require(address);
+    *address = allocate(driver, bytes, "cuMemAlloc");
+  });
+}
+
+FP8EMU_API CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                                       unsigned) {
+  return enter([=](Driver &driver) {
+    require(address && pitch);
+    *pitch = (width + 511) / 512 * 512;
+    *address = allocate(driver, *pitch * height, "cuMemAllocPitch");
+  });
+}
+
+FP8EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned) {
+  return enter([=](Driver &driver) {
+    require(address);
+    *address = allocate(driver, bytes, "cuMemAllocManaged");
+    // The host may write it unseen.
+    driver.memory.setInitialized(*address, bytes, true);
+  });
+}
+
+FP8EMU_API CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream) {
+  return cuMemAlloc_v2(address, bytes);
+}
+
+FP8EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
+  return enter([=](Driver &driver) {
+    if (address)
+      require(driver.memory.release(address));
+  });
+}
+FP8EMU_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree_v2(address); }
+
+FP8EMU_API CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+  return enter([=](Driver &driver) {
+    require(pointer);
+    uint64_t address = allocate(driver, bytes, "cuMemHostAlloc");
+    driver.memory.setInitialized(address, bytes, true);
+    *pointer = reinterpret_cast<void *>(address);
+  });
+}
+FP8EMU_API CUresult cuMemAllocHost_v2(void **pointer, size_t bytes) {
+  return cuMemHostAlloc(pointer, bytes, 0);
+}
+
+FP8EMU_API CUresult cuMemFreeHost(void *pointer) {
+  return enter([=](Driver &driver) { require(driver.memory.release(number(pointer))); });
+}
+
+FP8EMU_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *pointer, unsigned) {
+  return enter([=](Driver &driver) {
+    require(address && driver.memory.find(number(pointer)));
+    *address = number(pointer);
+  });
+}
+
+FP8EMU_API CUresult cuMemHostGetFlags(unsigned *flags, void *) {
+  return enter([=](Driver &) {
+    require(flags);
+    *flags = 0;
+  });
+}
+
+// Memory that the host has taken itself is none that kernels reach: it would have to
+// lie among the device's addresses.
+FP8EMU_API CUresult cuMemHostRegister_v2(void *, size_t, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
+FP8EMU_API CUresult cuMemHostUnregister(void *) { return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED; }

@@ -1,0 +1,163 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Entry points: modules, their kernels and variables.
+
+#include "Driver.h"
+
+#include "ptx/Parser.h"
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+using namespace fp8emu;
+using namespace fp8emu::driver;
+
+namespace {
+
+/// CUjit_option: where an error is written, and how much fits; likewise for
+/// information.
+enum JitOption { InfoBuffer = 3, InfoBytes = 4, ErrorBuffer = 5, ErrorBytes = 6 };
+
+} // namespace
+
+void JitLog::write(const std::string &text) const {
+  if (!buffer || !bytes)
+    return;
+  size_t count = std::min(text.size(), bytes - 1);
+  std::memcpy(buffer, text.data(), count);
+  buffer[count] = '\0';
+}
+
+JitLog fp8emu::driver::findLog(unsigned count, const int *options, void **values) {
+  JitLog log;
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] == ErrorBuffer)
+      log.buffer = static_cast<char *>(values[i]);
+    else if (options[i] == ErrorBytes)
+      log.bytes = size_t(reinterpret_cast<uintptr_t>(values[i]));
+  }
+  return log;
+}
+
+/// The device a module is for: that of the current context, or, of a library, any that
+/// runs it.
+static const Chip *findDevice(Driver &driver, const std::string &target) {
+  if (!contextStack().empty()) {
+    const Chip &own = driver.chip(driver.current().device);
+    return runs(own, target) ? &own : nullptr;
+  }
+  for (const Chip &chip : driver.devices)
+    if (runs(chip, target))
+      return &chip;
+  return nullptr;
+}
+
+LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, const JitLog &log) {
+  require(image);
+  const char *text = static_cast<const char *>(image);
+  // cubins and fat binaries hold machine code, which is not for us.
+  require(std::memcmp(text, "\177ELF", 4) != 0 && std::memcmp(text, "\x50\xed\x55\xba", 4) != 0,
+          CUDA_ERROR_NO_BINARY_FOR_GPU);
+  auto module = std::make_unique<LoadedModule>();
+  module->context = contextStack().empty() ? nullptr : contextStack().back();
+  try {
+    ptx::Module tree = ptx::parse(text);
+    if (!findDevice(driver, tree.target)) {
+      log.write("the module is for " + tree.target + ", which the device does not run");
+      fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
+    }
+    module->program = build(std::move(tree), driver.memory);
+  } catch (const PtxError &error) {
+    log.write(error.what());
+    driver.report(std::string("PTX line ") + error.what());
+    fail(CUDA_ERROR_INVALID_PTX);
+  }
+  for (const FunctionCode &code : module->program->functions)
+    if (code.isEntry) {
+      Kernel &kernel = module->kernels[code.name];
+      kernel.module = module.get();
+      kernel.code = &code;
+      kernel.name = code.name;
+    }
+  return driver.track(std::move(module));
+}
+
+FP8EMU_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options,
+                                       void **values) {
+  return enter([=](Driver &driver) {
+    require(module && (count == 0 || (options && values)));
+    driver.current();
+    *module = loadModule(driver, image, findLog(count, options, values));
+  });
+}
+
+FP8EMU_API CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+FP8EMU_API CUresult cuModuleLoad(CUmodule *module, const char *path) {
+  return enter([=](Driver &driver) {
+    require(module && path);
+    std::ifstream file(path, std::ios::binary);
+    require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
+    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    driver.current();
+    *module = loadModule(driver, text.c_str(), JitLog());
+  });
+}
+
+FP8EMU_API CUresult cuModuleUnload(CUmodule module) {
+  return enter([=](Driver &driver) {
+    release(*driver.check(module).program, driver.memory);
+    driver.drop(module);
+  });
+}
+
+FP8EMU_API CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  return enter([=](Driver &driver) {
+    require(function && name);
+    auto &kernels = driver.check(module).kernels;
+    auto found = kernels.find(name);
+    require(found != kernels.end(), CUDA_ERROR_NOT_FOUND);
+    *function = &found->second;
+  });
+}
+
+FP8EMU_API CUresult cuModuleGetFunctionCount(unsigned *count, CUmodule module) {
+  return enter([=](Driver &driver) {
+    require(count);
+    *count = unsigned(driver.check(module).kernels.size());
+  });
+}
+
+FP8EMU_API CUresult cuModuleGetLoadingMode(int *mode) {
+  return enter([=](Driver &) {
+    require(mode);
+    *mode = 1;
+  });
+}
+
+FP8EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,
+                                         const char *name) {
+  return enter([=](Driver &driver) {
+    require(name);
+    const Program &program = *driver.check(module).program;
+    auto found = program.variableByName.find(name);
+    require(found != program.variableByName.end(), CUDA_ERROR_NOT_FOUND);
+    const ptx::Variable &variable = program.tree->variables[found->second];
+    require(variable.space == ptx::Space::Global || variable.space == ptx::Space::Const,
+            CUDA_ERROR_NOT_FOUND);
+    if (address)
+      *address = program.variableAddresses[found->second];
+    if (bytes)
+      *bytes = variable.bytes();
+  });
+}
+
+/// Of a fat binary: its PTX, where it is stored as text. Compressed PTX is not read.
+FP8EMU_API CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
+  return cuModuleLoadData(module, image);
+}
