@@ -1,0 +1,49 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# What the programs run on: `kernels` of a test marked with programs.on(). The emulator is
+# build/lib/libfp8emu.so or what FP8EMU_LIBRARY names; with FP8EMU_TEST_CUDA=1 everything
+# runs on libcuda.so.1 too.
+
+import os
+import pathlib
+
+import pytest
+
+import cuda_driver
+from programs import Kernels
+
+HERE = pathlib.Path(__file__).resolve().parent
+DRIVERS, RESULTS = {}, {}
+
+
+def library_path(name, config):
+    if name == "cuda":
+        return "libcuda.so.1"
+    # The option is there where pytest began at test/ or above.
+    build = config.getoption("--build", default=None) or HERE.parents[2] / "build"
+    return os.environ.get("FP8EMU_LIBRARY") or pathlib.Path(build) / "lib/libfp8emu.so"
+
+
+def driver(name, config):
+    if name not in DRIVERS:
+        path = library_path(name, config)
+        if isinstance(path, pathlib.Path) and not path.exists():
+            pytest.skip("%s is not built" % path)
+        DRIVERS[name] = cuda_driver.Driver(path)
+    return DRIVERS[name]
+
+
+@pytest.fixture
+def kernels(request):
+    name, file = request.param
+    loaded = driver(name, request.config)
+    arch = file.suffixes[-2].lstrip(".")
+    device = loaded.device_for(arch)
+    if device is None:
+        pytest.skip("%s has no device for %s" % (name, arch))
+    test = request.node.nodeid.replace(name + "-", "")
+    program = Kernels(loaded, device, file, RESULTS.setdefault(test, {}))
+    yield program
+    program.close()

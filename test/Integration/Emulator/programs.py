@@ -1,0 +1,87 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Which PTX runs where: every file of a program, on the emulator and, where asked for and
+# to be had, on a GPU through libcuda.so.1; results of both are compared bit for bit.
+
+import os
+import pathlib
+
+import numpy
+import pytest
+
+import cuda_driver
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIBRARIES = ["emulator"] + (["cuda"] if os.environ.get("FP8EMU_TEST_CUDA") else [])
+
+
+def on(program, folder="cuda"):
+    """Parametrises a test over the PTX files of the program and the libraries: it gets `kernels`."""
+    files = sorted((HERE / folder / "ptx").glob(program + ".sm_*.ptx"))
+    assert files, "no PTX of " + program
+    cases = [(library, file) for file in files for library in LIBRARIES]
+    names = ["%s-%s" % (library, file.suffixes[-2].lstrip(".")) for library, file in cases]
+    return pytest.mark.parametrize("kernels", cases, indirect=True, ids=names)
+
+
+class Kernels:
+    """A loaded program with the memory that a test takes for it."""
+
+    def __init__(self, driver, device, file, history):
+        self.driver, self.device, self.file, self.history = driver, device, file, history
+        self.arch = file.suffixes[-2].lstrip(".")
+        self.buffers, self.reads, self.exact = [], 0, True
+        driver.context(device)
+        self.module = cuda_driver.Module(driver, file)
+
+    def upload(self, array):
+        array = numpy.asarray(array)
+        self.buffers.append(cuda_driver.Buffer(self.driver, array.shape, array.dtype))
+        return self.buffers[-1].write(array)
+
+    def zeros(self, shape, dtype):
+        return self.upload(numpy.zeros(shape, dtype))
+
+    def empty(self, shape, dtype):
+        """For a kernel to fill: what it leaves out stays 0xcd."""
+        size = int(numpy.prod(shape)) * numpy.dtype(dtype).itemsize
+        return self.upload(numpy.full(size, 0xCD, numpy.uint8).view(dtype).reshape(shape))
+
+    def tensor_map(self, *arguments, **options):
+        return cuda_driver.TensorMap(self.driver, *arguments, **options)
+
+    def launch(self, *arguments, **options):
+        self.module.launch(*arguments, **options)
+
+    def __call__(self, *arguments, **options):
+        """Launches and waits."""
+        self.launch(*arguments, **options)
+        self.wait()
+
+    def wait(self):
+        cuda_driver.synchronize(self.driver)
+
+    def read(self, buffer):
+        """The values; must have the bits that another library's run of this test read here."""
+        values = buffer.read()
+        earlier = self.history.setdefault(self.reads, values)
+        self.reads += 1
+        if self.exact:
+            assert earlier.tobytes() == values.tobytes(), "two libraries disagree"
+        return values
+
+    def fails(self, *arguments, **options):
+        """Launches what must fail; returns the error. The context is new afterwards."""
+        with pytest.raises(cuda_driver.DriverError) as caught:
+            self(*arguments, **options)
+        self.driver.reset(self.device)
+        self.buffers, self.module = [], None
+        return caught.value
+
+    def close(self):
+        for buffer in self.buffers:
+            buffer.free()
+        if self.module:
+            self.module.unload()
