@@ -42,7 +42,8 @@ def configure(source, build, build_dir, *definitions):
 def test_find_package(source_dir, build_dir, tmp_path):
     prefix, build = tmp_path / "prefix", tmp_path / "build"
     command("cmake", "--install", build_dir, "--prefix", prefix)
-    for installed in ["bin/fp8-opt", "bin/fp8-compile", "bin/fp8-run", "lib/FP8Plugin.so", "include/fp8rt/call.h"]:
+    for installed in ["bin/fp8-opt", "bin/fp8-compile", "bin/fp8-run", "bin/fp8-ptx", "lib/FP8Plugin.so", "lib/libfp8emu.so",
+                      "lib/fp8emu/libcuda.so.1", "include/fp8rt/call.h"]:
         assert (prefix / installed).exists()
     configure(source_dir / "test/Embedding/FindPackage", build, build_dir, "-DCMAKE_PREFIX_PATH=%s" % prefix)
     command("cmake", "--build", build)

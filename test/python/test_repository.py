@@ -80,6 +80,14 @@ def test_lib_readme_knows_every_source_file():
     assert not sorted(name(p) for p in files if p.stem.replace("Ops", "") not in text)
 
 
+def test_emulator_readme_knows_every_source_file():
+    folder = ROOT / "runtime/src/emulator"
+    documents = [folder / "README.md", folder / "num/README.md"]
+    words = set(re.findall(r"\w+", " ".join(p.read_text() for p in documents)))
+    files = [p for p in folder.rglob("*.cpp") if p.parent.name != "test"]
+    assert not sorted(name(p) for p in files if p.stem not in words)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("clang-format-22"), reason="clang-format-22 is not installed")
 def test_code_is_formatted():

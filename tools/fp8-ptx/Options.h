@@ -1,0 +1,41 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the command line asked for.
+
+#ifndef FP8_TOOLS_FP8PTX_OPTIONS_H
+#define FP8_TOOLS_FP8PTX_OPTIONS_H
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fp8ptx {
+
+using Dim3 = std::array<uint32_t, 3>;
+
+/// Empty strings stand for options that were not given.
+struct RunOptions {
+  std::string file;
+  std::string kernel;
+  Dim3 grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
+  uint32_t shared = 0;
+  bool cooperative = false;
+  std::vector<std::string> arguments;
+  std::string inputs, outputs;
+  std::string chip;
+  uint64_t seed = 0;
+  bool checks = true;
+  /// Whether what the kernel does is counted; where `profileFile` is empty as a table on
+  /// standard output, else there as JSON.
+  bool profile = false;
+  std::string profileFile;
+  /// "hardware", "exact" or "korder".
+  std::string sums;
+};
+
+} // namespace fp8ptx
+
+#endif // FP8_TOOLS_FP8PTX_OPTIONS_H
