@@ -95,7 +95,7 @@ def test_barriers_that_vote(kernels):
 @on("reductions")
 def test_atomic_integers(kernels):
     x = integers(4 * 96, seed=3, low=-2**30, high=2**30)
-    first = numpy.array([5, 5, 2**31 - 1, -2**31, -1, 0, 0, 0, 0], numpy.int32)
+    first = numpy.array([5, 5, 2**31 - 1, -2**31, -1, 0, 0, 7, 0, 0, 0, 0, 0], numpy.int32)
     unsigned, wide = numpy.array([0, 7, 2**32 - 1, 0], numpy.uint32), numpy.array([0, 0, 2**63 - 1, 2**64 - 1, 0, 0], numpy.uint64)
     a, b, c = kernels.upload(first), kernels.upload(unsigned), kernels.upload(wide)
     kernels("atomics_int", 4, 96, kernels.upload(x), a, b, c)
@@ -103,7 +103,7 @@ def test_atomic_integers(kernels):
     assert kernels.read(a).tolist() == [
         int(numpy.int64(5 + total.sum()).astype(numpy.int32)), int(numpy.int64(5 - total.sum()).astype(numpy.int32)),
         x.min(), x.max(), numpy.bitwise_and.reduce(x | 0xff), numpy.bitwise_or.reduce(x & 0xff00),
-        numpy.bitwise_xor.reduce(x), x.size, 2 * x.size]
+        numpy.bitwise_xor.reduce(x), 7, 2 * x.size, 96, 96, 96, 96]
     # inc wraps to 0 behind 100, dec to 100 behind 0.
     assert kernels.read(b).tolist() == [x.size % 101, (7 - x.size) % 101, x.view(numpy.uint32).min(),
                                         x.view(numpy.uint32).max()]

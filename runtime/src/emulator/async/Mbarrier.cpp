@@ -6,6 +6,7 @@
 
 #include "Mbarrier.h"
 
+#include "check/Races.h"
 #include "exec/Block.h"
 #include "exec/Launch.h"
 
@@ -66,6 +67,7 @@ void Mbarrier::initialize(uint32_t count) {
   if (block.isMbarrier(offset))
     misuse(name() + " is initialised again without mbarrier.inval");
   block.setMbarrier(offset, true);
+  check::initializeMbarrier(block, offset);
   MbarrierState state;
   state.pending = state.expected = count;
   store(state);
@@ -82,6 +84,7 @@ void Mbarrier::settle(MbarrierState state) {
     state.parity = !state.parity;
     state.pending = state.expected;
     store(state);
+    check::flipMbarrier(block, offset);
     block.wake(Wait::Mbarrier, offset);
   } else {
     store(state);

@@ -43,6 +43,8 @@ public:
   /// Arrives `count` times; the state before, as a token for `isComplete`. With
   /// `drop`, later phases expect as many fewer.
   uint64_t arrive(uint32_t count, bool drop = false);
+  Block &owner() const { return block; }
+  uint32_t place() const { return offset; }
   void expectBytes(uint32_t bytes);
   void completeBytes(uint32_t bytes);
   /// Raises the number of arrivals that the current phase waits for, by one

@@ -83,33 +83,63 @@ uint32_t BoxToShared::read() {
   return uint32_t(box.size());
 }
 
-void BoxToShared::write(const SharedPlace &to) {
+template <class F>
+void BoxToShared::eachPiece(F f) const {
   const TensorUnit unit = unitOf(map.type);
   const bool padded = unit.sharedBytes != unit.globalBytes;
+  const unsigned bytes = unsigned(rows.size() * map.rowBytes());
   // Padding behind packed elements stays as it was (PTX ISA 5.5.1.1.1).
   const bool whole = map.swizzle == Swizzle::None && !padded;
-  const unsigned piece = whole ? unsigned(box.size()) : map.granule();
-  const unsigned written = padded ? unit.globalBytes : piece;
-  for (unsigned at = 0; at < box.size(); at += piece) {
-    SharedPlace place{to.block, map.swizzled(to.offset + at)};
-    std::memcpy(resolveShared(place, written, AccessKind::Store), box.data() + at, written);
-  }
+  const unsigned piece = whole ? bytes : map.granule();
+  for (unsigned at = 0; at < bytes; at += piece)
+    f(at, padded ? unit.globalBytes : piece);
 }
 
-void BoxToGlobal::read() {
+void BoxToShared::announce() const {
+  if (destinations.size() == 1)
+    for (const GlobalRange &range : rangesOf(map, rows))
+      destinations[0].agent.reads({nullptr, range.address}, range.bytes);
+  for (const Destination &to : destinations)
+    eachPiece([&](unsigned at, unsigned count) {
+      to.agent.writes({to.place.block, map.swizzled(to.place.offset + at)}, count);
+    });
+}
+
+void BoxToShared::write(const SharedPlace &to) {
+  eachPiece([&](unsigned at, unsigned count) {
+    SharedPlace place{to.block, map.swizzled(to.offset + at)};
+    std::memcpy(resolveShared(place, count, AccessKind::Store), box.data() + at, count);
+  });
+}
+
+template <class F>
+void BoxToGlobal::eachPiece(F f) const {
   const TensorUnit unit = unitOf(map.type);
-  box.resize(rows.size() * map.rowBytes());
   const unsigned granule = map.granule();
-  // Only what goes into the tensor is read: the rest may be anything.
   for (const TensorRow &row : rows) {
     unsigned at = row.offset + row.skipped * unit.sharedBytes, end = at + row.units * unit.sharedBytes;
     while (at < end) {
       unsigned count = std::min(end - at, granule - at % granule);
-      SharedPlace place{from.block, map.swizzled(from.offset + at)};
-      std::memcpy(box.data() + at, resolveShared(place, count, AccessKind::Load), count);
+      f(at, SharedPlace{from.block, map.swizzled(from.offset + at)}, count);
       at += count;
     }
   }
+}
+
+void BoxToGlobal::announce(const check::Agent &agent) const {
+  eachPiece([&](unsigned, const SharedPlace &place, unsigned count) {
+    agent.reads({place.block, place.offset}, count);
+  });
+  for (const GlobalRange &range : rangesOf(map, rows))
+    reduction ? agent.updates({nullptr, range.address}, range.bytes)
+              : agent.writes({nullptr, range.address}, range.bytes);
+}
+
+void BoxToGlobal::read() {
+  box.resize(rows.size() * map.rowBytes());
+  eachPiece([&](unsigned at, const SharedPlace &place, unsigned count) {
+    std::memcpy(box.data() + at, resolveShared(place, count, AccessKind::Load), count);
+  });
 }
 
 void BoxToGlobal::write() {

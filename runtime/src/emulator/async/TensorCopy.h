@@ -18,7 +18,14 @@ public:
   BoxToShared(Block &block, const TensorMap &map, std::vector<TensorRow> rows)
       : block(block), map(map), rows(std::move(rows)) {}
 
+  /// Says what it reads and writes. The source of a multicast is over for whoever is
+  /// told: of none in particular.
+  void announce() const;
+
 private:
+  /// Calls `f(offset in the box, bytes)` for what is written in one piece.
+  template <class F>
+  void eachPiece(F f) const;
   uint32_t read() override;
   void write(const SharedPlace &to) override;
 
@@ -36,7 +43,14 @@ public:
       : from(from), map(map), rows(std::move(rows)) {}
   void (*reduction)(uint8_t *to, const uint8_t *from, unsigned bytes) = nullptr;
 
+  /// Says what it reads and writes.
+  void announce(const check::Agent &agent) const;
+
 private:
+  /// Only what goes into the tensor is read: the rest may be anything. Calls
+  /// `f(offset in the box, where that lies, bytes)`.
+  template <class F>
+  void eachPiece(F f) const;
   void read() override;
   void write() override;
 

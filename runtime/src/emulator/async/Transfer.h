@@ -11,6 +11,7 @@
 
 #include "Mbarrier.h"
 #include "Operation.h"
+#include "check/Agent.h"
 #include "exec/Access.h"
 
 #include <vector>
@@ -22,6 +23,8 @@ class TransferToShared : public Operation {
 public:
   struct Destination {
     SharedPlace place, barrier;
+    /// What the checks know as the copy to there.
+    check::Agent agent = {};
   };
   std::vector<Destination> destinations;
 
@@ -34,6 +37,7 @@ public:
     const Destination to = destinations.back();
     destinations.pop_back();
     write(to.place);
+    to.agent.complete();
     Mbarrier(*to.barrier.block, to.barrier.offset).completeBytes(transferred);
     return destinations.empty();
   }

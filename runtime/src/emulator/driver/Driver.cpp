@@ -50,10 +50,19 @@ static num::SumModel chosenSums() {
   return num::SumModel::Truncating;
 }
 
+/// FP8EMU_CHECKS: 0 for none, memory for all but data races, 1 for all.
+static void chooseChecks(Settings &settings) {
+  std::string wanted = variable("FP8EMU_CHECKS");
+  settings.checks = wanted != "0";
+  settings.races = settings.checks && wanted != "memory";
+  if (!wanted.empty() && wanted != "0" && wanted != "memory" && wanted != "1")
+    std::fprintf(stderr, "fp8emu: FP8EMU_CHECKS=%s is none of 0, memory, 1\n", wanted.c_str());
+}
+
 Driver::Driver() {
   devices = chosenChips();
   settings.seed = number("FP8EMU_SEED", 0);
-  settings.checks = number("FP8EMU_CHECKS", 1) != 0;
+  chooseChecks(settings);
   settings.threads = unsigned(number("FP8EMU_THREADS", 0));
   settings.sums = chosenSums();
   settings.print = [](const std::string &text) {

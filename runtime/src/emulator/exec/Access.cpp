@@ -8,6 +8,7 @@
 
 #include "Block.h"
 #include "Launch.h"
+#include "check/Record.h"
 #include "memory/DeviceMemory.h"
 
 #include <cstring>
@@ -49,6 +50,10 @@ public:
     this->warp = &warp;
   }
 
+  /// What was found last: of local memory nothing.
+  check::Target target;
+  bool isLocal = false;
+
   uint8_t *find(MemorySpace space, uint64_t address, unsigned lane) {
     if (space == MemorySpace::Generic)
       space = classify(*warp, address);
@@ -66,6 +71,7 @@ public:
 private:
   uint8_t *global(uint64_t address, unsigned lane) {
     uint8_t *host = reinterpret_cast<uint8_t *>(address);
+    target = {nullptr, address};
     if (!checks) {
       if (!memory.inArena(address, bytes))
         outside(address, lane);
@@ -106,6 +112,7 @@ private:
 
   uint8_t *shared(const SharedPlace &at, uint64_t address, unsigned lane) {
     auto [owner, offset] = at;
+    target = {owner, offset};
     uint8_t *written = owner->sharedInitialized() + offset;
     if (checks && kind != AccessKind::Store)
       if (const void *first = std::memchr(written, 0, bytes))
@@ -120,6 +127,7 @@ private:
   }
 
   uint8_t *local(uint64_t address, unsigned lane) {
+    isLocal = true;
     uint64_t size = block.launch().localBytesPerThread();
     if (address > size || size - address < bytes)
       fault(FaultKind::OutOfBounds,
@@ -197,6 +205,8 @@ void fp8emu::resolve(Warp &warp, MemorySpace space, Mask mask, const uint64_t *a
   if (Profile *profile = warp.block().cluster().profile())
     count(*profile, warp, space, mask, addresses, bytes, kind);
   Resolver resolver(warp, bytes, kind);
+  check::Target targets[kLanes];
+  Mask checked = warp.races() && space != MemorySpace::Parameter && space != MemorySpace::Const ? mask : 0;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     unsigned lane = unsigned(__builtin_ctz(rest));
     if (addresses[lane] % alignment)
@@ -205,7 +215,13 @@ void fp8emu::resolve(Warp &warp, MemorySpace space, Mask mask, const uint64_t *a
                          ", the address must be a multiple of " + std::to_string(alignment),
                      lane);
     host[lane] = resolver.find(space, addresses[lane], lane);
+    targets[lane] = resolver.target;
+    if (resolver.isLocal)
+      checked &= ~(Mask(1) << lane);
+    resolver.isLocal = false;
   }
+  if (checked && !warp.isIdle())
+    check::access(warp, checked, targets, bytes, kind);
 }
 
 SharedPlace fp8emu::findShared(Warp &warp, MemorySpace space, uint64_t address, unsigned bytes,

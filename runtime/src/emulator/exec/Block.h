@@ -24,6 +24,10 @@ namespace fp8emu {
 class Cluster;
 class Launch;
 class Profile;
+namespace check {
+struct BlockRaces;
+struct ClusterRaces;
+} // namespace check
 
 /// A named barrier of a block (PTX ISA 9.7.13.1).
 struct Barrier {
@@ -88,6 +92,8 @@ public:
   std::string describe() const;
 
   void fillSpecials(uint8_t *specials, unsigned warp) const;
+  /// Who accessed its memory (check/); null where that is not checked.
+  check::BlockRaces *races() const { return accesses.get(); }
 
 private:
   void complete(unsigned barrier);
@@ -102,6 +108,7 @@ private:
   std::array<Barrier, 16> barriers;
   std::set<uint32_t> mbarriers;
   std::unique_ptr<TensorMemory> tensor;
+  std::shared_ptr<check::BlockRaces> accesses;
   std::vector<std::unique_ptr<Warp>> members;
 };
 
@@ -135,6 +142,7 @@ public:
   /// barrier.cluster: threads arrive; those that wait are woken when all have.
   void arrive(unsigned threads);
   uint64_t phase() const { return completedPhases; }
+  check::ClusterRaces *races() const { return accesses.get(); }
   void threadsExited();
 
 private:
@@ -152,6 +160,7 @@ private:
   uint64_t progress = 0, progressAtTimeout = 0;
   unsigned fruitlessTimeouts = 0;
   OperationQueue flying;
+  std::shared_ptr<check::ClusterRaces> accesses;
   std::vector<std::unique_ptr<Block>> members;
 };
 

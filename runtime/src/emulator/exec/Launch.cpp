@@ -9,6 +9,7 @@
 
 #include "Block.h"
 #include "Places.h"
+#include "check/Races.h"
 #include "memory/DeviceMemory.h"
 
 #include <algorithm>
@@ -95,6 +96,8 @@ std::optional<Fault> Launch::run(Profile *profile) {
   unsigned resident = std::max(1u, options.multiprocessors / std::max(1u, workers));
   if (sizes.cooperative)
     resident = unsigned(clusters() / std::max(1u, workers) + 1);
+  if (options.checks && options.races)
+    accesses = std::make_shared<check::LaunchRaces>(*this, device.accesses(), workers > 1);
   std::vector<std::thread> others;
   for (unsigned i = 1; i < workers; ++i)
     others.emplace_back([this, resident] { work(resident); });
@@ -105,6 +108,7 @@ std::optional<Fault> Launch::run(Profile *profile) {
   device.release(parameters);
   if (workspace)
     device.release(workspace);
+  accesses.reset();
   return firstFault;
 }
 

@@ -24,6 +24,9 @@
 namespace fp8emu {
 
 class DeviceMemory;
+namespace check {
+struct LaunchRaces;
+}
 
 /// How kernels are run: set once for a device, from its environment or by a caller.
 struct Settings {
@@ -31,6 +34,8 @@ struct Settings {
   bool checks = true;
   /// How tensor cores sum: the default is as those of the module's target do.
   num::SumModel sums = num::SumModel::Truncating;
+  /// Of them, look for data races (check/).
+  bool races = true;
   /// Decides the order of warps, blocks and asynchronous completions.
   uint64_t seed = 0;
   /// Host threads that run blocks; 0 for one per processor.
@@ -78,6 +83,8 @@ public:
   uint64_t parameterAddress() const { return parameters; }
   /// Memory for the barrier of a cooperative grid; 0 for other launches.
   uint64_t gridWorkspace() const { return workspace; }
+  /// What was accessed by whom; null where that is not checked.
+  check::LaunchRaces *races() const { return accesses.get(); }
   uint32_t localBytesPerThread() const { return localBytes; }
   std::array<uint32_t, 3> clusterGrid() const;
 
@@ -108,6 +115,7 @@ private:
   std::atomic<uint64_t> nextCluster{0};
   std::atomic<bool> stopped{false};
   std::optional<Fault> firstFault;
+  std::shared_ptr<check::LaunchRaces> accesses;
 };
 
 } // namespace fp8emu

@@ -61,6 +61,8 @@ struct Op {
   uint32_t count = 0;
   /// Its handler looks itself at registers of products in flight (Warp.h).
   bool mayTouchInFlight = false;
+  /// How its accesses to memory are ordered, for the checks (check/Ordering.h).
+  uint8_t ordering = 0;
   int64_t immediate = 0;
   /// What is too large for the fields above, owned by the function.
   const void *payload = nullptr;

@@ -8,6 +8,7 @@
 
 #include "Block.h"
 #include "Launch.h"
+#include "check/Races.h"
 #include "isa/Builtins.h"
 
 #include <algorithm>
@@ -27,6 +28,8 @@ static std::shared_ptr<Frame> makeFrame(const FunctionCode &function, std::share
 }
 
 Warp::Warp(Block &block, unsigned index, Mask lanes) : owner(block), number(index), all(lanes) {
+  if (block.races())
+    knowledge = std::make_shared<check::WarpRaces>();
   specials = std::make_unique<uint8_t[]>(block.launch().program().specialBytes);
   block.fillSpecials(specials.get(), index);
   memories[Ref::Specials] = specials.get();

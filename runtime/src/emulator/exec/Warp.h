@@ -31,6 +31,9 @@
 namespace fp8emu {
 
 class Block;
+namespace check {
+struct WarpRaces;
+}
 
 /// One call of a function by lanes of a warp: their registers, where they return to.
 /// Lanes that call together share it until all have returned.
@@ -92,6 +95,8 @@ public:
   /// Lanes that the running instruction was dispatched with, before its guard.
   Mask active() const { return current.lanes; }
   uint32_t pc() const { return currentPc; }
+  /// No instruction of it runs: operations in flight do.
+  bool isIdle() const { return !isRunning; }
   const Frame &frame() const { return *current.frame; }
   /// For operations that write its registers after the instruction is over.
   const std::shared_ptr<Frame> &sharedFrame() const { return current.frame; }
@@ -119,6 +124,8 @@ public:
   void guardedRegistersChanged() { watch = 0; }
   /// Instructions this warp has run: what %clock counts.
   uint64_t clock() const { return executed; }
+  /// What its threads know of others (check/); null where that is not checked.
+  check::WarpRaces *races() const { return knowledge.get(); }
 
   // What handlers use.
 
@@ -207,6 +214,7 @@ private:
   std::unique_ptr<uint8_t[]> specials;
   std::vector<Fragment> fragments;
   uint32_t picks = 0;
+  std::shared_ptr<check::WarpRaces> knowledge;
 };
 
 /// Calls `f(lane)` for each lane of the mask.

@@ -235,9 +235,18 @@ Operation takeOperation(Decoder &decoder) {
   decoder.fail("an operation is missing");
 }
 
+/// Without semantics, atomic operations are relaxed; without a scope, of .gpu.
+uint8_t atomicOrdering(Ordering ordering, bool hasResult) {
+  if (ordering.semantics == Semantics::Weak)
+    ordering.semantics = Semantics::Relaxed;
+  return orderingBits(ordering) | (hasResult ? 0 : check::ordering::kNoPattern);
+}
+
 MemorySpace takeAtomicSpace(Decoder &decoder, bool hasResult) {
   MemorySpace space = takeSpace(decoder);
-  Semantics semantics = takeOrdering(decoder).semantics;
+  Ordering ordering = takeOrdering(decoder);
+  Semantics semantics = ordering.semantics;
+  decoder.op().ordering = atomicOrdering(ordering, hasResult);
   bool acquires = semantics == Semantics::Acquire || semantics == Semantics::AcquireRelease;
   if (semantics == Semantics::Volatile || semantics == Semantics::MemoryMapped || (acquires && !hasResult))
     decoder.fail(hasResult ? "atom is relaxed, acquire, release or acq_rel" : "red is relaxed or release");

@@ -8,6 +8,7 @@
 #include "Lanes.h"
 #include "Memory.h"
 #include "WarpOps.h"
+#include "check/Races.h"
 #include "exec/Block.h"
 
 using namespace fp8emu;
@@ -17,6 +18,8 @@ using ptx::Type;
 namespace {
 
 enum Reduction : uint8_t { Population, Conjunction, Disjunction };
+/// Of barrier.cluster.arrive: op.flags.
+constexpr uint8_t RelaxedArrival = 1;
 enum Kind : uint16_t { Sync = 1, Reduce = 2, Arrive = 4, Aligned = 8 };
 
 /// A barrier's number or count: the same in all lanes.
@@ -99,6 +102,7 @@ void arriveCluster(Warp &warp, const Op &op, Mask mask) {
                twice);
   warp.clusterArrived() |= mask;
   warp.clusterPhase() = warp.block().cluster().phase();
+  check::arriveAtCluster(warp, mask, /*releases=*/op.flags != RelaxedArrival);
   warp.block().cluster().arrive(unsigned(__builtin_popcount(mask)));
 }
 
@@ -112,24 +116,45 @@ void waitCluster(Warp &warp, const Op &op, Mask mask) {
   warp.clusterArrived() &= ~mask;
   if (warp.block().cluster().phase() == phase)
     warp.wait(mask, Wait::Cluster, phase, 0, /*repeat=*/false);
+  else
+    check::waitedForCluster(warp, mask, phase);
 }
 
 void decodeBarrierLong(Decoder &decoder) {
   if (!decoder.take("cluster"))
     return decodeBarrier(decoder, /*aligned=*/false);
   int kind = decoder.needOneOf({"arrive", "wait"});
-  decoder.takeOneOf({"release", "relaxed", "acquire"});
+  if (decoder.takeOneOf({"release", "relaxed", "acquire"}) == 1)
+    decoder.op().flags = RelaxedArrival;
   decoder.op().small = decoder.take("aligned") ? Aligned : 0;
   decoder.expectOperands(0);
   decoder.op().handler = kind == 0 ? &arriveCluster : &waitCluster;
 }
 
-/// Fences change no value here: memory is sequentially consistent. What they order
-/// for checks, check/ is told.
-void fence(Warp &, const Op &, Mask) {}
+/// Fences change no value here: memory is sequentially consistent. What they order,
+/// checks are told: op.flags is of these, op.ordering as of accesses.
+enum FenceFlags : uint8_t { OfMemory = 1, OfAsyncProxy = 2 };
+void fence(Warp &warp, const Op &op, Mask mask) {
+  using namespace check;
+  if (op.flags & OfMemory)
+    check::fence(warp, mask, ordering::level(op.ordering), op.ordering & ordering::kAcquire,
+                 op.ordering & ordering::kRelease);
+  if (op.flags & OfAsyncProxy)
+    fenceProxy(warp, mask);
+}
+
+/// \`scope\` as of fence: cta, cluster, gpu or wider.
+void setFence(Op &op, int scope, bool acquires, bool releases) {
+  using check::Level;
+  op.flags |= OfMemory;
+  op.ordering = check::ordering::strong(scope == 0   ? Level::Block
+                                        : scope == 1 ? Level::Cluster
+                                                     : Level::Device,
+                                        acquires, releases);
+}
 
 void decodeFence(Decoder &decoder) {
-  decoder.take("proxy");
+  bool isProxy = decoder.take("proxy");
   int proxy = decoder.takeOneOf(
       {"alias", "async", "async::generic", "async.global", "tensormap::generic", "tensormap"});
   decoder.takeOneOf({"generic", "async::generic"});
@@ -148,14 +173,23 @@ void decodeFence(Decoder &decoder) {
     if (decoder.integer(decoder.operand(1)) != 128)
       decoder.fail(decoder.operand(1), "a tensor map has 128 bytes");
   }
+  enum { Acquire = 2, Release = 3 };
+  if (scope >= 0)
+    setFence(decoder.op(), scope, semantics != Release, semantics != Acquire);
+  if (isProxy && proxy >= 1 && proxy <= 3)
+    decoder.op().flags |= OfAsyncProxy;
   decoder.op().handler = &fence;
 }
 
 void decodeMembar(Decoder &decoder) {
-  decoder.take("proxy");
-  decoder.takeOneOf({"alias", "async"});
-  if (decoder.takeOneOf({"cta", "gl", "sys"}) > 0)
+  bool isProxy = decoder.take("proxy");
+  if (decoder.takeOneOf({"alias", "async"}) == 1 && isProxy)
+    decoder.op().flags |= OfAsyncProxy;
+  int level = decoder.takeOneOf({"cta", "gl", "sys"});
+  if (level > 0)
     decoder.blocksCommunicate();
+  if (level >= 0)
+    setFence(decoder.op(), level ? 2 : 0, /*acquires=*/true, /*releases=*/true);
   decoder.op().handler = &fence;
 }
 

@@ -97,7 +97,7 @@ std::vector<TransferToShared::Destination> fp8emu::findDestinations(Warp &warp, 
     requireOperand(warp, apart <= unsigned(target.pair), lane,
                    "the mbarrier must be in the block that is written to" +
                        std::string(target.pair ? " or its peer" : ""));
-    return {{to, barrier}};
+    return {{to, barrier, check::Agent::untilMbarrier(warp, lane, *barrier.block, barrier.offset)}};
   }
   auto &blocks = warp.block().cluster().blocks();
   std::vector<TransferToShared::Destination> out;
@@ -110,7 +110,9 @@ std::vector<TransferToShared::Destination> fp8emu::findDestinations(Warp &warp, 
                        std::to_string(blocks.size()));
     // In a pair, blocks of the same parity as the one that was named are told.
     unsigned told = target.pair ? (rank & ~1u) | (barrier.block->rank() & 1) : rank;
-    out.push_back({{blocks[rank].get(), to.offset}, {blocks[told].get(), barrier.offset}});
+    out.push_back({{blocks[rank].get(), to.offset},
+                   {blocks[told].get(), barrier.offset},
+                   check::Agent::untilMbarrier(warp, lane, *blocks[told], barrier.offset)});
   }
   std::shuffle(out.begin(), out.end(), warp.block().cluster().generator());
   return out;

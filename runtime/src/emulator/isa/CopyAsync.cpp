@@ -11,6 +11,8 @@
 #include "Lanes.h"
 #include "Memory.h"
 #include "async/Mbarrier.h"
+#include "check/Agent.h"
+#include "check/Record.h"
 #include "exec/Block.h"
 
 #include <cstring>
@@ -88,12 +90,18 @@ void copy(Warp &warp, const Op &op, Mask mask) {
   forLanes(mask, [&](unsigned lane) {
     operation->copies.push_back(
         {source[lane], target[lane], bytes[lane], op.flags, warp.copyGroups(lane).add(), {}});
+    // cp.async accesses memory by the generic proxy.
+    auto agent = check::Agent::inGroup(warp, lane, check::GroupKind::Copies, check::Proxy::Generic);
+    if (bytes[lane])
+      agent.reads(check::targetOf(warp, spaceOf(op), from[lane]), bytes[lane]);
+    agent.writes(check::targetOf(warp, spaceOf(*shared), to[lane]), op.flags);
   });
   warp.block().cluster().operations().start(std::move(operation));
 }
 
 void commit(Warp &warp, const Op &, Mask mask) {
   forLanes(mask, [&](unsigned lane) { warp.copyGroups(lane).commit(); });
+  check::commitGroup(warp, mask, check::GroupKind::Copies);
 }
 
 /// Waits until all but the last op.immediate groups have finished; -1: everything.
@@ -104,6 +112,8 @@ void waitGroups(Warp &warp, const Op &op, Mask mask) {
     bool complete = op.immediate < 0 ? groups.allComplete() : groups.complete(uint64_t(op.immediate));
     unfinished |= Mask(!complete) << lane;
   });
+  check::waitedForGroups(warp, mask & ~unfinished, check::GroupKind::Copies,
+                         op.immediate < 0 ? check::kEverything : uint64_t(op.immediate));
   if (unfinished)
     warp.wait(unfinished, Wait::Async, 0, 0, /*repeat=*/true);
 }
@@ -111,9 +121,11 @@ void waitGroups(Warp &warp, const Op &op, Mask mask) {
 /// cp.async.mbarrier.arrive: arrives once all copies of the thread so far are over.
 class ArriveAfter : public Operation {
 public:
-  ArriveAfter(Groups &groups, SharedPlace place) : groups(groups), place(place) {}
+  ArriveAfter(Groups &groups, SharedPlace place, std::function<void()> release)
+      : groups(groups), place(place), release(std::move(release)) {}
   bool ready() const override { return groups.allComplete(); }
   bool step() override {
+    release();
     Mbarrier(*place.block, place.offset).arrive(1);
     return true;
   }
@@ -121,6 +133,8 @@ public:
 private:
   Groups &groups;
   SharedPlace place;
+  /// Of what the copies wrote.
+  std::function<void()> release;
 };
 
 void arriveAfter(Warp &warp, const Op &op, Mask mask) {
@@ -130,7 +144,8 @@ void arriveAfter(Warp &warp, const Op &op, Mask mask) {
     SharedPlace place = findShared(warp, spaceOf(op), addresses[lane], 8, 8, lane);
     if (!op.flags)
       Mbarrier(*place.block, place.offset).incrementPending();
-    auto operation = std::make_unique<ArriveAfter>(warp.copyGroups(lane), place);
+    auto operation = std::make_unique<ArriveAfter>(
+        warp.copyGroups(lane), place, check::releaseCopies(warp, lane, *place.block, place.offset));
     warp.locate(operation->origin, Mask(1) << lane);
     warp.block().cluster().operations().start(std::move(operation));
   });
@@ -171,6 +186,7 @@ void decodeCopy(Decoder &decoder) {
     else if (!policy)
       op.b = decoder.source(extra, Type::U32);
   }
+  op.ordering = check::ordering::kInFlight;
   op.handler = &copy;
 }
 

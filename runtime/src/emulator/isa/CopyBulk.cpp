@@ -44,6 +44,17 @@ public:
   unsigned bytes = 0;
   Reduction reduction = nullptr;
 
+  /// Says what it reads and writes. The source of a multicast is over for whoever is
+  /// told: of none in particular.
+  void announce() const {
+    if (destinations.size() == 1)
+      destinations[0].agent.reads(
+          own.block ? check::Target{own.block, own.offset} : check::Target{nullptr, global}, bytes);
+    for (const Destination &to : destinations)
+      reduction ? to.agent.updates({to.place.block, to.place.offset}, bytes)
+                : to.agent.writes({to.place.block, to.place.offset}, bytes);
+  }
+
 private:
   uint32_t read() override {
     std::vector<GlobalRange> range{{global, bytes, nullptr}};
@@ -67,6 +78,14 @@ public:
   Reduction reduction = nullptr;
   /// The bytes of each 16 that are copied.
   uint16_t mask = 0xFFFF;
+
+  /// Says what it reads and writes.
+  void announce(const check::Agent &agent) const {
+    eachPiece([&](unsigned at, unsigned count) {
+      agent.reads({own.block, own.offset + at}, count);
+      reduction ? agent.updates({nullptr, global + at}, count) : agent.writes({nullptr, global + at}, count);
+    });
+  }
 
 private:
   void read() override {
@@ -131,6 +150,7 @@ void copyToShared(Warp &warp, const Op &op, Mask mask) {
     } else {
       operation->global = globalAddress(warp, copy.other, lane);
     }
+    operation->announce();
     start(warp, lane, std::move(operation));
   });
 }
@@ -146,12 +166,14 @@ void copyToGlobal(Warp &warp, const Op &op, Mask mask) {
     if (copy.bytes)
       operation->mask = warp.values<uint16_t>(copy.bytes)[lane];
     operation->group = warp.bulkGroups(lane).add();
+    operation->announce(check::Agent::inGroup(warp, lane, check::GroupKind::Bulk, check::Proxy::Async));
     start(warp, lane, std::move(operation));
   });
 }
 
 void commit(Warp &warp, const Op &, Mask mask) {
   forLanes(mask, [&](unsigned lane) { warp.bulkGroups(lane).commit(); });
+  check::commitGroup(warp, mask, check::GroupKind::Bulk);
 }
 
 /// Waits until all but the last op.immediate groups are over; op.flags: have read.
@@ -161,6 +183,7 @@ void waitGroups(Warp &warp, const Op &op, Mask mask) {
     bool complete = warp.bulkGroups(lane).complete(uint64_t(op.immediate), op.flags);
     unfinished |= Mask(!complete) << lane;
   });
+  check::waitedForGroups(warp, mask & ~unfinished, check::GroupKind::Bulk, uint64_t(op.immediate), op.flags);
   if (unfinished)
     warp.wait(unfinished, Wait::Async, 0, 0, /*repeat=*/true);
 }

@@ -74,6 +74,7 @@ void load(Warp &warp, const Op &op, Mask mask) {
     Place place = findPlace(warp, copy, lane);
     auto operation = std::make_unique<BoxToShared>(warp.block(), place.map, std::move(place.rows));
     operation->destinations = findDestinations(warp, copy.target, kBoxAlignment, lane);
+    operation->announce();
     start(warp, lane, std::move(operation));
   });
 }
@@ -116,6 +117,7 @@ void store(Warp &warp, const Op &op, Mask mask) {
                      "there is no ." + std::string(name(copy.kind)) + " of " + type);
     }
     operation->group = warp.bulkGroups(lane).add();
+    operation->announce(check::Agent::inGroup(warp, lane, check::GroupKind::Bulk, check::Proxy::Async));
     start(warp, lane, std::move(operation));
   });
 }

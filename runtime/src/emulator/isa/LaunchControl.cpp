@@ -57,7 +57,7 @@ void tryCancel(Warp &warp, const Op &op, Mask mask) {
       for (auto &block : cluster.blocks())
         if (block.get() != own.place.block)
           operation->destinations.push_back(
-              {{block.get(), own.place.offset}, {block.get(), own.barrier.offset}});
+              {{block.get(), own.place.offset}, {block.get(), own.barrier.offset}, {}});
     start(warp, lane, std::move(operation));
   });
 }

@@ -9,6 +9,7 @@
 #include "Families.h"
 #include "Lanes.h"
 #include "Memory.h"
+#include "check/Record.h"
 #include "exec/Block.h"
 
 using namespace fp8emu;
@@ -17,12 +18,30 @@ using ptx::Type;
 
 namespace {
 
+void initialize(Warp &warp, const Op &op, Mask mask);
+void invalidate(Warp &warp, const Op &op, Mask mask);
+
+/// Beginning its life is a write like any other, all else is atomic; who ends it may
+/// know by other means that it is not used any more.
+void lookAtObject(Warp &warp, const Op &op, const SharedPlace &place, unsigned lane) {
+  check::Target targets[kLanes];
+  targets[lane] = {place.block, place.offset};
+  if (op.handler == &invalidate)
+    return;
+  if (op.handler == &initialize)
+    check::access(warp, Mask(1) << lane, targets, 8, AccessKind::Store, 0);
+  else
+    check::access(warp, Mask(1) << lane, targets, 8, AccessKind::Atomic,
+                  check::ordering::strong(check::Level::Device) | check::ordering::kNoPattern);
+}
+
 /// The object at a lane's address. What is wrong with it is reported at this
 /// instruction.
 template <class F>
 void withBarrier(Warp &warp, const Op &op, const uint64_t *addresses, unsigned lane, F f) {
   SharedPlace place = findShared(warp, spaceOf(op), addresses[lane], 8, 8, lane);
   Mbarrier barrier(*place.block, place.offset);
+  lookAtObject(warp, op, place, lane);
   try {
     f(barrier);
   } catch (Fault &fault) {
@@ -62,6 +81,12 @@ void completeBytes(Warp &warp, const Op &op, Mask mask) {
            [&](Mbarrier &barrier, unsigned lane) { barrier.completeBytes(countOf(warp, op, lane)); });
 }
 
+/// Arrivals release and waits acquire unless they are relaxed.
+uint8_t phaseOrdering(const Ordering &ordering) {
+  bool orders = ordering.semantics != Semantics::Relaxed;
+  return check::ordering::strong(check::Level::Device, orders, orders);
+}
+
 enum Arrive : uint8_t { Plain, ExpectBytes, Drop = 2, NoComplete = 4 };
 
 void arrive(Warp &warp, const Op &op, Mask mask) {
@@ -72,6 +97,7 @@ void arrive(Warp &warp, const Op &op, Mask mask) {
       barrier.expectBytes(countOf(warp, op, lane));
     else
       count = countOf(warp, op, lane);
+    check::arriveAtMbarrier(warp, lane, barrier.owner(), barrier.place(), op.ordering);
     uint64_t token = barrier.arrive(count, op.flags & Drop);
     if (tokens)
       tokens[lane] = token;
@@ -84,7 +110,7 @@ void decodeArrive(Decoder &decoder, uint8_t flags) {
     flags |= ExpectBytes;
   if (decoder.take("noComplete"))
     flags |= NoComplete;
-  takeOrdering(decoder);
+  op.ordering = phaseOrdering(takeOrdering(decoder));
   MemorySpace space = takeSpace(decoder);
   decoder.take("b64");
   // Without a token: state is `_`, or missing altogether.
@@ -114,6 +140,8 @@ void wait(Warp &warp, const Op &op, Mask mask) {
       bool is = Parity ? barrier.parityIsComplete(warp.values<uint32_t>(op.b)[lane] & 1)
                        : barrier.tokenIsComplete(warp.values<uint64_t>(op.b)[lane]);
       complete |= Mask(is) << lane;
+      if (is)
+        check::waitedForMbarrier(warp, lane, barrier.owner(), barrier.place(), op.ordering);
       if (!is && Waits && !(late >> lane & 1))
         waiting |= Mask(1) << lane;
     });
@@ -137,7 +165,7 @@ void wait(Warp &warp, const Op &op, Mask mask) {
 void decodeWait(Decoder &decoder, bool waits) {
   Op &op = decoder.op();
   bool parity = decoder.take("parity");
-  takeOrdering(decoder);
+  op.ordering = phaseOrdering(takeOrdering(decoder));
   MemorySpace space = takeSpace(decoder);
   decoder.take("b64");
   // The hint how long to wait at most changes nothing.

@@ -8,6 +8,7 @@
 
 #include "Families.h"
 #include "StoreAsync.h"
+#include "check/Record.h"
 #include "exec/Block.h"
 
 #include <cstring>
@@ -36,6 +37,20 @@ Ordering fp8emu::takeOrdering(Decoder &decoder) {
   int scope = decoder.takeOneOf({"cta", "cluster", "gpu", "sys"});
   out.scope = Scope(scope + 1);
   return out;
+}
+
+uint8_t fp8emu::orderingBits(const Ordering &ordering) {
+  using check::Level;
+  Semantics semantics = ordering.semantics;
+  if (semantics == Semantics::Weak)
+    return 0;
+  // Without a scope, volatile ones are the system's.
+  Level level = ordering.scope == Scope::Cta       ? Level::Block
+                : ordering.scope == Scope::Cluster ? Level::Cluster
+                                                   : Level::Device;
+  bool both = semantics == Semantics::AcquireRelease;
+  return check::ordering::strong(level, both || semantics == Semantics::Acquire,
+                                 both || semantics == Semantics::Release);
 }
 
 namespace {
@@ -98,6 +113,21 @@ void load(Warp &warp, const Op &op, Mask mask) {
   }
 }
 
+/// Lane by lane, each compared with what it overwrites.
+template <class M, class R>
+void storeInOrder(Warp &warp, const Op &op, Mask mask, uint8_t **host) {
+  const Ref *refs = warp.list(op);
+  forLanes(mask, [&](unsigned lane) {
+    bool changes = false;
+    for (unsigned i = 0; i < op.count; ++i) {
+      M value = M(warp.values<R>(refs[i])[lane]);
+      changes |= std::memcmp(host[lane] + i * sizeof(M), &value, sizeof(M)) != 0;
+      std::memcpy(host[lane] + i * sizeof(M), &value, sizeof(M));
+    }
+    check::confirm(warp, lane, changes);
+  });
+}
+
 template <class M, class R>
 void store(Warp &warp, const Op &op, Mask mask) {
   uint64_t addresses[kLanes];
@@ -105,6 +135,8 @@ void store(Warp &warp, const Op &op, Mask mask) {
   laneAddresses(warp, op, mask, addresses);
   resolve(warp, spaceOf(op), mask, addresses, unsigned(sizeof(M)) * op.count, AccessKind::Store, host);
   const Ref *refs = warp.list(op);
+  if (check::doubtful(warp))
+    return storeInOrder<M, R>(warp, op, mask, host);
   for (unsigned i = 0; i < op.count; ++i) {
     const R *s = warp.values<R>(refs[i]);
     forLanes(mask, [&](unsigned lane) {
@@ -220,6 +252,7 @@ void decodeAccess(Decoder &decoder, bool isLoad) {
       decodeElements(decoder, decoder.operand(isLoad ? 0 : 1), type, width, isLoad, bytes);
   decodeAddress(decoder, decoder.operand(isLoad ? 1 : 0), space);
   decoder.list(refs);
+  decoder.op().ordering = uint8_t(orderingBits(ordering) | (isLoad ? 0 : check::ordering::kConfirms));
   decoder.op().handler = forTypes<Kind>(type, bytes);
 }
 

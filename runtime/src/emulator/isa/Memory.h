@@ -9,6 +9,7 @@
 #define FP8EMU_ISA_MEMORY_H
 
 #include "Decoder.h"
+#include "check/Ordering.h"
 #include "exec/Access.h"
 
 namespace fp8emu {
@@ -25,6 +26,8 @@ struct Ordering {
   Scope scope = Scope::None;
 };
 Ordering takeOrdering(Decoder &decoder);
+/// For the checks: as Op::ordering.
+uint8_t orderingBits(const Ordering &ordering);
 
 /// Decodes an address operand for `space`: op.a, op.immediate and, in op.small, the
 /// base's bytes and the space, which becomes that of the variable where the frame

@@ -126,6 +126,7 @@ void decodeToGlobal(Decoder &decoder, MemorySpace space, AsyncStore &store) {
   decoder.expectOperands(2);
   store.target.to = decodeAddressOp(decoder, decoder.operand(0), space);
   decoder.blocksCommunicate();
+  decoder.op().ordering = check::ordering::kInFlight;
   decoder.op().handler = &storeToGlobal;
 }
 

@@ -182,9 +182,16 @@ void copyAndFence(Warp &warp, const Op &op, Mask mask) {
   const Op &global = *static_cast<const Op *>(op.payload);
   laneAddresses(warp, op, mask, from);
   laneAddresses(warp, global, mask, to);
+  // The warp copies together: lanes that name the same map copy it once.
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    unsigned lane = unsigned(__builtin_ctz(rest));
+    forLanes(rest & (rest - 1), [&](unsigned i) {
+      if (from[i] == from[lane] && to[i] == to[lane])
+        mask &= ~(Mask(1) << i);
+    });
+  }
   resolve(warp, spaceOf(op), mask, from, kTensorMapBytes, kTensorMapAlignment, AccessKind::Load, source);
   resolve(warp, spaceOf(global), mask, to, kTensorMapBytes, kTensorMapAlignment, AccessKind::Store, target);
-  // All lanes of the warp copy, mostly the same map.
   forLanes(mask, [&](unsigned lane) { std::memcpy(target[lane], source[lane], kTensorMapBytes); });
 }
 

@@ -12,6 +12,7 @@
 
 #include "Families.h"
 #include "Lanes.h"
+#include "check/Races.h"
 #include "num/Arith.h"
 
 #include <algorithm>
@@ -45,8 +46,10 @@ void forGroups(Warp &warp, const Op &op, Mask mask, F f) {
     if (Mask outside = group & ~needed)
       warp.fault(FaultKind::IllegalOperand, "the member mask does not name the lane that executes it",
                  outside);
-    if (warp.converged(needed, group))
+    if (warp.converged(needed, group)) {
+      check::exchanged(warp, group);
       f(group);
+    }
   }
 }
 
@@ -318,7 +321,7 @@ void decodeElect(Decoder &decoder) {
 }
 
 void syncWarp(Warp &warp, const Op &op, Mask mask) {
-  forGroups(warp, op, mask, [](Mask) {});
+  forGroups(warp, op, mask, [&](Mask group) { check::syncWarp(warp, group); });
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "Wgmma.h"
 
 #include "Families.h"
+#include "check/Agent.h"
 #include "exec/Block.h"
 
 using namespace fp8emu;
@@ -28,6 +29,7 @@ void commit(Warp &warp, const Op &, Mask mask) {
     return;
   warp.matrixGroups().commit();
   warp.matrixQueue().commit();
+  check::commitGroup(warp, 1, check::GroupKind::Matrix);
 }
 
 /// Until all groups but the last op.immediate have ended.
@@ -36,6 +38,7 @@ void waitGroup(Warp &warp, const Op &op, Mask mask) {
     return;
   if (!warp.matrixGroups().complete(uint64_t(op.immediate)))
     return warp.wait(mask, Wait::Async, 0, 0, /*repeat=*/true);
+  check::waitedForGroups(warp, mask, check::GroupKind::Matrix, uint64_t(op.immediate));
   warp.matrixQueue().waited(uint64_t(op.immediate));
   warp.guardedRegistersChanged();
 }
@@ -134,6 +137,7 @@ void decodeProduct(Decoder &decoder) {
   decodeImmediates(decoder, *decoded);
   op.mayTouchInFlight = true;
   decoder.keep<WgmmaProduct>(decoded);
+  op.ordering = check::ordering::kInFlight;
   op.handler = &startProduct;
 }
 

@@ -8,6 +8,7 @@
 
 #include "MatrixDescriptor.h"
 #include "Wgmma.h"
+#include "check/Agent.h"
 #include "exec/Access.h"
 #include "exec/Block.h"
 #include "exec/Launch.h"
@@ -23,8 +24,9 @@ constexpr unsigned kWarpRows = 16;
 /// The multiplicands in shared memory, read 16 bytes at a time.
 class SharedMatrix {
 public:
-  SharedMatrix(Warp &warp, uint64_t descriptor, const Element &element, bool transposed)
-      : warp(warp), descriptor(descriptor), element(element), transposed(transposed) {}
+  SharedMatrix(Warp &warp, uint64_t descriptor, const Element &element, bool transposed,
+               const check::Agent &agent)
+      : warp(warp), descriptor(descriptor), element(element), transposed(transposed), agent(agent) {}
 
   /// The rows from `first` on, of K each.
   template <class V>
@@ -55,6 +57,7 @@ private:
     uint64_t address = warp.block().sharedBase() + offset;
     uint8_t *host;
     resolve(warp, MemorySpace::Shared, 1, &address, 16, AccessKind::Load, &host);
+    agent.reads({&warp.block(), offset}, 16);
     return host;
   }
 
@@ -62,6 +65,7 @@ private:
   MatrixDescriptor descriptor;
   const Element &element;
   bool transposed;
+  const check::Agent &agent;
 };
 
 template <class V>
@@ -91,6 +95,7 @@ public:
     accumulate = scale != 0;
     number = warp.matrixQueue().start();
     group = warp.matrixGroups().add();
+    agent = check::Agent::inGroup(warp, 0, check::GroupKind::Matrix, check::Proxy::Async);
   }
 
   bool ready() const override { return warp.matrixQueue().isNext(number); }
@@ -129,8 +134,9 @@ private:
     if (decoded.aInRegisters)
       unpackFragments(p.a, registersA.data(), p.registersA(), m, k, a);
     else
-      SharedMatrix(warp, descriptorA, p.a, decoded.transposeA).read(warp.index() % 4 * kWarpRows, m, k, a);
-    SharedMatrix(warp, descriptorB, p.b, decoded.transposeB).read(0, n, k, b);
+      SharedMatrix(warp, descriptorA, p.a, decoded.transposeA, agent)
+          .read(warp.index() % 4 * kWarpRows, m, k, a);
+    SharedMatrix(warp, descriptorB, p.b, decoded.transposeB, agent).read(0, n, k, b);
     if (p.negateA)
       negate(a, m);
     if (p.negateB)
@@ -147,6 +153,7 @@ private:
   bool accumulate, hasRead = false;
   uint64_t number;
   std::shared_ptr<Groups::Group> group;
+  check::Agent agent;
   Multiplicand<V> a, b;
 };
 

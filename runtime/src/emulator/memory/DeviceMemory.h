@@ -10,8 +10,11 @@
 #ifndef FP8EMU_MEMORY_DEVICEMEMORY_H
 #define FP8EMU_MEMORY_DEVICEMEMORY_H
 
+#include "check/Shadow.h"
+
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -68,6 +71,8 @@ public:
   /// Offset in the range of the first byte not written; none where all are.
   std::optional<uint64_t> firstUninitialized(uint64_t address, uint64_t bytes) const;
   void setReadOnly(uint64_t address);
+  /// Who accessed it: made when first asked for.
+  check::GlobalShadow &accesses();
 
 private:
   uint64_t arenaBase = 0, arenaBytes = 0, next = 0, inUse = 0;
@@ -75,6 +80,7 @@ private:
   uint64_t reservedBase = 0, reservedBytes = 0;
   /// A byte for each of the arena, 1 where it was written.
   uint8_t *initialized = nullptr;
+  std::unique_ptr<check::GlobalShadow> shadow;
   mutable std::mutex mutex;
   std::map<uint64_t, Allocation> allocations;
 };

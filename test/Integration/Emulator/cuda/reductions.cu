@@ -98,7 +98,7 @@ extern "C" __global__ void atomics_int(const int *x, int *results, unsigned *uns
   atomicAnd(&results[4], value | 0xff);
   atomicOr(&results[5], value & 0xff00);
   atomicXor(&results[6], value);
-  atomicAdd_block(&results[7], 1);
+  atomicAdd_block(&results[9 + blockIdx.x], 1);
   atomicAdd_system(&results[8], 2);
   atomicInc(&unsigned_results[0], 100);
   atomicDec(&unsigned_results[1], 100);

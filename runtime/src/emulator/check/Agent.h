@@ -1,0 +1,64 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Asynchronous operations as the checks see them: agents, which are neither their
+// thread nor ordered with what it does next. An instruction makes one for each
+// operation that it starts, says what that reads and writes, at best at once, and the
+// operation says when it completes a phase of an mbarrier. Those of groups are over
+// for who waits for their group (Races.h).
+//
+//   auto agent = check::Agent::inGroup(warp, lane, GroupKind::Bulk, Proxy::Async);
+//   agent.reads({block, offset}, bytes);          // shared memory of a block
+//   agent.writes({nullptr, address}, bytes);      // the device's
+//
+//   auto agent = check::Agent::untilMbarrier(warp, lane, barrierBlock, barrierOffset);
+//   agent.reads(...), agent.writes(...);
+//   agent.complete();                             // before Mbarrier::completeBytes
+//
+// All do nothing where checks are off.
+
+#ifndef FP8EMU_CHECK_AGENT_H
+#define FP8EMU_CHECK_AGENT_H
+
+#include "Races.h"
+
+namespace fp8emu::check {
+
+/// The way by which it accesses memory (PTX ISA 8.6): cp.async is generic; the bulk
+/// engine and wgmma are not.
+enum class Proxy : uint8_t { Generic, Async };
+
+class Agent {
+public:
+  /// None: nothing is checked.
+  Agent() = default;
+  /// The next operation of the thread's current group.
+  static Agent inGroup(Warp &warp, unsigned lane, GroupKind kind, Proxy proxy);
+  /// An operation that completes bytes at an mbarrier, always of the async proxy. The
+  /// copies of a multicast are one each.
+  static Agent untilMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset);
+
+  void reads(const Target &target, unsigned bytes) const { access(target, bytes, Read); }
+  void writes(const Target &target, unsigned bytes) const { access(target, bytes, Write); }
+  /// Reductions, which are relaxed at the device's scope.
+  void updates(const Target &target, unsigned bytes) const { access(target, bytes, Update); }
+  /// It has completed its bytes: who waits for the phase they belong to knows.
+  void complete() const;
+
+private:
+  struct State;
+  enum Kind { Read, Write, Update };
+  static Agent start(Warp &warp, unsigned lane, Proxy proxy);
+  void access(const Target &target, unsigned bytes, Kind kind) const;
+
+  std::shared_ptr<State> state;
+};
+
+/// cp.async.mbarrier.arrive: what a thread's copies so far release at an mbarrier when
+/// they are over. Made when it is issued; called before the arrival.
+std::function<void()> releaseCopies(Warp &warp, unsigned lane, Block &block, uint32_t offset);
+
+} // namespace fp8emu::check
+
+#endif // FP8EMU_CHECK_AGENT_H

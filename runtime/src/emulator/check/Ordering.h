@@ -1,0 +1,32 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How an instruction's access to memory is ordered, as its decoder tells the checks.
+
+#ifndef FP8EMU_CHECK_ORDERING_H
+#define FP8EMU_CHECK_ORDERING_H
+
+#include "Shadow.h"
+
+namespace fp8emu::check {
+
+/// Op::ordering: the level at which it is strong, and flags. 0 is a weak access.
+namespace ordering {
+constexpr uint8_t kLevel = 3, kStrong = 4, kAcquire = 8, kRelease = 16;
+/// Of an operation in flight, which says itself what it accesses (Agent.h).
+constexpr uint8_t kInFlight = 32;
+/// The handler asks `confirm` whether a store that races changes anything.
+constexpr uint8_t kConfirms = 64;
+/// Strong, but no read that a fence makes an acquire (red, PTX ISA 8.8).
+constexpr uint8_t kNoPattern = 128;
+
+inline uint8_t strong(Level level, bool acquires = false, bool releases = false) {
+  return uint8_t(uint8_t(level) | kStrong | (acquires ? kAcquire : 0) | (releases ? kRelease : 0));
+}
+inline Level level(uint8_t bits) { return bits & kStrong ? Level(bits & kLevel) : Level::None; }
+} // namespace ordering
+
+} // namespace fp8emu::check
+
+#endif // FP8EMU_CHECK_ORDERING_H

@@ -1,0 +1,223 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What orders memory: barriers, fences, mbarriers, groups.
+
+#include "Races.h"
+
+#include "exec/Block.h"
+#include "exec/Launch.h"
+
+using namespace fp8emu;
+using namespace fp8emu::check;
+
+static uint32_t linear(const std::array<uint32_t, 3> &index, const std::array<uint32_t, 3> &size) {
+  return index[0] + size[0] * (index[1] + size[1] * index[2]);
+}
+
+BlockRaces::BlockRaces(LaunchRaces &launch, const Block &block)
+    : launch(launch), number(linear(block.index(), launch.launch.config().grid)),
+      cluster(linear(block.cluster().index(), launch.launch.clusterGrid())), shadow(block.sharedBytes()) {}
+
+uint16_t BlockRaces::queue(uint64_t key) {
+  auto [place, isNew] = queueNumbers.try_emplace(key, uint16_t(queueStarted.size()));
+  if (isNew)
+    queueStarted.push_back(0);
+  return place->second;
+}
+
+namespace {
+
+/// What these lanes know, together.
+void collect(const WarpRaces &own, Mask lanes, Knowledge &into) {
+  const Knowledge *last = nullptr;
+  forLanes(lanes, [&](unsigned lane) {
+    if (!last || !(*last == own.known[lane]))
+      into.join(own.known[lane]);
+    last = &own.known[lane];
+  });
+}
+
+void learn(WarpRaces &own, Mask lanes, const Knowledge &more) {
+  // Lanes that knew the same know the same afterwards.
+  Knowledge before, after;
+  bool any = false;
+  forLanes(lanes, [&](unsigned lane) {
+    Knowledge &mine = own.known[lane];
+    if (any && mine == before) {
+      mine = after;
+      return;
+    }
+    before = mine;
+    mine.join(more);
+    after = mine;
+    any = true;
+  });
+}
+
+void newEpoch(Warp &warp) { warp.races()->epoch = ++warp.block().races()->time; }
+
+/// What these lanes know and have done goes into `into`.
+void release(Warp &warp, Mask lanes, Knowledge &into) {
+  WarpRaces &own = *warp.races();
+  collect(own, lanes, into);
+  addThreads(into.generic, warp.block().races()->number, warp.index() * kLanes, lanes, own.epoch);
+  newEpoch(warp);
+}
+
+/// What a relaxed operation of a lane publishes: what fences before it have released.
+void publishFenced(Warp &warp, unsigned lane, Knowledge &into) {
+  WarpRaces &own = *warp.races();
+  if (!own.patterns)
+    return;
+  for (const Patterns::Released &released : (*own.patterns)[lane].released) {
+    if (!released.epoch)
+      continue;
+    into.join(released.known);
+    addThreads(into.generic, warp.block().races()->number, warp.index() * kLanes, Mask(1) << lane,
+               released.epoch);
+  }
+}
+
+} // namespace
+
+void check::arriveAtBarrier(Warp &warp, unsigned id, Mask lanes) {
+  if (warp.races())
+    release(warp, lanes, warp.block().races()->barriers[id]);
+}
+
+/// Where all of the block's threads wait here, all that the block did is known to
+/// each: a floor instead of a number for each thread.
+void check::completeBarrier(Block &block, unsigned id) {
+  BlockRaces *races = block.races();
+  if (!races)
+    return;
+  Knowledge known = std::move(races->barriers[id]);
+  races->barriers[id] = Knowledge();
+  std::vector<Mask> waiting;
+  unsigned count = 0;
+  for (auto &warp : block.warps()) {
+    Mask lanes = 0;
+    for (const Fragment &f : warp->waiting())
+      if (f.wait == Wait::Barrier && f.object == id)
+        lanes |= f.lanes;
+    waiting.push_back(lanes);
+    count += unsigned(__builtin_popcount(lanes));
+  }
+  if (count && count == block.threadsAlive()) {
+    Segment &mine = change(known.generic, races->number);
+    mine.floor = races->time;
+    mine.threads.clear();
+    ++races->time;
+  }
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    WarpRaces &own = *block.warps()[i]->races();
+    learn(own, waiting[i], known);
+    if (count == block.threadsAlive())
+      own.epoch = races->time;
+  }
+}
+
+void check::syncWarp(Warp &warp, Mask lanes) {
+  if (!warp.races() || !(lanes & (lanes - 1)))
+    return;
+  Knowledge together;
+  release(warp, lanes, together);
+  learn(*warp.races(), lanes, together);
+}
+
+void check::exchanged(Warp &warp, Mask lanes) {
+  WarpRaces *own = warp.races();
+  if (!own)
+    return;
+  const Knowledge &first = own->known[__builtin_ctz(lanes)];
+  bool same = true;
+  forLanes(lanes, [&](unsigned lane) { same &= own->known[lane] == first; });
+  if (same)
+    return;
+  Knowledge together;
+  collect(*own, lanes, together);
+  learn(*own, lanes, together);
+}
+
+void check::arriveAtCluster(Warp &warp, Mask lanes, bool releases) {
+  if (!warp.races())
+    return;
+  Cluster &cluster = warp.block().cluster();
+  Knowledge &phase = cluster.races()->barrier[cluster.phase() % 2];
+  if (releases)
+    release(warp, lanes, phase);
+  else
+    forLanes(lanes, [&](unsigned lane) { publishFenced(warp, lane, phase); });
+}
+
+void check::waitedForCluster(Warp &warp, Mask lanes, uint64_t phase) {
+  if (warp.races())
+    learn(*warp.races(), lanes, warp.block().cluster().races()->barrier[phase % 2]);
+}
+
+void check::fence(Warp &warp, Mask lanes, Level level, bool acquires, bool releases) {
+  WarpRaces *own = warp.races();
+  if (!own)
+    return;
+  forLanes(lanes, [&](unsigned lane) {
+    Patterns &patterns = own->patternsOf(lane);
+    for (unsigned i = 0; i <= unsigned(level); ++i) {
+      if (acquires)
+        own->known[lane].join(patterns.pending[i]);
+      if (releases)
+        patterns.released[i] = {own->known[lane], own->epoch};
+    }
+  });
+  if (releases)
+    newEpoch(warp);
+}
+
+/// What a thread knows and did becomes visible to the async proxy. Its lanes' share
+/// one clock: what is ordered for a thread is looked at besides.
+void check::fenceProxy(Warp &warp, Mask lanes) {
+  WarpRaces *own = warp.races();
+  if (!own)
+    return;
+  Knowledge together;
+  release(warp, lanes, together);
+  together.async = std::move(together.generic);
+  together.generic = nullptr;
+  learn(*own, lanes, together);
+}
+
+void check::initializeMbarrier(Block &block, uint32_t offset) {
+  if (block.races())
+    block.races()->mbarriers[offset] = BarrierPhases();
+}
+
+void check::arriveAtMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, uint8_t bits) {
+  if (!warp.races())
+    return;
+  Knowledge &pending = block.races()->mbarriers[offset].pending;
+  if (bits & ordering::kRelease)
+    release(warp, Mask(1) << lane, pending);
+  else
+    publishFenced(warp, lane, pending);
+}
+
+void check::flipMbarrier(Block &block, uint32_t offset) {
+  if (!block.races())
+    return;
+  BarrierPhases &phases = block.races()->mbarriers[offset];
+  phases.complete.join(phases.pending);
+  phases.pending = Knowledge();
+}
+
+void check::waitedForMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, uint8_t bits) {
+  WarpRaces *own = warp.races();
+  if (!own)
+    return;
+  const Knowledge &complete = block.races()->mbarriers[offset].complete;
+  if (bits & ordering::kAcquire)
+    own->known[lane].join(complete);
+  else
+    for (Knowledge &pending : own->patternsOf(lane).pending)
+      pending.join(complete);
+}

@@ -1,0 +1,198 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Data races: accesses to the same bytes, one of them a write, that nothing orders
+// (PTX ISA 8.7.1). What launches, clusters, blocks and warps remember for it, and what
+// instructions that order memory tell. All of it is absent where checks are off:
+// each function returns at once then.
+
+#ifndef FP8EMU_CHECK_RACES_H
+#define FP8EMU_CHECK_RACES_H
+
+#include "Clock.h"
+#include "Ordering.h"
+#include "Shadow.h"
+#include "exec/Fault.h"
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace fp8emu {
+class Block;
+class Cluster;
+class Launch;
+class Warp;
+} // namespace fp8emu
+
+namespace fp8emu::check {
+
+constexpr unsigned kLevels = 3;
+
+/// Where an access begins: in a block's shared memory, or, without a block, in the
+/// device's.
+struct Target {
+  Block *block = nullptr;
+  uint64_t address = 0;
+};
+
+/// What was released at a place in memory, by how far it may be seen: of blocks and
+/// clusters by their number, of the device under 0.
+class Place {
+public:
+  Knowledge &at(Level level, uint32_t number) { return known[uint64_t(level) << 32 | number]; }
+  const Knowledge *find(Level level, uint32_t number) const {
+    auto found = known.find(uint64_t(level) << 32 | number);
+    return found == known.end() ? nullptr : &found->second;
+  }
+
+private:
+  std::unordered_map<uint64_t, Knowledge> known;
+};
+using Places = std::unordered_map<uint64_t, Place>;
+
+struct LaunchRaces {
+  LaunchRaces(const Launch &launch, GlobalShadow &shadow, bool severalWorkers)
+      : launch(launch), shadow(shadow), stamps(shadow.beginLaunch()), number(shadow.launches()),
+        severalWorkers(severalWorkers) {}
+  ~LaunchRaces() { shadow.endLaunch(stamps.end()); }
+
+  const Launch &launch;
+  GlobalShadow &shadow;
+  Stamps stamps;
+  /// Tags its sets of words.
+  uint32_t number;
+  Sets sets;
+  /// Whether blocks run on several threads of the host: then pages of global memory
+  /// are locked.
+  bool severalWorkers;
+  std::array<std::mutex, 64> pages;
+  std::mutex placesMutex;
+  Places places;
+};
+
+/// What an mbarrier's arrivals release: in the phase that is going on, in those over.
+struct BarrierPhases {
+  Knowledge pending, complete;
+};
+
+struct BlockRaces {
+  BlockRaces(LaunchRaces &launch, const Block &block);
+
+  LaunchRaces &launch;
+  /// Numbers in the grid.
+  uint32_t number, cluster;
+  /// Its time (Clock.h).
+  uint32_t time = 1;
+  SharedShadow shadow;
+  Places places;
+  std::array<Knowledge, 16> barriers;
+  std::unordered_map<uint32_t, BarrierPhases> mbarriers;
+  /// Queues of operations, by what ends them (Agent.cpp).
+  std::unordered_map<uint64_t, uint16_t> queueNumbers;
+  std::vector<uint32_t> queueStarted;
+  uint16_t queue(uint64_t key);
+};
+
+struct ClusterRaces {
+  /// Of the barrier's phases, even and odd.
+  std::array<Knowledge, 2> barrier;
+};
+
+/// What a release fence has made ready to be published by strong writes, and what
+/// strong reads have found that an acquire fence makes known (PTX ISA 8.8).
+struct Patterns {
+  struct Released {
+    Knowledge known;
+    /// 0: no fence yet.
+    uint32_t epoch = 0;
+  };
+  std::array<Released, kLevels> released;
+  std::array<Knowledge, kLevels> pending;
+};
+
+/// The kinds of groups that a thread's operations form.
+enum class GroupKind : uint8_t { Copies, Bulk, Matrix };
+constexpr unsigned kGroupKinds = 3;
+
+/// A thread's operations of one kind: how many it started, and had when it committed
+/// its last groups.
+struct Started {
+  uint32_t count = 0;
+  std::deque<uint32_t> committed;
+};
+
+struct WarpRaces {
+  uint32_t epoch = 1;
+  std::array<Knowledge, kLanes> known;
+  /// Where a thread has executed a fence or read what was released.
+  std::unique_ptr<std::array<Patterns, kLanes>> patterns;
+  std::unique_ptr<std::array<std::array<Started, kGroupKinds>, kLanes>> started;
+  /// Stamps of the last accesses, by pc.
+  struct Recent {
+    uint32_t pc = 0, epoch = 0, stamp = 0;
+    uint8_t kind = 0;
+  };
+  std::array<Recent, 32> recent;
+  /// Stores that race unless they change nothing: see `confirm`.
+  Mask doubtful = 0;
+  std::unique_ptr<std::array<Fault, kLanes>> doubts;
+
+  Patterns &patternsOf(unsigned lane) {
+    if (!patterns)
+      patterns = std::make_unique<std::array<Patterns, kLanes>>();
+    return (*patterns)[lane];
+  }
+  Started &startedBy(unsigned lane, GroupKind kind) {
+    if (!started)
+      started = std::make_unique<std::array<std::array<Started, kGroupKinds>, kLanes>>();
+    return (*started)[lane][size_t(kind)];
+  }
+};
+
+// Barriers.
+
+/// Lanes arrive at a barrier of their block, and later those that wait for it go on:
+/// the latter is to be told before they do.
+void arriveAtBarrier(Warp &warp, unsigned id, Mask lanes);
+void completeBarrier(Block &block, unsigned id);
+/// bar.warp.sync.
+void syncWarp(Warp &warp, Mask lanes);
+/// Lanes have exchanged values: what one has learned of other warps, all know. What the
+/// lanes did themselves is not ordered by that.
+void exchanged(Warp &warp, Mask lanes);
+void arriveAtCluster(Warp &warp, Mask lanes, bool releases);
+/// Lanes have seen the cluster's phase complete.
+void waitedForCluster(Warp &warp, Mask lanes, uint64_t phase);
+
+// Fences.
+
+void fence(Warp &warp, Mask lanes, Level level, bool acquires, bool releases);
+/// fence.proxy.async.
+void fenceProxy(Warp &warp, Mask lanes);
+
+// Mbarriers, at an offset of a block's shared memory.
+
+void initializeMbarrier(Block &block, uint32_t offset);
+void arriveAtMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, uint8_t ordering);
+void waitedForMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, uint8_t ordering);
+/// Its phase has completed.
+void flipMbarrier(Block &block, uint32_t offset);
+
+// Groups of a thread's operations.
+
+void commitGroup(Warp &warp, Mask lanes, GroupKind kind);
+/// Waited until all but the last `allowed` groups were over, or had read (bulk
+/// groups only); ~0: until everything was.
+void waitedForGroups(Warp &warp, Mask lanes, GroupKind kind, uint64_t allowed, bool readsOnly = false);
+constexpr uint64_t kEverything = ~uint64_t(0);
+
+} // namespace fp8emu::check
+
+#endif // FP8EMU_CHECK_RACES_H

@@ -1,0 +1,139 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Who accessed memory: for each four bytes of shared and global memory, who wrote
+// them last and who has read them since, to the byte.
+
+#ifndef FP8EMU_CHECK_SHADOW_H
+#define FP8EMU_CHECK_SHADOW_H
+
+#include "exec/Op.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace fp8emu::check {
+
+/// What a strong access may be seen by (PTX ISA 8.5); None for weak ones.
+enum class Level : uint8_t { Block, Cluster, Device, None };
+
+/// An access as cells remember it: one instruction of a warp in one epoch, or one side
+/// of an operation in flight.
+struct AccessInfo {
+  /// Number in the grid.
+  uint32_t block = 0;
+  /// Of the warp when it accessed; of an operation, its number in its queue.
+  uint32_t epoch = 0;
+  uint32_t pc = 0;
+  /// Of the thread; of an operation, of the one that started it.
+  uint16_t warp = 0;
+  /// Of an operation: the queue of `queueBlock` that says when it is over.
+  uint16_t queue = 0;
+  uint32_t queueBlock = 0;
+  Level strength = Level::None;
+  bool isAgent = false, isAsyncProxy = false, isWrite = false, isAtomic = false;
+  /// atom.cas.
+  bool isSwap = false;
+};
+
+/// The accesses of a launch, by stamps. Stamps of earlier launches are lower than
+/// `first`: everything of theirs is over.
+class Stamps {
+public:
+  explicit Stamps(uint32_t first) : first(first), next(first) {}
+  /// 0 where there are no more: then accesses are not remembered.
+  uint32_t add(const AccessInfo &access);
+  const AccessInfo &at(uint32_t stamp) const {
+    uint32_t index = stamp - first;
+    return (*chunks[index / kChunk])[index % kChunk];
+  }
+  bool has(uint32_t stamp) const { return stamp >= first; }
+  uint32_t end() const { return next; }
+
+  static constexpr uint32_t kEnd = uint32_t(1) << 28;
+
+private:
+  static constexpr uint32_t kChunk = 8192;
+  using Chunk = std::array<AccessInfo, kChunk>;
+  uint32_t first;
+  std::atomic<uint32_t> next;
+  std::mutex mutex;
+  std::array<std::unique_ptr<Chunk>, kEnd / kChunk> chunks;
+};
+
+/// Lanes that accessed some of a granule's four bytes with one stamp: bytes in bits 60
+/// to 63, the stamp in 32 to 59, lanes below. Where bytes are none, several such: a
+/// set, named by its number below and by its launch in 32 to 59. 0: nobody.
+using Word = uint64_t;
+inline Word makeWord(unsigned bytes, uint32_t stamp, Mask lanes) {
+  return Word(bytes) << 60 | Word(stamp) << 32 | lanes;
+}
+inline unsigned bytesOf(Word word) { return unsigned(word >> 60); }
+inline uint32_t stampOf(Word word) { return uint32_t(word >> 32) & (Stamps::kEnd - 1); }
+inline Mask lanesOf(Word word) { return Mask(word); }
+
+struct Cell {
+  Word write, read;
+};
+
+/// Sets of words, of one shadow.
+class Sets {
+public:
+  using Set = std::vector<Word>;
+  /// A set's number, never 0.
+  uint32_t add(Word first);
+  void drop(uint32_t number);
+  Set &at(uint32_t number);
+
+private:
+  // Where blocks run on several threads.
+  std::mutex mutex;
+  std::deque<Set> all;
+  std::vector<uint32_t> unused;
+};
+
+/// Cells of a block's shared memory.
+class SharedShadow {
+public:
+  explicit SharedShadow(uint32_t bytes);
+  ~SharedShadow();
+  SharedShadow(const SharedShadow &) = delete;
+  SharedShadow &operator=(const SharedShadow &) = delete;
+  Cell &cell(uint32_t offset) { return cells[offset / 4]; }
+  Sets sets;
+
+private:
+  Cell *cells;
+};
+
+/// Cells of the device's memory: address space only, until accesses touch it.
+class GlobalShadow {
+public:
+  GlobalShadow(uint64_t base, uint64_t bytes);
+  ~GlobalShadow();
+  GlobalShadow(const GlobalShadow &) = delete;
+  GlobalShadow &operator=(const GlobalShadow &) = delete;
+
+  Cell &cell(uint64_t address) { return cells[(address - base) / 4]; }
+  /// The first stamp of a new launch.
+  uint32_t beginLaunch();
+  void endLaunch(uint32_t nextStamp);
+  uint32_t launches() const { return launchCount; }
+  /// Forgets accesses to memory that is given back.
+  void forget(uint64_t address, uint64_t bytes);
+
+private:
+  uint64_t base, bytes;
+  Cell *cells;
+  uint32_t nextStamp = 1, launchCount = 0;
+};
+
+} // namespace fp8emu::check
+
+#endif // FP8EMU_CHECK_SHADOW_H
