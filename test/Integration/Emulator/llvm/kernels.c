@@ -14,24 +14,47 @@ typedef float Float4 __attribute__((ext_vector_type(4)));
 typedef _Float16 Half2 __attribute__((ext_vector_type(2)));
 
 static int thread(void) { return __nvvm_read_ptx_sreg_tid_x(); }
-static int global_index(void) { return __nvvm_read_ptx_sreg_ctaid_x() * __nvvm_read_ptx_sreg_ntid_x() + thread(); }
+static int global_index(void) {
+  return __nvvm_read_ptx_sreg_ctaid_x() * __nvvm_read_ptx_sreg_ntid_x() + thread();
+}
 
 // A dense switch: a branch table.
 KERNEL dispatch(const int *program, int steps, int *y) {
   int x = global_index(), other = 1;
   for (int step = 0; step < steps; ++step) {
     switch (program[step * __nvvm_read_ptx_sreg_ntid_x() + thread()]) {
-    case 0: x += other; break;
-    case 1: x -= 3; break;
-    case 2: x *= 5; break;
-    case 3: other = x & 15; break;
-    case 4: x ^= other << 3; break;
-    case 5: x = __builtin_popcount(x); break;
-    case 6: x = x < 1000 ? x : 1000; __attribute__((fallthrough));
-    case 7: other += x; break;
-    case 8: x = __builtin_bitreverse32(x); break;
-    case 9: step += 1; break;
-    default: x = -x;
+    case 0:
+      x += other;
+      break;
+    case 1:
+      x -= 3;
+      break;
+    case 2:
+      x *= 5;
+      break;
+    case 3:
+      other = x & 15;
+      break;
+    case 4:
+      x ^= other << 3;
+      break;
+    case 5:
+      x = __builtin_popcount(x);
+      break;
+    case 6:
+      x = x < 1000 ? x : 1000;
+      __attribute__((fallthrough));
+    case 7:
+      other += x;
+      break;
+    case 8:
+      x = __builtin_bitreverse32(x);
+      break;
+    case 9:
+      step += 1;
+      break;
+    default:
+      x = -x;
     }
   }
   y[global_index()] = x + other;
@@ -43,7 +66,9 @@ static int negate(int x) { return -x; }
 typedef int (*Function)(int);
 static const Function functions[3] = {triple, square, negate};
 
-KERNEL call_table(const int *which, int *y) { y[global_index()] = functions[which[global_index()]](global_index()); }
+KERNEL call_table(const int *which, int *y) {
+  y[global_index()] = functions[which[global_index()]](global_index());
+}
 
 KERNEL halves(int n, const _Float16 *a, const _Float16 *b, _Float16 *y) {
   int i = global_index();
@@ -129,5 +154,6 @@ NOINLINE struct Record lighten(struct Record r, float by) {
 
 KERNEL records(struct Record r, float *y) {
   struct Record s = lighten(lighten(r, 0.5f), thread());
-  y[thread()] = s.colour.x + s.colour.y * 2 + s.colour.z * 4 + s.colour.w * 8 + s.count + s.name[4] + s.weights[thread() % 3];
+  y[thread()] = s.colour.x + s.colour.y * 2 + s.colour.z * 4 + s.colour.w * 8 + s.count + s.name[4] +
+                s.weights[thread() % 3];
 }
