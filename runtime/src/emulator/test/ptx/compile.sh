@@ -3,14 +3,15 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Makes the PTX beside its sources again, by nvcc 13 and clang 22, in a folder whose
-# name the debugging information may show. No build or test needs it: the files are
-# committed.
+# Makes the PTX beside its sources again, by nvcc 13 and clang 22. They are compiled in a
+# folder of always the same name, which the bytes of debugging information hold; where
+# it stands as text it is taken out. No build or test needs this: the files are committed.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p /tmp/fp8emu
-cp "$here"/*.cu "$here"/*.cpp /tmp/fp8emu
-cd /tmp/fp8emu
+neutral=/tmp/fp8emu
+mkdir -p "$neutral"
+cp "$here"/*.cu "$here"/*.cpp "$neutral"
+cd "$neutral"
 cuda() { # NAME ARCHITECTURE [OPTION...]
   name=$1 arch=$2
   shift 2
@@ -31,3 +32,4 @@ cuda hopper sm_90a
 cpp calls -O1 -g
 cpp data -O2
 cpp loops -O1 -gline-tables-only
+sed -i "s|\"$neutral/|\"|" "$here"/*.ptx
