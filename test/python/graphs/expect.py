@@ -104,12 +104,22 @@ class TensorKeys:
 
     def number(self, value):
         op = value.op
-        if op is None or op.blocks or op.kind == "contract":
+        if op is None or op.blocks:
             return id(value)
-        # How a cast is written has no say; other arithmetic is another value if written otherwise.
-        style = op.style if op.kind == "elementwise" else ""
-        key = (op.kind, value.dtype, style, repr(sorted(op.attrs.items())), *map(self.exact, op.inputs))
+        if op.kind == "contract":
+            key = self.product(op)
+        else:
+            # How a cast is written has no say; other arithmetic is another value if written otherwise.
+            style = op.style if op.kind == "elementwise" else ""
+            key = (op.kind, value.dtype, style, repr(sorted(op.attrs.items())), *map(self.exact, op.inputs))
         return self.numbers.setdefault(key, -1 - len(self.numbers))
+
+    def product(self, op):
+        """What a product computes, however it is written."""
+        operands = sorted(zip(map(self.exact, op.inputs[:2]), op["letters"]))
+        order = list(dict.fromkeys("".join(text for _, text in operands)))
+        letters = [tuple(map(order.index, text)) for text in (*(t for _, t in operands), op["letters"][2])]
+        return (op.kind, op.results[0].dtype, *(k for k, _ in operands), *letters, *map(self.exact, op.inputs[2:]))
 
 
 def name_sites(products, named):

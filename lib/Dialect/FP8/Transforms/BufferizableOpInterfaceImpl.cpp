@@ -17,10 +17,11 @@ namespace {
 
 /// Whether `op` reads what its destination holds before it writes there.
 bool readsInit(Operation *op, OpOperand &operand) {
+  // Another destination may be the same value.
   if (auto matmul = dyn_cast<fp8::MatmulOp>(op))
-    return matmul.getAccumulate() && operand.get() == matmul.getInit();
+    return matmul.getAccumulate() && &operand == matmul.getDpsInitOperand(0);
   if (auto matmul = dyn_cast<fp8::ScaledMatmulOp>(op))
-    return matmul.getAccumulate() && operand.get() == matmul.getInit();
+    return matmul.getAccumulate() && &operand == matmul.getDpsInitOperand(0);
   return isa<fp8::UpdateAmaxHistoryOp, fp8::UpdateLossScaleOp>(op);
 }
 

@@ -157,7 +157,8 @@ def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp
   let description = [{
     In and out: any function. A `tensor.empty` with several uses is cloned in front of each;
     one without uses disappears. Bufferization, which comes next, would weigh all uses of a
-    shared one against each other.
+    shared one against each other. A destination that is not read and is a tensor needed
+    elsewhere becomes a `tensor.empty` too: its elimination would take both for one buffer.
 
     Example:
     ```mlir
