@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operations in flight, and the queues in which they are counted: each mbarrier has one,
-// each thread one for every kind of group, and another for reads of bulk copies.
+// each thread one for every kind of group, and others for reads of bulk copies and for
+// what it has issued to the tensor cores.
 
 #include "Agent.h"
 
@@ -16,14 +17,23 @@ using namespace fp8emu;
 using namespace fp8emu::check;
 
 namespace {
-enum QueueKind : uint64_t { OfCopies, OfBulk, OfMatrix, OfBulkReads, OfMbarrier };
+/// Those of groups are GroupKinds.
+enum QueueKind : uint64_t { OfBulkReads = kGroupKinds, OfIssued, OfMbarrier };
 
 uint64_t queueKey(QueueKind kind, uint64_t which) { return kind << 32 | which; }
-uint64_t threadQueue(GroupKind kind, const Warp &warp, unsigned lane) {
-  return queueKey(QueueKind(kind), warp.index() * kLanes + lane);
+uint64_t threadQueue(QueueKind kind, const Warp &warp, unsigned lane) {
+  return queueKey(kind, warp.index() * kLanes + lane);
 }
-uint64_t readQueue(const Warp &warp, unsigned lane) {
-  return queueKey(OfBulkReads, warp.index() * kLanes + lane);
+uint64_t threadQueue(GroupKind kind, const Warp &warp, unsigned lane) {
+  return threadQueue(QueueKind(kind), warp, lane);
+}
+
+bool isTensor(GroupKind kind) {
+  return kind == GroupKind::Tensor || kind == GroupKind::TensorLoads || kind == GroupKind::TensorStores;
+}
+/// Whether all lanes of a warp start them together; they are counted with the first.
+bool isOfWarp(GroupKind kind) {
+  return kind == GroupKind::Matrix || kind == GroupKind::TensorLoads || kind == GroupKind::TensorStores;
 }
 
 /// Operations of a queue are known to be over, by both proxies: completion is followed
@@ -32,15 +42,28 @@ void addQueueTo(Knowledge &known, uint32_t block, uint16_t queue, uint32_t count
   addQueue(known.generic, block, queue, count);
   addQueue(known.async, block, queue, count);
 }
+
+[[noreturn]] void raise(const Fault &origin, const Fault &fault) {
+  Fault full = origin;
+  full.kind = fault.kind;
+  full.message = fault.message;
+  throw full;
+}
 } // namespace
 
 struct Agent::State {
   LaunchRaces *launch;
+  BlockRaces *own;
   Knowledge known;
   /// Of its accesses; `readQueue` is where its reads are counted.
   AccessInfo info;
   uint16_t readQueue = 0;
   unsigned lane = 0;
+  /// Whether it reads shared memory: who knows that it has, knows what came before.
+  bool readsShared = false;
+  /// Of accesses to tensor memory: what it comes after, and who it is.
+  ClockRef tensorKnown;
+  TensorAccess tensor;
   uint32_t stamps[3] = {};
   /// Of mbarriers.
   Block *block = nullptr;
@@ -57,6 +80,7 @@ Agent Agent::start(Warp &warp, unsigned lane, Proxy proxy) {
   State &state = *agent.state;
   BlockRaces &block = *warp.block().races();
   state.launch = &block.launch;
+  state.own = &block;
   // All that its thread has done comes before; nothing that it does from now on.
   state.known = warp.races()->known[lane];
   addThreads(state.known.generic, block.number, warp.index() * kLanes, Mask(1) << lane, warp.races()->epoch);
@@ -77,23 +101,40 @@ Agent Agent::inGroup(Warp &warp, unsigned lane, GroupKind kind, Proxy proxy) {
     return agent;
   BlockRaces &block = *warp.block().races();
   State &state = *agent.state;
-  // Products are started by all lanes of a warp together, and counted with the first.
-  if (kind == GroupKind::Matrix) {
-    for (const Knowledge &known : warp.races()->known)
-      state.known.join(known);
-    addThreads(state.known.generic, block.number, warp.index() * kLanes, warp.existing(),
-               warp.races()->epoch - 1);
+  WarpRaces &own = *warp.races();
+  state.tensorKnown = own.tensor[lane];
+  if (isOfWarp(kind)) {
+    for (unsigned i = 0; i < kLanes; ++i) {
+      state.known.join(own.known[i]);
+      join(state.tensorKnown, own.tensor[i]);
+    }
+    addThreads(state.known.generic, block.number, warp.index() * kLanes, warp.existing(), own.epoch - 1);
   }
+  Started &started = own.startedBy(lane, kind);
   state.info.queueBlock = block.number;
   state.info.queue = state.readQueue = block.queue(threadQueue(kind, warp, lane));
   if (kind == GroupKind::Bulk)
-    state.readQueue = block.queue(readQueue(warp, lane));
-  state.info.epoch = ++warp.races()->startedBy(lane, kind).count;
+    state.readQueue = block.queue(threadQueue(OfBulkReads, warp, lane));
+  state.info.epoch = ++started.count;
+  if (kind != GroupKind::Tensor) {
+    state.tensor.pipe = kind == GroupKind::TensorLoads ? TensorPipe::Loads : TensorPipe::Stores;
+    return agent;
+  }
+  started.before.join(state.known);
+  state.tensor.issued = block.queue(threadQueue(OfIssued, warp, lane));
+  addQueue(own.tensor[lane], block.number, state.tensor.issued, started.count);
   return agent;
 }
 
-Agent Agent::untilMbarrier(Warp &warp, unsigned lane, Block &where, uint32_t offset) {
-  Agent agent = start(warp, lane, Proxy::Async);
+Agent Agent::releasing(Warp &warp, unsigned lane, Level level) {
+  Agent agent = inGroup(warp, lane, GroupKind::Releases, Proxy::Generic);
+  if (agent.state)
+    agent.state->info.strength = level;
+  return agent;
+}
+
+Agent Agent::untilMbarrier(Warp &warp, unsigned lane, Block &where, uint32_t offset, Proxy proxy) {
+  Agent agent = start(warp, lane, proxy);
   if (!agent.state)
     return agent;
   BlockRaces &block = *where.races();
@@ -111,28 +152,49 @@ void Agent::access(const Target &target, unsigned bytes, Kind kind) const {
     return;
   AccessInfo info = state->info;
   info.isWrite = kind != Read;
-  info.isAtomic = kind == Update;
-  info.strength = info.isAtomic ? Level::Device : Level::None;
+  info.isAtomic = info.isBlind = kind == Update;
+  if (info.isAtomic)
+    info.strength = Level::Device;
   if (!info.isWrite)
     info.queue = state->readQueue;
+  state->readsShared |= !info.isWrite && target.block;
   uint32_t &stamp = state->stamps[size_t(kind)];
   if (!stamp)
     stamp = state->launch->stamps.add(info);
   Recorder recorder(*state->launch, info, stamp);
   if (!stamp || !recorder.access(target, bytes, Mask(1) << state->lane, state->known))
     return;
-  Fault fault = report(*state->launch, recorder.conflict);
-  Fault full = state->origin;
-  full.kind = fault.kind;
-  full.message = std::move(fault.message);
-  throw full;
+  raise(state->origin, report(*state->launch, recorder.conflict));
+}
+
+void Agent::accessTensor(Block &block, const TensorRange &range, bool isWrite) const {
+  if (!state)
+    return;
+  TensorAccess access = state->tensor;
+  access.info = state->info;
+  access.info.isWrite = isWrite;
+  access.range = range;
+  access.lane = state->lane;
+  if (auto before = block.races()->tensor.access(access, state->tensorKnown))
+    raise(state->origin,
+          report(*state->launch, *before, access, precedes(*before, access, state->known.tensor)));
 }
 
 void Agent::complete() const {
   if (!state || !state->block)
     return;
   Knowledge &pending = state->block->races()->mbarriers[state->offset].pending;
+  if (state->readsShared)
+    pending.join(state->known);
   addQueueTo(pending, state->info.queueBlock, state->info.queue, state->info.epoch);
+}
+
+void Agent::release(const Target &target) const {
+  if (!state)
+    return;
+  Knowledge released = state->known;
+  addQueueTo(released, state->info.queueBlock, state->info.queue, state->info.epoch);
+  publish(*state->launch, *state->own, target, state->info.strength, released);
 }
 
 void check::commitGroup(Warp &warp, Mask lanes, GroupKind kind) {
@@ -143,8 +205,8 @@ void check::commitGroup(Warp &warp, Mask lanes, GroupKind kind) {
   forLanes(lanes, [&](unsigned lane) {
     Started &started = warp.races()->startedBy(lane, kind);
     started.committed.push_back(started.count);
-    if (started.committed.size() > kMost)
-      started.committed.pop_front();
+    if (started.committed.size() > 2 * kMost)
+      started.committed.erase(started.committed.begin(), started.committed.end() - kMost);
   });
 }
 
@@ -154,7 +216,7 @@ void check::waitedForGroups(Warp &warp, Mask lanes, GroupKind kind, uint64_t all
     return;
   BlockRaces &block = *warp.block().races();
   forLanes(lanes, [&](unsigned lane) {
-    const unsigned counted = kind == GroupKind::Matrix ? 0 : lane;
+    const unsigned counted = isOfWarp(kind) ? 0 : lane;
     Started &started = own->startedBy(counted, kind);
     uint32_t count = 0;
     if (allowed == kEverything)
@@ -163,21 +225,30 @@ void check::waitedForGroups(Warp &warp, Mask lanes, GroupKind kind, uint64_t all
       count = started.committed[started.committed.size() - 1 - allowed];
     if (!count)
       return;
+    if (isTensor(kind))
+      return addQueue(own->tensor[lane], block.number, block.queue(threadQueue(kind, warp, counted)), count);
     if (kind == GroupKind::Bulk)
-      addQueueTo(own->known[lane], block.number, block.queue(readQueue(warp, lane)), count);
+      addQueueTo(own->known[lane], block.number, block.queue(threadQueue(OfBulkReads, warp, lane)), count);
     if (!readsOnly)
       addQueueTo(own->known[lane], block.number, block.queue(threadQueue(kind, warp, counted)), count);
   });
 }
 
-std::function<void()> check::releaseCopies(Warp &warp, unsigned lane, Block &block, uint32_t offset) {
+std::function<void()> check::releaseGroups(Warp &warp, unsigned lane, GroupKind kind, Block &block,
+                                           uint32_t offset) {
   if (!warp.races())
     return [] {};
   BlockRaces &own = *warp.block().races();
-  uint16_t queue = own.queue(threadQueue(GroupKind::Copies, warp, lane));
-  uint32_t count = warp.races()->startedBy(lane, GroupKind::Copies).count, number = own.number;
-  return [=, races = block.races()] {
-    if (count)
-      addQueueTo(races->mbarriers[offset].pending, number, queue, count);
+  const uint16_t queue = own.queue(threadQueue(kind, warp, lane));
+  const Started &started = warp.races()->startedBy(lane, kind);
+  return [=, number = own.number, count = started.count, before = started.before, races = block.races()] {
+    if (!count)
+      return;
+    Knowledge &pending = races->mbarriers[offset].pending;
+    pending.join(before);
+    addQueueTo(pending, number, queue, count);
+    // tcgen05.commit is a fence before the arrival (PTX ISA 9.7.16.6.4.2).
+    if (isTensor(kind))
+      addQueue(pending.tensor, number, queue, count);
   };
 }

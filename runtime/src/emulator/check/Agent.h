@@ -12,9 +12,13 @@
 //   agent.reads({block, offset}, bytes);          // shared memory of a block
 //   agent.writes({nullptr, address}, bytes);      // the device's
 //
-//   auto agent = check::Agent::untilMbarrier(warp, lane, barrierBlock, barrierOffset);
+//   auto agent = check::Agent::untilMbarrier(warp, lane, barrierBlock, barrierOffset, Proxy::Async);
 //   agent.reads(...), agent.writes(...);
 //   agent.complete();                             // before Mbarrier::completeBytes
+//
+//   auto agent = check::Agent::inGroup(warp, lane, GroupKind::Tensor, Proxy::Async);
+//   agent.reads({block, offset}, bytes);
+//   agent.writesTensor(block, range);             // tensor memory of a block
 //
 // All do nothing where checks are off.
 
@@ -25,39 +29,48 @@
 
 namespace fp8emu::check {
 
-/// The way by which it accesses memory (PTX ISA 8.6): cp.async is generic; the bulk
-/// engine and wgmma are not.
+/// The way by which it accesses memory (PTX ISA 8.6): cp.async, st.async and red.async
+/// are generic; the bulk engine, wgmma and tcgen05 are not.
 enum class Proxy : uint8_t { Generic, Async };
 
 class Agent {
 public:
   /// None: nothing is checked.
   Agent() = default;
-  /// The next operation of the thread's current group.
+  /// The next operation of the thread's current group; of its warp's where the warp
+  /// starts it (wgmma, tcgen05.ld, tcgen05.st).
   static Agent inGroup(Warp &warp, unsigned lane, GroupKind kind, Proxy proxy);
-  /// An operation that completes bytes at an mbarrier, always of the async proxy. The
-  /// copies of a multicast are one each.
-  static Agent untilMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset);
+  /// An operation that completes bytes at an mbarrier. The copies of a multicast are one
+  /// each.
+  static Agent untilMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, Proxy proxy);
+  /// A strong store that releases at a scope (st.async.release, red.async.release).
+  static Agent releasing(Warp &warp, unsigned lane, Level level);
 
   void reads(const Target &target, unsigned bytes) const { access(target, bytes, Read); }
   void writes(const Target &target, unsigned bytes) const { access(target, bytes, Write); }
   /// Reductions, which are relaxed at the device's scope.
   void updates(const Target &target, unsigned bytes) const { access(target, bytes, Update); }
+  /// Lanes and columns of a block's tensor memory.
+  void readsTensor(Block &block, const TensorRange &range) const { accessTensor(block, range, false); }
+  void writesTensor(Block &block, const TensorRange &range) const { accessTensor(block, range, true); }
   /// It has completed its bytes: who waits for the phase they belong to knows.
   void complete() const;
+  /// One that releases has written: who acquires what it has written knows.
+  void release(const Target &target) const;
 
 private:
   struct State;
   enum Kind { Read, Write, Update };
   static Agent start(Warp &warp, unsigned lane, Proxy proxy);
   void access(const Target &target, unsigned bytes, Kind kind) const;
+  void accessTensor(Block &block, const TensorRange &range, bool isWrite) const;
 
   std::shared_ptr<State> state;
 };
 
-/// cp.async.mbarrier.arrive: what a thread's copies so far release at an mbarrier when
-/// they are over. Made when it is issued; called before the arrival.
-std::function<void()> releaseCopies(Warp &warp, unsigned lane, Block &block, uint32_t offset);
+/// cp.async.mbarrier.arrive, tcgen05.commit: what a thread's operations so far release at
+/// an mbarrier when they are over. Made when it is issued; called before the arrival.
+std::function<void()> releaseGroups(Warp &warp, unsigned lane, GroupKind kind, Block &block, uint32_t offset);
 
 } // namespace fp8emu::check
 

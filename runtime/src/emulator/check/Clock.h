@@ -57,16 +57,24 @@ Segment &change(ClockRef &clock, uint32_t block);
 void addThreads(ClockRef &clock, uint32_t block, unsigned first, Mask lanes, uint32_t epoch);
 void addQueue(ClockRef &clock, uint32_t block, unsigned queue, uint32_t count);
 
-/// What a thread knows: of it, what is visible to operations of the async proxy that
-/// it starts, too (PTX ISA 8.6).
+/// What a thread knows. Of it, what is visible to operations of the async proxy that it
+/// starts and to uses of tensor maps (PTX ISA 8.6). Of operations on tensor memory, those
+/// that fences have made others know (9.7.16.6). What its next fence.sc will make it know:
+/// what is before those fences that are before it in the order of execution (8.9.2).
 struct Knowledge {
-  ClockRef generic, async;
+  ClockRef generic, async, maps, tensor, sequenced;
 
   void join(const Knowledge &more) {
     check::join(generic, more.generic);
     check::join(async, more.async);
+    check::join(maps, more.maps);
+    check::join(tensor, more.tensor);
+    check::join(sequenced, more.sequenced);
   }
-  bool operator==(const Knowledge &other) const { return generic == other.generic && async == other.async; }
+  bool operator==(const Knowledge &other) const {
+    return generic == other.generic && async == other.async && maps == other.maps && tensor == other.tensor &&
+           sequenced == other.sequenced;
+  }
 };
 
 } // namespace fp8emu::check

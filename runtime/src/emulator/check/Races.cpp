@@ -66,9 +66,12 @@ void release(Warp &warp, Mask lanes, Knowledge &into) {
   newEpoch(warp);
 }
 
-/// What a relaxed operation of a lane publishes: what fences before it have released.
-void publishFenced(Warp &warp, unsigned lane, Knowledge &into) {
+/// What a relaxed arrival of a lane publishes: what fences before it have released, and
+/// that for which a relaxed one is enough.
+void arriveRelaxed(Warp &warp, unsigned lane, Knowledge &into) {
   WarpRaces &own = *warp.races();
+  join(into.tensor, own.known[lane].tensor);
+  join(into.sequenced, own.known[lane].sequenced);
   if (!own.patterns)
     return;
   for (const Patterns::Released &released : (*own.patterns)[lane].released) {
@@ -149,7 +152,7 @@ void check::arriveAtCluster(Warp &warp, Mask lanes, bool releases) {
   if (releases)
     release(warp, lanes, phase);
   else
-    forLanes(lanes, [&](unsigned lane) { publishFenced(warp, lane, phase); });
+    forLanes(lanes, [&](unsigned lane) { arriveRelaxed(warp, lane, phase); });
 }
 
 void check::waitedForCluster(Warp &warp, Mask lanes, uint64_t phase) {
@@ -174,17 +177,50 @@ void check::fence(Warp &warp, Mask lanes, Level level, bool acquires, bool relea
     newEpoch(warp);
 }
 
-/// What a thread knows and did becomes visible to the async proxy. Its lanes' share
-/// one clock: what is ordered for a thread is looked at besides.
-void check::fenceProxy(Warp &warp, Mask lanes) {
+/// Of two such fences one comes first; which of them, is known where the other comes after
+/// it by barriers or by strong accesses, which may be relaxed and of other threads.
+void check::fenceSequence(Warp &warp, Mask lanes) {
   WarpRaces *own = warp.races();
   if (!own)
     return;
-  Knowledge together;
+  forLanes(lanes, [&](unsigned lane) {
+    Knowledge &known = own->known[lane];
+    join(known.generic, known.sequenced);
+    join(known.sequenced, known.generic);
+    addThreads(known.sequenced, warp.block().races()->number, warp.index() * kLanes, Mask(1) << lane,
+               own->epoch);
+  });
+  newEpoch(warp);
+}
+
+/// What a thread knows and did becomes visible to the async proxy. Its lanes' share
+/// one clock: what is ordered for a thread is looked at besides.
+void check::fenceProxy(Warp &warp, Mask lanes) {
+  if (!warp.races())
+    return;
+  Knowledge together, more;
   release(warp, lanes, together);
-  together.async = std::move(together.generic);
-  together.generic = nullptr;
-  learn(*own, lanes, together);
+  more.async = together.generic;
+  learn(*warp.races(), lanes, more);
+}
+
+void check::fenceMaps(Warp &warp, Mask lanes) {
+  if (!warp.races())
+    return;
+  Knowledge together, more;
+  release(warp, lanes, together);
+  more.maps = together.generic;
+  learn(*warp.races(), lanes, more);
+}
+
+void check::fenceTensorBefore(Warp &warp, Mask lanes) {
+  if (WarpRaces *own = warp.races())
+    forLanes(lanes, [&](unsigned lane) { join(own->known[lane].tensor, own->tensor[lane]); });
+}
+
+void check::fenceTensorAfter(Warp &warp, Mask lanes) {
+  if (WarpRaces *own = warp.races())
+    forLanes(lanes, [&](unsigned lane) { join(own->tensor[lane], own->known[lane].tensor); });
 }
 
 void check::initializeMbarrier(Block &block, uint32_t offset) {
@@ -199,7 +235,7 @@ void check::arriveAtMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t o
   if (bits & ordering::kRelease)
     release(warp, Mask(1) << lane, pending);
   else
-    publishFenced(warp, lane, pending);
+    arriveRelaxed(warp, lane, pending);
 }
 
 void check::flipMbarrier(Block &block, uint32_t offset) {
@@ -216,8 +252,9 @@ void check::waitedForMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t 
     return;
   const Knowledge &complete = block.races()->mbarriers[offset].complete;
   if (bits & ordering::kAcquire)
-    own->known[lane].join(complete);
-  else
-    for (Knowledge &pending : own->patternsOf(lane).pending)
-      pending.join(complete);
+    return own->known[lane].join(complete);
+  join(own->known[lane].tensor, complete.tensor);
+  join(own->known[lane].sequenced, complete.sequenced);
+  for (Knowledge &pending : own->patternsOf(lane).pending)
+    pending.join(complete);
 }

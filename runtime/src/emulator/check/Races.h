@@ -13,10 +13,10 @@
 #include "Clock.h"
 #include "Ordering.h"
 #include "Shadow.h"
+#include "TensorShadow.h"
 #include "exec/Fault.h"
 
 #include <array>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -91,6 +91,7 @@ struct BlockRaces {
   /// Its time (Clock.h).
   uint32_t time = 1;
   SharedShadow shadow;
+  TensorShadow tensor;
   Places places;
   std::array<Knowledge, 16> barriers;
   std::unordered_map<uint32_t, BarrierPhases> mbarriers;
@@ -98,6 +99,10 @@ struct BlockRaces {
   std::unordered_map<uint64_t, uint16_t> queueNumbers;
   std::vector<uint32_t> queueStarted;
   uint16_t queue(uint64_t key);
+  /// Of a place in memory: under which number the block finds what was released.
+  uint32_t numberAt(Level level) const {
+    return level == Level::Block ? number : level == Level::Cluster ? cluster : 0;
+  }
 };
 
 struct ClusterRaces {
@@ -117,20 +122,25 @@ struct Patterns {
   std::array<Knowledge, kLevels> pending;
 };
 
-/// The kinds of groups that a thread's operations form.
-enum class GroupKind : uint8_t { Copies, Bulk, Matrix };
-constexpr unsigned kGroupKinds = 3;
+/// The kinds of groups that a thread's operations form: cp.async, bulk copies, wgmma;
+/// tcgen05.mma, .cp and .shift, tcgen05.ld, tcgen05.st; st.async that releases.
+enum class GroupKind : uint8_t { Copies, Bulk, Matrix, Tensor, TensorLoads, TensorStores, Releases };
+constexpr unsigned kGroupKinds = 7;
 
 /// A thread's operations of one kind: how many it started, and had when it committed
 /// its last groups.
 struct Started {
   uint32_t count = 0;
-  std::deque<uint32_t> committed;
+  std::vector<uint32_t> committed;
+  /// What came before those of GroupKind::Tensor: who waits for them knows it, too.
+  Knowledge before;
 };
 
 struct WarpRaces {
   uint32_t epoch = 1;
   std::array<Knowledge, kLanes> known;
+  /// What operations on tensor memory that a thread starts come after.
+  std::array<ClockRef, kLanes> tensor;
   /// Where a thread has executed a fence or read what was released.
   std::unique_ptr<std::array<Patterns, kLanes>> patterns;
   std::unique_ptr<std::array<std::array<Started, kGroupKinds>, kLanes>> started;
@@ -174,8 +184,15 @@ void waitedForCluster(Warp &warp, Mask lanes, uint64_t phase);
 // Fences.
 
 void fence(Warp &warp, Mask lanes, Level level, bool acquires, bool releases);
+/// fence.sc of the device, besides: those of all threads are in one order (PTX ISA 8.9.2).
+void fenceSequence(Warp &warp, Mask lanes);
 /// fence.proxy.async.
 void fenceProxy(Warp &warp, Mask lanes);
+/// fence.proxy.tensormap::generic.acquire.
+void fenceMaps(Warp &warp, Mask lanes);
+/// tcgen05.fence::before_thread_sync, ::after_thread_sync.
+void fenceTensorBefore(Warp &warp, Mask lanes);
+void fenceTensorAfter(Warp &warp, Mask lanes);
 
 // Mbarriers, at an offset of a block's shared memory.
 

@@ -41,25 +41,26 @@ Place *placeOf(const Target &target, LaunchRaces &launch, bool make) {
   return found != places.end() ? &found->second : make ? &places[target.address] : nullptr;
 }
 
-uint32_t numberAt(const BlockRaces &block, Level level) {
-  return level == Level::Block ? block.number : level == Level::Cluster ? block.cluster : 0;
-}
-
 /// A strong write publishes what its thread releases, or what a fence before has made
 /// ready (PTX ISA 8.8).
 void publish(Warp &warp, unsigned lane, const Target &target, uint8_t bits) {
   BlockRaces &block = *warp.block().races();
   WarpRaces &own = *warp.races();
   bool releases = bits & ordering::kRelease;
-  if (!releases && !own.patterns)
+  const ClockRef &sequenced = own.known[lane].sequenced;
+  if (!releases && !own.patterns && !sequenced)
     return;
   std::unique_lock<std::mutex> lock(block.launch.placesMutex);
   for (unsigned i = 0; i <= unsigned(ordering::level(bits)); ++i) {
     Level level = Level(i);
     const Patterns::Released *fenced = own.patterns ? &(*own.patterns)[lane].released[i] : nullptr;
-    if (!releases && !fenced->epoch)
+    const bool published = releases || (fenced && fenced->epoch);
+    if (!published && !sequenced)
       continue;
-    Knowledge &place = placeOf(target, block.launch, true)->at(level, numberAt(block, level));
+    Knowledge &place = placeOf(target, block.launch, true)->at(level, block.numberAt(level));
+    join(place.sequenced, sequenced);
+    if (!published)
+      continue;
     place.join(releases ? own.known[lane] : fenced->known);
     addThreads(place.generic, block.number, warp.index() * kLanes, Mask(1) << lane,
                releases ? own.epoch : fenced->epoch);
@@ -75,13 +76,15 @@ void observe(Warp &warp, unsigned lane, const Target &target, uint8_t bits) {
   if (!place)
     return;
   for (unsigned i = 0; i <= unsigned(ordering::level(bits)); ++i) {
-    const Knowledge *found = place->find(Level(i), numberAt(block, Level(i)));
+    const Knowledge *found = place->find(Level(i), block.numberAt(Level(i)));
     if (!found)
       continue;
-    if (bits & ordering::kAcquire)
+    if (bits & ordering::kAcquire) {
       own.known[lane].join(*found);
-    else if (!(bits & ordering::kNoPattern))
+    } else if (!(bits & ordering::kNoPattern)) {
       own.patternsOf(lane).pending[i].join(*found);
+      join(own.known[lane].sequenced, found->sequenced);
+    }
   }
 }
 
@@ -138,6 +141,7 @@ void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes,
   info.isWrite = kind != AccessKind::Load;
   info.isAtomic = kind == AccessKind::Atomic;
   info.isSwap = info.isAtomic && isSwap(warp);
+  info.isBlind = info.isAtomic && bits & ordering::kNoPattern;
   own->doubtful = 0;
   if (uint32_t stamp = stampFor(block->launch, *own, info)) {
     Recorder recorder(block->launch, info, stamp);
@@ -161,6 +165,31 @@ void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes,
 void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes, AccessKind kind) {
   if (warp.races())
     access(warp, mask, targets, bytes, kind, warp.program().ops[warp.pc()].ordering);
+}
+
+void check::publish(LaunchRaces &launch, const BlockRaces &block, const Target &target, Level level,
+                    const Knowledge &released) {
+  std::unique_lock<std::mutex> lock(launch.placesMutex);
+  for (unsigned i = 0; i <= unsigned(level); ++i)
+    placeOf(target, launch, true)->at(Level(i), block.numberAt(Level(i))).join(released);
+}
+
+void check::readMap(Warp &warp, unsigned lane, uint64_t address, unsigned bytes) {
+  WarpRaces *own = warp.races();
+  if (!own)
+    return;
+  LaunchRaces &launch = warp.block().races()->launch;
+  AccessInfo info;
+  info.block = warp.block().races()->number;
+  info.warp = uint16_t(warp.index());
+  info.epoch = own->epoch;
+  info.pc = warp.pc();
+  info.isAsyncProxy = true;
+  const Knowledge known{own->known[lane].generic, own->known[lane].maps, nullptr, nullptr, nullptr};
+  const uint32_t stamp = launch.stamps.add(info);
+  Recorder recorder(launch, info, stamp);
+  if (stamp && recorder.access({nullptr, address}, bytes, Mask(1) << lane, known))
+    raise(warp, launch, recorder.conflict);
 }
 
 Target check::targetOf(Warp &warp, MemorySpace space, uint64_t address) {

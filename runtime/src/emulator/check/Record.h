@@ -41,6 +41,16 @@ struct Conflict {
 };
 /// The words of a fault, its place added by who throws it.
 Fault report(const LaunchRaces &launch, const Conflict &conflict);
+/// The same of tensor memory; `synchronized`: `now` would know `before` by a fence.
+Fault report(const LaunchRaces &launch, const TensorAccess &before, const TensorAccess &now,
+             bool synchronized);
+
+/// What a strong write of a block's thread makes known to who reads it at these scopes.
+void publish(LaunchRaces &launch, const BlockRaces &block, const Target &target, Level level,
+             const Knowledge &released);
+
+/// A thread's copy reads a tensor map: faults where writes may not be visible to it.
+void readMap(Warp &warp, unsigned lane, uint64_t address, unsigned bytes);
 
 /// One access, granule by granule.
 class Recorder {
@@ -59,6 +69,7 @@ private:
   void lookAt(Word word, unsigned bytes);
   void addRead(Word &word, Sets &sets, unsigned bytes);
   void addWrite(Cell &cell, Sets &sets, unsigned bytes);
+  Word unorderedUpdate(Word word, Sets &sets, unsigned bytes) const;
   /// Whether the accesses of a word are over and known, so that none can race with
   /// what knows this one.
   bool precedes(const AccessInfo &before, Mask beforeLanes) const;

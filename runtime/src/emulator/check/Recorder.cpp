@@ -184,14 +184,44 @@ static void forgetBytes(Word &word, Sets &sets, unsigned bytes, F keeps) {
   word = 0;
 }
 
+/// Updates do not race with each other, so one that does not read those before it does not
+/// stand for them: of these the one that is furthest away is kept, for who reads what all
+/// have made. 0: none.
+Word Recorder::unorderedUpdate(Word word, Sets &sets, unsigned bytes) const {
+  auto distance = [&](const AccessInfo &before) {
+    if (before.block == info.block)
+      return before.warp != info.warp || before.isAgent != info.isAgent ? 1 : 0;
+    return clusterOf(launch.launch, before.block) == clusterOf(launch.launch, info.block) ? 2 : 3;
+  };
+  Word furthest = 0;
+  int most = 0;
+  auto consider = [&](Word one) {
+    if (!(bytesOf(one) & bytes) || !launch.stamps.has(stampOf(one)))
+      return;
+    const AccessInfo &before = launch.stamps.at(stampOf(one));
+    const int own = before.isAtomic ? distance(before) : 0;
+    if (own > most && !precedes(before, lanesOf(one))) {
+      most = own;
+      furthest = one;
+    }
+  };
+  if (word && !isSet(word))
+    consider(word);
+  else if (word)
+    for (Word one : sets.at(uint32_t(word)))
+      consider(one);
+  return furthest;
+}
+
 void Recorder::addWrite(Cell &cell, Sets &sets, unsigned bytes) {
   // But a plain write before atomic ones does not race with these where it is followed
   // by one of its own thread, which does not race with them either.
   const bool isStrong = info.strength != Level::None;
+  const Word update = info.isBlind ? unorderedUpdate(cell.write, sets, bytes) : 0;
   forgetBytes(cell.read, sets, bytes, [](Word) { return false; });
   forgetBytes(cell.write, sets, bytes, [&](Word one) {
-    return isStrong && launch.stamps.has(stampOf(one)) &&
-           launch.stamps.at(stampOf(one)).strength == Level::None;
+    return one == update || (isStrong && launch.stamps.has(stampOf(one)) &&
+                             launch.stamps.at(stampOf(one)).strength == Level::None);
   });
   Word mine = makeWord(bytes, stamp, lanes);
   if (!cell.write) {

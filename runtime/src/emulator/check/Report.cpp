@@ -60,7 +60,8 @@ std::string waitFor(const AccessInfo &operation) {
 std::string missing(const LaunchRaces &launch, const Conflict &conflict) {
   const AccessInfo &a = conflict.before, &b = conflict.now;
   if (conflict.kind == FaultKind::MissingProxyFence)
-    return "fence.proxy.async is missing between them";
+    return b.isAgent ? "fence.proxy.async is missing between them"
+                     : "fence.proxy.tensormap::generic.acquire is missing between them";
   if (a.isAgent)
     return waitFor(a) + " is missing, or a barrier after it";
   if (b.isAgent && conflict.kind == FaultKind::AsyncOverwrite)
@@ -90,5 +91,26 @@ Fault check::report(const LaunchRaces &launch, const Conflict &conflict) {
                   (conflict.kind == FaultKind::MissingProxyFence ? "ordered, but not across proxies; "
                                                                  : "nothing orders the two; ") +
                   missing(launch, conflict);
+  return fault;
+}
+
+Fault check::report(const LaunchRaces &launch, const TensorAccess &before, const TensorAccess &now,
+                    bool synchronized) {
+  static const char *const waits[] = {"a wait for the mbarrier of a tcgen05.commit", "tcgen05.wait::ld",
+                                      "tcgen05.wait::st"};
+  const bool sameWarp = before.info.block == now.info.block && before.info.warp == now.info.warp;
+  std::string missing = "tcgen05.fence::after_thread_sync";
+  if (!synchronized) {
+    missing = waits[size_t(before.pipe)];
+    if (!sameWarp)
+      missing += ", or what orders the two threads with tcgen05.fence::before_thread_sync before it and "
+                 "::after_thread_sync after it,";
+  }
+  Fault fault;
+  fault.kind = before.info.isWrite ? FaultKind::Race : FaultKind::AsyncOverwrite;
+  fault.message = before.range.text() + " of tensor memory were " + verb(before.info) + " by " +
+                  whoAndWhere(launch, before.info, before.lane) + ", and " + now.range.text() + " are " +
+                  verb(now.info) + " by the asynchronous operation: nothing orders the two; " + missing +
+                  " is missing between them";
   return fault;
 }

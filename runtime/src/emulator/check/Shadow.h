@@ -40,6 +40,8 @@ struct AccessInfo {
   bool isAgent = false, isAsyncProxy = false, isWrite = false, isAtomic = false;
   /// atom.cas.
   bool isSwap = false;
+  /// An update whose thread does not learn of those before it (red).
+  bool isBlind = false;
 };
 
 /// The accesses of a launch, by stamps. Stamps of earlier launches are lower than

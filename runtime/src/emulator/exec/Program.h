@@ -131,9 +131,9 @@ struct Program {
   std::unordered_map<std::string, uint32_t> variableByName;
   /// Device memory it holds.
   std::vector<uint64_t> allocations;
-  /// Whether blocks may influence each other while a kernel runs: atomics or
-  /// acquire and release on global memory. Where not, they run in any order on any
-  /// number of threads with the same result.
+  /// Whether blocks may influence each other while a kernel runs: acquire and release on
+  /// global memory, or atomics but for reductions of integers whose result nobody reads.
+  /// Where not, they run in any order on any number of threads with the same result.
   bool blocksCommunicate = false;
 
   const FunctionCode *find(const std::string &name) const;

@@ -252,9 +252,14 @@ MemorySpace takeAtomicSpace(Decoder &decoder, bool hasResult) {
     decoder.fail(hasResult ? "atom is relaxed, acquire, release or acq_rel" : "red is relaxed or release");
   if (space == MemorySpace::Local || space == MemorySpace::Const || space == MemorySpace::Parameter)
     decoder.fail("atomic operations are for global and shared memory");
-  if (space == MemorySpace::Generic || space == MemorySpace::Global)
-    decoder.blocksCommunicate();
   return space;
+}
+
+/// Whether the order in which blocks execute it changes nothing in memory, and orders
+/// nothing else.
+bool commutes(const Op &op, Operation operation, Type type) {
+  using namespace check::ordering;
+  return operation <= XorOp && !isFloat(type) && !(op.ordering & (kAcquire | kRelease));
 }
 
 /// atom d, [a], b{, c}{, cache-policy}; red without d.
@@ -279,6 +284,9 @@ void decodeAtomic(Decoder &decoder, bool hasResult) {
   if (hint)
     decoder.source(decoder.operands() - 1, Type::B64);
   op.flags = uint8_t(width);
+  const bool isShared = space == MemorySpace::Shared || space == MemorySpace::SharedCluster;
+  if (!isShared && (hasResult || !commutes(op, operation, type)))
+    decoder.blocksCommunicate();
   if (hasResult && decoder.operand(0).kind != Operand::Kind::Sink)
     decodeElements(decoder, decoder.operand(0), type, width, &Decoder::destination);
 }

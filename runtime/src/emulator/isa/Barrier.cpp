@@ -133,14 +133,18 @@ void decodeBarrierLong(Decoder &decoder) {
 
 /// Fences change no value here: memory is sequentially consistent. What they order,
 /// checks are told: op.flags is of these, op.ordering as of accesses.
-enum FenceFlags : uint8_t { OfMemory = 1, OfAsyncProxy = 2 };
+enum FenceFlags : uint8_t { OfMemory = 1, OfAsyncProxy = 2, OfTensorMap = 4, Sequential = 8 };
 void fence(Warp &warp, const Op &op, Mask mask) {
   using namespace check;
   if (op.flags & OfMemory)
     check::fence(warp, mask, ordering::level(op.ordering), op.ordering & ordering::kAcquire,
                  op.ordering & ordering::kRelease);
+  if (op.flags & Sequential)
+    fenceSequence(warp, mask);
   if (op.flags & OfAsyncProxy)
     fenceProxy(warp, mask);
+  if (op.flags & OfTensorMap)
+    fenceMaps(warp, mask);
 }
 
 /// \`scope\` as of fence: cta, cluster, gpu or wider.
@@ -173,11 +177,15 @@ void decodeFence(Decoder &decoder) {
     if (decoder.integer(decoder.operand(1)) != 128)
       decoder.fail(decoder.operand(1), "a tensor map has 128 bytes");
   }
-  enum { Acquire = 2, Release = 3 };
+  enum { SequentiallyConsistent, Acquire = 2, Release = 3 };
   if (scope >= 0)
     setFence(decoder.op(), scope, semantics != Release, semantics != Acquire);
+  if (semantics == SequentiallyConsistent && scope > 1)
+    decoder.op().flags |= Sequential;
   if (isProxy && proxy >= 1 && proxy <= 3)
     decoder.op().flags |= OfAsyncProxy;
+  if (namesMap)
+    decoder.op().flags |= OfTensorMap;
   decoder.op().handler = &fence;
 }
 
@@ -190,6 +198,9 @@ void decodeMembar(Decoder &decoder) {
     decoder.blocksCommunicate();
   if (level >= 0)
     setFence(decoder.op(), level ? 2 : 0, /*acquires=*/true, /*releases=*/true);
+  // They are fence.sc.
+  if (level > 0)
+    decoder.op().flags |= Sequential;
   decoder.op().handler = &fence;
 }
 

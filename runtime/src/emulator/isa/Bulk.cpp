@@ -86,7 +86,8 @@ SharedPlace fp8emu::findOwnShared(Warp &warp, const Op &op, unsigned alignment, 
 }
 
 std::vector<TransferToShared::Destination> fp8emu::findDestinations(Warp &warp, const BulkTarget &target,
-                                                                    unsigned alignment, unsigned lane) {
+                                                                    unsigned alignment, unsigned lane,
+                                                                    check::Proxy proxy) {
   SharedPlace to = target.ownBlock ? findOwnShared(warp, target.to, alignment, lane)
                                    : findShared(warp, spaceOf(target.to), laneAddress(warp, target.to, lane),
                                                 1, alignment, lane);
@@ -97,7 +98,7 @@ std::vector<TransferToShared::Destination> fp8emu::findDestinations(Warp &warp, 
     requireOperand(warp, apart <= unsigned(target.pair), lane,
                    "the mbarrier must be in the block that is written to" +
                        std::string(target.pair ? " or its peer" : ""));
-    return {{to, barrier, check::Agent::untilMbarrier(warp, lane, *barrier.block, barrier.offset)}};
+    return {{to, barrier, check::Agent::untilMbarrier(warp, lane, *barrier.block, barrier.offset, proxy)}};
   }
   auto &blocks = warp.block().cluster().blocks();
   std::vector<TransferToShared::Destination> out;
@@ -112,7 +113,7 @@ std::vector<TransferToShared::Destination> fp8emu::findDestinations(Warp &warp, 
     unsigned told = target.pair ? (rank & ~1u) | (barrier.block->rank() & 1) : rank;
     out.push_back({{blocks[rank].get(), to.offset},
                    {blocks[told].get(), barrier.offset},
-                   check::Agent::untilMbarrier(warp, lane, *blocks[told], barrier.offset)});
+                   check::Agent::untilMbarrier(warp, lane, *blocks[told], barrier.offset, proxy)});
   }
   std::shuffle(out.begin(), out.end(), warp.block().cluster().generator());
   return out;

@@ -42,7 +42,8 @@ unsigned skipCachePolicy(Decoder &decoder, unsigned operand);
 uint64_t laneAddress(Warp &warp, const Op &op, unsigned lane);
 /// Where a lane's copy goes. The address must be a multiple of `alignment`.
 std::vector<TransferToShared::Destination> findDestinations(Warp &warp, const BulkTarget &target,
-                                                            unsigned alignment, unsigned lane);
+                                                            unsigned alignment, unsigned lane,
+                                                            check::Proxy proxy = check::Proxy::Async);
 /// The address of shared memory of the thread's own block.
 SharedPlace findOwnShared(Warp &warp, const Op &op, unsigned alignment, unsigned lane);
 

@@ -145,7 +145,8 @@ void arriveAfter(Warp &warp, const Op &op, Mask mask) {
     if (!op.flags)
       Mbarrier(*place.block, place.offset).incrementPending();
     auto operation = std::make_unique<ArriveAfter>(
-        warp.copyGroups(lane), place, check::releaseCopies(warp, lane, *place.block, place.offset));
+        warp.copyGroups(lane), place,
+        check::releaseGroups(warp, lane, check::GroupKind::Copies, *place.block, place.offset));
     warp.locate(operation->origin, Mask(1) << lane);
     warp.block().cluster().operations().start(std::move(operation));
   });

@@ -200,7 +200,9 @@ Reduction decodeReduction(Decoder &decoder, ReductionKind kind, bool inShared) {
   const bool half = type == Type::F16 || type == Type::BF16;
   if (noftz != (half && kind == ReductionKind::Add))
     decoder.fail(noftz ? ".noftz is for .add of f16 and bf16" : ".noftz is missing");
-  decoder.blocksCommunicate();
+  // The order of the others changes no result.
+  if (!inShared && (isFloat(type) || kind == ReductionKind::Inc || kind == ReductionKind::Dec))
+    decoder.blocksCommunicate();
   return reduction;
 }
 

@@ -141,6 +141,7 @@ void takeMode(Decoder &decoder, TensorCopy &copy, bool isStore) {
 void decodeMap(Decoder &decoder, const Operand &operand, TensorCopy &copy) {
   const AddressOperand address = decoder.address(operand);
   copy.map = decodeAddressOp(decoder, operand, MemorySpace::Generic);
+  decoder.op().ordering = check::ordering::kInFlight;
   if (address.rest.size() != 1 || address.rest[0].kind != Operand::Kind::Vector)
     decoder.fail(operand, "a tensor map and coordinates in braces are expected");
   const unsigned expected = copy.fourRows ? 5 : copy.rank;

@@ -57,7 +57,11 @@ void tryCancel(Warp &warp, const Op &op, Mask mask) {
       for (auto &block : cluster.blocks())
         if (block.get() != own.place.block)
           operation->destinations.push_back(
-              {{block.get(), own.place.offset}, {block.get(), own.barrier.offset}, {}});
+              {{block.get(), own.place.offset},
+               {block.get(), own.barrier.offset},
+               check::Agent::untilMbarrier(warp, lane, *block, own.barrier.offset, check::Proxy::Async)});
+    for (const auto &to : operation->destinations)
+      to.agent.writes({to.place.block, to.place.offset}, sizeof(Response));
     start(warp, lane, std::move(operation));
   });
 }

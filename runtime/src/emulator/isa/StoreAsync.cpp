@@ -10,6 +10,7 @@
 
 #include "Bulk.h"
 #include "Families.h"
+#include "check/Record.h"
 #include "exec/Block.h"
 
 #include <cstring>
@@ -38,6 +39,11 @@ void combine(const AsyncStore &store, uint8_t *to, const Elements &elements) {
                   : void(std::memcpy(to, elements.bytes, elements.count));
 }
 
+/// Says what it writes.
+void announce(const check::Agent &agent, const AsyncStore &store, const check::Target &to, unsigned bytes) {
+  store.reduction ? agent.updates(to, bytes) : agent.writes(to, bytes);
+}
+
 class ElementsToShared : public TransferToShared {
 public:
   ElementsToShared(const AsyncStore &store, const Elements &elements) : store(store), elements(elements) {}
@@ -54,10 +60,14 @@ private:
 
 class ElementsToGlobal : public Operation {
 public:
-  ElementsToGlobal(const AsyncStore &store, const Elements &elements, uint8_t *to)
-      : store(store), elements(elements), to(to) {}
+  ElementsToGlobal(const AsyncStore &store, const Elements &elements, uint8_t *to, check::Target target,
+                   check::Agent agent)
+      : store(store), elements(elements), to(to), target(target), agent(std::move(agent)) {
+    announce(this->agent, store, target, elements.count);
+  }
   bool step() override {
     combine(store, to, elements);
+    agent.release(target);
     return true;
   }
 
@@ -65,6 +75,8 @@ private:
   const AsyncStore &store;
   Elements elements;
   uint8_t *to;
+  check::Target target;
+  check::Agent agent;
 };
 
 Elements gather(Warp &warp, const Op &op, const AsyncStore &store, unsigned lane) {
@@ -83,7 +95,10 @@ void storeToShared(Warp &warp, const Op &op, Mask mask) {
                    "asynchronous stores to shared memory need a cluster of several blocks");
     Elements elements = gather(warp, op, store, lane);
     auto operation = std::make_unique<ElementsToShared>(store, elements);
-    operation->destinations = findDestinations(warp, store.target, elements.count, lane);
+    operation->destinations =
+        findDestinations(warp, store.target, elements.count, lane, check::Proxy::Generic);
+    const auto &to = operation->destinations[0];
+    announce(to.agent, store, {to.place.block, to.place.offset}, elements.count);
     requireOperand(warp, !store.reduction || operation->destinations[0].place.block != &warp.block(), lane,
                    "red.async goes to another block of the cluster");
     start(warp, lane, std::move(operation));
@@ -98,7 +113,10 @@ void storeToGlobal(Warp &warp, const Op &op, Mask mask) {
   resolve(warp, spaceOf(store.target.to), mask, addresses, store.elementBytes,
           store.reduction ? AccessKind::Atomic : AccessKind::Store, host);
   forLanes(mask, [&](unsigned lane) {
-    start(warp, lane, std::make_unique<ElementsToGlobal>(store, gather(warp, op, store, lane), host[lane]));
+    start(warp, lane,
+          std::make_unique<ElementsToGlobal>(store, gather(warp, op, store, lane), host[lane],
+                                             check::targetOf(warp, spaceOf(store.target.to), addresses[lane]),
+                                             check::Agent::releasing(warp, lane, check::Level::Device)));
   });
 }
 

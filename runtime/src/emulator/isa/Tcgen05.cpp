@@ -75,6 +75,7 @@ std::string fp8emu::wrongWith(const TensorMemory &memory, const TensorRange &ran
 
 TensorOperation::TensorOperation(Warp &warp, unsigned lane, bool pair)
     : blocks(tensorBlocks(warp, pair)), checks(warp.block().launch().settings().checks),
+      agent(check::Agent::inGroup(warp, lane, check::GroupKind::Tensor, check::Proxy::Async)),
       memory(warp.block().tensorMemory()), number(memory.issue(warp.index() * kLanes + lane)) {
   warp.locate(origin, Mask(1) << lane);
 }
@@ -86,21 +87,27 @@ bool TensorOperation::step() {
     return false;
   }
   write();
-  for (Block *block : blocks)
-    block->tensorMemory().hasWritten(this);
   memory.finish(number);
   return true;
+}
+
+void TensorOperation::willRead(const TensorRange &range) {
+  for (Block *block : blocks) {
+    needs(block->tensorMemory(), range);
+    agent.readsTensor(*block, range);
+  }
 }
 
 void TensorOperation::willWrite(const TensorRange &range) {
   for (Block *block : blocks) {
     needs(block->tensorMemory(), range);
-    const TensorRange *read = checks ? block->tensorMemory().loading(range) : nullptr;
-    if (read)
-      fail(FaultKind::AsyncOverwrite, range.text() + " will be written, of which a tcgen05.ld reads " +
-                                          read->text() + " that no tcgen05.wait::ld has waited for");
-    block->tensorMemory().willWrite(this, range);
+    agent.writesTensor(*block, range);
   }
+}
+
+void TensorOperation::willRead(Block &block, uint32_t address, unsigned bytes) {
+  shared(block, address, bytes);
+  agent.reads({&block, address}, bytes);
 }
 
 void TensorOperation::fail(FaultKind kind, const std::string &message) const {
@@ -128,19 +135,23 @@ const uint8_t *TensorOperation::shared(Block &block, uint32_t address, unsigned 
   return block.shared() + address;
 }
 
-static void doNothing(Warp &, const Op &, Mask) {}
+/// Fences change no value: what they order, checks are told. op.flags: after what orders
+/// threads, not before.
+static void fence(Warp &warp, const Op &op, Mask mask) {
+  op.flags ? check::fenceTensorAfter(warp, mask) : check::fenceTensorBefore(warp, mask);
+}
 
-/// Fences order what is in order here: operations of tensor memory are seen to be late
-/// by who does not wait for them.
-static void decodeTensorFence(Decoder &decoder) {
+static void decodeTensorFence(Decoder &decoder, bool isAfter) {
   decoder.expectOperands(0);
-  decoder.op().handler = &doNothing;
+  decoder.op().flags = isAfter;
+  decoder.op().handler = &fence;
 }
 
 static void decodeTensor(Decoder &decoder) {
-  switch (decoder.needOneOf({"alloc", "dealloc", "relinquish_alloc_permit", "ld", "st", "wait::ld",
-                             "wait::st", "cp", "shift", "commit", "mma", "fence::before_thread_sync",
-                             "fence::after_thread_sync"})) {
+  int which = decoder.needOneOf({"alloc", "dealloc", "relinquish_alloc_permit", "ld", "st", "wait::ld",
+                                 "wait::st", "cp", "shift", "commit", "mma", "fence::before_thread_sync",
+                                 "fence::after_thread_sync"});
+  switch (which) {
   case 0:
     return decodeTensorAllocate(decoder);
   case 1:
@@ -164,7 +175,7 @@ static void decodeTensor(Decoder &decoder) {
   case 10:
     return decodeTensorProduct(decoder);
   default:
-    return decodeTensorFence(decoder);
+    return decodeTensorFence(decoder, /*isAfter=*/which == 12);
   }
 }
 

@@ -9,6 +9,7 @@
 #define FP8EMU_ISA_TCGEN05_H
 
 #include "Decoder.h"
+#include "check/Agent.h"
 #include "exec/Block.h"
 
 namespace fp8emu {
@@ -49,8 +50,11 @@ public:
   bool step() final;
 
 protected:
-  /// Called when started: says what will be written in all blocks.
+  // Called when started: they say what will be read and written, and find what is wrong
+  // with that. Tensor memory is that of all blocks.
+  void willRead(const TensorRange &range);
   void willWrite(const TensorRange &range);
+  void willRead(Block &block, uint32_t address, unsigned bytes);
   /// Reads shared memory.
   virtual void read() = 0;
   /// Does the rest.
@@ -65,6 +69,7 @@ protected:
   bool checks;
 
 private:
+  check::Agent agent;
   TensorMemory &memory;
   uint64_t number;
   bool hasRead = false;

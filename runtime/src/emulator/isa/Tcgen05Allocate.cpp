@@ -7,6 +7,7 @@
 #include "Memory.h"
 #include "Products.h"
 #include "Tcgen05.h"
+#include "check/Races.h"
 
 #include <cstring>
 #include <optional>
@@ -57,6 +58,8 @@ void allocateIn(Warp &warp, const std::vector<Block *> &blocks, unsigned first, 
     warp.locate(where, 0);
     where.block = block->index();
     block->tensorMemory().allocate(first, columns, where);
+    if (block->races())
+      block->races()->tensor.forget(first, columns);
     block->tensorMemory().leastAllocation = columns;
   }
 }

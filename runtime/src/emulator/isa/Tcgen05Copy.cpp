@@ -78,7 +78,7 @@ public:
       fail(FaultKind::IllegalOperand, "the lane of the address is " + std::to_string(tensorLane(to)) +
                                           (shape.rows == 4 ? ", it must be below 32" : ", it must be 0"));
     forRows([&](unsigned row, unsigned part, Block *block) {
-      this->shared(*block, from.part(false, row, part), 16);
+      willRead(*block, from.part(false, row, part), 16);
     });
     for (unsigned quarter = 0; quarter < 4; ++quarter)
       willWrite(
@@ -201,20 +201,31 @@ public:
   TensorCommit(TensorMemory &memory, unsigned thread) : memory(memory), count(memory.issuedBy(thread)) {}
   bool ready() const override { return memory.haveFinished(count); }
   bool step() override {
-    for (const SharedPlace &place : places)
-      Mbarrier(*place.block, place.offset).arrive(1);
+    for (const Place &place : places) {
+      place.release();
+      Mbarrier(*place.barrier.block, place.barrier.offset).arrive(1);
+    }
     return true;
   }
-  std::vector<SharedPlace> places;
+  void tell(Warp &warp, unsigned lane, const SharedPlace &place) {
+    places.push_back(
+        {place, check::releaseGroups(warp, lane, check::GroupKind::Tensor, *place.block, place.offset)});
+  }
 
 private:
   TensorMemory &memory;
   uint64_t count;
+  struct Place {
+    SharedPlace barrier;
+    /// Of what the operations read and wrote.
+    std::function<void()> release;
+  };
+  std::vector<Place> places;
 };
 
 /// The mbarrier at the same offset in each of the blocks of the mask.
 void multicast(Warp &warp, const SharedPlace &place, uint32_t blocks, unsigned lane,
-               std::vector<SharedPlace> &places) {
+               TensorCommit &operation) {
   auto &all = warp.block().cluster().blocks();
   for (unsigned rank = 0; rank < 16; ++rank) {
     if (!(blocks >> rank & 1))
@@ -223,7 +234,7 @@ void multicast(Warp &warp, const SharedPlace &place, uint32_t blocks, unsigned l
       warp.fault(FaultKind::IllegalOperand,
                  "block " + std::to_string(rank) + " is named, the cluster has " + std::to_string(all.size()),
                  Mask(1) << lane);
-    places.push_back({all[rank].get(), place.offset});
+    operation.tell(warp, lane, {all[rank].get(), place.offset});
   }
 }
 
@@ -238,9 +249,9 @@ void commit(Warp &warp, const Op &op, Mask mask) {
         std::make_unique<TensorCommit>(warp.block().tensorMemory(), warp.index() * kLanes + lane);
     warp.locate(operation->origin, Mask(1) << lane);
     if (op.flags & Multicast)
-      multicast(warp, place, warp.values<uint16_t>(op.b)[lane], lane, operation->places);
+      multicast(warp, place, warp.values<uint16_t>(op.b)[lane], lane, *operation);
     else
-      operation->places.push_back(place);
+      operation->tell(warp, lane, place);
     warp.block().cluster().operations().start(std::move(operation));
   });
 }

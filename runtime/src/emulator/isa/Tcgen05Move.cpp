@@ -5,9 +5,8 @@
 // tcgen05.ld, .st and .wait (PTX ISA 9.7.16.8): between tensor memory and registers.
 //
 // A load is complete when the instruction is, as later instructions that read its
-// registers must see them anyway; that tcgen05.wait::ld is missing shows when an
-// operation is started that would overwrite what was read. A store goes on until some
-// moment before tcgen05.wait::st ends.
+// registers must see them anyway; to the checks it is over when tcgen05.wait::ld is. A
+// store goes on until some moment before tcgen05.wait::st ends.
 
 #include "Products.h"
 #include "Tcgen05.h"
@@ -106,16 +105,9 @@ uint32_t begin(Warp &warp, const Move &move, Mask mask) {
   uint32_t address = sameInAll(warp, addresses, mask, "addresses");
   checkLanes(warp, move, address, mask);
   const TensorMemory &memory = warp.block().tensorMemory();
-  for (const TensorRange &range : rangesOf(move, address)) {
+  for (const TensorRange &range : rangesOf(move, address))
     if (std::string wrong = wrongWith(memory, range); !wrong.empty())
       warp.fault(FaultKind::OutOfBounds, wrong, mask);
-    const TensorRange *written = warp.block().launch().settings().checks ? memory.writing(range) : nullptr;
-    if (written)
-      warp.fault(FaultKind::Race,
-                 range.text() + " are named while an operation that writes " + written->text() +
-                     " is in flight: its tcgen05.commit was not waited for",
-                 mask);
-  }
   return address;
 }
 
@@ -124,6 +116,9 @@ void load(Warp &warp, const Op &op, Mask mask) {
     return;
   const auto &move = *static_cast<const Move *>(op.payload);
   uint32_t address = begin(warp, move, mask);
+  auto agent = check::Agent::inGroup(warp, 0, check::GroupKind::TensorLoads, check::Proxy::Generic);
+  for (const TensorRange &range : rangesOf(move, address))
+    agent.readsTensor(warp.block(), range);
   TensorMemory &memory = warp.block().tensorMemory();
   forCells(move, address, [&](unsigned i, unsigned lane, Cell cell) {
     uint32_t value = memory.cell(cell.lane, cell.column);
@@ -131,9 +126,6 @@ void load(Warp &warp, const Op &op, Mask mask) {
       value = (value & 0xFFFF) | memory.cell(cell.lane, cell.column + 1) << 16;
     warp.values<uint32_t>(move.registers[i])[lane] = value;
   });
-  if (warp.block().launch().settings().checks)
-    for (const TensorRange &range : rangesOf(move, address))
-      memory.loaded(warp.index(), range);
 }
 
 /// What a tcgen05.st writes.
@@ -162,6 +154,9 @@ void store(Warp &warp, const Op &op, Mask mask) {
     return;
   const auto &move = *static_cast<const Move *>(op.payload);
   uint32_t address = begin(warp, move, mask);
+  auto agent = check::Agent::inGroup(warp, 0, check::GroupKind::TensorStores, check::Proxy::Generic);
+  for (const TensorRange &range : rangesOf(move, address))
+    agent.writesTensor(warp.block(), range);
   TensorMemory &memory = warp.block().tensorMemory();
   auto operation = std::make_unique<TensorStore>(memory, warp.index());
   warp.locate(operation->origin, mask);
@@ -177,12 +172,15 @@ void store(Warp &warp, const Op &op, Mask mask) {
 
 void waitForLoads(Warp &warp, const Op &, Mask mask) {
   if (wholeWarp(warp, mask))
-    warp.block().tensorMemory().loadsWaitedFor(warp.index());
+    check::waitedForGroups(warp, mask, check::GroupKind::TensorLoads, check::kEverything);
 }
 
 void waitForStores(Warp &warp, const Op &, Mask mask) {
-  if (wholeWarp(warp, mask) && warp.block().tensorMemory().storesInFlight(warp.index()))
-    warp.wait(mask, Wait::Async, 0, 0, /*repeat=*/true);
+  if (!wholeWarp(warp, mask))
+    return;
+  if (warp.block().tensorMemory().storesInFlight(warp.index()))
+    return warp.wait(mask, Wait::Async, 0, 0, /*repeat=*/true);
+  check::waitedForGroups(warp, mask, check::GroupKind::TensorStores, check::kEverything);
 }
 
 MoveShape takeMoveShape(Decoder &decoder) {

@@ -96,12 +96,6 @@ public:
       disabled.push_back(warp.values<uint32_t>(ref)[lane]);
     setZeroColumns(warp, lane);
     checkTensorMemory();
-    for (Block *block : blocks) {
-      auto see = [](unsigned, unsigned, const uint8_t *) {};
-      if (!code.aInTensorMemory)
-        forParts(*block, rowsA, see);
-      forParts(*block, columnsB, see);
-    }
     announce();
     setSum();
     countProduct(warp, shape.m, shape.n, shape.k);
@@ -160,18 +154,19 @@ private:
     zeros = zeroColumns(mask, shape.m, shape.n);
   }
 
-  /// Calls `f(across, part, bytes)` with all of a matrix that lies in a block.
+  /// Calls `f(across, part, address)` for all of a matrix that lies in a block.
   template <class F>
-  void forParts(Block &block, const Multiplicand &from, F f) const {
+  void forParts(const Multiplicand &from, F f) const {
     for (unsigned i = 0; i < from.across(); ++i)
       for (unsigned j = 0; j < from.parts(); ++j)
-        f(i, j, shared(block, from.matrix.part(from.element.transposed, i, j), 16));
+        f(i, j, from.matrix.part(from.element.transposed, i, j));
   }
 
   /// Reads the part of a matrix that lies in a block, which begins at row `first`.
   void readMatrix(Block &block, Multiplicand &to, unsigned first) {
     unsigned per = to.element.perPart();
-    forParts(block, to, [&](unsigned across, unsigned part, const uint8_t *bytes) {
+    forParts(to, [&](unsigned across, unsigned part, uint32_t address) {
+      const uint8_t *bytes = shared(block, address, 16);
       for (unsigned i = 0; i < per && part * per + i < to.length(); ++i) {
         unsigned along = part * per + i;
         unsigned row = to.element.transposed ? along : across, k = to.element.transposed ? across : along;
@@ -209,11 +204,29 @@ private:
     }
   }
 
-  void announce() {
+  /// Calls `f(range)` for the lanes that D has in these columns.
+  template <class F>
+  void forRanges(uint32_t address, unsigned count, F f) const {
     if (!layout.halves)
-      return willWrite({0, tensorColumn(d), kTensorLanes, columns()});
+      return f(TensorRange{0, tensorColumn(address), kTensorLanes, count});
     for (unsigned quarter = 0; quarter < 4; ++quarter)
-      willWrite({quarter * 32 + tensorLane(d), tensorColumn(d), 16, columns()});
+      f(TensorRange{quarter * 32 + tensorLane(address), tensorColumn(address), 16, count});
+  }
+
+  void announce() {
+    for (Block *block : blocks) {
+      auto see = [&](unsigned, unsigned, uint32_t at) { willRead(*block, at, 16); };
+      if (!code.aInTensorMemory)
+        forParts(rowsA, see);
+      forParts(columnsB, see);
+    }
+    if (code.aInTensorMemory)
+      forRanges(a, kColumnsOfA, [&](const TensorRange &range) { willRead(range); });
+    if (code.scales) {
+      willRead({0, tensorColumn(scaleA), kTensorLanes, (layout.rows + 31) / 32});
+      willRead({0, tensorColumn(scaleB), kTensorLanes, (columns() + 31) / 32});
+    }
+    forRanges(d, columns(), [&](const TensorRange &range) { willWrite(range); });
   }
 
   void setSum() {

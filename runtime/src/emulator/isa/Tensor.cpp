@@ -8,6 +8,7 @@
 #include "Tensor.h"
 
 #include "Families.h"
+#include "check/Record.h"
 #include "exec/Block.h"
 
 #include <cstring>
@@ -31,6 +32,7 @@ TensorMap fp8emu::readTensorMap(Warp &warp, const Op &op, unsigned lane) {
                mask);
   resolve(warp, MemorySpace::Global, mask, addresses, kTensorMapBytes, kTensorMapAlignment, AccessKind::Load,
           host);
+  check::readMap(warp, lane, address, kTensorMapBytes);
   TensorMap map;
   if (!TensorMap::decode(host[lane], map))
     warp.fault(FaultKind::IllegalOperand, "these 128 bytes are not a tensor map of cuTensorMapEncodeTiled",

@@ -68,40 +68,12 @@ uint64_t TensorMemory::issue(unsigned thread) {
   return issued++;
 }
 
-void TensorMemory::hasWritten(const void *operation) {
-  writes.erase(std::remove_if(writes.begin(), writes.end(),
-                              [&](const Write &write) { return write.operation == operation; }),
-               writes.end());
-}
-
 uint64_t TensorMemory::issuedBy(unsigned thread) const {
   auto last = lastOfThread.find(thread);
   return last == lastOfThread.end() ? 0 : last->second;
 }
 
-const TensorRange *TensorMemory::writing(const TensorRange &range) const {
-  for (const Write &write : writes)
-    if (write.range.overlaps(range))
-      return &write.range;
-  return nullptr;
-}
-
 bool TensorMemory::storesInFlight(unsigned warp) const {
   auto known = stores.find(warp);
   return known != stores.end() && known->second;
-}
-
-void TensorMemory::loaded(unsigned warp, const TensorRange &range) {
-  std::vector<TensorRange> &known = loads[warp];
-  // A warp that never waits must not fill the host's memory.
-  if (known.size() < 64)
-    known.push_back(range);
-}
-
-const TensorRange *TensorMemory::loading(const TensorRange &range) const {
-  for (const auto &[warp, ranges] : loads)
-    for (const TensorRange &read : ranges)
-      if (read.overlaps(range))
-        return &read;
-  return nullptr;
 }

@@ -78,31 +78,17 @@ public:
   uint64_t issue(unsigned thread);
   bool isNext(uint64_t number) const { return number == finished; }
   void finish(uint64_t number) { finished = number + 1; }
-  /// What an operation of this block, or of the other one of a pair, will write.
-  void willWrite(const void *operation, const TensorRange &range) { writes.push_back({operation, range}); }
-  void hasWritten(const void *operation);
   /// How many must have finished for all of the thread's to have.
   uint64_t issuedBy(unsigned thread) const;
   bool haveFinished(uint64_t count) const { return finished >= count; }
-  /// An operation in flight that writes some of the range; null for none.
-  const TensorRange *writing(const TensorRange &range) const;
 
-  // tcgen05.ld and .st, by warp.
+  // tcgen05.st, by warp.
 
   void storeStarts(unsigned warp) { ++stores[warp]; }
   void storeEnds(unsigned warp) { --stores[warp]; }
   bool storesInFlight(unsigned warp) const;
-  void loaded(unsigned warp, const TensorRange &range);
-  void loadsWaitedFor(unsigned warp) { loads.erase(warp); }
-  /// A load that was not waited for and reads some of the range; null for none.
-  const TensorRange *loading(const TensorRange &range) const;
 
 private:
-  struct Write {
-    const void *operation;
-    TensorRange range;
-  };
-
   std::unique_ptr<uint32_t[]> cells;
   struct Allocation {
     unsigned columns;
@@ -111,9 +97,7 @@ private:
   std::map<unsigned, Allocation> allocations;
   uint64_t issued = 0, finished = 0;
   std::map<unsigned, uint64_t> lastOfThread;
-  std::vector<Write> writes;
   std::map<unsigned, unsigned> stores;
-  std::map<unsigned, std::vector<TensorRange>> loads;
 };
 
 } // namespace fp8emu

@@ -5,65 +5,12 @@
 // Data races: each mistake is found whatever the seed, and the same kernel without
 // it is clean.
 
-#include "Harness.h"
-
-#include <gtest/gtest.h>
+#include "CheckHarness.h"
 
 using namespace fp8emu;
 using namespace fp8emu::test;
 
 namespace {
-
-constexpr unsigned kSeeds = 20;
-
-LaunchConfig threads(uint32_t block, uint32_t grid = 1, uint32_t cluster = 1) {
-  LaunchConfig config;
-  config.block = {block, 1, 1};
-  config.grid = {grid, 1, 1};
-  config.cluster = {cluster, 1, 1};
-  return config;
-}
-
-/// Runs k(out, in) with 64 KiB behind each, zeros.
-std::optional<Fault> run(const std::string &body, const LaunchConfig &config, uint64_t seed,
-                         unsigned workers = 1) {
-  Settings settings;
-  settings.seed = seed;
-  settings.threads = workers;
-  Machine machine(kernelText(body, 1), settings);
-  std::vector<uint32_t> zeros(16384);
-  uint64_t out = machine.upload(zeros), in = machine.upload(zeros);
-  return machine.launch("k", config, out, in);
-}
-
-void expectClean(const std::string &body, const LaunchConfig &config) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    auto fault = run(body, config, seed);
-    ASSERT_FALSE(fault) << "seed " << seed << ": " << fault->text();
-  }
-}
-
-/// `words` are all in each report.
-void expectFault(const std::string &body, const LaunchConfig &config, FaultKind kind,
-                 const std::vector<std::string> &words = {}) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    auto fault = run(body, config, seed);
-    ASSERT_TRUE(fault) << "seed " << seed << " found nothing";
-    ASSERT_EQ(fault->kind, kind) << "seed " << seed << ": " << fault->text();
-    for (const std::string &word : words)
-      ASSERT_NE(fault->text().find(word), std::string::npos) << word << " is not in: " << fault->text();
-    auto again = run(body, config, seed);
-    ASSERT_TRUE(again);
-    ASSERT_EQ(again->text(), fault->text()) << "a seed repeats itself";
-  }
-}
-
-/// Text with what stands for $1 put in.
-std::string with(std::string text, const std::string &what, const std::string &place = "$1") {
-  for (size_t at; (at = text.find(place)) != std::string::npos;)
-    text.replace(at, place.size(), what);
-  return text;
-}
 
 const char *const kBuffer = ".shared .align 128 .b8 buffer[8192];\nmov.u32 %r40, buffer;\n"
                             "mov.u32 %r41, %tid.x;\nshl.b32 %r42, %r41, 2;\nadd.u32 %r43, %r40, %r42;\n";

@@ -38,6 +38,7 @@ struct Kernel {
                "cvt.u64.u32 %rd0, %r0;\nadd.u64 %rd0, %in0, %rd0;\nld.global.u32 %r1, [%rd0];\nmov.u32 %r2, "
                "tile;\n"
                "add.u32 %r2, %r2, %r0;\nst.shared.u32 [%r2], %r1;\nadd.u32 %r0, %r0, 512;\nbra L0;\nL1:\n"
+               "fence.proxy.async.shared::cta;\n"
                "setp.eq.u32 %p1, %i, 0;\nsetp.lt.u32 %p2, %i, 32;\n@%p1 mbarrier.init.shared.b64 [bar], 1;\n"
                "@!%p2 bra L2;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [where], " +
                text(columns) +

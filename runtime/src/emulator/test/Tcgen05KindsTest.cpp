@@ -154,20 +154,18 @@ TEST(Tcgen05Kinds, sumsInTheOrderOfIssue) {
 }
 
 TEST(Tcgen05Kinds, mistakesInWaiting) {
-  // Its warp reads before the end of what it started; which seeds see it in flight is
-  // open, but none sees another result.
+  // Warps read before the end of what one of them started, or even its beginning.
   std::optional<Fault> fault;
-  unsigned seen = 0;
-  for (uint64_t seed = 0; seed < 16; ++seed) {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
     Kernel early = simple();
     early.prepare = "@!%p1 bra L7;\n" + early.issue +
                     "\nL7: bar.warp.sync 0xffffffff;\n"
                     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r4];\ntcgen05.wait::ld.sync.aligned;\n";
     early.issue = "";
     early.run(&fault, seed);
-    seen += fault && fault->kind == FaultKind::Race;
+    ASSERT_TRUE(fault) << seed;
+    EXPECT_TRUE(fault->kind == FaultKind::Race || fault->kind == FaultKind::AsyncOverwrite) << fault->text();
   }
-  EXPECT_GT(seen, 0u);
   // A load that no wait::ld follows, then a product that writes there.
   Kernel late = simple();
   late.prepare = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r4];\n";

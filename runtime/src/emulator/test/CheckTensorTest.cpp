@@ -1,0 +1,176 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// tcgen05 as the checks of memory order know it (PTX ISA 9.7.16.6): shared memory that
+// products and copies read, the waits and fences that order tensor memory.
+
+#include "CheckHarness.h"
+#include "Tcgen05Harness.h"
+
+using namespace fp8emu;
+using namespace fp8emu::test;
+
+namespace {
+
+const std::string kProxy = "fence.proxy.async.shared::cta;\n", kBarrier = "bar.sync 0;\n",
+                  kBefore = "tcgen05.fence::before_thread_sync;\n",
+                  kAfter = "tcgen05.fence::after_thread_sync;\n", kOrdered = kBefore + kBarrier + kAfter;
+/// Columns 0 to 15 are its sums.
+const std::string kProduct = "tcgen05.mma.cta_group::1.kind::f16 [%r3], %rd3, %rd4, %r9, %p1;\n";
+/// To columns 32 to 35.
+const std::string kCopy = "tcgen05.cp.cta_group::1.128x128b [%r3+32], %rd3;\n";
+const std::string kCommit = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n";
+const std::string kLoad = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r10, %r11}, [%r4];\n",
+                  kStore = "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r4], {%i, %i};\n",
+                  kWaitLoad = "tcgen05.wait::ld.sync.aligned;\n",
+                  kWaitStore = "tcgen05.wait::st.sync.aligned;\n";
+
+/// By thread 0 alone.
+std::string byOne(const std::string &what, const std::string &label) {
+  return "@!%p1 bra " + label + ";\n" + what + label + ":\n";
+}
+/// All wait for the commit's mbarrier, `relaxed` or not.
+std::string waited(const std::string &semantics = "") {
+  return "WAIT:\nmbarrier.try_wait.parity" + semantics + ".shared::cta.b64 %p3, [bar], 0;\n@!%p3 bra WAIT;\n";
+}
+
+/// A block of 128 threads: `tile` of 8 KiB of zeros, of which %rd3 and %rd4 describe two
+/// matrices, 64 columns at %r3, of which the warp's lanes are at %r4; every sum and the
+/// stores of each warp have been waited for. Thread 0 is told by %p1.
+Run block(const std::string &body) {
+  std::string text =
+      ".shared .align 1024 .b8 tile[8192];\n.shared .align 8 .b64 bar;\n.shared .align 4 .b32 where;\n"
+      "mov.u32 %r8, tile;\nmul.lo.u32 %r7, %i, 64;\nadd.u32 %r8, %r8, %r7;\nmov.u32 %r9, 0;\n"
+      "mov.u32 %r6, 0;\nFILL:\nst.shared.u32 [%r8], %r9;\nadd.u32 %r8, %r8, 4;\nadd.u32 %r6, %r6, 1;\n"
+      "setp.lt.u32 %p0, %r6, 16;\n@%p0 bra FILL;\n" +
+      kProxy +
+      "setp.eq.u32 %p1, %i, 0;\nsetp.lt.u32 %p2, %i, 32;\n@%p1 mbarrier.init.shared.b64 [bar], 1;\n"
+      "@!%p2 bra ALLOCATED;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [where], 64;\n"
+      "ALLOCATED:\n" +
+      kBarrier +
+      "ld.shared.u32 %r3, [where];\nshr.u32 %r4, %i, 5;\nshl.b32 %r4, %r4, 21;\nadd.u32 %r4, %r3, %r4;\n"
+      "mov.u32 %r5, tile;\nshr.u32 %r5, %r5, 4;\ncvt.u64.u32 %rd1, %r5;\n" +
+      setDescriptor("%rd3", 0, 128, 256, 0) + setDescriptor("%rd4", 4096, 128, 256, 0) + "mov.u32 %r9, " +
+      std::to_string(shape(128, 16) | kF32) + ";\n" + kStore + kWaitStore + kOrdered + body + kBarrier +
+      "@!%p2 bra FREED;\ntcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 64;\nFREED:\n";
+  return [=](uint64_t seed) { return run(text, threads(128), seed, 1, "sm_100a"); };
+}
+
+TEST(CheckTensor, SourcesInSharedMemory) {
+  for (const std::string &what : {kProduct, kCopy}) {
+    const std::string name = what.substr(0, 10);
+    // Each thread writes its first word: what of it the operation reads must be seen.
+    std::string text = "st.shared.u32 [%r8+-64], %r6;\n$1" + byOne(what + kCommit, "ISSUED") + "$2";
+    expectClean(block(with(with(text, kProxy + kBarrier), waited(), "$2")));
+    expectFault(block(with(with(text, kBarrier), waited(), "$2")), FaultKind::MissingProxyFence,
+                {name, "st.shared", "fence.proxy.async"});
+    expectFault(block(with(with(text, kProxy), waited(), "$2")), FaultKind::Race, {name, "st.shared"});
+    // Overwriting it needs the commit's wait, of any thread.
+    std::string again = byOne(what + "$1", "ISSUED") + "$2st.shared.u32 [%r8+-64], %r6;\n";
+    expectClean(block(with(with(again, kCommit), waited(), "$2")));
+    expectClean(block(with(with(again, kCommit), waited(".acquire.cta"), "$2")));
+    expectFault(block(with(with(again, kCommit), kBarrier, "$2")), FaultKind::AsyncOverwrite,
+                {name, "st.shared", "mbarrier"});
+    expectFault(
+        block(with(byOne(kCommit + what, "ISSUED") + waited() + "st.shared.u32 [%r8+-64], %r6;\n", "")),
+        FaultKind::AsyncOverwrite);
+  }
+}
+
+TEST(CheckTensor, ABulkCopyOverwritesWhatAProductHasRead) {
+  // Another thread starts the copy, and knows of the first one by the product alone.
+  std::string copy =
+      "mbarrier.arrive.expect_tx.shared.b64 _, [$1], 256;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%in0], 256, [$1];\n";
+  std::string wait = "$1_WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 %p3, [$1], 0;\n@!%p3 bra $1_WAIT;\n";
+  std::string text = ".shared .align 8 .b64 full;\n.shared .align 8 .b64 last;\n"
+                     "@%p1 mbarrier.init.shared.b64 [full], 1;\n@%p1 mbarrier.init.shared.b64 [last], 1;\n"
+                     "bar.sync 0;\nsetp.eq.u32 %p5, %i, 32;\nsetp.eq.u32 %p6, %i, 64;\n@!%p5 bra SECOND;\n" +
+                     with(copy, "full") + "SECOND:\n" +
+                     byOne(with(wait, "full") + kProduct + kCommit, "ISSUED") + "@!%p6 bra LAST;\n$2" +
+                     with(copy, "last") + "LAST:\n" + with(wait, "last") + waited();
+  std::string first = "FIRST:\nmbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0;\n@!%p3 bra FIRST;\n";
+  expectClean(block(with(text, first, "$2")));
+  // It may be started before the first copy is over, or the product is.
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    auto fault = block(with(text, "", "$2"))(seed);
+    ASSERT_TRUE(fault) << seed;
+    EXPECT_TRUE(fault->kind == FaultKind::Race || fault->kind == FaultKind::AsyncOverwrite) << fault->text();
+  }
+}
+
+TEST(CheckTensor, SumsAreReadAfterTheirCommit) {
+  std::string text = byOne(kProduct + "$1", "ISSUED") + "$2" + kLoad + kWaitLoad;
+  auto of = [&](const std::string &commit, const std::string &wait) {
+    return block(with(with(text, commit), wait, "$2"));
+  };
+  expectClean(of(kCommit, waited() + kAfter));
+  // An order of execution is enough (9.7.16.6.4).
+  expectClean(of(kCommit, waited(".relaxed.cluster") + kAfter));
+  // One that waits for all.
+  expectClean(of(kCommit, byOne(waited() + kAfter + kBefore, "WAITED") + kBarrier + kAfter));
+  expectFault(of(kCommit, kOrdered), FaultKind::Race,
+              {"tcgen05.mma", "tcgen05.ld", "lanes", "a wait for the mbarrier of a tcgen05.commit"});
+  expectFault(of(kCommit, waited()), FaultKind::Race, {"tcgen05.fence::after_thread_sync is missing"});
+  expectFault(of("", kOrdered), FaultKind::Race);
+  expectFault(block(byOne(kCommit + kProduct, "ISSUED") + waited() + kAfter + kLoad + kWaitLoad),
+              FaultKind::Race, {"tcgen05.commit"});
+}
+
+TEST(CheckTensor, ProductsFollowEachOther) {
+  expectClean(block(byOne(kProduct + kCopy + kProduct + kCommit, "ISSUED") + waited()));
+  // Those of two threads where these are ordered.
+  std::string other = "setp.eq.u32 %p5, %i, 64;\n@!%p5 bra OTHER;\n" + kProduct + kCommit + "OTHER:\n";
+  expectClean(block(byOne(kProduct, "ISSUED") + kOrdered + other + waited()));
+  expectFault(block(byOne(kProduct, "ISSUED") + kBarrier + kAfter + other + waited()), FaultKind::Race,
+              {"tcgen05.mma", "before_thread_sync"});
+  expectFault(block(byOne(kProduct, "ISSUED") + kBefore + kBarrier + other + waited()), FaultKind::Race,
+              {"tcgen05.mma", "after_thread_sync"});
+}
+
+TEST(CheckTensor, LoadsAndStoresAreWaitedFor) {
+  std::string product = byOne(kProduct + kCommit, "ISSUED") + waited();
+  expectClean(block(kStore + kWaitStore + kOrdered + product));
+  expectFault(block(kStore + kOrdered + product), FaultKind::Race,
+              {"tcgen05.st", "tcgen05.mma", "tcgen05.wait::st"});
+  expectFault(block(kStore + kWaitStore + kBarrier + kAfter + product), FaultKind::Race,
+              {"tcgen05.st", "before_thread_sync"});
+  expectClean(block(kLoad + kWaitLoad + kOrdered + product));
+  expectFault(block(kLoad + kOrdered + product), FaultKind::AsyncOverwrite,
+              {"tcgen05.ld", "tcgen05.mma", "tcgen05.wait::ld"});
+  expectFault(block(kLoad + kWaitLoad + kBefore + kBarrier + product), FaultKind::AsyncOverwrite,
+              {"tcgen05.fence::after_thread_sync is missing"});
+  // Of one warp the waits alone.
+  expectClean(block(kStore + kWaitStore + kLoad + kWaitLoad + kStore + kWaitStore));
+  expectFault(block(kStore + kLoad + kWaitLoad), FaultKind::Race, {"tcgen05.wait::st is missing"});
+  expectFault(block(kLoad + kStore + kWaitStore), FaultKind::AsyncOverwrite, {"tcgen05.wait::ld is missing"});
+  // Loads of the same are no race, nor stores of others.
+  expectClean(block(kLoad + kLoad + kWaitLoad));
+  expectClean(block(kStore + with(kStore, "[%r4+2]", "[%r4]") + kWaitStore));
+}
+
+TEST(CheckTensor, CopiesAndShifts) {
+  std::string text = byOne("$2$1", "ISSUED") + "$3" + with(kLoad, "[%r4+32]", "[%r4]") + kWaitLoad;
+  for (std::string what : {kCopy, std::string("tcgen05.shift.cta_group::1.down [%r3+32];\n")}) {
+    std::string filled = with(kStore, "[%r4+32]", "[%r4]") + kWaitStore + kOrdered + with(text, what, "$2");
+    const std::string name = what.substr(0, what.find(".cta"));
+    expectClean(block(with(with(filled, kCommit), waited() + kAfter, "$3")));
+    expectFault(block(with(with(filled, kCommit), kOrdered, "$3")), FaultKind::Race,
+                {name, "tcgen05.ld", "mbarrier"});
+  }
+}
+
+TEST(CheckTensor, ScaleFactorsAndMultiplicandsInTensorMemory) {
+  // A in columns 32 to 39.
+  std::string product = byOne(with(kProduct, "[%r3+32], %rd4", "%rd3, %rd4") + kCommit, "ISSUED") + waited();
+  std::string store = with(kStore, "[%r4+32]", "[%r4]");
+  std::string others;
+  for (const char *column : {"34", "36", "38"})
+    others += with(kStore, std::string("[%r4+") + column + "]", "[%r4]");
+  expectClean(block(others + store + kWaitStore + kOrdered + product));
+  expectFault(block(others + kWaitStore + store + kOrdered + product), FaultKind::Race,
+              {"tcgen05.st", "tcgen05.mma", "columns 32 to 33"});
+}
+
+} // namespace
