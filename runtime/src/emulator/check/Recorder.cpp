@@ -191,12 +191,14 @@ Word Recorder::unorderedUpdate(Word word, Sets &sets, unsigned bytes) const {
   auto distance = [&](const AccessInfo &before) {
     if (before.block == info.block)
       return before.warp != info.warp || before.isAgent != info.isAgent ? 1 : 0;
-    return clusterOf(launch.launch, before.block) == clusterOf(launch.launch, info.block) ? 2 : 3;
+    const bool sameCluster = launch.launch.config().cluster != std::array<uint32_t, 3>{1, 1, 1} &&
+                             clusterOf(launch.launch, before.block) == clusterOf(launch.launch, info.block);
+    return sameCluster ? 2 : 3;
   };
   Word furthest = 0;
   int most = 0;
   auto consider = [&](Word one) {
-    if (!(bytesOf(one) & bytes) || !launch.stamps.has(stampOf(one)))
+    if (most == 3 || !(bytesOf(one) & bytes) || !launch.stamps.has(stampOf(one)))
       return;
     const AccessInfo &before = launch.stamps.at(stampOf(one));
     const int own = before.isAtomic ? distance(before) : 0;

@@ -31,24 +31,21 @@ uint32_t Sets::add(Word first) {
   std::lock_guard<std::mutex> lock(mutex);
   uint32_t number;
   if (unused.empty()) {
-    all.emplace_back();
-    number = uint32_t(all.size());
+    number = ++count;
+    auto [chunk, index] = placeOf(number);
+    if (index == 0)
+      chunks[chunk] = std::make_unique<Set[]>(kFirstChunk << chunk);
   } else {
     number = unused.back();
     unused.pop_back();
   }
-  all[number - 1].assign(1, first);
+  at(number).assign(1, first);
   return number;
 }
 
 void Sets::drop(uint32_t number) {
   std::lock_guard<std::mutex> lock(mutex);
   unused.push_back(number);
-}
-
-Sets::Set &Sets::at(uint32_t number) {
-  std::lock_guard<std::mutex> lock(mutex);
-  return all[number - 1];
 }
 
 SharedShadow::SharedShadow(uint32_t bytes)

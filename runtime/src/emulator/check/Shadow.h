@@ -13,9 +13,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace fp8emu::check {
@@ -91,12 +91,25 @@ public:
   /// A set's number, never 0.
   uint32_t add(Word first);
   void drop(uint32_t number);
-  Set &at(uint32_t number);
+  /// Without a lock: sets stay where they are.
+  Set &at(uint32_t number) {
+    auto [chunk, index] = placeOf(number);
+    return chunks[chunk][index];
+  }
 
 private:
+  /// Each chunk is twice as large as the one before.
+  static constexpr uint64_t kFirstChunk = 64;
+  static std::pair<unsigned, uint64_t> placeOf(uint32_t number) {
+    const uint64_t position = number - 1 + kFirstChunk;
+    const unsigned chunk = unsigned(__builtin_clzll(kFirstChunk) - __builtin_clzll(position));
+    return {chunk, position - (kFirstChunk << chunk)};
+  }
+
   // Where blocks run on several threads.
   std::mutex mutex;
-  std::deque<Set> all;
+  std::array<std::unique_ptr<Set[]>, 27> chunks;
+  uint32_t count = 0;
   std::vector<uint32_t> unused;
 };
 

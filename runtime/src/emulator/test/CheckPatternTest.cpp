@@ -207,6 +207,11 @@ TEST(CheckPattern, UpdatesThatOthersHaveMadeAreNotRead) {
   expectFault(with(text, "bar.sync 0;\n"), threads(64, 2), FaultKind::Race);
   expectClean(with(text, "bar.sync 0;\n"), threads(64, 1));
   expectFault(with(text, "bar.warp.sync -1;\n"), threads(64, 1), FaultKind::Race);
+  // Of many words each has its own two.
+  std::string many = kWho + "mad.wide.u32 %rd0, %r2, 4, %in0;\nred.global.add.u32 [%rd0], 1;\n$1";
+  expectClean(with(many, ""), threads(1024, 3));
+  std::string last = "setp.eq.u32 %p2, %r2, 1023;\n@%p2 ld.global.u32 %r3, [%rd0];\n";
+  expectFault(with(many, last), threads(1024, 3), FaultKind::Race, {"thread (1023,0,0)"});
 }
 
 } // namespace
