@@ -36,12 +36,16 @@ bool isOfWarp(GroupKind kind) {
   return kind == GroupKind::Matrix || kind == GroupKind::TensorLoads || kind == GroupKind::TensorStores;
 }
 
-/// Operations of a queue are known to be over, by both proxies: completion is followed
-/// by a proxy fence (PTX ISA 9.7.9.25.2).
-void addQueueTo(Knowledge &known, uint32_t block, uint16_t queue, uint32_t count) {
+/// Operations of a queue are known to be over. A proxy fence follows the completion of
+/// those of the async proxy (PTX ISA 9.7.9.25.2), none that of the others.
+void addQueueTo(Knowledge &known, uint32_t block, uint16_t queue, uint32_t count, Proxy proxy) {
   addQueue(known.generic, block, queue, count);
-  addQueue(known.async, block, queue, count);
+  if (proxy == Proxy::Async)
+    addQueue(known.async, block, queue, count);
 }
+
+Proxy proxyOf(const AccessInfo &info) { return info.isAsyncProxy ? Proxy::Async : Proxy::Generic; }
+Proxy proxyOf(GroupKind kind) { return kind == GroupKind::Copies ? Proxy::Generic : Proxy::Async; }
 
 [[noreturn]] void raise(const Fault &origin, const Fault &fault) {
   Fault full = origin;
@@ -186,14 +190,14 @@ void Agent::complete() const {
   Knowledge &pending = state->block->races()->mbarriers[state->offset].pending;
   if (state->readsShared)
     pending.join(state->known);
-  addQueueTo(pending, state->info.queueBlock, state->info.queue, state->info.epoch);
+  addQueueTo(pending, state->info.queueBlock, state->info.queue, state->info.epoch, proxyOf(state->info));
 }
 
 void Agent::release(const Target &target) const {
   if (!state)
     return;
   Knowledge released = state->known;
-  addQueueTo(released, state->info.queueBlock, state->info.queue, state->info.epoch);
+  addQueueTo(released, state->info.queueBlock, state->info.queue, state->info.epoch, proxyOf(state->info));
   publish(*state->launch, *state->own, target, state->info.strength, released);
 }
 
@@ -228,9 +232,11 @@ void check::waitedForGroups(Warp &warp, Mask lanes, GroupKind kind, uint64_t all
     if (isTensor(kind))
       return addQueue(own->tensor[lane], block.number, block.queue(threadQueue(kind, warp, counted)), count);
     if (kind == GroupKind::Bulk)
-      addQueueTo(own->known[lane], block.number, block.queue(threadQueue(OfBulkReads, warp, lane)), count);
+      addQueueTo(own->known[lane], block.number, block.queue(threadQueue(OfBulkReads, warp, lane)), count,
+                 Proxy::Async);
     if (!readsOnly)
-      addQueueTo(own->known[lane], block.number, block.queue(threadQueue(kind, warp, counted)), count);
+      addQueueTo(own->known[lane], block.number, block.queue(threadQueue(kind, warp, counted)), count,
+                 proxyOf(kind));
   });
 }
 
@@ -246,7 +252,7 @@ std::function<void()> check::releaseGroups(Warp &warp, unsigned lane, GroupKind 
       return;
     Knowledge &pending = races->mbarriers[offset].pending;
     pending.join(before);
-    addQueueTo(pending, number, queue, count);
+    addQueueTo(pending, number, queue, count, proxyOf(kind));
     // tcgen05.commit is a fence before the arrival (PTX ISA 9.7.16.6.4.2).
     if (isTensor(kind))
       addQueue(pending.tensor, number, queue, count);

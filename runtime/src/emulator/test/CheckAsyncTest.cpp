@@ -66,6 +66,19 @@ TEST(CheckAsync, StoresToAnotherBlockNeedNoProxyFence) {
   expectFault(copies(with(text, "bar.sync 0;\n"), 2), FaultKind::Race, {"st.async", "st.shared"});
 }
 
+TEST(CheckAsync, StoresThatABulkCopyReads) {
+  std::string text = expect(128) + clusterBarrier() + kOther +
+                     "@%p2 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r14], %t, [%r11];\n" +
+                     await() +
+                     "$1mul.wide.u32 %rd1, %rank, 1024;\nadd.u64 %out, %out, %rd1;\n"
+                     "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 128;\n"
+                     "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;\n" +
+                     clusterBarrier();
+  expectClean(copies(with(text, "fence.proxy.async;\n"), 2));
+  expectFault(copies(with(text, ""), 2), FaultKind::MissingProxyFence,
+              {"st.async", "cp.async.bulk", "fence.proxy.async"});
+}
+
 TEST(CheckAsync, AStoreThatReleases) {
   // Block 0 leaves a word and a flag, block 1 waits for it and reads.
   std::string text = "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@!%p0 bra DONE;\n@!%p1 bra READER;\n"
@@ -186,6 +199,12 @@ TEST(CheckAsync, ProductsOfWarpgroups) {
               {"wgmma.mma_async", "st.shared", "fence.proxy.async"});
   expectFault(with(with(text, "fence.proxy.async;\n"), "", "$2"), threads(128), FaultKind::AsyncOverwrite,
               {"wgmma.mma_async", "st.shared"});
+  // What cp.async has written is generic, that it is over no fence.
+  std::string copy = "bar.sync 0;\nsetp.lt.u32 %p2, %i, 16;\nshl.b32 %r4, %i, 4;\nadd.u32 %r4, %r1, %r4;\n"
+                     "@%p2 cp.async.ca.shared.global [%r4+2048], [%in0], 16;\ncp.async.wait_all;\n";
+  expectClean(with(with(text, copy + "fence.proxy.async;\n"), wait, "$2"), threads(128));
+  expectFault(with(with(text, "fence.proxy.async;\n" + copy), wait, "$2"), threads(128),
+              FaultKind::MissingProxyFence, {"wgmma.mma_async", "cp.async.ca", "fence.proxy.async"});
 }
 
 TEST(CheckAsync, TensorMapsThatWereChanged) {
