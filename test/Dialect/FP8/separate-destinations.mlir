@@ -14,8 +14,6 @@ func.func @shared(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
 
-#map = affine_map<(d0) -> (d0)>
-
 // The destination of %1 is not read, but %0 is needed afterwards.
 // CHECK-LABEL: func @needed
 // CHECK: %[[FIRST:.*]] = linalg.exp
@@ -37,15 +35,26 @@ func.func @not_needed(%x: tensor<4xf32>, %e: tensor<4xf32>) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }
 
-// A destination that is read stays what it is.
+// What a destination adds to is copied where it is needed afterwards, and made again
+// where it is a fill; an argument stays.
 // CHECK-LABEL: func @read
-// CHECK: linalg.generic {{.*}} outs(%arg1 :
-func.func @read(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
-      ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>) {
-  ^bb0(%a: f32, %b: f32):
-    %1 = arith.addf %a, %b : f32
-    linalg.yield %1 : f32
-  } -> tensor<4xf32>
-  return %0, %y : tensor<4xf32>, tensor<4xf32>
+// CHECK: %[[FIRST:.*]] = linalg.exp
+// CHECK-NEXT: %[[OWN:.*]] = tensor.empty
+// CHECK-NEXT: %[[COPY:.*]] = linalg.copy ins(%[[FIRST]] : {{.*}}) outs(%[[OWN]] :
+// CHECK-NEXT: linalg.matmul {{.*}} outs(%[[COPY]] :
+// CHECK: %[[ZERO:.*]] = linalg.fill
+// CHECK-NEXT: %[[OTHER:.*]] = tensor.empty
+// CHECK-NEXT: %[[AGAIN:.*]] = linalg.fill {{.*}} outs(%[[OTHER]] :
+// CHECK-NEXT: linalg.matmul {{.*}} outs(%[[AGAIN]] :
+// CHECK: linalg.matmul {{.*}} outs(%arg0 :
+func.func @read(%x: tensor<4x4xf32>, %e: tensor<4x4xf32>, %f: tensor<4x4xf32>) ->
+    (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = linalg.exp ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = linalg.matmul ins(%x, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%0 : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = linalg.fill ins(%zero : f32) outs(%f : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = linalg.matmul ins(%x, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%2 : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = linalg.matmul ins(%x, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%x : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0, %1, %2, %3, %4 :
+      tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }

@@ -6,15 +6,16 @@
 // nothing for the program, but bufferization then weighs every use against every other:
 // its time grew with the square of the program's length.
 //
-// A destination that nobody reads may be any tensor, and elementwise operations become ones
-// whose destination is an operand. Where that operand is needed afterwards, upstream's
-// elimination of empty tensors takes both for one buffer: it follows destinations back to
-// a tensor.empty without asking who else reads what lies on the way.
+// Nor may a destination be a tensor that is needed elsewhere: elementwise operations get an
+// operand as destination, products what they are added to. Upstream's elimination of empty
+// tensors takes both for one buffer: it follows destinations back to a tensor.empty
+// without asking who else reads what lies on the way.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 
@@ -55,7 +56,14 @@ static void separateSharedEmpties(func::FuncOp function) {
   }
 }
 
-static void separateUnreadOperands(func::FuncOp function) {
+/// A tensor of its own with the same elements.
+static Value makeCopy(OpBuilder &builder, Value value, Value empty) {
+  if (auto fill = value.getDefiningOp<linalg::FillOp>())
+    return linalg::FillOp::create(builder, fill.getLoc(), fill.getInputs(), empty).getResult(0);
+  return linalg::CopyOp::create(builder, value.getLoc(), value, empty).getResult(0);
+}
+
+static void separateNeededTensors(func::FuncOp function) {
   bufferization::BufferizationOptions options;
   bufferization::AnalysisState state(options);
   function.walk([&](DestinationStyleOpInterface op) {
@@ -63,14 +71,17 @@ static void separateUnreadOperands(func::FuncOp function) {
     if (!bufferizable)
       return;
     for (OpOperand &init : op.getDpsInitsMutable()) {
-      auto type = dyn_cast<RankedTensorType>(init.get().getType());
-      bool isFresh = init.get().getDefiningOp<tensor::EmptyOp>() != nullptr;
-      if (!type || isFresh || bufferizable.bufferizesToMemoryRead(init, state) || !isNeededElsewhere(init))
+      Value value = init.get();
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      // Arguments are no tensor.empty, the state among them.
+      if (!type || !isa<OpResult>(value) || value.getDefiningOp<tensor::EmptyOp>() ||
+          !isNeededElsewhere(init))
         continue;
       OpBuilder builder(op);
-      init.set(tensor::EmptyOp::create(builder, op->getLoc(),
-                                       tensor::getMixedSizes(builder, op->getLoc(), init.get()),
-                                       type.getElementType(), type.getEncoding()));
+      Location loc = op->getLoc();
+      Value own = tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, value),
+                                          type.getElementType(), type.getEncoding());
+      init.set(bufferizable.bufferizesToMemoryRead(init, state) ? makeCopy(builder, value, own) : own);
     }
   });
 }
@@ -79,7 +90,7 @@ namespace {
 struct SeparateDestinationsPass : public fp8::impl::SeparateDestinationsBase<SeparateDestinationsPass> {
   void runOnOperation() override {
     separateSharedEmpties(getOperation());
-    separateUnreadOperands(getOperation());
+    separateNeededTensors(getOperation());
   }
 };
 } // namespace

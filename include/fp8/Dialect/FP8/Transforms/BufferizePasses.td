@@ -157,8 +157,9 @@ def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp
   let description = [{
     In and out: any function. A `tensor.empty` with several uses is cloned in front of each;
     one without uses disappears. Bufferization, which comes next, would weigh all uses of a
-    shared one against each other. A destination that is not read and is a tensor needed
-    elsewhere becomes a `tensor.empty` too: its elimination would take both for one buffer.
+    shared one against each other. A destination that is a tensor needed elsewhere becomes a
+    `tensor.empty` too, or a copy where it is read: the elimination of empty tensors would
+    take both for one buffer.
 
     Example:
     ```mlir
@@ -181,6 +182,7 @@ def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp
     }
     ```
   }];
+  let dependentDialects = ["mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"];
 }
 
 def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
