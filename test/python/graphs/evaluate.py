@@ -15,6 +15,8 @@ import numpy as np
 import reference
 from reference import F32
 
+from .program import behind_views
+
 DTYPES = {
     "f32": np.dtype(np.float32),
     "bf16": np.dtype(ml_dtypes.bfloat16),
@@ -32,10 +34,11 @@ class Casts:
         self.plan, self.recorded = plan, {}
         self.scales, self.history = state
 
-    def cast(self, op, operand, value):
-        """(data, scale_inv) of an operand of a product that is in FP8."""
+    def cast(self, op, operand, value, tensor):
+        """(data, scale_inv) of an operand of a product that is in FP8. The amax is that of the tensor that it
+        shows: repeated no times, the operand has no elements but the tensor has."""
         column, fmt = self.plan.column(op, operand), DTYPES[self.plan.format(op, operand)]
-        amax = reference.amax(value)
+        amax = reference.amax(tensor)
         options = self.plan.options
         if options.recipe == "delayed":
             self.recorded.setdefault(column, []).append(amax)
@@ -135,7 +138,8 @@ class Evaluator:
     def run_contract(self, op, a, b, *init):
         in_fp8 = self.casts.plan.is_fp8(op)
         if in_fp8:
-            (a, a_inv), (b, b_inv) = (self.casts.cast(op, i, v) for i, v in enumerate((a, b)))
+            tensors = [self.known[behind_views(operand)] for operand in op.inputs[:2]]
+            (a, a_inv), (b, b_inv) = (self.casts.cast(op, i, v, tensors[i]) for i, v in enumerate((a, b)))
         letters, loops = op["letters"], op["loops"]
         sizes = {l: n for text, value in zip(letters, (a, b)) for l, n in zip(text, value.shape)}
         batch = [l for l in loops if all(l in text for text in letters)]
