@@ -6,6 +6,7 @@
 `test_fusion.py` compares random programs; these count what is left to read as well.
 """
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -200,6 +201,103 @@ def test_the_result_that_is_cast_comes_first(bin_dir, tmp_path, current):
     assert_same_bits(z, y + other)
     assert_same_bits(scale_inv, np.float32(1) / scale)
     assert_same_bits(data, np.clip(y * scale, -448, 448).astype(E4M3))
+
+
+def elementwise(name, inputs, shape, code):
+    """`name` of tensors of bf16, by one line of code over %v0, %v1, ..."""
+    t, n = tensor_type(shape, BF16), len(inputs)
+    maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (n + 1))
+    arguments = ", ".join(f"%v{i}: bf16" for i in range(n))
+    return f"""
+  {name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
+      ins({", ".join(inputs)} : {", ".join([t] * n)}) outs(%e : {t}) {{
+  ^bb0({arguments}, %old: bf16):
+    %r = {code} : bf16
+    linalg.yield %r : bf16
+  }} -> {t}"""
+
+
+def named_cast(x, shape, format, current):
+    """cast() of %x with the results %q_x and %i_x."""
+    text = cast(x, tensor_type(shape, BF16), shape, format, current)
+    return re.sub(r"%(ae|own|ce|scale|qe|ie|me|q|i|amax)\b", rf"%\1_{x[1:]}", text)
+
+
+def gates(kind, shape, seed, casts, others):
+    """A product y, u = y * c and v = y - d; `casts` is what is cast, and whether with its own scale, `others` what is
+    returned as it is. Returns arguments, program and the values of y, u and v."""
+    m, k, n = shape
+    rng = random_generator(57, m, seed)
+    dtype = E4M3 if kind == "scaled" else BF16
+    a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+    c, d = (rng.standard_normal((m, n)).astype(BF16) for _ in range(2))
+    lhs, rhs, out = (tensor_type(s, t) for s, t in (((m, k), dtype), ((k, n), dtype), ((m, n), BF16)))
+    text = f"""
+  %e = tensor.empty() : {out}""" + product(kind, lhs, rhs, out)
+    for x, other, code in (("%u", "%c", "mulf"), ("%v", "%d", "subf")):
+        if x in casts or x in others:
+            text += elementwise(x, ["%y", other], (m, n), f"arith.{code} %v0, %v1")
+    results = []
+    for x, current in casts.items():
+        text += named_cast(x, (m, n), E4M3, current)
+        results += [(f"%q_{x[1:]}", tensor_type((m, n), E4M3)), (f"%i_{x[1:]}", "tensor<f32>")]
+    arguments = [("%a", lhs), ("%b", rhs), ("%c", out), ("%d", out), ("%s", "tensor<f32>")]
+    program = function("main", arguments, text, [*results, *((x, out) for x in others)])
+    y = reference.dot(a, b.T).astype(BF16)
+    values = {"%y": y, "%u": (y.astype(F32) * c.astype(F32)).astype(BF16), "%v": (y.astype(F32) - d.astype(F32)).astype(BF16)}
+    return [a, b, c, d, np.float32(4)], program, values
+
+
+def check_gates(compiled, arguments, values, casts, others):
+    actual = list(compiled.call("main", *arguments))
+    for x, current in casts.items():
+        data, scale_inv = actual.pop(0), actual.pop(0)
+        value = values[x].astype(F32)
+        largest = np.abs(value).max(initial=0)
+        scale = arguments[-1] if not current else np.float32(448) / largest if largest else np.float32(1)
+        assert_same_bits(scale_inv, np.float32(1) / scale)
+        assert_same_bits(data, np.clip(value * scale, -448, 448).astype(E4M3))
+    for x, array in zip(others, actual, strict=True):
+        assert_same_bits(array, values[x])
+
+
+@pytest.mark.parametrize("shape", [(6, 16, 8), (300, 70, 200), (0, 3, 5)], ids=str)
+@pytest.mark.parametrize("kind", ["scaled", "kept"])
+@pytest.mark.parametrize("order", ["uv", "yuv", "vy"])
+def test_every_result_has_its_amax(bin_dir, tmp_path, kind, shape, order):
+    """Current scaling of several results of one product: none is read but by its cast."""
+    casts = {f"%{x}": True for x in order}
+    arguments, program, values = gates(kind, shape, 0, casts, others=[])
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
+    assert "linalg" not in ir and "fp8.amax" not in ir
+    # Without the reads of y by u and v, and of each by its amax.
+    computed = len({*order} & {*"uv"})
+    assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == (computed + len(order)) * 2 * shape[0] * shape[2]
+    check_gates(compiled, arguments, values, casts, others=[])
+
+
+@pytest.mark.parametrize("kind", ["scaled", "kept"])
+def test_known_and_own_scales_of_one_product(bin_dir, tmp_path, kind):
+    """One result is FP8 at once, the other one has its amax taken: both in one epilogue."""
+    shape, casts = (6, 16, 8), {"%u": True, "%v": False}
+    arguments, program, values = gates(kind, shape, 1, casts, others=[])
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
+    assert "linalg" not in ir and "fp8.amax" not in ir and "out_scale" in ir and "record_amax[1]" in ir
+    # Without the reads of y by u and v, of u by its amax, of v by its cast.
+    assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == 4 * 2 * 48
+    check_gates(compiled, arguments, values, casts, others=[])
+
+
+def test_a_cast_that_reads_a_kept_result_keeps_its_code(bin_dir, tmp_path):
+    """With known scales v lives in the region of its cast: y is returned and written anyway, v would be as well."""
+    shape, casts, others = (6, 16, 8), {"%u": False, "%v": False}, ["%y"]
+    arguments, program, values = gates("scaled", shape, 2, casts, others)
+    compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
+    assert "linalg" not in ir
+    # y is read by the cast of v alone; u and v are nowhere, nor is the amax of v, which nothing reads.
+    assert traffic["before_fusion"]["written"] - traffic["after_fusion"]["written"] == 2 * 2 * 48 + 4
+    assert traffic["before_fusion"]["read"] - traffic["after_fusion"]["read"] == 3 * 2 * 48
+    check_gates(compiled, arguments, values, casts, others)
 
 
 def test_a_causal_mask_of_rows(bin_dir, tmp_path):

@@ -6,6 +6,7 @@
 // over the rows, groups of columns in parallel, so that each sum keeps its order.
 
 #include "ElementLoops.h"
+#include "FP8Casts.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -61,18 +62,27 @@ bool ElementLoops::isParallel() const {
   return count >= kParallelThreshold;
 }
 
-/// The starting value of the maximum; empty where none is wanted.
-SmallVector<Value> ElementLoops::noMaximum(OpBuilder &b, bool wanted) {
-  if (!wanted)
+/// Where the maxima start.
+SmallVector<Value> ElementLoops::noMaxima(OpBuilder &b) {
+  if (region.amaxes.empty())
     return {};
-  return {arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0))};
+  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  return SmallVector<Value>(region.amaxes.size(), zero);
 }
 
-void ElementLoops::storeMaximum(Value amax, Value bits) {
-  if (!amax)
-    return;
-  Value value = arith::BitcastOp::create(builder, loc, builder.getF32Type(), bits);
-  memref::StoreOp::create(builder, loc, value, amax);
+void ElementLoops::storeMaxima(ValueRange bits) {
+  for (auto [value, amax] : llvm::zip_equal(bits, region.amaxOuts())) {
+    Value magnitude = arith::BitcastOp::create(builder, loc, builder.getF32Type(), value);
+    memref::StoreOp::create(builder, loc, magnitude, amax);
+  }
+}
+
+/// Of each pair the larger one.
+static SmallVector<Value> buildMaxima(OpBuilder &b, Location loc, ValueRange a, ValueRange other) {
+  SmallVector<Value> maxima;
+  for (auto [x, y] : llvm::zip_equal(a, other))
+    maxima.push_back(arith::MaxUIOp::create(b, loc, x, y));
+  return maxima;
 }
 
 static SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map, ValueRange indices) {
@@ -91,11 +101,11 @@ void fp8::cloneElementCode(OpBuilder &b, const ElementRegion &region, IRMapping 
   }
 }
 
-/// The element at `indices`; extra results are stored or added on the way.
-Value ElementLoops::compute(OpBuilder &b, ValueRange indices) {
+/// What the region yields at `indices`; extra results are stored or added on the way.
+SmallVector<Value> ElementLoops::compute(OpBuilder &b, ValueRange indices) {
   if (region.isEmpty())
-    return first ? first(b, loc, indices)
-                 : memref::LoadOp::create(b, loc, region.inputs[0], indices).getResult();
+    return {first ? first(b, loc, indices)
+                  : memref::LoadOp::create(b, loc, region.inputs[0], indices).getResult()};
   IRMapping mapping;
   Block &body = region.body();
   if (first)
@@ -104,61 +114,70 @@ Value ElementLoops::compute(OpBuilder &b, ValueRange indices) {
     mapping.map(body.getArgument(region.firstArgument + i),
                 memref::LoadOp::create(b, loc, input, applyMap(b, loc, map, indices)).getResult());
   cloneElementCode(b, region, mapping, [&](int64_t dim) { return indices[dim]; });
-  for (auto [yielded, out, map] :
-       llvm::zip_equal(region.yield().getExtras(), region.extras(), region.extraMaps())) {
+  SmallVector<Value> values =
+      llvm::map_to_vector(region.yield()->getOperands(), [&](Value v) { return mapping.lookupOrDefault(v); });
+  for (auto [value, out, map] :
+       llvm::zip_equal(ArrayRef(values).drop_front(), region.extras(), region.extraMaps())) {
     SmallVector<Value> position = applyMap(b, loc, map, indices);
-    Value value = mapping.lookupOrDefault(yielded);
+    Value stored = value;
     if (isSummed(map))
-      value = arith::AddFOp::create(b, loc, memref::LoadOp::create(b, loc, out, position), value);
-    memref::StoreOp::create(b, loc, value, out, position);
+      stored = arith::AddFOp::create(b, loc, memref::LoadOp::create(b, loc, out, position), stored);
+    memref::StoreOp::create(b, loc, stored, out, position);
   }
-  return mapping.lookupOrDefault(region.yield().getValue());
+  return values;
 }
 
-/// Sequential loops inside `outer`; returns the maximum.
-Value ElementLoops::runInner(OpBuilder &b, const Bounds &bounds, ValueRange outer, ValueRange carried) {
+/// Sequential loops inside `outer`; returns the maxima.
+SmallVector<Value> ElementLoops::runInner(OpBuilder &b, const Bounds &bounds, ValueRange outer,
+                                          ValueRange carried) {
   SmallVector<Value> indices(outer);
   unsigned d = outer.size();
   if (d == sizes.size()) {
-    Value bits = element(b, loc, compute(b, indices), indices);
-    return carried.empty() ? Value() : Value(arith::MaxUIOp::create(b, loc, carried[0], bits));
+    SmallVector<Value> values = compute(b, indices);
+    element(b, loc, values[0], indices);
+    SmallVector<Value> bits = llvm::map_to_vector(region.amaxes, [&](int64_t value) {
+      return buildMagnitudeBits(b, loc, buildWiden(b, loc, values[value]));
+    });
+    return buildMaxima(b, loc, carried, bits);
   }
   auto loop = scf::ForOp::create(b, loc, bounds.lower[d], bounds.upper[d], index(b, 1), carried,
                                  [&](OpBuilder &inner, Location, Value i, ValueRange maxima) {
                                    indices.push_back(i);
-                                   Value result = runInner(inner, bounds, indices, maxima);
-                                   scf::YieldOp::create(inner, loc,
-                                                        maxima.empty() ? ValueRange() : ValueRange(result));
+                                   scf::YieldOp::create(inner, loc, runInner(inner, bounds, indices, maxima));
                                  });
-  return carried.empty() ? Value() : loop.getResult(0);
+  return SmallVector<Value>(loop.getResults());
 }
 
-/// `count` parts of the tensor, in parallel where it is large enough; then their maximum.
-void ElementLoops::runParts(Value amax, Value count, PartBuilder buildPart) {
-  Value zero = index(builder, 0), one = index(builder, 1), maxima;
-  if (amax) {
+/// `count` parts of the tensor, in parallel where it is large enough; then their maxima.
+void ElementLoops::runParts(Value count, PartBuilder buildPart) {
+  Value zero = index(builder, 0), one = index(builder, 1);
+  SmallVector<Value> ofParts; // an array of maxima per amax
+  for (size_t i = 0; i < region.amaxes.size(); ++i) {
     int64_t known = getConstantIntValue(count).value_or(ShapedType::kDynamic);
-    maxima = memref::AllocOp::create(builder, loc, MemRefType::get({known}, builder.getI32Type()),
-                                     ShapedType::isDynamic(known) ? ValueRange(count) : ValueRange());
+    ofParts.push_back(
+        memref::AllocOp::create(builder, loc, MemRefType::get({known}, builder.getI32Type()),
+                                ShapedType::isDynamic(known) ? ValueRange(count) : ValueRange()));
   }
   auto part = [&](OpBuilder &b, Location, ValueRange number) {
-    Value maximum = buildPart(b, number[0], noMaximum(b, bool(amax)));
-    if (amax)
-      memref::StoreOp::create(b, loc, maximum, maxima, number);
+    SmallVector<Value> maxima = buildPart(b, number[0], noMaxima(b));
+    for (auto [maximum, all] : llvm::zip_equal(maxima, ofParts))
+      memref::StoreOp::create(b, loc, maximum, all, number);
   };
   if (isParallel())
     scf::ParallelOp::create(builder, loc, ValueRange(zero), ValueRange(count), ValueRange(one), part);
   else
     scf::buildLoopNest(builder, loc, zero, count, one, part);
-  if (!amax)
+  if (ofParts.empty())
     return;
-  auto maximum = scf::ForOp::create(builder, loc, zero, count, one, noMaximum(builder, true),
-                                    [&](OpBuilder &b, Location, Value i, ValueRange carried) {
-                                      Value value = memref::LoadOp::create(b, loc, maxima, i);
-                                      Value larger = arith::MaxUIOp::create(b, loc, carried[0], value);
-                                      scf::YieldOp::create(b, loc, larger);
-                                    });
-  storeMaximum(amax, maximum.getResult(0));
+  auto maxima = scf::ForOp::create(builder, loc, zero, count, one, noMaxima(builder),
+                                   [&](OpBuilder &b, Location, Value i, ValueRange carried) {
+                                     SmallVector<Value> values =
+                                         llvm::map_to_vector(ofParts, [&](Value all) -> Value {
+                                           return memref::LoadOp::create(b, loc, all, i);
+                                         });
+                                     scf::YieldOp::create(b, loc, buildMaxima(b, loc, carried, values));
+                                   });
+  storeMaxima(maxima.getResults());
 }
 
 void ElementLoops::clearSums() {
@@ -168,7 +187,7 @@ void ElementLoops::clearSums() {
       linalg::FillOp::create(builder, loc, zero, out);
 }
 
-void ElementLoops::run(Value amax, ElementBuilder elementBuilder, FirstBuilder firstBuilder) {
+void ElementLoops::run(ElementBuilder elementBuilder, FirstBuilder firstBuilder) {
   element = elementBuilder;
   first = firstBuilder;
   clearSums();
@@ -176,16 +195,16 @@ void ElementLoops::run(Value amax, ElementBuilder elementBuilder, FirstBuilder f
   bool sumsAll = llvm::any_of(region.extraMaps(), [](AffineMap map) { return map.getNumResults() == 0; });
   bool inRow = region.op->getParentOfType<scf::ParallelOp>() != nullptr;
   if (sizes.size() < 2 || inRow || (sums && sumsAll)) {
-    storeMaximum(amax, runInner(builder, whole, {}, noMaximum(builder, bool(amax))));
+    storeMaxima(runInner(builder, whole, {}, noMaxima(builder)));
     return;
   }
   if (!sums) {
-    runParts(amax, sizes[0],
+    runParts(sizes[0],
              [&](OpBuilder &b, Value row, ValueRange carried) { return runInner(b, whole, row, carried); });
     return;
   }
   Value count = builder.createOrFold<arith::CeilDivUIOp>(loc, sizes.back(), index(builder, kColumns));
-  runParts(amax, count, [&](OpBuilder &b, Value group, ValueRange carried) {
+  runParts(count, [&](OpBuilder &b, Value group, ValueRange carried) {
     Bounds bounds = whole;
     bounds.lower.back() = arith::MulIOp::create(b, loc, group, index(b, kColumns));
     Value end = arith::AddIOp::create(b, loc, bounds.lower.back(), index(b, kColumns));

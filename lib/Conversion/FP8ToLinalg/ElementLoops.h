@@ -21,37 +21,35 @@ void cloneElementCode(mlir::OpBuilder &b, const ElementRegion &region, mlir::IRM
 /// Emits the loops for one operation on memrefs.
 class ElementLoops {
 public:
-  /// Handles one element: `value` is what the region yields, or the only input. Returns the
-  /// bits of its magnitude where the maximum is wanted.
-  using ElementBuilder = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::Value value,
-                                                        mlir::ValueRange indices)>;
+  /// Stores one element: `value` is what the region yields, or the only input.
+  using ElementBuilder = llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value value,
+                                                 mlir::ValueRange indices)>;
   /// The region's first argument at `indices`: the scaled sum of a product.
   using FirstBuilder =
       llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange indices)>;
 
   ElementLoops(mlir::OpBuilder &builder, mlir::Operation *op);
 
-  /// Runs over all elements and writes the largest of what `element` returns to `amax` (rank 0,
-  /// f32); without `amax` nothing is reduced.
-  void run(mlir::Value amax, ElementBuilder element, FirstBuilder first = {});
+  /// Runs over all elements, and writes the amaxes of the operation.
+  void run(ElementBuilder element, FirstBuilder first = {});
 
 private:
   struct Bounds {
     llvm::SmallVector<mlir::Value> lower, upper;
   };
-  /// Emits the loops of one part; returns its maximum.
-  using PartBuilder =
-      llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value part, mlir::ValueRange carried)>;
+  /// Emits the loops of one part; returns its maxima.
+  using PartBuilder = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::Value part,
+                                                                        mlir::ValueRange carried)>;
 
   bool isParallel() const;
   void clearSums();
-  mlir::Value compute(mlir::OpBuilder &b, mlir::ValueRange indices);
-  void runParts(mlir::Value amax, mlir::Value count, PartBuilder buildPart);
-  mlir::Value runInner(mlir::OpBuilder &b, const Bounds &bounds, mlir::ValueRange outer,
-                       mlir::ValueRange carried);
+  llvm::SmallVector<mlir::Value> compute(mlir::OpBuilder &b, mlir::ValueRange indices);
+  void runParts(mlir::Value count, PartBuilder buildPart);
+  llvm::SmallVector<mlir::Value> runInner(mlir::OpBuilder &b, const Bounds &bounds, mlir::ValueRange outer,
+                                          mlir::ValueRange carried);
   mlir::Value index(mlir::OpBuilder &b, int64_t value);
-  llvm::SmallVector<mlir::Value> noMaximum(mlir::OpBuilder &b, bool wanted);
-  void storeMaximum(mlir::Value amax, mlir::Value bits);
+  llvm::SmallVector<mlir::Value> noMaxima(mlir::OpBuilder &b);
+  void storeMaxima(mlir::ValueRange bits);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;

@@ -138,13 +138,14 @@ static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum)
     return lowerQuantizedEpilogue(builder, op, results.outScale, buildSum);
   Value out = region.outs.front();
   Type element = getElementTypeOrSelf(out);
-  auto buildElement = [&](OpBuilder &b, Location loc, Value value, ValueRange indices) -> Value {
-    if (region.isEmpty())
-      value = buildNarrow(b, loc, value, element);
-    memref::StoreOp::create(b, loc, value, out, indices);
-    return results.recordAmax ? buildMagnitudeBits(b, loc, buildWiden(b, loc, value)) : Value();
+  auto buildStored = [&](OpBuilder &b, Location loc, ValueRange indices) {
+    Value value = buildSum(b, loc, indices);
+    return region.isEmpty() ? buildNarrow(b, loc, value, element) : value;
   };
-  ElementLoops(builder, op).run(results.recordAmax ? region.outs[1] : Value(), buildElement, buildSum);
+  auto store = [&](OpBuilder &b, Location loc, Value value, ValueRange indices) {
+    memref::StoreOp::create(b, loc, value, out, indices);
+  };
+  ElementLoops(builder, op).run(store, buildStored);
 }
 
 static LogicalResult lowerEpilogue(OpBuilder &builder, Operation *op, Value sums, Value scale) {
@@ -153,7 +154,7 @@ static LogicalResult lowerEpilogue(OpBuilder &builder, Operation *op, Value sums
   if (results.outScale && results.accumulate)
     return op->emitOpError("cannot add to an FP8 result");
   Sum sum{sums, scale, results.accumulate ? region.outs.front() : Value()};
-  if (results.outScale || results.recordAmax || llvm::any_of(region.extraMaps(), isSummed))
+  if (!region.amaxes.empty() || llvm::any_of(region.extraMaps(), isSummed))
     buildLoopEpilogue(builder, op, sum);
   else
     buildGenericEpilogue(builder, region, sum);

@@ -44,9 +44,7 @@ static Type getElementType(Operation *op) {
 LogicalResult fp8::lowerAmax(OpBuilder &builder, AmaxOp op) {
   if (failed(refuseBlocks(op, op.getBlock())) || failed(refuseF64(op, getElementType(op))))
     return failure();
-  ElementLoops(builder, op).run(op.getOuts()[0], [](OpBuilder &b, Location loc, Value value, ValueRange) {
-    return buildMagnitudeBits(b, loc, buildWiden(b, loc, value));
-  });
+  ElementLoops(builder, op).run([](OpBuilder &, Location, Value, ValueRange) {}); // nothing but the amax
   return success();
 }
 
@@ -64,10 +62,9 @@ LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
     return failure();
   Value data = op.getOuts()[0];
   Value dataT = op.getTransposition() ? op.getOuts()[op.getDataTIndex()] : Value();
-  Value amax = op.getRecordAmax() ? op.getOuts()[op.getAmaxIndex()] : Value();
   Value scale = lowerScale(builder, op.getLoc(), op.getScale(), op.getOuts()[op.getScaleInvIndex()]);
 
-  ElementLoops(builder, op).run(amax, [&](OpBuilder &b, Location loc, Value element, ValueRange indices) {
+  ElementLoops(builder, op).run([&](OpBuilder &b, Location loc, Value element, ValueRange indices) {
     Value value = buildWiden(b, loc, element);
     Value encoded = buildEncodeFP8(b, loc, arith::MulFOp::create(b, loc, value, scale), op.getFormat());
     memref::StoreOp::create(b, loc, encoded, data, indices);
@@ -76,7 +73,6 @@ LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
           llvm::map_to_vector(*op.getTransposition(), [&](int64_t d) -> Value { return indices[d]; });
       memref::StoreOp::create(b, loc, encoded, dataT, transposed);
     }
-    return amax ? buildMagnitudeBits(b, loc, value) : Value();
   });
   return success();
 }
@@ -84,17 +80,15 @@ LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
 void fp8::lowerQuantizedEpilogue(OpBuilder &builder, Operation *op, Value outScale,
                                  ElementLoops::FirstBuilder sum) {
   ValueRange outs = ElementRegion::of(op)->outs;
-  Value data = outs[0], amax = outs[2];
+  Value data = outs[0];
   auto format = cast<FloatType>(getElementTypeOrSelf(data));
   Value scale = lowerScale(builder, op->getLoc(), outScale, outs[1]);
   ElementLoops(builder, op)
       .run(
-          amax,
           [&](OpBuilder &b, Location loc, Value element, ValueRange indices) {
             Value value = buildWiden(b, loc, element);
             Value encoded = buildEncodeFP8(b, loc, arith::MulFOp::create(b, loc, value, scale), format);
             memref::StoreOp::create(b, loc, encoded, data, indices);
-            return buildMagnitudeBits(b, loc, value);
           },
           sum);
 }

@@ -108,3 +108,23 @@ func.func @forgotten_sizes(%x: tensor<8x16xbf16>, %b: tensor<16x32xf8E4M3FN>, %s
       -> tensor<?x32xf32>
   return %1 : tensor<?x32xf32>
 }
+
+// An amax and a result that nothing reads go; a result whose amax is read stays, at another position.
+// CHECK-LABEL: func.func @unused_amaxes
+func.func @unused_amaxes(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>, %w: tensor<8x32xf32>, %s: tensor<f32>)
+    -> (tensor<8x32xbf16>, tensor<f32>) {
+  // CHECK: %[[Y:.+]]:3 = fp8.matmul record_amax[1] ins({{.+}}) outs({{.+}} : tensor<8x32xbf16>, tensor<f32>, tensor<8x32xf32>)
+  // CHECK-NEXT: ^bb0(%[[SUM:.+]]: f32):
+  // CHECK: %[[N:.+]] = arith.negf %[[SUM]]
+  // CHECK: fp8.yield %{{.+}}, %[[N]] : bf16, f32
+  // CHECK: return %[[Y]]#0, %[[Y]]#1
+  %y:5 = fp8.matmul record_amax[0, 2] ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>)
+      outs(%c, %s, %s, %w, %w : tensor<8x32xbf16>, tensor<f32>, tensor<f32>, tensor<8x32xf32>, tensor<8x32xf32>)
+      {indexing_maps = [#mk, #kn, #mn], epilogue_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>]} epilogue {
+    ^bb0(%sum: f32):
+      %r = arith.truncf %sum : f32 to bf16
+      %n = arith.negf %sum : f32
+      fp8.yield %r, %sum, %n : bf16, f32, f32
+  } -> tensor<8x32xbf16>, tensor<f32>, tensor<f32>, tensor<8x32xf32>, tensor<8x32xf32>
+  return %y#0, %y#2 : tensor<8x32xbf16>, tensor<f32>
+}

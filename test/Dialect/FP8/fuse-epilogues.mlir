@@ -119,7 +119,7 @@ func.func @accumulated(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: 
 // Current scaling: the amax is that of the result, after its activation, taken while it is written.
 // CHECK-LABEL: func @own_scale
 // CHECK-NOT: linalg.generic
-// CHECK: %[[Y:.+]]:3 = fp8.scaled_matmul fast record_amax
+// CHECK: %[[Y:.+]]:3 = fp8.scaled_matmul fast record_amax[0]
 // CHECK-SAME: outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xbf16>, tensor<f32>, tensor<4x16xbf16>)
 // CHECK: math.tanh
 // CHECK-NOT: fp8.amax
@@ -155,7 +155,7 @@ func.func @own_scale(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: te
 // CHECK-LABEL: func @kept
 // CHECK-NOT: linalg.generic
 // CHECK-NOT: fp8.amax
-// CHECK: %[[Y:.+]]:3 = fp8.matmul site("head") kept("--keep=head") record_amax
+// CHECK: %[[Y:.+]]:3 = fp8.matmul site("head") kept("--keep=head") record_amax[0]
 // CHECK-SAME: epilogue_ins(%{{.+}} : tensor<16xbf16>) outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xbf16>, tensor<f32>, tensor<16xf32>)
 // CHECK-SAME: epilogue_maps = [affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1)>]
 // CHECK-NEXT: ^bb0(%[[SUM:.+]]: f32, %{{.+}}: bf16):
@@ -228,18 +228,25 @@ func.func @f64(%x: tensor<4x8xf64>, %w: tensor<8x16xf64>, %i: tensor<4x16xf64>, 
 #mn = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(i, j) -> (i, j)>
 
-// What is cast comes first, whatever else is computed from it: here a sum with another gradient.
+// What is cast has its amax, whatever else is computed from it: here a sum with another gradient.
 // CHECK-LABEL: func @cast_and_added
 // CHECK-NOT: linalg.generic
-// CHECK: %[[Y:.+]]:3 = fp8.scaled_matmul fast record_amax
-// CHECK-SAME: outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xbf16>, tensor<f32>, tensor<4x16xf32>)
+// CHECK: %[[Y:.+]]:3 = fp8.scaled_matmul fast record_amax[1]
+// CHECK-SAME: outs(%{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xf32>, tensor<f32>, tensor<4x16xbf16>)
 // CHECK: %[[H:.+]] = arith.truncf %{{.+}} : f32 to bf16
 // CHECK: %[[Z:.+]] = arith.addf
-// CHECK: fp8.yield %[[H]], %[[Z]] : bf16, f32
+// CHECK: fp8.yield %[[Z]], %[[H]] : f32, bf16
 // CHECK-NOT: fp8.amax
 // CHECK: fp8.compute_scale {{.*}} ins(%[[Y]]#1 : tensor<f32>)
-// CHECK: fp8.quantize ins(%[[Y]]#0 : tensor<4x16xbf16>)
-// CHECK: return %{{.+}}, %[[Y]]#2
+// CHECK: fp8.quantize ins(%[[Y]]#2 : tensor<4x16xbf16>)
+// CHECK: return %{{.+}}, %[[Y]]#0
+// With a known scale it is the first result, and FP8.
+// CHECK-LABEL: func @known_and_added
+// CHECK-NOT: linalg.generic
+// CHECK: %[[Y:.+]]:4 = fp8.scaled_matmul fast ins({{.+}}) scales({{.+}}) out_scale(%{{.+}} : tensor<f32>)
+// CHECK-SAME: outs(%{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} : tensor<4x16xf8E5M2>, tensor<f32>, tensor<f32>, tensor<4x16xf32>)
+// CHECK-NOT: fp8.quantize
+// CHECK: return %[[Y]]#0, %[[Y]]#3
 func.func @cast_and_added(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>, %i: tensor<4x16xbf16>, %c: tensor<4x16xf32>, %d: tensor<4x16xf8E5M2>)
     -> (tensor<4x16xf8E5M2>, tensor<4x16xf32>) {
   %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
@@ -253,6 +260,20 @@ func.func @cast_and_added(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %
   %a = fp8.amax ins(%y : tensor<4x16xbf16>) outs(%s : tensor<f32>) -> tensor<f32>
   %scale = fp8.compute_scale recipe(#fp8.current_scaling) format(f8E5M2) ins(%a : tensor<f32>) outs(%s : tensor<f32>) -> tensor<f32>
   %q, %qi = fp8.quantize ins(%y : tensor<4x16xbf16>) scale(%scale : tensor<f32>)
+    outs(%d, %s : tensor<4x16xf8E5M2>, tensor<f32>) -> tensor<4x16xf8E5M2>, tensor<f32>
+  return %q, %z : tensor<4x16xf8E5M2>, tensor<4x16xf32>
+}
+func.func @known_and_added(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x16xf8E4M3FN>, %s: tensor<f32>, %i: tensor<4x16xbf16>, %c: tensor<4x16xf32>, %d: tensor<4x16xf8E5M2>)
+    -> (tensor<4x16xf8E5M2>, tensor<4x16xf32>) {
+  %y = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x16xf8E4M3FN>)
+    scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<4x16xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xbf16>
+  %z = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%y, %c : tensor<4x16xbf16>, tensor<4x16xf32>) outs(%c : tensor<4x16xf32>) {
+  ^bb0(%e: bf16, %f: f32, %o: f32):
+    %v = arith.extf %e : bf16 to f32
+    %r = arith.addf %v, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<4x16xf32>
+  %q, %qi = fp8.quantize ins(%y : tensor<4x16xbf16>) scale(%s : tensor<f32>)
     outs(%d, %s : tensor<4x16xf8E5M2>, tensor<f32>) -> tensor<4x16xf8E5M2>, tensor<f32>
   return %q, %z : tensor<4x16xf8E5M2>, tensor<4x16xf32>
 }

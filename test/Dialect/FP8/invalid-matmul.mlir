@@ -162,7 +162,7 @@ func.func @role_attribute(%a: tensor<4xf32>) {
 
 func.func @outs_of_an_amax(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>) {
   // expected-error@+1 {{has 1 outs, expected 2: the result and its amax}}
-  %0 = fp8.matmul record_amax ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c : tensor<8x32xbf16>)
+  %0 = fp8.matmul record_amax[0] ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c : tensor<8x32xbf16>)
       {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
   return
 }
@@ -171,7 +171,7 @@ func.func @outs_of_an_amax(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: te
 
 func.func @rank_of_an_amax(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>, %m: tensor<1xf32>) {
   // expected-error@+1 {{the amax must be f32 of rank 0}}
-  %0:2 = fp8.matmul record_amax ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c, %m : tensor<8x32xbf16>, tensor<1xf32>)
+  %0:2 = fp8.matmul record_amax[0] ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c, %m : tensor<8x32xbf16>, tensor<1xf32>)
       {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>, tensor<1xf32>
   return
 }
@@ -180,7 +180,7 @@ func.func @rank_of_an_amax(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: te
 
 func.func @f64_amax(%a: tensor<8x16xf64>, %b: tensor<16x32xf64>, %c: tensor<8x32xf64>, %m: tensor<f32>) {
   // expected-error@+1 {{of f64 has neither an epilogue nor an amax}}
-  %0:2 = fp8.matmul record_amax ins(%a, %b : tensor<8x16xf64>, tensor<16x32xf64>) outs(%c, %m : tensor<8x32xf64>, tensor<f32>)
+  %0:2 = fp8.matmul record_amax[0] ins(%a, %b : tensor<8x16xf64>, tensor<16x32xf64>) outs(%c, %m : tensor<8x32xf64>, tensor<f32>)
       {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xf64>, tensor<f32>
   return
 }
@@ -188,9 +188,69 @@ func.func @f64_amax(%a: tensor<8x16xf64>, %b: tensor<16x32xf64>, %c: tensor<8x32
 // -----
 
 func.func @two_amaxes(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xf8E4M3FN>, %s: tensor<f32>) {
-  // expected-error@+1 {{record_amax goes with a result that has no out_scale, which has an amax anyway}}
-  %0:3 = fp8.matmul record_amax ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) out_scale(%s : tensor<f32>)
-      outs(%c, %s, %s : tensor<8x32xf8E4M3FN>, tensor<f32>, tensor<f32>)
-      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xf8E4M3FN>, tensor<f32>, tensor<f32>
+  // expected-error@+1 {{record_amax lists the result, which has an out_scale and so an amax anyway}}
+  %0:4 = fp8.matmul record_amax[0] ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) out_scale(%s : tensor<f32>)
+      outs(%c, %s, %s, %s : tensor<8x32xf8E4M3FN>, tensor<f32>, tensor<f32>, tensor<f32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xf8E4M3FN>, tensor<f32>, tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @amaxes_out_of_order(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>, %s: tensor<f32>, %x: tensor<8x32xf32>) {
+  // expected-error@+1 {{record_amax must be in increasing order}}
+  %0:4 = fp8.matmul record_amax[1, 0] ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c, %s, %s, %x : tensor<8x32xbf16>, tensor<f32>, tensor<f32>, tensor<8x32xf32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+       epilogue_maps = [affine_map<(i, j) -> (i, j)>]} epilogue {
+  ^bb0(%v: f32):
+    %r = arith.truncf %v : f32 to bf16
+    %p = arith.cmpf olt, %v, %v : f32
+    fp8.yield %r, %v : bf16, f32
+  } -> tensor<8x32xbf16>, tensor<f32>, tensor<f32>, tensor<8x32xf32>
+  return
+}
+
+// -----
+
+func.func @amax_of_nothing(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>, %s: tensor<f32>, %x: tensor<8x32xf32>) {
+  // expected-error@+1 {{record_amax lists value 2 of 2}}
+  %0:3 = fp8.matmul record_amax[2] ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c, %s, %x : tensor<8x32xbf16>, tensor<f32>, tensor<8x32xf32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+       epilogue_maps = [affine_map<(i, j) -> (i, j)>]} epilogue {
+  ^bb0(%v: f32):
+    %r = arith.truncf %v : f32 to bf16
+    %p = arith.cmpf olt, %v, %v : f32
+    fp8.yield %r, %v : bf16, f32
+  } -> tensor<8x32xbf16>, tensor<f32>, tensor<8x32xf32>
+  return
+}
+
+// -----
+
+func.func @amax_of_a_sum(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>, %s: tensor<f32>, %x: tensor<32xf32>) {
+  // expected-error@+1 {{record_amax lists value 1, which must be stored, as a float of at most 32 bits}}
+  %0:3 = fp8.matmul record_amax[1] ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c, %s, %x : tensor<8x32xbf16>, tensor<f32>, tensor<32xf32>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+       epilogue_maps = [affine_map<(i, j) -> (j)>]} epilogue {
+  ^bb0(%v: f32):
+    %r = arith.truncf %v : f32 to bf16
+    %p = arith.cmpf olt, %v, %v : f32
+    fp8.yield %r, %v : bf16, f32
+  } -> tensor<8x32xbf16>, tensor<f32>, tensor<32xf32>
+  return
+}
+
+// -----
+
+func.func @amax_of_a_mask(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>, %s: tensor<f32>, %x: tensor<8x32xi1>) {
+  // expected-error@+1 {{record_amax lists value 1, which must be stored, as a float of at most 32 bits}}
+  %0:3 = fp8.matmul record_amax[1] ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c, %s, %x : tensor<8x32xbf16>, tensor<f32>, tensor<8x32xi1>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+       epilogue_maps = [affine_map<(i, j) -> (i, j)>]} epilogue {
+  ^bb0(%v: f32):
+    %r = arith.truncf %v : f32 to bf16
+    %p = arith.cmpf olt, %v, %v : f32
+    fp8.yield %r, %p : bf16, i1
+  } -> tensor<8x32xbf16>, tensor<f32>, tensor<8x32xi1>
   return
 }

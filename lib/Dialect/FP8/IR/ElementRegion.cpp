@@ -16,9 +16,9 @@ static SmallVector<AffineMap> readMaps(std::optional<ArrayAttr> maps) {
   return maps ? llvm::to_vector(maps->getAsValueRange<AffineMapAttr>()) : SmallVector<AffineMap>();
 }
 
-/// An amax or a quantize of `inputs`.
+/// An amax or a quantize of `inputs`, with its amax or without.
 template <typename Op>
-static ElementRegion viewProducer(Op op, unsigned rank) {
+static ElementRegion viewProducer(Op op, unsigned rank, bool hasAmax) {
   SmallVector<AffineMap> maps = readMaps(op.getIndexingMaps());
   if (op.getProducer().empty())
     maps = {AffineMap::getMultiDimIdentityMap(rank, op.getContext())};
@@ -26,26 +26,30 @@ static ElementRegion viewProducer(Op op, unsigned rank) {
     rank = maps[0].getNumDims();
   ArrayRef<int64_t> rows = op.getRows().value_or(ArrayRef<int64_t>());
   unsigned firstArgument = rows.empty() || rows.size() > rank ? 0 : rank - rows.size();
-  return {op, &op.getProducer(), firstArgument, op.getInputs(), maps, op.getOuts(), rank, rows};
+  SmallVector<int64_t> amaxes(hasAmax ? 1 : 0, 0);
+  return {op, &op.getProducer(), firstArgument, op.getInputs(), maps, op.getOuts(), rank, amaxes, rows};
 }
 
 template <typename Product>
 static ElementRegion viewEpilogue(Product op) {
   unsigned rank = shaped(op.getInit()).getRank();
+  SmallVector<int64_t> amaxes(op.getOutScale() ? 1 : 0, 0);
+  llvm::append_range(amaxes, op.getRecordAmax().value_or(ArrayRef<int64_t>()));
   return {op,
           &op.getEpilogue(),
           /*firstArgument=*/1,
           op.getEpilogueInputs(),
           readMaps(op.getEpilogueMaps()),
           op.getOuts(),
-          rank};
+          rank,
+          amaxes};
 }
 
 std::optional<ElementRegion> ElementRegion::of(Operation *operation) {
   if (auto op = dyn_cast<QuantizeOp>(operation))
-    return viewProducer(op, shaped(op.getOuts()[0]).getRank());
+    return viewProducer(op, shaped(op.getOuts()[0]).getRank(), op.getRecordAmax());
   if (auto op = dyn_cast<AmaxOp>(operation))
-    return viewProducer(op, shaped(op.getInputs()[0]).getRank());
+    return viewProducer(op, shaped(op.getInputs()[0]).getRank(), /*hasAmax=*/true);
   if (auto op = dyn_cast<MatmulOp>(operation))
     return viewEpilogue(op);
   if (auto op = dyn_cast<ScaledMatmulOp>(operation))
@@ -84,7 +88,7 @@ Type ElementRegion::partOf(Value operand, AffineMap map) const {
 
 template <typename Product>
 static ProductResults viewResults(Product op) {
-  return {op.getOutScale(), op.getRecordAmax(), op.getAccumulate()};
+  return {op.getOutScale(), op.getAccumulate()};
 }
 
 std::optional<ProductResults> ProductResults::of(Operation *operation) {
@@ -98,14 +102,15 @@ std::optional<ProductResults> ProductResults::of(Operation *operation) {
 /// `op` with another epilogue, without its region; `operands` stand before the inputs of the epilogue.
 template <typename Product>
 static Operation *createProduct(RewriterBase &rewriter, Product op, SmallVector<Value> operands,
-                                ValueRange inputs, Value outScale, bool recordAmax, ValueRange outs,
-                                ArrayAttr maps) {
+                                ValueRange inputs, Value outScale, ArrayRef<int64_t> recordAmax,
+                                ValueRange outs, ArrayAttr maps) {
   typename Product::Properties properties = op.getProperties();
   auto sizes = MutableArrayRef<int32_t>(properties.operandSegmentSizes).take_back(3);
   sizes[0] = inputs.size();
   sizes[1] = outScale ? 1 : 0;
   sizes[2] = outs.size();
-  properties.setRecordAmax(recordAmax ? rewriter.getUnitAttr() : UnitAttr());
+  properties.setRecordAmax(recordAmax.empty() ? DenseI64ArrayAttr()
+                                              : rewriter.getDenseI64ArrayAttr(recordAmax));
   properties.setEpilogueMaps(maps);
   llvm::append_range(operands, inputs);
   if (outScale)
@@ -118,12 +123,21 @@ static Operation *createProduct(RewriterBase &rewriter, Product op, SmallVector<
 }
 
 static Operation *createProduct(RewriterBase &rewriter, Operation *operation, ValueRange inputs,
-                                Value outScale, bool recordAmax, ValueRange outs, ArrayAttr maps) {
+                                Value outScale, ArrayRef<int64_t> recordAmax, ValueRange outs,
+                                ArrayAttr maps) {
   if (auto op = dyn_cast<MatmulOp>(operation))
     return createProduct(rewriter, op, {op.getLhs(), op.getRhs()}, inputs, outScale, recordAmax, outs, maps);
   auto op = cast<ScaledMatmulOp>(operation);
   return createProduct(rewriter, op, {op.getLhs(), op.getRhs(), op.getLhsScaleInv(), op.getRhsScaleInv()},
                        inputs, outScale, recordAmax, outs, maps);
+}
+
+/// The attribute of a product.
+static SmallVector<int64_t> getRecordAmax(Operation *operation) {
+  SmallVector<int64_t> amaxes = ElementRegion::of(operation)->amaxes;
+  if (ProductResults::of(operation)->outScale)
+    amaxes.erase(amaxes.begin());
+  return amaxes;
 }
 
 /// `operation` with other inputs, destinations, maps and rows, and without its region.
@@ -140,7 +154,7 @@ static Operation *createLike(RewriterBase &rewriter, Operation *operation, Value
     created = AmaxOp::create(rewriter, loc, types, inputs, outs, op.getBlockAttr(), maps, rows);
   else
     return createProduct(rewriter, operation, inputs, ProductResults::of(operation)->outScale,
-                         ProductResults::of(operation)->recordAmax, outs, maps);
+                         getRecordAmax(operation), outs, maps);
   created->setDiscardableAttrs(operation->getDiscardableAttrDictionary());
   return created;
 }
@@ -162,7 +176,7 @@ Operation *fp8::buildOnRows(RewriterBase &rewriter, Operation *op, ValueRange in
 }
 
 Operation *fp8::rebuildProduct(RewriterBase &rewriter, Operation *op, ValueRange inputs, Value outScale,
-                               bool recordAmax, ValueRange outs, ArrayAttr maps) {
+                               ArrayRef<int64_t> recordAmax, ValueRange outs, ArrayAttr maps) {
   Operation *rebuilt = createProduct(rewriter, op, inputs, outScale, recordAmax, outs, maps);
   Region &region = *ElementRegion::of(op)->region;
   rewriter.inlineRegionBefore(region, rebuilt->getRegion(0), rebuilt->getRegion(0).begin());
@@ -177,10 +191,14 @@ LogicalResult fp8::detail::dropUnusedExtras(Operation *op, PatternRewriter &rewr
   SmallVector<Value> outs(element.outs.take_front(element.firstExtra()));
   SmallVector<Value> results(op->getResults().take_front(element.firstExtra()));
   SmallVector<Value> yielded{element.yield().getValue()};
+  SmallVector<int64_t> measured; // those of the values that stay
   for (auto [i, map] : llvm::enumerate(element.extraMaps())) {
     Value result = op->getResult(element.firstExtra() + i);
-    if (result.use_empty())
+    bool isMeasured = llvm::is_contained(element.amaxes, i + 1);
+    if (result.use_empty() && !isMeasured)
       continue;
+    if (isMeasured)
+      measured.push_back(yielded.size());
     maps.push_back(map);
     outs.push_back(element.extras()[i]);
     results.push_back(result);
@@ -190,7 +208,15 @@ LogicalResult fp8::detail::dropUnusedExtras(Operation *op, PatternRewriter &rewr
     return rewriter.notifyMatchFailure(op, "every extra result is used");
   rewriter.modifyOpInPlace(element.yield(), [&] { element.yield()->setOperands(yielded); });
   ArrayAttr mapsAttr = maps.empty() ? ArrayAttr() : rewriter.getAffineMapArrayAttr(maps);
-  Operation *slim = rebuildElementRegion(rewriter, op, element.inputs, outs, mapsAttr);
+  Operation *slim = nullptr;
+  if (std::optional<ProductResults> product = ProductResults::of(op)) {
+    SmallVector<int64_t> recordAmax = getRecordAmax(op);
+    llvm::erase_if(recordAmax, [](int64_t value) { return value != 0; });
+    llvm::append_range(recordAmax, measured);
+    slim = rebuildProduct(rewriter, op, element.inputs, product->outScale, recordAmax, outs, mapsAttr);
+  } else {
+    slim = rebuildElementRegion(rewriter, op, element.inputs, outs, mapsAttr);
+  }
   rewriter.replaceAllUsesWith(results, slim->getResults());
   rewriter.eraseOp(op);
   return success();

@@ -62,30 +62,50 @@ static SmallVector<int64_t> staticLoopRanges(Op op) {
                           {shaped(op.getLhs()), shaped(op.getRhs()), shaped(outs.front())});
 }
 
-/// Results: the product with its amax or, with `out_scale`, FP8 data, its scale_inv and its
-/// amax; then the extra results.
+/// `record_amax` lists, in increasing order, values that are stored as floats.
+template <typename Op>
+static LogicalResult verifyRecordAmax(Op op) {
+  ArrayRef<int64_t> listed = op.getRecordAmax().value_or(ArrayRef<int64_t>());
+  ElementRegion region = *ElementRegion::of(op);
+  if (!llvm::is_sorted(listed, std::less_equal<int64_t>()))
+    return op.emitOpError("record_amax must be in increasing order");
+  for (int64_t value : listed) {
+    if (value < 0 || value > region.numExtras())
+      return op.emitOpError() << "record_amax lists value " << value << " of " << 1 + region.numExtras();
+    if (value == 0 && op.getOutScale())
+      return op.emitOpError("record_amax lists the result, which has an out_scale and so an amax anyway");
+    if (value == 0)
+      continue;
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(region.extras()[value - 1]));
+    if (isSummed(region.extraMaps()[value - 1]) || !element || element.isF64())
+      return op.emitOpError() << "record_amax lists value " << value
+                              << ", which must be stored, as a float of at most 32 bits";
+  }
+  return success();
+}
+
+/// Results: the product, with `out_scale` its scale_inv; then amaxes; then the extra results.
 template <typename Op>
 static LogicalResult verifyOutputs(Op op) {
   Type element = getElementTypeOrSelf(op.getInit());
   bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(element);
   if (op.getOutScale() && !isFP8)
     return op.emitOpError("out_scale goes with an FP8 result");
-  if (op.getOutScale() && op.getRecordAmax())
-    return op.emitOpError("record_amax goes with a result that has no out_scale, which has an amax anyway");
-  size_t scalars = op.getOutScale() ? 2 : op.getRecordAmax() ? 1 : 0;
-  size_t wanted = 1 + scalars + ElementRegion::of(op)->numExtras();
+  ElementRegion region = *ElementRegion::of(op);
+  size_t scalars = region.amaxes.size() + (op.getOutScale() ? 1 : 0);
+  size_t wanted = 1 + scalars + region.numExtras();
   if (op.getOuts().size() != wanted)
     return op.emitOpError() << "has " << op.getOuts().size() << " outs, expected " << wanted
-                            << (op.getOutScale()     ? ": data, scale_inv and amax"
-                                : op.getRecordAmax() ? ": the result and its amax"
-                                                     : "");
+                            << (op.getOutScale()         ? ": data, scale_inv and amax"
+                                : !region.amaxes.empty() ? ": the result and its amax"
+                                                         : "");
   for (Value scalar : op.getOuts().slice(1, scalars))
     if (!getElementTypeOrSelf(scalar).isF32() || cast<ShapedType>(scalar.getType()).getRank() != 0)
       return op.emitOpError(op.getOutScale() ? "scale_inv and amax of an FP8 result must be f32 of rank 0"
                                              : "the amax must be f32 of rank 0");
   if (op.getOutScale() && cast<ShapedType>(op.getOutScale().getType()).getRank() != 0)
     return op.emitOpError("out_scale must be of rank 0");
-  return success();
+  return verifyRecordAmax(op);
 }
 
 template <typename Op>
@@ -161,13 +181,21 @@ struct DropUnusedAmax : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const final {
-    if (op->getNumResults() == 0 || !op.getRecordAmax() || !op->getResult(1).use_empty())
-      return rewriter.notifyMatchFailure(op, "records no amax, or it is read");
+    if (op->getNumResults() == 0 || !op.getRecordAmax())
+      return rewriter.notifyMatchFailure(op, "records no amax");
     SmallVector<Value> outs(op.getOuts()), results(op->getResults());
-    outs.erase(outs.begin() + 1);
-    results.erase(results.begin() + 1);
-    Operation *slim = rebuildProduct(rewriter, op, op.getEpilogueInputs(), /*outScale=*/Value(),
-                                     /*recordAmax=*/false, outs, op.getEpilogueMapsAttr());
+    SmallVector<int64_t> kept(*op.getRecordAmax());
+    unsigned firstAmax = ElementRegion::of(op)->firstExtra() - kept.size();
+    for (int64_t i = kept.size() - 1; i >= 0; --i)
+      if (results[firstAmax + i].use_empty()) {
+        kept.erase(kept.begin() + i);
+        outs.erase(outs.begin() + firstAmax + i);
+        results.erase(results.begin() + firstAmax + i);
+      }
+    if (kept.size() == op.getRecordAmax()->size())
+      return rewriter.notifyMatchFailure(op, "every amax is used");
+    Operation *slim = rebuildProduct(rewriter, op, op.getEpilogueInputs(), op.getOutScale(), kept, outs,
+                                     op.getEpilogueMapsAttr());
     rewriter.replaceAllUsesWith(results, slim->getResults());
     rewriter.eraseOp(op);
     return success();

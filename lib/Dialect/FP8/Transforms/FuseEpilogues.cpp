@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Readers of a product's result move into its epilogue: elementwise code, sums over rows, and
-// at last the quantize, or the amax that its scale is computed from. Every one saves a read of the result,
+// Readers of what a product stores move into its epilogue: elementwise code, sums over rows, and
+// at last one quantize, and the amaxes that scales are computed from. Every one saves a read of a result,
 // and nothing is computed twice.
 
 #include "RegionFusion.h"
@@ -24,125 +24,154 @@ public:
   explicit EpilogueFuser(RewriterBase &rewriter) : rewriter(rewriter) {}
 
   void fuseInto(Operation *op) {
+    if (!ElementRegion::of(op)->amaxes.empty())
+      return; // what is cast or measured stays what it is
     while (Operation *fused = fuseElementwise(op))
       op = fused;
     op = fuseSums(op);
     op = bringReadFirst(op);
-    if (!fuseQuantize(op))
-      fuseAmax(op);
+    op = fuseQuantize(op);
+    while (Operation *fused = fuseAmax(op))
+      op = fused;
   }
 
 private:
   static AffineMap identityOf(Operation *op) {
     return AffineMap::getMultiDimIdentityMap(ElementRegion::of(op)->numDims, op->getContext());
   }
-  /// Readers of the first result in the same block, in the order of the program.
-  static SmallVector<Operation *> findReaders(Operation *op) {
+  /// What the region yields as value `i`, as a result: 0 is the first.
+  static OpResult getStored(Operation *op, unsigned i) {
+    return op->getResult(i == 0 ? 0 : ElementRegion::of(op)->firstExtra() + i - 1);
+  }
+  /// How value `i` lies in memory.
+  static AffineMap getMap(Operation *op, unsigned i) {
+    return i == 0 ? identityOf(op) : ElementRegion::of(op)->extraMaps()[i - 1];
+  }
+  /// Readers of value `i` in the same block, in the order of the program.
+  static SmallVector<Operation *> findReaders(Operation *op, unsigned i) {
     llvm::SetVector<Operation *> users;
-    for (Operation *user : op->getResult(0).getUsers())
+    for (Operation *user : getStored(op, i).getUsers())
       if (user->getBlock() == op->getBlock())
         users.insert(user);
     SmallVector<Operation *> readers = users.takeVector();
     llvm::sort(readers, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     return readers;
   }
-  /// Its result is the sum, in a type that regions compute in.
-  static bool isFresh(Operation *op) {
-    ProductResults results = *ProductResults::of(op);
-    return !results.outScale && !results.recordAmax;
-  }
 
-  AffineMap findLoops(Operation *op, linalg::GenericOp reader);
+  AffineMap findLoops(Operation *op, unsigned value, linalg::GenericOp reader);
+  bool isWorthwhile(Operation *op, unsigned value, linalg::GenericOp reader);
   Operation *fuseElementwise(Operation *op);
-  Operation *apply(Operation *op, linalg::GenericOp reader, AffineMap loops, Operation *place);
+  Operation *apply(Operation *op, unsigned value, linalg::GenericOp reader, AffineMap loops,
+                   Operation *place);
   Operation *fuseSums(Operation *op);
+  bool canBeFirst(Operation *op, unsigned value);
+  Operation *exchangeFirst(Operation *op, unsigned value);
   Operation *bringReadFirst(Operation *op);
-  bool fuseQuantize(Operation *op);
-  void apply(Operation *op, QuantizeOp reader, Operation *place);
-  void fuseAmax(Operation *op);
-  void apply(Operation *op, AmaxOp reader, Operation *place);
+  Operation *fuseQuantize(Operation *op);
+  Operation *apply(Operation *op, QuantizeOp reader, Operation *place);
+  Operation *fuseAmax(Operation *op);
+  Operation *apply(Operation *op, unsigned value, AmaxOp reader, Operation *place);
 
   RewriterBase &rewriter;
 };
 
-/// From dimensions of the result to loops of `reader`, if it reads all of the result in one way,
-/// and writes its own first result like it.
-AffineMap EpilogueFuser::findLoops(Operation *op, linalg::GenericOp reader) {
-  Value result = op->getResult(0);
+/// From dimensions of the result to loops of `reader`, if it reads all of value `value` in one way. What it
+/// makes of the first result becomes the first result, and must be written like it.
+AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::GenericOp reader) {
+  Value tensor = getStored(op, value);
   AffineMap identity = identityOf(op), loops;
   for (OpOperand *input : reader.getDpsInputOperands()) {
-    if (input->get() != result)
+    if (input->get() != tensor)
       continue;
-    AffineMap found = detail::findLoops(reader, *input, identity);
+    AffineMap found = detail::findLoops(reader, *input, getMap(op, value));
     if (!found || (loops && loops != found))
       return {};
     loops = found;
   }
-  // Results that were stored on the way here are known too, where they are read as written.
-  ElementRegion region = *ElementRegion::of(op);
-  for (OpOperand *input : reader.getDpsInputOperands()) {
-    auto extra = dyn_cast<OpResult>(input->get());
-    if (!loops || !extra || extra.getOwner() != op || extra == result)
-      continue;
-    AffineMap map = reader.getMatchingIndexingMap(input).compose(loops);
-    if (isSummed(map) || map != region.extraMaps()[extra.getResultNumber() - region.firstExtra()])
-      return {};
-  }
+  // The other values are known too, where they are read as written.
+  for (unsigned i = 0; i <= ElementRegion::of(op)->numExtras(); ++i)
+    for (OpOperand *input : reader.getDpsInputOperands())
+      if (loops && i != value && input->get() == getStored(op, i) &&
+          (isSummed(getMap(op, i)) || reader.getMatchingIndexingMap(input).compose(loops) != getMap(op, i)))
+        return {};
   auto mapOf = [&](OpOperand &out) { return reader.getMatchingIndexingMap(&out).compose(loops); };
-  if (!loops || mapOf(*reader.getDpsInitOperand(0)) != identity ||
+  if (!loops ||
       !llvm::all_of(reader.getDpsInitsMutable(), [&](OpOperand &out) { return mapOf(out).isPermutation(); }))
     return {};
+  if (value != 0)
+    return loops;
   // The result is added to: it must stay what it is.
   Type element = getElementTypeOrSelf(reader.getResult(0));
-  bool allowed = ProductResults::of(op)->accumulate ? element == getElementTypeOrSelf(result)
+  bool allowed = ProductResults::of(op)->accumulate ? element == getElementTypeOrSelf(tensor)
                                                     : element.isF32() || element.isBF16() || element.isF16();
-  return allowed ? loops : AffineMap();
+  return allowed && mapOf(*reader.getDpsInitOperand(0)) == identity ? loops : AffineMap();
+}
+
+/// What is computed from an extra result goes where its other readers are, in a row's region perhaps, but for
+/// what is cast at once: its amax would read the extra result again. With a known scale the cast takes the
+/// code in as well, and only saves what both read if nothing else keeps the extra result.
+bool EpilogueFuser::isWorthwhile(Operation *op, unsigned value, linalg::GenericOp reader) {
+  if (value == 0)
+    return true;
+  bool replaces =
+      llvm::all_of(getStored(op, value).getUsers(), [&](Operation *user) { return user == reader; });
+  return llvm::any_of(reader->getUsers(), llvm::IsaPred<AmaxOp>) ||
+         (replaces && llvm::all_of(reader->getUsers(), llvm::IsaPred<QuantizeOp>));
 }
 
 Operation *EpilogueFuser::fuseElementwise(Operation *op) {
-  if (!isFresh(op))
-    return nullptr;
-  for (Operation *user : findReaders(op)) {
-    linalg::GenericOp reader = detail::getElementwise(user);
-    AffineMap loops = reader ? findLoops(op, reader) : AffineMap();
-    if (!loops || detail::readsTooMuch(op, reader, loops, op->getResult(0)))
+  for (unsigned value = 0; value <= ElementRegion::of(op)->numExtras(); ++value) {
+    if (isSummed(getMap(op, value)))
       continue;
-    if (Operation *place = detail::findMeetingPoint(rewriter, op, reader))
-      return apply(op, reader, loops, place);
+    for (Operation *user : findReaders(op, value)) {
+      linalg::GenericOp reader = detail::getElementwise(user);
+      AffineMap loops = reader ? findLoops(op, value, reader) : AffineMap();
+      if (!loops || detail::readsTooMuch(op, reader, loops, getStored(op, value)) ||
+          !isWorthwhile(op, value, reader))
+        continue;
+      if (Operation *place = detail::findMeetingPoint(rewriter, op, reader))
+        return apply(op, value, reader, loops, place);
+    }
   }
   return nullptr;
 }
 
-Operation *EpilogueFuser::apply(Operation *op, linalg::GenericOp reader, AffineMap loops, Operation *place) {
-  Value result = op->getResult(0);
-  unsigned oldExtras = ElementRegion::of(op)->numExtras();
-  bool isStored = !llvm::all_of(result.getUsers(), [&](Operation *user) { return user == reader; });
+Operation *EpilogueFuser::apply(Operation *op, unsigned value, linalg::GenericOp reader, AffineMap loops,
+                                Operation *place) {
+  ElementRegion region = *ElementRegion::of(op);
+  unsigned oldExtras = region.numExtras();
+  Value first = op->getResult(0), init = region.outs.front();
+  bool isStored = !llvm::all_of(first.getUsers(), [&](Operation *user) { return user == reader; });
   detail::RegionFuser fuser(rewriter, op);
   Value before = fuser.getElement();
-  DenseMap<Value, Value> known{{result, before}};
+  DenseMap<Value, Value> known{{first, before}};
   for (unsigned i = 0; i < oldExtras; ++i)
-    known[op->getResult(1 + i)] = fuser.getExtra(i);
+    known[getStored(op, 1 + i)] = fuser.getExtra(i);
   IRMapping mapping = fuser.inlineCode(reader, loops, known, /*atEnd=*/true);
   SmallVector<Value> yielded = llvm::map_to_vector(reader.getBody()->getTerminator()->getOperands(),
                                                    [&](Value v) { return mapping.lookupOrDefault(v); });
-  fuser.setElement(yielded[0]);
-  for (unsigned i = 1; i < yielded.size(); ++i)
+  // What is made of the first result takes its place.
+  unsigned replaced = value == 0 ? 1 : 0;
+  if (replaced)
+    fuser.setElement(yielded[0]);
+  for (unsigned i = replaced; i < yielded.size(); ++i)
     fuser.addExtra(yielded[i], reader.getMatchingIndexingMap(reader.getDpsInitOperand(i)).compose(loops),
                    reader.getDpsInits()[i]);
-  Value init = ElementRegion::of(op)->outs.front();
-  if (isStored)
+  if (replaced && isStored)
     fuser.addExtra(before, identityOf(op), init);
-  Operation *fused =
-      fuser.rebuild(place, ProductResults::of(op)->accumulate ? init : reader.getDpsInits().front());
+  bool keepsInit = !replaced || ProductResults::of(op)->accumulate;
+  Operation *fused = fuser.rebuild(place, keepsInit ? init : reader.getDpsInits().front());
 
   ResultRange results = fused->getResults();
-  rewriter.replaceAllUsesWith(reader->getResults().take_front(), results.take_front());
+  rewriter.replaceAllUsesWith(reader->getResults().take_front(replaced), results.take_front(replaced));
   rewriter.replaceAllUsesWith(op->getResults().drop_front(), results.slice(1, oldExtras));
-  rewriter.replaceAllUsesWith(reader->getResults().drop_front(),
-                              results.slice(1 + oldExtras, yielded.size() - 1));
+  rewriter.replaceAllUsesWith(reader->getResults().drop_front(replaced),
+                              results.slice(1 + oldExtras, yielded.size() - replaced));
   rewriter.eraseOp(reader);
-  if (isStored)
-    rewriter.replaceAllUsesWith(result, results.back());
+  if (!replaced)
+    rewriter.replaceAllUsesWith(first, results.front());
+  else if (isStored)
+    rewriter.replaceAllUsesWith(first, results.back());
   rewriter.eraseOp(op);
   return fused;
 }
@@ -150,76 +179,71 @@ Operation *EpilogueFuser::apply(Operation *op, linalg::GenericOp reader, AffineM
 /// Sums over the result, and over what was stored on the way to it.
 Operation *EpilogueFuser::fuseSums(Operation *op) {
   for (unsigned i = 0; i <= ElementRegion::of(op)->numExtras();) {
-    ElementRegion region = *ElementRegion::of(op);
-    unsigned number = i == 0 ? 0 : region.firstExtra() + i - 1;
-    AffineMap map = i == 0 ? identityOf(op) : region.extraMaps()[i - 1];
-    Operation *fused =
-        isSummed(map)
-            ? op
-            : detail::fuseSums(rewriter, op, op->getResult(number), map, [&](detail::RegionFuser &fuser) {
-                return i == 0 ? fuser.getElement() : fuser.getExtra(i - 1);
-              });
+    auto elementOf = [&](detail::RegionFuser &fuser) {
+      return i == 0 ? fuser.getElement() : fuser.getExtra(i - 1);
+    };
+    Operation *fused = isSummed(getMap(op, i))
+                           ? op
+                           : detail::fuseSums(rewriter, op, getStored(op, i), getMap(op, i), elementOf);
     i = fused == op ? i + 1 : i;
     op = fused;
   }
   return op;
 }
 
-/// Whether a quantize or an amax without code of its own reads all of `value` in its block.
-static bool isCast(Value value) {
-  return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    if (user->getBlock() != value.getParentBlock() || user->hasAttr("block"))
-      return false;
-    auto quantize = dyn_cast<QuantizeOp>(user);
-    auto amax = dyn_cast<AmaxOp>(user);
-    return (quantize && quantize.getProducer().empty() && !quantize.getTransposition()) ||
-           (amax && amax.getProducer().empty());
-  });
+/// Whether value `value` has the form of a first result, or is it.
+bool EpilogueFuser::canBeFirst(Operation *op, unsigned value) {
+  Type element = getElementTypeOrSelf(getStored(op, value));
+  return value == 0 || (!ProductResults::of(op)->accumulate && getMap(op, value) == identityOf(op) &&
+                        (element.isF32() || element.isBF16() || element.isF16()));
 }
 
-/// A result that is stored on the way may be the one that is cast, or the only one that is read:
-/// then it is the first result, and the amax its own. Returns what `op` has become.
-Operation *EpilogueFuser::bringReadFirst(Operation *op) {
-  ElementRegion region = *ElementRegion::of(op);
-  Value first = op->getResult(0);
-  if (!isFresh(op) || ProductResults::of(op)->accumulate || isCast(first))
+/// Value `value` becomes the first result, and the first one an extra result. Returns what `op` has become.
+Operation *EpilogueFuser::exchangeFirst(Operation *op, unsigned value) {
+  if (value == 0)
     return op;
-  for (auto [i, map] : llvm::enumerate(region.extraMaps())) {
-    Type element = getElementTypeOrSelf(region.extras()[i]);
-    bool canBeFirst = element.isF32() || element.isBF16() || element.isF16();
-    Value stored = op->getResult(1 + i);
-    bool isRead = isCast(stored) || (first.use_empty() && !stored.use_empty());
-    if (map != identityOf(op) || !canBeFirst || !isRead)
+  detail::RegionFuser fuser(rewriter, op);
+  Value out = fuser.exchangeFirst(value - 1);
+  Operation *exchanged = fuser.rebuild(op, out);
+  SmallVector<Value> results(exchanged->getResults());
+  std::swap(results.front(), results[value]);
+  rewriter.replaceOp(op, results);
+  return exchanged;
+}
+
+/// A first result that nothing reads cannot be left out: another one takes its place.
+Operation *EpilogueFuser::bringReadFirst(Operation *op) {
+  if (!op->getResult(0).use_empty())
+    return op;
+  for (unsigned value = 1; value <= ElementRegion::of(op)->numExtras(); ++value)
+    if (canBeFirst(op, value) && !getStored(op, value).use_empty())
+      return exchangeFirst(op, value);
+  return op;
+}
+
+/// The first quantize whose scale is known in time gives the product an FP8 result. Returns what `op` has
+/// become.
+Operation *EpilogueFuser::fuseQuantize(Operation *op) {
+  if (ProductResults::of(op)->accumulate)
+    return op;
+  for (unsigned value = 0; value <= ElementRegion::of(op)->numExtras(); ++value) {
+    if (!canBeFirst(op, value))
       continue;
-    detail::RegionFuser fuser(rewriter, op);
-    Value out = fuser.exchangeFirst(i);
-    Operation *exchanged = fuser.rebuild(op, out);
-    SmallVector<Value> results(exchanged->getResults());
-    std::swap(results.front(), results[1 + i]);
-    rewriter.replaceOp(op, results);
-    return exchanged;
+    for (Operation *user : findReaders(op, value)) {
+      auto quantize = dyn_cast<QuantizeOp>(user);
+      if (!quantize || !quantize.getProducer().empty() || quantize.getBlockAttr() ||
+          quantize.getTransposition())
+        continue;
+      if (Operation *place = detail::findMeetingPoint(rewriter, op, quantize)) {
+        Operation *exchanged = exchangeFirst(op, value);
+        return apply(exchanged, quantize, place == op ? exchanged : place);
+      }
+    }
   }
   return op;
 }
 
-/// The first quantize of the result whose scale is known in time gives the product an FP8 result.
-bool EpilogueFuser::fuseQuantize(Operation *op) {
-  if (!isFresh(op) || ProductResults::of(op)->accumulate)
-    return false;
-  for (Operation *user : findReaders(op)) {
-    auto quantize = dyn_cast<QuantizeOp>(user);
-    if (!quantize || !quantize.getProducer().empty() || quantize.getBlockAttr() ||
-        quantize.getTransposition())
-      continue;
-    if (Operation *place = detail::findMeetingPoint(rewriter, op, quantize)) {
-      apply(op, quantize, place);
-      return true;
-    }
-  }
-  return false;
-}
-
-void EpilogueFuser::apply(Operation *op, QuantizeOp reader, Operation *place) {
+Operation *EpilogueFuser::apply(Operation *op, QuantizeOp reader, Operation *place) {
   unsigned oldExtras = ElementRegion::of(op)->numExtras();
   bool isStored = !op->getResult(0).hasOneUse();
   detail::RegionFuser fuser(rewriter, op);
@@ -234,7 +258,7 @@ void EpilogueFuser::apply(Operation *op, QuantizeOp reader, Operation *place) {
                        .getResult());
   llvm::append_range(outs, fuser.getExtraOuts());
   Operation *fused =
-      rebuildProduct(rewriter, op, fuser.getInputs(), reader.getScale(), /*recordAmax=*/false, outs, maps);
+      rebuildProduct(rewriter, op, fuser.getInputs(), reader.getScale(), /*recordAmax=*/{}, outs, maps);
 
   ResultRange results = fused->getResults();
   rewriter.replaceAllUsesWith(reader->getResults(), results.take_front(reader->getNumResults()));
@@ -243,33 +267,44 @@ void EpilogueFuser::apply(Operation *op, QuantizeOp reader, Operation *place) {
   if (isStored)
     rewriter.replaceAllUsesWith(op->getResult(0), results.back());
   rewriter.eraseOp(op);
+  return fused;
 }
 
-/// The amax of the result is taken while it is written.
-void EpilogueFuser::fuseAmax(Operation *op) {
-  for (Operation *user : findReaders(op)) {
-    auto amax = dyn_cast<AmaxOp>(user);
-    if (!amax || !amax.getProducer().empty() || amax.getBlockAttr())
+/// The amax of a value is taken while it is written.
+Operation *EpilogueFuser::fuseAmax(Operation *op) {
+  for (unsigned value = 0; value <= ElementRegion::of(op)->numExtras(); ++value) {
+    if (isSummed(getMap(op, value)) || getElementTypeOrSelf(getStored(op, value)).isF64())
       continue;
-    if (Operation *place = detail::findMeetingPoint(rewriter, op, amax))
-      return apply(op, amax, place);
+    for (Operation *user : findReaders(op, value)) {
+      auto amax = dyn_cast<AmaxOp>(user);
+      if (!amax || !amax.getProducer().empty() || amax.getBlockAttr())
+        continue;
+      if (Operation *place = detail::findMeetingPoint(rewriter, op, amax))
+        return apply(op, value, amax, place);
+    }
   }
+  return nullptr;
 }
 
-void EpilogueFuser::apply(Operation *op, AmaxOp reader, Operation *place) {
+Operation *EpilogueFuser::apply(Operation *op, unsigned value, AmaxOp reader, Operation *place) {
   ElementRegion region = *ElementRegion::of(op);
-  rewriter.setInsertionPoint(place);
+  Value outScale = ProductResults::of(op)->outScale;
+  SmallVector<int64_t> amaxes = region.amaxes;
+  size_t number = llvm::lower_bound(amaxes, value) - amaxes.begin();
+  size_t position = region.firstExtra() - amaxes.size() + number; // of the new amax among the results
+  amaxes.insert(amaxes.begin() + number, value);
   SmallVector<Value> outs(region.outs);
-  outs.insert(outs.begin() + 1, reader.getOuts().front());
+  outs.insert(outs.begin() + position, reader.getOuts().front());
+  rewriter.setInsertionPoint(place);
   ArrayAttr maps = region.maps.empty() ? ArrayAttr() : rewriter.getAffineMapArrayAttr(region.maps);
-  Operation *fused =
-      rebuildProduct(rewriter, op, region.inputs, /*outScale=*/Value(), /*recordAmax=*/true, outs, maps);
-  ResultRange results = fused->getResults();
-  rewriter.replaceAllUsesWith(reader->getResults(), results.slice(1, 1));
+  Operation *fused = rebuildProduct(rewriter, op, region.inputs, outScale,
+                                    ArrayRef(amaxes).drop_front(outScale ? 1 : 0), outs, maps);
+  SmallVector<Value> results(fused->getResults());
+  rewriter.replaceAllUsesWith(reader->getResults(), results[position]);
   rewriter.eraseOp(reader);
-  rewriter.replaceAllUsesWith(op->getResults().take_front(), results.take_front());
-  rewriter.replaceAllUsesWith(op->getResults().drop_front(), results.drop_front(2));
-  rewriter.eraseOp(op);
+  results.erase(results.begin() + position);
+  rewriter.replaceOp(op, results);
+  return fused;
 }
 
 /// Products whose sums are f32.

@@ -228,7 +228,7 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
       /*epilogue_inputs=*/ValueRange(), /*out_scale=*/Value(), op.getOuts(), op.getIndexingMapsAttr(),
       AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(*op.getRole())), op.getSiteAttr(),
       op.getRoleAttr(), isOwn ? RecipeAttrInterface() : lhs.recipe, op.getAccumulateAttr(),
-      /*record_amax=*/UnitAttr(), blockAttr(lhs), blockAttr(rhs),
+      /*record_amax=*/DenseI64ArrayAttr(), blockAttr(lhs), blockAttr(rhs),
       /*epilogue_maps=*/ArrayAttr());
   op.replaceAllUsesWith(scaled.getResults());
   op.erase();

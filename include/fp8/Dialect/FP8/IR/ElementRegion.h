@@ -27,6 +27,8 @@ struct ElementRegion {
   llvm::SmallVector<mlir::AffineMap> maps;
   mlir::OperandRange outs; ///< all destinations, those of the extras last
   unsigned numDims;        ///< dimensions of the tensor
+  /// Of which values that the region yields, by position, the amax is taken as well.
+  llvm::SmallVector<int64_t> amaxes;
   /// The dimensions that make up a row; empty where the region works on elements.
   llvm::ArrayRef<int64_t> rows = {};
 
@@ -37,6 +39,8 @@ struct ElementRegion {
   /// The position of the first extra among `outs` and results.
   unsigned firstExtra() const { return outs.size() - numExtras(); }
   mlir::ValueRange extras() const { return outs.drop_front(firstExtra()); }
+  /// Where `amaxes` go: before the extras.
+  mlir::ValueRange amaxOuts() const { return outs.slice(firstExtra() - amaxes.size(), amaxes.size()); }
   llvm::ArrayRef<mlir::AffineMap> inputMaps() const { return llvm::ArrayRef(maps).take_front(inputs.size()); }
   llvm::ArrayRef<mlir::AffineMap> extraMaps() const { return llvm::ArrayRef(maps).drop_front(inputs.size()); }
 
@@ -69,15 +73,14 @@ struct ProductResults {
   static std::optional<ProductResults> of(mlir::Operation *op);
 
   mlir::Value outScale; ///< of a result that is cast to FP8, else null
-  bool recordAmax;      ///< of a result that is not
   bool accumulate;
 };
 
-/// The product `op` with another epilogue and other results. It takes the region; the caller
-/// replaces the results.
+/// The product `op` with another epilogue and other results; `recordAmax` is its attribute. It takes the
+/// region; the caller replaces the results.
 mlir::Operation *rebuildProduct(mlir::RewriterBase &rewriter, mlir::Operation *op, mlir::ValueRange inputs,
-                                mlir::Value outScale, bool recordAmax, mlir::ValueRange outs,
-                                mlir::ArrayAttr maps);
+                                mlir::Value outScale, llvm::ArrayRef<int64_t> recordAmax,
+                                mlir::ValueRange outs, mlir::ArrayAttr maps);
 
 /// An extra result with this map is summed over the leading dimensions, not stored.
 inline bool isSummed(mlir::AffineMap extraMap) { return extraMap.getNumResults() < extraMap.getNumDims(); }

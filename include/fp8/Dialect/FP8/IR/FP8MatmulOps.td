@@ -26,8 +26,6 @@ class FP8_ContractionOp<string mnemonic, list<Trait> traits = []> : FP8_DpsOp<mn
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
     /// The destination of the product itself, the first.
     ::mlir::Value getInit() { return getOuts().front(); }
-    /// The position of the amax among `outs` and results; -1 where it is absent.
-    int64_t getAmaxIndex() { return getOutScale() ? 2 : getRecordAmax() ? 1 : -1; }
     /// Nothing is fused: one result, the sums rounded to its type.
     bool isPlain() { return getEpilogue().empty() && !getOutScale() && !getRecordAmax(); }
   }];
@@ -79,7 +77,7 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
         {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                           affine_map<(m, n, k) -> (k, n)>,
                           affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
-    %z, %amax = fp8.matmul site("head") role(fprop) kinds(input, weight) kept("matches --keep=head") record_amax
+    %z, %amax = fp8.matmul site("head") role(fprop) kinds(input, weight) kept("matches --keep=head") record_amax[0]
         ins(%x, %w : tensor<8x16xbf16>, tensor<16x32xbf16>) epilogue_ins(%bias : tensor<32xbf16>)
         outs(%init, %a : tensor<8x32xbf16>, tensor<f32>)
         {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
@@ -100,14 +98,14 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
     AffineMapArrayAttr:$indexing_maps,
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
     OptionalAttr<FP8_TensorKind>:$lhs_kind, OptionalAttr<FP8_TensorKind>:$rhs_kind,
-    OptionalAttr<StrAttr>:$kept, UnitAttr:$accumulate, UnitAttr:$record_amax,
+    OptionalAttr<StrAttr>:$kept, UnitAttr:$accumulate, OptionalAttr<DenseI64ArrayAttr>:$record_amax,
     OptionalAttr<AffineMapArrayAttr>:$epilogue_maps);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)?
     (`kinds` `(` custom<EnumWord>($lhs_kind)^ `,` custom<EnumWord>($rhs_kind) `)`)? (`kept` `(` $kept^ `)`)?
-    (`accumulate` $accumulate^)? (`record_amax` $record_amax^)?
+    (`accumulate` $accumulate^)? (`record_amax` `` $record_amax^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     (`out_scale` `(` $out_scale^ `:` type($out_scale) `)`)?
     (`epilogue_ins` `(` $epilogue_inputs^ `:` type($epilogue_inputs) `)`)?
@@ -137,10 +135,11 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     are the scaled sum (f32) and one element of each `epilogue_inputs` (read at
     `epilogue_maps`, in the dimensions of the result); it yields the element.
     With an `out_scale` the first result is FP8, cast with that scale; then
-    `outs` also takes its scale_inv and its amax. With `record_amax` and a result that
-    is not FP8, `outs` takes the amax of that result second. Further values that the region
+    `outs` also takes its scale_inv and its amax. Further values that the region
     yields go to extra results at the end of `outs`, stored or summed as their maps,
-    at the end of `epilogue_maps`, say: see `fp8.quantize`.
+    at the end of `epilogue_maps`, say: see `fp8.quantize`. The amaxes of those values that
+    `record_amax` lists, by their position in the yield, come before the extra results: 0 is the
+    result itself, unless it is FP8. Each is `fp8.amax` of what is stored.
 
     Preconditions: as `fp8.matmul`; operands are FP8; scale shapes as above; the
     first result is f32, bf16, f16, or FP8 with an `out_scale`.
@@ -182,14 +181,14 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     Variadic<FP8_Shaped>:$outs,
     AffineMapArrayAttr:$indexing_maps, FP8_Accumulation:$accumulation,
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
-    OptionalAttr<FP8_RecipeAttrInterface>:$recipe, UnitAttr:$accumulate, UnitAttr:$record_amax,
+    OptionalAttr<FP8_RecipeAttrInterface>:$recipe, UnitAttr:$accumulate, OptionalAttr<DenseI64ArrayAttr>:$record_amax,
     OptionalAttr<DenseI64ArrayAttr>:$lhs_block, OptionalAttr<DenseI64ArrayAttr>:$rhs_block,
     OptionalAttr<AffineMapArrayAttr>:$epilogue_maps);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)? (`recipe` `(` $recipe^ `)`)?
-    custom<EnumWord>($accumulation) (`accumulate` $accumulate^)? (`record_amax` $record_amax^)?
+    custom<EnumWord>($accumulation) (`accumulate` $accumulate^)? (`record_amax` `` $record_amax^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     `scales` `(` $lhs_scale_inv `,` $rhs_scale_inv `:` type($lhs_scale_inv) `,` type($rhs_scale_inv) `)`
     (`out_scale` `(` $out_scale^ `:` type($out_scale) `)`)?
