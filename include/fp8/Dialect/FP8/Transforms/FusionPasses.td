@@ -149,8 +149,10 @@ def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
     cast, and the quantize whose scale is known (delayed scaling), which gives the
     product an FP8 result; where the scale is the result's own (current scaling), its
     amax is taken while the result is written. A result that has other readers is stored as an extra
-    result; where that is what is cast, or all that is read, it is the first result. The reader's
-    read of the result disappears, so traffic always falls. The region rounds to the result's type
+    result; where that is what is cast, or all that is read, it is the first result. Of an extra
+    result's own readers the amax moves as well, and code that leads to a cast at once: to one with
+    its own scale, or to one with a known scale where nothing else reads the extra result. A reader's
+    read of the result disappears, so traffic never rises. The region rounds to the result's type
     first, as the program does: no bit changes.
 
     Stay outside: readers through a reshape (which `fp8-fuse-elementwise` moves behind them), with
