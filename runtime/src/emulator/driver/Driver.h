@@ -126,16 +126,18 @@ private:
   ProfileReport profiles;
 };
 
-/// Where a program that loads PTX wants to read what is wrong with it.
-struct JitLog {
+/// What a program that loads PTX wants: where to read what is wrong with it, and at most
+/// so many registers a thread (0: any number).
+struct JitOptions {
   char *buffer = nullptr;
   size_t bytes = 0;
+  unsigned maxRegisters = 0;
 
-  void write(const std::string &text) const;
+  void log(const std::string &text) const;
 };
-JitLog findLog(unsigned count, const int *options, void **values);
+JitOptions readJitOptions(unsigned count, const int *options, void **values);
 /// Loads PTX text.
-LoadedModule *loadModule(Driver &driver, const void *image, const JitLog &log);
+LoadedModule *loadModule(Driver &driver, const void *image, const JitOptions &options);
 
 /// The stack of contexts of the calling thread.
 std::vector<Context *> &contextStack();

@@ -156,7 +156,7 @@ static int functionAttribute(const Kernel &kernel, int which) {
   case LocalSize:
     return int(kernel.code->frameBytes);
   case Registers:
-    return int(std::min<size_t>(255, std::max<size_t>(16, tree.registers.size())));
+    return int(kernel.code->registers);
   case PtxVersion:
     return int(program.tree->version.first * 10 + program.tree->version.second);
   case BinaryVersion:

@@ -26,7 +26,7 @@ FP8EMU_API CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int
                                       unsigned count, int *, void **, unsigned) {
   return enter([=](Driver &driver) {
     require(library && (count == 0 || (options && values)));
-    *library = loadModule(driver, image, findLog(count, options, values));
+    *library = loadModule(driver, image, readJitOptions(count, options, values));
   });
 }
 
@@ -37,7 +37,7 @@ FP8EMU_API CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, 
     std::ifstream file(path, std::ios::binary);
     require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
     std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    *library = loadModule(driver, text.c_str(), findLog(count, options, values));
+    *library = loadModule(driver, text.c_str(), readJitOptions(count, options, values));
   });
 }
 

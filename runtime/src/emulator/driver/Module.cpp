@@ -17,13 +17,12 @@ using namespace fp8emu::driver;
 
 namespace {
 
-/// CUjit_option: where an error is written, and how much fits; likewise for
-/// information.
-enum JitOption { InfoBuffer = 3, InfoBytes = 4, ErrorBuffer = 5, ErrorBytes = 6 };
+/// CUjit_option: the limit on registers; where an error is written, and how much fits.
+enum JitOption { MaxRegisters = 0, ErrorBuffer = 5, ErrorBytes = 6 };
 
 } // namespace
 
-void JitLog::write(const std::string &text) const {
+void JitOptions::log(const std::string &text) const {
   if (!buffer || !bytes)
     return;
   size_t count = std::min(text.size(), bytes - 1);
@@ -31,15 +30,19 @@ void JitLog::write(const std::string &text) const {
   buffer[count] = '\0';
 }
 
-JitLog fp8emu::driver::findLog(unsigned count, const int *options, void **values) {
-  JitLog log;
+JitOptions fp8emu::driver::readJitOptions(unsigned count, const int *options, void **values) {
+  JitOptions out;
   for (unsigned i = 0; i < count; ++i) {
+    // Numbers lie in the pointer itself.
+    const auto number = reinterpret_cast<uintptr_t>(values[i]);
     if (options[i] == ErrorBuffer)
-      log.buffer = static_cast<char *>(values[i]);
+      out.buffer = static_cast<char *>(values[i]);
     else if (options[i] == ErrorBytes)
-      log.bytes = size_t(reinterpret_cast<uintptr_t>(values[i]));
+      out.bytes = size_t(number);
+    else if (options[i] == MaxRegisters)
+      out.maxRegisters = unsigned(number);
   }
-  return log;
+  return out;
 }
 
 /// The device a module is for: that of the current context, or, of a library, any that
@@ -55,7 +58,7 @@ static const Chip *findDevice(Driver &driver, const std::string &target) {
   return nullptr;
 }
 
-LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, const JitLog &log) {
+LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, const JitOptions &options) {
   require(image);
   const char *text = static_cast<const char *>(image);
   // cubins and fat binaries hold machine code, which is not for us.
@@ -66,12 +69,12 @@ LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, cons
   try {
     ptx::Module tree = ptx::parse(text);
     if (!findDevice(driver, tree.target)) {
-      log.write("the module is for " + tree.target + ", which the device does not run");
+      options.log("the module is for " + tree.target + ", which the device does not run");
       fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
-    module->program = build(std::move(tree), driver.memory);
+    module->program = build(std::move(tree), driver.memory, options.maxRegisters);
   } catch (const PtxError &error) {
-    log.write(error.what());
+    options.log(error.what());
     driver.report(std::string("PTX line ") + error.what());
     fail(CUDA_ERROR_INVALID_PTX);
   }
@@ -81,6 +84,11 @@ LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, cons
       kernel.module = module.get();
       kernel.code = &code;
       kernel.name = code.name;
+      if (code.setmaxnreg == Setmaxnreg::Ignored)
+        driver.report(
+            "setmaxnreg of " + code.name +
+            " is ignored: without .maxnreg, or .maxntid and .minnctapersm, the number of registers that it "
+            "begins with is not known");
     }
   return driver.track(std::move(module));
 }
@@ -90,7 +98,7 @@ FP8EMU_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsi
   return enter([=](Driver &driver) {
     require(module && (count == 0 || (options && values)));
     driver.current();
-    *module = loadModule(driver, image, findLog(count, options, values));
+    *module = loadModule(driver, image, readJitOptions(count, options, values));
   });
 }
 
@@ -105,7 +113,7 @@ FP8EMU_API CUresult cuModuleLoad(CUmodule *module, const char *path) {
     require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
     std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     driver.current();
-    *module = loadModule(driver, text.c_str(), JitLog());
+    *module = loadModule(driver, text.c_str(), JitOptions());
   });
 }
 

@@ -16,7 +16,7 @@ FP8EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUf
   return enter([=](Driver &driver) {
     require(blocks && function && threads > 0);
     const Chip &chip = driver.chip(function->module->context->device);
-    *blocks = residentBlocks(chip, *function->module->program, threads, dynamicShared);
+    *blocks = residentBlocks(chip, *function->module->program, *function->code, threads, dynamicShared);
   });
 }
 
@@ -42,8 +42,8 @@ FP8EMU_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *bl
       most = std::min(most, limit);
     int best = 0;
     for (int threads = most; threads > 0; threads -= threads % 32 ? threads % 32 : 32) {
-      int blocks =
-          residentBlocks(chip, *function->module->program, threads, sharedOf ? sharedOf(threads) : shared);
+      int blocks = residentBlocks(chip, *function->module->program, *function->code, threads,
+                                  sharedOf ? sharedOf(threads) : shared);
       if (blocks * threads <= best)
         continue;
       best = blocks * threads;
@@ -65,9 +65,9 @@ FP8EMU_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfun
     require(bytes && function && blocks > 0 && threads > 0);
     const Chip &chip = driver.chip(driver.current().device);
     const Program &program = *function->module->program;
-    require(residentBlocks(chip, program, threads, 0) >= blocks);
+    require(residentBlocks(chip, program, *function->code, threads, 0) >= blocks);
     uint64_t most = uint64_t(chip.sharedPerBlock) - program.staticSharedBytes;
-    while (most && residentBlocks(chip, program, threads, most) < blocks)
+    while (most && residentBlocks(chip, program, *function->code, threads, most) < blocks)
       --most;
     *bytes = most;
   });
@@ -85,7 +85,8 @@ FP8EMU_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction funct
         blocks = config->attrs[i].value.clusterDim.x * config->attrs[i].value.clusterDim.y *
                  config->attrs[i].value.clusterDim.z;
     int threads = int(config->blockDimX * config->blockDimY * config->blockDimZ);
-    int held = residentBlocks(chip, *function->module->program, threads, config->sharedMemBytes);
+    int held =
+        residentBlocks(chip, *function->module->program, *function->code, threads, config->sharedMemBytes);
     require(blocks > 0);
     *clusters = chip.clusters || blocks == 1 ? held * chip.multiprocessors / int(blocks) : 0;
   });

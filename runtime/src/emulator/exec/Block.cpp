@@ -35,6 +35,8 @@ Block::Block(Cluster &cluster, const std::array<uint32_t, 3> &index, unsigned ra
   if (check::LaunchRaces *races = launch.races())
     accesses = std::make_shared<check::BlockRaces>(*races, *this);
   unsigned warps = (threadCount + kLanes - 1) / kLanes;
+  if (launch.kernel().setmaxnreg == Setmaxnreg::Obeyed)
+    pool = std::make_unique<RegisterPool>(warps, (launch.kernel().registers + 7) / 8 * 8);
   if (uint64_t local = launch.localBytesPerThread())
     localMemory = std::make_unique<uint8_t[]>(local * warps * kLanes);
   for (unsigned w = 0; w < warps; ++w) {

@@ -8,6 +8,7 @@
 #ifndef FP8EMU_EXEC_BLOCK_H
 #define FP8EMU_EXEC_BLOCK_H
 
+#include "RegisterPool.h"
 #include "Warp.h"
 #include "async/Operation.h"
 #include "memory/DeviceMemory.h"
@@ -69,6 +70,9 @@ public:
     return *tensor;
   }
 
+  /// Null where warps keep the registers that they begin with.
+  RegisterPool *registers() const { return pool.get(); }
+
   std::vector<std::unique_ptr<Warp>> &warps() { return members; }
 
   /// Runs warps in a random order, some instructions each; returns how many were
@@ -108,6 +112,7 @@ private:
   std::array<Barrier, 16> barriers;
   std::set<uint32_t> mbarriers;
   std::unique_ptr<TensorMemory> tensor;
+  std::unique_ptr<RegisterPool> pool;
   std::shared_ptr<check::BlockRaces> accesses;
   std::vector<std::unique_ptr<Warp>> members;
 };

@@ -13,11 +13,25 @@ using namespace fp8emu;
 namespace {
 
 constexpr uint32_t kDefaultShared = 48 * 1024;
-constexpr uint32_t kRegisters = 65536;
+/// Of a multiprocessor, and the most that a block may have.
+constexpr uint64_t kRegisters = 65536;
+/// Warps get registers in units of 256; each of a multiprocessor's four parts has a quarter
+/// of them, and launches are refused as if a block had equally many warps on all.
+constexpr uint64_t kRegisterUnit = 256, kParts = 4;
 /// Shared memory that each block takes beyond what it asks for.
 constexpr uint64_t kReservedPerBlock = 1024;
 
 using Dim3 = std::array<uint32_t, 3>;
+
+uint64_t roundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+uint64_t registersOfWarp(const FunctionCode &kernel) {
+  return roundUp(uint64_t(kernel.registers) * kLanes, kRegisterUnit);
+}
+/// What a launch of the kernel has to find free.
+uint64_t registersOfBlock(const FunctionCode &kernel, uint64_t threads) {
+  return registersOfWarp(kernel) * roundUp((threads + kLanes - 1) / kLanes, kParts);
+}
 
 uint64_t product(const Dim3 &size) { return uint64_t(size[0]) * size[1] * size[2]; }
 
@@ -33,12 +47,14 @@ class Limits {
 public:
   Limits(const Chip &chip, const Program &program, const FunctionCode &kernel, const Allowance &allowance,
          LaunchConfig &config)
-      : chip(chip), program(program), tree(*kernel.tree), allowance(allowance), config(config) {}
+      : chip(chip), program(program), kernel(kernel), tree(*kernel.tree), allowance(allowance),
+        config(config) {}
 
   /// Throws a Refusal.
   void check() {
     sizes();
     directives();
+    registers();
     shared();
     cluster();
     if (config.cooperative)
@@ -72,11 +88,14 @@ private:
       require(config.block == filled(tree.requiredThreads), Refusal::Sizes,
               "the block is " + text(config.block) + ", .reqntid wants " +
                   text(filled(tree.requiredThreads)));
-    // Registers are given to warps, 8 a lane at a time.
-    uint64_t registers = (tree.maxRegisters + 7) / 8 * 8 * ((threads + 31) / 32 * 32);
-    require(registers <= kRegisters, Refusal::Resources,
-            "the block needs " + text(registers) + " registers with .maxnreg " + text(tree.maxRegisters) +
-                ", a multiprocessor has " + text(kRegisters));
+  }
+
+  void registers() {
+    uint64_t threads = product(config.block), all = registersOfBlock(kernel, threads);
+    require(all <= kRegisters, Refusal::Resources,
+            "a block of " + text(threads) + " threads with " + text(kernel.registers) +
+                " registers each takes " + text(all) + " (the numbers are rounded up), there are " +
+                text(kRegisters));
   }
 
   void shared() {
@@ -103,7 +122,7 @@ private:
   }
 
   void cooperative() {
-    int held = residentBlocks(chip, program, int(product(config.block)), config.dynamicShared);
+    int held = residentBlocks(chip, program, kernel, int(product(config.block)), config.dynamicShared);
     uint64_t most = uint64_t(held) * uint64_t(chip.multiprocessors);
     require(product(config.grid) <= most, Refusal::CooperativeTooLarge,
             "a cooperative grid of " + text(product(config.grid)) + " blocks, " + chip.target + " holds " +
@@ -112,6 +131,7 @@ private:
 
   const Chip &chip;
   const Program &program;
+  const FunctionCode &kernel;
   const ptx::Function &tree;
   const Allowance &allowance;
   LaunchConfig &config;
@@ -151,13 +171,16 @@ bool fp8emu::runs(const Chip &chip, const std::string &target) {
   return wanted <= has;
 }
 
-int fp8emu::residentBlocks(const Chip &chip, const Program &program, int threads, uint64_t dynamicShared) {
-  if (threads <= 0 || threads > 1024)
+int fp8emu::residentBlocks(const Chip &chip, const Program &program, const FunctionCode &kernel, int threads,
+                           uint64_t dynamicShared) {
+  if (threads <= 0 || threads > 1024 || registersOfBlock(kernel, uint64_t(threads)) > kRegisters)
     return 0;
-  int byThreads = chip.warpsPerMultiprocessor / ((threads + 31) / 32);
+  int warps = (threads + int(kLanes) - 1) / int(kLanes);
+  int byThreads = chip.warpsPerMultiprocessor / warps;
   uint64_t shared = program.staticSharedBytes + dynamicShared + kReservedPerBlock;
   int byShared = int(uint64_t(chip.sharedPerMultiprocessor) / shared);
-  return std::min({chip.blocksPerMultiprocessor, byThreads, byShared});
+  int byRegisters = int(kRegisters / kParts / registersOfWarp(kernel) * kParts) / warps;
+  return std::min({chip.blocksPerMultiprocessor, byThreads, byShared, byRegisters});
 }
 
 std::optional<Refusal> fp8emu::refuse(const Chip &chip, const Program &program, const FunctionCode &kernel,

@@ -38,8 +38,10 @@ const Chip *findChip(const std::string &name);
 /// suffix, at least as new for others (PTX ISA 11.1.2).
 bool runs(const Chip &chip, const std::string &target);
 
-/// How many blocks of a kernel a multiprocessor holds at a time.
-int residentBlocks(const Chip &chip, const Program &program, int threads, uint64_t dynamicShared);
+/// How many blocks of a kernel a multiprocessor holds at a time, as cuda_occupancy.h of
+/// the CUDA toolkit computes it.
+int residentBlocks(const Chip &chip, const Program &program, const FunctionCode &kernel, int threads,
+                   uint64_t dynamicShared);
 
 /// What a kernel was allowed beyond the defaults (cuFuncSetAttribute).
 struct Allowance {

@@ -122,8 +122,9 @@ void Cluster::deadlock() {
           continue;
         stuck = warp.get();
         fault.kind = diverged ? FaultKind::BarrierDivergence : FaultKind::Deadlock;
-        owner.locate(fault,
-                     diverged || f.wait == Wait::Mbarrier || f.wait == Wait::TensorMemory ? f.pc : f.pc - 1);
+        const bool repeats =
+            diverged || f.wait == Wait::Mbarrier || f.wait == Wait::TensorMemory || f.wait == Wait::Registers;
+        owner.locate(fault, repeats ? f.pc : f.pc - 1);
         fault.block = block->index();
         fault.hasThread = true;
         fault.thread = block->threadIndex(warp->index() * kLanes + unsigned(__builtin_ctz(f.lanes)));

@@ -86,6 +86,10 @@ struct ParameterPlace {
   uint32_t offset = 0, bytes = 0, alignment = 1;
 };
 
+/// What becomes of a kernel's setmaxnreg (PTX ISA 9.7.19.5): it needs a kernel that is
+/// compiled for a known number of registers, and is ignored in others.
+enum class Setmaxnreg : uint8_t { Absent, Ignored, Obeyed };
+
 /// A function: its code is ops [begin, end) of the program.
 struct FunctionCode {
   std::string name;
@@ -104,6 +108,9 @@ struct FunctionCode {
   /// Of a kernel: its parameters, one after the other, and all of them together.
   std::vector<ParameterPlace> results, parameters;
   uint32_t parameterBytes = 0;
+  /// Of a kernel: the registers of 32 bits that a thread begins with (isa/Registers.h).
+  uint32_t registers = 0;
+  Setmaxnreg setmaxnreg = Setmaxnreg::Absent;
   /// Where each of its variables lies, by its index in the tree: in local memory
   /// after the frame's begin, in shared memory after the block's, else its address.
   std::vector<uint64_t> variableOffsets;

@@ -10,6 +10,7 @@
 #include "Launch.h"
 #include "check/Races.h"
 #include "isa/Builtins.h"
+#include "isa/Setmaxnreg.h"
 
 #include <algorithm>
 #include <cstring>
@@ -267,6 +268,8 @@ void Warp::exit(Mask lanes) {
   gone |= lanes;
   current.lanes &= ~lanes;
   watch = 0;
+  if (done())
+    checkRegistersAtEnd(*this);
   owner.threadsExited();
 }
 
@@ -333,6 +336,8 @@ static const char *reason(Wait wait) {
     return "waiting for its asynchronous operations";
   case Wait::TensorMemory:
     return "waiting for tensor memory, or for the other block of its pair";
+  case Wait::Registers:
+    return "waiting for registers:";
   }
   return "";
 }
@@ -350,6 +355,9 @@ std::string Warp::describe() const {
       out += " " + std::to_string(f.object);
     else if (f.wait == Wait::Mbarrier)
       out += " at shared address " + std::to_string(f.object);
+    else if (f.wait == Wait::Registers)
+      out += " " + std::to_string(owner.registers()->free) + " of " + std::to_string(owner.registers()->all) +
+             " free, it needs " + std::to_string(f.detail) + " more";
     out += "\n";
   }
   if (gone)

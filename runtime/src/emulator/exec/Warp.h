@@ -67,6 +67,8 @@ enum class Wait : uint8_t {
   /// For tensor memory to become free, or for the other block of a pair to ask for
   /// the same.
   TensorMemory,
+  /// For `detail` registers of its block to become free (RegisterPool.h).
+  Registers,
 };
 
 /// Lanes at one instruction.

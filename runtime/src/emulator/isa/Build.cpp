@@ -40,8 +40,10 @@ public:
 
   void decode(Decoder::Missing *missing) {
     for (FunctionCode &function : program.functions)
-      Decoder(program, function).decodeFunction(missing);
+      decode(function, missing);
   }
+
+  void assignRegisters(unsigned limit) { fp8emu::assignRegisters(program, needs, limit); }
 
   /// Initial values, once all addresses are known.
   void initialize() {
@@ -53,6 +55,13 @@ public:
   }
 
 private:
+  void decode(FunctionCode &function, Decoder::Missing *missing) {
+    Decoder decoder(program, function);
+    decoder.decodeFunction(missing);
+    if (!missing)
+      needs.push_back(findRegisterNeed(*function.tree, decoder.accesses()));
+  }
+
   /// The address of a variable; of one in shared memory its offset there, for one
   /// without a size where the memory that a launch adds begins.
   uint64_t place(const ptx::Variable &variable) {
@@ -155,17 +164,19 @@ private:
   const ptx::Module &module;
   DeviceMemory &memory;
   std::vector<const ptx::Variable *> dynamic;
+  std::vector<RegisterNeed> needs;
 };
 
 } // namespace
 
-std::unique_ptr<Program> fp8emu::build(ptx::Module module, DeviceMemory &memory) {
+std::unique_ptr<Program> fp8emu::build(ptx::Module module, DeviceMemory &memory, unsigned maxRegisters) {
   auto program = std::make_unique<Program>();
   program->tree = std::make_unique<const ptx::Module>(std::move(module));
   try {
     Builder builder(*program, memory);
     builder.layOut();
     builder.decode(nullptr);
+    builder.assignRegisters(maxRegisters);
     builder.initialize();
   } catch (...) {
     release(*program, memory);

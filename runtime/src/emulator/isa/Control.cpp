@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Branches and ends (PTX ISA 9.7.12), and instructions that change no value
-// (9.7.20): trap, nanosleep, setmaxnreg and the like.
+// (9.7.20): trap, nanosleep and the like.
 
 #include "Families.h"
 #include "Lanes.h"
@@ -114,9 +114,7 @@ void decodeGridDependency(Decoder &decoder) {
 Handler fp8emu::returnHandler() { return &leave; }
 
 FamilyList fp8emu::controlInstructions() {
-  return {{"bra", decodeBranch},         {"brx", decodeBranchIndexed},
-          {"ret", decodeReturn},         {"exit", decodeExit},
-          {"trap", decodeTrap},          {"brkpt", decodeNothing},
-          {"nanosleep", decodeSleep},    {"pmevent", decodeNothing},
-          {"setmaxnreg", decodeNothing}, {"griddepcontrol", decodeGridDependency}};
+  return {{"bra", decodeBranch},      {"brx", decodeBranchIndexed}, {"ret", decodeReturn},
+          {"exit", decodeExit},       {"trap", decodeTrap},         {"brkpt", decodeNothing},
+          {"nanosleep", decodeSleep}, {"pmevent", decodeNothing},   {"griddepcontrol", decodeGridDependency}};
 }

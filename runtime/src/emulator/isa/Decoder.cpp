@@ -112,11 +112,12 @@ void Decoder::decodeInstruction(const ptx::Instruction &instruction) {
   inst = &instruction;
   current = Op();
   taken.assign(instruction.modifiers.size(), false);
+  registerAccesses.emplace_back();
   DecodeFunction decode = findDecoder(instruction.opcode);
   if (!decode)
     fail("unknown instruction " + instruction.opcode);
   if (instruction.guard >= 0) {
-    current.guard = registerRef(uint32_t(instruction.guard));
+    current.guard = read(uint32_t(instruction.guard));
     current.guardNegated = instruction.guardNegated;
   }
   decode(*this);

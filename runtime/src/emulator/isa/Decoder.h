@@ -9,6 +9,7 @@
 #ifndef FP8EMU_ISA_DECODER_H
 #define FP8EMU_ISA_DECODER_H
 
+#include "Registers.h"
 #include "exec/Program.h"
 #include "ptx/Ast.h"
 #include "ptx/Parser.h"
@@ -51,6 +52,8 @@ public:
   /// are not known are listed there (text and line) instead of being errors.
   using Missing = std::vector<std::pair<std::string, ptx::Location>>;
   void decodeFunction(Missing *missing = nullptr);
+  /// What each instruction of the function reads and writes.
+  const std::vector<RegisterAccess> &accesses() const { return registerAccesses; }
 
   // The instruction being decoded.
   const ptx::Instruction &instruction() const { return *inst; }
@@ -110,7 +113,6 @@ public:
   /// The carry flag of the condition code (PTX ISA 9.7.2), as a predicate. A call has
   /// its own: the flag is not preserved across calls.
   Ref carry();
-  Ref registerRef(uint32_t index) const;
   ptx::Type registerType(uint32_t index) const;
   /// Where the op of a label is.
   uint32_t target(uint32_t label) const;
@@ -128,6 +130,12 @@ public:
 private:
   void decodeInstruction(const ptx::Instruction &instruction);
   void layOutFrame();
+  uint32_t registerOf(const ptx::Operand &operand, ptx::Type type) const;
+  uint32_t wideRegisterOf(const ptx::Operand &operand, ptx::Type type, unsigned &bytes) const;
+  uint32_t predicateOf(const ptx::Operand &operand) const;
+  /// The place of a register, noted as read, or as written, by the instruction.
+  Ref read(uint32_t index);
+  Ref written(uint32_t index);
   Ref sourceVariable(const ptx::Operand &operand, unsigned bytes);
   uint64_t immediateBits(const ptx::Operand &operand, ptx::Type type) const;
   Ref blockAddress(BlockAddress::Kind kind, uint32_t offset, unsigned bytes);
@@ -139,6 +147,7 @@ private:
   std::vector<bool> taken;
   Op current;
   std::vector<uint32_t> registerOffsets;
+  std::vector<RegisterAccess> registerAccesses;
   std::map<std::pair<uint64_t, unsigned>, Ref> constantRefs;
   std::map<unsigned, Ref> scratches;
   Ref carryFlag;

@@ -45,6 +45,7 @@ FamilyList videoInstructions();
 FamilyList multicastInstructions();
 FamilyList launchControlInstructions();
 FamilyList tensorInstructions();
+FamilyList setmaxnregInstructions();
 
 /// Leaves the function, or ends the thread.
 Handler returnHandler();

@@ -13,7 +13,18 @@ using namespace fp8emu;
 using ptx::Operand;
 using ptx::Type;
 
-Ref Decoder::registerRef(uint32_t index) const { return {Ref::Registers, registerOffsets[index]}; }
+Ref Decoder::read(uint32_t index) {
+  registerAccesses.back().read.push_back(index);
+  return {Ref::Registers, registerOffsets[index]};
+}
+
+Ref Decoder::written(uint32_t index) {
+  // Families may ask for an operand's place more than once.
+  std::vector<uint32_t> &all = registerAccesses.back().written;
+  if (std::find(all.begin(), all.end(), index) == all.end())
+    all.push_back(index);
+  return {Ref::Registers, registerOffsets[index]};
+}
 
 Type Decoder::registerType(uint32_t index) const { return tree.registers[index].type; }
 
@@ -180,19 +191,25 @@ Ref Decoder::sourceVariable(const Operand &operand, unsigned bytes) {
   return constant(address, bytes);
 }
 
+/// The register that an operand names, which must be as wide as the type.
+uint32_t Decoder::registerOf(const Operand &operand, Type type) const {
+  if (operand.kind != Operand::Kind::Register)
+    fail(operand, "a register is expected");
+  if (operand.negated)
+    fail(operand, "a negated operand is not allowed here");
+  if (!operand.text.empty())
+    fail(operand, "." + operand.text + ", a part of a register, is not known here");
+  if (laneBytes(registerType(operand.index)) != laneBytes(type))
+    fail(operand, tree.registers[operand.index].name + " is a ." + ptx::name(registerType(operand.index)) +
+                      " register, ." + ptx::name(type) + " is expected");
+  return operand.index;
+}
+
 Ref Decoder::source(const Operand &operand, Type type) {
   unsigned bytes = laneBytes(type);
   switch (operand.kind) {
-  case Operand::Kind::Register: {
-    if (operand.negated)
-      fail(operand, "a negated operand is not allowed here");
-    if (!operand.text.empty())
-      fail(operand, "." + operand.text + ", a part of a register, is not known here");
-    if (laneBytes(registerType(operand.index)) != bytes)
-      fail(operand, tree.registers[operand.index].name + " is a ." + ptx::name(registerType(operand.index)) +
-                        " register, ." + ptx::name(type) + " is expected");
-    return registerRef(operand.index);
-  }
+  case Operand::Kind::Register:
+    return read(registerOf(operand, type));
   case Operand::Kind::Integer:
   case Operand::Kind::Float:
     return constant(immediateBits(operand, type), bytes);
@@ -220,29 +237,38 @@ Ref Decoder::source(const Operand &operand, Type type) {
 Ref Decoder::destination(const Operand &operand, Type type) {
   if (operand.kind == Operand::Kind::Sink)
     return scratch(laneBytes(type));
+  return written(registerOf(operand, type));
+}
+
+/// The register that an operand names, which must be at least as wide as the type.
+uint32_t Decoder::wideRegisterOf(const Operand &operand, Type type, unsigned &bytes) const {
   if (operand.kind != Operand::Kind::Register)
     fail(operand, "a register is expected");
-  return source(operand, type);
+  Type have = registerType(operand.index);
+  if (have == Type::Pred || laneBytes(have) < laneBytes(type))
+    fail(operand, tree.registers[operand.index].name + " is too narrow for ." + ptx::name(type));
+  bytes = laneBytes(have);
+  return operand.index;
 }
 
 Ref Decoder::wideSource(const Operand &operand, Type type, unsigned &bytes) {
   bytes = laneBytes(type);
   if (operand.kind != Operand::Kind::Register)
     return source(operand, type);
-  Type have = registerType(operand.index);
-  if (have == Type::Pred || laneBytes(have) < bytes)
-    fail(operand, tree.registers[operand.index].name + " is too narrow for ." + ptx::name(type));
-  bytes = laneBytes(have);
-  return registerRef(operand.index);
+  return read(wideRegisterOf(operand, type, bytes));
 }
 
 Ref Decoder::wideDestination(const Operand &operand, Type type, unsigned &bytes) {
   bytes = laneBytes(type);
   if (operand.kind == Operand::Kind::Sink)
     return scratch(bytes);
-  if (operand.kind != Operand::Kind::Register)
-    fail(operand, "a register is expected");
-  return wideSource(operand, type, bytes);
+  return written(wideRegisterOf(operand, type, bytes));
+}
+
+uint32_t Decoder::predicateOf(const Operand &operand) const {
+  if (operand.kind != Operand::Kind::Register || registerType(operand.index) != Type::Pred)
+    fail(operand, "a predicate is expected");
+  return operand.index;
 }
 
 Ref Decoder::predicate(const Operand &operand, bool *negated) {
@@ -252,15 +278,15 @@ Ref Decoder::predicate(const Operand &operand, bool *negated) {
     fail(operand, "a negated predicate is not allowed here");
   if (operand.kind == Operand::Kind::Integer)
     return constant(operand.value != 0, 0);
-  if (operand.kind != Operand::Kind::Register || registerType(operand.index) != Type::Pred)
-    fail(operand, "a predicate is expected");
-  return registerRef(operand.index);
+  return read(predicateOf(operand));
 }
 
 Ref Decoder::predicateDestination(const Operand &operand) {
   if (operand.kind == Operand::Kind::Sink)
     return scratch(0);
-  return predicate(operand);
+  if (operand.negated)
+    fail(operand, "a negated predicate is not allowed here");
+  return written(predicateOf(operand));
 }
 
 AddressOperand Decoder::address(const Operand &operand) {
@@ -278,7 +304,7 @@ AddressOperand Decoder::address(const Operand &operand) {
     out.baseBytes = laneBytes(registerType(base.index));
     if (out.baseBytes != 4 && out.baseBytes != 8)
       fail(base, "an address is 32 or 64 bits wide");
-    out.base = registerRef(base.index);
+    out.base = read(base.index);
     return out;
   case Operand::Kind::Variable:
     out.base = sourceVariable(base, 8);

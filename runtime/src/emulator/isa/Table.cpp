@@ -39,6 +39,7 @@ static FamilyList (*const kFamilies[])() = {
     wmmaInstructions,
     wgmmaInstructions,
     tensorInstructions,
+    setmaxnregInstructions,
 };
 // clang-format on
 

@@ -1,0 +1,39 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The registers of a block whose warps hand them to each other by setmaxnreg (PTX ISA
+// 9.7.19.5): what each warp holds, and what is free. A block begins with what its launch
+// reserved, all of it held. What a warp holds when it ends stays with it.
+
+#ifndef FP8EMU_EXEC_REGISTERPOOL_H
+#define FP8EMU_EXEC_REGISTERPOOL_H
+
+#include "Op.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace fp8emu {
+
+struct RegisterPool {
+  struct OfWarp {
+    /// A thread's registers.
+    unsigned held;
+    /// Where each setmaxnreg was that it has come to, in order; it waits at the last one
+    /// where `waits`.
+    std::vector<uint32_t> changes;
+    bool waits = false;
+  };
+
+  RegisterPool(unsigned warps, unsigned registersOfThread)
+      : warps(warps, OfWarp{registersOfThread, {}}), all(warps * registersOfThread * kLanes) {}
+
+  std::vector<OfWarp> warps;
+  /// Registers of 32 bits: the block's, and those that no warp holds.
+  unsigned all, free = 0;
+};
+
+} // namespace fp8emu
+
+#endif // FP8EMU_EXEC_REGISTERPOOL_H
