@@ -79,3 +79,12 @@ def test_an_option_limits_registers(kernels):
                         values)
     kernels.driver.call("cuModuleGetFunction", ref(kernel), handle, b"k")
     assert registers(kernels.driver, kernel) == 48
+
+
+@on("reductions")
+def test_what_the_target_lacks_is_refused_with_its_line(kernels):
+    body = text(1).replace("ret;", "griddepcontrol.wait;\nret;")
+    with pytest.raises(DriverError) as error:
+        Module(kernels.driver, body)
+    assert error.value.name == "CUDA_ERROR_INVALID_PTX"
+    assert "sm_90" in error.value.log

@@ -6,6 +6,8 @@
 
 #include "Build.h"
 
+#include "Requirements.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -27,6 +29,7 @@ public:
   Builder(Program &program, DeviceMemory &memory) : program(program), module(*program.tree), memory(memory) {}
 
   void layOut() {
+    checkDirectives(module);
     program.specialBytes = uint32_t(Special::Count) * kLanes * 4;
     for (const ptx::Variable &variable : module.variables) {
       program.variableByName.emplace(variable.name, uint32_t(program.variableAddresses.size()));

@@ -7,6 +7,7 @@
 #include "Decoder.h"
 
 #include "Families.h"
+#include "Requirements.h"
 
 #include <algorithm>
 #include <cstring>
@@ -116,6 +117,8 @@ void Decoder::decodeInstruction(const ptx::Instruction &instruction) {
   DecodeFunction decode = findDecoder(instruction.opcode);
   if (!decode)
     fail("unknown instruction " + instruction.opcode);
+  if (auto unmet = findUnmet(*prog.tree, instruction))
+    fail(*unmet);
   if (instruction.guard >= 0) {
     current.guard = read(uint32_t(instruction.guard));
     current.guardNegated = instruction.guardNegated;

@@ -144,8 +144,6 @@ void decodeProduct(Decoder &decoder) {
 }
 
 void decodeWgmma(Decoder &decoder) {
-  if (decoder.program().tree->target.rfind("sm_90a", 0) != 0)
-    decoder.fail("wgmma needs .target sm_90a");
   int form = decoder.needOneOf({"mma_async", "fence", "commit_group", "wait_group"});
   takeAligned(decoder);
   if (form == 0)

@@ -22,7 +22,7 @@ const char *const kNames[] = {"a", "b", "c", "e"};
 
 /// Values lie eight bytes apart whatever their type.
 std::string wholeKernel(const EachThread &test) {
-  std::string text = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+  std::string text = ".version 9.2\n.target sm_100a\n.address_size 64\n"
                      ".visible .entry kernel(.param .u64 result, .param .u64 memory, .param .u32 count";
   for (const char *name : kNames)
     text += std::string(", .param .u64 in_") + name;

@@ -35,7 +35,7 @@ std::optional<Fault> Machine::run(const std::string &kernel, LaunchConfig config
 
 std::string fp8emu::test::kernelText(const std::string &body, unsigned inputs, const std::string &target) {
   std::string text =
-      ".version 8.7\n.target " + target + "\n.address_size 64\n.visible .entry k(.param .u64 out";
+      ".version 9.2\n.target " + target + "\n.address_size 64\n.visible .entry k(.param .u64 out";
   for (unsigned i = 0; i < inputs; ++i)
     text += ", .param .u64 in" + std::to_string(i);
   text += ") {\n.reg .b32 %r<64>, %i, %i4, %i8;\n.reg .b64 %rd<64>, %out, %tail;\n.reg .b16 %rs<64>;\n"

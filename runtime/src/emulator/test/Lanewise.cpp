@@ -10,7 +10,7 @@
 
 std::vector<std::string> fp8emu::test::refusals(const std::vector<std::string> &instructions) {
   // One instruction a line, the first in line 7.
-  std::string text = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
+  std::string text = ".version 9.2\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
                      ".reg .b8 %b<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>;\n"
                      ".reg .f32 %f<9>; .reg .f64 %e<9>; .reg .pred %p<9>;\n";
   for (const std::string &instruction : instructions)
