@@ -13,6 +13,14 @@ namespace fp8bench {
 /// for one per processor; each row is measured for at least `seconds`.
 void benchEmulator(unsigned threads, double seconds);
 
+/// Seconds that a 512 x 512 x 512 product by wgmma takes in it, wall clock and processor: a
+/// table on standard output. False, with a line on standard error, where the product is
+/// wrong. The fastest of the launches within `seconds`, of one at least.
+bool benchProduct(unsigned threads, double seconds);
+
+/// Of this process, all threads together.
+double processorSeconds();
+
 } // namespace fp8bench
 
 #endif // FP8_TOOLS_FP8BENCH_BENCH_H

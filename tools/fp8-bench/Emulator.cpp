@@ -61,12 +61,6 @@ $end:
 }
 )";
 
-double processorSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return double(now.tv_sec) + double(now.tv_nsec) * 1e-9;
-}
-
 /// A kernel with its buffers.
 class Bench {
 public:
@@ -95,8 +89,8 @@ public:
   /// Processor seconds of one launch.
   double measure(double seconds) {
     unsigned launches = 0;
-    double begin = processorSeconds(), end = begin;
-    for (; end - begin < seconds; end = processorSeconds(), ++launches)
+    double begin = fp8bench::processorSeconds(), end = begin;
+    for (; end - begin < seconds; end = fp8bench::processorSeconds(), ++launches)
       launch(nullptr);
     return (end - begin) / launches;
   }
@@ -138,6 +132,12 @@ void row(const char *name, const std::string &body, uint32_t threads, unsigned h
 }
 
 } // namespace
+
+double fp8bench::processorSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return double(now.tv_sec) + double(now.tv_nsec) * 1e-9;
+}
 
 void fp8bench::benchEmulator(unsigned threads, double seconds) {
   if (!threads)
