@@ -17,7 +17,8 @@ BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 libomp-22-dev llvm-22-d
   nlohmann-json3-dev libgtest-dev python3 python3-venv)
 # shellcheck disable=SC2034
 EXAMPLE_PACKAGES=(gnuplot-nox jargon-text)
-PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes)
+# For the emulator's tests: tinygrad is a program that writes PTX, the wheel of CUDA's runtime has cuda.h.
+PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes tinygrad==0.14.0 nvidia-cuda-runtime==13.*)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
 die() {

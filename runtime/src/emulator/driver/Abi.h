@@ -23,6 +23,7 @@ struct Graph;
 struct GraphNode;
 struct GraphExec;
 struct Pool;
+struct LinkState;
 
 } // namespace fp8emu::driver
 
@@ -39,6 +40,7 @@ using CUgraph = fp8emu::driver::Graph *;
 using CUgraphNode = fp8emu::driver::GraphNode *;
 using CUgraphExec = fp8emu::driver::GraphExec *;
 using CUmemoryPool = fp8emu::driver::Pool *;
+using CUlinkState = fp8emu::driver::LinkState *;
 /// A library is a module that belongs to no context, a kernel a function of one.
 using CUlibrary = CUmodule;
 using CUkernel = CUfunction;
@@ -57,6 +59,7 @@ enum CUresult : int {
   CUDA_ERROR_UNSUPPORTED_LIMIT = 215,
   CUDA_ERROR_INVALID_PTX = 218,
   CUDA_ERROR_FILE_NOT_FOUND = 301,
+  CUDA_ERROR_OPERATING_SYSTEM = 304,
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_ILLEGAL_STATE = 401,
   CUDA_ERROR_NOT_FOUND = 500,
@@ -81,6 +84,7 @@ enum CUresult : int {
   CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
   CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
   CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+  CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
   CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
   CUDA_ERROR_UNKNOWN = 999
 };
@@ -142,12 +146,41 @@ struct CUDA_HOST_NODE_PARAMS {
   void (*function)(void *);
   void *data;
 };
-struct CUDA_KERNEL_NODE_PARAMS {
+struct CUDA_KERNEL_NODE_PARAMS_v1 {
   CUfunction function;
   unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
   void **parameters, **extra;
+};
+struct CUDA_KERNEL_NODE_PARAMS {
+  CUDA_KERNEL_NODE_PARAMS_v1 launch;
   CUkernel kernel;
   CUcontext context;
+};
+struct CUDA_MEMCPY_NODE_PARAMS {
+  int flags, reserved;
+  CUcontext context;
+  CUDA_MEMCPY3D params;
+};
+/// Parameters of a node of any kind.
+struct CUgraphNodeParams {
+  int type, reserved[3];
+  union {
+    char bytes[232];
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUDA_MEMCPY_NODE_PARAMS copy;
+    CUDA_MEMSET_NODE_PARAMS set;
+    CUDA_HOST_NODE_PARAMS host;
+    CUgraph graph;
+    CUevent event;
+  } of;
+  long long end;
+};
+struct CUgraphEdgeData {
+  unsigned char fromPort = 0, toPort = 0, type = 0, reserved[5] = {};
+};
+struct CUgraphExecUpdateResultInfo {
+  int result;
+  CUgraphNode errorNode, errorFromNode;
 };
 struct CUDA_GRAPH_INSTANTIATE_PARAMS {
   uint64_t flags;

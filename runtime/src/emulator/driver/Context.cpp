@@ -74,6 +74,9 @@ FP8EMU_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned, CUdevice device
     contextStack().push_back(*context);
   });
 }
+FP8EMU_API CUresult cuCtxCreate_v3(CUcontext *context, void *, int, unsigned flags, CUdevice device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
 /// Since CUDA 13 with parameters, which name no more than the affinity of streams.
 FP8EMU_API CUresult cuCtxCreate_v4(CUcontext *context, void *, unsigned flags, CUdevice device) {
   return cuCtxCreate_v2(context, flags, device);
@@ -181,6 +184,21 @@ FP8EMU_API CUresult cuCtxGetLimit(size_t *value, int which) {
 FP8EMU_API CUresult cuCtxSetCacheConfig(int) {
   return enter([](Driver &driver) { driver.current(); });
 }
+
+FP8EMU_API CUresult cuCtxSetFlags(unsigned) {
+  return enter([](Driver &driver) { driver.current(); });
+}
+FP8EMU_API CUresult cuCtxResetPersistingL2Cache() { return cuCtxSynchronize(); }
+
+/// Banks of shared memory are four bytes wide on every chip there is.
+FP8EMU_API CUresult cuCtxGetSharedMemConfig(int *config) {
+  return enter([=](Driver &driver) {
+    driver.current();
+    require(config);
+    *config = 1;
+  });
+}
+FP8EMU_API CUresult cuCtxSetSharedMemConfig(int) { return cuCtxSynchronize(); }
 
 FP8EMU_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   return enter([=](Driver &) {

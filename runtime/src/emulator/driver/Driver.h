@@ -108,6 +108,12 @@ public:
     live[raw] = std::shared_ptr<void>(std::move(object));
     return raw;
   }
+  /// Gives out a handle to what something else owns; it is kept as long as the handle.
+  template <class T>
+  T *share(const std::shared_ptr<T> &object) {
+    live[object.get()] = object;
+    return object.get();
+  }
   void drop(void *handle) { live.erase(handle); }
   bool isLive(void *handle) const { return live.count(handle); }
 
@@ -136,7 +142,9 @@ struct JitOptions {
   void log(const std::string &text) const;
 };
 JitOptions readJitOptions(unsigned count, const int *options, void **values);
-/// Loads PTX text.
+/// A file's bytes; an error where it cannot be read.
+std::string readFile(const char *path);
+/// Loads PTX text, or what cuLinkComplete gave.
 LoadedModule *loadModule(Driver &driver, const void *image, const JitOptions &options);
 
 /// The stack of contexts of the calling thread.

@@ -222,6 +222,14 @@ FP8EMU_API CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t
   });
 }
 
+FP8EMU_API CUresult cuFuncGetParamCount(CUfunction function, size_t *count) {
+  return enter([=](Driver &) {
+    require(function, CUDA_ERROR_INVALID_HANDLE);
+    require(count);
+    *count = function->code->parameters.size();
+  });
+}
+
 FP8EMU_API CUresult cuFuncSetSharedMemConfig(CUfunction, int) {
   return enter([](Driver &) {});
 }

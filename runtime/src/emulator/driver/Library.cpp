@@ -7,9 +7,6 @@
 
 #include "Driver.h"
 
-#include <fstream>
-#include <iterator>
-
 using namespace fp8emu;
 using namespace fp8emu::driver;
 
@@ -17,9 +14,11 @@ using namespace fp8emu::driver;
 FP8EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *, size_t *, CUmodule, const char *);
 FP8EMU_API CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
 FP8EMU_API CUresult cuModuleUnload(CUmodule);
+FP8EMU_API CUresult cuModuleEnumerateFunctions(CUfunction *, unsigned, CUmodule);
 FP8EMU_API CUresult cuFuncGetAttribute(int *, int, CUfunction);
 FP8EMU_API CUresult cuFuncSetAttribute(CUfunction, int, int);
 FP8EMU_API CUresult cuFuncGetName(const char **, CUfunction);
+FP8EMU_API CUresult cuFuncGetParamCount(CUfunction, size_t *);
 FP8EMU_API CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t *, size_t *);
 
 FP8EMU_API CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *options, void **values,
@@ -34,10 +33,7 @@ FP8EMU_API CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, 
                                           unsigned count, int *, void **, unsigned) {
   return enter([=](Driver &driver) {
     require(library && path);
-    std::ifstream file(path, std::ios::binary);
-    require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
-    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    *library = loadModule(driver, text.c_str(), readJitOptions(count, options, values));
+    *library = loadModule(driver, readFile(path).c_str(), readJitOptions(count, options, values));
   });
 }
 
@@ -70,13 +66,7 @@ FP8EMU_API CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary library) 
 }
 
 FP8EMU_API CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary library) {
-  return enter([=](Driver &driver) {
-    require(kernels);
-    unsigned next = 0;
-    for (auto &[name, kernel] : driver.check(library).kernels)
-      if (next < count)
-        kernels[next++] = &kernel;
-  });
+  return cuModuleEnumerateFunctions(kernels, count, library);
 }
 
 FP8EMU_API CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
@@ -103,6 +93,9 @@ FP8EMU_API CUresult cuKernelSetAttribute(int which, int value, CUkernel kernel, 
 }
 FP8EMU_API CUresult cuKernelSetCacheConfig(CUkernel, int, CUdevice) {
   return enter([](Driver &) {});
+}
+FP8EMU_API CUresult cuKernelGetParamCount(CUkernel kernel, size_t *count) {
+  return cuFuncGetParamCount(kernel, count);
 }
 FP8EMU_API CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *bytes) {
   return cuFuncGetParamInfo(kernel, index, offset, bytes);

@@ -5,7 +5,7 @@
 // Entry points: memory that is taken and given back. A device address is the host's
 // address of the same byte.
 
-#include "Driver.h"
+#include "Work.h"
 
 #include <cstring>
 
@@ -59,8 +59,13 @@ FP8EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsign
   });
 }
 
-FP8EMU_API CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream) {
-  return cuMemAlloc_v2(address, bytes);
+/// Graphs do not allocate.
+FP8EMU_API CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
+  return enter([=](Driver &driver) {
+    refuseCapture(driver, stream);
+    require(address);
+    *address = allocate(driver, bytes, "cuMemAllocAsync");
+  });
 }
 
 FP8EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
@@ -69,7 +74,29 @@ FP8EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
       require(driver.memory.release(address));
   });
 }
-FP8EMU_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree_v2(address); }
+FP8EMU_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  CUresult code = enter([=](Driver &driver) { refuseCapture(driver, stream); });
+  return code == CUDA_SUCCESS ? cuMemFree_v2(address) : code;
+}
+
+// Managed memory is the host's and every device's: where it lies is the same for all.
+FP8EMU_API CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation, unsigned,
+                                          CUstream stream) {
+  return enter([=](Driver &driver) {
+    captureOf(driver, stream);
+    auto found = driver.memory.find(address);
+    require(found && bytes <= found->address + found->bytes - address);
+  });
+}
+FP8EMU_API CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice, CUstream stream) {
+  return cuMemPrefetchAsync_v2(address, bytes, {}, 0, stream);
+}
+FP8EMU_API CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, int, CUmemLocation) {
+  return cuMemPrefetchAsync_v2(address, bytes, {}, 0, nullptr);
+}
+FP8EMU_API CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, int, CUdevice) {
+  return cuMemPrefetchAsync_v2(address, bytes, {}, 0, nullptr);
+}
 
 FP8EMU_API CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
   return enter([=](Driver &driver) {

@@ -6,6 +6,7 @@
 
 #include "Driver.h"
 
+#include "ptx/Link.h"
 #include "ptx/Parser.h"
 
 #include <cstring>
@@ -58,6 +59,12 @@ static const Chip *findDevice(Driver &driver, const std::string &target) {
   return nullptr;
 }
 
+std::string fp8emu::driver::readFile(const char *path) {
+  std::ifstream file(path, std::ios::binary);
+  require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
+  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+}
+
 LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, const JitOptions &options) {
   require(image);
   const char *text = static_cast<const char *>(image);
@@ -67,7 +74,7 @@ LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, cons
   auto module = std::make_unique<LoadedModule>();
   module->context = contextStack().empty() ? nullptr : contextStack().back();
   try {
-    ptx::Module tree = ptx::parse(text);
+    ptx::Module tree = ptx::parseImage(text);
     if (!findDevice(driver, tree.target)) {
       options.log("the module is for " + tree.target + ", which the device does not run");
       fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -109,11 +116,8 @@ FP8EMU_API CUresult cuModuleLoadData(CUmodule *module, const void *image) {
 FP8EMU_API CUresult cuModuleLoad(CUmodule *module, const char *path) {
   return enter([=](Driver &driver) {
     require(module && path);
-    std::ifstream file(path, std::ios::binary);
-    require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
-    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     driver.current();
-    *module = loadModule(driver, text.c_str(), JitOptions());
+    *module = loadModule(driver, readFile(path).c_str(), JitOptions());
   });
 }
 
@@ -138,6 +142,16 @@ FP8EMU_API CUresult cuModuleGetFunctionCount(unsigned *count, CUmodule module) {
   return enter([=](Driver &driver) {
     require(count);
     *count = unsigned(driver.check(module).kernels.size());
+  });
+}
+
+FP8EMU_API CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmodule module) {
+  return enter([=](Driver &driver) {
+    require(functions);
+    unsigned next = 0;
+    for (auto &[name, kernel] : driver.check(module).kernels)
+      if (next < count)
+        functions[next++] = &kernel;
   });
 }
 

@@ -11,7 +11,7 @@
 
 using namespace fp8emu::driver;
 
-FP8EMU_API CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
+FP8EMU_API CUresult cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);
 
 namespace fp8emu::driver {
 struct Pool {
@@ -69,9 +69,10 @@ FP8EMU_API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   });
 }
 
-FP8EMU_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream) {
+FP8EMU_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                            CUstream stream) {
   CUresult code = enter([=](Driver &driver) { driver.check(pool); });
-  return code == CUDA_SUCCESS ? cuMemAlloc_v2(address, bytes) : code;
+  return code == CUDA_SUCCESS ? cuMemAllocAsync(address, bytes, stream) : code;
 }
 
 FP8EMU_API CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {

@@ -67,6 +67,21 @@ FP8EMU_API CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
   });
 }
 
+FP8EMU_API CUresult cuStreamGetDevice(CUstream stream, CUdevice *device) {
+  return enter([=](Driver &driver) {
+    require(device);
+    *device = (isDefault(stream) ? &driver.current() : driver.check(stream).context)->device;
+  });
+}
+
+FP8EMU_API CUresult cuStreamGetId(CUstream stream, unsigned long long *id) {
+  return enter([=](Driver &driver) {
+    require(id);
+    checkStream(driver, stream);
+    *id = reinterpret_cast<uintptr_t>(stream);
+  });
+}
+
 FP8EMU_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   return enter([=](Driver &driver) {
     checkStream(driver, stream);

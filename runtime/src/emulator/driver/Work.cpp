@@ -114,11 +114,18 @@ std::unique_ptr<Graph> Graph::clone(std::map<const GraphNode *, GraphNode *> *tw
   auto copy = std::make_unique<Graph>();
   std::map<const GraphNode *, GraphNode *> own;
   for (const auto &node : nodes)
-    own[node.get()] = copy->add(node->work, {});
+    (own[node.get()] = copy->add(node->work, {}))->original = node.get();
   for (const auto &node : nodes)
     for (GraphNode *before : node->after)
       own[node.get()]->after.push_back(own[before]);
   if (twins)
     *twins = std::move(own);
   return copy;
+}
+
+GraphNode &fp8emu::driver::twinOf(Driver &driver, CUgraphExec exec, const GraphNode *node) {
+  GraphExec &own = driver.check(exec);
+  auto found = own.twins.find(node);
+  require(found != own.twins.end());
+  return *found->second;
 }

@@ -39,6 +39,12 @@ struct GraphNode {
   Work work;
   driver::Graph *owner = nullptr;
   std::vector<GraphNode *> after;
+  /// Of a node of a clone: the node it was made from.
+  const GraphNode *original = nullptr;
+  /// Of a node of a graph made ready to run: whether it does anything.
+  bool isEnabled = true;
+  /// Handed out by cuGraphKernelNodeGetParams.
+  std::vector<void *> pointers;
 };
 
 struct Graph {
@@ -60,6 +66,9 @@ struct GraphExec {
   std::map<const GraphNode *, GraphNode *> twins;
   std::vector<GraphNode *> order;
 };
+
+/// The node of a ready graph that one of the graph it was made from became.
+GraphNode &twinOf(Driver &driver, CUgraphExec exec, const GraphNode *node);
 
 /// The capture that streams take part in: what they are given becomes nodes.
 struct Capture {

@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned kMaxDepth = 200;
 } // namespace
 
-Cursor::Cursor(std::string_view text) : lexer(text) {
+Cursor::Cursor(std::string_view text, uint32_t firstLine) : lexer(text, firstLine) {
   here = lexer.next();
   ahead = lexer.next();
 }

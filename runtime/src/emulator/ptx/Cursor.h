@@ -14,7 +14,7 @@ namespace fp8emu::ptx {
 
 class Cursor {
 public:
-  explicit Cursor(std::string_view text);
+  Cursor(std::string_view text, uint32_t firstLine);
 
   const Token &current() const { return here; }
   /// The token after the current one.

@@ -46,7 +46,7 @@ std::string describe(const Token &token);
 
 class Lexer {
 public:
-  explicit Lexer(std::string_view text) : text(text) {}
+  Lexer(std::string_view text, uint32_t firstLine) : text(text), where{firstLine, 1} {}
 
   /// The next token, Kind::End for ever after the last.
   Token next();
@@ -74,7 +74,7 @@ private:
 
   std::string_view text;
   size_t position = 0;
-  Location where{1, 1};
+  Location where;
 };
 
 } // namespace fp8emu::ptx

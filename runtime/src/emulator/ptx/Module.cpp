@@ -18,7 +18,7 @@ namespace {
 
 class ModuleParser {
 public:
-  explicit ModuleParser(std::string_view text) : cursor(text), budget(text.size()) {}
+  ModuleParser(std::string_view text, uint32_t firstLine) : cursor(text, firstLine), budget(text.size()) {}
 
   Module parse();
 
@@ -240,4 +240,4 @@ Module ModuleParser::parse() {
   return std::move(module);
 }
 
-Module ptx::parse(std::string_view text) { return ModuleParser(text).parse(); }
+Module ptx::parse(std::string_view text, uint32_t firstLine) { return ModuleParser(text, firstLine).parse(); }

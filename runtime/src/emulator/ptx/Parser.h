@@ -27,8 +27,9 @@ public:
 namespace ptx {
 
 /// Parses a module and resolves every name in it. Any text ends in a module or in
-/// a PtxError; it may hold NUL bytes, be truncated, or nest without end.
-Module parse(std::string_view text);
+/// a PtxError; it may hold NUL bytes, be truncated, or nest without end. `firstLine` is
+/// the number of its first line, where it is part of a larger text.
+Module parse(std::string_view text, uint32_t firstLine = 1);
 
 } // namespace ptx
 } // namespace fp8emu

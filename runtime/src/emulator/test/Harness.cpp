@@ -6,13 +6,14 @@
 
 #include "Harness.h"
 
+#include "ptx/Link.h"
 #include "ptx/Parser.h"
 
 using namespace fp8emu;
 using namespace fp8emu::test;
 
 Machine::Machine(const std::string &ptx, Settings settings)
-    : settings(std::move(settings)), program(build(fp8emu::ptx::parse(ptx), memory)),
+    : settings(std::move(settings)), program(build(fp8emu::ptx::parseImage(ptx), memory)),
       profile(program->ops.size()) {}
 
 Machine::~Machine() { release(*program, memory); }

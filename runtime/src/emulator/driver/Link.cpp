@@ -1,0 +1,107 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Entry points: linking PTX. What comes out in place of a cubin is an image of
+// ptx/Link.h, which cuModuleLoadData and cuLibraryLoadData take. It says nothing of
+// options: a most of registers has to be given to them.
+
+#include "Driver.h"
+
+#include "ptx/Link.h"
+#include "ptx/Parser.h"
+
+using namespace fp8emu;
+using namespace fp8emu::driver;
+
+struct fp8emu::driver::LinkState {
+  JitOptions options;
+  std::vector<ptx::Unit> units;
+  std::string image;
+};
+
+namespace {
+/// CUjitInputType: the one that is text.
+constexpr int kInputPtx = 1;
+
+/// Adds a unit that parses; an error is written to the log of this call or, without
+/// one, of the link.
+void addUnit(Driver &driver, LinkState &state, ptx::Unit unit, JitOptions options) {
+  if (!options.buffer)
+    options = state.options;
+  try {
+    ptx::parse(unit.text);
+  } catch (const PtxError &error) {
+    options.log(unit.name + ":" + error.what());
+    driver.report(unit.name + ", line " + error.what());
+    fail(CUDA_ERROR_INVALID_PTX);
+  }
+  state.units.push_back(std::move(unit));
+}
+
+std::string nameOf(const LinkState &state, const char *given) {
+  return given && *given ? given : "input " + std::to_string(state.units.size() + 1);
+}
+} // namespace
+
+FP8EMU_API CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkState *state) {
+  return enter([=](Driver &driver) {
+    require(state && (count == 0 || (options && values)));
+    driver.current();
+    auto own = std::make_unique<LinkState>();
+    own->options = readJitOptions(count, options, values);
+    *state = driver.track(std::move(own));
+  });
+}
+
+/// Machine code and what NVVM makes for linking cannot be read.
+FP8EMU_API CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t bytes, const char *name,
+                                     unsigned count, int *options, void **values) {
+  return enter([=](Driver &driver) {
+    require(data && (count == 0 || (options && values)));
+    LinkState &own = driver.check(state);
+    require(type == kInputPtx, CUDA_ERROR_NO_BINARY_FOR_GPU);
+    // The size may count the NUL at the end.
+    std::string text(static_cast<const char *>(data), bytes);
+    text.resize(std::min(text.find('\0'), text.size()));
+    addUnit(driver, own, {nameOf(own, name), std::move(text)}, readJitOptions(count, options, values));
+  });
+}
+
+FP8EMU_API CUresult cuLinkAddFile_v2(CUlinkState state, int type, const char *path, unsigned count,
+                                     int *options, void **values) {
+  return enter([=](Driver &driver) {
+    require(path && (count == 0 || (options && values)));
+    LinkState &own = driver.check(state);
+    std::string text = readFile(path);
+    require(type == kInputPtx, CUDA_ERROR_NO_BINARY_FOR_GPU);
+    addUnit(driver, own, {path, std::move(text)}, readJitOptions(count, options, values));
+  });
+}
+
+FP8EMU_API CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes) {
+  return enter([=](Driver &driver) {
+    LinkState &own = driver.check(state);
+    require(image && !own.units.empty());
+    own.image = ptx::join(own.units);
+    try {
+      // What is missing or defined twice shows when code is made of it.
+      DeviceMemory scratch;
+      build(ptx::parseImage(own.image), scratch);
+    } catch (const PtxError &error) {
+      own.options.log(error.what());
+      driver.report(std::string("linked PTX line ") + error.what());
+      fail(CUDA_ERROR_INVALID_PTX);
+    }
+    *image = own.image.data();
+    if (bytes)
+      *bytes = own.image.size() + 1;
+  });
+}
+
+FP8EMU_API CUresult cuLinkDestroy(CUlinkState state) {
+  return enter([=](Driver &driver) {
+    driver.check(state);
+    driver.drop(state);
+  });
+}
