@@ -1,9 +1,10 @@
-/* This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
- * See LICENSE for license information.
- * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- *
- * A program for libcuda.so.1 as one finds them: compiled against cuda.h, the library opened by name. It
- * links two PTX texts, runs their kernel from a stream and from a graph, and compares. Prints "ok". */
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program for libcuda.so.1 as one finds them: compiled against cuda.h, the library opened by name. It
+// links two PTX texts, runs their kernel from a stream and from a graph, and compares. Prints "ok".
+
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
