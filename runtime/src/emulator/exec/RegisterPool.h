@@ -16,7 +16,12 @@
 
 namespace fp8emu {
 
+class Warp;
+
 struct RegisterPool {
+  /// Warps of a warpgroup, which execute the same ones.
+  static constexpr unsigned kGroup = 4;
+
   struct OfWarp {
     /// A thread's registers.
     unsigned held;
@@ -33,6 +38,10 @@ struct RegisterPool {
   /// Registers of 32 bits: the block's, and those that no warp holds.
   unsigned all, free = 0;
 };
+
+/// To be called when a warp has come to a setmaxnreg, or has ended: a fault where others
+/// of its group execute different ones, or where it runs ahead of them.
+void checkRegisters(const Warp &warp);
 
 } // namespace fp8emu
 

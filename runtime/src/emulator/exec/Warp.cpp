@@ -9,24 +9,11 @@
 #include "Block.h"
 #include "Launch.h"
 #include "check/Races.h"
-#include "isa/Builtins.h"
-#include "isa/Setmaxnreg.h"
 
 #include <algorithm>
 #include <cstring>
 
 using namespace fp8emu;
-
-static std::shared_ptr<Frame> makeFrame(const FunctionCode &function, std::shared_ptr<Frame> caller) {
-  auto frame = std::make_shared<Frame>();
-  frame->function = &function;
-  // Registers without a value read as zero: PTX leaves them undefined.
-  frame->registers = std::make_unique<uint8_t[]>(function.registerBytes);
-  frame->depth = caller ? caller->depth + 1 : 0;
-  frame->localBase = caller ? caller->localBase + caller->function->frameBytes : 0;
-  frame->caller = std::move(caller);
-  return frame;
-}
 
 Warp::Warp(Block &block, unsigned index, Mask lanes) : owner(block), number(index), all(lanes) {
   if (block.races())
@@ -35,17 +22,17 @@ Warp::Warp(Block &block, unsigned index, Mask lanes) : owner(block), number(inde
   block.fillSpecials(specials.get(), index);
   memories[Ref::Specials] = specials.get();
   Fragment first;
-  first.frame = makeFrame(block.launch().kernel(), nullptr);
+  first.frame = std::make_shared<Frame>(block.launch().kernel(), nullptr);
   first.pc = block.launch().kernel().begin;
   first.lanes = lanes;
   fragments.push_back(std::move(first));
 }
 
-void Warp::enter(const std::shared_ptr<Frame> &frame) {
-  current.frame = frame;
-  memories[Ref::Registers] = frame->registers.get();
-  memories[Ref::Constants] =
-      const_cast<uint8_t *>(reinterpret_cast<const uint8_t *>(frame->function->constants.data()));
+uint8_t *Warp::place(const Frame &frame, Ref ref) const {
+  uint8_t *memory = ref.memory == Ref::Registers   ? frame.registers.get()
+                    : ref.memory == Ref::Constants ? frame.constants()
+                                                   : specials.get();
+  return memory + ref.offset;
 }
 
 bool Warp::timeOut() {
@@ -132,7 +119,8 @@ bool Warp::pick() {
   }
   current = std::move(*best);
   fragments.erase(fragments.begin() + (best - fragments.data()));
-  enter(std::shared_ptr<Frame>(current.frame));
+  memories[Ref::Registers] = current.frame->registers.get();
+  memories[Ref::Constants] = current.frame->constants();
   nextPc = current.pc;
   watch = UINT32_MAX;
   for (const Fragment &f : fragments)
@@ -232,44 +220,12 @@ void Warp::branch(Mask taken, uint32_t target) {
   watch = 0;
 }
 
-Frame &Warp::call(Mask lanes, const FunctionCode &function) {
-  auto frame = makeFrame(function, current.frame);
-  frame->returnPc = nextPc;
-  if (frame->localBase + function.frameBytes > owner.launch().localBytesPerThread())
-    fault(FaultKind::StackOverflow,
-          "calls " + std::to_string(frame->depth) + " deep need more than the " +
-              std::to_string(owner.launch().localBytesPerThread()) +
-              " bytes of local memory a thread has (CU_LIMIT_STACK_SIZE)",
-          lanes);
-  Fragment inside;
-  inside.pc = function.begin;
-  inside.lanes = lanes;
-  inside.frame = frame;
-  fragments.push_back(std::move(inside));
-  current.lanes &= ~lanes;
-  watch = 0;
-  return *frame;
-}
-
-void Warp::leave(Mask lanes) {
-  if (!current.frame->caller)
-    return exit(lanes);
-  passResults(*this, *current.frame, lanes);
-  Fragment back;
-  back.pc = current.frame->returnPc;
-  back.lanes = lanes;
-  back.frame = current.frame->caller;
-  fragments.push_back(std::move(back));
-  current.lanes &= ~lanes;
-  watch = 0;
-}
-
 void Warp::exit(Mask lanes) {
   gone |= lanes;
   current.lanes &= ~lanes;
   watch = 0;
   if (done())
-    checkRegistersAtEnd(*this);
+    checkRegisters(*this);
   owner.threadsExited();
 }
 

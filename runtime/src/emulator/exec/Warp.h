@@ -18,8 +18,7 @@
 #define FP8EMU_EXEC_WARP_H
 
 #include "Fault.h"
-#include "Op.h"
-#include "Program.h"
+#include "Frame.h"
 #include "async/MatrixQueue.h"
 #include "async/Operation.h"
 
@@ -34,20 +33,6 @@ class Block;
 namespace check {
 struct WarpRaces;
 }
-
-/// One call of a function by lanes of a warp: their registers, where they return to.
-/// Lanes that call together share it until all have returned.
-struct Frame {
-  const FunctionCode *function = nullptr;
-  std::shared_ptr<Frame> caller;
-  uint32_t returnPc = 0;
-  unsigned depth = 0;
-  /// Where its local memory begins in that of each lane.
-  uint32_t localBase = 0;
-  std::unique_ptr<uint8_t[]> registers;
-  /// The call that made it (isa/Call.cpp).
-  const void *site = nullptr;
-};
 
 /// What lanes wait for. Nothing else but the block may end a wait (Block::wake), and
 /// time may (Warp::timeOut).
@@ -140,6 +125,8 @@ public:
   const T *values(Ref ref) const {
     return reinterpret_cast<const T *>(memories[ref.memory] + ref.offset);
   }
+  /// Where an operand lies of lanes that are in this frame.
+  uint8_t *place(const Frame &frame, Ref ref) const;
   Mask &predicate(Ref ref) { return *values<Mask>(ref); }
   const Ref *list(const Op &op) const { return current.frame->function->refs.data() + op.list; }
 
@@ -147,9 +134,11 @@ public:
   /// the instruction.
   void branch(Mask taken, uint32_t target);
   /// Enters a function with these lanes: all that are active, or the others go on
-  /// after the instruction and meet them there.
-  Frame &call(Mask lanes, const FunctionCode &function);
+  /// after the instruction and meet them there (Frame.cpp).
+  void call(Mask lanes, const FunctionCode &function, const CallSite &site);
   void leave(Mask lanes);
+  /// A lane's value of what a call passes, in the caller.
+  uint8_t *passed(const Frame &caller, const Passed &value, unsigned lane) const;
   void exit(Mask lanes);
   /// Stops these lanes at the running instruction, or after it, until they are woken.
   void wait(Mask lanes, Wait why, uint64_t object, uint64_t detail, bool repeat);
@@ -187,7 +176,7 @@ private:
   bool pick();
   void park();
   void mergeFragments();
-  void enter(const std::shared_ptr<Frame> &frame);
+  uint8_t *frameMemory(const Frame &frame, unsigned lane) const;
 
   Block &owner;
   unsigned number;

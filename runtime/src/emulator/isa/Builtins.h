@@ -20,9 +20,6 @@ using BuiltinFunction = uint64_t (*)(Warp &warp, unsigned lane, const std::vecto
 /// The function of that name; null where the device has none.
 BuiltinFunction findBuiltin(const std::string &name);
 
-/// Copies a function's results to where its caller wants them, when lanes return.
-void passResults(Warp &warp, const Frame &callee, Mask lanes);
-
 } // namespace fp8emu
 
 #endif // FP8EMU_ISA_BUILTINS_H

@@ -3,8 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Calls (PTX ISA 9.7.12.5): of functions, through pointers, and of the functions that
-// the device provides (Builtins.cpp). Arguments and results are variables in the
-// frames of caller and callee; entering copies the former, returning the latter.
+// the device provides (Builtins.cpp).
 
 #include "Builtins.h"
 #include "Families.h"
@@ -19,54 +18,20 @@ using ptx::Type;
 
 namespace {
 
-/// An argument or result of a call, in the caller: a variable of its frame, or a
-/// register or constant.
-struct Passed {
-  bool inFrame = false;
-  uint32_t offset = 0;
-  Ref ref;
-  unsigned bytes = 0;
-};
-
-struct Callsite {
-  std::vector<Passed> results, arguments;
+/// What a call instruction calls, besides what it passes.
+struct Callee : CallSite {
   /// Of a direct call.
   uint32_t function = 0;
   BuiltinFunction builtin = nullptr;
 };
 
-uint8_t *frameMemory(Warp &warp, const Frame &frame, unsigned lane) {
-  return warp.block().local(warp.index(), lane) + frame.localBase;
-}
-
-void passArguments(Warp &warp, const Callsite &site, const Frame &caller, Frame &callee, Mask lanes) {
-  const FunctionCode &function = *callee.function;
-  for (size_t i = 0; i < site.arguments.size() && i < function.parameters.size(); ++i) {
-    const Passed &from = site.arguments[i];
-    const ParameterPlace &to = function.parameters[i];
-    const uint8_t *values = from.inFrame ? nullptr : warp.values<uint8_t>(from.ref);
-    forLanes(lanes, [&](unsigned lane) {
-      const uint8_t *source =
-          from.inFrame ? frameMemory(warp, caller, lane) + from.offset : values + lane * from.bytes;
-      std::memcpy(frameMemory(warp, callee, lane) + to.offset, source, std::min(to.bytes, from.bytes));
-    });
-  }
-}
-
-void enter(Warp &warp, const Callsite &site, const FunctionCode &function, Mask lanes) {
-  const Frame &caller = warp.frame();
-  Frame &callee = warp.call(lanes, function);
-  callee.site = &site;
-  passArguments(warp, site, caller, callee, lanes);
-}
-
 void callDirect(Warp &warp, const Op &op, Mask mask) {
-  const auto &site = *static_cast<const Callsite *>(op.payload);
-  enter(warp, site, warp.program().functions[site.function], mask);
+  const auto &site = *static_cast<const Callee *>(op.payload);
+  warp.call(mask, warp.program().functions[site.function], site);
 }
 
 void callIndirect(Warp &warp, const Op &op, Mask mask) {
-  const auto &site = *static_cast<const Callsite *>(op.payload);
+  const auto &site = *static_cast<const Callee *>(op.payload);
   const uint64_t *pointers = warp.values<uint64_t>(op.a);
   const auto &functions = warp.program().functions;
   while (mask) {
@@ -78,29 +43,24 @@ void callIndirect(Warp &warp, const Op &op, Mask mask) {
                  Mask(1) << lane);
     Mask same = 0;
     forLanes(mask, [&](unsigned i) { same |= Mask(pointers[i] == wanted) << i; });
-    enter(warp, site, functions[index], same);
+    warp.call(same, functions[index], site);
     mask &= ~same;
   }
 }
 
 void callBuiltin(Warp &warp, const Op &op, Mask mask) {
-  const auto &site = *static_cast<const Callsite *>(op.payload);
+  const auto &site = *static_cast<const Callee *>(op.payload);
   const Frame &frame = warp.frame();
   forLanes(mask, [&](unsigned lane) {
     std::vector<uint64_t> arguments;
     for (const Passed &passed : site.arguments) {
       uint64_t value = 0;
-      const uint8_t *from = passed.inFrame ? frameMemory(warp, frame, lane) + passed.offset
-                                           : warp.values<uint8_t>(passed.ref) + lane * passed.bytes;
-      std::memcpy(&value, from, std::min(passed.bytes, 8u));
+      std::memcpy(&value, warp.passed(frame, passed, lane), std::min(passed.bytes, 8u));
       arguments.push_back(value);
     }
     uint64_t result = site.builtin(warp, lane, arguments);
-    for (const Passed &passed : site.results) {
-      uint8_t *to = passed.inFrame ? frameMemory(warp, frame, lane) + passed.offset
-                                   : warp.values<uint8_t>(passed.ref) + lane * passed.bytes;
-      std::memcpy(to, &result, std::min(passed.bytes, 8u));
-    }
+    for (const Passed &passed : site.results)
+      std::memcpy(warp.passed(frame, passed, lane), &result, std::min(passed.bytes, 8u));
   });
 }
 
@@ -121,7 +81,7 @@ Passed decodePassed(Decoder &decoder, const Operand &operand) {
 
 void decodeCall(Decoder &decoder) {
   decoder.take("uni");
-  auto site = std::make_shared<Callsite>();
+  auto site = std::make_shared<Callee>();
   unsigned next = 0;
   const Operand *target = &decoder.operand(0);
   if (target->kind == Operand::Kind::List) {
@@ -137,7 +97,7 @@ void decodeCall(Decoder &decoder) {
   if (target->kind == Operand::Kind::Register) {
     op.a = decoder.source(*target, Type::B64);
     op.handler = &callIndirect;
-    decoder.keep<Callsite>(site);
+    decoder.keep<Callee>(site);
     return;
   }
   auto found = decoder.program().functionByName.find(target->text);
@@ -150,23 +110,9 @@ void decodeCall(Decoder &decoder) {
     decoder.fail(*target,
                  "function " + target->text + " is neither defined in this module nor the device's own");
   }
-  decoder.keep<Callsite>(site);
+  decoder.keep<Callee>(site);
 }
 
 } // namespace
-
-void fp8emu::passResults(Warp &warp, const Frame &callee, Mask lanes) {
-  const auto &site = *static_cast<const Callsite *>(callee.site);
-  const Frame &caller = *callee.caller;
-  for (size_t i = 0; i < site.results.size() && i < callee.function->results.size(); ++i) {
-    const Passed &to = site.results[i];
-    const ParameterPlace &from = callee.function->results[i];
-    uint8_t *values = to.inFrame ? nullptr : caller.registers.get() + to.ref.offset;
-    forLanes(lanes, [&](unsigned lane) {
-      uint8_t *target = to.inFrame ? frameMemory(warp, caller, lane) + to.offset : values + lane * to.bytes;
-      std::memcpy(target, frameMemory(warp, callee, lane) + from.offset, std::min(from.bytes, to.bytes));
-    });
-  }
-}
 
 FamilyList fp8emu::callInstructions() { return {{"call", decodeCall}}; }

@@ -1,0 +1,82 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Entering and leaving functions.
+
+#include "Frame.h"
+
+#include "Block.h"
+#include "Launch.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace fp8emu;
+
+Frame::Frame(const FunctionCode &code, std::shared_ptr<Frame> outer)
+    : function(&code), caller(std::move(outer)), depth(caller ? caller->depth + 1 : 0),
+      localBase(caller ? caller->localBase + caller->function->frameBytes : 0),
+      // Registers without a value read as zero: PTX leaves them undefined.
+      registers(std::make_unique<uint8_t[]>(code.registerBytes)) {}
+
+uint8_t *Frame::constants() const {
+  return const_cast<uint8_t *>(reinterpret_cast<const uint8_t *>(function->constants.data()));
+}
+
+uint8_t *Warp::frameMemory(const Frame &frame, unsigned lane) const {
+  return owner.local(number, lane) + frame.localBase;
+}
+
+uint8_t *Warp::passed(const Frame &caller, const Passed &value, unsigned lane) const {
+  return value.inFrame ? frameMemory(caller, lane) + value.offset
+                       : place(caller, value.ref) + lane * value.bytes;
+}
+
+void Warp::call(Mask lanes, const FunctionCode &function, const CallSite &site) {
+  auto frame = std::make_shared<Frame>(function, current.frame);
+  frame->site = &site;
+  frame->returnPc = nextPc;
+  if (frame->localBase + function.frameBytes > owner.launch().localBytesPerThread())
+    fault(FaultKind::StackOverflow,
+          "calls " + std::to_string(frame->depth) + " deep need more than the " +
+              std::to_string(owner.launch().localBytesPerThread()) +
+              " bytes of local memory a thread has (CU_LIMIT_STACK_SIZE)",
+          lanes);
+  for (size_t i = 0; i < site.arguments.size() && i < function.parameters.size(); ++i) {
+    const Passed &from = site.arguments[i];
+    const ParameterPlace &to = function.parameters[i];
+    forLanes(lanes, [&](unsigned lane) {
+      std::memcpy(frameMemory(*frame, lane) + to.offset, passed(*current.frame, from, lane),
+                  std::min(to.bytes, from.bytes));
+    });
+  }
+  Fragment inside;
+  inside.pc = function.begin;
+  inside.lanes = lanes;
+  inside.frame = std::move(frame);
+  fragments.push_back(std::move(inside));
+  current.lanes &= ~lanes;
+  watch = 0;
+}
+
+void Warp::leave(Mask lanes) {
+  const Frame &callee = *current.frame;
+  if (!callee.caller)
+    return exit(lanes);
+  const auto &results = callee.site->results;
+  for (size_t i = 0; i < results.size() && i < callee.function->results.size(); ++i) {
+    const ParameterPlace &from = callee.function->results[i];
+    forLanes(lanes, [&](unsigned lane) {
+      std::memcpy(passed(*callee.caller, results[i], lane), frameMemory(callee, lane) + from.offset,
+                  std::min(from.bytes, results[i].bytes));
+    });
+  }
+  Fragment back;
+  back.pc = callee.returnPc;
+  back.lanes = lanes;
+  back.frame = callee.caller;
+  fragments.push_back(std::move(back));
+  current.lanes &= ~lanes;
+  watch = 0;
+}
