@@ -117,7 +117,7 @@ void Cluster::deadlock() {
     state += block->describe();
     for (auto &warp : block->warps())
       for (const Fragment &f : warp->waiting()) {
-        bool diverged = f.wait == Wait::Converge;
+        bool diverged = f.wait == Wait::Converge || f.wait == Wait::Gather;
         if (stuck && !(diverged && fault.kind == FaultKind::Deadlock))
           continue;
         stuck = warp.get();

@@ -24,6 +24,36 @@ uint8_t *Frame::constants() const {
   return const_cast<uint8_t *>(reinterpret_cast<const uint8_t *>(function->constants.data()));
 }
 
+bool fp8emu::areOneCall(const Frame &a, const Frame &b) {
+  const Frame *x = &a, *y = &b;
+  for (; x != y; x = x->caller.get(), y = y->caller.get())
+    if (!x || !y || x->function != y->function || x->returnPc != y->returnPc || x->depth != y->depth)
+      return false;
+  return true;
+}
+
+static void moveRegisters(Frame &to, const Frame &from, Mask lanes) {
+  for (auto [offset, bytes] : from.function->registerPlaces) {
+    uint8_t *target = to.registers.get() + offset;
+    const uint8_t *source = from.registers.get() + offset;
+    if (bytes == 0) {
+      Mask &bits = *reinterpret_cast<Mask *>(target);
+      bits = (bits & ~lanes) | (*reinterpret_cast<const Mask *>(source) & lanes);
+      continue;
+    }
+    unsigned size = bytes;
+    forLanes(lanes, [=](unsigned lane) { std::memcpy(target + lane * size, source + lane * size, size); });
+  }
+}
+
+void fp8emu::moveLanes(Frame &to, const Frame &from, Mask lanes) {
+  Frame *target = &to;
+  for (const Frame *source = &from; source != target; source = source->caller.get()) {
+    moveRegisters(*target, *source, lanes);
+    target = target->caller.get();
+  }
+}
+
 uint8_t *Warp::frameMemory(const Frame &frame, unsigned lane) const {
   return owner.local(number, lane) + frame.localBase;
 }

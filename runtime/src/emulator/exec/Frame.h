@@ -47,6 +47,15 @@ struct Frame {
   uint8_t *constants() const;
 };
 
+/// Whether two frames are of one call that lanes entered at different times: of one
+/// function, called at the same places all the way out.
+bool areOneCall(const Frame &a, const Frame &b);
+
+/// Gives lanes that are in `from` the same registers in `to`, and in the calls around
+/// them, where these are one call. Local memory is the same for both: it lies where the
+/// callers' ends.
+void moveLanes(Frame &to, const Frame &from, Mask lanes);
+
 } // namespace fp8emu
 
 #endif // FP8EMU_EXEC_FRAME_H

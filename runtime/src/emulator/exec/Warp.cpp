@@ -54,44 +54,39 @@ bool Warp::runnable() const {
                                   [](const Fragment &f) { return f.wait == Wait::None; });
 }
 
-/// Whether two frames are of one call that lanes entered at different times.
-static bool areOneCall(const Frame &a, const Frame &b) {
-  return a.function == b.function && a.caller == b.caller && a.returnPc == b.returnPc && a.site == b.site;
+bool Warp::haveSameQualifiers(uint32_t pc, uint32_t other) const {
+  const ptx::Instruction *a = program().instructions[pc], *b = program().instructions[other];
+  return a == b || (a->opcode == b->opcode && a->modifiers == b->modifiers);
 }
 
-/// Copies the registers of some lanes. Local memory is the same for both: it lies where
-/// the callers' ends.
-static void copyRegisters(Frame &to, const Frame &from, Mask lanes) {
-  for (auto [offset, bytes] : from.function->registerPlaces) {
-    uint8_t *target = to.registers.get() + offset;
-    const uint8_t *source = from.registers.get() + offset;
-    if (bytes == 0) {
-      Mask &bits = *reinterpret_cast<Mask *>(target);
-      bits = (bits & ~lanes) | (*reinterpret_cast<const Mask *>(source) & lanes);
-      continue;
-    }
-    unsigned size = bytes;
-    forLanes(lanes, [=](unsigned lane) { std::memcpy(target + lane * size, source + lane * size, size); });
-  }
+/// The lanes that a fragment still waits for. Of those that gather one suffices to
+/// execute the instruction for all.
+Mask Warp::awaitedBy(const Fragment &fragment) const {
+  Mask missing = fragment.awaited & ~gone & ~fragment.lanes;
+  if (fragment.wait == Wait::Gather)
+    for (const Fragment &f : fragments)
+      if (f.wait == Wait::Gather && f.awaited == fragment.awaited && haveSameQualifiers(f.pc, fragment.pc))
+        missing &= ~f.lanes;
+  return missing;
 }
 
-/// Lanes at one instruction of one frame become one fragment; those that waited for
+/// Lanes at one instruction of one call become one fragment; those that waited for
 /// each other and are all there, or whose missing lanes have exited, go on.
 void Warp::mergeFragments() {
   for (size_t i = 0; i < fragments.size(); ++i)
     for (size_t j = fragments.size(); --j > i;) {
       Fragment &a = fragments[i], &b = fragments[j];
       bool meet = a.pc == b.pc && a.wait == b.wait &&
-                  (a.wait == Wait::None || (a.wait == Wait::Converge && a.awaited == b.awaited));
-      if (!meet || (a.frame != b.frame && !areOneCall(*a.frame, *b.frame)))
+                  (a.wait == Wait::None ||
+                   ((a.wait == Wait::Converge || a.wait == Wait::Gather) && a.awaited == b.awaited));
+      if (!meet || !areOneCall(*a.frame, *b.frame))
         continue;
-      if (a.frame != b.frame)
-        copyRegisters(*a.frame, *b.frame, b.lanes);
+      moveLanes(*a.frame, *b.frame, b.lanes);
       a.lanes |= b.lanes;
       fragments.erase(fragments.begin() + int64_t(j));
     }
   for (Fragment &f : fragments)
-    if (f.wait == Wait::Converge && !(f.awaited & ~gone & ~f.lanes))
+    if ((f.wait == Wait::Converge || f.wait == Wait::Gather) && !awaitedBy(f))
       f.wait = Wait::None;
 }
 
@@ -124,7 +119,7 @@ bool Warp::pick() {
   nextPc = current.pc;
   watch = UINT32_MAX;
   for (const Fragment &f : fragments)
-    if (f.wait == Wait::None && f.frame == current.frame && f.pc > current.pc)
+    if (f.wait == Wait::None && f.pc > current.pc && areOneCall(*f.frame, *current.frame))
       watch = std::min(watch, f.pc);
   isRunning = true;
   return true;
@@ -198,8 +193,9 @@ uint64_t Warp::run(uint64_t budget) {
   uint64_t done = 0;
   yielded = false;
   while (done < budget && !yielded && pick()) {
-    done += runFragment(budget - done);
-    executed += done;
+    const uint64_t count = runFragment(budget - done);
+    done += count;
+    executed += count;
     park();
   }
   mergeFragments();
@@ -230,7 +226,7 @@ void Warp::exit(Mask lanes) {
 }
 
 void Warp::wait(Mask lanes, Wait why, uint64_t object, uint64_t detail, bool repeat) {
-  if (Profile *profile = owner.cluster().profile(); profile && why != Wait::Converge)
+  if (Profile *profile = owner.cluster().profile(); profile && why != Wait::Converge && why != Wait::Gather)
     profile->wait(currentPc);
   Fragment waiting;
   waiting.pc = repeat ? currentPc : nextPc;
@@ -250,6 +246,27 @@ bool Warp::converged(Mask needed, Mask here) {
   wait(here, Wait::Converge, 0, 0, /*repeat=*/true);
   fragments.back().awaited = needed;
   return false;
+}
+
+const std::vector<Part> &Warp::gather(Mask needed, Mask here) {
+  gathered.assign(1, {&program().ops[currentPc], current.frame.get(), here});
+  if (!(needed & ~gone & ~here))
+    return gathered;
+  wait(here, Wait::Gather, 0, 0, /*repeat=*/true);
+  fragments.back().awaited = needed;
+  if (awaitedBy(fragments.back())) {
+    gathered.clear();
+    return gathered;
+  }
+  for (Fragment &f : fragments) {
+    if (f.wait != Wait::Gather || f.awaited != needed || !haveSameQualifiers(f.pc, currentPc))
+      continue;
+    if (&f != &fragments.back())
+      gathered.push_back({&program().ops[f.pc], f.frame.get(), f.lanes});
+    f.wait = Wait::None;
+    ++f.pc;
+  }
+  return gathered;
 }
 
 void Warp::locate(Fault &fault, Mask lanes) const {
@@ -281,6 +298,7 @@ static const char *reason(Wait wait) {
   case Wait::None:
     return "running";
   case Wait::Converge:
+  case Wait::Gather:
     return "waiting for lanes";
   case Wait::Barrier:
     return "waiting at barrier";
@@ -305,8 +323,8 @@ std::string Warp::describe() const {
     owner.launch().locate(place, f.wait == Wait::Barrier || f.wait == Wait::Cluster ? f.pc - 1 : f.pc);
     out += "  warp " + std::to_string(number) + " lanes " + hex(f.lanes) + " at line " +
            std::to_string(place.line) + " (" + place.instruction + ") " + reason(f.wait);
-    if (f.wait == Wait::Converge)
-      out += " " + hex(f.awaited & ~gone & ~f.lanes);
+    if (f.wait == Wait::Converge || f.wait == Wait::Gather)
+      out += " " + hex(awaitedBy(f)) + (f.wait == Wait::Converge ? " at this very instruction" : "");
     else if (f.wait == Wait::Barrier)
       out += " " + std::to_string(f.object);
     else if (f.wait == Wait::Mbarrier)

@@ -9,6 +9,10 @@
 // furthest behind, so that lanes meet where the code joins; now and then another is
 // chosen, so that none waits forever for one that spins.
 //
+// Compilers duplicate code, so that lanes of a warp may execute copies of one shuffle:
+// what .sync without .aligned asks for is that all execute one with the same qualifiers
+// (gather()). With .aligned it must be the same instruction (converged()).
+//
 // While products of wgmma are in flight, and checks are on, the warp runs in a second,
 // careful loop, which looks at the operands of every instruction: none may be a register
 // of such a product before wgmma.wait_group (FaultKind::RegistersInFlight). Handlers
@@ -39,8 +43,10 @@ struct WarpRaces;
 enum class Wait : uint8_t {
   /// Runnable.
   None,
-  /// For other lanes of the warp, named by `lanes`, to reach this instruction.
+  /// For other lanes of the warp, named by `awaited`, to reach this instruction.
   Converge,
+  /// For them to reach this instruction or another with the same qualifiers.
+  Gather,
   /// At a barrier of the block, number `object`.
   Barrier,
   /// At the cluster's barrier.
@@ -62,10 +68,18 @@ struct Fragment {
   Mask lanes = 0;
   std::shared_ptr<Frame> frame;
   Wait wait = Wait::None;
-  /// Of Wait::Converge.
+  /// Of Wait::Converge and Wait::Gather.
   Mask awaited = 0;
   uint64_t object = 0;
   uint64_t detail = 0;
+};
+
+/// Lanes that execute an instruction together with others of their warp: their operands
+/// are those of `op`, in `frame`.
+struct Part {
+  const Op *op;
+  const Frame *frame;
+  Mask lanes;
 };
 
 class Warp {
@@ -146,6 +160,10 @@ public:
   /// execute this instruction now; where not, those wait, and the instruction runs
   /// again when all have come.
   bool converged(Mask needed, Mask here);
+  /// The same where lanes need not stand at one instruction, only at ones with the same
+  /// qualifiers that await the same lanes (.sync without .aligned, as PTX ISA 9.7.9.6):
+  /// all that execute it now, those `here` first. None where some have yet to come.
+  const std::vector<Part> &gather(Mask needed, Mask here);
   /// Lets others run before this warp goes on.
   void yield() { watch = 0, yielded = true; }
 
@@ -176,6 +194,8 @@ private:
   bool pick();
   void park();
   void mergeFragments();
+  Mask awaitedBy(const Fragment &fragment) const;
+  bool haveSameQualifiers(uint32_t pc, uint32_t other) const;
   uint8_t *frameMemory(const Frame &frame, unsigned lane) const;
 
   Block &owner;
@@ -204,6 +224,8 @@ private:
   uint8_t *memories[3] = {};
   std::unique_ptr<uint8_t[]> specials;
   std::vector<Fragment> fragments;
+  /// What gather() found last.
+  std::vector<Part> gathered;
   uint32_t picks = 0;
   std::shared_ptr<check::WarpRaces> knowledge;
 };

@@ -12,6 +12,7 @@
 
 #include "Families.h"
 #include "Lanes.h"
+#include "WarpGroup.h"
 #include "check/Races.h"
 #include "num/Arith.h"
 
@@ -24,49 +25,28 @@ using ptx::Type;
 
 namespace {
 
-template <class F>
-void forEach(Mask lanes, F f) {
-  for (; lanes; lanes &= lanes - 1)
-    f(unsigned(__builtin_ctz(lanes)));
-}
-
-/// Calls `f(group)` for lanes that name the same members, when all of those are here:
-/// lanes of one instruction may form several groups, each with a mask of its own. The
-/// others wait and execute the instruction again. A lane outside of its mask leaves the
+/// Calls `f(group)` for lanes that name the same members, when all of those are here or
+/// at copies of the instruction: lanes of one instruction may form several groups, each
+/// with a mask of its own. The others wait. A lane outside of its mask leaves the
 /// behaviour undefined (PTX ISA 9.7.9.6): a fault.
 template <class F>
 void forGroups(Warp &warp, const Op &op, Mask mask, F f) {
   if (!op.e)
-    return f(mask);
+    return f(WarpGroup(warp, warp.gather(0, mask)));
   const uint32_t *members = warp.values<uint32_t>(op.e);
   for (Mask rest = mask; rest;) {
-    Mask needed = members[__builtin_ctz(rest)] & warp.existing(), group = 0;
-    forEach(rest, [&](unsigned lane) { group |= Mask((members[lane] & warp.existing()) == needed) << lane; });
-    rest &= ~group;
-    if (Mask outside = group & ~needed)
+    Mask needed = members[__builtin_ctz(rest)] & warp.existing(), here = 0;
+    forLanes(rest, [&](unsigned lane) { here |= Mask((members[lane] & warp.existing()) == needed) << lane; });
+    rest &= ~here;
+    if (Mask outside = here & ~needed)
       warp.fault(FaultKind::IllegalOperand, "the member mask does not name the lane that executes it",
                  outside);
-    if (warp.converged(needed, group)) {
-      check::exchanged(warp, group);
-      f(group);
-    }
+    WarpGroup group(warp, warp.gather(needed, here));
+    if (!group.lanes())
+      continue;
+    check::exchanged(warp, group.lanes());
+    f(group);
   }
-}
-
-void setPredicate(Warp &warp, Ref ref, Mask lanes, Mask value) {
-  Mask &p = warp.predicate(ref);
-  p = (p & ~lanes) | (value & lanes);
-}
-
-/// Of d|p, where p is asked for.
-void setSecond(Warp &warp, const Op &op, Mask lanes, Mask value) {
-  if (op.count)
-    setPredicate(warp, warp.list(op)[0], lanes, value);
-}
-
-void setAll(Warp &warp, Ref d, Mask lanes, uint32_t value) {
-  uint32_t *values = warp.values<uint32_t>(d);
-  forIndependentLanes(lanes, [=](unsigned lane) { values[lane] = value; });
 }
 
 /// The first operand, d or d|p.
@@ -106,20 +86,20 @@ bool sourceLane(ShuffleMode mode, int lane, uint32_t b, uint32_t c, int &j) {
 
 /// op.small is the mode.
 void shuffle(Warp &warp, const Op &op, Mask mask) {
-  forGroups(warp, op, mask, [&](Mask group) {
-    uint32_t source[kLanes];
-    std::memcpy(source, warp.values<uint32_t>(op.a), sizeof source);
-    const uint32_t *b = warp.values<uint32_t>(op.b), *c = warp.values<uint32_t>(op.c);
-    uint32_t *d = warp.values<uint32_t>(op.d);
+  forGroups(warp, op, mask, [&](const WarpGroup &group) {
+    const auto a = group.read<uint32_t>(&Op::a), b = group.read<uint32_t>(&Op::b),
+               c = group.read<uint32_t>(&Op::c);
+    LaneValues<uint32_t> d;
     Mask inRange = 0;
-    forEach(group, [&](unsigned lane) {
+    forLanes(group.lanes(), [&](unsigned lane) {
       int j;
       bool valid = sourceLane(ShuffleMode(op.small), int(lane), b[lane], c[lane], j);
       j = valid ? j : int(lane);
       inRange |= Mask(valid) << lane;
-      d[lane] = group >> j & 1 ? source[j] : kUndefined;
+      d[lane] = group.lanes() >> j & 1 ? a[unsigned(j)] : kUndefined;
     });
-    setSecond(warp, op, group, inRange);
+    group.write(&Op::d, d);
+    group.writeSecond(inRange);
   });
 }
 
@@ -142,13 +122,13 @@ enum VoteMode : uint16_t { All, Any, Uniform, Ballot };
 
 /// op.small is the mode, op.flags whether the source is negated.
 void vote(Warp &warp, const Op &op, Mask mask) {
-  forGroups(warp, op, mask, [&](Mask group) {
-    Mask votes = (warp.predicate(op.a) ^ (op.flags ? kAllLanes : 0)) & group;
+  forGroups(warp, op, mask, [&](const WarpGroup &group) {
+    Mask votes = group.readPredicate(&Op::a, [](const Op &part) { return part.flags != 0; });
     if (op.small == Ballot)
-      return setAll(warp, op.d, group, votes);
-    bool all = votes == group, any = votes != 0;
+      return group.writeAll(&Op::d, votes);
+    bool all = votes == group.lanes(), any = votes != 0;
     bool result = op.small == All ? all : op.small == Any ? any : all || !any;
-    setPredicate(warp, op.d, group, result ? kAllLanes : 0);
+    group.writePredicate(&Op::d, result ? kAllLanes : 0);
   });
 }
 
@@ -169,27 +149,24 @@ void decodeVote(Decoder &decoder) {
 
 template <class T>
 void matchAny(Warp &warp, const Op &op, Mask mask) {
-  forGroups(warp, op, mask, [&](Mask group) {
-    T a[kLanes];
-    std::memcpy(a, warp.values<T>(op.a), sizeof a);
-    uint32_t *d = warp.values<uint32_t>(op.d);
-    forEach(group, [&](unsigned lane) {
-      Mask same = 0;
-      forEach(group, [&](unsigned other) { same |= Mask(a[other] == a[lane]) << other; });
-      d[lane] = same;
+  forGroups(warp, op, mask, [&](const WarpGroup &group) {
+    const auto a = group.read<T>(&Op::a);
+    LaneValues<Mask> d{};
+    forLanes(group.lanes(), [&](unsigned lane) {
+      forLanes(group.lanes(), [&](unsigned other) { d[lane] |= Mask(a[other] == a[lane]) << other; });
     });
+    group.write(&Op::d, d);
   });
 }
 
 template <class T>
 void matchAll(Warp &warp, const Op &op, Mask mask) {
-  forGroups(warp, op, mask, [&](Mask group) {
-    const T *a = warp.values<T>(op.a);
-    T first = a[__builtin_ctz(group)];
+  forGroups(warp, op, mask, [&](const WarpGroup &group) {
+    const auto a = group.read<T>(&Op::a);
     bool same = true;
-    forEach(group, [&](unsigned lane) { same &= a[lane] == first; });
-    setAll(warp, op.d, group, same ? group : 0);
-    setSecond(warp, op, group, same ? kAllLanes : 0);
+    forLanes(group.lanes(), [&](unsigned lane) { same &= a[lane] == a[group.first()]; });
+    group.writeAll(&Op::d, same ? group.lanes() : 0);
+    group.writeSecond(same ? kAllLanes : 0);
   });
 }
 
@@ -237,11 +214,11 @@ struct Xor {
 
 template <class T, template <class> class F>
 void reduce(Warp &warp, const Op &op, Mask mask) {
-  forGroups(warp, op, mask, [&](Mask group) {
-    const T *a = warp.values<T>(op.a);
-    T result = a[__builtin_ctz(group)];
-    forEach(group & (group - 1), [&](unsigned lane) { result = F<T>()(result, a[lane]); });
-    setAll(warp, op.d, group, uint32_t(result));
+  forGroups(warp, op, mask, [&](const WarpGroup &group) {
+    const auto a = group.read<T>(&Op::a);
+    T result = a[group.first()];
+    forLanes(group.lanes() & (group.lanes() - 1), [&](unsigned lane) { result = F<T>()(result, a[lane]); });
+    group.writeAll(&Op::d, uint32_t(result));
   });
 }
 
@@ -251,14 +228,14 @@ void reduceFloat(Warp &warp, const Op &op, Mask mask) {
   num::MinMax mod;
   mod.abs = op.flags & 1;
   mod.nan = op.flags & 2;
-  forGroups(warp, op, mask, [&](Mask group) {
-    const float *a = warp.values<float>(op.a);
+  forGroups(warp, op, mask, [&](const WarpGroup &group) {
+    const auto a = group.read<float>(&Op::a);
     // The first with itself: alone it is made absolute, or the canonical NaN, too.
-    float result = a[__builtin_ctz(group)];
-    forEach(group, [&](unsigned lane) {
+    float result = a[group.first()];
+    forLanes(group.lanes(), [&](unsigned lane) {
       result = isMax ? num::max(result, a[lane], mod) : num::min(result, a[lane], mod);
     });
-    setAll(warp, op.d, group, num::bitsOf(result));
+    group.writeAll(&Op::d, num::bitsOf(result));
   });
 }
 
@@ -294,7 +271,10 @@ void decodeRedux(Decoder &decoder) {
 
 // activemask, elect, bar.warp.sync
 
-void activeMask(Warp &warp, const Op &op, Mask mask) { setAll(warp, op.d, mask, mask); }
+void activeMask(Warp &warp, const Op &op, Mask mask) {
+  uint32_t *d = warp.values<uint32_t>(op.d);
+  forLanes(mask, [=](unsigned lane) { d[lane] = mask; });
+}
 
 void decodeActiveMask(Decoder &decoder) {
   decoder.needOneOf({"b32"});
@@ -305,9 +285,9 @@ void decodeActiveMask(Decoder &decoder) {
 
 /// The lowest lane is the leader: any would do that is always the same for a mask.
 void elect(Warp &warp, const Op &op, Mask mask) {
-  forGroups(warp, op, mask, [&](Mask group) {
-    setAll(warp, op.d, group, uint32_t(__builtin_ctz(group)));
-    setSecond(warp, op, group, group & -group);
+  forGroups(warp, op, mask, [&](const WarpGroup &group) {
+    group.writeAll(&Op::d, uint32_t(group.first()));
+    group.writeSecond(Mask(1) << group.first());
   });
 }
 
@@ -321,7 +301,7 @@ void decodeElect(Decoder &decoder) {
 }
 
 void syncWarp(Warp &warp, const Op &op, Mask mask) {
-  forGroups(warp, op, mask, [&](Mask group) { check::syncWarp(warp, group); });
+  forGroups(warp, op, mask, [&](const WarpGroup &group) { check::syncWarp(warp, group.lanes()); });
 }
 
 } // namespace
