@@ -168,8 +168,9 @@ float cutToFloat(double value, int resultBits) {
   return floatOf(bits) == 0 ? 0.0f : floatOf(bits);
 }
 
+/// A group whose sum is infinite leaves nothing to the next: finite products do not change it.
 float sumTruncating(const Sum &sum, const Operands &operands, const Products &products, float c) {
-  for (unsigned i = 0; i < operands.k; i += sum.truncation.group) {
+  for (unsigned i = 0; i < operands.k && isFinite(c); i += sum.truncation.group) {
     unsigned end = std::min(operands.k, i + sum.truncation.group);
     c = cutToFloat(sumGroup(sum, operands, products, i, end, c), sum.truncation.resultBits);
   }
@@ -177,7 +178,7 @@ float sumTruncating(const Sum &sum, const Operands &operands, const Products &pr
 }
 
 uint16_t sumTruncatingHalf(const Sum &sum, const Operands &operands, const Products &products, uint16_t c) {
-  for (unsigned i = 0; i < operands.k; i += sum.truncation.group) {
+  for (unsigned i = 0; i < operands.k && isFinite(halfToFloat(c)); i += sum.truncation.group) {
     unsigned end = std::min(operands.k, i + sum.truncation.group);
     c = fromDouble<F16>(sumGroup(sum, operands, products, i, end, halfToFloat(c)));
   }

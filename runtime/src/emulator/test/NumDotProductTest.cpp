@@ -298,6 +298,20 @@ TEST(NumDotProductTest, SpecialValuesInAllModels) {
   }
 }
 
+TEST(NumDotProductTest, AGroupBeyondTheRangeStaysInfinite) {
+  // K is of two groups: 2^200 and -2^200, in f16 2^20 and -2^20, are none of them finite.
+  const Operands a = {0x1p100f, 0, 0, 0, 0, 0, 0, 0, -0x1p100f, 0, 0, 0, 0, 0, 0, 0};
+  const Operands b = {0x1p100f, 0, 0, 0, 0, 0, 0, 0, 0x1p100f, 0, 0, 0, 0, 0, 0, 0};
+  EXPECT_EQ(run(truncating(TensorUnit::Ampere, BF16), 0, a, b), kInf);
+  Operands halfA = a, halfB = b;
+  for (Operands *operands : {&halfA, &halfB})
+    for (float &value : *operands)
+      value *= 0x1p-90f;
+  EXPECT_EQ(
+      dotHalf(truncating(TensorUnit::Ampere, F16, /*halfResult=*/true), 0, halfA.data(), halfB.data(), 16),
+      0x7C00);
+}
+
 TEST(NumDotProductTest, HalfResults) {
   Operands a = {1, 0x1p-6f}, b = {1, 0x1p-5f};
   // 1 + 2^-11: a tie, to even; with the addend's 2^-14 above it.
