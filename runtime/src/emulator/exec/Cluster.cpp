@@ -42,6 +42,7 @@ void Cluster::run(uint64_t budget) {
     uint64_t before = used;
     for (auto &block : members)
       used += block->run();
+    owner.count(used - before);
     // Operations in flight get on at random, or when nothing else can.
     bool idle = used == before;
     for (uint64_t steps = idle ? 1 : random() % (2 * flying.size() + 1); steps && flying.step(random());

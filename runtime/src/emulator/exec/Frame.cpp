@@ -20,6 +20,12 @@ Frame::Frame(const FunctionCode &code, std::shared_ptr<Frame> outer)
       // Registers without a value read as zero: PTX leaves them undefined.
       registers(std::make_unique<uint8_t[]>(code.registerBytes)) {}
 
+/// Of deep recursion one frame after the other, not each by the one before.
+Frame::~Frame() {
+  while (caller && caller.use_count() == 1)
+    caller = std::shared_ptr<Frame>(std::move(caller->caller));
+}
+
 uint8_t *Frame::constants() const {
   return const_cast<uint8_t *>(reinterpret_cast<const uint8_t *>(function->constants.data()));
 }

@@ -44,6 +44,7 @@ struct Frame {
   std::unique_ptr<uint8_t[]> registers;
 
   Frame(const FunctionCode &function, std::shared_ptr<Frame> caller);
+  ~Frame();
   uint8_t *constants() const;
 };
 

@@ -65,7 +65,7 @@ bool Launch::allocate() {
   if (!address)
     return false;
   parameters = *address;
-  std::memcpy(reinterpret_cast<void *>(parameters), sizes.parameters.data(), sizes.parameters.size());
+  std::copy(sizes.parameters.begin(), sizes.parameters.end(), reinterpret_cast<uint8_t *>(parameters));
   device.setInitialized(parameters, bytes, true);
   device.setReadOnly(parameters);
   if (!sizes.cooperative)
@@ -137,6 +137,16 @@ void Launch::work(unsigned resident) {
     fail(fault);
   }
   finish(counts);
+}
+
+void Launch::count(uint64_t instructions) {
+  if (!options.instructionLimit || (executed += instructions) <= options.instructionLimit)
+    return;
+  Fault fault;
+  fault.kind = FaultKind::Timeout;
+  fault.kernel = entry.name;
+  fault.message = "more than " + std::to_string(options.instructionLimit) + " instructions were run";
+  throw fault;
 }
 
 std::optional<std::array<uint32_t, 3>> Launch::cancelCluster() {

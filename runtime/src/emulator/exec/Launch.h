@@ -43,7 +43,8 @@ struct Settings {
   /// Of the chip that is stood for: its number in %nsmid, and how many blocks are
   /// resident at a time.
   unsigned multiprocessors = 132;
-  /// Instructions of a warp that a launch may take; 0 for any number.
+  /// Instructions that the warps of a launch may run, all together and about, before it
+  /// stops with FaultKind::Timeout; 0 for any number.
   uint64_t instructionLimit = 0;
   /// Bytes of call stack each thread has beyond what its kernel declares. Frames of
   /// PTX are larger than those of machine code, which keeps more in registers: what
@@ -88,6 +89,9 @@ public:
   uint32_t localBytesPerThread() const { return localBytes; }
   std::array<uint32_t, 3> clusterGrid() const;
 
+  /// Counts instructions that warps have run: a fault where they are too many.
+  void count(uint64_t instructions);
+
   /// Takes a cluster that has not begun out of the launch: the index of its first
   /// block; none where all have begun (clusterlaunchcontrol).
   std::optional<std::array<uint32_t, 3>> cancelCluster();
@@ -113,6 +117,7 @@ private:
   Profile *total = nullptr;
   std::mutex mutex;
   std::atomic<uint64_t> nextCluster{0};
+  std::atomic<uint64_t> executed{0};
   std::atomic<bool> stopped{false};
   std::optional<Fault> firstFault;
   std::shared_ptr<check::LaunchRaces> accesses;

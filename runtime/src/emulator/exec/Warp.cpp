@@ -192,11 +192,18 @@ uint64_t Warp::runFragment(uint64_t budget) {
 uint64_t Warp::run(uint64_t budget) {
   uint64_t done = 0;
   yielded = false;
-  while (done < budget && !yielded && pick()) {
-    const uint64_t count = runFragment(budget - done);
-    done += count;
-    executed += count;
-    park();
+  try {
+    while (done < budget && !yielded && pick()) {
+      const uint64_t count = runFragment(budget - done);
+      done += count;
+      executed += count;
+      park();
+    }
+  } catch (Fault &fault) {
+    // Of an object that does not know who asks: its place is the instruction that runs.
+    if (fault.kernel.empty())
+      locate(fault, 0);
+    throw;
   }
   mergeFragments();
   return done;

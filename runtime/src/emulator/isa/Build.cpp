@@ -23,6 +23,8 @@ uint64_t alignUp(uint64_t value, uint64_t alignment) {
 /// The largest shared memory of any block (sm_90 and later: 227 KiB), with room for
 /// a cluster's addresses.
 constexpr uint64_t kMaxShared = 228 * 1024;
+/// PTX ISA 5.1.6.1, since 8.1.
+constexpr uint64_t kMaxParameters = 32764;
 
 class Builder {
 public:
@@ -110,6 +112,9 @@ private:
       if (parameter.space == Space::Reg)
         throw PtxError(parameter.where, "parameters in registers are not known here");
       offset = alignUp(offset, std::max(parameter.alignment, ptx::byteSize(parameter.type)));
+      if (function.isEntry && offset + parameter.bytes() > kMaxParameters)
+        throw PtxError(parameter.where,
+                       "the kernel has more than " + std::to_string(kMaxParameters) + " bytes of parameters");
       code.parameters.push_back({uint32_t(offset), uint32_t(parameter.bytes()), parameter.alignment});
       offset += parameter.bytes();
     }
@@ -155,7 +160,7 @@ private:
     if (variable.space != Space::Global && variable.space != Space::Const)
       return;
     auto *bytes = reinterpret_cast<uint8_t *>(address);
-    std::memcpy(bytes, variable.init.data(), std::min<uint64_t>(variable.init.size(), variable.bytes()));
+    std::copy_n(variable.init.begin(), std::min<uint64_t>(variable.init.size(), variable.bytes()), bytes);
     for (const ptx::Relocation &relocation : variable.relocations) {
       uint64_t value = (addressOf(variable, relocation) + uint64_t(relocation.addend)) >> relocation.shift;
       if (relocation.offset + relocation.size <= variable.bytes())

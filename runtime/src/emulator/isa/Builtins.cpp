@@ -10,6 +10,7 @@
 #include "exec/Block.h"
 #include "exec/Launch.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace fp8emu;
@@ -56,34 +57,57 @@ private:
   uint64_t next;
 };
 
+template <class T>
+std::string formatted(const std::string &spec, T value) {
+  std::string out(size_t(std::max(0, snprintf(nullptr, 0, spec.c_str(), value))) + 1, '\0');
+  snprintf(out.data(), out.size(), spec.c_str(), value);
+  out.pop_back();
+  return out;
+}
+
+/// A number of the conversion's at `next`: digits beyond the fourth are left out, so that a
+/// width does not fill the host's memory.
+std::string takeNumber(const std::string &spec, size_t &next) {
+  constexpr size_t kMostDigits = 4;
+  size_t end = std::min(spec.find_first_not_of("0123456789", next), spec.size());
+  std::string out = spec.substr(next, std::min(end - next, kMostDigits));
+  next = end;
+  return out;
+}
+
 /// One conversion: `spec` is the text from % to its letter.
-std::string format(Warp &warp, unsigned lane, std::string spec, Arguments &arguments) {
-  char letter = spec.back();
+std::string format(Warp &warp, unsigned lane, const std::string &spec, Arguments &arguments) {
+  const char letter = spec.back();
+  size_t next = std::min(spec.find_first_not_of("-+ #0", 1), spec.size());
+  std::string host = spec.substr(0, next);
+  host += takeNumber(spec, next);
+  if (spec[next] == '.') {
+    ++next;
+    host += "." + takeNumber(spec, next);
+  }
+  // What is left names the argument's size, which on the host others may have.
+  const std::string size = spec.substr(next, spec.size() - 1 - next);
+  const bool wide = letter == 'p' || size.find_first_of("ljzt") != std::string::npos;
   if (std::strchr("eEfFgGaA", letter)) {
-    uint64_t bits = arguments.take(8);
+    const uint64_t bits = arguments.take(8);
     double value;
     std::memcpy(&value, &bits, 8);
-    std::string out(size_t(snprintf(nullptr, 0, spec.c_str(), value)) + 1, '\0');
-    snprintf(out.data(), out.size(), spec.c_str(), value);
-    return out.substr(0, out.size() - 1);
+    return formatted(host + letter, value);
   }
   if (letter == 's') {
-    uint64_t address = arguments.take(8);
-    std::string text = address ? readText(warp, lane, address) : "(null)";
-    std::string out(size_t(snprintf(nullptr, 0, spec.c_str(), text.c_str())) + 1, '\0');
-    snprintf(out.data(), out.size(), spec.c_str(), text.c_str());
-    return out.substr(0, out.size() - 1);
+    const uint64_t address = arguments.take(8);
+    return formatted(host + "s", (address ? readText(warp, lane, address) : "(null)").c_str());
   }
-  bool wide = letter == 'p' || spec.find('l') != std::string::npos || spec.find('j') != std::string::npos ||
-              spec.find('z') != std::string::npos || spec.find('t') != std::string::npos;
-  uint64_t value = arguments.take(wide ? 8 : 4);
-  std::string out(64, '\0');
-  int length =
-      wide ? snprintf(out.data(), 0, spec.c_str(), value) : snprintf(out.data(), 0, spec.c_str(), int(value));
-  out.resize(size_t(length) + 1);
-  wide ? snprintf(out.data(), out.size(), spec.c_str(), value)
-       : snprintf(out.data(), out.size(), spec.c_str(), int(value));
-  return out.substr(0, size_t(length));
+  const uint64_t value = arguments.take(wide ? 8 : 4);
+  if (letter == 'p')
+    return formatted(host + "p", reinterpret_cast<const void *>(value));
+  if (letter == 'c')
+    return formatted(host + "c", int(value));
+  if (size == "h" || size == "hh")
+    return formatted(host + size + letter, int(value));
+  const bool isSigned = letter == 'd' || letter == 'i';
+  return formatted(host + "ll" + letter,
+                   isSigned && !wide ? uint64_t(int64_t(int32_t(uint32_t(value)))) : value);
 }
 
 /// vprintf(format, arguments): the number of characters.
@@ -130,14 +154,13 @@ uint64_t assertionFailed(Warp &warp, unsigned lane, const std::vector<uint64_t> 
 
 } // namespace
 
-BuiltinFunction fp8emu::findBuiltin(const std::string &name) {
-  if (name == "vprintf")
-    return print;
-  if (name == "malloc")
-    return allocate;
-  if (name == "free")
-    return release;
-  if (name == "__assertfail")
-    return assertionFailed;
+const Builtin *fp8emu::findBuiltin(const std::string &name) {
+  static const Builtin builtins[] = {{"vprintf", 2, print},
+                                     {"malloc", 1, allocate},
+                                     {"free", 1, release},
+                                     {"__assertfail", 5, assertionFailed}};
+  for (const Builtin &known : builtins)
+    if (name == known.name)
+      return &known;
   return nullptr;
 }

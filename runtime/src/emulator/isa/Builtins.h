@@ -17,8 +17,14 @@ namespace fp8emu {
 /// Runs it for one thread. Arguments and the result are zero-extended.
 using BuiltinFunction = uint64_t (*)(Warp &warp, unsigned lane, const std::vector<uint64_t> &arguments);
 
+struct Builtin {
+  const char *name;
+  unsigned arguments;
+  BuiltinFunction run;
+};
+
 /// The function of that name; null where the device has none.
-BuiltinFunction findBuiltin(const std::string &name);
+const Builtin *findBuiltin(const std::string &name);
 
 } // namespace fp8emu
 

@@ -77,8 +77,9 @@ void fp8emu::requireOperand(Warp &warp, bool holds, unsigned lane, const std::st
     warp.fault(FaultKind::IllegalOperand, message, Mask(1) << lane);
 }
 
-SharedPlace fp8emu::findOwnShared(Warp &warp, const Op &op, unsigned alignment, unsigned lane) {
-  SharedPlace place = findShared(warp, spaceOf(op), laneAddress(warp, op, lane), 1, alignment, lane);
+SharedPlace fp8emu::findOwnShared(Warp &warp, const Op &op, unsigned bytes, unsigned alignment,
+                                  unsigned lane) {
+  SharedPlace place = findShared(warp, spaceOf(op), laneAddress(warp, op, lane), bytes, alignment, lane);
   requireOperand(warp, place.block == &warp.block(), lane,
                  "the address is in the shared memory of block " + std::to_string(place.block->rank()) +
                      " of the cluster, .shared::cta is that of the thread's own");
@@ -86,11 +87,11 @@ SharedPlace fp8emu::findOwnShared(Warp &warp, const Op &op, unsigned alignment, 
 }
 
 std::vector<TransferToShared::Destination> fp8emu::findDestinations(Warp &warp, const BulkTarget &target,
-                                                                    unsigned alignment, unsigned lane,
-                                                                    check::Proxy proxy) {
-  SharedPlace to = target.ownBlock ? findOwnShared(warp, target.to, alignment, lane)
+                                                                    unsigned bytes, unsigned alignment,
+                                                                    unsigned lane, check::Proxy proxy) {
+  SharedPlace to = target.ownBlock ? findOwnShared(warp, target.to, bytes, alignment, lane)
                                    : findShared(warp, spaceOf(target.to), laneAddress(warp, target.to, lane),
-                                                1, alignment, lane);
+                                                bytes, alignment, lane);
   SharedPlace barrier =
       findShared(warp, spaceOf(target.barrier), laneAddress(warp, target.barrier, lane), 8, 8, lane);
   const unsigned apart = to.block->rank() ^ barrier.block->rank();

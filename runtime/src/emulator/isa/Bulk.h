@@ -40,12 +40,13 @@ bool decodeTarget(Decoder &decoder, BulkDirection direction, BulkTarget &target,
 unsigned skipCachePolicy(Decoder &decoder, unsigned operand);
 
 uint64_t laneAddress(Warp &warp, const Op &op, unsigned lane);
-/// Where a lane's copy goes. The address must be a multiple of `alignment`.
+/// Where a lane's copy goes. The address must be a multiple of `alignment`, and `bytes`
+/// from it on must be in shared memory.
 std::vector<TransferToShared::Destination> findDestinations(Warp &warp, const BulkTarget &target,
-                                                            unsigned alignment, unsigned lane,
+                                                            unsigned bytes, unsigned alignment, unsigned lane,
                                                             check::Proxy proxy = check::Proxy::Async);
 /// The address of shared memory of the thread's own block.
-SharedPlace findOwnShared(Warp &warp, const Op &op, unsigned alignment, unsigned lane);
+SharedPlace findOwnShared(Warp &warp, const Op &op, unsigned bytes, unsigned alignment, unsigned lane);
 
 /// A fault of a lane where it does not hold.
 void requireOperand(Warp &warp, bool holds, unsigned lane, const std::string &message);

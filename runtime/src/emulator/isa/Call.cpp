@@ -58,23 +58,30 @@ void callBuiltin(Warp &warp, const Op &op, Mask mask) {
       std::memcpy(&value, warp.passed(frame, passed, lane), std::min(passed.bytes, 8u));
       arguments.push_back(value);
     }
-    uint64_t result = site.builtin(warp, lane, arguments);
+    const uint64_t result = site.builtin(warp, lane, arguments);
     for (const Passed &passed : site.results)
       std::memcpy(warp.passed(frame, passed, lane), &result, std::min(passed.bytes, 8u));
   });
 }
 
-Passed decodePassed(Decoder &decoder, const Operand &operand) {
+/// An argument, or a result, which is written.
+Passed decodePassed(Decoder &decoder, const Operand &operand, bool isResult) {
   Passed out;
   if (operand.kind == Operand::Kind::Variable && operand.local) {
-    const ptx::Variable &variable = decoder.function().tree->variables[operand.index];
+    const ptx::Function &tree = *decoder.function().tree;
+    const ptx::Variable &variable = tree.variables[operand.index];
+    bool kernelParameter = decoder.function().isEntry && operand.index < tree.parameters.size();
+    if (variable.space != ptx::Space::Param || kernelParameter || operand.value)
+      decoder.fail(operand, "a .param variable of the call, a register or a constant is expected");
     out.inFrame = true;
     out.offset = uint32_t(decoder.function().variableOffsets[operand.index]);
     out.bytes = uint32_t(variable.bytes());
     return out;
   }
   Type type = operand.kind == Operand::Kind::Register ? decoder.registerType(operand.index) : Type::B64;
-  out.ref = decoder.source(operand, type);
+  if (type == Type::Pred)
+    decoder.fail(operand, "predicates are not passed");
+  out.ref = isResult ? decoder.destination(operand, type) : decoder.source(operand, type);
   out.bytes = laneBytes(type);
   return out;
 }
@@ -86,12 +93,12 @@ void decodeCall(Decoder &decoder) {
   const Operand *target = &decoder.operand(0);
   if (target->kind == Operand::Kind::List) {
     for (const Operand &result : target->parts)
-      site->results.push_back(decodePassed(decoder, result));
+      site->results.push_back(decodePassed(decoder, result, /*isResult=*/true));
     target = &decoder.operand(++next);
   }
   if (++next < decoder.operands() && decoder.operand(next).kind == Operand::Kind::List)
     for (const Operand &argument : decoder.operand(next++).parts)
-      site->arguments.push_back(decodePassed(decoder, argument));
+      site->arguments.push_back(decodePassed(decoder, argument, /*isResult=*/false));
   // What follows is a prototype or a list of targets: they change nothing here.
   Op &op = decoder.op();
   if (target->kind == Operand::Kind::Register) {
@@ -103,8 +110,13 @@ void decodeCall(Decoder &decoder) {
   auto found = decoder.program().functionByName.find(target->text);
   if (found != decoder.program().functionByName.end()) {
     site->function = found->second;
+    if (decoder.program().functions[site->function].isEntry)
+      decoder.fail(*target, target->text + " is a kernel, functions only are called");
     op.handler = &callDirect;
-  } else if ((site->builtin = findBuiltin(target->text))) {
+  } else if (const Builtin *builtin = findBuiltin(target->text)) {
+    if (site->arguments.size() != builtin->arguments)
+      decoder.fail(*target, target->text + " has " + std::to_string(builtin->arguments) + " arguments");
+    site->builtin = builtin->run;
     op.handler = &callBuiltin;
   } else {
     decoder.fail(*target,

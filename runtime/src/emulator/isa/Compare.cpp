@@ -369,12 +369,16 @@ void decodeSet(Decoder &decoder) {
   Type result = decoder.takeType();
   decoder.expectOperands(3, 4);
   op.d = decoder.destination(0, result);
+  if (laneBytes(result) != 2 && laneBytes(result) != 4)
+    decoder.fail("the result has 16 or 32 bits");
   // The second type is missing where both are the same.
   Type type = decoder.hasType() ? decoder.takeType() : result;
   op.a = decoder.source(1, type);
   op.b = decoder.source(2, type);
   decodeCombine(decoder, combine);
   if (type == Type::F16x2 || type == Type::BF16x2) {
+    if (laneBytes(result) != 4)
+      decoder.fail("the result of a pair has 32 bits");
     op.immediate = comparison;
     op.small = result == Type::F16x2 ? 0x3C00 : result == Type::BF16x2 ? 0x3F80 : 0xFFFF;
     op.handler = type == Type::F16x2 ? &setPair<F16Value> : &setPair<BF16Value>;

@@ -15,6 +15,7 @@
 #include "check/Record.h"
 #include "exec/Block.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace fp8emu;
@@ -39,7 +40,7 @@ public:
     if (!hasRead) {
       for (Copy &copy : copies) {
         std::memset(copy.data, 0, sizeof copy.data);
-        std::memcpy(copy.data, copy.from, copy.bytes);
+        std::copy_n(copy.from, copy.bytes, copy.data);
         --copy.group->unread;
       }
       hasRead = true;
@@ -205,7 +206,7 @@ void decodeCopyAsync(Decoder &decoder) {
     decoder.op().handler = &waitGroups;
   } else if (decoder.take("wait_group")) {
     decoder.expectOperands(1);
-    decoder.op().immediate = decoder.integer(decoder.operand(0));
+    decoder.op().immediate = decoder.count(decoder.operand(0));
     decoder.op().handler = &waitGroups;
   } else {
     decodeCopy(decoder);

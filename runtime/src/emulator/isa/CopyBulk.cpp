@@ -9,7 +9,7 @@
 #include "CopyDecoders.h"
 #include "exec/Block.h"
 
-#include <cstring>
+#include <algorithm>
 
 using namespace fp8emu;
 using ptx::Operand;
@@ -30,7 +30,7 @@ struct BulkCopy {
 };
 
 void combine(Reduction reduction, uint8_t *to, const uint8_t *from, unsigned bytes) {
-  reduction ? reduction(to, from, bytes) : void(std::memcpy(to, from, bytes));
+  reduction ? reduction(to, from, bytes) : void(std::copy_n(from, bytes, to));
 }
 
 AccessKind writing(Reduction reduction) { return reduction ? AccessKind::Atomic : AccessKind::Store; }
@@ -91,8 +91,8 @@ private:
   void read() override {
     data.resize(bytes);
     eachPiece([&](unsigned at, unsigned count) {
-      std::memcpy(data.data() + at, resolveShared({own.block, own.offset + at}, count, AccessKind::Load),
-                  count);
+      std::copy_n(resolveShared({own.block, own.offset + at}, count, AccessKind::Load), count,
+                  data.data() + at);
     });
   }
   void write() override {
@@ -142,9 +142,9 @@ void copyToShared(Warp &warp, const Op &op, Mask mask) {
     operation->block = &warp.block();
     operation->bytes = sizeOf(warp, copy.size, lane);
     operation->reduction = copy.reduction;
-    operation->destinations = findDestinations(warp, copy.target, kBulkAlignment, lane);
+    operation->destinations = findDestinations(warp, copy.target, operation->bytes, kBulkAlignment, lane);
     if (op.flags) {
-      operation->own = findOwnShared(warp, copy.own, kBulkAlignment, lane);
+      operation->own = findOwnShared(warp, copy.own, operation->bytes, kBulkAlignment, lane);
       requireOperand(warp, operation->destinations[0].place.block != &warp.block(), lane,
                      "copies from .shared::cta to .shared::cluster go to another block");
     } else {
@@ -161,7 +161,7 @@ void copyToGlobal(Warp &warp, const Op &op, Mask mask) {
     auto operation = std::make_unique<ArrayToGlobal>();
     operation->bytes = sizeOf(warp, copy.size, lane);
     operation->reduction = copy.reduction;
-    operation->own = findOwnShared(warp, copy.own, kBulkAlignment, lane);
+    operation->own = findOwnShared(warp, copy.own, operation->bytes, kBulkAlignment, lane);
     operation->global = globalAddress(warp, copy.other, lane);
     if (copy.bytes)
       operation->mask = warp.values<uint16_t>(copy.bytes)[lane];
@@ -270,7 +270,7 @@ void fp8emu::decodeCopyBulk(Decoder &decoder) {
   } else if (decoder.take("wait_group")) {
     decoder.op().flags = decoder.take("read");
     decoder.expectOperands(1);
-    decoder.op().immediate = decoder.integer(decoder.operand(0));
+    decoder.op().immediate = decoder.count(decoder.operand(0));
     decoder.op().handler = &waitGroups;
   } else {
     decodeCopy(decoder);

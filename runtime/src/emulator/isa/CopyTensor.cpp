@@ -73,7 +73,7 @@ void load(Warp &warp, const Op &op, Mask mask) {
   forLanes(mask, [&](unsigned lane) {
     Place place = findPlace(warp, copy, lane);
     auto operation = std::make_unique<BoxToShared>(warp.block(), place.map, std::move(place.rows));
-    operation->destinations = findDestinations(warp, copy.target, kBoxAlignment, lane);
+    operation->destinations = findDestinations(warp, copy.target, 1, kBoxAlignment, lane);
     operation->announce();
     start(warp, lane, std::move(operation));
   });
@@ -109,7 +109,7 @@ void store(Warp &warp, const Op &op, Mask mask) {
     Place place = findPlace(warp, copy, lane);
     const std::string type = std::string(".") + name(place.map.type);
     requireOperand(warp, place.map.type != TensorType::B4x16P64, lane, type + " cannot be stored");
-    SharedPlace own = findOwnShared(warp, copy.own, kBoxAlignment, lane);
+    SharedPlace own = findOwnShared(warp, copy.own, 1, kBoxAlignment, lane);
     auto operation = std::make_unique<BoxToGlobal>(own, place.map, std::move(place.rows));
     if (copy.reduces) {
       operation->reduction = findReduction(copy.kind, reducedType(place.map.type, copy.kind));

@@ -62,17 +62,24 @@ void Decoder::layOutFrame() {
     code.registerPlaces.emplace_back(code.registerBytes, bytes);
     code.registerBytes += bytes ? bytes * kLanes : 4;
   }
+  // CUDA C++ guide, Technical Specifications per Compute Capability.
+  constexpr uint64_t kMaxLocal = 512 * 1024;
   uint32_t offset = 0;
   code.variableOffsets.resize(tree.variables.size());
   for (size_t i = 0; i < tree.variables.size(); ++i) {
     const ptx::Variable &variable = tree.variables[i];
-    if (variable.space != ptx::Space::Local && variable.space != ptx::Space::Param)
+    const bool kernelParameter = code.isEntry && i < tree.parameters.size();
+    if (kernelParameter || (variable.space != ptx::Space::Local && variable.space != ptx::Space::Param))
       continue;
     offset = alignUp(offset, std::max(variable.alignment, ptx::byteSize(variable.type)));
+    if (offset + variable.bytes() > kMaxLocal)
+      throw PtxError(variable.where, "the function has more than " + std::to_string(kMaxLocal) +
+                                         " bytes of local variables and parameters of calls");
     code.variableOffsets[i] = offset;
     offset += uint32_t(variable.bytes());
   }
-  code.frameBytes = alignUp(offset, 16);
+  // Functions need some of the stack even where they have no variables.
+  code.frameBytes = std::max(alignUp(offset, 16), code.isEntry ? 0u : 16u);
   if (code.isEntry)
     return;
   auto place = [&](size_t i) {

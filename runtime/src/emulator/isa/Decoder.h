@@ -101,6 +101,8 @@ public:
   AddressOperand address(const ptx::Operand &operand);
   /// An integer known when decoded.
   int64_t integer(const ptx::Operand &operand);
+  /// The same from 0 on.
+  int64_t count(const ptx::Operand &operand);
   bool isImmediate(const ptx::Operand &operand) const;
 
   /// 32 lanes that hold the value.

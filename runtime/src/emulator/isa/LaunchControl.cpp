@@ -51,7 +51,7 @@ void tryCancel(Warp &warp, const Op &op, Mask mask) {
   Cluster &cluster = warp.block().cluster();
   forLanes(mask, [&](unsigned lane) {
     auto operation = std::make_unique<Cancel>(cluster);
-    operation->destinations = findDestinations(warp, target, sizeof(Response), lane);
+    operation->destinations = findDestinations(warp, target, sizeof(Response), sizeof(Response), lane);
     const auto own = operation->destinations[0];
     if (op.flags)
       for (auto &block : cluster.blocks())

@@ -245,6 +245,8 @@ void decodeAccess(Decoder &decoder, bool isLoad) {
   decoder.ignoreCacheHints();
   unsigned width = takeVectorWidth(decoder);
   Type type = decoder.takeType();
+  if (type == Type::Pred)
+    decoder.fail("predicates are not loaded or stored");
   // The operand of .L2::cache_hint changes no value.
   decoder.expectOperands(2, 3);
   unsigned bytes = 0;

@@ -109,6 +109,12 @@ void frameAddress(Warp &warp, const Op &op, Mask mask) {
   forIndependentLanes(mask, [=](unsigned lane) { d[lane] = address; });
 }
 
+/// Addresses, and counters, are of 32 or 64 bits.
+void requireWord(Decoder &decoder, Type type) {
+  if (ptx::byteSize(type) != 4 && ptx::byteSize(type) != 8)
+    decoder.fail("a type of 32 or 64 bits is expected");
+}
+
 /// Counters that are read when the instruction runs.
 enum Counter : uint8_t { Clock, GlobalTimer, GridId };
 
@@ -151,6 +157,7 @@ bool decodeCounter(Decoder &decoder, Type type) {
   for (const auto &entry : counters) {
     if (name != entry.name)
       continue;
+    requireWord(decoder, type);
     Op &op = decoder.op();
     op.d = decoder.destination(0, type);
     op.flags = entry.counter;
@@ -172,9 +179,10 @@ bool isFrameVariable(Decoder &decoder, const Operand &operand) {
 
 void decodeFrameAddress(Decoder &decoder, Type type) {
   const Operand &variable = decoder.operand(1);
+  requireWord(decoder, type);
   Op &op = decoder.op();
   op.d = decoder.destination(0, type);
-  op.immediate = int64_t(decoder.function().variableOffsets[variable.index]) + variable.value;
+  op.immediate = int64_t(decoder.function().variableOffsets[variable.index] + uint64_t(variable.value));
   op.handler = ptx::byteSize(type) == 8 ? &frameAddress<uint64_t> : &frameAddress<uint32_t>;
 }
 
@@ -309,6 +317,7 @@ void mapAddress(Warp &warp, const Op &op, Mask mask) {
 void decodeMapAddress(Decoder &decoder) {
   bool shared = decoder.take("shared::cluster");
   Type type = decoder.takeType();
+  requireWord(decoder, type);
   decoder.expectOperands(3);
   Op &op = decoder.op();
   op.d = decoder.destination(0, type);
@@ -334,6 +343,7 @@ void rankOf(Warp &warp, const Op &op, Mask mask) {
 void decodeGetRank(Decoder &decoder) {
   bool shared = decoder.take("shared::cluster");
   Type type = decoder.takeType();
+  requireWord(decoder, type);
   decoder.expectOperands(2);
   Op &op = decoder.op();
   op.d = decoder.destination(0, Type::U32);

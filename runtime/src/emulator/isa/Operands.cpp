@@ -38,6 +38,13 @@ int64_t Decoder::integer(const Operand &operand) {
   return operand.value;
 }
 
+int64_t Decoder::count(const Operand &operand) {
+  int64_t value = integer(operand);
+  if (value < 0)
+    fail(operand, "a number from 0 on is expected");
+  return value;
+}
+
 Ref Decoder::constant(uint64_t value, unsigned bytes) {
   auto [it, isNew] = constantRefs.try_emplace({value, bytes});
   if (!isNew)
@@ -247,6 +254,8 @@ uint32_t Decoder::wideRegisterOf(const Operand &operand, Type type, unsigned &by
   Type have = registerType(operand.index);
   if (have == Type::Pred || laneBytes(have) < laneBytes(type))
     fail(operand, tree.registers[operand.index].name + " is too narrow for ." + ptx::name(type));
+  if (laneBytes(have) == 16 && type != Type::B128)
+    fail(operand, tree.registers[operand.index].name + " is for .b128 only");
   bytes = laneBytes(have);
   return operand.index;
 }
@@ -289,6 +298,9 @@ Ref Decoder::predicateDestination(const Operand &operand) {
   return written(predicateOf(operand));
 }
 
+/// Addresses wrap, as registers do.
+static int64_t wrappedSum(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
+
 AddressOperand Decoder::address(const Operand &operand) {
   if (operand.kind != Operand::Kind::Address || operand.parts.empty())
     fail(operand, "an address in brackets is expected");
@@ -298,7 +310,7 @@ AddressOperand Decoder::address(const Operand &operand) {
   out.offset = operand.value;
   switch (base.kind) {
   case Operand::Kind::Integer:
-    out.offset += base.value;
+    out.offset = wrappedSum(out.offset, base.value);
     return out;
   case Operand::Kind::Register:
     out.baseBytes = laneBytes(registerType(base.index));
@@ -310,7 +322,7 @@ AddressOperand Decoder::address(const Operand &operand) {
     out.base = sourceVariable(base, 8);
     if (!out.base) {
       out.inFrame = true;
-      out.offset += base.value + int64_t(code.variableOffsets[base.index]);
+      out.offset = wrappedSum(out.offset, wrappedSum(base.value, int64_t(code.variableOffsets[base.index])));
     }
     return out;
   default:

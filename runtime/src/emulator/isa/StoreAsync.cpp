@@ -96,7 +96,7 @@ void storeToShared(Warp &warp, const Op &op, Mask mask) {
     Elements elements = gather(warp, op, store, lane);
     auto operation = std::make_unique<ElementsToShared>(store, elements);
     operation->destinations =
-        findDestinations(warp, store.target, elements.count, lane, check::Proxy::Generic);
+        findDestinations(warp, store.target, elements.count, elements.count, lane, check::Proxy::Generic);
     const auto &to = operation->destinations[0];
     announce(to.agent, store, {to.place.block, to.place.offset}, elements.count);
     requireOperand(warp, !store.reduction || operation->destinations[0].place.block != &warp.block(), lane,
@@ -124,8 +124,13 @@ void storeToGlobal(Warp &warp, const Op &op, Mask mask) {
 void decodeValue(Decoder &decoder, const Operand &operand, Type type, unsigned width, AsyncStore &store) {
   if (width > 1 && (operand.kind != Operand::Kind::Vector || operand.parts.size() != width))
     decoder.fail(operand, std::to_string(width) + " registers in braces are expected");
-  for (unsigned i = 0; i < width; ++i)
-    decoder.list({decoder.wideSource(width > 1 ? operand.parts[i] : operand, type, store.registerBytes)});
+  for (unsigned i = 0; i < width; ++i) {
+    unsigned bytes = 0;
+    decoder.list({decoder.wideSource(width > 1 ? operand.parts[i] : operand, type, bytes)});
+    if (i && bytes != store.registerBytes)
+      decoder.fail(operand, "the registers of a vector must be equally wide");
+    store.registerBytes = bytes;
+  }
   store.elementBytes = ptx::byteSize(type);
 }
 
@@ -161,7 +166,7 @@ void decodeAsync(Decoder &decoder, const ReductionKind *kind) {
     decoder.fail(toGlobal ? "a release store tells no mbarrier" : ".mbarrier::complete_tx::bytes is missing");
   const int vector = kind || toGlobal ? -1 : decoder.takeOneOf({"v2", "v4"});
   const Type type = decoder.takeType();
-  if (!toGlobal && ptx::byteSize(type) < 4)
+  if (ptx::byteSize(type) > 8 || (!toGlobal && ptx::byteSize(type) < 4))
     decoder.fail("elements of 4 or 8 bytes are expected");
   if (kind) {
     // Global memory only adds, signed 64-bit integers too, whose sum is .u64's.

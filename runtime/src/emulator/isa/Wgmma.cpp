@@ -150,7 +150,7 @@ void decodeWgmma(Decoder &decoder) {
     return decodeProduct(decoder);
   decoder.expectOperands(form == 3 ? 1 : 0);
   if (form == 3)
-    decoder.op().immediate = decoder.integer(decoder.operand(0));
+    decoder.op().immediate = decoder.count(decoder.operand(0));
   decoder.op().handler = form == 1 ? &fence : form == 2 ? &commit : &waitGroup;
 }
 

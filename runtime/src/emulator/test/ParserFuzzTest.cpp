@@ -6,6 +6,7 @@
 // or memory without end. Every run takes other texts: the seed is printed, and
 // FP8EMU_FUZZ_SEED=N repeats a run; FP8EMU_FUZZ_RUNS says how long.
 
+#include "Fuzz.h"
 #include "ParserSupport.h"
 
 #include <algorithm>
@@ -15,13 +16,9 @@
 #include <random>
 
 using namespace fp8emu;
+using fp8emu_test::setting;
 
 namespace {
-
-uint64_t setting(const char *variable, uint64_t otherwise) {
-  const char *text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 /// Where words, numbers and single other characters begin, and the end.
 std::vector<size_t> tokenStarts(const std::string &text) {
