@@ -116,6 +116,21 @@ def test_local_arrays(kernels):
 
 
 @on("control")
+def test_arrays_on_the_stack(kernels):
+    counts = integers(96, low=0, high=120)
+    y = kernels.empty(96, numpy.int32)
+    kernels("stack_array", 3, 32, kernels.upload(counts), y)
+
+    def expected(count):
+        total = 0
+        for i in reversed(range(count)):
+            total = (31 * total + (i ^ count)) & 0xffffffff
+        return total - (total >> 31 << 32)
+
+    assert kernels.read(y).tolist() == [expected(int(count)) for count in counts]
+
+
+@on("control")
 def test_generic_pointers(kernels):
     x, t = integers(32), numpy.arange(32)
     y = kernels.empty(32, numpy.int32)

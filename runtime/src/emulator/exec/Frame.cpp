@@ -16,9 +16,14 @@ using namespace fp8emu;
 
 Frame::Frame(const FunctionCode &code, std::shared_ptr<Frame> outer)
     : function(&code), caller(std::move(outer)), depth(caller ? caller->depth + 1 : 0),
-      localBase(caller ? caller->localBase + caller->function->frameBytes : 0),
       // Registers without a value read as zero: PTX leaves them undefined.
-      registers(std::make_unique<uint8_t[]>(code.registerBytes)) {}
+      registers(std::make_unique<uint8_t[]>(code.registerBytes)) {
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    if (caller)
+      localBase[lane] = (caller->stackPointer[lane] + 15) / 16 * 16;
+    stackPointer[lane] = localBase[lane] + code.frameBytes;
+  }
+}
 
 /// Of deep recursion one frame after the other, not each by the one before.
 Frame::~Frame() {
@@ -56,12 +61,16 @@ void fp8emu::moveLanes(Frame &to, const Frame &from, Mask lanes) {
   Frame *target = &to;
   for (const Frame *source = &from; source != target; source = source->caller.get()) {
     moveRegisters(*target, *source, lanes);
+    forLanes(lanes, [&](unsigned lane) {
+      target->localBase[lane] = source->localBase[lane];
+      target->stackPointer[lane] = source->stackPointer[lane];
+    });
     target = target->caller.get();
   }
 }
 
 uint8_t *Warp::frameMemory(const Frame &frame, unsigned lane) const {
-  return owner.local(number, lane) + frame.localBase;
+  return owner.local(number, lane) + frame.localBase[lane];
 }
 
 uint8_t *Warp::passed(const Frame &caller, const Passed &value, unsigned lane) const {
@@ -73,12 +82,14 @@ void Warp::call(Mask lanes, const FunctionCode &function, const CallSite &site) 
   auto frame = std::make_shared<Frame>(function, current.frame);
   frame->site = &site;
   frame->returnPc = nextPc;
-  if (frame->localBase + function.frameBytes > owner.launch().localBytesPerThread())
-    fault(FaultKind::StackOverflow,
-          "calls " + std::to_string(frame->depth) + " deep need more than the " +
-              std::to_string(owner.launch().localBytesPerThread()) +
-              " bytes of local memory a thread has (CU_LIMIT_STACK_SIZE)",
-          lanes);
+  forLanes(lanes, [&](unsigned lane) {
+    if (frame->stackPointer[lane] > owner.launch().localBytesPerThread())
+      fault(FaultKind::StackOverflow,
+            "calls " + std::to_string(frame->depth) + " deep need more than the " +
+                std::to_string(owner.launch().localBytesPerThread()) +
+                " bytes of local memory a thread has (CU_LIMIT_STACK_SIZE)",
+            lanes);
+  });
   for (size_t i = 0; i < site.arguments.size() && i < function.parameters.size(); ++i) {
     const Passed &from = site.arguments[i];
     const ParameterPlace &to = function.parameters[i];

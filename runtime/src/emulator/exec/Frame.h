@@ -10,6 +10,7 @@
 #include "Op.h"
 #include "Program.h"
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -39,8 +40,9 @@ struct Frame {
   const CallSite *site = nullptr;
   uint32_t returnPc = 0;
   unsigned depth = 0;
-  /// Where its local memory begins in that of each lane.
-  uint32_t localBase = 0;
+  /// Where its local memory begins in that of each lane, behind what the lane's caller
+  /// has, and where it ends: alloca moves the end (isa/Stack.cpp).
+  std::array<uint32_t, kLanes> localBase = {}, stackPointer;
   std::unique_ptr<uint8_t[]> registers;
 
   Frame(const FunctionCode &function, std::shared_ptr<Frame> caller);
@@ -52,9 +54,8 @@ struct Frame {
 /// function, called at the same places all the way out.
 bool areOneCall(const Frame &a, const Frame &b);
 
-/// Gives lanes that are in `from` the same registers in `to`, and in the calls around
-/// them, where these are one call. Local memory is the same for both: it lies where the
-/// callers' ends.
+/// Gives lanes that are in `from` the same registers and local memory in `to`, and in the
+/// calls around them, where these are one call.
 void moveLanes(Frame &to, const Frame &from, Mask lanes);
 
 } // namespace fp8emu

@@ -39,9 +39,11 @@ Launch::Launch(const Program &program, const FunctionCode &kernel, LaunchConfig 
     : code(program), entry(kernel), sizes(std::move(config)), device(memory), options(settings),
       launchNumber(number) {
   localBytes = kernel.frameBytes;
-  bool calls = std::any_of(program.functions.begin(), program.functions.end(),
-                           [](const FunctionCode &function) { return !function.isEntry; });
-  if (calls)
+  bool needsStack =
+      std::any_of(program.functions.begin(), program.functions.end(), [](const FunctionCode &function) {
+        return !function.isEntry || function.allocatesOnStack;
+      });
+  if (needsStack)
     localBytes += 4 * settings.stackBytes;
   localBytes = (localBytes + 15) / 16 * 16;
 }

@@ -105,6 +105,8 @@ struct FunctionCode {
   std::vector<std::shared_ptr<const void>> payloads;
   /// Local memory a lane needs for a frame: variables and parameters of calls.
   uint32_t frameBytes = 0;
+  /// Whether it takes more of it while it runs, by alloca.
+  bool allocatesOnStack = false;
   /// Of a kernel: its parameters, one after the other, and all of them together.
   std::vector<ParameterPlace> results, parameters;
   uint32_t parameterBytes = 0;

@@ -32,6 +32,7 @@ FamilyList memoryInstructions();
 FamilyList atomicInstructions();
 FamilyList controlInstructions();
 FamilyList callInstructions();
+FamilyList stackInstructions();
 FamilyList barrierInstructions();
 FamilyList warpInstructions();
 FamilyList mbarrierInstructions();

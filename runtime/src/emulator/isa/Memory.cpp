@@ -74,7 +74,7 @@ void fp8emu::decodeAddress(Decoder &decoder, const Operand &operand, MemorySpace
 MemorySpace fp8emu::spaceOf(const Op &op) { return MemorySpace(op.small >> 8 & 0xF); }
 
 void fp8emu::laneAddresses(Warp &warp, const Op &op, Mask mask, uint64_t *addresses) {
-  uint64_t offset = uint64_t(op.immediate) + (op.small & kFrame ? warp.frame().localBase : 0);
+  uint64_t offset = uint64_t(op.immediate);
   if ((op.small & 0xFF) == 8) {
     const uint64_t *base = warp.values<uint64_t>(op.a);
     forIndependentLanes(mask, [=](unsigned lane) { addresses[lane] = base[lane] + offset; });
@@ -82,6 +82,9 @@ void fp8emu::laneAddresses(Warp &warp, const Op &op, Mask mask, uint64_t *addres
     const uint32_t *base = warp.values<uint32_t>(op.a);
     forIndependentLanes(mask,
                         [=](unsigned lane) { addresses[lane] = uint32_t(base[lane] + uint32_t(offset)); });
+  } else if (op.small & kFrame) {
+    const uint32_t *base = warp.frame().localBase.data();
+    forIndependentLanes(mask, [=](unsigned lane) { addresses[lane] = base[lane] + offset; });
   } else {
     forIndependentLanes(mask, [=](unsigned lane) { addresses[lane] = offset; });
   }

@@ -105,8 +105,9 @@ void decodePack(Decoder &decoder, Type type, bool packs) {
 template <class T>
 void frameAddress(Warp &warp, const Op &op, Mask mask) {
   T *d = warp.values<T>(op.d);
-  T address = T(warp.frame().localBase + uint64_t(op.immediate));
-  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = address; });
+  const uint32_t *base = warp.frame().localBase.data();
+  uint64_t offset = uint64_t(op.immediate);
+  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = T(base[lane] + offset); });
 }
 
 /// Addresses, and counters, are of 32 or 64 bits.

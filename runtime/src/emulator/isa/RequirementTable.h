@@ -58,6 +58,7 @@ constexpr Requirement kRequirements[] = {
     {"prefetch.L2::evict_last|L2::evict_normal", "80", "7.4"},
     {"cvta.param", "70", "7.7"},
     {"prefetch.tensormap", "90", "8.0"},
+    {"alloca|stacksave|stackrestore", "52", "7.3"},
     {"atom|red.bf16|bf16x2", "90", "7.8"},
     {"atom|red.v2|v4|v8", "90", "8.1"},
     {"atom.b128", "90", "8.3"},

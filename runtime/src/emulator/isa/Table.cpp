@@ -26,6 +26,7 @@ static FamilyList (*const kFamilies[])() = {
     atomicInstructions,
     controlInstructions,
     callInstructions,
+    stackInstructions,
     barrierInstructions,
     warpInstructions,
     mbarrierInstructions,

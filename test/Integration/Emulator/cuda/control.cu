@@ -156,3 +156,14 @@ extern "C" __global__ void identities(long long *y) {
   y[6 * INDEX + 4] = clock64() - before;
   y[6 * INDEX + 5] = blockIdx.z * gridDim.y + gridDim.z + blockIdx.y;
 }
+
+// As many numbers as a thread asks for, on its stack: read again from the last to the first.
+extern "C" __global__ void stack_array(const int *x, int *y) {
+  int count = x[INDEX], sum = 0;
+  int *numbers = static_cast<int *>(alloca(count * sizeof(int)));
+  for (int i = 0; i < count; ++i)
+    numbers[i] = i ^ count;
+  while (count--)
+    sum = 31 * sum + numbers[count];
+  y[INDEX] = sum;
+}
