@@ -248,7 +248,7 @@ MemorySpace takeAtomicSpace(Decoder &decoder, bool hasResult) {
   Semantics semantics = ordering.semantics;
   decoder.op().ordering = atomicOrdering(ordering, hasResult);
   bool acquires = semantics == Semantics::Acquire || semantics == Semantics::AcquireRelease;
-  if (semantics == Semantics::Volatile || semantics == Semantics::MemoryMapped || (acquires && !hasResult))
+  if (semantics == Semantics::Volatile || (acquires && !hasResult))
     decoder.fail(hasResult ? "atom is relaxed, acquire, release or acq_rel" : "red is relaxed or release");
   if (space == MemorySpace::Local || space == MemorySpace::Const || space == MemorySpace::Parameter)
     decoder.fail("atomic operations are for global and shared memory");

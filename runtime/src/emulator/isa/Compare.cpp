@@ -42,17 +42,15 @@ struct BF16Value {
 template <class T>
 constexpr bool kIsInteger = std::is_integral<T>::value;
 
-/// Comparisons by floats; subnormals count as zero with .ftz.
+/// What is compared: with .ftz, which f32 and f16 have, subnormals are zero.
 template <class T>
 auto flush(T value, bool ftz) {
-  if constexpr (std::is_integral<T>::value) {
+  if constexpr (std::is_integral<T>::value || std::is_same<T, double>::value)
     return value;
-  } else if constexpr (std::is_same<T, double>::value) {
-    return value;
-  } else {
-    float f = float(value);
-    return ftz && std::fpclassify(f) == FP_SUBNORMAL ? 0.0f : f;
-  }
+  else if constexpr (std::is_same<T, F16Value>::value)
+    return ftz && !(value.bits & 0x7C00) ? 0.0f : float(value);
+  else
+    return ftz && std::fpclassify(float(value)) == FP_SUBNORMAL ? 0.0f : float(value);
 }
 
 template <Comparison C, class V>
@@ -214,18 +212,13 @@ Handler forComparison(Decoder &decoder, Comparison comparison, unsigned resultBy
 }
 
 Handler forType(Decoder &decoder, Type type, Comparison comparison, unsigned resultBytes) {
-  // lo, ls, hi and hs compare without a sign whatever the type.
-  bool isUnsigned = comparison >= Lo && comparison <= Hs;
   switch (type) {
   case Type::S16:
-    return isUnsigned ? forComparison<uint16_t>(decoder, comparison, resultBytes)
-                      : forComparison<int16_t>(decoder, comparison, resultBytes);
+    return forComparison<int16_t>(decoder, comparison, resultBytes);
   case Type::S32:
-    return isUnsigned ? forComparison<uint32_t>(decoder, comparison, resultBytes)
-                      : forComparison<int32_t>(decoder, comparison, resultBytes);
+    return forComparison<int32_t>(decoder, comparison, resultBytes);
   case Type::S64:
-    return isUnsigned ? forComparison<uint64_t>(decoder, comparison, resultBytes)
-                      : forComparison<int64_t>(decoder, comparison, resultBytes);
+    return forComparison<int64_t>(decoder, comparison, resultBytes);
   case Type::B16:
   case Type::U16:
     return forComparison<uint16_t>(decoder, comparison, resultBytes);
@@ -246,6 +239,20 @@ Handler forType(Decoder &decoder, Type type, Comparison comparison, unsigned res
   default:
     decoder.fail("." + std::string(ptx::name(type)) + " cannot be compared");
   }
+}
+
+/// With .ftz, values of `type` are compared.
+void requireFlushable(Decoder &decoder, Type type) {
+  if (decoder.op().flags & kFtz && type != Type::F32 && type != Type::F16 && type != Type::F16x2)
+    decoder.fail(".ftz is for .f32, .f16 and .f16x2");
+}
+
+void requireComparable(Decoder &decoder, Comparison comparison, Type type) {
+  if (isBits(type) && comparison != Eq && comparison != Ne)
+    decoder.fail("bits without a type have no order");
+  if (comparison >= Lo && comparison <= Hs && type != Type::U16 && type != Type::U32 && type != Type::U64)
+    decoder.fail("this comparison is for unsigned types");
+  requireFlushable(decoder, type);
 }
 
 /// .and and the predicate after the operands.
@@ -271,12 +278,7 @@ uint16_t half(Warp &warp, Ref ref, unsigned lane, unsigned i) {
 /// setp and set of pairs: each half on its own. op.immediate is the comparison.
 template <class T>
 bool compareHalf(Comparison c, uint16_t a, uint16_t b, bool ftz) {
-  float x = flush(T{a}, false), y = flush(T{b}, false);
-  // .ftz flushes subnormals of f16, which are normal in f32.
-  if (ftz && std::is_same<T, F16Value>::value) {
-    x = (a & 0x7C00) ? x : 0;
-    y = (b & 0x7C00) ? y : 0;
-  }
+  float x = flush(T{a}, ftz), y = flush(T{b}, ftz);
   bool unordered = x != x || y != y;
   bool results[] = {x == y,
                     !unordered && x != y,
@@ -348,6 +350,7 @@ void decodeSetPredicate(Decoder &decoder) {
   int combine = decoder.takeOneOf({"and", "or", "xor"});
   op.flags = decoder.take("ftz") ? kFtz : 0;
   Type type = decoder.takeType();
+  requireComparable(decoder, comparison, type);
   decoder.expectOperands(3, 4);
   decodePredicates(decoder, type);
   decodeCombine(decoder, combine);
@@ -359,6 +362,31 @@ void decodeSetPredicate(Decoder &decoder) {
     return;
   }
   op.handler = forType(decoder, type, comparison, 0);
+}
+
+/// Whether set makes a `result` of a comparison of `type` (PTX ISA 9.7.6.1, 9.7.7.1).
+bool canSet(Type result, Type type) {
+  const bool isPair = type == Type::F16x2 || type == Type::BF16x2;
+  const bool isHalf = type == Type::F16 || type == Type::BF16;
+  switch (result) {
+  case Type::U32:
+  case Type::S32:
+    return true;
+  case Type::U16:
+  case Type::S16:
+    return isHalf;
+  case Type::F32:
+    return !isHalf && !isPair;
+  case Type::F16:
+    return !isPair && type != Type::BF16;
+  case Type::BF16:
+    return !isPair;
+  case Type::F16x2:
+  case Type::BF16x2:
+    return type == result;
+  default:
+    return false;
+  }
 }
 
 void decodeSet(Decoder &decoder) {
@@ -373,6 +401,9 @@ void decodeSet(Decoder &decoder) {
     decoder.fail("the result has 16 or 32 bits");
   // The second type is missing where both are the same.
   Type type = decoder.hasType() ? decoder.takeType() : result;
+  if (!canSet(result, type))
+    decoder.fail("no ." + std::string(ptx::name(result)) + " is set by a comparison of ." + ptx::name(type));
+  requireComparable(decoder, comparison, type);
   op.a = decoder.source(1, type);
   op.b = decoder.source(2, type);
   decodeCombine(decoder, combine);
@@ -433,6 +464,7 @@ void decodeSelectBySign(Decoder &decoder) {
   op.c = decoder.source(3, sign);
   if (sign != Type::S32 && sign != Type::F32)
     decoder.fail("the third source is .s32 or .f32");
+  requireFlushable(decoder, sign);
   op.handler = forBits(decoder, type, [sign](auto v) -> Handler {
     using T = decltype(v);
     return sign == Type::S32 ? &selectBySign<T, int32_t> : &selectBySign<T, float>;

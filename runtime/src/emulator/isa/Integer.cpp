@@ -31,16 +31,18 @@ template <class T>
 struct Sub {
   T operator()(T a, T b) const { return T(Unsigned<T>(a) - Unsigned<T>(b)); }
 };
-/// .sat of s32: clamped instead of wrapped.
+/// .sat: clamped instead of wrapped.
+template <class T>
+T clamped(int64_t value) {
+  return T(std::clamp<int64_t>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+}
+template <class T>
 struct AddSat {
-  int32_t operator()(int32_t a, int32_t b) const {
-    return int32_t(std::clamp<int64_t>(int64_t(a) + b, INT32_MIN, INT32_MAX));
-  }
+  T operator()(T a, T b) const { return clamped<T>(int64_t(a) + b); }
 };
+template <class T>
 struct SubSat {
-  int32_t operator()(int32_t a, int32_t b) const {
-    return int32_t(std::clamp<int64_t>(int64_t(a) - b, INT32_MIN, INT32_MAX));
-  }
+  T operator()(T a, T b) const { return clamped<T>(int64_t(a) - b); }
 };
 /// Through 64 bits, as small types would be widened to signed int.
 template <class T>
@@ -63,7 +65,9 @@ struct Mad {
   T operator()(T a, T b, T c) const { return Add<T>()(P()(a, b), c); }
 };
 struct MadHiSat {
-  int32_t operator()(int32_t a, int32_t b, int32_t c) const { return AddSat()(MulHi<int32_t>()(a, b), c); }
+  int32_t operator()(int32_t a, int32_t b, int32_t c) const {
+    return AddSat<int32_t>()(MulHi<int32_t>()(a, b), c);
+  }
 };
 template <class T, class W>
 struct MadWide {
@@ -122,25 +126,6 @@ void decodeBinary(Decoder &decoder, Type type) {
   decodeLanes(decoder, type, 2);
 }
 
-template <template <class> class F, class Saturating>
-void decodeAddSub(Decoder &decoder) {
-  bool saturates = decoder.take("sat");
-  if (decoder.takeOneOf({"u16x2", "s16x2"}) >= 0) {
-    if (saturates)
-      decoder.fail(".sat is for .s32");
-    decodeLanes(decoder, Type::B32, 2);
-    decoder.op().handler = &binaryLanes<uint32_t, uint32_t, uint32_t, typename Saturating::Packed>;
-    return;
-  }
-  Type type = decoder.takeType();
-  if (!saturates)
-    return decodeBinary<F>(decoder, type);
-  if (type != Type::S32)
-    decoder.fail(".sat is for .s32");
-  decodeLanes(decoder, type, 2);
-  decoder.op().handler = &binaryLanes<int32_t, int32_t, int32_t, Saturating>;
-}
-
 /// Two 16-bit operations in 32 bits.
 template <class F, class T>
 struct Packed {
@@ -148,22 +133,46 @@ struct Packed {
     return uint16_t(F()(T(a), T(b))) | uint32_t(uint16_t(F()(T(a >> 16), T(b >> 16)))) << 16;
   }
 };
-struct AddSaturating : AddSat {
-  using Packed = ::Packed<Add<uint16_t>, uint16_t>;
-};
-struct SubSaturating : SubSat {
-  using Packed = ::Packed<Sub<uint16_t>, uint16_t>;
-};
 
+template <class F, class T>
+constexpr Handler kPacked = &binaryLanes<uint32_t, uint32_t, uint32_t, Packed<F, T>>;
+
+/// add (PTX ISA 9.7.1.1): {.sat} of .s32, .u32, .u16x2, .s16x2; without .sat of all types.
 void decodeAdd(Decoder &decoder) {
   if (decoder.take("cc"))
     return decodeAddCarryOut(decoder);
-  isFloatInstruction(decoder) ? decodeFloatAdd(decoder) : decodeAddSub<Add, AddSaturating>(decoder);
+  if (isFloatInstruction(decoder))
+    return decodeFloatAdd(decoder);
+  bool saturates = decoder.take("sat");
+  int packed = decoder.takeOneOf({"u16x2", "s16x2"});
+  Type type = packed >= 0 ? Type::B32 : decoder.takeType();
+  if (packed < 0 && !saturates)
+    return decodeBinary<Add>(decoder, type);
+  if (packed < 0 && type != Type::S32 && type != Type::U32)
+    decoder.fail(".sat is for .s32, .u32, .s16x2 and .u16x2");
+  decodeLanes(decoder, type, 2);
+  // Wrapped, both pairs are added alike.
+  decoder.op().handler = packed >= 0 && !saturates ? kPacked<Add<uint16_t>, uint16_t>
+                         : packed == 0             ? kPacked<AddSat<uint16_t>, uint16_t>
+                         : packed == 1             ? kPacked<AddSat<int16_t>, int16_t>
+                         : type == Type::U32 ? &binaryLanes<uint32_t, uint32_t, uint32_t, AddSat<uint32_t>>
+                                             : &binaryLanes<int32_t, int32_t, int32_t, AddSat<int32_t>>;
 }
+
+/// sub (PTX ISA 9.7.1.2): {.sat} of .s32; of pairs there is none.
 void decodeSub(Decoder &decoder) {
   if (decoder.take("cc"))
     return decodeSubCarryOut(decoder);
-  isFloatInstruction(decoder) ? decodeFloatSub(decoder) : decodeAddSub<Sub, SubSaturating>(decoder);
+  if (isFloatInstruction(decoder))
+    return decodeFloatSub(decoder);
+  bool saturates = decoder.take("sat");
+  Type type = decoder.takeType();
+  if (!saturates)
+    return decodeBinary<Sub>(decoder, type);
+  if (type != Type::S32)
+    decoder.fail(".sat is for .s32");
+  decodeLanes(decoder, type, 2);
+  decoder.op().handler = &binaryLanes<int32_t, int32_t, int32_t, SubSat<int32_t>>;
 }
 
 enum Half { Low, High, Wide };

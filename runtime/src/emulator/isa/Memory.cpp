@@ -29,11 +29,9 @@ MemorySpace fp8emu::takeSpace(Decoder &decoder) {
 
 Ordering fp8emu::takeOrdering(Decoder &decoder) {
   Ordering out;
-  int semantics = decoder.takeOneOf({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"});
+  int semantics = decoder.takeOneOf({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel"});
   if (semantics >= 0)
     out.semantics = Semantics(semantics);
-  // .mmio.relaxed.sys is written with both.
-  decoder.take("relaxed");
   int scope = decoder.takeOneOf({"cta", "cluster", "gpu", "sys"});
   out.scope = Scope(scope + 1);
   return out;
@@ -231,18 +229,31 @@ std::vector<Ref> decodeElements(Decoder &decoder, const Operand &operand, Type t
   return refs;
 }
 
-/// Ordered accesses to what other blocks see make them depend on each other.
-void noteOrdering(Decoder &decoder, const Ordering &ordering, MemorySpace space) {
-  bool everywhere = space == MemorySpace::Global || space == MemorySpace::Generic;
-  if (everywhere && ordering.semantics != Semantics::Weak && ordering.scope != Scope::Cta)
+/// {.weak}, .volatile, {.mmio}.relaxed.scope and, of loads, .acquire.scope, of stores
+/// .release.scope (PTX ISA 9.7.9.8, 9.7.9.11), and what they mean for blocks.
+Ordering takeAccessOrdering(Decoder &decoder, bool isLoad, MemorySpace space) {
+  Ordering ordering = takeOrdering(decoder);
+  const Semantics half = isLoad ? Semantics::Acquire : Semantics::Release;
+  const bool scoped = ordering.semantics == Semantics::Relaxed || ordering.semantics == half;
+  if (!scoped && ordering.semantics != Semantics::Weak && ordering.semantics != Semantics::Volatile)
+    decoder.fail(isLoad ? "a load releases nothing" : "a store acquires nothing");
+  if (scoped != (ordering.scope != Scope::None))
+    decoder.fail(scoped ? "a scope is missing" : "a scope without an order");
+  const bool mayBeGlobal = space == MemorySpace::Global || space == MemorySpace::Generic;
+  // Every access happens once and whole here, as .mmio wants.
+  if (decoder.take("mmio") &&
+      (ordering.semantics != Semantics::Relaxed || ordering.scope != Scope::Sys || !mayBeGlobal))
+    decoder.fail(".mmio needs .relaxed.sys, and global memory");
+  // Ordered accesses to what other blocks see make them depend on each other.
+  if (mayBeGlobal && ordering.semantics != Semantics::Weak && ordering.scope != Scope::Cta)
     decoder.blocksCommunicate();
+  return ordering;
 }
 
 template <class Kind>
 void decodeAccess(Decoder &decoder, bool isLoad) {
-  Ordering ordering = takeOrdering(decoder);
   MemorySpace space = takeSpace(decoder);
-  noteOrdering(decoder, ordering, space);
+  Ordering ordering = takeAccessOrdering(decoder, isLoad, space);
   decoder.take("nc");
   decoder.take("unified");
   decoder.ignoreCacheHints();

@@ -18,7 +18,7 @@ namespace fp8emu {
 MemorySpace takeSpace(Decoder &decoder);
 
 /// How an access is ordered (PTX ISA 8.5).
-enum class Semantics : uint8_t { Weak, Volatile, Relaxed, Acquire, Release, AcquireRelease, MemoryMapped };
+enum class Semantics : uint8_t { Weak, Volatile, Relaxed, Acquire, Release, AcquireRelease };
 enum class Scope : uint8_t { None, Cta, Cluster, Gpu, Sys };
 
 struct Ordering {

@@ -157,11 +157,11 @@ void decodeToGlobal(Decoder &decoder, MemorySpace space, AsyncStore &store) {
 void decodeAsync(Decoder &decoder, const ReductionKind *kind) {
   AsyncStore store;
   const Ordering ordering = takeOrdering(decoder);
-  decoder.take("mmio");
   const MemorySpace space = takeSpace(decoder);
   const bool tellsBarrier = decoder.take("mbarrier::complete_tx::bytes");
-  const bool toGlobal =
-      ordering.semantics == Semantics::Release || ordering.semantics == Semantics::MemoryMapped;
+  const bool toGlobal = ordering.semantics == Semantics::Release;
+  if (decoder.take("mmio") && !toGlobal)
+    decoder.fail(".mmio needs .release");
   if (toGlobal == tellsBarrier && !(kind && !toGlobal))
     decoder.fail(toGlobal ? "a release store tells no mbarrier" : ".mbarrier::complete_tx::bytes is missing");
   const int vector = kind || toGlobal ? -1 : decoder.takeOneOf({"v2", "v4"});

@@ -365,4 +365,17 @@ TEST(Atomics, RefusesWhatThereIsNot) {
   EXPECT_EQ(decodeError("atom.global.add.L2::cache_hint.f32 %f0,[%m],%f1,%l0;"), "");
 }
 
+/// .mmio wants each access once and whole, as every access here is.
+TEST(Atomics, OrderedAccesses) {
+  expectEach("st.mmio.relaxed.sys.global.u32 [%m],7; ld.mmio.relaxed.sys.u32 %d,[%m];", "u32", {{"u32", {1}}},
+             [](std::vector<uint64_t>) { return 7; });
+  for (const char *text :
+       {"ld.mmio.u32 %r0,[%l0];", "ld.mmio.relaxed.gpu.u32 %r0,[%l0];", "ld.mmio.acquire.sys.u32 %r0,[%l0];",
+        "ld.relaxed.global.u32 %r0,[%l0];", "ld.cta.u32 %r0,[%l0];", "ld.volatile.gpu.u32 %r0,[%l0];",
+        "ld.release.gpu.u32 %r0,[%l0];", "st.acquire.gpu.u32 [%l0],%r0;", "st.acq_rel.gpu.u32 [%l0],%r0;",
+        "ld.mmio.relaxed.sys.shared.u32 %r0,[%r1];", "atom.mmio.relaxed.sys.global.add.u32 %r0,[%l0],%r1;",
+        "st.async.mmio.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r0],%r1,[%r2];"})
+    EXPECT_NE(decodeError(text), "") << text;
+}
+
 } // namespace
