@@ -27,16 +27,24 @@ def test_a_captured_stream_runs_when_its_graph_is_launched(bench):
     bench.step(bench.stream)
     bench.call("cuStreamIsCapturing", bench.stream, ref(status))
     assert status.value == 1 and bench.x.read().tolist() == [0] * 8
-    with pytest.raises(DriverError) as error:
-        bench.call("cuStreamSynchronize", bench.stream)
-    assert error.value.name == "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" or error.value.name.endswith("INVALIDATED")
-    if error.value.code == 900:
-        bench.call("cuStreamEndCapture", bench.stream, ref(graph))
-        count = size()
-        bench.call("cuGraphGetNodes", graph, None, ref(count))
-        assert count.value == 3
-        ready = bench.instantiate(graph)
-        assert bench.run(ready) == [23] * 8 and bench.run(ready) == [23] * 8
+    bench.call("cuStreamEndCapture", bench.stream, ref(graph))
+    count = size()
+    bench.call("cuGraphGetNodes", graph, None, ref(count))
+    assert count.value == 3
+    ready = bench.instantiate(graph)
+    assert bench.run(ready) == [23] * 8 and bench.run(ready) == [23] * 8
+
+
+@on("reductions")
+def test_waiting_for_a_stream_ends_its_capture(bench):
+    graph = pointer()
+    bench.call("cuStreamBeginCapture_v2", bench.stream, integer(0))
+    bench.step(bench.stream)
+    for name, arguments in (("cuStreamSynchronize", [bench.stream]), ("cuStreamEndCapture", [bench.stream, ref(graph)])):
+        with pytest.raises(DriverError) as error:
+            bench.call(name, *arguments)
+        ending = "UNSUPPORTED" if name == "cuStreamSynchronize" else "INVALIDATED"
+        assert error.value.name == "CUDA_ERROR_STREAM_CAPTURE_" + ending and not graph.value
 
 
 @on("reductions")

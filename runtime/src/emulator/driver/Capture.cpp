@@ -37,12 +37,14 @@ FP8EMU_API CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
   return enter([=](Driver &driver) {
     require(graph);
     *graph = nullptr;
-    auto capture = captureOf(driver, stream);
+    driver.current();
+    auto capture = isDefault(stream) ? nullptr : driver.check(stream).capture;
     require(capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
     require(capture->origin == stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     // What other streams were given must have come back by an event.
     auto frontier = stream->frontier;
     leave(driver, capture);
+    require(!capture->isInvalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     for (const auto &node : capture->graph->nodes)
       require(!capture->graph->dependents(node.get()).empty() ||
                   std::find(frontier.begin(), frontier.end(), node.get()) != frontier.end(),
@@ -54,7 +56,10 @@ FP8EMU_API CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
 FP8EMU_API CUresult cuStreamIsCapturing(CUstream stream, int *status) {
   return enter([=](Driver &driver) {
     require(status);
-    *status = captureOf(driver, stream) != nullptr;
+    driver.current();
+    auto capture = isDefault(stream) ? nullptr : driver.check(stream).capture;
+    // CU_STREAM_CAPTURE_STATUS_ACTIVE, _INVALIDATED
+    *status = !capture ? 0 : capture->isInvalid ? 2 : 1;
   });
 }
 

@@ -18,6 +18,16 @@ Context &primaryOf(Driver &driver, CUdevice device) {
   return *driver.primary[size_t(device)];
 }
 
+/// A primary context as it was at the beginning, but for who holds it.
+void restart(Driver &driver, Context &own) {
+  driver.clear(own);
+  Context fresh;
+  fresh.device = own.device;
+  fresh.isPrimary = true;
+  fresh.references = own.references;
+  own = fresh;
+}
+
 void makeCurrent(Context *context) {
   auto &stack = contextStack();
   if (!stack.empty())
@@ -41,15 +51,12 @@ FP8EMU_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     Context &own = primaryOf(driver, device);
     require(own.references > 0, CUDA_ERROR_INVALID_CONTEXT);
     if (--own.references == 0)
-      own.broken = CUDA_SUCCESS;
+      restart(driver, own);
   });
 }
 
 FP8EMU_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-  return enter([=](Driver &driver) {
-    Context &own = primaryOf(driver, device);
-    own.broken = CUDA_SUCCESS;
-  });
+  return enter([=](Driver &driver) { restart(driver, primaryOf(driver, device)); });
 }
 
 FP8EMU_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
@@ -84,7 +91,8 @@ FP8EMU_API CUresult cuCtxCreate_v4(CUcontext *context, void *, unsigned flags, C
 
 FP8EMU_API CUresult cuCtxDestroy_v2(CUcontext context) {
   return enter([=](Driver &driver) {
-    require(context && driver.isLive(context), CUDA_ERROR_INVALID_CONTEXT);
+    require(!driver.check(context, CUDA_ERROR_INVALID_CONTEXT).isPrimary, CUDA_ERROR_INVALID_CONTEXT);
+    driver.clear(*context);
     auto &stack = contextStack();
     stack.erase(std::remove(stack.begin(), stack.end(), context), stack.end());
     driver.drop(context);
@@ -94,7 +102,7 @@ FP8EMU_API CUresult cuCtxDestroy_v2(CUcontext context) {
 FP8EMU_API CUresult cuCtxSetCurrent(CUcontext context) {
   return enter([=](Driver &driver) {
     if (context)
-      require(context->isPrimary || driver.isLive(context), CUDA_ERROR_INVALID_CONTEXT);
+      driver.check(context, CUDA_ERROR_INVALID_CONTEXT);
     makeCurrent(context);
   });
 }
@@ -107,8 +115,8 @@ FP8EMU_API CUresult cuCtxGetCurrent(CUcontext *context) {
 }
 
 FP8EMU_API CUresult cuCtxPushCurrent_v2(CUcontext context) {
-  return enter([=](Driver &) {
-    require(context, CUDA_ERROR_INVALID_CONTEXT);
+  return enter([=](Driver &driver) {
+    driver.check(context, CUDA_ERROR_INVALID_CONTEXT);
     contextStack().push_back(context);
   });
 }
@@ -123,10 +131,10 @@ FP8EMU_API CUresult cuCtxPopCurrent_v2(CUcontext *context) {
 }
 
 FP8EMU_API CUresult cuCtxGetDevice(CUdevice *device) {
-  return enter([=](Driver &) {
+  return enter([=](Driver &driver) {
     require(device);
     require(!contextStack().empty(), CUDA_ERROR_INVALID_CONTEXT);
-    *device = contextStack().back()->device;
+    *device = driver.check(contextStack().back(), CUDA_ERROR_CONTEXT_IS_DESTROYED).device;
   });
 }
 
@@ -137,9 +145,11 @@ FP8EMU_API CUresult cuCtxGetFlags(unsigned *flags) {
   });
 }
 
-FP8EMU_API CUresult cuCtxGetApiVersion(CUcontext, unsigned *version) {
-  return enter([=](Driver &) {
+FP8EMU_API CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version) {
+  return enter([=](Driver &driver) {
     require(version);
+    if (context)
+      driver.check(context, CUDA_ERROR_INVALID_CONTEXT);
     *version = 3020;
   });
 }
@@ -203,8 +213,8 @@ FP8EMU_API CUresult cuCtxSetSharedMemConfig(int) { return cuCtxSynchronize(); }
 FP8EMU_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   return enter([=](Driver &) {
     if (least)
-      *least = 0;
+      *least = kLeastPriority;
     if (greatest)
-      *greatest = -5;
+      *greatest = kGreatestPriority;
   });
 }

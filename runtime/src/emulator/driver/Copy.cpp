@@ -23,6 +23,9 @@ void checkRange(Driver &driver, uint64_t address, size_t bytes) {
   require(allocation && !allocation->freed && allocation->bytes - (address - allocation->address) >= bytes);
 }
 
+/// The sides of a copy: CUmemorytype.
+enum Side { Host = 1, OfDevice = 2, Unified = 4 };
+
 void noteWritten(Driver &driver, uint64_t address, size_t bytes) {
   if (driver.memory.inArena(address, bytes))
     driver.memory.setInitialized(address, bytes, true);
@@ -34,14 +37,14 @@ uint64_t number(const void *pointer) { return reinterpret_cast<uint64_t>(pointer
 struct Origin {
   uint64_t address, pitch, plane;
 };
-Origin originOf(const CUcopySide &side, size_t width, size_t rows) {
-  constexpr int host = 1, device = 2, unified = 4;
-  require(side.type == host || side.type == device || side.type == unified, CUDA_ERROR_NOT_SUPPORTED);
-  uint64_t base = side.type == host ? number(side.host) : side.device;
+Origin originOf(Driver &driver, const CUcopySide &side, size_t width, size_t rows) {
+  require(side.type == Host || side.type == OfDevice || side.type == Unified, CUDA_ERROR_NOT_SUPPORTED);
+  uint64_t base = side.type == Host ? number(side.host) : side.device;
   require(base != 0);
   uint64_t pitch = side.pitch ? side.pitch : width + side.x;
   uint64_t plane = pitch * (side.height ? side.height : rows + side.y);
   require(pitch >= width);
+  require(side.type != OfDevice || driver.memory.inArena(base, 0));
   return {base + side.x + side.y * pitch + side.z * plane, pitch, plane};
 }
 
@@ -66,13 +69,16 @@ CUresult submitCopy2D(CUstream stream, const CUDA_MEMCPY2D *box) {
 }
 
 /// One row: that is what all copies of bytes are.
-CUresult submitBytes(CUstream stream, uint64_t to, uint64_t from, size_t bytes) {
+CUresult submitBytes(CUstream stream, Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes) {
   if (bytes == 0)
     return enter([](Driver &driver) { driver.current(); });
   CUDA_MEMCPY3D box{};
-  box.from.type = box.to.type = 4;
+  box.from.type = fromSide;
+  box.to.type = toSide;
   box.from.device = from;
   box.to.device = to;
+  box.from.host = reinterpret_cast<void *>(from);
+  box.to.host = reinterpret_cast<void *>(to);
   box.width = bytes;
   box.height = box.depth = 1;
   return submitCopy(stream, &box);
@@ -99,7 +105,8 @@ void fp8emu::driver::copyBytes(Driver &driver, uint64_t to, uint64_t from, size_
 void fp8emu::driver::copyBox(Driver &driver, const CUDA_MEMCPY3D &box) {
   if (!box.width || !box.height || !box.depth)
     return;
-  Origin from = originOf(box.from, box.width, box.height), to = originOf(box.to, box.width, box.height);
+  Origin from = originOf(driver, box.from, box.width, box.height);
+  Origin to = originOf(driver, box.to, box.width, box.height);
   for (size_t z = 0; z < box.depth; ++z)
     for (size_t y = 0; y < box.height; ++y)
       copyBytes(driver, to.address + z * to.plane + y * to.pitch,
@@ -108,10 +115,13 @@ void fp8emu::driver::copyBox(Driver &driver, const CUDA_MEMCPY3D &box) {
 
 void fp8emu::driver::setRows(Driver &driver, const CUDA_MEMSET_NODE_PARAMS &set) {
   unsigned size = set.elementSize;
-  require((size == 1 || size == 2 || size == 4) && set.to % size == 0);
+  require((size == 1 || size == 2 || size == 4) && set.to % size == 0 &&
+          set.width <= driver.memory.capacity());
   require(set.height <= 1 || (set.pitch >= set.width * size && set.pitch % size == 0));
   for (size_t y = 0; y < set.height; ++y) {
     uint64_t row = set.to + y * set.pitch;
+    // The host's memory is not filled.
+    require(driver.memory.inArena(row, 0));
     checkRange(driver, row, set.width * size);
     for (size_t i = 0; i < set.width; ++i)
       std::memcpy(reinterpret_cast<char *>(row) + i * size, &set.value, size);
@@ -120,36 +130,36 @@ void fp8emu::driver::setRows(Driver &driver, const CUDA_MEMSET_NODE_PARAMS &set)
 }
 
 FP8EMU_API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return submitBytes(stream, to, from, bytes);
+  return submitBytes(stream, Unified, to, Unified, from, bytes);
 }
 FP8EMU_API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return submitBytes(nullptr, to, from, bytes);
+  return submitBytes(nullptr, Unified, to, Unified, from, bytes);
 }
 FP8EMU_API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) {
-  return submitBytes(nullptr, to, number(from), bytes);
+  return submitBytes(nullptr, OfDevice, to, Host, number(from), bytes);
 }
 FP8EMU_API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
-  return submitBytes(nullptr, number(to), from, bytes);
+  return submitBytes(nullptr, Host, number(to), OfDevice, from, bytes);
 }
 FP8EMU_API CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return submitBytes(nullptr, to, from, bytes);
+  return submitBytes(nullptr, OfDevice, to, OfDevice, from, bytes);
 }
 FP8EMU_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-  return submitBytes(stream, to, number(from), bytes);
+  return submitBytes(stream, OfDevice, to, Host, number(from), bytes);
 }
 FP8EMU_API CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return submitBytes(stream, number(to), from, bytes);
+  return submitBytes(stream, Host, number(to), OfDevice, from, bytes);
 }
 FP8EMU_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return submitBytes(stream, to, from, bytes);
+  return submitBytes(stream, OfDevice, to, OfDevice, from, bytes);
 }
 // All devices share one memory.
 FP8EMU_API CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
-  return submitBytes(nullptr, to, from, bytes);
+  return submitBytes(nullptr, OfDevice, to, OfDevice, from, bytes);
 }
 FP8EMU_API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
                                       CUstream stream) {
-  return submitBytes(stream, to, from, bytes);
+  return submitBytes(stream, OfDevice, to, OfDevice, from, bytes);
 }
 
 FP8EMU_API CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *box) { return submitCopy2D(nullptr, box); }

@@ -22,7 +22,11 @@ static std::string variable(const char *name) {
 
 static uint64_t number(const char *name, uint64_t otherwise) {
   std::string text = variable(name);
-  return text.empty() ? otherwise : std::strtoull(text.c_str(), nullptr, 0);
+  char *end = nullptr;
+  uint64_t value = std::strtoull(text.c_str(), &end, 0);
+  if (*end)
+    std::fprintf(stderr, "fp8emu: %s=%s is no number\n", name, text.c_str());
+  return text.empty() || *end ? otherwise : value;
 }
 
 static std::vector<Chip> chosenChips() {
@@ -35,6 +39,8 @@ static std::vector<Chip> chosenChips() {
     std::string name = wanted.substr(begin, end - begin);
     if (const Chip *chip = findChip(name))
       out.push_back(*chip);
+    else
+      std::fprintf(stderr, "fp8emu: FP8EMU_CHIP: there is no chip '%s'\n", name.c_str());
     begin = end + 1;
   }
   return out;
@@ -74,9 +80,10 @@ Driver::Driver() {
   if (!profileFile.empty())
     std::atexit([] { Driver::get().writeProfile(); });
   for (size_t i = 0; i < devices.size(); ++i) {
-    primary.push_back(std::make_unique<Context>());
-    primary.back()->device = int(i);
-    primary.back()->isPrimary = true;
+    auto own = std::make_unique<Context>();
+    own->device = int(i);
+    own->isPrimary = true;
+    primary.push_back(track(std::move(own)));
   }
 }
 
@@ -94,11 +101,27 @@ std::vector<Context *> &fp8emu::driver::contextStack() {
 Context &Driver::current() {
   auto &stack = contextStack();
   require(!stack.empty() && stack.back(), CUDA_ERROR_INVALID_CONTEXT);
-  Context &context = *stack.back();
-  if (!context.isPrimary)
-    require(isLive(&context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  Context &context = check(stack.back(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  require(!context.isPrimary || context.references > 0, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   require(context.broken == CUDA_SUCCESS, context.broken);
   return context;
+}
+
+void Driver::clear(Context &context) {
+  // They end together at the end, and take back the handles of their own.
+  std::vector<Handle> ended;
+  for (auto at = live.begin(); at != live.end();) {
+    bool ends = at->second.context == &context;
+    if (ends)
+      ended.push_back(std::move(at->second));
+    at = ends ? live.erase(at) : std::next(at);
+  }
+  for (auto at = allocations.begin(); at != allocations.end();) {
+    bool ends = at->second == &context;
+    if (ends)
+      memory.release(at->first);
+    at = ends ? allocations.erase(at) : std::next(at);
+  }
 }
 
 const Chip &Driver::chip(CUdevice device) {

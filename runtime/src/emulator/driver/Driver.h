@@ -20,6 +20,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <typeindex>
 #include <vector>
 
 namespace fp8emu::driver {
@@ -34,7 +35,17 @@ struct Context {
   uint64_t printfBytes = 1 << 20, heapBytes = 8 << 20;
 };
 
-struct Kernel {
+/// A handle to what something else owns, known to the driver as long as that lives: kernels
+/// are their module's, nodes their graph's.
+template <class T>
+struct Owned {
+  Owned();
+  ~Owned();
+  Owned(const Owned &) = delete;
+  Owned &operator=(const Owned &) = delete;
+};
+
+struct Kernel : Owned<Kernel> {
   LoadedModule *module = nullptr;
   const FunctionCode *code = nullptr;
   std::string name;
@@ -42,6 +53,9 @@ struct Kernel {
 };
 
 struct LoadedModule {
+  /// Gives back the memory of its variables.
+  ~LoadedModule();
+  /// Null for a library, which every context may use.
   Context *context = nullptr;
   std::unique_ptr<Program> program;
   std::map<std::string, Kernel> kernels;
@@ -49,7 +63,11 @@ struct LoadedModule {
 
 struct Capture;
 
+/// Priorities of streams: the smaller number is the greater one.
+constexpr int kLeastPriority = 0, kGreatestPriority = -5;
+
 struct Stream {
+  ~Stream();
   Context *context = nullptr;
   unsigned flags = 0;
   int priority = 0;
@@ -89,33 +107,43 @@ public:
   Settings settings;
   /// The process's devices: those of FP8EMU_CHIP, or all that are known.
   std::vector<Chip> devices;
-  std::vector<std::unique_ptr<Context>> primary;
+  std::vector<Context *> primary;
   std::set<Stream *> streams;
+  /// Memory that programs took and have to give back, and in which context.
+  std::map<uint64_t, Context *> allocations;
 
   /// The context current in this thread; an error where there is none or it is
   /// broken.
   Context &current();
   const Chip &chip(CUdevice device);
-  /// Whether a handle is one that was given out and not taken back.
+  /// Whether a handle is one of its type that was given out and not taken back.
   template <class T>
-  T &check(T *handle) {
-    require(handle && live.count(handle), CUDA_ERROR_INVALID_HANDLE);
-    return *handle;
+  bool isLive(T *handle) const {
+    auto found = live.find(handle);
+    return found != live.end() && found->second.type == typeid(T);
   }
   template <class T>
-  T *track(std::unique_ptr<T> object) {
+  T &check(T *handle, CUresult otherwise = CUDA_ERROR_INVALID_HANDLE) const {
+    require(isLive(handle), otherwise);
+    return *handle;
+  }
+  /// Gives out a handle; what belongs to a context ends with it.
+  template <class T>
+  T *track(std::unique_ptr<T> object, Context *context = nullptr) {
     T *raw = object.get();
-    live[raw] = std::shared_ptr<void>(std::move(object));
+    live.insert_or_assign(raw, Handle{typeid(T), std::shared_ptr<void>(std::move(object)), context});
     return raw;
   }
   /// Gives out a handle to what something else owns; it is kept as long as the handle.
   template <class T>
   T *share(const std::shared_ptr<T> &object) {
-    live[object.get()] = object;
+    live.insert_or_assign(object.get(), Handle{typeid(T), object, nullptr});
     return object.get();
   }
-  void drop(void *handle) { live.erase(handle); }
-  bool isLive(void *handle) const { return live.count(handle); }
+  /// Takes a handle back. Taken out first: what ends with it may take back its own.
+  void drop(void *handle) { auto ended = live.extract(handle); }
+  /// Ends all that was made in a context: modules, streams, events, memory.
+  void clear(Context &context);
 
   /// Runs a kernel; a fault is reported and breaks the context.
   void launch(Kernel &kernel, LaunchConfig config);
@@ -126,11 +154,32 @@ public:
 
 private:
   Driver();
-  std::map<void *, std::shared_ptr<void>> live;
+  template <class T>
+  friend struct Owned;
+  struct Handle {
+    std::type_index type;
+    std::shared_ptr<void> object;
+    Context *context = nullptr;
+  };
+  std::map<void *, Handle> live;
   uint64_t launches = 0;
   std::string reportFile, profileFile;
   ProfileReport profiles;
 };
+
+template <class T>
+Owned<T>::Owned() {
+  Driver &driver = Driver::get();
+  std::lock_guard<std::recursive_mutex> lock(driver.mutex);
+  T *handle = static_cast<T *>(this);
+  driver.live.insert_or_assign(handle, Driver::Handle{typeid(T), nullptr, nullptr});
+}
+template <class T>
+Owned<T>::~Owned() {
+  Driver &driver = Driver::get();
+  std::lock_guard<std::recursive_mutex> lock(driver.mutex);
+  driver.live.erase(static_cast<T *>(this));
+}
 
 /// What a program that loads PTX wants: where to read what is wrong with it, and at most
 /// so many registers a thread (0: any number).
@@ -144,8 +193,11 @@ struct JitOptions {
 JitOptions readJitOptions(unsigned count, const int *options, void **values);
 /// A file's bytes; an error where it cannot be read.
 std::string readFile(const char *path);
-/// Loads PTX text, or what cuLinkComplete gave.
-LoadedModule *loadModule(Driver &driver, const void *image, const JitOptions &options);
+/// Loads PTX text, or what cuLinkComplete gave, into a context or, as a library, into none.
+LoadedModule *loadModule(Driver &driver, const void *image, const JitOptions &options, Context *context);
+
+/// Whether memory is the host's, that devices reach too.
+bool isHosts(const Allocation &allocation);
 
 /// The stack of contexts of the calling thread.
 std::vector<Context *> &contextStack();

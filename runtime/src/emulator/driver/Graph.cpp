@@ -14,12 +14,17 @@ using namespace fp8emu::driver;
 
 namespace {
 
-/// Writes up to *count nodes and says how many there are.
+/// Writes up to *count nodes, null behind the last, and says how many it wrote; without
+/// room for any, how many there are.
 void hand(const std::vector<GraphNode *> &list, CUgraphNode *out, size_t *count) {
   require(count);
-  if (out)
-    std::copy_n(list.begin(), std::min(*count, list.size()), out);
-  *count = list.size();
+  if (!out) {
+    *count = list.size();
+    return;
+  }
+  const size_t room = *count;
+  *count = std::min(room, list.size());
+  std::fill(std::copy_n(list.begin(), *count, out), out + room, nullptr);
 }
 
 /// What a node does, in a line.
@@ -31,8 +36,9 @@ std::string describe(const Work &work) {
     auto sizes = [](uint32_t x, uint32_t y, uint32_t z) {
       return std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z);
     };
-    return work.kernel->name + " <<<(" + sizes(gridX, gridY, gridZ) + "), (" + sizes(blockX, blockY, blockZ) +
-           ")>>>";
+    // Its module may have been unloaded.
+    std::string name = Driver::get().isLive(work.kernel) ? work.kernel->name : "unloaded kernel";
+    return name + " <<<(" + sizes(gridX, gridY, gridZ) + "), (" + sizes(blockX, blockY, blockZ) + ")>>>";
   }
   case Work::Copy:
     return "copy of " + std::to_string(work.copy.width * work.copy.height * work.copy.depth) + " bytes";
@@ -82,7 +88,9 @@ FP8EMU_API CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *fro
     require(count == 0 || (from && to));
     for (size_t i = 0; i < count; ++i) {
       require(own.has(from[i]) && own.has(to[i]) && from[i] != to[i]);
-      to[i]->after.push_back(from[i]);
+      auto &after = to[i]->after;
+      require(std::find(after.begin(), after.end(), from[i]) == after.end());
+      after.push_back(from[i]);
     }
   });
 }
@@ -154,26 +162,23 @@ FP8EMU_API CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_
 }
 
 FP8EMU_API CUresult cuGraphNodeGetType(CUgraphNode node, int *type) {
-  return enter([=](Driver &) {
-    require(node && type);
-    *type = node->work.kind;
+  return enter([=](Driver &driver) {
+    require(type);
+    *type = driver.check(node, CUDA_ERROR_INVALID_VALUE).work.kind;
   });
 }
 
 FP8EMU_API CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, size_t *count) {
-  return enter([=](Driver &) {
-    require(node);
-    hand(node->after, nodes, count);
-  });
+  return enter(
+      [=](Driver &driver) { hand(driver.check(node, CUDA_ERROR_INVALID_VALUE).after, nodes, count); });
 }
 FP8EMU_API CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, void *,
                                                   size_t *count) {
   return cuGraphNodeGetDependencies(node, nodes, count);
 }
 FP8EMU_API CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, size_t *count) {
-  return enter([=](Driver &) {
-    require(node);
-    hand(node->owner->dependents(node), nodes, count);
+  return enter([=](Driver &driver) {
+    hand(driver.check(node, CUDA_ERROR_INVALID_VALUE).owner->dependents(node), nodes, count);
   });
 }
 FP8EMU_API CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *nodes, void *,
@@ -182,9 +187,8 @@ FP8EMU_API CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNod
 }
 
 FP8EMU_API CUresult cuGraphDestroyNode(CUgraphNode node) {
-  return enter([=](Driver &) {
-    require(node);
-    Graph &own = *node->owner;
+  return enter([=](Driver &driver) {
+    Graph &own = *driver.check(node, CUDA_ERROR_INVALID_VALUE).owner;
     for (GraphNode *other : own.dependents(node))
       other->after.erase(std::remove(other->after.begin(), other->after.end(), node), other->after.end());
     own.nodes.erase(
@@ -205,7 +209,7 @@ FP8EMU_API CUresult cuGraphNodeFindInClone(CUgraphNode *twin, CUgraphNode node, 
 
 FP8EMU_API CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph) {
   return enter([=](Driver &driver) {
-    require(node && graph && node->work.kind == Work::Graph);
+    require(graph && driver.check(node, CUDA_ERROR_INVALID_VALUE).work.kind == Work::Graph);
     *graph = driver.share(node->work.child);
   });
 }

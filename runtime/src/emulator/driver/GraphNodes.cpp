@@ -32,10 +32,10 @@ CUresult add(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t 
 }
 
 Work kernelWork(Driver &driver, const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUkernel kernel = nullptr) {
-  require(params && (params->function || kernel));
+  require(params);
   Work work;
   work.kind = Work::Kernel;
-  work.kernel = params->function ? params->function : kernel;
+  work.kernel = &driver.check(params->function ? params->function : kernel, CUDA_ERROR_INVALID_VALUE);
   work.config.grid = {params->gridX, params->gridY, params->gridZ};
   work.config.block = {params->blockX, params->blockY, params->blockZ};
   work.config.dynamicShared = params->sharedBytes;
@@ -114,7 +114,7 @@ Work anyWork(Driver &driver, const CUgraphNodeParams *params) {
 /// Puts a node's new work in its place, of the same kind.
 CUresult replace(GraphNode *node, const std::function<Work(Driver &)> &make) {
   return enter([=](Driver &driver) {
-    require(node, CUDA_ERROR_INVALID_HANDLE);
+    require(driver.isLive(node));
     Work work = make(driver);
     require(work.kind == node->work.kind);
     node->work = std::move(work);
@@ -239,17 +239,17 @@ FP8EMU_API CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
 
 namespace {
 /// The work of a node of this kind.
-const Work &workOf(CUgraphNode node, Work::Kind kind) {
-  require(node, CUDA_ERROR_INVALID_HANDLE);
-  require(node->work.kind == kind);
-  return node->work;
+const Work &workOf(Driver &driver, CUgraphNode node, Work::Kind kind) {
+  const Work &work = driver.check(node, CUDA_ERROR_INVALID_VALUE).work;
+  require(work.kind == kind);
+  return work;
 }
 
 /// A kernel's parameters as they were given; the pointers are the node's own.
-CUDA_KERNEL_NODE_PARAMS_v1 kernelParams(CUgraphNode node) {
-  const Work &work = workOf(node, Work::Kernel);
+CUDA_KERNEL_NODE_PARAMS_v1 kernelParams(Driver &driver, CUgraphNode node) {
+  const Work &work = workOf(driver, node, Work::Kernel);
   node->pointers.clear();
-  for (const ParameterPlace &place : work.kernel->code->parameters)
+  for (const ParameterPlace &place : driver.check(work.kernel).code->parameters)
     node->pointers.push_back(const_cast<uint8_t *>(work.config.parameters.data()) + place.offset);
   CUDA_KERNEL_NODE_PARAMS_v1 params{};
   params.function = work.kernel;
@@ -262,44 +262,44 @@ CUDA_KERNEL_NODE_PARAMS_v1 kernelParams(CUgraphNode node) {
 } // namespace
 
 FP8EMU_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params) {
-  return enter([=](Driver &) {
+  return enter([=](Driver &driver) {
     require(params);
-    *params = {kernelParams(node), nullptr, nullptr};
+    *params = {kernelParams(driver, node), nullptr, nullptr};
   });
 }
 FP8EMU_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *params) {
-  return enter([=](Driver &) {
+  return enter([=](Driver &driver) {
     require(params);
-    *params = kernelParams(node);
+    *params = kernelParams(driver, node);
   });
 }
 FP8EMU_API CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *params) {
-  return enter([=](Driver &) {
+  return enter([=](Driver &driver) {
     require(params);
-    *params = workOf(node, Work::Copy).copy;
+    *params = workOf(driver, node, Work::Copy).copy;
   });
 }
 FP8EMU_API CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params) {
-  return enter([=](Driver &) {
+  return enter([=](Driver &driver) {
     require(params);
-    *params = workOf(node, Work::Set).set;
+    *params = workOf(driver, node, Work::Set).set;
   });
 }
 FP8EMU_API CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *params) {
-  return enter([=](Driver &) {
+  return enter([=](Driver &driver) {
     require(params);
-    *params = workOf(node, Work::Host).host;
+    *params = workOf(driver, node, Work::Host).host;
   });
 }
 FP8EMU_API CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *event) {
-  return enter([=](Driver &) {
+  return enter([=](Driver &driver) {
     require(event);
-    *event = workOf(node, Work::RecordEvent).event;
+    *event = workOf(driver, node, Work::RecordEvent).event;
   });
 }
 FP8EMU_API CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event) {
-  return enter([=](Driver &) {
+  return enter([=](Driver &driver) {
     require(event);
-    *event = workOf(node, Work::WaitEvent).event;
+    *event = workOf(driver, node, Work::WaitEvent).event;
   });
 }

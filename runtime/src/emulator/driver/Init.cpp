@@ -85,6 +85,8 @@ const Named kErrors[] = {
     {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "a kernel failed"},
     {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
      "a cooperative grid must fit on the device at once"},
+    {CUDA_ERROR_TENSOR_MEMORY_LEAK, "CUDA_ERROR_TENSOR_MEMORY_LEAK",
+     "a block ended without giving back its tensor memory"},
     {CUDA_ERROR_NOT_PERMITTED, "CUDA_ERROR_NOT_PERMITTED", "that is not permitted"},
     {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "that is not supported"},
     {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
@@ -117,9 +119,14 @@ struct Since {
   const char *symbol;
   int version;
 };
-const Since kSince[] = {{"cuCtxCreate_v4", 13000},
+const Since kSince[] = {{"cuCtxCreate_v3", 11040},
+                        {"cuCtxCreate_v4", 12050},
+                        {"cuDeviceGetUuid_v2", 11040},
+                        {"cuMemAdvise_v2", 12020},
+                        {"cuMemPrefetchAsync_v2", 12020},
                         {"cuGetProcAddress_v2", 12000},
                         {"cuEventElapsedTime_v2", 12080},
+                        {"cuStreamGetCaptureInfo_v2", 11030},
                         {"cuStreamGetCaptureInfo_v3", 12030},
                         {"cuGraphAddDependencies_v2", 12030},
                         {"cuGraphRemoveDependencies_v2", 12030},
@@ -152,8 +159,9 @@ static void *findEntry(const std::string &symbol, int version) {
   if (!library)
     return nullptr;
   void *found = nullptr;
-  // "cuGraphInstantiate" has stood for the one with flags since CUDA 11.4.
-  std::string name = symbol == "cuGraphInstantiate" ? "cuGraphInstantiateWithFlags" : symbol;
+  // "cuGraphInstantiate" has stood for the one with flags since CUDA 12.
+  bool withFlags = symbol == "cuGraphInstantiate" && version >= 12000;
+  std::string name = withFlags ? "cuGraphInstantiateWithFlags" : symbol;
   for (const char *suffix : {"_v4", "_v3", "_v2", ""})
     if (!found && !isNewer(name + suffix, version))
       found = dlsym(library, (name + suffix).c_str());
@@ -164,12 +172,18 @@ static void *findEntry(const std::string &symbol, int version) {
 FP8EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t, int *status) {
   if (!symbol || !out)
     return CUDA_ERROR_INVALID_VALUE;
+  *out = nullptr;
+  if (version > kDriverVersion)
+    return CUDA_ERROR_INVALID_VALUE;
   *out = findEntry(symbol, version);
+  // CU_GET_PROC_ADDRESS_SUCCESS, _SYMBOL_NOT_FOUND, _VERSION_NOT_SUFFICIENT
   if (status)
-    *status = *out ? 0 : 1;
-  return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    *status = *out ? 0 : findEntry(symbol, kDriverVersion) ? 2 : 1;
+  return CUDA_SUCCESS;
 }
 
 FP8EMU_API CUresult cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags) {
-  return cuGetProcAddress_v2(symbol, out, version, flags, nullptr);
+  CUresult code = cuGetProcAddress_v2(symbol, out, version, flags, nullptr);
+  // The only way to say it, before there was a status.
+  return code == CUDA_SUCCESS && !*out ? CUDA_ERROR_NOT_FOUND : code;
 }

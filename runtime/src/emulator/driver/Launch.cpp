@@ -63,7 +63,12 @@ std::vector<uint8_t> fp8emu::driver::gatherParameters(const FunctionCode &code, 
 }
 
 void fp8emu::driver::checkSizes(Driver &driver, const Kernel &kernel, LaunchConfig &config) {
-  const Chip &chip = driver.chip(driver.current().device);
+  const Context &context = driver.current();
+  const Context *home = kernel.module->context;
+  require(!home || home == &context, CUDA_ERROR_INVALID_HANDLE);
+  const Chip &chip = driver.chip(context.device);
+  // A library may be for other devices than this one.
+  require(runs(chip, kernel.module->program->tree->target), CUDA_ERROR_NO_BINARY_FOR_GPU);
   auto refusal = refuse(chip, *kernel.module->program, *kernel.code, kernel.allowance, config);
   if (!refusal)
     return;
@@ -75,9 +80,9 @@ static CUresult launch(CUfunction function, LaunchConfig config, CUstream stream
                        void **extra) {
   Work work;
   CUresult code = enter([&](Driver &driver) {
-    driver.current();
-    require(function, CUDA_ERROR_INVALID_HANDLE);
-    checkSizes(driver, *function, config);
+    Context &context = driver.current();
+    require(isDefault(stream) || driver.check(stream).context == &context, CUDA_ERROR_INVALID_HANDLE);
+    checkSizes(driver, driver.check(function), config);
     config.parameters = gatherParameters(*function->code, pointers, extra);
     work.kind = Work::Kernel;
     work.kernel = function;
@@ -140,7 +145,12 @@ enum FunctionAttribute {
   MaxDynamicShared,
   Carveout,
   ClusterMustBeSet,
-  NonPortableCluster = 14
+  ClusterWidth,
+  ClusterHeight,
+  ClusterDepth,
+  NonPortableCluster,
+  ClusterScheduling,
+  kFunctionAttributes
 };
 
 static int functionAttribute(const Kernel &kernel, int which) {
@@ -165,6 +175,10 @@ static int functionAttribute(const Kernel &kernel, int which) {
     return int(kernel.allowance.dynamicShared);
   case ClusterMustBeSet:
     return tree.requiredCluster[0] != 0;
+  case ClusterWidth:
+  case ClusterHeight:
+  case ClusterDepth:
+    return tree.requiredCluster[0] ? int(std::max(tree.requiredCluster[which - ClusterWidth], 1u)) : 0;
   case NonPortableCluster:
     return kernel.allowance.nonPortableClusters;
   default:
@@ -173,48 +187,63 @@ static int functionAttribute(const Kernel &kernel, int which) {
 }
 
 FP8EMU_API CUresult cuFuncGetAttribute(int *value, int which, CUfunction function) {
-  return enter([=](Driver &) {
-    require(value);
-    require(function, CUDA_ERROR_INVALID_HANDLE);
-    *value = functionAttribute(*function, which);
+  return enter([=](Driver &driver) {
+    require(value && which >= 0 && which < kFunctionAttributes);
+    *value = functionAttribute(driver.check(function), which);
   });
+}
+
+void fp8emu::driver::setAttribute(const Chip &chip, Kernel &kernel, int which, int value) {
+  switch (which) {
+  case MaxDynamicShared:
+    require(value >= 0 &&
+            uint64_t(value) + kernel.module->program->staticSharedBytes <= uint64_t(chip.sharedPerBlock));
+    kernel.allowance.dynamicShared = uint32_t(value);
+    return;
+  case NonPortableCluster:
+    kernel.allowance.nonPortableClusters = value != 0;
+    return;
+  // Hints.
+  case Carveout:
+  case ClusterScheduling:
+    return;
+  // A cluster is given by the launch or by the PTX.
+  case ClusterWidth:
+  case ClusterHeight:
+  case ClusterDepth:
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  default:
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
 }
 
 FP8EMU_API CUresult cuFuncSetAttribute(CUfunction function, int which, int value) {
   return enter([=](Driver &driver) {
-    require(function, CUDA_ERROR_INVALID_HANDLE);
-    if (which == MaxDynamicShared) {
-      const Chip &chip = driver.chip(function->module->context->device);
-      require(value >= 0 && uint64_t(value) + function->module->program->staticSharedBytes <=
-                                uint64_t(chip.sharedPerBlock));
-      function->allowance.dynamicShared = uint32_t(value);
-    } else if (which == NonPortableCluster) {
-      function->allowance.nonPortableClusters = value != 0;
-    }
+    setAttribute(driver.chip(driver.current().device), driver.check(function), which, value);
   });
 }
 
-FP8EMU_API CUresult cuFuncSetCacheConfig(CUfunction, int) {
-  return enter([](Driver &) {});
+FP8EMU_API CUresult cuFuncSetCacheConfig(CUfunction function, int) {
+  return enter([=](Driver &driver) { driver.check(function); });
 }
 
 FP8EMU_API CUresult cuFuncGetModule(CUmodule *module, CUfunction function) {
-  return enter([=](Driver &) {
-    require(module && function);
-    *module = function->module;
+  return enter([=](Driver &driver) {
+    require(module);
+    *module = driver.check(function).module;
   });
 }
 
 FP8EMU_API CUresult cuFuncGetName(const char **name, CUfunction function) {
-  return enter([=](Driver &) {
-    require(name && function);
-    *name = function->name.c_str();
+  return enter([=](Driver &driver) {
+    require(name);
+    *name = driver.check(function).name.c_str();
   });
 }
 
 FP8EMU_API CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes) {
-  return enter([=](Driver &) {
-    require(function, CUDA_ERROR_INVALID_HANDLE);
+  return enter([=](Driver &driver) {
+    driver.check(function);
     require(offset && index < function->code->parameters.size());
     *offset = function->code->parameters[index].offset;
     if (bytes)
@@ -223,22 +252,22 @@ FP8EMU_API CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t
 }
 
 FP8EMU_API CUresult cuFuncGetParamCount(CUfunction function, size_t *count) {
-  return enter([=](Driver &) {
-    require(function, CUDA_ERROR_INVALID_HANDLE);
+  return enter([=](Driver &driver) {
     require(count);
-    *count = function->code->parameters.size();
+    *count = driver.check(function).code->parameters.size();
   });
 }
 
-FP8EMU_API CUresult cuFuncSetSharedMemConfig(CUfunction, int) {
-  return enter([](Driver &) {});
+FP8EMU_API CUresult cuFuncSetSharedMemConfig(CUfunction function, int) {
+  return enter([=](Driver &driver) { driver.check(function); });
 }
 FP8EMU_API CUresult cuFuncIsLoaded(int *state, CUfunction function) {
-  return enter([=](Driver &) {
-    require(state && function);
+  return enter([=](Driver &driver) {
+    require(state);
+    driver.check(function);
     *state = 1;
   });
 }
 FP8EMU_API CUresult cuFuncLoad(CUfunction function) {
-  return enter([=](Driver &) { require(function, CUDA_ERROR_INVALID_HANDLE); });
+  return enter([=](Driver &driver) { driver.check(function); });
 }

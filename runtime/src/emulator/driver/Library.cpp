@@ -5,7 +5,7 @@
 // Entry points: libraries and their kernels. A library is a module that belongs to no
 // context, its kernels are functions of any.
 
-#include "Driver.h"
+#include "Work.h"
 
 using namespace fp8emu;
 using namespace fp8emu::driver;
@@ -16,7 +16,6 @@ FP8EMU_API CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
 FP8EMU_API CUresult cuModuleUnload(CUmodule);
 FP8EMU_API CUresult cuModuleEnumerateFunctions(CUfunction *, unsigned, CUmodule);
 FP8EMU_API CUresult cuFuncGetAttribute(int *, int, CUfunction);
-FP8EMU_API CUresult cuFuncSetAttribute(CUfunction, int, int);
 FP8EMU_API CUresult cuFuncGetName(const char **, CUfunction);
 FP8EMU_API CUresult cuFuncGetParamCount(CUfunction, size_t *);
 FP8EMU_API CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t *, size_t *);
@@ -25,7 +24,7 @@ FP8EMU_API CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int
                                       unsigned count, int *, void **, unsigned) {
   return enter([=](Driver &driver) {
     require(library && (count == 0 || (options && values)));
-    *library = loadModule(driver, image, readJitOptions(count, options, values));
+    *library = loadModule(driver, image, readJitOptions(count, options, values), nullptr);
   });
 }
 
@@ -33,7 +32,7 @@ FP8EMU_API CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, 
                                           unsigned count, int *, void **, unsigned) {
   return enter([=](Driver &driver) {
     require(library && path);
-    *library = loadModule(driver, readFile(path).c_str(), readJitOptions(count, options, values));
+    *library = loadModule(driver, readFile(path).c_str(), readJitOptions(count, options, values), nullptr);
   });
 }
 
@@ -71,15 +70,15 @@ FP8EMU_API CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count,
 
 FP8EMU_API CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
   return enter([=](Driver &driver) {
-    require(function && kernel);
+    require(function);
     driver.current();
-    *function = kernel;
+    *function = &driver.check(kernel);
   });
 }
 FP8EMU_API CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel) {
-  return enter([=](Driver &) {
-    require(library && kernel);
-    *library = kernel->module;
+  return enter([=](Driver &driver) {
+    require(library);
+    *library = driver.check(kernel).module;
   });
 }
 FP8EMU_API CUresult cuKernelGetName(const char **name, CUkernel kernel) {
@@ -88,11 +87,12 @@ FP8EMU_API CUresult cuKernelGetName(const char **name, CUkernel kernel) {
 FP8EMU_API CUresult cuKernelGetAttribute(int *value, int which, CUkernel kernel, CUdevice) {
   return cuFuncGetAttribute(value, which, kernel);
 }
-FP8EMU_API CUresult cuKernelSetAttribute(int which, int value, CUkernel kernel, CUdevice) {
-  return cuFuncSetAttribute(kernel, which, value);
+FP8EMU_API CUresult cuKernelSetAttribute(int which, int value, CUkernel kernel, CUdevice device) {
+  return enter(
+      [=](Driver &driver) { setAttribute(driver.chip(device), driver.check(kernel), which, value); });
 }
-FP8EMU_API CUresult cuKernelSetCacheConfig(CUkernel, int, CUdevice) {
-  return enter([](Driver &) {});
+FP8EMU_API CUresult cuKernelSetCacheConfig(CUkernel kernel, int, CUdevice) {
+  return enter([=](Driver &driver) { driver.check(kernel); });
 }
 FP8EMU_API CUresult cuKernelGetParamCount(CUkernel kernel, size_t *count) {
   return cuFuncGetParamCount(kernel, count);

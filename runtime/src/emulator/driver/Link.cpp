@@ -47,10 +47,10 @@ std::string nameOf(const LinkState &state, const char *given) {
 FP8EMU_API CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkState *state) {
   return enter([=](Driver &driver) {
     require(state && (count == 0 || (options && values)));
-    driver.current();
+    Context &context = driver.current();
     auto own = std::make_unique<LinkState>();
     own->options = readJitOptions(count, options, values);
-    *state = driver.track(std::move(own));
+    *state = driver.track(std::move(own), &context);
   });
 }
 

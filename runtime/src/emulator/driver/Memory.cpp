@@ -15,11 +15,27 @@ using namespace fp8emu::driver;
 namespace {
 
 uint64_t allocate(Driver &driver, size_t bytes, const char *what) {
-  driver.current();
+  Context &context = driver.current();
   require(bytes > 0);
   auto address = driver.memory.allocate(bytes, 512, what);
   require(address.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
+  driver.allocations[*address] = &context;
   return *address;
+}
+
+/// Gives back what was taken by a call of the same kind: neither a module's variable nor,
+/// as memory of the device, the host's.
+void giveBack(Driver &driver, uint64_t address, bool hosts) {
+  require(driver.allocations.count(address) && isHosts(*driver.memory.find(address)) == hosts);
+  driver.memory.release(address);
+  driver.allocations.erase(address);
+}
+
+/// The memory at an address that has not been given back.
+const Allocation &held(Driver &driver, uint64_t address) {
+  const Allocation *found = driver.memory.find(address);
+  require(found && !found->freed);
+  return *found;
 }
 
 uint64_t number(const void *pointer) { return reinterpret_cast<uint64_t>(pointer); }
@@ -42,11 +58,17 @@ FP8EMU_API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 }
 
 FP8EMU_API CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
-                                       unsigned) {
+                                       unsigned element) {
   return enter([=](Driver &driver) {
-    require(address && pitch);
-    *pitch = (width + 511) / 512 * 512;
-    *address = allocate(driver, *pitch * height, "cuMemAllocPitch");
+    require(address && pitch && (element == 4 || element == 8 || element == 16));
+    constexpr size_t unit = 512;
+    size_t row = 0, bytes = 0;
+    bool isTooMuch = __builtin_add_overflow(width, unit - 1, &row);
+    row = row / unit * unit;
+    isTooMuch |= __builtin_mul_overflow(row, height, &bytes);
+    require(!isTooMuch, CUDA_ERROR_OUT_OF_MEMORY);
+    *address = allocate(driver, bytes, "cuMemAllocPitch");
+    *pitch = row;
   });
 }
 
@@ -71,7 +93,7 @@ FP8EMU_API CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream
 FP8EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
   return enter([=](Driver &driver) {
     if (address)
-      require(driver.memory.release(address));
+      giveBack(driver, address, /*hosts=*/false);
   });
 }
 FP8EMU_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
@@ -84,8 +106,8 @@ FP8EMU_API CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUm
                                           CUstream stream) {
   return enter([=](Driver &driver) {
     captureOf(driver, stream);
-    auto found = driver.memory.find(address);
-    require(found && bytes <= found->address + found->bytes - address);
+    const Allocation &found = held(driver, address);
+    require(bytes <= found.address + found.bytes - address);
   });
 }
 FP8EMU_API CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice, CUstream stream) {
@@ -111,19 +133,21 @@ FP8EMU_API CUresult cuMemAllocHost_v2(void **pointer, size_t bytes) {
 }
 
 FP8EMU_API CUresult cuMemFreeHost(void *pointer) {
-  return enter([=](Driver &driver) { require(driver.memory.release(number(pointer))); });
+  return enter([=](Driver &driver) { giveBack(driver, number(pointer), /*hosts=*/true); });
 }
 
 FP8EMU_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *pointer, unsigned) {
   return enter([=](Driver &driver) {
-    require(address && driver.memory.find(number(pointer)));
+    require(address);
+    held(driver, number(pointer));
     *address = number(pointer);
   });
 }
 
-FP8EMU_API CUresult cuMemHostGetFlags(unsigned *flags, void *) {
-  return enter([=](Driver &) {
+FP8EMU_API CUresult cuMemHostGetFlags(unsigned *flags, void *pointer) {
+  return enter([=](Driver &driver) {
     require(flags);
+    held(driver, number(pointer));
     *flags = 0;
   });
 }

@@ -9,6 +9,7 @@
 #include "ptx/Link.h"
 #include "ptx/Parser.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -46,17 +47,17 @@ JitOptions fp8emu::driver::readJitOptions(unsigned count, const int *options, vo
   return out;
 }
 
-/// The device a module is for: that of the current context, or, of a library, any that
-/// runs it.
-static const Chip *findDevice(Driver &driver, const std::string &target) {
-  if (!contextStack().empty()) {
-    const Chip &own = driver.chip(driver.current().device);
-    return runs(own, target) ? &own : nullptr;
-  }
-  for (const Chip &chip : driver.devices)
-    if (runs(chip, target))
-      return &chip;
-  return nullptr;
+LoadedModule::~LoadedModule() {
+  if (program)
+    release(*program, Driver::get().memory);
+}
+
+/// Whether the context's device runs a module, or any, of a library.
+static bool isForUs(Driver &driver, const std::string &target, const Context *context) {
+  if (context)
+    return runs(driver.chip(context->device), target);
+  return std::any_of(driver.devices.begin(), driver.devices.end(),
+                     [&](const Chip &chip) { return runs(chip, target); });
 }
 
 std::string fp8emu::driver::readFile(const char *path) {
@@ -65,17 +66,18 @@ std::string fp8emu::driver::readFile(const char *path) {
   return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
 }
 
-LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, const JitOptions &options) {
+LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, const JitOptions &options,
+                                         Context *context) {
   require(image);
   const char *text = static_cast<const char *>(image);
   // cubins and fat binaries hold machine code, which is not for us.
-  require(std::memcmp(text, "\177ELF", 4) != 0 && std::memcmp(text, "\x50\xed\x55\xba", 4) != 0,
+  require(std::strncmp(text, "\177ELF", 4) != 0 && std::strncmp(text, "\x50\xed\x55\xba", 4) != 0,
           CUDA_ERROR_NO_BINARY_FOR_GPU);
   auto module = std::make_unique<LoadedModule>();
-  module->context = contextStack().empty() ? nullptr : contextStack().back();
+  module->context = context;
   try {
     ptx::Module tree = ptx::parseImage(text);
-    if (!findDevice(driver, tree.target)) {
+    if (!isForUs(driver, tree.target, context)) {
       options.log("the module is for " + tree.target + ", which the device does not run");
       fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
@@ -97,15 +99,15 @@ LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, cons
             " is ignored: without .maxnreg, or .maxntid and .minnctapersm, the number of registers that it "
             "begins with is not known");
     }
-  return driver.track(std::move(module));
+  return driver.track(std::move(module), context);
 }
 
 FP8EMU_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options,
                                        void **values) {
   return enter([=](Driver &driver) {
     require(module && (count == 0 || (options && values)));
-    driver.current();
-    *module = loadModule(driver, image, readJitOptions(count, options, values));
+    Context &context = driver.current();
+    *module = loadModule(driver, image, readJitOptions(count, options, values), &context);
   });
 }
 
@@ -116,14 +118,14 @@ FP8EMU_API CUresult cuModuleLoadData(CUmodule *module, const void *image) {
 FP8EMU_API CUresult cuModuleLoad(CUmodule *module, const char *path) {
   return enter([=](Driver &driver) {
     require(module && path);
-    driver.current();
-    *module = loadModule(driver, readFile(path).c_str(), JitOptions());
+    Context &context = driver.current();
+    *module = loadModule(driver, readFile(path).c_str(), JitOptions(), &context);
   });
 }
 
 FP8EMU_API CUresult cuModuleUnload(CUmodule module) {
   return enter([=](Driver &driver) {
-    release(*driver.check(module).program, driver.memory);
+    driver.check(module);
     driver.drop(module);
   });
 }
@@ -179,7 +181,7 @@ FP8EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CU
   });
 }
 
-/// Of a fat binary: its PTX, where it is stored as text. Compressed PTX is not read.
+/// Fat binaries are refused; some programs give PTX text to this one too.
 FP8EMU_API CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
   return cuModuleLoadData(module, image);
 }

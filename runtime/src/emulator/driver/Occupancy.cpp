@@ -14,8 +14,9 @@ using namespace fp8emu::driver;
 FP8EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
                                                                 size_t dynamicShared) {
   return enter([=](Driver &driver) {
-    require(blocks && function && threads > 0);
-    const Chip &chip = driver.chip(function->module->context->device);
+    require(blocks && threads > 0);
+    driver.check(function);
+    const Chip &chip = driver.chip(driver.current().device);
     *blocks = residentBlocks(chip, *function->module->program, *function->code, threads, dynamicShared);
   });
 }
@@ -31,7 +32,8 @@ FP8EMU_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *bl
                                                               size_t (*sharedOf)(int), size_t shared,
                                                               int limit, unsigned) {
   return enter([=](Driver &driver) {
-    require(grid && block && function);
+    require(grid && block);
+    driver.check(function);
     const Chip &chip = driver.chip(driver.current().device);
     const ptx::Function &tree = *function->code->tree;
     int most =
@@ -62,7 +64,8 @@ FP8EMU_API CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfu
 FP8EMU_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function, int blocks,
                                                             int threads) {
   return enter([=](Driver &driver) {
-    require(bytes && function && blocks > 0 && threads > 0);
+    require(bytes && blocks > 0 && threads > 0);
+    driver.check(function);
     const Chip &chip = driver.chip(driver.current().device);
     const Program &program = *function->module->program;
     require(residentBlocks(chip, program, *function->code, threads, 0) >= blocks);
@@ -76,7 +79,8 @@ FP8EMU_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfun
 FP8EMU_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function,
                                                  const CUlaunchConfig *config) {
   return enter([=](Driver &driver) {
-    require(clusters && function && config);
+    require(clusters && config);
+    driver.check(function);
     const Chip &chip = driver.chip(driver.current().device);
     unsigned blocks = 1;
     for (unsigned i = 0; i < config->numAttrs; ++i)
@@ -95,7 +99,8 @@ FP8EMU_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction funct
 FP8EMU_API CUresult cuOccupancyMaxPotentialClusterSize(int *blocks, CUfunction function,
                                                        const CUlaunchConfig *config) {
   return enter([=](Driver &driver) {
-    require(blocks && function && config);
+    require(blocks && config);
+    driver.check(function);
     *blocks = !driver.chip(driver.current().device).clusters ? 1
               : function->allowance.nonPortableClusters      ? 16
                                                              : 8;

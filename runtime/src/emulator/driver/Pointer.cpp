@@ -22,6 +22,10 @@ FP8EMU_API CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CU
   });
 }
 
+bool fp8emu::driver::isHosts(const Allocation &allocation) {
+  return allocation.what.rfind("cuMemHost", 0) == 0;
+}
+
 namespace {
 /// CUpointer_attribute.
 enum PointerAttribute {
@@ -39,12 +43,16 @@ enum PointerAttribute {
   MempoolHandle = 17
 };
 
-bool isHosts(const Allocation &allocation) { return allocation.what.rfind("cuMemHost", 0) == 0; }
+/// The context it was taken in; of a module's variable the current one.
+Context &contextOf(Driver &driver, const Allocation &allocation) {
+  auto found = driver.allocations.find(allocation.address);
+  return found == driver.allocations.end() ? driver.current() : *found->second;
+}
 
 void write(Driver &driver, int which, uint64_t address, const Allocation &allocation, void *out) {
   switch (which) {
   case OfContext:
-    *static_cast<CUcontext *>(out) = &driver.current();
+    *static_cast<CUcontext *>(out) = &contextOf(driver, allocation);
     return;
   case MemoryType:
     *static_cast<unsigned *>(out) = isHosts(allocation) ? 1 : 2;
@@ -67,7 +75,7 @@ void write(Driver &driver, int which, uint64_t address, const Allocation &alloca
     *static_cast<unsigned *>(out) = allocation.what == "cuMemAllocManaged";
     return;
   case DeviceOrdinal:
-    *static_cast<int *>(out) = driver.current().device;
+    *static_cast<int *>(out) = contextOf(driver, allocation).device;
     return;
   case RangeBytes:
     *static_cast<size_t *>(out) = allocation.bytes;
@@ -100,7 +108,8 @@ FP8EMU_API CUresult cuPointerGetAttributes(unsigned count, int *which, void **ou
     const Allocation *allocation = driver.memory.find(address);
     for (unsigned i = 0; i < count; ++i) {
       bool wide = which[i] == OfContext || which[i] == DevicePointer || which[i] == HostPointer ||
-                  which[i] == BufferId || which[i] == RangeStart || which[i] == RangeBytes;
+                  which[i] == BufferId || which[i] == RangeStart || which[i] == RangeBytes ||
+                  which[i] == MempoolHandle;
       std::memset(out[i], 0, wide ? 8 : 4);
       if (which[i] == DeviceOrdinal)
         *static_cast<int *>(out[i]) = -2;

@@ -7,7 +7,11 @@
 
 #include "Work.h"
 
+#include <algorithm>
+
 using namespace fp8emu::driver;
+
+Stream::~Stream() { Driver::get().streams.erase(this); }
 
 namespace {
 void checkStream(Driver &driver, CUstream stream) {
@@ -23,8 +27,8 @@ FP8EMU_API CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags,
     auto own = std::make_unique<Stream>();
     own->context = &driver.current();
     own->flags = flags;
-    own->priority = priority;
-    *stream = driver.track(std::move(own));
+    own->priority = std::clamp(priority, kGreatestPriority, kLeastPriority);
+    *stream = driver.track(std::move(own), &driver.current());
     driver.streams.insert(*stream);
   });
 }
@@ -36,7 +40,6 @@ FP8EMU_API CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
 FP8EMU_API CUresult cuStreamDestroy_v2(CUstream stream) {
   return enter([=](Driver &driver) {
     driver.check(stream);
-    driver.streams.erase(stream);
     driver.drop(stream);
   });
 }
@@ -88,9 +91,14 @@ FP8EMU_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) 
     driver.check(event);
     // What follows in this stream comes after what the event's had been given.
     auto capture = event->capture.lock();
-    if (!capture || isDefault(stream))
+    if (!capture)
       return;
-    require(!stream->capture || stream->capture == capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+    require(!capture->isInvalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    // The default stream is never captured: what it is given next could not wait.
+    capture->isInvalid = isDefault(stream);
+    require(!capture->isInvalid, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    auto other = captureOf(driver, stream);
+    require(!other || other == capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
     stream->capture = capture;
     stream->frontier.insert(stream->frontier.end(), event->frontier.begin(), event->frontier.end());
   });
@@ -121,7 +129,7 @@ FP8EMU_API CUresult cuEventCreate(CUevent *event, unsigned flags) {
     auto own = std::make_unique<Event>();
     own->context = &driver.current();
     own->flags = flags;
-    *event = driver.track(std::move(own));
+    *event = driver.track(std::move(own), &driver.current());
   });
 }
 
@@ -137,6 +145,8 @@ FP8EMU_API CUresult cuEventRecord(CUevent event, CUstream stream) {
   CUresult code = enter([&](Driver &driver) {
     auto capture = captureOf(driver, stream);
     Event &own = driver.check(event);
+    Context *context = isDefault(stream) ? &driver.current() : stream->context;
+    require(own.context == context, CUDA_ERROR_INVALID_HANDLE);
     own.capture = capture;
     own.frontier = capture ? stream->frontier : std::vector<GraphNode *>();
     captured = capture != nullptr;

@@ -14,11 +14,16 @@ using namespace fp8emu::driver;
 
 std::shared_ptr<Capture> fp8emu::driver::captureOf(Driver &driver, CUstream stream) {
   driver.current();
-  return isDefault(stream) ? nullptr : driver.check(stream).capture;
+  auto capture = isDefault(stream) ? nullptr : driver.check(stream).capture;
+  require(!capture || !capture->isInvalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  return capture;
 }
 
 void fp8emu::driver::refuseCapture(Driver &driver, CUstream stream) {
-  require(!captureOf(driver, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  if (auto capture = captureOf(driver, stream)) {
+    capture->isInvalid = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
 }
 
 CUresult fp8emu::driver::submit(CUstream stream, Work work) {
@@ -33,35 +38,40 @@ CUresult fp8emu::driver::submit(CUstream stream, Work work) {
   return code != CUDA_SUCCESS || captured ? code : perform(work);
 }
 
-static void performGraph(const Graph &graph) {
-  for (const GraphNode *node : graph.order())
-    if (CUresult code = perform(node->work); code != CUDA_SUCCESS)
-      fail(code);
+static CUresult performGraph(const Graph &graph) {
+  std::vector<GraphNode *> order;
+  CUresult code = enter([&](Driver &) { order = graph.order(); });
+  for (const GraphNode *node : order)
+    if (code == CUDA_SUCCESS)
+      code = perform(node->work);
+  return code;
 }
 
 CUresult fp8emu::driver::perform(const Work &work) {
-  // Outside the lock: it may not call the API, but may wait for who does.
+  // Outside the lock: it may not call the API, but may wait for who does. A graph may
+  // have such nodes.
   if (work.kind == Work::Host) {
     work.host.function(work.host.data);
     return CUDA_SUCCESS;
   }
+  if (work.kind == Work::Graph)
+    return performGraph(*work.child);
   return enter([&](Driver &driver) {
     driver.current();
     switch (work.kind) {
     case Work::Kernel:
-      return driver.launch(*work.kernel, work.config);
+      return driver.launch(driver.check(work.kernel), work.config);
     case Work::Copy:
       return copyBox(driver, work.copy);
     case Work::Set:
       return setRows(driver, work.set);
-    case Work::Graph:
-      return performGraph(*work.child);
     case Work::RecordEvent:
       driver.check(work.event).recorded = true;
       driver.check(work.event).time =
           std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
       return;
     case Work::Host:
+    case Work::Graph:
     case Work::Empty:
     case Work::WaitEvent:
       return;
@@ -113,8 +123,12 @@ std::vector<GraphNode *> Graph::order() const {
 std::unique_ptr<Graph> Graph::clone(std::map<const GraphNode *, GraphNode *> *twins) const {
   auto copy = std::make_unique<Graph>();
   std::map<const GraphNode *, GraphNode *> own;
-  for (const auto &node : nodes)
-    (own[node.get()] = copy->add(node->work, {}))->original = node.get();
+  for (const auto &node : nodes) {
+    GraphNode *twin = own[node.get()] = copy->add(node->work, {});
+    twin->original = node.get();
+    if (twin->work.child)
+      twin->work.child = twin->work.child->clone();
+  }
   for (const auto &node : nodes)
     for (GraphNode *before : node->after)
       own[node.get()]->after.push_back(own[before]);

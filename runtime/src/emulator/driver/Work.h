@@ -35,7 +35,7 @@ struct Work {
   std::shared_ptr<driver::Graph> child;
 };
 
-struct GraphNode {
+struct GraphNode : Owned<GraphNode> {
   Work work;
   driver::Graph *owner = nullptr;
   std::vector<GraphNode *> after;
@@ -75,6 +75,8 @@ struct Capture {
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   CUstream origin = nullptr;
   uint64_t id = 0;
+  /// Something was asked of it that a capture does not allow: all that is left is to end it.
+  bool isInvalid = false;
 };
 
 /// Does the work, or captures it where the stream is being captured.
@@ -84,8 +86,11 @@ CUresult perform(const Work &work);
 
 /// The parameters of a launch, from an array of pointers or from one buffer.
 std::vector<uint8_t> gatherParameters(const FunctionCode &code, void **pointers, void **extra);
-/// Refuses, with a report, what the chip would not launch.
+/// Refuses kernels of another context, and, with a report, what the chip would not launch.
 void checkSizes(Driver &driver, const Kernel &kernel, LaunchConfig &config);
+
+/// Sets an attribute of a kernel for devices of this chip.
+void setAttribute(const Chip &chip, Kernel &kernel, int which, int value);
 
 void copyBytes(Driver &driver, uint64_t to, uint64_t from, size_t bytes);
 void copyBox(Driver &driver, const CUDA_MEMCPY3D &box);
@@ -93,9 +98,9 @@ void setRows(Driver &driver, const CUDA_MEMSET_NODE_PARAMS &set);
 
 /// The default stream and its kin are numbers instead of handles.
 inline bool isDefault(CUstream stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
-/// The stream's capture, null where it has none.
+/// The stream's capture, null where it has none; an error where it has become invalid.
 std::shared_ptr<Capture> captureOf(Driver &driver, CUstream stream);
-/// Refuses calls that a capture does not allow.
+/// Refuses calls that a capture does not allow; the capture is invalid from then on.
 void refuseCapture(Driver &driver, CUstream stream);
 
 } // namespace fp8emu::driver
