@@ -151,10 +151,11 @@ def test_a_deadlock_tells_where_every_warp_is(box):
     (["--arg=out:y:f33[2]"], "'f33' is none of the types bool, i8"),
     (["--arg=out:y"], "expected out:NAME:TYPE[SIZE,SIZE,...]"),
     (["--arg=out:y:f32[a]"], "'a' is not a size"),
+    (["--profile=json:no/p.json"], "fp8-ptx: error: no/p.json: cannot write: "),
     (["--chip=sm_89"], "the module is for sm_90a, which sm_89 does not run"),
     (["--chip=sm_1"], "--chip=sm_1 is none of sm_90a, sm_89, sm_100a, sm_120a"),
     (["--block=2048", "--arg=f32:1", "--arg=x", "--arg=inout:y", "--arg=i32:1"], "the block is (2048,1,1): at most 1024 threads"),
-    (["--shared=300000", "--arg=f32:1", "--arg=x", "--arg=inout:y", "--arg=i32:1"], "300000 bytes of dynamic shared memory"),
+    (["--shared=300000", "--arg=f32:1", "--arg=x", "--arg=inout:y", "--arg=i32:1"], "300000 bytes of shared memory, a block of sm_90a has at most 232448"),
     (["--grid=3", "--cluster=2", "--arg=f32:1", "--arg=x", "--arg=inout:y", "--arg=i32:1"], "does not divide into clusters"),
 ])
 def test_wrong_requests_are_one_line(box, args, message):
@@ -174,7 +175,8 @@ def test_malformed_files_are_one_line(box):
 
 
 @pytest.mark.parametrize("args", [[], ["run"], ["run", "k.ptx", "--grid=0"], ["run", "k.ptx", "--block=1,2,3,4"],
-                                  ["run", "k.ptx", "--shared=x"], ["coverage"], ["run", "k.ptx", "--unknown"]])
+                                  ["run", "k.ptx", "--shared=x"], ["run", "k.ptx", "--outputs=p", "--profile=json:p"],
+                                  ["coverage"], ["run", "k.ptx", "--unknown"]])
 def test_a_wrong_command_line_is_2(box, args):
     box.write()
     done = box.call(*args)

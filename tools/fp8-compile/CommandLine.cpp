@@ -5,6 +5,7 @@
 // The options of fp8-compile: declared, parsed, checked against each other.
 
 #include "CommandLine.h"
+#include "../ToolSupport.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -108,16 +109,6 @@ bool fail(const llvm::Twine &message) {
   return false;
 }
 
-/// LLVM's library brings hundreds of options of its own; only ours are valid.
-void dropForeignOptions(cl::OptionCategory &ours) {
-  llvm::SmallVector<cl::Option *> foreign;
-  for (auto &[name, option] : cl::getRegisteredOptions())
-    if (!llvm::is_contained(option->Categories, &ours) && !name.starts_with("help") && name != "version")
-      foreign.push_back(option);
-  for (cl::Option *option : foreign)
-    option->removeArgument();
-}
-
 /// LLVM would take the last of two values.
 bool checkGivenOnce() {
   for (auto &[name, option] : cl::getRegisteredOptions())
@@ -125,14 +116,6 @@ bool checkGivenOnce() {
       return fail("--" + name + " is given " + llvm::Twine(option->getNumOccurrences()) +
                   " times; give it once");
   return true;
-}
-
-/// LLVM's words on the command line, without the tool's name before every sentence.
-std::string tidy(std::string problems) {
-  constexpr llvm::StringLiteral prefix = "fp8-compile: ";
-  for (size_t at; (at = problems.find(prefix)) != std::string::npos;)
-    problems.erase(at, prefix.size());
-  return problems;
 }
 
 /// What well-formed options ask for whose work is still to come; empty for nothing.
@@ -254,14 +237,9 @@ bool parseRecipe(const Options &o, CommandLine &out) {
 
 bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   Options o;
-  dropForeignOptions(o.category);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fp8-compile " FP8_VERSION "\n"; });
-  std::string message;
-  llvm::raw_string_ostream stream(message);
-  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &stream)) {
-    // Of a value that does not parse LLVM has complained itself.
-    return message.empty() ? false : fail(tidy(message));
-  }
+  if (auto problems = fp8tool::parseCommandLine(argc, argv, o.category, kOverview))
+    return problems->empty() ? false : fail(*problems);
   if (!checkGivenOnce())
     return false;
   if (o.output.empty())

@@ -157,10 +157,11 @@ Error Machine::report(const Profile &profile) const {
     llvm::outs() << report.table();
     return Error::success();
   }
-  return llvm::writeToOutput(options.profileFile, [&](llvm::raw_ostream &os) {
+  Error error = llvm::writeToOutput(options.profileFile, [&](llvm::raw_ostream &os) {
     os << report.json();
     return Error::success();
   });
+  return error ? failure("--profile: " + llvm::toString(std::move(error))) : Error::success();
 }
 
 Error Machine::launch(llvm::ArrayRef<std::vector<uint8_t>> parameters) {

@@ -75,6 +75,9 @@ Error Runner::prepare() {
 }
 
 Error Runner::checkOutputs() const {
+  if (!options.profileFile.empty())
+    if (Error error = check(fp8rt_check_writable(options.profileFile.c_str())))
+      return error;
   bool any = false;
   for (const Argument &argument : arguments)
     any |= argument.kind == Argument::Out || argument.kind == Argument::InOut;

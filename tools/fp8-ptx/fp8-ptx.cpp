@@ -4,15 +4,12 @@
 //
 // fp8-ptx: PTX files on the emulator. The command line is here.
 
+#include "../ToolSupport.h"
 #include "Coverage.h"
 #include "Options.h"
 #include "Runner.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <optional>
 
@@ -95,31 +92,9 @@ cl::extrahelp examples(
     "\nEXIT CODES: 0 done, nothing missing; 1 a file, the kernel or the request is wrong, or something\n"
     "is missing; 2 the command line is wrong\n");
 
-/// LLVM's words on the command line, as one line without the tool's name before
-/// every sentence.
-std::string tidy(std::string problems) {
-  constexpr llvm::StringLiteral prefix = "fp8-ptx: ";
-  for (size_t at; (at = problems.find(prefix)) != std::string::npos;)
-    problems.erase(at, prefix.size());
-  std::string line;
-  for (char c : llvm::StringRef(problems).trim())
-    line += c == '\n' ? ' ' : c;
-  return line;
-}
-
 int complain(llvm::Error error) {
   llvm::errs() << llvm::toString(std::move(error)) << "\n";
   return 1;
-}
-
-/// LLVM's library brings hundreds of options of its own; only ours are valid.
-void dropForeignOptions() {
-  llvm::SmallVector<cl::Option *> foreign;
-  for (auto &[name, option] : cl::getRegisteredOptions())
-    if (!llvm::is_contained(option->Categories, &category) && !name.starts_with("help") && name != "version")
-      foreign.push_back(option);
-  for (cl::Option *option : foreign)
-    option->removeArgument();
 }
 
 bool parseSize(llvm::StringRef text, Dim3 &out) {
@@ -158,6 +133,8 @@ std::optional<std::string> interpret(RunOptions &options) {
   if (!target.empty() && (!target.consume_front("json:") || target.empty()))
     return "--profile=" + profile + ": expected --profile or --profile=json:FILE";
   options.profileFile = target.str();
+  if (!outputs.empty() && outputs == options.profileFile)
+    return "--outputs and --profile name the same file";
   return std::nullopt;
 }
 
@@ -191,16 +168,9 @@ int coverFiles() {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  dropForeignOptions();
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fp8-ptx " FP8_VERSION "\n"; });
-  std::string problems;
-  llvm::raw_string_ostream problemStream(problems);
-  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &problemStream)) {
-    // Of a value that does not parse LLVM has complained itself.
-    if (!problems.empty())
-      wrongCommandLine(tidy(problems));
-    return 2;
-  }
+  if (auto problems = fp8tool::parseCommandLine(argc, argv, category, kOverview))
+    return problems->empty() ? 2 : wrongCommandLine(fp8tool::oneLine(*problems));
   if (runCommand)
     return runKernel();
   if (coverageCommand)

@@ -5,13 +5,12 @@
 // fp8-run: runs a compiled step, as often as asked, with its state in files.
 // The command line is here; the work is the runtime's.
 
+#include "../ToolSupport.h"
 #include "Options.h"
 #include "Runner.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <optional>
 
@@ -88,31 +87,9 @@ cl::extrahelp examples("\nEXAMPLES:\n"
                        "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
                        "command line is wrong\n");
 
-/// LLVM's words on the command line, as one line without the tool's name before
-/// every sentence.
-std::string tidy(std::string problems) {
-  constexpr llvm::StringLiteral prefix = "fp8-run: ";
-  for (size_t at; (at = problems.find(prefix)) != std::string::npos;)
-    problems.erase(at, prefix.size());
-  return problems;
-}
-
 /// One line on standard error.
 void complain(llvm::StringRef message) {
-  std::string line;
-  for (char c : message.trim())
-    line += c == '\n' ? ' ' : c;
-  llvm::errs() << "fp8-run: error: " << line << "\n";
-}
-
-/// LLVM's library brings hundreds of options of its own; only ours are valid.
-void dropForeignOptions() {
-  llvm::SmallVector<cl::Option *> foreign;
-  for (auto &[name, option] : cl::getRegisteredOptions())
-    if (!llvm::is_contained(option->Categories, &category) && !name.starts_with("help") && name != "version")
-      foreign.push_back(option);
-  for (cl::Option *option : foreign)
-    option->removeArgument();
+  llvm::errs() << "fp8-run: error: " << fp8tool::oneLine(message) << "\n";
 }
 
 /// Fills in `options`; what is wrong with the command line, if anything.
@@ -174,14 +151,10 @@ std::optional<std::string> unavailable() {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  dropForeignOptions();
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fp8-run " FP8_VERSION "\n"; });
-  std::string problems;
-  llvm::raw_string_ostream problemStream(problems);
-  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &problemStream)) {
-    // Of a value that does not parse LLVM has complained itself.
-    if (!problems.empty())
-      complain(tidy(problems));
+  if (auto problems = fp8tool::parseCommandLine(argc, argv, category, kOverview)) {
+    if (!problems->empty())
+      complain(*problems);
     return 2;
   }
   Options options;
