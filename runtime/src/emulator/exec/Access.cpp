@@ -121,8 +121,10 @@ private:
                   std::to_string(static_cast<const uint8_t *>(first) - written) +
                   " of them was never written",
               lane);
-    if (checks && kind != AccessKind::Load)
+    if (checks && kind != AccessKind::Load) {
       std::memset(written, 1, bytes);
+      owner->overwriteMbarriers(offset, bytes);
+    }
     return owner->shared() + offset;
   }
 

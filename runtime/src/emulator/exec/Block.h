@@ -90,6 +90,12 @@ public:
   void setMbarrier(uint32_t offset, bool lives) {
     lives ? void(mbarriers.insert(offset)) : void(mbarriers.erase(offset));
   }
+  /// Those that a plain write touches live no more: their next use is a fault.
+  void overwriteMbarriers(uint32_t offset, uint32_t bytes) {
+    constexpr uint32_t size = 8;
+    auto first = mbarriers.lower_bound(offset < size ? 0 : offset - size + 1);
+    mbarriers.erase(first, mbarriers.lower_bound(offset + bytes));
+  }
 
   /// Ends the wait of all fragments of the block for which `why` and `object` match.
   void wake(Wait why, uint64_t object);

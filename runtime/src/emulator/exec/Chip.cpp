@@ -99,14 +99,14 @@ private:
   }
 
   void shared() {
-    uint32_t allowed = std::max(allowance.dynamicShared, kDefaultShared);
-    require(config.dynamicShared <= allowed, Refusal::Sizes,
-            text(config.dynamicShared) + " bytes of dynamic shared memory, the kernel was allowed " +
-                text(allowed) + " (cuFuncSetAttribute)");
     uint64_t all = uint64_t(program.staticSharedBytes) + config.dynamicShared;
     require(all <= uint64_t(chip.sharedPerBlock), Refusal::Sizes,
             text(all) + " bytes of shared memory, a block of " + chip.target + " has at most " +
                 text(uint64_t(chip.sharedPerBlock)));
+    uint32_t allowed = std::max(allowance.dynamicShared, kDefaultShared);
+    require(config.dynamicShared <= allowed, Refusal::Sizes,
+            text(config.dynamicShared) + " bytes of dynamic shared memory, the kernel was allowed " +
+                text(allowed) + " (cuFuncSetAttribute)");
   }
 
   void cluster() {
