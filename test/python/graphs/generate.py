@@ -101,7 +101,8 @@ class Generator:
 
     def avoid_doubt(self, model):
         """Leaves out what the rules for users cannot tell without names."""
-        first = model.layers[0]
+        first = next((layer for layer in model.layers if not isinstance(layer, m.Activation)), None)
+        first = first.linear if isinstance(first, m.Stack) else first
         if isinstance(first, m.Linear) and self.unnamed and model.input_gradient:
             first.frozen = False  # its dgrad alone might be an output that is tied to it
         # Of two arguments the weight is the one that is trained, then the second: of none or both,
