@@ -193,25 +193,19 @@ void check::fenceSequence(Warp &warp, Mask lanes) {
   newEpoch(warp);
 }
 
-/// What a thread knows and did becomes visible to the async proxy. Its lanes' share
-/// one clock: what is ordered for a thread is looked at besides.
-void check::fenceProxy(Warp &warp, Mask lanes) {
+/// What a thread knows and did becomes visible to a proxy, whose part of its knowledge
+/// `seen` is. Its lanes' share one clock: what is ordered for a thread is looked at besides.
+static void makeVisible(Warp &warp, Mask lanes, ClockRef Knowledge::*seen) {
   if (!warp.races())
     return;
   Knowledge together, more;
   release(warp, lanes, together);
-  more.async = together.generic;
+  more.*seen = together.generic;
   learn(*warp.races(), lanes, more);
 }
 
-void check::fenceMaps(Warp &warp, Mask lanes) {
-  if (!warp.races())
-    return;
-  Knowledge together, more;
-  release(warp, lanes, together);
-  more.maps = together.generic;
-  learn(*warp.races(), lanes, more);
-}
+void check::fenceProxy(Warp &warp, Mask lanes) { makeVisible(warp, lanes, &Knowledge::async); }
+void check::fenceMaps(Warp &warp, Mask lanes) { makeVisible(warp, lanes, &Knowledge::maps); }
 
 void check::fenceTensorBefore(Warp &warp, Mask lanes) {
   if (WarpRaces *own = warp.races())
