@@ -12,6 +12,7 @@
 #include "fp8/Dialect/FP8/Transforms/TilingInterfaceImpl.h"
 #include "fp8/Pipelines/Pipelines.h"
 #include "fp8/Target/CPU/Passes.h"
+#include "fp8/Target/Host/Passes.h"
 
 void fp8::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<FP8Dialect>();
@@ -22,6 +23,7 @@ void fp8::registerAllDialects(mlir::DialectRegistry &registry) {
 void fp8::registerAllPasses() {
   registerFP8TransformsPasses();
   registerFP8ConversionPasses();
+  registerFP8TargetHostPasses();
   registerFP8TargetCPUPasses();
   registerPipelines();
 }

@@ -7,7 +7,7 @@
 #include "fp8/Pipelines/Manifest.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
-#include "fp8/Target/CPU/CPUTarget.h"
+#include "fp8/Target/Host/HostCode.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;

@@ -8,7 +8,7 @@
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Target/CPU/CPUTarget.h"
-#include "fp8/Target/CPU/Passes.h"
+#include "fp8/Target/Host/Passes.h"
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

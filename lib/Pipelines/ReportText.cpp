@@ -5,7 +5,7 @@
 // The report as people read it: one block per site with its roles below each other, equal
 // layers in one row, reasons as footnotes, all of it in 120 columns where names allow.
 
-#include "fp8/Analysis/LayerNumbers.h"
+#include "fp8/Analysis/Sites/LayerNumbers.h"
 #include "fp8/Pipelines/Report.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"

@@ -76,6 +76,18 @@ function(fp8_add_library name)
   endif()
 endfunction()
 
+# fp8_embed_text(FP8TargetHost A.mlir): code of the library reads the text of A.mlir by
+# including A.mlir.inc where a string literal may stand.
+function(fp8_embed_text name)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/text")
+  foreach(file ${ARGN})
+    file(READ "${CMAKE_CURRENT_SOURCE_DIR}/${file}" text)
+    file(CONFIGURE OUTPUT "${folder}/${file}.inc" CONTENT "R\"text(@text@)text\"\n" @ONLY)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+  endforeach()
+  target_include_directories(${name} PRIVATE "${folder}")
+endfunction()
+
 # Executables that load libMLIR.so start with options that suit it.
 function(fp8_set_sanitizer_options name)
   if(FP8_ENABLE_SANITIZERS)

@@ -14,6 +14,7 @@
 #include "fp8/Pipelines/Manifest.h"
 #include "fp8/Pipelines/Pipelines.h"
 #include "fp8/Target/CPU/CPUTarget.h"
+#include "fp8/Target/Host/HostCode.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
@@ -143,7 +144,7 @@ LogicalResult Compilation::writeOutput() {
     });
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(fp8::manifestToJSON(manifest, report.sites));
-  fp8::CPUTargetOptions target;
+  fp8::HostCodeOptions target;
   if (options.emit == "llvm")
     return fp8::emitLLVMIR(module, text, target, options.output);
   if (options.emit == "obj")

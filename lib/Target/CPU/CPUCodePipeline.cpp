@@ -7,6 +7,7 @@
 
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
+#include "fp8/Target/Host/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"

@@ -2,27 +2,15 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a module in the LLVM dialect to files: LLVM IR, an object, or the shared library
-// with the C ABI of fp8rt/call.h. And the pipeline that leads there.
+// Stage 7 for the CPU, from bufferized linalg to the LLVM dialect; Target/Host makes files of it.
 
 #ifndef FP8_TARGET_CPU_CPUTARGET_H
 #define FP8_TARGET_CPU_CPUTARGET_H
 
-#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
 namespace fp8 {
-
-/// On an entry: the size of its workspace in bytes, an i64. Set by fp8-plan-workspace and
-/// kept on `fp8_call_<entry>`, so that the manifest can name it.
-inline constexpr llvm::StringLiteral kWorkspaceBytesAttrName = "fp8.workspace_bytes";
-
-/// On a loop that is one kernel with all that is in it.
-inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
-
-/// Every buffer in the workspace, and the workspace itself, starts at a multiple of this.
-inline constexpr uint64_t kWorkspaceAlignment = 64;
 
 /// Options of stage 7 for the CPU.
 struct CPUCodeOptions : public mlir::PassPipelineOptions<CPUCodeOptions> {
@@ -35,29 +23,6 @@ struct CPUCodeOptions : public mlir::PassPipelineOptions<CPUCodeOptions> {
 /// Stage 7 for the CPU: linalg and loops on memrefs, public entries that return nothing, to
 /// the LLVM dialect with one `fp8_call_<entry>` per entry.
 void buildCPUCodePipeline(mlir::OpPassManager &manager, const CPUCodeOptions &options);
-
-/// For which machine the code is.
-struct CPUTargetOptions {
-  /// An LLVM processor name; empty is the machine this runs on, with its features.
-  std::string processor;
-  /// LLVM features added to the processor's, as "+avx2,-avx512f".
-  std::string features;
-  /// Width in bits that the vectorizer prefers; 0 is LLVM's own choice.
-  unsigned vectorWidth = 256;
-  /// 0 to 3, as clang's -O.
-  unsigned optimizationLevel = 3;
-};
-
-/// Translates `module` (the result of buildCPUCodePipeline) to optimized LLVM IR text, an
-/// object file, or a shared library that exports `fp8_manifest`, returning `manifest`, and
-/// every `fp8_call_<entry>`. An error is a diagnostic at the module; the output file then
-/// keeps what it held before.
-llvm::LogicalResult emitLLVMIR(mlir::ModuleOp module, llvm::StringRef manifest,
-                               const CPUTargetOptions &options, llvm::StringRef outputPath);
-llvm::LogicalResult emitObject(mlir::ModuleOp module, llvm::StringRef manifest,
-                               const CPUTargetOptions &options, llvm::StringRef outputPath);
-llvm::LogicalResult emitSharedLibrary(mlir::ModuleOp module, llvm::StringRef manifest,
-                                      const CPUTargetOptions &options, llvm::StringRef outputPath);
 
 } // namespace fp8
 

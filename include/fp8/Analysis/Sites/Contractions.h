@@ -1,0 +1,58 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The matrix products of a function: which tensors each reads, and in which way.
+//
+// A weight that is repeated over the batch has a gradient per batch, which the program sums: what it
+// sums over counts as contracted, and the sum as the result.
+
+#ifndef FP8_ANALYSIS_SITES_CONTRACTIONS_H
+#define FP8_ANALYSIS_SITES_CONTRACTIONS_H
+
+#include "fp8/Analysis/Sites/SiteNames.h"
+#include "fp8/Analysis/TensorIdentity.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace fp8 {
+
+/// A matrix product, and its place in the forward or backward pass.
+struct Contraction {
+  MatmulOp op;
+  /// What the program makes of the product: its result, or the sum of that over batch
+  /// dimensions where nothing else reads it. Those then count as contracted.
+  mlir::Value result;
+  TensorUse operands[2];
+  NameStack name;
+  /// The first product of the function that reads the same tensors in the same way: this one, unless
+  /// it is computed again.
+  unsigned first = 0;
+
+  static constexpr int kNone = -1;
+  /// The product that this one is a gradient of.
+  int forward = kNone;
+  /// Which of its own operands is the gradient dy, and of which operand of the forward product
+  /// this is the gradient (with `forward`).
+  unsigned gradientOperand = 0, differentiated = 0;
+  /// The gradients of the first and second operand of this product; a later one that is added to
+  /// one of these (gradients of gradients make such) has `forward` alone.
+  int gradients[2] = {kNone, kNone};
+  /// Of a product that is not matched: what it has the form of a gradient of, though dataflow does
+  /// not show it.
+  int maybeGradientOf = kNone;
+
+  bool isForward() const { return gradients[0] != kNone || gradients[1] != kNone; }
+  bool isBackward() const { return forward != kNone; }
+  bool isMatched() const { return isForward() || isBackward(); }
+};
+
+/// True if `b` sums over what `a` keeps of a tensor that both read, and the reverse.
+bool haveOppositeUses(const TensorUse &a, const TensorUse &b);
+
+/// The matrix products of a function in program order, not matched yet.
+std::vector<Contraction> collectContractions(mlir::FunctionOpInterface function);
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_SITES_CONTRACTIONS_H

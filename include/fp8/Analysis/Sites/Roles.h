@@ -1,0 +1,55 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every matrix product of a function is to the training step.
+//
+// Forward products with a weight are fprop; their gradients are dgrad (which reads the
+// weight) and wgrad (which reads the input). Products without a weight, as in
+// attention, and their gradients are other. A weight is a parameter (function argument,
+// global or constant of floats behind casts and views) that is carried or that has a
+// gradient, in this function or under the same name in another one (training says what
+// evaluation reads); where neither holds for one operand alone, the parameter where the
+// other operand is computed; where both are parameters, the one of lower rank, then the
+// second.
+//
+// Products that no forward product is found for are gradients if names mark them as
+// such (the backward half of a step that was split in two), else forward products. Of two
+// such gradients that share dy and read a parameter each, the parameter of lower rank is the
+// weight. Where names say nothing, the gradient of a table that rows are gathered from is
+// known by its size and by where it goes.
+//
+// What computes the same as an earlier forward product belongs to that one's site.
+
+#ifndef FP8_ANALYSIS_SITES_ROLES_H
+#define FP8_ANALYSIS_SITES_ROLES_H
+
+#include "fp8/Analysis/Sites/BackwardMatching.h"
+
+namespace fp8 {
+
+/// Role and operand kinds of one matrix product.
+struct ContractionRole {
+  Contraction contraction;
+  Role role = Role::other;
+  TensorKind kinds[2] = {TensorKind::input, TensorKind::input};
+  /// The product whose site this one belongs to: its forward product, the one that it computes again, or
+  /// itself.
+  unsigned leader = 0;
+  /// The weight of a leader: a parameter. Null where it has none.
+  mlir::Value weight;
+  /// The operand that is the weight (fprop, dgrad).
+  unsigned weightOperand = 1;
+  /// The products that each operand is computed from with no other one between.
+  llvm::BitVector sources[2];
+  /// Neither dataflow nor names tell whether this product is forward.
+  bool inDoubt = false;
+};
+
+/// The roles of all matrix products of each of the functions of a module, in program order.
+/// `fp8.role` attributes win over what is inferred.
+std::vector<std::vector<ContractionRole>> inferRoles(llvm::ArrayRef<mlir::FunctionOpInterface> functions);
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_SITES_ROLES_H

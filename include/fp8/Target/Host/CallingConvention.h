@@ -1,0 +1,41 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How compiled functions pass buffers to each other: as plain pointers where the types tell
+// the rest, as upstream's descriptors of pointer, sizes and strides otherwise.
+
+#ifndef FP8_TARGET_HOST_CALLINGCONVENTION_H
+#define FP8_TARGET_HOST_CALLINGCONVENTION_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/TypeRange.h"
+
+namespace fp8 {
+
+/// Upstream's mark on a function whose buffers are plain pointers.
+inline constexpr llvm::StringLiteral kBarePointersAttrName = "llvm.bareptr";
+
+/// On an entry: the types of the results that the caller allocates, by their numbers. Set by
+/// fp8-allocate-dynamic.
+inline constexpr llvm::StringLiteral kAllocatedResultsAttrName = "fp8.allocated_results";
+
+/// True where the types tell sizes, strides and offset of every buffer. Upstream refuses
+/// strides of 0, which buffers without elements can have.
+inline bool canPassPointers(mlir::TypeRange types) {
+  return llvm::all_of(types, [](mlir::Type type) {
+    auto memref = mlir::dyn_cast<mlir::MemRefType>(type);
+    if (!memref)
+      return !mlir::isa<mlir::UnrankedMemRefType>(type);
+    int64_t offset;
+    mlir::SmallVector<int64_t> strides;
+    return memref.hasStaticShape() && mlir::succeeded(memref.getStridesAndOffset(strides, offset)) &&
+           !mlir::ShapedType::isDynamic(offset) && llvm::none_of(strides, [](int64_t stride) {
+             return mlir::ShapedType::isDynamic(stride) || stride == 0;
+           });
+  });
+}
+
+} // namespace fp8
+
+#endif // FP8_TARGET_HOST_CALLINGCONVENTION_H

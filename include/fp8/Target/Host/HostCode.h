@@ -1,0 +1,51 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From a module in the LLVM dialect to files: LLVM IR, an object, or the shared library
+// with the C ABI of fp8rt/call.h. Every target ends here: a library that launches kernels
+// on a device is host code too.
+
+#ifndef FP8_TARGET_HOST_HOSTCODE_H
+#define FP8_TARGET_HOST_HOSTCODE_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace fp8 {
+
+/// On an entry: the size of its workspace in bytes, an i64. Set by fp8-plan-workspace and
+/// kept on `fp8_call_<entry>`, so that the manifest can name it.
+inline constexpr llvm::StringLiteral kWorkspaceBytesAttrName = "fp8.workspace_bytes";
+
+/// On a loop that is one kernel with all that is in it.
+inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
+
+/// Every buffer in the workspace, and the workspace itself, starts at a multiple of this.
+inline constexpr uint64_t kWorkspaceAlignment = 64;
+
+/// Which machine the code is for, and how it is optimized.
+struct HostCodeOptions {
+  /// An LLVM processor name; empty is the machine this runs on, with its features.
+  std::string processor;
+  /// LLVM features added to the processor's, as "+avx2,-avx512f".
+  std::string features;
+  /// Width in bits that the vectorizer prefers; 0 is LLVM's own choice.
+  unsigned vectorWidth = 256;
+  /// 0 to 3, as clang's -O.
+  unsigned optimizationLevel = 3;
+};
+
+/// Translates `module` (the result of stage 7) to optimized LLVM IR text, an
+/// object file, or a shared library that exports `fp8_manifest`, returning `manifest`, and
+/// every `fp8_call_<entry>`. An error is a diagnostic at the module; the output file then
+/// keeps what it held before.
+llvm::LogicalResult emitLLVMIR(mlir::ModuleOp module, llvm::StringRef manifest,
+                               const HostCodeOptions &options, llvm::StringRef outputPath);
+llvm::LogicalResult emitObject(mlir::ModuleOp module, llvm::StringRef manifest,
+                               const HostCodeOptions &options, llvm::StringRef outputPath);
+llvm::LogicalResult emitSharedLibrary(mlir::ModuleOp module, llvm::StringRef manifest,
+                                      const HostCodeOptions &options, llvm::StringRef outputPath);
+
+} // namespace fp8
+
+#endif // FP8_TARGET_HOST_HOSTCODE_H

@@ -1,0 +1,83 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What may be a gradient of what, by the form of the two products, and what else is known of such a pair.
+// Private to the library.
+
+#ifndef FP8_LIB_ANALYSIS_BACKWARDCANDIDATES_H
+#define FP8_LIB_ANALYSIS_BACKWARDCANDIDATES_H
+
+#include "fp8/Analysis/Reachability.h"
+#include "fp8/Analysis/Sites/Contractions.h"
+
+namespace fp8::detail {
+
+/// True unless both sizes are known and differ.
+bool mayHaveEqualSize(mlir::Value a, mlir::Value b);
+
+/// `backward` may be a gradient of `forward`: of operand `1 - shared`.
+struct Candidate {
+  unsigned forward, backward;
+  unsigned shared;          ///< the operand of `forward` that both read
+  unsigned gradientOperand; ///< the operand of `backward` that is the gradient dy
+  unsigned contradictions =
+      0; ///< gradients that dy is made of, though they are none of what `forward` is read for
+};
+
+/// The candidates of a function. What is settled of its contractions meanwhile is seen here.
+class BackwardCandidates {
+public:
+  BackwardCandidates(mlir::FunctionOpInterface function, const Reachability &reachability,
+                     const Reachability &direct, llvm::ArrayRef<Contraction> contractions);
+
+  llvm::ArrayRef<Contraction> getContractions() const { return contractions; }
+  /// Those whose forward product reaches dy, sorted by it.
+  llvm::ArrayRef<Candidate> getReached() const { return reached; }
+  /// Those whose forward product does not, though it comes first.
+  llvm::ArrayRef<Candidate> getUnreached() const { return unreached; }
+  /// The products that read a tensor (TensorUse::tensor), and as which operand.
+  llvm::ArrayRef<std::pair<unsigned, unsigned>> getReaders(unsigned tensor) const;
+
+  /// The operand of the backward product that is dy.
+  mlir::Value getGradient(const Candidate &candidate) const;
+  /// Whether names mark the backward code: that of this function or, where all its products have names, that
+  /// of another. An evaluation has no backward code that they could mark.
+  bool doNamesTell() const { return namesTell; }
+  /// True if names say that one product is a gradient of the other one, or of its like.
+  bool haveOneName(const Candidate &candidate) const;
+  /// True if nothing reaches dy but gradients.
+  bool isTangent(const Candidate &candidate) const;
+  /// True if a gradient reaches dy.
+  bool isGradientOfGradient(const Candidate &candidate) const;
+  /// True if the gradient reaches a result of the function that has the type of the parameter it is the
+  /// gradient of, or replaces it in the next step.
+  bool isGradientAResult(const Candidate &candidate) const;
+  /// Pairs need more than dataflow: a name that says so or, where no name says anything, that the function
+  /// trains.
+  bool isPlausiblePair(const Candidate &candidate) const;
+  /// True for a gradient of a weight but for the activation, which is not the one that the forward product
+  /// reads but may be that one computed by other operations.
+  bool readsRecomputed(const Candidate &candidate) const;
+
+private:
+  void collect();
+  void dropForeign();
+  void countContradictions();
+  bool isCandidate(const Candidate &candidate) const;
+  bool findWhetherNamesTell() const;
+  llvm::BitVector findGradients() const; ///< the products that are settled as such
+  bool repeatsForward(const Contraction &product) const;
+  bool haveSameSources(mlir::Value a, mlir::Value b) const;
+
+  mlir::FunctionOpInterface function;
+  const Reachability &reachability, &direct;
+  llvm::ArrayRef<Contraction> contractions;
+  llvm::DenseMap<unsigned, llvm::SmallVector<std::pair<unsigned, unsigned>>> readers;
+  std::vector<Candidate> reached, unreached;
+  bool namesTell;
+};
+
+} // namespace fp8::detail
+
+#endif // FP8_LIB_ANALYSIS_BACKWARDCANDIDATES_H

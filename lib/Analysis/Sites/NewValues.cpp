@@ -1,0 +1,84 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Follows the new value of a carried argument back to products.
+
+#include "fp8/Analysis/Sites/NewValues.h"
+#include "fp8/Analysis/RegionFlow.h"
+#include "fp8/Dialect/FP8/IR/Boundary.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static IntegerAttr getResultAttr(BlockArgument argument) {
+  auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return function && argument.getOwner()->isEntryBlock()
+             ? function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kCarriedAttrName)
+             : IntegerAttr();
+}
+
+bool fp8::isCarried(Value parameter) {
+  auto argument = dyn_cast<BlockArgument>(parameter);
+  return argument && getResultAttr(argument);
+}
+
+/// True for an operand that has fewer elements than `whole`, as far as sizes are known.
+static bool isSmaller(Value operand, RankedTensorType whole) {
+  auto type = dyn_cast<RankedTensorType>(operand.getType());
+  return !type ||
+         (type.hasStaticShape() && whole.hasStaticShape() && type.getNumElements() < whole.getNumElements());
+}
+
+/// What the elements of `value` are made of, one step back.
+static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
+  SmallVector<Value> forwarded = getForwardedValues(value);
+  parts.append(forwarded);
+  Operation *op = value.getDefiningOp();
+  if (!op || !forwarded.empty())
+    return;
+  if (auto product = dyn_cast<MatmulOp>(op)) { // adds to what it is given
+    parts.push_back(product.getInit());
+    return;
+  }
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  bool joins = isa<tensor::InsertSliceOp, tensor::ConcatOp>(op);
+  for (Value operand : op->getOperands())
+    if (isa<RankedTensorType>(operand.getType()) && type && (joins || !isSmaller(operand, type)))
+      parts.push_back(operand);
+}
+
+/// The products that these values are made of.
+static llvm::SmallPtrSet<Operation *, 4> findProducts(SmallVector<Value> values) {
+  llvm::SmallPtrSet<Operation *, 4> products;
+  llvm::SmallPtrSet<Value, 16> seen;
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    if (value.getDefiningOp<MatmulOp>())
+      products.insert(value.getDefiningOp());
+    collectParts(value, values);
+  }
+  return products;
+}
+
+llvm::SmallPtrSet<Operation *, 4> fp8::findProductsOfNewValue(BlockArgument carried) {
+  IntegerAttr result = getResultAttr(carried);
+  Operation *terminator = carried.getOwner()->getParent()->back().getTerminator();
+  if (!result || result.getInt() < 0 || result.getInt() >= terminator->getNumOperands())
+    return {};
+  return findProducts({terminator->getOperand(result.getInt())});
+}
+
+llvm::SmallPtrSet<Operation *, 4> fp8::findProductsOfGradient(Value parameter) {
+  auto argument = dyn_cast<BlockArgument>(parameter);
+  if (!argument)
+    return {};
+  if (isCarried(argument))
+    return findProductsOfNewValue(argument);
+  Operation *terminator = argument.getOwner()->getParent()->back().getTerminator();
+  return findProducts(llvm::filter_to_vector(
+      terminator->getOperands(), [&](Value result) { return result.getType() == argument.getType(); }));
+}

@@ -1,0 +1,189 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gives every fp8.matmul its role, the kinds of its operands, and the name of its
+// site. The analyses in lib/Analysis find out; this pass writes it down.
+
+#include "fp8/Analysis/Sites/Roles.h"
+#include "fp8/Analysis/Sites/SiteNames.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+#include <array>
+#include <map>
+
+namespace fp8 {
+#define GEN_PASS_DEF_INFERSITES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+namespace {
+
+/// Name, whether it is computed again, and the products that the operands come from.
+using SourceKey = std::tuple<std::string, bool, std::vector<unsigned>, std::vector<unsigned>>;
+/// Both operands as numbers of tensors, with how their dimensions are used.
+using OperandPair = std::array<std::pair<unsigned, DimUses>, 2>;
+
+/// Names the sites of one function.
+class SiteNaming {
+public:
+  explicit SiteNaming(ArrayRef<ContractionRole> roles);
+  /// The name of the site that product `i` belongs to.
+  std::string getName(unsigned i);
+
+private:
+  std::string nameLeader(unsigned i);
+  std::string describeSources(unsigned i);
+  std::string createName(StringRef stem);
+
+  ArrayRef<ContractionRole> roles;
+  std::vector<std::string> leaderNames;
+  /// Sites by what makes two products one site.
+  std::map<std::tuple<const void *, std::string, std::string>, std::string> known;
+  /// Products without weight, by what they are called and read, and where it comes from.
+  std::map<SourceKey, std::vector<OperandPair>> readBefore;
+  llvm::StringMap<unsigned> uses; ///< how many sites have a name already
+  unsigned nameless = 0;
+};
+
+} // namespace
+
+static StringRef getUserName(const ContractionRole &entry) {
+  Contraction contraction = entry.contraction;
+  auto name = contraction.op->getAttrOfType<StringAttr>(FP8Dialect::kSiteAttrName);
+  return name ? name.getValue() : StringRef();
+}
+
+SiteNaming::SiteNaming(ArrayRef<ContractionRole> roles) : roles(roles), leaderNames(roles.size()) {
+  for (const ContractionRole &entry : roles)
+    if (StringRef name = getUserName(entry); !name.empty())
+      uses[name] = 1;
+  // Forward products first: names are numbered in their order.
+  for (bool backward : {false, true})
+    for (auto [i, entry] : llvm::enumerate(roles))
+      if (entry.leader == i && llvm::is_contained(entry.kinds, TensorKind::grad_output) == backward)
+        leaderNames[i] = nameLeader(i);
+}
+
+/// `stem`, or `stem#2`, … if that is taken.
+std::string SiteNaming::createName(StringRef stem) {
+  unsigned number = ++uses[stem];
+  if (number == 1)
+    return stem.str();
+  std::string name = (stem + "#" + Twine(number)).str();
+  return uses.try_emplace(name, 1).second ? name : createName(stem);
+}
+
+/// What tells a product without weight apart: its name, the sites that its operands come
+/// from and, of several products of such operands, which one it is. Microbatches and
+/// recomputations read other values of the same sites.
+std::string SiteNaming::describeSources(unsigned i) {
+  const ContractionRole &entry = roles[i];
+  const NameStack &stack = entry.contraction.name;
+  std::string text = stack.full;
+  std::vector<unsigned> sources[2];
+  OperandPair operands;
+  for (unsigned operand : {0, 1}) {
+    text += '\0';
+    for (unsigned source : entry.sources[operand].set_bits()) {
+      sources[operand].push_back(source);
+      text += '\0' + getName(source);
+    }
+    const TensorUse &use = entry.contraction.operands[operand];
+    operands[operand] = {use.tensor, use.uses};
+  }
+  std::vector<OperandPair> &before = readBefore[{stack.full, stack.rematerialized, sources[0], sources[1]}];
+  auto place = llvm::find(before, operands);
+  text += '\0' + std::to_string(place - before.begin());
+  if (place == before.end())
+    before.push_back(operands);
+  return text;
+}
+
+std::string SiteNaming::nameLeader(unsigned i) {
+  const ContractionRole &leader = roles[i];
+  if (StringRef name = getUserName(leader); !name.empty())
+    return name.str();
+  const NameStack &stack = leader.contraction.name;
+  bool isGradient = llvm::is_contained(leader.kinds, TensorKind::grad_output);
+  // The forward product may be in another function: its name is the same.
+  if (isGradient && !stack.site.empty())
+    return stack.site;
+
+  // Microbatches and recomputations of one product are one site: they read one weight in
+  // one scope, in the same way.
+  std::string detail;
+  if (leader.weight) {
+    const DimUses &dims = leader.contraction.operands[leader.weightOperand].uses;
+    detail.assign(dims.begin(), dims.end());
+  } else {
+    detail = describeSources(i);
+  }
+  std::tuple key(leader.weight.getAsOpaquePointer(), stack.site, detail);
+  auto [it, isNew] = known.try_emplace(key);
+  if (isNew)
+    it->second =
+        createName(stack.site.empty() ? (Twine(kNamelessSite) + Twine(nameless++)).str() : stack.site);
+  return it->second;
+}
+
+std::string SiteNaming::getName(unsigned i) {
+  StringRef own = getUserName(roles[i]);
+  return own.empty() ? leaderNames[roles[i].leader] : own.str();
+}
+
+static void writeRole(ContractionRole &entry, StringRef site) {
+  MatmulOp op = entry.contraction.op;
+  MLIRContext *context = op.getContext();
+  op.setSite(site);
+  op.setRoleAttr(RoleAttr::get(context, entry.role));
+  op.setLhsKindAttr(TensorKindAttr::get(context, entry.kinds[0]));
+  op.setRhsKindAttr(TensorKindAttr::get(context, entry.kinds[1]));
+  op->removeAttr(FP8Dialect::kSiteAttrName);
+  op->removeAttr(FP8Dialect::kRoleAttrName);
+  // Where the program has no names, later stages show this one.
+  if (entry.contraction.name.full.empty())
+    op->setLoc(NameLoc::get(StringAttr::get(context, site), op->getLoc()));
+}
+
+/// Says that a product may be something else than its role. Sites by the number of the product.
+static void remarkOnDoubt(const ContractionRole &entry, ArrayRef<std::string> sites) {
+  MatmulOp op = entry.contraction.op;
+  InFlightDiagnostic remark = op.emitRemark("taken for a ")
+                              << (entry.role == Role::fprop ? "forward product" : "product without a weight");
+  if (entry.contraction.maybeGradientOf != Contraction::kNone)
+    remark << ": it has the form of a gradient of site '" << sites[entry.contraction.maybeGradientOf]
+           << "', but does not depend on its result, and no name tells what it is";
+  else
+    remark << ": it depends on gradients, but neither dataflow nor names tell what it is";
+  remark << "; set fp8.role to say so";
+}
+
+namespace {
+
+struct InferSites : fp8::impl::InferSitesBase<InferSites> {
+  void runOnOperation() final {
+    SmallVector<FunctionOpInterface> functions;
+    for (auto function : getOperation().getOps<FunctionOpInterface>())
+      if (!function.isExternal())
+        functions.push_back(function);
+    for (std::vector<ContractionRole> &roles : inferRoles(functions)) {
+      SiteNaming naming(roles);
+      // All names first: writing them removes the user's.
+      std::vector<std::string> names;
+      for (unsigned i = 0; i < roles.size(); ++i)
+        names.push_back(naming.getName(i));
+      for (auto [role, name] : llvm::zip(roles, names)) {
+        writeRole(role, name);
+        if (role.inDoubt)
+          remarkOnDoubt(role, names);
+      }
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,231 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decides for every matrix product whether it becomes FP8. What stays says why.
+
+#include "fp8/Analysis/Dequantization.h"
+#include "fp8/Analysis/Sites/LayerNumbers.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Regex.h"
+#include <set>
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_SELECTSITES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// A regex option; unset where the option is empty. An invalid one is an error.
+class SitePattern {
+public:
+  LogicalResult compile(Operation *op, StringRef option, StringRef pattern) {
+    if (pattern.empty())
+      return success();
+    regex.emplace(pattern);
+    std::string reason;
+    if (!regex->isValid(reason))
+      return op->emitError() << "--" << option << "=" << pattern
+                             << " is not a regular expression: " << reason;
+    return success();
+  }
+  bool matches(StringRef site) const { return regex && regex->match(site); }
+
+private:
+  std::optional<llvm::Regex> regex;
+};
+
+/// What the options of one run mean for this module; a llvm::Regex cannot be copied as
+/// passes are.
+struct Selection {
+  SitePattern sites, keep, require;
+  /// Sites in the first and last layers that are to stay.
+  llvm::StringMap<std::string> keptLayers;
+  /// Functions that compute scales, not the program's results.
+  llvm::StringSet<> recipeFunctions;
+};
+
+class SelectSites : public impl::SelectSitesBase<SelectSites> {
+public:
+  using impl::SelectSitesBase<SelectSites>::SelectSitesBase;
+
+  void runOnOperation() final {
+    Operation *module = getOperation();
+    bool named = sites == "linear" || sites == "all";
+    Selection selection;
+    if (failed(selection.sites.compile(module, "sites", named ? "" : StringRef(sites))) ||
+        failed(selection.keep.compile(module, "keep", keep)) ||
+        failed(selection.require.compile(module, "require", require == "all" ? "" : StringRef(require))) ||
+        failed(findKeptLayers(selection)) || (!named && failed(checkUsed(selection.sites, "sites", sites))) ||
+        (!require.empty() && require != "all" && failed(checkUsed(selection.require, "require", require))))
+      return signalPassFailure();
+
+    if (!keep.empty() && !isUsed(selection.keep))
+      getOperation()->emitWarning() << "no site matches --keep=" << keep
+                                    << ", which keeps nothing; the report lists the sites";
+    findRecipeFunctions(selection);
+
+    bool ok = true;
+    module->walk([&](MatmulOp op) {
+      auto function = op->getParentOfType<FunctionOpInterface>();
+      if (function && selection.recipeFunctions.contains(function.getName()))
+        return op.setKept("in a function that the recipe names");
+      std::string reason = reasonToKeep(op, selection);
+      if (StringRef type = typeOfRole(op); reason.empty() && !type.empty()) {
+        FailureOr<std::string> kept = keepInType(op, type);
+        ok &= succeeded(kept);
+        reason = kept.value_or("");
+      }
+      if (reason.empty())
+        return;
+      op.setKept(reason);
+      ok &= succeeded(checkRequired(op, reason, selection));
+    });
+    if (!ok)
+      signalPassFailure();
+  }
+
+private:
+  /// Why `op` stays in high precision; empty where it becomes FP8.
+  std::string reasonToKeep(MatmulOp op, const Selection &selection) const {
+    StringRef site = op.getSite().value_or("");
+    if (op.getKept())
+      return op.getKept()->str();
+    if (recipe.empty())
+      return "--recipe=none";
+    if (!op.isPlain())
+      return "its readers are fused into it; recipes come before fusion";
+    for (Value value : {op.getLhs(), op.getRhs(), op.getInit()})
+      if (!isSupported(getElementTypeOrSelf(value)) && !isBytes(op, value))
+        return "element type " + getFormatName(getElementTypeOrSelf(value)) + " has no FP8 product";
+    std::optional<Dequantization> own[] = {matchOwnBytes(op, 0), matchOwnBytes(op, 1)};
+    if ((own[0] && !own[0]->perTensor) || (own[1] && !own[1]->perTensor))
+      return "an operand is FP8 with a scale per channel, which FP8 products cannot take yet";
+    if (selection.keep.matches(site))
+      return "matches --keep=" + keep;
+    if (auto layer = selection.keptLayers.find(site); layer != selection.keptLayers.end())
+      return layer->second;
+    if (own[0] && own[1])
+      return ""; // FP8 already: there is nothing to choose
+    bool isLinear = op.getRole() && *op.getRole() != Role::other;
+    if (sites == "linear" && !isLinear)
+      return "no weight operand (attention); --sites=all would take it";
+    if (sites != "linear" && sites != "all" && !selection.sites.matches(site))
+      return "does not match --sites=" + sites;
+    return "";
+  }
+
+  /// Notes the functions that compute scales; they are no part of the program's step.
+  void findRecipeFunctions(Selection &selection) {
+    if (recipe.empty())
+      return;
+    auto chosen = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
+    if (!chosen)
+      return;
+    for (FlatSymbolRefAttr name : {chosen.getScaleFunction(), chosen.getAmaxFunction()})
+      if (name)
+        selection.recipeFunctions.insert(name.getValue());
+  }
+
+  /// The type that the options keep products of this role in; empty for FP8.
+  StringRef typeOfRole(MatmulOp op) const {
+    Role role = op.getRole().value_or(Role::other);
+    if (role == Role::other)
+      return "";
+    return role == Role::fprop ? fprop : role == Role::dgrad ? dgrad : wgrad;
+  }
+
+  /// The reason of a product that --fprop, --dgrad or --wgrad keeps in `wanted`. Its own type
+  /// is not changed, so that must have every value of `wanted`.
+  static FailureOr<std::string> keepInType(MatmulOp op, StringRef wanted) {
+    Type lhs = getElementTypeOrSelf(op.getLhs()), rhs = getElementTypeOrSelf(op.getRhs());
+    Type own = lhs.getIntOrFloatBitWidth() < rhs.getIntOrFloatBitWidth() ? rhs : lhs;
+    std::string name = getFormatName(own);
+    std::string option = ("--" + stringifyRole(*op.getRole()) + "=" + wanted).str();
+    if (name == wanted)
+      return option;
+    if (name == "f32" && wanted != "f64")
+      return option + "; the program has it in " + name + ", where it stays";
+    return op.emitError() << "site '" << op.getSite().value_or("") << "': " << option
+                          << " keeps products as they are, and the program has this one in " << name
+                          << "; say --" << stringifyRole(*op.getRole()) << "=" << name
+                          << ", or keep the site with --keep";
+  }
+
+  /// A pattern that no site matches is a slip of the pen, and would quietly do nothing. Only
+  /// --keep may match none, with a warning: one is often shared by many models.
+  LogicalResult checkUsed(const SitePattern &pattern, StringRef option, StringRef text) {
+    if (isUsed(pattern))
+      return success();
+    return getOperation()->emitError()
+           << "no site matches --" << option << "=" << text << "; the report lists the sites";
+  }
+
+  bool isUsed(const SitePattern &pattern) {
+    return getOperation()
+        ->walk([&](Operation *op) {
+          std::optional<StringRef> site;
+          if (auto matmul = dyn_cast<MatmulOp>(op))
+            site = matmul.getSite();
+          else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
+            site = scaled.getSite();
+          return site && pattern.matches(*site) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
+  /// Finds the layers that --first and --last keep.
+  LogicalResult findKeptLayers(Selection &selection) {
+    if (first == 0 && last == 0)
+      return success();
+    ModuleOp module = getOperation();
+    if (first < 0 || last < 0)
+      return module.emitError("--first and --last count layers and cannot be negative");
+    SmallVector<StringRef> sites;
+    module.walk([&](MatmulOp op) { sites.push_back(op.getSite().value_or("")); });
+    llvm::StringMap<int64_t> layers = findLayers(sites);
+    std::set<int64_t> numbers;
+    for (const auto &entry : layers)
+      numbers.insert(entry.second);
+    int64_t count = numbers.size();
+    if (count == 0)
+      return module.emitError(
+          "--first and --last need layers, but no number in the site names varies while the "
+          "rest of the name repeats; choose sites with --keep");
+    if (first > count - last) // first + last could overflow
+      return module.emitError() << "--first=" << first.getValue() << " and --last=" << last.getValue()
+                                << " name more than the " << count << " layers of this program";
+    for (const auto &entry : layers) {
+      int64_t position = std::distance(numbers.begin(), numbers.find(entry.second));
+      if (position < first)
+        selection.keptLayers[entry.first()] = "in the first layers, --first=" + std::to_string(first);
+      else if (position >= count - last)
+        selection.keptLayers[entry.first()] = "in the last layers, --last=" + std::to_string(last);
+    }
+    return success();
+  }
+
+  /// An operand that is FP8 as it stands.
+  static bool isBytes(MatmulOp op, Value value) {
+    return value != op.getInit() && isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(value));
+  }
+
+  static bool isSupported(Type type) { return type.isF32() || type.isBF16() || type.isF16(); }
+
+  LogicalResult checkRequired(MatmulOp op, StringRef reason, const Selection &selection) const {
+    StringRef site = op.getSite().value_or("");
+    if (require != "all" && !selection.require.matches(site))
+      return success();
+    return op.emitError() << "site '" << site << "' is required to be FP8 (--require=" << require
+                          << ") but stays in high precision: " << reason;
+  }
+};
+
+} // namespace
+} // namespace fp8

@@ -1,0 +1,15 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The functions that every compiled library contains for the C ABI: two MLIR files of this
+// folder, which the build turns into string literals.
+
+#include "EntryPointHelpers.h"
+
+llvm::StringRef fp8::getEntryPointHelpers() {
+  return
+#include "AllocationHelpers.mlir.inc"
+#include "EntryPointHelpers.mlir.inc"
+      ;
+}

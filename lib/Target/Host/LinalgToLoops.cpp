@@ -1,0 +1,210 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Linalg on memrefs to loops: which dimension is innermost, and whether threads are worth
+// starting. The loops themselves are upstream's.
+
+#include "fp8/Target/Host/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_LINALGTOLOOPS
+#include "fp8/Target/Host/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+/// Relative prices of one access in the innermost loop, by its stride there.
+static constexpr int64_t kContiguousCost = 1, kStridedCost = 4;
+/// Price of a sum carried from one innermost iteration to the next: no vectors.
+static constexpr int64_t kSerialCost = 3;
+/// Price of a call of the math library, in simple operations.
+static constexpr int64_t kMathCost = 20;
+
+/// The distance in memory between two neighbours along `dim`: 0, 1, or 2 for anything else.
+static int64_t strideClass(MemRefType type, AffineMap map, unsigned dim) {
+  int64_t offset, result = 0;
+  SmallVector<int64_t> strides;
+  bool known = succeeded(type.getStridesAndOffset(strides, offset));
+  for (auto [position, expr] : llvm::enumerate(map.getResults())) {
+    if (!expr.isFunctionOfDim(dim))
+      continue;
+    bool unit = known && strides[position] == 1 && isa<AffineDimExpr>(expr);
+    result += unit ? 1 : 2;
+  }
+  return std::min<int64_t>(result, 2);
+}
+
+/// What an iteration costs in memory accesses if `dim` is the innermost loop.
+static int64_t innermostCost(linalg::GenericOp op, unsigned dim) {
+  bool reduction = linalg::isReductionIterator(op.getIteratorTypesArray()[dim]);
+  int64_t cost = reduction ? kSerialCost : 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    if (!type)
+      continue;
+    int64_t stride = strideClass(type, op.getMatchingIndexingMap(&operand), dim);
+    cost += stride == 0 ? 0 : stride == 1 ? kContiguousCost : kStridedCost;
+  }
+  return cost;
+}
+
+/// The loop order: the cheapest innermost dimension last. Reductions keep their order among
+/// each other, so a reduction can be innermost only if it is the last one.
+static SmallVector<unsigned> chooseLoopOrder(linalg::GenericOp op) {
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  unsigned best = iterators.size() - 1;
+  int64_t bestCost = std::numeric_limits<int64_t>::max();
+  bool sawReduction = false;
+  for (unsigned dim : llvm::reverse(llvm::seq<unsigned>(iterators.size()))) {
+    bool reduction = linalg::isReductionIterator(iterators[dim]);
+    bool allowed = !(reduction && sawReduction) && sizes[dim] != 1;
+    sawReduction |= reduction;
+    int64_t cost = innermostCost(op, dim);
+    if (!allowed || cost >= bestCost)
+      continue;
+    best = dim;
+    bestCost = cost;
+  }
+  SmallVector<unsigned> order;
+  auto append = [&](bool reductions) {
+    for (unsigned dim : llvm::seq<unsigned>(iterators.size()))
+      if (dim != best && linalg::isReductionIterator(iterators[dim]) == reductions)
+        order.push_back(dim);
+  };
+  append(/*reductions=*/false);
+  append(/*reductions=*/true);
+  if (!iterators.empty())
+    order.push_back(best);
+  return order;
+}
+
+/// Elements times the price of one; the maximum where a size is dynamic.
+static int64_t estimateWork(linalg::GenericOp op) {
+  int64_t cost = op->getNumOperands();
+  op.getRegion().walk(
+      [&](Operation *inner) { cost += isa<math::MathDialect>(inner->getDialect()) ? 4 * kMathCost : 1; });
+  int64_t work = (cost + 3) / 4;
+  for (int64_t size : op.getStaticLoopRanges()) {
+    if (ShapedType::isDynamic(size) || work > std::numeric_limits<int32_t>::max())
+      return std::numeric_limits<int64_t>::max();
+    work *= size;
+  }
+  return work;
+}
+
+/// The first `count` loops of a perfect nest, as one scf.parallel.
+static void parallelize(RewriterBase &rewriter, ArrayRef<Operation *> loops, unsigned count) {
+  SmallVector<Value> lower, upper, step, ivs;
+  for (Operation *op : loops.take_front(count)) {
+    auto loop = cast<scf::ForOp>(op);
+    lower.push_back(loop.getLowerBound());
+    upper.push_back(loop.getUpperBound());
+    step.push_back(loop.getStep());
+    ivs.push_back(loop.getInductionVar());
+  }
+  auto outermost = cast<scf::ForOp>(loops.front());
+  auto innermost = cast<scf::ForOp>(loops[count - 1]);
+  rewriter.setInsertionPoint(outermost);
+  auto parallel = scf::ParallelOp::create(rewriter, outermost.getLoc(), lower, upper, step);
+  for (auto [old, replacement] : llvm::zip_equal(ivs, parallel.getInductionVars()))
+    rewriter.replaceAllUsesWith(old, replacement);
+  Block *source = innermost.getBody();
+  rewriter.eraseOp(source->getTerminator());
+  rewriter.inlineBlockBefore(source, parallel.getBody()->getTerminator(),
+                             parallel.getInductionVars()[count - 1]);
+  rewriter.eraseOp(outermost);
+}
+
+static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linalgOp,
+                                  int64_t parallelThreshold) {
+  rewriter.setInsertionPoint(linalgOp);
+  bool inParallel = linalgOp->getParentOfType<scf::ParallelOp>() != nullptr;
+  FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, linalgOp);
+  if (failed(generic)) // it is one already
+    generic = cast<linalg::GenericOp>(linalgOp.getOperation());
+  SmallVector<unsigned> order = chooseLoopOrder(*generic);
+  rewriter.setInsertionPoint(*generic);
+  if (!llvm::is_sorted(order)) {
+    generic = linalg::interchangeGenericOp(rewriter, *generic, order);
+    if (failed(generic))
+      return failure();
+  }
+  // The innermost loop stays serial: it is the one that vectorizes.
+  unsigned parallel = 0;
+  SmallVector<utils::IteratorType> iterators = generic->getIteratorTypesArray();
+  while (parallel + 1 < iterators.size() && linalg::isParallelIterator(iterators[parallel]))
+    ++parallel;
+  int64_t work = estimateWork(*generic);
+  rewriter.setInsertionPoint(*generic);
+  FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, *generic);
+  if (failed(loops))
+    return failure();
+  if (parallel > 0 && work >= parallelThreshold && !inParallel)
+    parallelize(rewriter, *loops, parallel);
+  rewriter.eraseOp(*generic);
+  return success();
+}
+
+/// memref.copy as a linalg op, which gets loops instead of a call of a support library.
+static void lowerCopies(RewriterBase &rewriter, func::FuncOp func) {
+  func.walk([&](memref::CopyOp copy) {
+    rewriter.setInsertionPoint(copy);
+    auto rank = cast<MemRefType>(copy.getTarget().getType()).getRank();
+    AffineMap identity = rewriter.getMultiDimIdentityMap(rank);
+    SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
+    linalg::GenericOp::create(rewriter, copy.getLoc(), copy.getSource(), copy.getTarget(),
+                              ArrayRef<AffineMap>{identity, identity}, iterators,
+                              [](OpBuilder &builder, Location loc, ValueRange values) {
+                                linalg::YieldOp::create(builder, loc, values.front());
+                              });
+    rewriter.eraseOp(copy);
+  });
+}
+
+/// An error at the first operation of linalg that says nothing about its loops.
+static LogicalResult verifyHasLoops(func::FuncOp func) {
+  WalkResult result = func.walk([](Operation *op) {
+    bool known = isa<linalg::LinalgOp, linalg::YieldOp, linalg::IndexOp>(op);
+    if (known || !isa<linalg::LinalgDialect>(op->getDialect()))
+      return WalkResult::advance();
+    op->emitOpError("has no lowering to the CPU yet; write it as linalg.generic operations");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+namespace {
+struct LinalgToLoopsPass : public fp8::impl::LinalgToLoopsBase<LinalgToLoopsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(verifyHasLoops(getOperation())))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    lowerCopies(rewriter, getOperation());
+    SmallVector<linalg::LinalgOp> ops;
+    getOperation().walk([&](linalg::LinalgOp op) { ops.push_back(op); });
+    for (linalg::LinalgOp op : ops) {
+      if (!op.hasPureBufferSemantics()) {
+        op.emitError("expected to be bufferized before it is lowered to loops");
+        return signalPassFailure();
+      }
+      if (failed(lowerToLoops(rewriter, op, parallelThreshold))) {
+        op.emitError("cannot be lowered to loops");
+        return signalPassFailure();
+      }
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,178 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every kernel a function of its own, equal kernels the same function: the layers of a
+// model are compiled once.
+
+#include "fp8/Target/Host/CallingConvention.h"
+#include "fp8/Target/Host/HostCode.h"
+#include "fp8/Target/Host/Passes.h"
+
+#include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_OUTLINEKERNELS
+#include "fp8/Target/Host/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+/// Loops that are one kernel: nothing in them is a kernel of its own, needs memory or can fail.
+/// What they result in are numbers.
+static bool isLeafLoop(Operation *op) {
+  if (!isa<scf::ForOp, scf::ParallelOp>(op) ||
+      !llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndexOrFloat(); }))
+    return false;
+  return !op->walk([&](Operation *inner) {
+              bool blocks = isa<linalg::LinalgOp, func::CallOp, memref::AllocOp, memref::CopyOp, scf::WhileOp,
+                                cf::AssertOp>(inner);
+              return blocks ? WalkResult::interrupt() : WalkResult::advance();
+            }).wasInterrupted();
+}
+
+static bool isKernel(Operation *op) {
+  return isa<linalg::LinalgOp, memref::CopyOp>(op) || op->hasAttr(kKernelAttrName) || isLeafLoop(op);
+}
+
+static void collectKernels(Region &region, SmallVectorImpl<Operation *> &kernels) {
+  for (Operation &op : region.getOps()) {
+    if (isKernel(&op)) {
+      kernels.push_back(&op);
+      continue;
+    }
+    for (Region &nested : op.getRegions())
+      collectKernels(nested, kernels);
+  }
+}
+
+/// The buffer a view starts from, where that is memory of its own: an allocation, a global
+/// or an argument of the entry. Null where it may be several.
+static Value findOwnMemory(Value value) {
+  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
+    value = view.getViewSource();
+  if (Operation *op = value.getDefiningOp())
+    return isa<memref::AllocOp, memref::GetGlobalOp>(op) ? value : Value();
+  Operation *owner = cast<BlockArgument>(value).getOwner()->getParentOp();
+  return isa<func::FuncOp>(owner) ? value : Value();
+}
+
+namespace {
+/// What a kernel takes from around it.
+struct Captures {
+  SmallVector<Value> arguments;
+  SmallVector<Operation *> constants; // cloned into the kernel
+  SmallVector<bool> noAlias;          // per argument
+};
+
+class Outliner {
+public:
+  explicit Outliner(ModuleOp module) : module(module), symbols(module) {}
+
+  void outline(Operation *kernel);
+
+private:
+  func::FuncOp build(Operation *kernel, const Captures &captures);
+  ModuleOp module;
+  SymbolTable symbols;
+  llvm::StringMap<func::FuncOp> byText;
+};
+} // namespace
+
+static Captures findCaptures(Operation *kernel) {
+  llvm::SetVector<Value> values;
+  values.insert_range(kernel->getOperands());
+  getUsedValuesDefinedAbove(kernel->getRegions(), values);
+  Captures captures;
+  for (Value value : values) {
+    Operation *op = value.getDefiningOp();
+    if (op && op->hasTrait<OpTrait::ConstantLike>())
+      captures.constants.push_back(op);
+    else
+      captures.arguments.push_back(value);
+  }
+  llvm::DenseMap<Value, unsigned> uses;
+  bool known = true;
+  for (Value value : captures.arguments) {
+    if (!isa<MemRefType>(value.getType()))
+      continue;
+    Value memory = findOwnMemory(value);
+    known &= bool(memory);
+    ++uses[memory];
+  }
+  for (Value value : captures.arguments)
+    captures.noAlias.push_back(known && isa<MemRefType>(value.getType()) &&
+                               uses.lookup(findOwnMemory(value)) == 1);
+  return captures;
+}
+
+func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
+  OpBuilder builder(module.getContext());
+  SmallVector<Type> types =
+      llvm::map_to_vector(captures.arguments, [](Value value) { return value.getType(); });
+  auto func = func::FuncOp::create(builder, kernel->getLoc(), "kernel",
+                                   builder.getFunctionType(types, kernel->getResultTypes()));
+  func.setPrivate();
+  bool pointers = canPassPointers(types);
+  if (pointers)
+    func->setAttr(kBarePointersAttrName, builder.getUnitAttr());
+  for (auto [index, noAlias] : llvm::enumerate(captures.noAlias))
+    if (noAlias && pointers) // else the argument becomes a pointer and sizes
+      func.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+  IRMapping mapping;
+  builder.setInsertionPointToStart(func.addEntryBlock());
+  mapping.map(captures.arguments, func.getArguments());
+  for (Operation *constant : captures.constants)
+    builder.clone(*constant, mapping);
+  Operation *body = builder.clone(*kernel, mapping);
+  func::ReturnOp::create(builder, kernel->getLoc(), body->getResults());
+  return func;
+}
+
+void Outliner::outline(Operation *kernel) {
+  Captures captures = findCaptures(kernel);
+  func::FuncOp func = build(kernel, captures);
+  // Printing leaves locations out and numbers values in order, so equal text is equal code.
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  func->print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
+  auto [entry, isNew] = byText.try_emplace(text, func);
+  if (isNew) {
+    func.setName("kernel_" + std::to_string(byText.size() - 1));
+    symbols.insert(func);
+  } else {
+    func.erase();
+  }
+  OpBuilder builder(kernel);
+  auto call = func::CallOp::create(builder, kernel->getLoc(), entry->second, captures.arguments);
+  kernel->replaceAllUsesWith(call.getResults());
+  kernel->erase();
+}
+
+namespace {
+struct OutlineKernelsPass : public fp8::impl::OutlineKernelsBase<OutlineKernelsPass> {
+  void runOnOperation() override {
+    SmallVector<Operation *> kernels;
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (func.isPublic())
+        collectKernels(func.getBody(), kernels);
+    for (Operation *kernel : kernels)
+      if (auto structured = dyn_cast<linalg::LinalgOp>(kernel);
+          structured && !structured.hasPureBufferSemantics()) {
+        kernel->emitError("expected to be bufferized before it is outlined");
+        return signalPassFailure();
+      }
+    Outliner outliner(getOperation());
+    for (Operation *kernel : kernels)
+      outliner.outline(kernel);
+  }
+};
+} // namespace

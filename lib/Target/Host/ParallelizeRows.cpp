@@ -1,0 +1,104 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loops over rows, bufferized, become one kernel each: parallel where threads are worth
+// starting, with what a row needs for itself on the stack.
+
+#include "fp8/Dialect/FP8/Transforms/RowLoops.h"
+#include "fp8/Target/Host/HostCode.h"
+#include "fp8/Target/Host/Passes.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_PARALLELIZEROWS
+#include "fp8/Target/Host/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+/// Loops over fewer elements run on one thread: starting another takes longer.
+static constexpr int64_t kParallelThreshold = 32768;
+
+/// Whether all rows together are large enough; also where their number is not known.
+static bool isParallel(scf::ForallOp loop, int64_t rowElements) {
+  int64_t count = rowElements;
+  for (OpFoldResult size : loop.getMixedUpperBound()) {
+    std::optional<int64_t> known = getConstantIntValue(size);
+    if (!known)
+      return true;
+    count *= *known;
+  }
+  return count >= kParallelThreshold;
+}
+
+/// The body's temporaries, each of known size.
+static FailureOr<SmallVector<memref::AllocOp>> findTemporaries(Operation *loop) {
+  SmallVector<memref::AllocOp> allocs;
+  loop->walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
+  for (memref::AllocOp alloc : allocs)
+    if (!alloc.getType().hasStaticShape())
+      return alloc.emitError("temporary ") << alloc.getType() << " of a row must be of known size";
+  return allocs;
+}
+
+/// One row after the other: they share their temporaries.
+static FailureOr<Operation *> serialize(RewriterBase &rewriter, scf::ForallOp loop,
+                                        ArrayRef<memref::AllocOp> temporaries) {
+  for (memref::AllocOp alloc : temporaries)
+    rewriter.moveOpBefore(alloc, loop);
+  SmallVector<Operation *> nest;
+  if (failed(scf::forallToForLoop(rewriter, loop, &nest)))
+    return failure();
+  return nest.front();
+}
+
+/// Every row has temporaries of its own, on the stack.
+static FailureOr<Operation *> parallelize(RewriterBase &rewriter, scf::ForallOp loop,
+                                          ArrayRef<memref::AllocOp> temporaries) {
+  for (memref::AllocOp alloc : temporaries) {
+    rewriter.setInsertionPoint(alloc);
+    rewriter.replaceOpWithNewOp<memref::AllocaOp>(alloc, alloc.getType(),
+                                                  rewriter.getI64IntegerAttr(kWorkspaceAlignment));
+  }
+  rewriter.setInsertionPoint(loop);
+  scf::ParallelOp parallel;
+  if (failed(scf::forallToParallelLoop(rewriter, loop, &parallel)))
+    return failure();
+  return parallel.getOperation();
+}
+
+static LogicalResult convert(RewriterBase &rewriter, scf::ForallOp loop) {
+  FailureOr<SmallVector<memref::AllocOp>> temporaries = findTemporaries(loop);
+  if (failed(temporaries))
+    return failure();
+  int64_t rowElements = loop->getAttrOfType<IntegerAttr>(kRowElementsAttrName).getInt();
+  rewriter.setInsertionPoint(loop);
+  FailureOr<Operation *> kernel = isParallel(loop, rowElements) ? parallelize(rewriter, loop, *temporaries)
+                                                                : serialize(rewriter, loop, *temporaries);
+  if (failed(kernel))
+    return failure();
+  (*kernel)->setAttr(kKernelAttrName, rewriter.getUnitAttr());
+  return success();
+}
+
+namespace {
+struct ParallelizeRowsPass : public fp8::impl::ParallelizeRowsBase<ParallelizeRowsPass> {
+  void runOnOperation() override {
+    SmallVector<scf::ForallOp> loops;
+    getOperation().walk([&](scf::ForallOp loop) {
+      if (loop->hasAttr(kRowElementsAttrName))
+        loops.push_back(loop);
+    });
+    IRRewriter rewriter(&getContext());
+    for (scf::ForallOp loop : loops)
+      if (failed(convert(rewriter, loop)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,97 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A failed assertion ends the call, not the process: it leaves its message in the call and
+// returns the status. Later steps of the program do not run.
+
+#include "EntryPointHelpers.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Target/Host/Passes.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_RETURNERRORS
+#include "fp8/Target/Host/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+/// One line, what the call's error holds: what is wrong, and where in the user's program.
+static std::string describe(cf::AssertOp assertion) {
+  std::string line = assertion.getMsg().str(), place = describeLocation(assertion.getLoc());
+  if (!place.empty())
+    line += " (" + place + ")";
+  for (char &c : line)
+    if (!llvm::isPrint(c) && static_cast<unsigned char>(c) < 0x80)
+      c = ' ';
+  return line;
+}
+
+/// The address of a constant that holds the message, ending in a NUL.
+static Value addMessage(OpBuilder &builder, func::FuncOp func, cf::AssertOp assertion, unsigned number) {
+  Location loc = assertion.getLoc();
+  std::string text = describe(assertion) + std::string(1, '\0');
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
+  LLVM::GlobalOp global;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(func);
+    global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                                    ("fp8_message_" + func.getName() + "_" + Twine(number)).str(),
+                                    builder.getStringAttr(text));
+  }
+  return LLVM::AddressOfOp::create(builder, loc, global);
+}
+
+/// The block that returns with the message it is given.
+static Block *addFailure(OpBuilder &builder, func::FuncOp func) {
+  Location loc = func.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(func.getContext());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&func.getBody(), func.getBody().end(), pointer, loc);
+  Value call = LLVM::LoadOp::create(builder, loc, pointer, func.getArguments().back());
+  auto status = func::CallOp::create(builder, loc, kFailHelper, builder.getI32Type(),
+                                     ValueRange{call, block->getArgument(0)});
+  func::ReturnOp::create(builder, loc, status.getResults());
+  return block;
+}
+
+static void returnErrors(func::FuncOp func, ArrayRef<cf::AssertOp> assertions) {
+  OpBuilder builder(func.getContext());
+  Block *failure = addFailure(builder, func);
+  unsigned number = 0;
+  for (cf::AssertOp assertion : assertions) {
+    Location loc = assertion.getLoc();
+    builder.setInsertionPoint(assertion);
+    Value message = addMessage(builder, func, assertion, number++);
+    Block *rest = assertion->getBlock()->splitBlock(assertion);
+    builder.setInsertionPointToEnd(rest->getPrevNode());
+    cf::CondBranchOp::create(builder, loc, assertion.getArg(), rest, ValueRange(), failure, message);
+    assertion.erase();
+  }
+}
+
+namespace {
+struct ReturnErrorsPass : public fp8::impl::ReturnErrorsBase<ReturnErrorsPass> {
+  void runOnOperation() override {
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      SmallVector<cf::AssertOp> assertions;
+      func.walk([&](cf::AssertOp op) { assertions.push_back(op); });
+      for (cf::AssertOp assertion : assertions)
+        if (assertion->getParentOp() != func || func.getNumResults() != 1) {
+          assertion.emitError(
+              "cf.assert in code that runs in parallel, which is not supported: move it out of "
+              "the loop");
+          return signalPassFailure();
+        }
+      if (!assertions.empty())
+        returnErrors(func, assertions);
+    }
+  }
+};
+} // namespace
