@@ -282,6 +282,9 @@ def test_unwritable_outputs(box, tmp_path):
     # What was written before the failure goes, too.
     box.fails(1, place + "none/", "good.mlir", "-o", "none/out.so", "--report=json:r", "--manifest=m")
     box.fails(1, place + "none/", "good.mlir", "-o", "out.so", "--report=json:r", "--manifest=none/m")
+    # What was there before the failure stays.
+    box.write("r", "of an earlier run")
+    box.fails(1, place + "none/", "good.mlir", "-o", "none/out.so", "--report=json:r")
 
 
 def test_full_disk(box):
@@ -326,6 +329,7 @@ def test_wrong_arguments(box, arguments, pattern):
     + ["--eps=x", "--eps=-1", "--eps=inf", "--power-2-scale=1", "--ignore-non-finite=", "--init=zero"]
     + ["--fprop=hybrid", "--dgrad=e3m4", "--wgrad=", "--recipe=#fp8.delayed_scaling<amax_history_len = 1, init = current>"]
     + ["--recipe=#fp8.custom<base = #fp8.current_scaling, amax = @f>"]
+    + ["--first=x", "--first=", "--last=-1", "--calibrate=maybe", "--pair=", "--pair=f"]
     + ["--reduce-amax=maybe", "--report=xml", "--report=", "--carry=foo", "--carry=x:", "--carry=:0", "--carry=x:y"],
 )
 def test_wrong_values(box, option):

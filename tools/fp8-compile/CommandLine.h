@@ -7,8 +7,7 @@
 #ifndef FP8_TOOLS_FP8_COMPILE_COMMANDLINE_H
 #define FP8_TOOLS_FP8_COMPILE_COMMANDLINE_H
 
-#include "fp8/Dialect/FP8/Transforms/Pair.h"
-#include "fp8/Pipelines/Pipelines.h"
+#include "fp8/Compiler/Options.h"
 #include <string>
 #include <vector>
 
@@ -18,24 +17,15 @@ struct ReportRequest {
   std::string file; ///< empty: standard output
 };
 
-/// One pair of --carry: an argument (index or name) and the result that replaces it.
-struct CarryRequest {
-  std::string argument;
-  unsigned result;
+/// What is read, what is written, and what the compiler makes of it.
+struct CommandLine {
+  std::string input, output, manifestFile;
+  std::vector<ReportRequest> reports;
+  fp8::CompilerOptions options;
 };
 
-struct CommandLine {
-  std::string input, output;
-  fp8::RecipeOptions recipe;
-  /// The recipe as an attribute, empty for none.
-  std::string recipeAttribute;
-  std::string emit = "lib", target = "cpu", manifestFile;
-  std::vector<ReportRequest> reports;
-  std::vector<CarryRequest> carry;
-  std::optional<fp8::PairRequest> pair;
-  /// What was asked for that does not exist yet, as an error message; empty for nothing.
-  std::string unavailable;
-};
+/// Says on standard error, in one line, what is wrong with the command line; returns false.
+bool rejectCommandLine(const llvm::Twine &message);
 
 /// Parses the arguments. False where they are wrong: one line on standard error says what.
 /// Prints and exits for --help and --version.

@@ -2,50 +2,35 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Files: LLVM IR, an object, or a linked shared library. Each is written beside its final
-// place and renamed at the end, so a failure leaves nothing half done.
+// LLVM IR, an object, or a linked shared library, as bytes. The linker alone needs files.
 
 #include "HostModule.h"
 #include "fp8/Target/Host/HostCode.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
 using namespace mlir;
 using namespace fp8;
 
-/// True for a pipe, a device or a directory: nothing that a rename may replace.
-static bool isSpecialFile(StringRef path) {
-  llvm::sys::fs::file_status status;
-  return !llvm::sys::fs::status(path, status) && !llvm::sys::fs::is_regular_file(status);
-}
-
 namespace {
-/// A file that disappears with this object unless it was moved: beside `target`, or in the
-/// system's folder for temporary files where that is a special file.
+/// A file in the system's folder for temporary files that disappears with this object.
 class TemporaryFile {
 public:
-  explicit TemporaryFile(StringRef target, StringRef suffix = "") {
-    error = isSpecialFile(target)
-                ? llvm::sys::fs::createTemporaryFile("fp8", suffix, descriptor, path)
-                : llvm::sys::fs::createUniqueFile(target + suffix + "-%%%%%%%%", descriptor, path);
-  }
+  explicit TemporaryFile(StringRef suffix)
+      : error(llvm::sys::fs::createTemporaryFile("fp8", suffix, descriptor, path)) {}
   ~TemporaryFile() {
-    if (!error && !path.empty())
+    if (!error)
       llvm::sys::fs::remove(path);
   }
   TemporaryFile(const TemporaryFile &) = delete;
   TemporaryFile &operator=(const TemporaryFile &) = delete;
 
-  std::error_code moveTo(StringRef target) {
-    if (isSpecialFile(target))
-      return llvm::sys::fs::copy_file(path, target);
-    if (std::error_code failed = llvm::sys::fs::rename(path, target))
-      return failed;
-    path.clear();
-    return {};
+  /// For another program to open by its path.
+  void close() {
+    llvm::sys::fs::file_t handle = descriptor;
+    llvm::sys::fs::closeFile(handle);
   }
 
   int descriptor = -1;
@@ -54,54 +39,23 @@ public:
 };
 } // namespace
 
-using Writer = llvm::function_ref<LogicalResult(HostModule &, llvm::raw_pwrite_stream &)>;
-
-static InFlightDiagnostic cannotWrite(ModuleOp module, StringRef path, std::error_code error) {
-  return module.emitError("cannot write '") << path << "': " << error.message();
-}
-
-/// Opens a temporary beside `outputPath` and has it filled.
-static LogicalResult fill(ModuleOp module, HostModule &code, TemporaryFile &file, StringRef outputPath,
-                          Writer write) {
-  if (file.error)
-    return cannotWrite(module, outputPath, file.error);
-  llvm::raw_fd_ostream stream(file.descriptor, /*shouldClose=*/true);
-  LogicalResult written = write(code, stream);
-  stream.flush();
-  std::error_code error = stream.error();
-  stream.clear_error();
-  if (failed(written))
-    return failure();
-  return error ? LogicalResult(cannotWrite(module, outputPath, error)) : success();
-}
-
-static LogicalResult emitFile(ModuleOp module, StringRef manifest, const HostCodeOptions &options,
-                              StringRef outputPath, Writer write) {
-  FailureOr<HostModule> code = buildHostModule(module, manifest, options);
-  if (failed(code))
-    return failure();
-  TemporaryFile file(outputPath);
-  if (failed(fill(module, *code, file, outputPath, write)))
-    return failure();
-  if (std::error_code error = file.moveTo(outputPath))
-    return cannotWrite(module, outputPath, error);
-  return success();
+static InFlightDiagnostic cannotLink(ModuleOp module, StringRef path, std::error_code error) {
+  return module.emitError("cannot link in '") << path << "': " << error.message();
 }
 
 LogicalResult fp8::emitLLVMIR(ModuleOp module, StringRef manifest, const HostCodeOptions &options,
-                              StringRef outputPath) {
-  return emitFile(module, manifest, options, outputPath,
-                  [](HostModule &code, llvm::raw_pwrite_stream &stream) {
-                    code.module->print(stream, nullptr);
-                    return success();
-                  });
+                              llvm::raw_pwrite_stream &out) {
+  FailureOr<HostModule> code = buildHostModule(module, manifest, options);
+  if (failed(code))
+    return failure();
+  code->module->print(out, nullptr);
+  return success();
 }
 
 LogicalResult fp8::emitObject(ModuleOp module, StringRef manifest, const HostCodeOptions &options,
-                              StringRef outputPath) {
-  return emitFile(
-      module, manifest, options, outputPath,
-      [&](HostModule &code, llvm::raw_pwrite_stream &stream) { return writeObject(module, code, stream); });
+                              llvm::raw_pwrite_stream &out) {
+  FailureOr<HostModule> code = buildHostModule(module, manifest, options);
+  return failed(code) ? failure() : writeObject(module, *code, out);
 }
 
 /// The linker found when this was configured, or one on the user's path.
@@ -124,18 +78,18 @@ static FailureOr<SmallVector<StringRef>> findLibraries(ModuleOp module) {
   return libraries;
 }
 
-static LogicalResult link(ModuleOp module, StringRef objectPath, StringRef outputPath) {
+/// Has the linker make `library` of `object`.
+static LogicalResult link(ModuleOp module, StringRef object, StringRef library) {
   FailureOr<std::string> linker = findLinker(module);
   FailureOr<SmallVector<StringRef>> libraries = findLibraries(module);
   if (failed(linker) || failed(libraries))
     return failure();
-  TemporaryFile log(outputPath, ".log");
+  TemporaryFile log("log");
   if (log.error)
-    return cannotWrite(module, outputPath, log.error);
-  llvm::sys::fs::file_t handle = log.descriptor;
-  llvm::sys::fs::closeFile(handle);
+    return cannotLink(module, log.path, log.error);
+  log.close();
   SmallVector<StringRef> arguments = {*linker,       "-shared", "--gc-sections", "-z",
-                                      "noexecstack", "-o",      outputPath,      objectPath};
+                                      "noexecstack", "-o",      library,         object};
   arguments.append(*libraries);
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path), StringRef(log.path)};
   std::string problem;
@@ -147,26 +101,36 @@ static LogicalResult link(ModuleOp module, StringRef objectPath, StringRef outpu
   return module.emitError("linking failed: ") << problem;
 }
 
+/// Writes the object that is to be linked.
+static LogicalResult writeObjectFile(ModuleOp module, HostModule &code, TemporaryFile &file) {
+  if (file.error)
+    return cannotLink(module, file.path, file.error);
+  llvm::raw_fd_ostream stream(file.descriptor, /*shouldClose=*/true);
+  LogicalResult written = writeObject(module, code, stream);
+  stream.flush();
+  std::error_code error = stream.error();
+  stream.clear_error();
+  if (failed(written))
+    return failure();
+  return error ? LogicalResult(cannotLink(module, file.path, error)) : success();
+}
+
 LogicalResult fp8::emitSharedLibrary(ModuleOp module, StringRef manifest, const HostCodeOptions &options,
-                                     StringRef outputPath) {
+                                     llvm::raw_pwrite_stream &out) {
   FailureOr<HostModule> code = buildHostModule(module, manifest, options);
   if (failed(code))
     return failure();
-  TemporaryFile object(outputPath, ".o");
-  auto write = [&](HostModule &host, llvm::raw_pwrite_stream &stream) {
-    return writeObject(module, host, stream);
-  };
-  if (failed(fill(module, *code, object, outputPath, write)))
+  TemporaryFile object("o"), library("so");
+  if (failed(writeObjectFile(module, *code, object)))
     return failure();
-  // The linker writes through a temporary name too.
-  TemporaryFile library(outputPath);
   if (library.error)
-    return cannotWrite(module, outputPath, library.error);
-  llvm::sys::fs::file_t handle = library.descriptor;
-  llvm::sys::fs::closeFile(handle);
+    return cannotLink(module, library.path, library.error);
+  library.close();
   if (failed(link(module, object.path, library.path)))
     return failure();
-  if (std::error_code error = library.moveTo(outputPath))
-    return cannotWrite(module, outputPath, error);
+  auto bytes = llvm::MemoryBuffer::getFile(library.path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes)
+    return cannotLink(module, library.path, bytes.getError());
+  out << (*bytes)->getBuffer();
   return success();
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a module in the LLVM dialect to files: LLVM IR, an object, or the shared library
+// From a module in the LLVM dialect to bytes: LLVM IR, an object, or the shared library
 // with the C ABI of fp8rt/call.h. Every target ends here: a library that launches kernels
 // on a device is host code too.
 
@@ -35,16 +35,17 @@ struct HostCodeOptions {
   unsigned optimizationLevel = 3;
 };
 
-/// Translates `module` (the result of stage 7) to optimized LLVM IR text, an
-/// object file, or a shared library that exports `fp8_manifest`, returning `manifest`, and
-/// every `fp8_call_<entry>`. An error is a diagnostic at the module; the output file then
-/// keeps what it held before.
+/// Translates `module` (the result of stage 7) to optimized LLVM IR text, an object, or a
+/// shared library that exports `fp8_manifest`, returning `manifest`, and every
+/// `fp8_call_<entry>`, and writes its bytes to `out`. An error is a diagnostic at the module;
+/// what `out` has received is of no use then. The linker works in the system's folder for
+/// temporary files and leaves nothing there.
 llvm::LogicalResult emitLLVMIR(mlir::ModuleOp module, llvm::StringRef manifest,
-                               const HostCodeOptions &options, llvm::StringRef outputPath);
+                               const HostCodeOptions &options, llvm::raw_pwrite_stream &out);
 llvm::LogicalResult emitObject(mlir::ModuleOp module, llvm::StringRef manifest,
-                               const HostCodeOptions &options, llvm::StringRef outputPath);
+                               const HostCodeOptions &options, llvm::raw_pwrite_stream &out);
 llvm::LogicalResult emitSharedLibrary(mlir::ModuleOp module, llvm::StringRef manifest,
-                                      const HostCodeOptions &options, llvm::StringRef outputPath);
+                                      const HostCodeOptions &options, llvm::raw_pwrite_stream &out);
 
 } // namespace fp8
 

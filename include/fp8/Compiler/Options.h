@@ -1,0 +1,64 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is compiled into what: the options of fp8-compile that say so, under the same names
+// and with the same words. The command line and the C API both read the one table of them.
+
+#ifndef FP8_COMPILER_OPTIONS_H
+#define FP8_COMPILER_OPTIONS_H
+
+#include "fp8/Dialect/FP8/Transforms/Pair.h"
+#include "fp8/Pipelines/Pipelines.h"
+#include <string>
+#include <vector>
+
+namespace fp8 {
+
+/// One pair of --carry: an argument (index or name) and the result that is its value in the
+/// next step.
+struct CarryRequest {
+  std::string argument;
+  unsigned result;
+};
+
+/// All options of a compilation, with their defaults.
+struct CompilerOptions {
+  RecipeOptions recipe;
+  /// lib, obj, llvm, or the stage after which the IR is wanted: ingest, recipe, fusion,
+  /// batching, bufferize, kernels.
+  std::string emit = "lib";
+  std::vector<CarryRequest> carry;
+  std::optional<PairRequest> pair;
+
+  /// True where the artifact is code: a library, an object or LLVM IR.
+  bool makesCode() const { return emit == "lib" || emit == "obj" || emit == "llvm"; }
+};
+
+/// An option as people see it.
+struct OptionDescription {
+  enum class Kind {
+    value, ///< given once, --name=value
+    flag,  ///< --name, which is --name=true
+    list   ///< may be given again: the values add up
+  };
+  llvm::StringRef name;   ///< without dashes
+  llvm::StringRef values; ///< "linear|all|regex"
+  llvm::StringRef help;
+  Kind kind = Kind::value;
+};
+
+/// Every option that setOption knows.
+std::vector<OptionDescription> getOptionDescriptions();
+
+/// Sets the option `name` to what `value` says; of a flag an empty value is true. An error
+/// is one sentence that starts with the option as it was given.
+llvm::Error setOption(CompilerOptions &options, llvm::StringRef name, llvm::StringRef value);
+
+/// Every option with the value in force, defaults included, in the order of the help. `recipe`
+/// is the recipe attribute of the options; null for none.
+OptionValues describeOptions(const CompilerOptions &options, RecipeAttrInterface recipe);
+
+} // namespace fp8
+
+#endif // FP8_COMPILER_OPTIONS_H

@@ -1,0 +1,220 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Takes a program through the stages:
+//
+//   ingest -> selection -> recipe -> fusion -> batching -> bufferize -> kernels -> code
+//
+// Decisions are read off the IR between selection and recipe, the manifest after recipe.
+
+#include "fp8/Compiler/Compiler.h"
+#include "Request.h"
+#include "fp8/InitAll.h"
+#include "fp8/Target/CPU/CPUTarget.h"
+#include "fp8/Target/Host/HostCode.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+
+using namespace mlir;
+using namespace fp8;
+
+void fp8::registerCompiler(DialectRegistry &registry) {
+  mlir::registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registerAllToLLVMIRTranslations(registry);
+  fp8::registerAllDialects(registry);
+}
+
+//===----------------------------------------------------------------------===//
+// One compilation
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// One compilation, from a program as it was read to what it becomes.
+class Compilation {
+public:
+  /// `recipe` is null and `recipeText` empty where every product stays as it is.
+  Compilation(ModuleOp module, const CompilerOptions &options, RecipeAttrInterface recipe,
+              StringRef recipeText)
+      : module(module), options(options), recipe(recipe), recipeText(recipeText) {}
+  LogicalResult run();
+
+  Compiled result;
+
+private:
+  LogicalResult runStage(function_ref<void(OpPassManager &)> build);
+  LogicalResult runFront();
+  LogicalResult runToStage(StringRef last);
+  LogicalResult buildCode();
+  LogicalResult writeArtifact();
+
+  ModuleOp module;
+  const CompilerOptions &options;
+  RecipeAttrInterface recipe;
+  StringRef recipeText;
+};
+
+} // namespace
+
+LogicalResult Compilation::runStage(function_ref<void(OpPassManager &)> build) {
+  PassManager manager(module.getContext());
+  build(manager);
+  return manager.run(module);
+}
+
+/// Ingest and recipe, with the decisions read off in between.
+LogicalResult Compilation::runFront() {
+  std::optional<int64_t> savedBefore = countResidualBytes(module);
+  if (failed(runStage([](OpPassManager &manager) { buildIngestPipeline(manager); })))
+    return failure();
+  if (options.emit == "ingest")
+    return success();
+  if (failed(runStage(
+          [&](OpPassManager &manager) { buildSelectionPipeline(manager, recipeText, options.recipe); })))
+    return failure();
+  Report &report = result.report;
+  report.sites = collectSites(module, recipe);
+  report.others = collectLookAlikes(module);
+  if (failed(runStage(
+          [&](OpPassManager &manager) { buildApplicationPipeline(manager, recipeText, options.recipe); })))
+    return failure();
+  Manifest &manifest = result.manifest;
+  manifest = describeModule(module, getChosenRecipe(options.recipe), options.recipe.target);
+  manifest.options = report.options = describeOptions(options, recipe);
+  report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
+  if (options.pair) {
+    report.memory.push_back({"residual_bytes_before", "saved for backward by the program", savedBefore});
+    report.memory.push_back(
+        {"residual_bytes_after", "saved for backward as compiled", countResidualBytes(module)});
+  }
+  return success();
+}
+
+/// The stages between recipe and code, up to `last`.
+LogicalResult Compilation::runToStage(StringRef last) {
+  std::pair<StringRef, void (*)(OpPassManager &)> stages[] = {{"fusion", buildFusionPipeline},
+                                                              {"batching", buildBatchingPipeline},
+                                                              {"bufferize", buildBufferizePipeline},
+                                                              {"kernels", buildCPUKernelsPipeline}};
+  result.report.traffic = collectTrafficBefore(module);
+  for (auto [name, build] : stages) {
+    if (failed(runStage(build)))
+      return failure();
+    if (name == "fusion")
+      collectTrafficAfter(module, result.report.traffic);
+    if (name == last)
+      break;
+  }
+  return success();
+}
+
+/// LLVM code of the module, and what the manifest says of it.
+LogicalResult Compilation::buildCode() {
+  if (failed(runStage([](OpPassManager &manager) { buildCPUCodePipeline(manager, CPUCodeOptions()); })))
+    return failure();
+  addWorkspaceSizes(result.manifest, module);
+  int64_t workspace = 0;
+  for (const ManifestEntry &entry : result.manifest.entries)
+    workspace = std::max(workspace, entry.workspaceBytes);
+  result.report.memory.push_back({"workspace_bytes", "workspace: temporaries of a step", workspace});
+  return success();
+}
+
+LogicalResult Compilation::writeArtifact() {
+  llvm::raw_svector_ostream os(result.artifact);
+  if (!options.makesCode()) {
+    module.print(os, OpPrintingFlags().enableDebugInfo(true, /*prettyForm=*/false));
+    os << "\n";
+    return success();
+  }
+  std::string manifest;
+  llvm::raw_string_ostream(manifest) << llvm::json::Value(
+      manifestToJSON(result.manifest, result.report.sites));
+  HostCodeOptions host;
+  if (options.emit == "llvm")
+    return emitLLVMIR(module, manifest, host, os);
+  if (options.emit == "obj")
+    return emitObject(module, manifest, host, os);
+  return emitSharedLibrary(module, manifest, host, os);
+}
+
+LogicalResult Compilation::run() {
+  if (failed(runFront()))
+    return failure();
+  if (options.emit != "ingest" && options.emit != "recipe" && failed(runToStage(options.emit)))
+    return failure();
+  if (options.makesCode() && failed(buildCode()))
+    return failure();
+  return writeArtifact();
+}
+
+//===----------------------------------------------------------------------===//
+// The compiler
+//===----------------------------------------------------------------------===//
+
+/// The attribute that `text` is; an error gives the parser's reason.
+static llvm::Expected<RecipeAttrInterface> parseRecipe(StringRef text, StringRef option,
+                                                       MLIRContext &context) {
+  std::string reason;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (reason.empty())
+      reason = ": " + diagnostic.str();
+  });
+  if (auto recipe = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(text, &context)))
+    return recipe;
+  return llvm::createStringError("--recipe=" + option + " is not a recipe attribute" + reason);
+}
+
+llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions options) {
+  Compiler compiler;
+  compiler.options = std::move(options);
+  // Options of what does not exist yet are for that to judge.
+  if (!findUnavailable(compiler.options).empty())
+    return compiler;
+  llvm::Expected<std::string> text = getRecipeAttribute(compiler.options.recipe);
+  if (!text)
+    return text.takeError();
+  compiler.recipeText = std::move(*text);
+  if (compiler.recipeText.empty())
+    return compiler;
+  llvm::Expected<RecipeAttrInterface> recipe =
+      parseRecipe(compiler.recipeText, compiler.options.recipe.recipe, context);
+  if (!recipe)
+    return recipe.takeError();
+  compiler.recipe = *recipe;
+  return compiler;
+}
+
+FailureOr<Compiled> Compiler::compile(ModuleOp module) const {
+  if (failed(applyRequest(module, options)))
+    return failure();
+  if (recipe)
+    keepRecipeFunctions(module, recipe);
+  Compilation compilation(module, options, recipe, recipeText);
+  if (failed(compilation.run()))
+    return failure();
+  return std::move(compilation.result);
+}
+
+//===----------------------------------------------------------------------===//
+// What it gives
+//===----------------------------------------------------------------------===//
+
+static std::string printJSON(llvm::json::Object object) {
+  return llvm::formatv("{0:2}", llvm::json::Value(std::move(object))).str() + "\n";
+}
+
+std::string Compiled::getReportJSON() const { return printJSON(reportToJSON(report)); }
+
+std::string Compiled::getReportText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printReport(report, os);
+  return text;
+}
+
+std::string Compiled::getManifestJSON() const { return printJSON(manifestToJSON(manifest, report.sites)); }

@@ -1,0 +1,178 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The options: one table of names, words and what they set.
+
+#include "fp8/Compiler/Options.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
+
+using namespace fp8;
+using llvm::Error;
+using llvm::StringRef;
+
+static Error invalid(StringRef name, StringRef value, const llvm::Twine &what) {
+  return llvm::createStringError("--" + name + "=" + value + " " + what);
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+static Error setWord(std::string &field, StringRef name, StringRef value, llvm::ArrayRef<StringRef> words) {
+  if (!llvm::is_contained(words, value))
+    return invalid(name, value, "is none of " + llvm::join(words, ", "));
+  field = value.str();
+  return Error::success();
+}
+
+static Error setRegex(std::string &field, StringRef name, StringRef value) {
+  std::string reason;
+  if (!value.empty() && !llvm::Regex(value).isValid(reason))
+    return invalid(name, value, "is not a regular expression: " + reason);
+  field = value.str();
+  return Error::success();
+}
+
+static Error setLayerCount(int64_t &field, StringRef name, StringRef value) {
+  if (value.getAsInteger(10, field))
+    return invalid(name, value, "is not a whole number");
+  if (field < 0)
+    return invalid(name, value, "counts layers and cannot be negative");
+  return Error::success();
+}
+
+static Error setFlag(bool &field, StringRef name, StringRef value) {
+  if (value != "" && value != "true" && value != "false")
+    return invalid(name, value, "is neither true nor false");
+  field = value != "false";
+  return Error::success();
+}
+
+static Error addCarry(std::vector<CarryRequest> &field, StringRef values) {
+  for (StringRef value : llvm::split(values, ',')) {
+    auto [argument, result] = value.rsplit(':');
+    unsigned index;
+    if (argument.empty() || result.getAsInteger(10, index))
+      return invalid("carry", value, "must be ARGUMENT:RESULT, an index or name and an index");
+    field.push_back({argument.str(), index});
+  }
+  return Error::success();
+}
+
+static Error setPair(std::optional<PairRequest> &field, StringRef value) {
+  llvm::Expected<PairRequest> request = parsePair(value);
+  if (!request)
+    return request.takeError();
+  field = std::move(*request);
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Option {
+  OptionDescription description;
+  Error (*set)(CompilerOptions &options, StringRef name, StringRef value);
+};
+} // namespace
+
+using Kind = OptionDescription::Kind;
+
+/// A field of the recipe options that takes any text; what is wrong with it shows when all
+/// options are known.
+template <std::string RecipeOptions::*field>
+static Error setText(CompilerOptions &options, StringRef name, StringRef value) {
+  options.recipe.*field = value.str();
+  return Error::success();
+}
+
+template <std::string RecipeOptions::*field>
+static Error setPattern(CompilerOptions &options, StringRef name, StringRef value) {
+  return setRegex(options.recipe.*field, name, value);
+}
+
+template <int64_t RecipeOptions::*field>
+static Error setCount(CompilerOptions &options, StringRef name, StringRef value) {
+  return setLayerCount(options.recipe.*field, name, value);
+}
+
+static constexpr Option kOptions[] = {
+    {{"recipe", "recipe",
+      "delayed (default), current, block, row, mxfp8, auto (mxfp8 for sm_100a and sm_120a, else current), "
+      "none, or an attribute"},
+     setText<&RecipeOptions::recipe>},
+    {{"sites", "linear|all|regex", "Products of weights, all, or those whose site name matches"},
+     setPattern<&RecipeOptions::sites>},
+    {{"keep", "regex", "Sites that stay as they are"}, setPattern<&RecipeOptions::keep>},
+    {{"require", "all|regex", "Sites that must become FP8: an error where one does not"},
+     setPattern<&RecipeOptions::require>},
+    {{"first", "N", "Sites of the first N layers stay as they are"}, setCount<&RecipeOptions::first>},
+    {{"last", "N", "Sites of the last N layers stay as they are"}, setCount<&RecipeOptions::last>},
+    {{"fprop", "precision",
+      "Forward products: fp8, a format for both operands (e4m3, e5m2), or the type in which they stay (bf16, "
+      "f16, f32, f64)"},
+     setText<&RecipeOptions::fprop>},
+    {{"dgrad", "precision", "Input gradients, as --fprop; a format is that of the gradient operand"},
+     setText<&RecipeOptions::dgrad>},
+    {{"wgrad", "precision", "Weight gradients, as --dgrad"}, setText<&RecipeOptions::wgrad>},
+    {{"pair", "FORWARD:BACKWARD[:K]",
+      "Two functions of one step: results K... (default 1) of the first are arguments 0... of the second"},
+     [](CompilerOptions &options, StringRef, StringRef value) { return setPair(options.pair, value); }},
+    {{"calibrate", "", "Entries without gradients update the state too", Kind::flag},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setFlag(options.recipe.calibrate, name, value);
+     }},
+    {{"target", "target", "cpu; sm_89, sm_90a, sm_100a, sm_120a are not available yet"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setWord(options.recipe.target, name, value, {"cpu", "sm_89", "sm_90a", "sm_100a", "sm_120a"});
+     }},
+    {{"emit", "what",
+      "lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, bufferize or kernels"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setWord(
+           options.emit, name, value,
+           {"lib", "obj", "llvm", "ptx", "ingest", "recipe", "fusion", "batching", "bufferize", "kernels"});
+     }},
+    {{"carry", "A:R,...", "Result R is argument A (index or name) of the next step", Kind::list},
+     [](CompilerOptions &options, StringRef, StringRef value) { return addCarry(options.carry, value); }},
+};
+
+std::vector<OptionDescription> fp8::getOptionDescriptions() {
+  std::vector<OptionDescription> descriptions;
+  for (const Option &option : kOptions)
+    descriptions.push_back(option.description);
+  for (const RecipeParameter &parameter : getRecipeParameters())
+    descriptions.push_back({parameter.option, parameter.values, parameter.help});
+  return descriptions;
+}
+
+Error fp8::setOption(CompilerOptions &options, StringRef name, StringRef value) {
+  for (const Option &option : kOptions)
+    if (option.description.name == name)
+      return option.set(options, name, value);
+  for (const RecipeParameter &parameter : getRecipeParameters())
+    if (parameter.option == name) {
+      options.recipe.parameters[name.str()] = value.str();
+      return Error::success();
+    }
+  return invalid(name, value, "is no option; fp8-compile --help lists them");
+}
+
+OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInterface recipe) {
+  OptionValues values = describeOptions(options.recipe, recipe);
+  llvm::json::Array carry;
+  for (const CarryRequest &request : options.carry)
+    carry.push_back(request.argument + ":" + std::to_string(request.result));
+  values.emplace_back("carry", std::move(carry));
+  if (options.pair)
+    values.emplace_back("pair", options.pair->forward + ":" + options.pair->backward + ":" +
+                                    std::to_string(options.pair->firstResidual));
+  else
+    values.emplace_back("pair", nullptr);
+  return values;
+}

@@ -1,0 +1,131 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reading a program, and locations for programs that only have names.
+
+#include "fp8/Compiler/Compiler.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static bool hasFilePosition(Location location) {
+  return location
+      ->walk([](Location inner) {
+        return isa<FileLineColLoc>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// `named` with the place `file` as its child; other locations are replaced.
+static Location addFilePosition(Location location, Location file) {
+  if (auto named = dyn_cast<NameLoc>(location))
+    return NameLoc::get(named.getName(), file);
+  if (isa<UnknownLoc>(location))
+    return file;
+  return FusedLoc::get({location, file}, Attribute(), location.getContext());
+}
+
+static void addFilePositions(AsmParserState &state, llvm::SourceMgr &sources, StringRef fileName,
+                             MLIRContext &context) {
+  for (const AsmParserState::OperationDefinition &definition : state.getOpDefs()) {
+    Operation *op = definition.op;
+    if (hasFilePosition(op->getLoc()))
+      continue;
+    auto [line, column] = sources.getLineAndColumn(definition.loc.Start);
+    op->setLoc(addFilePosition(op->getLoc(), FileLineColLoc::get(&context, fileName, line, column)));
+  }
+  for (const AsmParserState::BlockDefinition &definition : state.getBlockDefs())
+    for (auto [argument, place] : llvm::zip(definition.block->getArguments(), definition.arguments)) {
+      if (hasFilePosition(argument.getLoc()) || !place.loc.isValid())
+        continue;
+      auto [line, column] = sources.getLineAndColumn(place.loc.Start);
+      argument.setLoc(
+          addFilePosition(argument.getLoc(), FileLineColLoc::get(&context, fileName, line, column)));
+    }
+}
+
+static constexpr llvm::StringLiteral kUnknownDialect =
+    "(fp8-compile takes linalg on tensors and upstream's other dialects: lower what else there is first)";
+
+/// Operations of unknown dialects are let in, so that the error can say what they are.
+static LogicalResult refuseUnknownOps(ModuleOp module) {
+  return failure(module
+                     .walk([](Operation *op) {
+                       if (op->isRegistered())
+                         return WalkResult::advance();
+                       emitError(op->getLoc()) << "'" << op->getName().getStringRef()
+                                               << "' is not known here " << kUnknownDialect;
+                       return WalkResult::interrupt();
+                     })
+                     .wasInterrupted());
+}
+
+static OwningOpRef<ModuleOp> readText(StringRef name, llvm::SourceMgr &sources, MLIRContext &context) {
+  // What has a syntax of its own does not parse at all.
+  ScopedDiagnosticHandler hint(&context, [](Diagnostic &diagnostic) {
+    if (StringRef(diagnostic.str()).contains("not found for custom op"))
+      diagnostic << kUnknownDialect;
+    return failure();
+  });
+  Block block;
+  AsmParserState state;
+  if (failed(parseAsmSourceFile(sources, &block, ParserConfig(&context), &state)))
+    return nullptr;
+  addFilePositions(state, sources, name == "-" ? "<stdin>" : name, context);
+  Location location = FileLineColLoc::get(&context, name, 1, 1);
+  OwningOpRef<ModuleOp> module =
+      mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, location);
+  if (!module)
+    emitError(location) << "expected one module";
+  return module;
+}
+
+static OwningOpRef<ModuleOp> read(StringRef name, std::unique_ptr<llvm::MemoryBuffer> source,
+                                  MLIRContext &context) {
+  bool isText = !isBytecode(source->getMemBufferRef());
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(source), llvm::SMLoc());
+  llvm::scope_exit restore([&context, allowed = context.allowsUnregisteredDialects()] {
+    context.allowUnregisteredDialects(allowed);
+  });
+  context.allowUnregisteredDialects();
+  OwningOpRef<ModuleOp> module =
+      isText ? readText(name, sources, context) : parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  if (!module || failed(refuseUnknownOps(*module)))
+    return nullptr;
+  return module;
+}
+
+/// As a mapped file is aligned: bytecode wants its resources on cache lines or more.
+static constexpr uint64_t kSourceAlignment = 4096;
+
+OwningOpRef<ModuleOp> fp8::readProgram(StringRef source, StringRef name, MLIRContext &context) {
+  // The parser reads a zero behind the text, which the buffer has and the caller's may not.
+  auto buffer =
+      llvm::WritableMemoryBuffer::getNewUninitMemBuffer(source.size(), name, llvm::Align(kSourceAlignment));
+  if (!buffer) {
+    emitError(FileLineColLoc::get(&context, name, 1, 1))
+        << "there is no memory for " << source.size() << " bytes";
+    return nullptr;
+  }
+  llvm::copy(source, buffer->getBufferStart());
+  return read(name, std::move(buffer), context);
+}
+
+OwningOpRef<ModuleOp> fp8::readProgramFile(StringRef path, MLIRContext &context) {
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, llvm::Align(kSourceAlignment), &message);
+  if (!file) {
+    emitError(FileLineColLoc::get(&context, path, 1, 1)) << message;
+    return nullptr;
+  }
+  return read(path, std::move(file), context);
+}

@@ -1,0 +1,63 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The files that a command writes: all of them or none.
+
+#include "OutputFiles.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+static Error cannotWrite(StringRef path, const Twine &reason) {
+  return createStringError("cannot write '" + path + "': " + reason);
+}
+
+/// True for standard output, a pipe, a device or a directory: nothing that a rename may replace.
+static bool isSpecial(StringRef path) {
+  sys::fs::file_status status;
+  return path == "-" || (!sys::fs::status(path, status) && !sys::fs::is_regular_file(status));
+}
+
+/// Writes all of it and says what went wrong.
+static Error writeAll(raw_fd_ostream &stream, StringRef path, StringRef bytes) {
+  stream << bytes;
+  stream.flush();
+  if (!stream.has_error())
+    return Error::success();
+  std::error_code error = stream.error();
+  stream.clear_error();
+  return cannotWrite(path, error.message());
+}
+
+static Error writeAtOnce(StringRef path, StringRef bytes) {
+  std::error_code error;
+  raw_fd_ostream stream(path, error);
+  return error ? cannotWrite(path, error.message()) : writeAll(stream, path, bytes);
+}
+
+OutputFiles::~OutputFiles() {
+  for (File &file : files)
+    consumeError(file.temporary.discard());
+}
+
+Error OutputFiles::write(StringRef path, StringRef bytes, bool isExecutable) {
+  if (isSpecial(path))
+    return writeAtOnce(path, bytes);
+  unsigned mode = sys::fs::all_read | sys::fs::all_write | (isExecutable ? sys::fs::all_exe : 0);
+  Expected<sys::fs::TempFile> temporary = sys::fs::TempFile::create(path + "-%%%%%%%%", mode);
+  if (!temporary)
+    return cannotWrite(path, toString(temporary.takeError()));
+  files.push_back({std::move(*temporary), path.str()});
+  raw_fd_ostream stream(files.back().temporary.FD, /*shouldClose=*/false);
+  return writeAll(stream, path, bytes);
+}
+
+Error OutputFiles::keep() {
+  Error all = Error::success();
+  for (File &file : files)
+    if (Error error = file.temporary.keep(file.path))
+      all = joinErrors(std::move(all), cannotWrite(file.path, toString(std::move(error))));
+  files.clear();
+  return all;
+}
