@@ -73,8 +73,10 @@ LogicalResult Compilation::runFront() {
     return failure();
   if (options.emit == "ingest")
     return success();
-  if (failed(runStage(
-          [&](OpPassManager &manager) { buildSelectionPipeline(manager, recipeText, options.recipe); })))
+  RecipeOptions selection = options.recipe;
+  selection.allowUnsupported = !options.makesCode() && options.emit != "kernels";
+  if (failed(
+          runStage([&](OpPassManager &manager) { buildSelectionPipeline(manager, recipeText, selection); })))
     return failure();
   Report &report = result.report;
   report.sites = collectSites(module, recipe);
@@ -192,6 +194,8 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
 FailureOr<Compiled> Compiler::compile(ModuleOp module) const {
   if (failed(applyRequest(module, options)))
     return failure();
+  module.getContext()->loadDialect<FP8Dialect>();
+  module->setAttr(kTargetAttrName, CPUAttr::get(module.getContext()));
   if (recipe)
     keepRecipeFunctions(module, recipe);
   Compilation compilation(module, options, recipe, recipeText);

@@ -109,8 +109,8 @@ LogicalResult fp8::applyRequest(ModuleOp module, const CompilerOptions &options)
 }
 
 void fp8::keepRecipeFunctions(ModuleOp module, RecipeAttrInterface recipe) {
-  for (FlatSymbolRefAttr name : {recipe.getScaleFunction(), recipe.getAmaxFunction()})
-    if (auto function = name ? module.lookupSymbol<func::FuncOp>(name.getAttr()) : func::FuncOp())
+  for (FlatSymbolRefAttr name : recipe.getFunctions())
+    if (auto function = module.lookupSymbol<func::FuncOp>(name.getAttr()))
       if (!function.isExternal())
         function.setPublic();
 }

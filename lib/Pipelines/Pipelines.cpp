@@ -65,6 +65,7 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
   select.fprop = getKeptType(options.fprop);
   select.dgrad = getKeptType(options.dgrad);
   select.wgrad = getKeptType(options.wgrad);
+  select.allowUnsupported = options.allowUnsupported;
   manager.addPass(createSelectSites(select));
   if (!recipe.empty())
     manager.addPass(createRaiseDequantization());
@@ -126,9 +127,6 @@ void fp8::buildBatchingPipeline(OpPassManager &manager) {
   verifyStage(manager, "batching");
 }
 
-/// Vector instructions like their buffers on cache lines.
-static constexpr uint64_t kBufferAlignment = 64;
-
 void fp8::buildBufferizePipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createExpandRows());
   manager.addNestedPass<func::FuncOp>(createFoldEmptyReshapes());
@@ -140,7 +138,6 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
-  options.bufferAlignment = kBufferAlignment;
   options.allowReturnAllocsFromLoops = true; // fp8-pin-loop-buffers deals with them
   manager.addPass(bufferization::createOneShotBufferizePass(options));
   manager.addNestedPass<func::FuncOp>(createDropBoundResults());
@@ -153,6 +150,7 @@ void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
   // Kernels use all cores themselves, and their temporaries are planned for one at a time.
   manager.addPass(createForallToForLoopPass());
+  manager.addPass(createExpandScaling());
   manager.addPass(createConvertFP8ToLinalg());
   manager.addPass(createExpandCasts());
   manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
@@ -195,6 +193,9 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<bool> calibrate{*this, "calibrate",
                          llvm::cl::desc("functions without gradients update the state too"),
                          llvm::cl::init(false)};
+  Option<bool> allowUnsupported{*this, "allow-unsupported",
+                                llvm::cl::desc("go on with a recipe that the target has no kernels for"),
+                                llvm::cl::init(false)};
   std::vector<std::unique_ptr<Option<std::string>>> parameters;
 
   RecipePipelineOptions() {
@@ -216,6 +217,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
     options.last = last;
     options.require = require;
     options.calibrate = calibrate;
+    options.allowUnsupported = allowUnsupported;
     for (const auto &parameter : parameters)
       if (!parameter->empty())
         options.parameters[parameter->getArgStr().str()] = *parameter;

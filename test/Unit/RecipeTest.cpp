@@ -126,8 +126,9 @@ TEST_F(RecipeTest, FunctionsHoldWhereOnlyTheFormatDiffers) {
                       "wgrad = #fp8.current_scaling, scale = @f>");
   ASSERT_TRUE(recipe);
   auto fprop = recipe.getRecipeFor(Role::fprop), dgrad = recipe.getRecipeFor(Role::dgrad);
-  EXPECT_EQ(fprop.getScaleFunction(), recipe.getScaleFunction());
-  EXPECT_EQ(dgrad.getScaleFunction(), recipe.getScaleFunction());
+  EXPECT_EQ(fprop.getFunctions(), recipe.getFunctions());
+  EXPECT_EQ(recipe.getFunctions().size(), 1u);
+  EXPECT_EQ(dgrad.getFunctions(), recipe.getFunctions());
   EXPECT_TRUE(isE5M2(fprop, TensorKind::grad_output));
   EXPECT_FALSE(isE5M2(dgrad, TensorKind::grad_output));
   EXPECT_EQ(fprop.getScaling(), dgrad.getScaling());

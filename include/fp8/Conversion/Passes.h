@@ -2,11 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Constructors and registration of the passes of stage 6.
+// Constructors and registration of the lowerings of the fp8 dialect.
 
 #ifndef FP8_CONVERSION_PASSES_H
 #define FP8_CONVERSION_PASSES_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -2,17 +2,116 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The passes of stage 6, which lower the fp8 dialect for a target.
+// Lowerings of the fp8 dialect that targets without kernels of their own use: of rows before
+// bufferization, of everything else in stage 6.
 
 #ifndef FP8_CONVERSION_PASSES_TD
 #define FP8_CONVERSION_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
+def ExpandRows : Pass<"fp8-expand-rows", "mlir::func::FuncOp"> {
+  let summary = "casts and amaxes on rows become loops over the rows";
+  let description = [{
+    Before: `fp8.quantize` and `fp8.amax` with `rows`.
+    After: an `scf.forall` over the rows, marked `fp8.row_elements`, in which the region's
+    code computes a row from slices of the inputs, and a quantize or amax of that row
+    stands for the whole. The amax of the tensor is that of the rows' amaxes;
+    `scale_inv` follows from the scale. Everything is still on tensors, so
+    bufferization places what a row computes.
+
+    Where there are sums over the rows, chunks of rows follow each other in an `scf.for`:
+    the rows of a chunk write what they add into a buffer, which is summed after them, in
+    their order. The target says how many elements a chunk may have. Nothing happens for
+    a target that has kernels for rows.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-expand-rows))'
+    func.func @f(%x: tensor<8x16xf32>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %i: tensor<f32>)
+        -> (tensor<8x16xf8E4M3FN>, tensor<f32>) {
+      %q, %si = fp8.quantize ins(%x : tensor<8x16xf32>) scale(%s : tensor<f32>)
+          outs(%d, %i : tensor<8x16xf8E4M3FN>, tensor<f32>)
+          {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], rows = array<i64: 1>} producer {
+        ^bb0(%row: index, %e: tensor<16xf32>):
+          %init = tensor.empty() : tensor<16xf32>
+          %r = linalg.exp ins(%e : tensor<16xf32>) outs(%init : tensor<16xf32>) -> tensor<16xf32>
+          fp8.yield %r : tensor<16xf32>
+      } -> tensor<8x16xf8E4M3FN>, tensor<f32>
+      return %q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<8x16xf32>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %i: tensor<f32>)
+        -> (tensor<8x16xf8E4M3FN>, tensor<f32>) {
+      %q = scf.forall (%row) in (8) shared_outs(%o = %d) -> (tensor<8x16xf8E4M3FN>) {
+        %e = tensor.extract_slice %x[%row, 0] [1, 16] [1, 1] : tensor<8x16xf32> to tensor<16xf32>
+        %init = tensor.empty() : tensor<16xf32>
+        %r = linalg.exp ins(%e : tensor<16xf32>) outs(%init : tensor<16xf32>) -> tensor<16xf32>
+        %part = tensor.extract_slice %o[%row, 0] [1, 16] [1, 1] : tensor<8x16xf8E4M3FN> to tensor<16xf8E4M3FN>
+        %unused = tensor.empty() : tensor<f32>
+        %bytes:2 = fp8.quantize ins(%r : tensor<16xf32>) scale(%s : tensor<f32>)
+            outs(%part, %unused : tensor<16xf8E4M3FN>, tensor<f32>) -> tensor<16xf8E4M3FN>, tensor<f32>
+        scf.forall.in_parallel {
+          tensor.parallel_insert_slice %bytes#0 into %o[%row, 0] [1, 16] [1, 1]
+              : tensor<16xf8E4M3FN> into tensor<8x16xf8E4M3FN>
+        }
+      } {fp8.row_elements = 16 : i64}
+      %scale = tensor.extract %s[] : tensor<f32>
+      %one = arith.constant 1.0 : f32
+      %inverse = arith.divf %one, %scale : f32
+      %si = tensor.insert %inverse into %i[] : tensor<f32>
+      return %q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
+                           "mlir::linalg::LinalgDialect", "mlir::scf::SCFDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
+def ExpandScaling : Pass<"fp8-expand-scaling", "::mlir::ModuleOp"> {
+  let summary = "make loops over the rules of recipes of scales and history updates";
+  let description = [{
+    For targets that have no kernels of their own for these two operations.
+
+    Before: bufferized. After: no `fp8.compute_scale` and no `fp8.update_amax_history` is
+    left. The recipe emits the code for one amax or one column of the history; the loops
+    around it are over the elements of the amax, or over the rows of the history and the
+    columns in them. Columns that recorded no amax in this step keep scale and history.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-expand-scaling
+    func.func @f(%amax: memref<f32>, %scale: memref<f32>) {
+      fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN)
+          ins(%amax : memref<f32>) outs(%scale : memref<f32>)
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%amax: memref<f32>, %scale: memref<f32>) {
+      %a = memref.load %amax[] : memref<f32>
+      %max = arith.constant 4.480000e+02 : f32
+      %one = arith.constant 1.000000e+00 : f32
+      %q = arith.divf %max, %a : f32
+      ...
+      memref.store %r, %scale[] : memref<f32>
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
   let summary = "lower the fp8 dialect on memrefs to linalg, scf and arith, bit for bit";
   let description = [{
-    Before: bufferized; all operands are memrefs.
+    Before: bufferized; all operands are memrefs; scales and history updates are loops
+    (`fp8-expand-scaling`).
     After: no operation of the fp8 dialect is left. Matrix products are packed f32
     products (`PackedGemm.h`); casts are exact integer arithmetic; a quantize reads
     its tensor once for bytes and amax. An operation without lowering (row, block

@@ -49,6 +49,8 @@ struct RecipeOptions {
   std::string require;
   /// Functions without gradients update the state too.
   bool calibrate = false;
+  /// A recipe that the target has no kernels for is no error: for looking at the IR.
+  bool allowUnsupported = false;
 };
 
 /// The recipe as the text of an attribute; empty for none. An error names the option that

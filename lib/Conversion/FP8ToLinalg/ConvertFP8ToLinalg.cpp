@@ -33,8 +33,10 @@ LogicalResult lower(Operation *op) {
       .Case([&](AmaxOp op) { return lowerAmax(builder, op); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op); })
       .Case([&](DequantizeOp op) { return lowerDequantize(builder, op); })
-      .Case([&](ComputeScaleOp op) { return lowerComputeScale(builder, op); })
-      .Case([&](UpdateAmaxHistoryOp op) { return lowerUpdateAmaxHistory(builder, op); })
+      .Case<ComputeScaleOp, UpdateAmaxHistoryOp>([](Operation *op) {
+        return op->emitOpError("follows the rules of a recipe; run fp8-expand-scaling before "
+                               "convert-fp8-to-linalg");
+      })
       .Case([&](AllReduceOp op) {
         // A CPU program runs on one rank.
         memref::CopyOp::create(builder, op.getLoc(), op.getInput(), op.getOuts());
@@ -46,15 +48,11 @@ LogicalResult lower(Operation *op) {
 class ConvertFP8ToLinalg : public impl::ConvertFP8ToLinalgBase<ConvertFP8ToLinalg> {
 public:
   void runOnOperation() final {
-    // Functions of recipes are copied as they are when their users are lowered: users last.
-    SmallVector<Operation *> ops, users;
+    SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<UpdateAmaxHistoryOp, ComputeScaleOp>(op))
-        users.push_back(op);
-      else if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp, IndexOp>(op))
+      if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp, IndexOp>(op))
         ops.push_back(op);
     });
-    ops.append(users);
     // One error for each of the user's operations, of which several of ours may come.
     llvm::DenseSet<Location> failedAt;
     for (Operation *op : ops) {

@@ -26,12 +26,6 @@ void lowerQuantizedEpilogue(mlir::OpBuilder &builder, mlir::Operation *op, mlir:
                             ElementLoops::FirstBuilder sum);
 mlir::LogicalResult lowerDequantize(mlir::OpBuilder &builder, DequantizeOp op);
 
-// ScaleLowering.cpp
-mlir::LogicalResult lowerComputeScale(mlir::OpBuilder &builder, ComputeScaleOp op);
-
-// HistoryLowering.cpp
-mlir::LogicalResult lowerUpdateAmaxHistory(mlir::OpBuilder &builder, UpdateAmaxHistoryOp op);
-
 } // namespace fp8
 
 #endif // FP8_LIB_CONVERSION_FP8TOLINALG_LOWERING_H

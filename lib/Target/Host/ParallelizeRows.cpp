@@ -5,7 +5,7 @@
 // Loops over rows, bufferized, become one kernel each: parallel where threads are worth
 // starting, with what a row needs for itself on the stack.
 
-#include "fp8/Dialect/FP8/Transforms/RowLoops.h"
+#include "fp8/Conversion/ExpandRows/RowLoops.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
 

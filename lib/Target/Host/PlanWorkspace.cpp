@@ -7,6 +7,7 @@
 // only known while the program runs stay allocations, freed after their last use.
 
 #include "Memory.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
 
@@ -137,7 +138,7 @@ static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
 
 /// First fit, largest first: each buffer gets the lowest place that no buffer alive at the
 /// same time occupies. Returns the size of the whole.
-static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers) {
+static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment) {
   llvm::sort(buffers, [](const Buffer &a, const Buffer &b) {
     return std::make_tuple(b.bytes, a.order) < std::make_tuple(a.bytes, b.order);
   });
@@ -150,7 +151,7 @@ static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers) {
         continue;
       if (offset + buffer.bytes <= other->offset)
         break;
-      offset = std::max(offset, llvm::alignTo(other->offset + other->bytes, kWorkspaceAlignment));
+      offset = std::max(offset, llvm::alignTo(other->offset + other->bytes, alignment));
     }
     buffer.offset = offset;
     auto place = llvm::upper_bound(placed, offset,
@@ -158,7 +159,7 @@ static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers) {
     placed.insert(place, &buffer);
     total = std::max(total, offset + buffer.bytes);
   }
-  return llvm::alignTo(total, kWorkspaceAlignment);
+  return llvm::alignTo(total, alignment);
 }
 
 /// Replaces the allocation by other memory and drops its deallocation.
@@ -204,7 +205,7 @@ struct PlanWorkspacePass : public fp8::impl::PlanWorkspaceBase<PlanWorkspacePass
     FailureOr<SmallVector<Buffer>> buffers = collectBuffers(func);
     if (failed(buffers))
       return signalPassFailure();
-    uint64_t total = placeBuffers(*buffers);
+    uint64_t total = placeBuffers(*buffers, fp8::getTarget(func).getBufferAlignment());
     useWorkspace(func, *buffers, total);
     func->setAttr(kWorkspaceBytesAttrName, OpBuilder(func).getI64IntegerAttr(total));
   }

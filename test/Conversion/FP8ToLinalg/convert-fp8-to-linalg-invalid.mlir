@@ -19,7 +19,7 @@ func.func @blocks(%a: memref<8x16xf8E4M3FN>, %b: memref<16x32xf8E4M3FN>, %as: me
       outs(%c : memref<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], lhs_block = array<i64: 1, 0>}
   // expected-error@+1 {{'fp8.amax' op with scales per row or block has no lowering for the CPU yet}}
   fp8.amax ins(%x : memref<8x16xbf16>) outs(%as : memref<8x1xf32>) {block = array<i64: 1, 0>}
-  // expected-error@+1 {{'fp8.compute_scale' op of recipe #fp8.row_scaling has no lowering for the CPU yet; use --recipe=delayed or --recipe=current}}
+  // expected-error@+1 {{'fp8.compute_scale' op follows the rules of a recipe; run fp8-expand-scaling before convert-fp8-to-linalg}}
   fp8.compute_scale recipe(#fp8.row_scaling) format(f8E4M3FN) ins(%as : memref<8x1xf32>) outs(%as : memref<8x1xf32>)
   // expected-error@+1 {{'fp8.quantize' op with scales per row or block has no lowering for the CPU yet}}
   fp8.quantize ins(%x : memref<8x16xbf16>) scale(%as : memref<8x1xf32>) outs(%a, %as : memref<8x16xf8E4M3FN>, memref<8x1xf32>)
@@ -73,14 +73,5 @@ func.func @products(%qa: memref<8x16xf8E4M3FN>, %qb: memref<16x32xf8E4M3FN>, %s:
   // expected-error@+1 {{'fp8.scaled_matmul' op cannot add to an FP8 result}}
   fp8.scaled_matmul fast accumulate ins(%qa, %qb : memref<8x16xf8E4M3FN>, memref<16x32xf8E4M3FN>) scales(%s, %s : memref<f32>, memref<f32>)
       out_scale(%s : memref<f32>) outs(%q, %s, %s : memref<8x32xf8E4M3FN>, memref<f32>, memref<f32>) {indexing_maps = [#mk, #kn, #mn]}
-  return
-}
-
-// -----
-
-func.func @history(%a: memref<1xf32>, %s: memref<?xf32>, %h: memref<?x?xf32>) {
-  // expected-error@+1 {{or of dynamic shape has no lowering for the CPU yet}}
-  fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>) columns [0] formats [f8E4M3FN]
-      ins(%a : memref<1xf32>) outs(%s, %h : memref<?xf32>, memref<?x?xf32>)
   return
 }

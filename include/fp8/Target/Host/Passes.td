@@ -126,7 +126,7 @@ def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
     }
     ```
   }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 def AllocateDynamic : Pass<"fp8-allocate-dynamic", "mlir::ModuleOp"> {

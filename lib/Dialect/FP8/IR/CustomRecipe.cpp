@@ -5,6 +5,8 @@
 // #fp8.custom: a recipe per role, and functions of the module in the place of a rule.
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -13,23 +15,6 @@ using namespace fp8;
 //===----------------------------------------------------------------------===//
 // The attribute: everything is the base's answer, unless a role has its own recipe
 //===----------------------------------------------------------------------===//
-
-/// A parameter of `base` that the function in its place would leave without effect.
-static StringRef findOverruled(RecipeAttrInterface base, bool scale, bool amax) {
-  if (auto delayed = dyn_cast<DelayedScalingAttr>(base)) {
-    if (scale && delayed.getMargin() != 0)
-      return "margin";
-    if (amax && delayed.getAmaxComputeAlgo() != AmaxComputeAlgo::max)
-      return "amax_compute_algo";
-  }
-  if (auto current = dyn_cast<CurrentScalingAttr>(base); current && scale) {
-    if (!current.getEps().isZero())
-      return "eps";
-    if (current.getPower_2Scale())
-      return "power_2_scale";
-  }
-  return "";
-}
 
 LogicalResult CustomAttr::verify(function_ref<InFlightDiagnostic()> emitError, RecipeAttrInterface base,
                                  RecipeAttrInterface fprop, RecipeAttrInterface dgrad,
@@ -43,7 +28,7 @@ LogicalResult CustomAttr::verify(function_ref<InFlightDiagnostic()> emitError, R
   if (amax && !base.isStateful())
     return emitError() << "amax = " << amax << " chooses from a history, and " << base
                        << " keeps none; choose #fp8.delayed_scaling as base";
-  if (StringRef parameter = findOverruled(base, bool(scale), bool(amax)); !parameter.empty())
+  if (StringRef parameter = base.findOverruled(bool(scale), bool(amax)); !parameter.empty())
     return emitError() << parameter << " of the base has no effect beside a function for "
                        << (parameter == "amax_compute_algo" ? "amax" : "scale") << "; drop one of the two";
   return success();
@@ -76,8 +61,6 @@ SmallVector<int64_t> CustomAttr::getBlockShape(TensorKind kind, ArrayRef<bool> c
 FloatType CustomAttr::getScaleType() const { return getBase().getScaleType(); }
 Accumulation CustomAttr::getAccumulation(Role role) const { return getBase().getAccumulation(role); }
 bool CustomAttr::getReduceAmax() const { return getBase().getReduceAmax(); }
-FlatSymbolRefAttr CustomAttr::getScaleFunction() const { return getScale(); }
-FlatSymbolRefAttr CustomAttr::getAmaxFunction() const { return getAmax(); }
 StringRef CustomAttr::getRecipeName() const {
   // What holds for one role with functions says so; the words of the base name the rest.
   if (!hasFunctions())
@@ -96,8 +79,75 @@ SmallVector<NamedAttribute> CustomAttr::getParameters() const {
 }
 
 //===----------------------------------------------------------------------===//
+// The rules: those of the base, but where a function replaces one
+//===----------------------------------------------------------------------===//
+
+/// The result of a function of the module, whose body is copied to where `builder` stands. The
+/// verifier has seen it: one block, and these arguments.
+static Value inlineFunction(OpBuilder &builder, Location loc, Operation *user, FlatSymbolRefAttr name,
+                            ValueRange arguments) {
+  auto function = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(user, name);
+  Block &body = function.getFunctionBody().front();
+  IRMapping mapping;
+  for (auto [parameter, argument] : llvm::zip_equal(body.getArguments(), arguments)) {
+    Value value = argument;
+    if (value.getType() != parameter.getType())
+      value = memref::CastOp::create(builder, loc, parameter.getType(), value);
+    mapping.map(parameter, value);
+  }
+  for (Operation &op : body.without_terminator())
+    builder.clone(op, mapping);
+  return mapping.lookup(body.getTerminator()->getOperand(0));
+}
+
+Value CustomAttr::buildScale(OpBuilder &builder, Location loc, Operation *user,
+                             const ScaleInputs &inputs) const {
+  if (getScale())
+    return inlineFunction(builder, loc, user, getScale(), {inputs.amax, inputs.fp8Max, inputs.old});
+  return getBase().buildScale(builder, loc, user, inputs);
+}
+
+bool CustomAttr::readsWholeColumn() const { return getAmax() || getBase().readsWholeColumn(); }
+Value CustomAttr::buildAmaxOfColumn(OpBuilder &builder, Location loc, Operation *user, Value column) const {
+  if (getAmax())
+    return inlineFunction(builder, loc, user, getAmax(), column);
+  return getBase().buildAmaxOfColumn(builder, loc, user, column);
+}
+
+Value CustomAttr::buildRecorded(OpBuilder &builder, Location loc, Value amax) const {
+  return getBase().buildRecorded(builder, loc, amax);
+}
+Value CustomAttr::buildPast(OpBuilder &builder, Location loc, Value amax) const {
+  return getBase().buildPast(builder, loc, amax);
+}
+bool CustomAttr::readsHistory() const { return getBase().readsHistory(); }
+Value CustomAttr::buildAmaxStart(OpBuilder &builder, Location loc, Value current) const {
+  return getBase().buildAmaxStart(builder, loc, current);
+}
+Value CustomAttr::buildAmaxStep(OpBuilder &builder, Location loc, Value soFar, Value past) const {
+  return getBase().buildAmaxStep(builder, loc, soFar, past);
+}
+Value CustomAttr::buildAmaxEnd(OpBuilder &builder, Location loc, Value soFar, Value current) const {
+  return getBase().buildAmaxEnd(builder, loc, soFar, current);
+}
+Value CustomAttr::buildHistoryEntry(OpBuilder &builder, Location loc, Value current, Value chosen) const {
+  return getBase().buildHistoryEntry(builder, loc, current, chosen);
+}
+
+//===----------------------------------------------------------------------===//
 // The functions
 //===----------------------------------------------------------------------===//
+
+SmallVector<FlatSymbolRefAttr> CustomAttr::getFunctions() const {
+  SmallVector<FlatSymbolRefAttr> functions;
+  for (RecipeAttrInterface recipe : {getBase(), getFprop(), getDgrad(), getWgrad()})
+    if (recipe)
+      functions.append(recipe.getFunctions());
+  for (FlatSymbolRefAttr name : {getScale(), getAmax()})
+    if (name)
+      functions.push_back(name);
+  return functions;
+}
 
 /// f32 of rank 1: a tensor, or its memory after bufferization.
 static bool isColumn(Type type, int64_t rows) {
@@ -106,8 +156,10 @@ static bool isColumn(Type type, int64_t rows) {
          shaped.getRank() == 1 && (shaped.isDynamicDim(0) || shaped.getDimSize(0) == rows);
 }
 
-LogicalResult fp8::verifyRecipeFunctions(Operation *user, RecipeAttrInterface recipe,
-                                         SymbolTableCollection &symbols) {
+LogicalResult CustomAttr::verifyFunctions(Operation *user, SymbolTableCollection &symbols) const {
+  for (RecipeAttrInterface recipe : {getBase(), getFprop(), getDgrad(), getWgrad()})
+    if (recipe && failed(recipe.verifyFunctions(user, symbols)))
+      return failure();
   auto check = [&](FlatSymbolRefAttr symbol, StringRef parameter, StringRef signature,
                    function_ref<bool(ArrayRef<Type>)> fits) -> LogicalResult {
     if (!symbol)
@@ -129,11 +181,10 @@ LogicalResult fp8::verifyRecipeFunctions(Operation *user, RecipeAttrInterface re
   auto takesScalars = [](ArrayRef<Type> types) {
     return types.size() == 3 && llvm::all_of(types, [](Type type) { return type.isF32(); });
   };
-  auto takesColumn = [rows = recipe.getHistoryLength()](ArrayRef<Type> types) {
+  auto takesColumn = [rows = getHistoryLength()](ArrayRef<Type> types) {
     return types.size() == 1 && isColumn(types[0], rows);
   };
-  if (failed(check(recipe.getScaleFunction(), "scale", "(amax: f32, fp8_max: f32, old: f32) -> f32",
-                   takesScalars)))
+  if (failed(check(getScale(), "scale", "(amax: f32, fp8_max: f32, old: f32) -> f32", takesScalars)))
     return failure();
-  return check(recipe.getAmaxFunction(), "amax", "(column: tensor<?xf32>) -> f32", takesColumn);
+  return check(getAmax(), "amax", "(column: tensor<?xf32>) -> f32", takesColumn);
 }

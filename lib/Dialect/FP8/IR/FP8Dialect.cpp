@@ -75,5 +75,7 @@ LogicalResult fp8::FP8Dialect::verifyOperationAttribute(Operation *op, NamedAttr
     if (!role || !symbolizeRole(role.getValue()))
       return op->emitOpError("attribute 'fp8.role' must be \"fprop\", \"dgrad\", \"wgrad\" or \"other\"");
   }
+  if (name == kTargetAttrName && !(isa<ModuleOp>(op) && isa<TargetAttrInterface>(attribute.getValue())))
+    return op->emitOpError("attribute 'fp8.target' must be a target, like #fp8.cpu, on a module");
   return success();
 }

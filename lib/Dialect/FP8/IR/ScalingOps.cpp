@@ -145,7 +145,7 @@ LogicalResult ComputeScaleOp::verify() {
 }
 
 LogicalResult ComputeScaleOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyRecipeFunctions(*this, getRecipe(), symbols);
+  return getRecipe().verifyFunctions(*this, symbols);
 }
 
 //===----------------------------------------------------------------------===//

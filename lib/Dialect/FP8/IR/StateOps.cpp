@@ -62,7 +62,7 @@ LogicalResult UpdateAmaxHistoryOp::verify() {
 }
 
 LogicalResult UpdateAmaxHistoryOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyRecipeFunctions(*this, getRecipe(), symbols);
+  return getRecipe().verifyFunctions(*this, symbols);
 }
 
 //===----------------------------------------------------------------------===//

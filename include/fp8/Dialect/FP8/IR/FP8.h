@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The FP8 dialect: enumerations, recipes, operations. Include this one.
+// The FP8 dialect: enumerations, recipes, targets, operations. Include this one.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8_H
 #define FP8_DIALECT_FP8_IR_FP8_H
@@ -38,15 +38,24 @@ float getFP8Max(mlir::FloatType format);
 
 /// "E4M3" or "E5M2" for FP8 formats, MLIR's name for other types: for reports.
 std::string getFormatName(mlir::Type type);
+
+/// What a recipe computes a scale from.
+struct ScaleInputs {
+  /// f32: the amax, the largest magnitude of the format, and the scale so far (1 where there is none).
+  mlir::Value amax, fp8Max, old;
+  /// The element type of the tensor before the cast; null where it is not known.
+  mlir::FloatType inputType;
+};
 } // namespace fp8
 
 #include "fp8/Dialect/FP8/IR/FP8AttrInterfaces.h.inc"
 
 namespace fp8 {
-/// Checks that the functions that a recipe names are there, take and return what they should
-/// and do not branch. Errors are at `user`, of which the recipe is, or at the function.
-mlir::LogicalResult verifyRecipeFunctions(mlir::Operation *user, RecipeAttrInterface recipe,
-                                          mlir::SymbolTableCollection &symbols);
+/// On a module: the target that it is compiled for, a TargetAttrInterface.
+inline constexpr llvm::StringLiteral kTargetAttrName = "fp8.target";
+
+/// The target of the module that `op` is in, `#fp8.cpu` where none is named.
+TargetAttrInterface getTarget(mlir::Operation *op);
 } // namespace fp8
 
 #define GET_ATTRDEF_CLASSES

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Enumerations and the recipes.
+// Enumerations, the recipes, and the CPU as a target.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8ATTRIBUTES_TD
 #define FP8_DIALECT_FP8_IR_FP8ATTRIBUTES_TD
@@ -68,7 +68,8 @@ def FP8_EpsParam : DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.
 }
 
 def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
-    ["getHistoryLength", "startsFromTensor", "getNoAmax"]> {
+    ["getHistoryLength", "startsFromTensor", "getNoAmax", "buildRecorded", "buildPast", "readsHistory",
+     "buildAmaxStep", "findOverruled"]> {
   let summary = "one scale per tensor, from the amaxes of earlier steps";
   let description = [{
     The scale of a cast was computed at the end of the previous step:
@@ -102,7 +103,7 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
     FP8_EnumParam<"InitialScale", "one">:$init);
 }
 
-def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling"> {
+def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling", ["findOverruled"]> {
   let summary = "one scale per tensor, from the tensor itself";
   let description = [{
     `scale = fp8_max / max(amax, eps)`; 1 where amax is 0, infinite or NaN.
@@ -162,7 +163,8 @@ def FP8_MXScalingAttr : FP8_Recipe<"MXScaling", "mx_scaling"> {
 
 def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
     ["getRecipeFor", "getReduceAmax", "getHistoryLength", "startsFromTensor", "getNoAmax",
-     "getScaleFunction", "getAmaxFunction"]> {
+     "buildRecorded", "buildPast", "readsHistory", "buildAmaxStart", "buildAmaxStep", "buildAmaxEnd",
+     "readsWholeColumn", "buildAmaxOfColumn", "buildHistoryEntry", "getFunctions", "verifyFunctions"]> {
   let summary = "a recipe per role, or a user's own function for amax or scale";
   let description = [{
     `fprop`, `dgrad` and `wgrad` name the recipe of that role; `base` holds
@@ -196,6 +198,21 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
   let extraClassDeclaration = [{
     /// Whether a function replaces a rule of `base`.
     bool hasFunctions() const { return getScale() || getAmax(); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Targets
+//===----------------------------------------------------------------------===//
+
+def FP8_CPUAttr : AttrDef<FP8_Dialect, "CPU", [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface>]> {
+  let mnemonic = "cpu";
+  let summary = "the processor of the host";
+  let description = [{
+    One scale per tensor. Every processor that LLVM generates code for; which one is
+    chosen when code is made.
+
+    Example: `#fp8.cpu`
   }];
 }
 

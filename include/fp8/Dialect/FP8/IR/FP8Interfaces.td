@@ -2,8 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// RecipeAttrInterface: all that the compiler asks a recipe. A recipe of another
-// project implements it on an attribute of its own; no pass knows the recipes by name.
+// The two seams. RecipeAttrInterface is all that the compiler asks a recipe, and
+// TargetAttrInterface all that the stages before code generation ask a target. Another
+// project implements either on an attribute of its own; no pass knows their classes.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8INTERFACES_TD
 #define FP8_DIALECT_FP8_IR_FP8INTERFACES_TD
@@ -16,6 +17,12 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
     How tensors become FP8: which format, at which granularity they share a
     scale, and where the scale comes from. Passes ask these questions and
     nothing else, so a recipe defined outside this project works throughout.
+
+    The methods `build…` emit the recipe's rules as scalar f32 code at the builder's
+    insertion point; a target decides on the loop over tensors, blocks or columns of
+    the history around them (`fp8-expand-scaling` for targets without kernels of their
+    own). The dialects of that code, other than arith, math, scf and memref, must be
+    loaded by the dialect of the recipe.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -65,19 +72,113 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
       Whether amaxes are combined over all ranks before scales are computed.
     }], "bool", "getReduceAmax", (ins), "", "return true;">,
     InterfaceMethod<[{
-      A function of the module, `(amax: f32, fp8_max: f32, old: f32) -> f32`, that
-      replaces the recipe's rule for the scale; null for none.
-    }], "::mlir::FlatSymbolRefAttr", "getScaleFunction", (ins), "", "return {};">,
+      Emits the scale that follows from an amax. `user` is the operation that the
+      code replaces.
+    }], "::mlir::Value", "buildScale",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Operation *":$user,
+           "const ::fp8::ScaleInputs &":$inputs)>,
     InterfaceMethod<[{
-      A function of the module, `(column: tensor<?xf32>) -> f32`, that replaces the
-      recipe's choice of an amax from the history; null for none.
-    }], "::mlir::FlatSymbolRefAttr", "getAmaxFunction", (ins), "", "return {};">,
+      Emits what an amax that this step recorded, or that an earlier cast staged,
+      counts for. `getNoAmax()`: as if it had not been recorded.
+    }], "::mlir::Value", "buildRecorded",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$amax), "", "return amax;">,
+    InterfaceMethod<[{
+      Emits what an amax of an earlier step, read from the history, counts for.
+    }], "::mlir::Value", "buildPast",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$amax), "", "return amax;">,
+    InterfaceMethod<[{
+      Whether the amax that the next scale follows from depends on earlier steps. If
+      so, it is folded over the history: it starts as `buildAmaxStart(current)`, becomes
+      `buildAmaxStep(soFar, past)` for every earlier step from the oldest to the newest,
+      and ends as `buildAmaxEnd(soFar, current)`.
+    }], "bool", "readsHistory", (ins), "", "return false;">,
+    InterfaceMethod<[{
+      Emits the first value of the fold; of a recipe that does not read the history,
+      the amax itself. `current` is the amax of this step.
+    }], "::mlir::Value", "buildAmaxStart",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$current), "", "return current;">,
+    InterfaceMethod<[{
+      Emits one step of the fold; `past` is what `buildPast` made of an amax.
+    }], "::mlir::Value", "buildAmaxStep",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$soFar, "::mlir::Value":$past),
+      "", "return soFar;">,
+    InterfaceMethod<[{
+      Emits the end of the fold.
+    }], "::mlir::Value", "buildAmaxEnd",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$soFar, "::mlir::Value":$current),
+      "", "return soFar;">,
+    InterfaceMethod<[{
+      Whether the amax is chosen from a whole column at once, by
+      `buildAmaxOfColumn`, in the place of the fold.
+    }], "bool", "readsWholeColumn", (ins), "", "return false;">,
+    InterfaceMethod<[{
+      Emits the choice of the amax from `column`, an f32 memref with as many elements
+      as the history has rows: the current amax, then the past ones from the oldest to
+      the newest.
+    }], "::mlir::Value", "buildAmaxOfColumn",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Operation *":$user,
+           "::mlir::Value":$column), "", "return {};">,
+    InterfaceMethod<[{
+      Emits what enters the history as the newest step: by default the current amax.
+      `chosen` is the amax that the scale followed from.
+    }], "::mlir::Value", "buildHistoryEntry",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$current,
+           "::mlir::Value":$chosen), "", "return current;">,
+    InterfaceMethod<[{
+      The functions of the module that the recipe's code calls or copies. They are no
+      entries of the program, compute a value and have no effects.
+    }], "::llvm::SmallVector<::mlir::FlatSymbolRefAttr>", "getFunctions", (ins), "", "return {};">,
+    InterfaceMethod<[{
+      Checks that those functions are there and take and return what they should.
+      Errors are at `user`, of which the recipe is, or at the function.
+    }], "::llvm::LogicalResult", "verifyFunctions",
+      (ins "::mlir::Operation *":$user, "::mlir::SymbolTableCollection &":$symbols), "", "return ::llvm::success();">,
+    InterfaceMethod<[{
+      Names a parameter that has no effect where a function gives the scale, or chooses
+      the amax, in the place of the recipe's rule; empty where there is none.
+    }], "::llvm::StringRef", "findOverruled", (ins "bool":$scale, "bool":$amax), "", "return \"\";">,
     InterfaceMethod<[{
       Every parameter with the value in force, defaults included: for reports.
     }], "::llvm::SmallVector<::mlir::NamedAttribute>", "getParameters", (ins), "", "return {};">,
     InterfaceMethod<[{
       The word for reports: "delayed", "current", …
     }], "::llvm::StringRef", "getRecipeName", (ins)>
+  ];
+}
+
+def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
+  let cppNamespace = "::fp8";
+  let description = [{
+    What a program is compiled for: the attribute `fp8.target` of its module, `#fp8.cpu`
+    where there is none. The stages before code generation ask these questions and know
+    no cache, thread or instruction themselves. How kernels and code are made is the
+    target's `TargetBackendInterface`.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The word of `--target=`: "cpu", "sm_90a", …
+    }], "::llvm::StringRef", "getTargetName", (ins)>,
+    InterfaceMethod<[{
+      Why the target cannot run products of this recipe, and what to use instead, as
+      in "row scales have no kernel on sm_89 yet; use …"; empty where it can.
+    }], "::std::string", "getUnsupportedReason", (ins "::fp8::RecipeAttrInterface":$recipe)>,
+    InterfaceMethod<[{
+      How many bytes the temporaries of one row of a fused norm or softmax may take.
+    }], "int64_t", "getMaxRowBytes", (ins)>,
+    InterfaceMethod<[{
+      How many tensors one fused loop may read.
+    }], "unsigned", "getMaxFusedInputs", (ins)>,
+    InterfaceMethod<[{
+      Sums over rows are taken in chunks of at most this many elements, one chunk after
+      the other.
+    }], "int64_t", "getRowChunkElements", (ins)>,
+    InterfaceMethod<[{
+      Whether the target has kernels for casts and amaxes by rows. If not, they become
+      loops over the rows before bufferization.
+    }], "bool", "hasRowKernels", (ins), "", "return false;">,
+    InterfaceMethod<[{
+      The alignment of every buffer in bytes, a power of two.
+    }], "int64_t", "getBufferAlignment", (ins)>
   ];
 }
 

@@ -35,66 +35,6 @@ def ConvertBitcasts : Pass<"fp8-convert-bitcasts", "mlir::func::FuncOp"> {
   let dependentDialects = ["mlir::arith::ArithDialect"];
 }
 
-def ExpandRows : Pass<"fp8-expand-rows", "mlir::func::FuncOp"> {
-  let summary = "casts and amaxes on rows become loops over the rows";
-  let description = [{
-    Before: `fp8.quantize` and `fp8.amax` with `rows`.
-    After: an `scf.forall` over the rows, marked `fp8.row_elements`, in which the region's
-    code computes a row from slices of the inputs, and a quantize or amax of that row
-    stands for the whole. The amax of the tensor is that of the rows' amaxes;
-    `scale_inv` follows from the scale. Everything is still on tensors, so
-    bufferization places what a row computes.
-
-    Where there are sums over the rows, chunks of at most 32,768 elements follow each
-    other in an `scf.for`: the rows of a chunk write what they add into a buffer, which is
-    summed after them, in their order.
-
-    Example:
-    ```mlir
-    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-expand-rows))'
-    func.func @f(%x: tensor<8x16xf32>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %i: tensor<f32>)
-        -> (tensor<8x16xf8E4M3FN>, tensor<f32>) {
-      %q, %si = fp8.quantize ins(%x : tensor<8x16xf32>) scale(%s : tensor<f32>)
-          outs(%d, %i : tensor<8x16xf8E4M3FN>, tensor<f32>)
-          {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], rows = array<i64: 1>} producer {
-        ^bb0(%row: index, %e: tensor<16xf32>):
-          %init = tensor.empty() : tensor<16xf32>
-          %r = linalg.exp ins(%e : tensor<16xf32>) outs(%init : tensor<16xf32>) -> tensor<16xf32>
-          fp8.yield %r : tensor<16xf32>
-      } -> tensor<8x16xf8E4M3FN>, tensor<f32>
-      return %q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>
-    }
-    ```
-    becomes
-    ```mlir
-    func.func @f(%x: tensor<8x16xf32>, %s: tensor<f32>, %d: tensor<8x16xf8E4M3FN>, %i: tensor<f32>)
-        -> (tensor<8x16xf8E4M3FN>, tensor<f32>) {
-      %q = scf.forall (%row) in (8) shared_outs(%o = %d) -> (tensor<8x16xf8E4M3FN>) {
-        %e = tensor.extract_slice %x[%row, 0] [1, 16] [1, 1] : tensor<8x16xf32> to tensor<16xf32>
-        %init = tensor.empty() : tensor<16xf32>
-        %r = linalg.exp ins(%e : tensor<16xf32>) outs(%init : tensor<16xf32>) -> tensor<16xf32>
-        %part = tensor.extract_slice %o[%row, 0] [1, 16] [1, 1] : tensor<8x16xf8E4M3FN> to tensor<16xf8E4M3FN>
-        %unused = tensor.empty() : tensor<f32>
-        %bytes:2 = fp8.quantize ins(%r : tensor<16xf32>) scale(%s : tensor<f32>)
-            outs(%part, %unused : tensor<16xf8E4M3FN>, tensor<f32>) -> tensor<16xf8E4M3FN>, tensor<f32>
-        scf.forall.in_parallel {
-          tensor.parallel_insert_slice %bytes#0 into %o[%row, 0] [1, 16] [1, 1]
-              : tensor<16xf8E4M3FN> into tensor<8x16xf8E4M3FN>
-        }
-      } {fp8.row_elements = 16 : i64}
-      %scale = tensor.extract %s[] : tensor<f32>
-      %one = arith.constant 1.0 : f32
-      %inverse = arith.divf %one, %scale : f32
-      %si = tensor.insert %inverse into %i[] : tensor<f32>
-      return %q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>
-    }
-    ```
-  }];
-  let dependentDialects = ["::fp8::FP8Dialect", "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
-                           "mlir::linalg::LinalgDialect", "mlir::scf::SCFDialect",
-                           "mlir::tensor::TensorDialect"];
-}
-
 def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
   let summary = "Build a vector from its elements at once instead of slot by slot";
   let description = [{

@@ -135,7 +135,7 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
     Option<"recompute", "recompute", "bool", "true",
            "cheap code may run once per reader; false: only where it reads less than it writes">
   ];
-  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];
 }
 

@@ -14,7 +14,8 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
   let description = [{
     Before: every contraction is an `fp8.matmul` with site and role.
     After: those that stay in high precision have a reason in `kept`; all others
-    are to become FP8.
+    are to become FP8. A recipe that the module's target has no kernels for is an error
+    at the first product that would become FP8.
 
     `fprop`, `dgrad` and `wgrad` keep the products of a role as the program has
     them, by the name of their type: no type is changed. A product that the program
@@ -55,7 +56,9 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     Option<"dgrad", "dgrad", "std::string", "\"\"", "type in which input gradients stay; empty: FP8">,
     Option<"wgrad", "wgrad", "std::string", "\"\"", "type in which weight gradients stay; empty: FP8">,
     Option<"require", "require", "std::string", "\"\"",
-           "all, or a regex of sites: one of them that does not become FP8 is an error">
+           "all, or a regex of sites: one of them that does not become FP8 is an error">,
+    Option<"allowUnsupported", "allow-unsupported", "bool", "false",
+           "choose sites for a recipe that the target has no kernels for, to look at the IR">
   ];
 }
 

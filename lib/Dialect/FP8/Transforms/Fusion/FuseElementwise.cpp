@@ -6,6 +6,7 @@
 // that is needed once moves into its only reader; a value that is almost free to compute
 // moves into all of them.
 
+#include "Fusion/RegionFusion.h"
 #include "fp8/Analysis/MemoryTraffic.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -26,12 +27,6 @@ namespace fp8 {
 
 using namespace mlir;
 
-/// Loops that read more arrays than this run out of registers and prefetch streams.
-static constexpr unsigned kMaxOperands = 16;
-
-/// Bodies up to this many operations may be computed once per reader.
-static constexpr unsigned kCheapOps = 3;
-
 /// Cheaper to compute again than to store and read back.
 static bool isCheap(linalg::GenericOp op) {
   unsigned count = 0;
@@ -45,7 +40,7 @@ static bool isCheap(linalg::GenericOp op) {
   auto isFullSize = [&](OpOperand *input) {
     return op.getMatchingIndexingMap(input).getNumResults() == op.getNumLoops();
   };
-  return count <= kCheapOps && llvm::count_if(op.getDpsInputOperands(), isFullSize) <= 1;
+  return count <= fp8::detail::kCheapOps && llvm::count_if(op.getDpsInputOperands(), isFullSize) <= 1;
 }
 
 /// The consumer runs the producer's body once per element that the producer computes.
@@ -77,7 +72,7 @@ static bool shouldFuse(OpOperand *operand, bool recompute) {
   // A contraction reads every element many times, and packs it first.
   if (linalg::isaContractionOpInterface(consumer))
     return false;
-  if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > kMaxOperands)
+  if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > fp8::getTarget(consumer).getMaxFusedInputs())
     return false;
   return isComputedOnce(operand, producer, consumer) ||
          (isCheap(producer) && (recompute || readsLess(producer)));

@@ -121,7 +121,7 @@ bool fp8::detail::readsTooMuch(Operation *op, linalg::GenericOp code, AffineMap 
   for (OpOperand *input : code.getDpsInputOperands())
     if (input->get() != tensor)
       reads.insert({input->get(), code.getMatchingIndexingMap(input).compose(loops)});
-  return reads.size() > kMaxFusedInputs;
+  return reads.size() > getTarget(op).getMaxFusedInputs();
 }
 
 AffineMap fp8::detail::findLoops(linalg::GenericOp op, OpOperand &operand, AffineMap tensorMap) {

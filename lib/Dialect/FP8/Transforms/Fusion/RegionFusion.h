@@ -13,9 +13,6 @@
 
 namespace fp8::detail {
 
-/// Loops that read more arrays than this run out of registers and prefetch streams.
-constexpr unsigned kMaxFusedInputs = 16;
-
 /// Bodies up to this many operations may be computed once per reader.
 constexpr unsigned kCheapOps = 3;
 

@@ -201,7 +201,7 @@ bool RowCluster::hasRoomFor(linalg::GenericOp generic, AffineMap map) {
         dims.push_back(cast<AffineDimExpr>(expr).getPosition());
     bytes += countRowBytes(getElementTypeOrSelf(init.get()), dims);
   }
-  if (rowBytes + bytes > kMaxRowBytes)
+  if (rowBytes + bytes > getTarget(op).getMaxRowBytes())
     return false;
   llvm::DenseSet<Value> all(reads);
   for (Value result : generic->getResults())
@@ -209,7 +209,7 @@ bool RowCluster::hasRoomFor(linalg::GenericOp generic, AffineMap map) {
   for (Value input : generic.getDpsInputs())
     if (isa<ShapedType>(input.getType()))
       all.insert(input);
-  if (all.size() > kMaxFusedInputs)
+  if (all.size() > getTarget(op).getMaxFusedInputs())
     return false;
   reads = all;
   rowBytes += bytes;
@@ -288,7 +288,7 @@ LogicalResult RowCluster::find() {
   if (!region.isEmpty())
     for (Value yielded : region.yield()->getOperands())
       rowBytes += countRowBytes(yielded.getType(), rows);
-  if (rowBytes > kMaxRowBytes)
+  if (rowBytes > getTarget(op).getMaxRowBytes())
     return failure();
 
   // Others that lead to the cast: what they read has to be there before it.

@@ -13,10 +13,6 @@
 
 namespace fp8::detail {
 
-/// A row's temporaries together, in bytes: they lie on a thread's stack, which may be as small
-/// as 1 MiB, and in a core's second cache.
-constexpr int64_t kMaxRowBytes = 256 * 1024;
-
 /// Operations that compute what `op`, an fp8.amax or fp8.quantize, reads, and that can compute it
 /// by rows. All are in its block; no way leads from one of them to `op` around the others.
 class RowCluster {

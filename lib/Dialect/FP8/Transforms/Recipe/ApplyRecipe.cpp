@@ -44,12 +44,12 @@ public:
       return signalPassFailure();
     }
     SymbolTableCollection symbols;
-    if (failed(verifyRecipeFunctions(module, chosen, symbols)))
+    if (failed(chosen.verifyFunctions(module, symbols)))
       return signalPassFailure();
-    for (FlatSymbolRefAttr name : {chosen.getScaleFunction(), chosen.getAmaxFunction()})
-      if (name) // no entry, even where nothing is left to be FP8
-        SymbolTable::setSymbolVisibility(module.lookupSymbol(name.getAttr()),
-                                         SymbolTable::Visibility::Private);
+    for (FlatSymbolRefAttr name : chosen.getFunctions())
+      if (Operation *function =
+              module.lookupSymbol(name.getAttr())) // no entry, even where nothing becomes FP8
+        SymbolTable::setSymbolVisibility(function, SymbolTable::Visibility::Private);
 
     stateful = {};
     std::vector<Program> programs;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions that a #fp8.custom names are code of the update, not entries of the program, and
+// Functions that a recipe names are code of the update, not entries of the program, and
 // bufferization plans their memory best where shapes are static.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -37,17 +37,20 @@ LogicalResult verifyEffects(func::FuncOp function) {
   return failure(walked.wasInterrupted());
 }
 
-/// The argument becomes a tensor of `rows`; the body sees it as before.
-void specialize(func::FuncOp function, int64_t rows) {
-  BlockArgument column = function.getArgument(0);
-  auto type = dyn_cast<RankedTensorType>(column.getType());
-  if (!type || type.hasStaticShape())
-    return;
-  column.setType(RankedTensorType::get({rows}, type.getElementType()));
+/// Arguments that are columns of the history, tensor<?xf32>, become tensors of `rows`; the body
+/// sees them as before.
+void specializeColumns(func::FuncOp function, int64_t rows) {
   OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
-  auto cast = tensor::CastOp::create(builder, column.getLoc(), type, column);
-  column.replaceAllUsesExcept(cast, cast);
-  function.setFunctionType(builder.getFunctionType(column.getType(), function.getResultTypes()));
+  for (BlockArgument column : function.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(column.getType());
+    if (!type || type.getRank() != 1 || type.hasStaticShape() || !type.getElementType().isF32())
+      continue;
+    column.setType(RankedTensorType::get({rows}, type.getElementType()));
+    auto cast = tensor::CastOp::create(builder, column.getLoc(), type, column);
+    column.replaceAllUsesExcept(cast, cast);
+  }
+  function.setFunctionType(
+      builder.getFunctionType(function.getBody().getArgumentTypes(), function.getResultTypes()));
 }
 
 class PrepareRecipeFunctions : public impl::PrepareRecipeFunctionsBase<PrepareRecipeFunctions> {
@@ -67,16 +70,15 @@ public:
 
 private:
   LogicalResult prepare(RecipeAttrInterface recipe) {
-    for (FlatSymbolRefAttr name : {recipe.getScaleFunction(), recipe.getAmaxFunction()}) {
+    for (FlatSymbolRefAttr name : recipe.getFunctions()) {
       // The verifier of the operation has seen that each is there and takes what it should.
-      auto function = name ? getOperation().lookupSymbol<func::FuncOp>(name.getAttr()) : func::FuncOp();
+      auto function = getOperation().lookupSymbol<func::FuncOp>(name.getAttr());
       if (!function)
         continue;
       if (failed(verifyEffects(function)))
         return failure();
       function.setPrivate();
-      if (name == recipe.getAmaxFunction())
-        specialize(function, recipe.getHistoryLength());
+      specializeColumns(function, recipe.getHistoryLength());
     }
     return success();
   }

@@ -69,9 +69,15 @@ public:
     if (!keep.empty() && !isUsed(selection.keep))
       getOperation()->emitWarning() << "no site matches --keep=" << keep
                                     << ", which keeps nothing; the report lists the sites";
-    findRecipeFunctions(selection);
+    auto chosen = recipe.empty()
+                      ? RecipeAttrInterface()
+                      : dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
+    if (chosen)
+      for (FlatSymbolRefAttr name : chosen.getFunctions())
+        selection.recipeFunctions.insert(name.getValue());
 
     bool ok = true;
+    MatmulOp refused;
     module->walk([&](MatmulOp op) {
       auto function = op->getParentOfType<FunctionOpInterface>();
       if (function && selection.recipeFunctions.contains(function.getName()))
@@ -82,11 +88,16 @@ public:
         ok &= succeeded(kept);
         reason = kept.value_or("");
       }
-      if (reason.empty())
+      if (reason.empty()) {
+        // The recipe is wrong for the target, not the product: said once.
+        if (chosen && !refused && !allowUnsupported && failed(checkSupported(op, chosen)))
+          refused = op;
         return;
+      }
       op.setKept(reason);
       ok &= succeeded(checkRequired(op, reason, selection));
     });
+    ok &= !refused;
     if (!ok)
       signalPassFailure();
   }
@@ -121,16 +132,13 @@ private:
     return "";
   }
 
-  /// Notes the functions that compute scales; they are no part of the program's step.
-  void findRecipeFunctions(Selection &selection) {
-    if (recipe.empty())
-      return;
-    auto chosen = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
-    if (!chosen)
-      return;
-    for (FlatSymbolRefAttr name : {chosen.getScaleFunction(), chosen.getAmaxFunction()})
-      if (name)
-        selection.recipeFunctions.insert(name.getValue());
+  /// Whether the target of the module has kernels for what the recipe makes of `op`.
+  static LogicalResult checkSupported(MatmulOp op, RecipeAttrInterface recipe) {
+    RecipeAttrInterface own = recipe.getRecipeFor(op.getRole().value_or(Role::other));
+    std::string reason = getTarget(op).getUnsupportedReason(own);
+    if (reason.empty())
+      return success();
+    return op.emitError() << "site '" << op.getSite().value_or("") << "': " << reason;
   }
 
   /// The type that the options keep products of this role in; empty for FP8.

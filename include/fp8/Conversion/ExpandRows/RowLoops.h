@@ -4,8 +4,8 @@
 //
 // The mark of loops over rows, by which a target tells them from a program's own.
 
-#ifndef FP8_DIALECT_FP8_TRANSFORMS_ROWLOOPS_H
-#define FP8_DIALECT_FP8_TRANSFORMS_ROWLOOPS_H
+#ifndef FP8_CONVERSION_EXPANDROWS_ROWLOOPS_H
+#define FP8_CONVERSION_EXPANDROWS_ROWLOOPS_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -17,4 +17,4 @@ constexpr llvm::StringLiteral kRowElementsAttrName = "fp8.row_elements";
 
 } // namespace fp8
 
-#endif // FP8_DIALECT_FP8_TRANSFORMS_ROWLOOPS_H
+#endif // FP8_CONVERSION_EXPANDROWS_ROWLOOPS_H

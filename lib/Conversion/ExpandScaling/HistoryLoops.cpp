@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// update_amax_history: loops over all columns, contiguous in each row.
+// fp8.update_amax_history: loops over all columns, which are contiguous in each row, around the
+// rules of the recipe.
 
-#include "Lowering.h"
-#include "ScalarBuilder.h"
+#include "LoopBuilder.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -36,7 +36,7 @@ namespace {
 /// One update in four steps, over all columns; those whose site did not run stay as they are.
 class HistoryUpdate {
 public:
-  HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, DelayedScalingAttr delayed);
+  HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op);
   void run() {
     collectCurrent();
     chooseAmax();
@@ -45,51 +45,44 @@ public:
   }
 
 private:
-  using FromColumn = function_ref<Value(ScalarBuilder &, Value)>;
+  using FromColumn = function_ref<Value(LoopBuilder &, Value)>;
   void collectCurrent();
-  void combineIntoCurrent(function_ref<Value(ScalarBuilder &, Value i, Value c, Value known)> combine);
+  void combineIntoCurrent(function_ref<Value(LoopBuilder &, Value i, Value c, Value known)> combine);
   void chooseAmax();
-  void chooseAmaxByFunction(FlatSymbolRefAttr function);
+  void chooseAmaxOfColumns();
   void computeScales();
   void rotate();
-  void moveRow(ScalarBuilder &outer, Value row, FromColumn from);
+  void moveRow(LoopBuilder &outer, Value row, FromColumn from);
 
-  /// What an amax of the history counts for.
-  Value count(ScalarBuilder &s, Value amax) {
-    return delayed.getIgnoreNonFinite() ? s.finiteOr(amax, 0.0f) : amax;
-  }
-  /// What this step recorded, now or staged in row 0.
-  Value countRecorded(ScalarBuilder &s, Value amax) {
-    return delayed.getIgnoreNonFinite() ? s.finiteOr(amax, none) : amax;
-  }
-  Value countStaged(ScalarBuilder &s, Value amax) {
+  /// What an amax counts for that this step recorded, and what one that an earlier cast staged.
+  Value countRecorded(LoopBuilder &s, Value amax) { return recipe.buildRecorded(s.b, loc, amax); }
+  Value countStaged(LoopBuilder &s, Value amax) {
     Value isSome = s.compare(arith::CmpFPredicate::UNE, amax, s.real(0.0f));
     return countRecorded(s, s.select(isSome, amax, s.real(none)));
   }
-  Value hasRun(ScalarBuilder &s, Value c) {
+  Value hasRun(LoopBuilder &s, Value c) {
     return s.compare(arith::CmpFPredicate::UNE, s.load(current, c), s.real(none));
   }
 
   OpBuilder &builder;
   UpdateAmaxHistoryOp op;
-  DelayedScalingAttr delayed;
   RecipeAttrInterface recipe;
   Location loc;
-  ScalarBuilder s;
+  LoopBuilder s;
   int64_t rows;
   /// In the place of an amax, that there is none.
   float none;
   Value zero, one, columns, last;
   Value scale, history, amaxes;
-  Value numeratorTable, columnTable;
+  Value formatTable, columnTable;
   /// Per column: what this step recorded, and what the next scale follows from.
   Value current, amax;
 };
 
 } // namespace
 
-HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, DelayedScalingAttr delayed)
-    : builder(builder), op(op), delayed(delayed), recipe(op.getRecipe()), loc(op.getLoc()), s(builder, loc),
+HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op)
+    : builder(builder), op(op), recipe(op.getRecipe()), loc(op.getLoc()), s(builder, loc),
       scale(op.getScale()), history(op.getHistory()), amaxes(op.getAmaxes()) {
   auto type = cast<MemRefType>(history.getType());
   rows = type.getDimSize(0);
@@ -100,10 +93,10 @@ HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, Delayed
   columns = s.index(columnCount);
   last = s.index(rows - 1);
 
-  SmallVector<float> numerators(columnCount, 0.0f);
+  SmallVector<float> largest(columnCount, 0.0f);
   for (auto [column, format] : llvm::zip(op.getColumns(), op.getFormats()))
-    numerators[column] = getScaleNumerator(recipe, cast<FloatType>(cast<TypeAttr>(format).getValue()));
-  numeratorTable = buildTable<float>(builder, loc, op, numerators, builder.getF32Type());
+    largest[column] = getFP8Max(cast<FloatType>(cast<TypeAttr>(format).getValue()));
+  formatTable = buildTable<float>(builder, loc, op, largest, builder.getF32Type());
   columnTable = buildTable<int64_t>(builder, loc, op, op.getColumns(), builder.getI64Type());
   auto scratch = MemRefType::get({columnCount}, builder.getF32Type());
   current = memref::AllocOp::create(builder, loc, scratch);
@@ -114,11 +107,11 @@ HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op, Delayed
 /// column as it is; otherwise at least what an earlier cast staged in row 0. All of a column are
 /// combined before any is ignored: loops, and ranks, have combined theirs before they come here.
 void HistoryUpdate::collectCurrent() {
-  s.loop(zero, columns, [&](ScalarBuilder &s, Value c) { s.store(s.real(none), current, c); });
-  combineIntoCurrent([&](ScalarBuilder &s, Value i, Value, Value known) {
+  s.loop(zero, columns, [&](LoopBuilder &s, Value c) { s.store(s.real(none), current, c); });
+  combineIntoCurrent([&](LoopBuilder &s, Value i, Value, Value known) {
     return arith::MaximumFOp::create(s.b, loc, known, s.load(amaxes, i));
   });
-  combineIntoCurrent([&](ScalarBuilder &s, Value, Value c, Value recorded) {
+  combineIntoCurrent([&](LoopBuilder &s, Value, Value c, Value recorded) {
     return arith::MaximumFOp::create(s.b, loc, countStaged(s, s.load(history, {zero, c})),
                                      countRecorded(s, recorded));
   });
@@ -126,77 +119,87 @@ void HistoryUpdate::collectCurrent() {
 
 /// For every amax i, of column c: `current` of the column from what it is.
 void HistoryUpdate::combineIntoCurrent(
-    function_ref<Value(ScalarBuilder &, Value i, Value c, Value known)> combine) {
-  s.loop(zero, s.index(op.getColumns().size()), [&](ScalarBuilder &s, Value i) {
+    function_ref<Value(LoopBuilder &, Value i, Value c, Value known)> combine) {
+  s.loop(zero, s.index(op.getColumns().size()), [&](LoopBuilder &s, Value i) {
     Value c = arith::IndexCastOp::create(s.b, loc, s.b.getIndexType(), s.load(columnTable, i));
     s.store(combine(s, i, c, s.load(current, c)), current, c);
   });
 }
 
-/// The amax that the next scale follows from; a NaN counts only where nothing else does.
+/// The amax that the next scale follows from, folded over the rows from the oldest to the newest:
+/// row by row, over all columns, as they lie in memory.
 void HistoryUpdate::chooseAmax() {
-  if (FlatSymbolRefAttr function = recipe.getAmaxFunction())
-    return chooseAmaxByFunction(function);
-  s.loop(zero, columns, [&](ScalarBuilder &s, Value c) { s.store(s.load(current, c), amax, c); });
-  if (delayed.getAmaxComputeAlgo() != AmaxComputeAlgo::max)
+  if (recipe.readsWholeColumn())
+    return chooseAmaxOfColumns();
+  auto forColumns = [&](LoopBuilder &outer, function_ref<Value(LoopBuilder &, Value c)> build) {
+    outer.loop(zero, columns, [&](LoopBuilder &s, Value c) { s.store(build(s, c), amax, c); });
+  };
+  forColumns(s, [&](LoopBuilder &s, Value c) { return recipe.buildAmaxStart(s.b, loc, s.load(current, c)); });
+  if (!recipe.readsHistory())
     return;
-  s.loop(one, s.index(rows), [&](ScalarBuilder &s, Value row) {
-    s.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
-      Value past = count(s, s.load(history, {row, c}));
-      s.store(arith::MaxNumFOp::create(s.b, loc, s.load(amax, c), past), amax, c);
+  s.loop(one, s.index(rows), [&](LoopBuilder &outer, Value row) {
+    forColumns(outer, [&](LoopBuilder &s, Value c) {
+      Value past = recipe.buildPast(s.b, loc, s.load(history, {row, c}));
+      return recipe.buildAmaxStep(s.b, loc, s.load(amax, c), past);
     });
+  });
+  forColumns(s, [&](LoopBuilder &s, Value c) {
+    return recipe.buildAmaxEnd(s.b, loc, s.load(amax, c), s.load(current, c));
   });
 }
 
-void HistoryUpdate::chooseAmaxByFunction(FlatSymbolRefAttr function) {
+void HistoryUpdate::chooseAmaxOfColumns() {
   Value column = memref::AllocOp::create(builder, loc, MemRefType::get({rows}, builder.getF32Type()));
-  s.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
-    s.ifThen(hasRun(s, c), [&](ScalarBuilder &s) {
+  s.loop(zero, columns, [&](LoopBuilder &s, Value c) {
+    s.ifThen(hasRun(s, c), [&](LoopBuilder &s) {
       s.store(s.load(current, c), column, zero);
-      s.loop(one, s.index(rows),
-             [&](ScalarBuilder &s, Value row) { s.store(count(s, s.load(history, {row, c})), column, row); });
-      s.store(inlineFunction(s, op, function, column), amax, c);
+      s.loop(one, s.index(rows), [&](LoopBuilder &s, Value row) {
+        s.store(recipe.buildPast(s.b, loc, s.load(history, {row, c})), column, row);
+      });
+      s.store(recipe.buildAmaxOfColumn(s.b, loc, op, column), amax, c);
     });
   });
 }
 
 void HistoryUpdate::computeScales() {
-  auto nextScale = [&](ScalarBuilder &s, Value c) {
-    return computeScale(s, op, recipe, s.load(numeratorTable, c), s.load(amax, c), s.load(scale, c));
+  auto nextScale = [&](LoopBuilder &s, Value c) {
+    ScaleInputs inputs{s.load(amax, c), s.load(formatTable, c), s.load(scale, c), FloatType()};
+    return recipe.buildScale(s.b, loc, op, inputs);
   };
-  s.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
-    if (recipe.getScaleFunction()) // not asked about columns that did not run
-      s.ifThen(hasRun(s, c), [&](ScalarBuilder &s) { s.store(nextScale(s, c), scale, c); });
+  bool callsFunctions = !recipe.getFunctions().empty();
+  s.loop(zero, columns, [&](LoopBuilder &s, Value c) {
+    if (callsFunctions) // not asked about columns that did not run
+      s.ifThen(hasRun(s, c), [&](LoopBuilder &s) { s.store(nextScale(s, c), scale, c); });
     else
       s.store(s.select(hasRun(s, c), nextScale(s, c), s.load(scale, c)), scale, c);
   });
 }
 
-void HistoryUpdate::moveRow(ScalarBuilder &outer, Value row, FromColumn from) {
-  outer.loop(zero, columns, [&](ScalarBuilder &s, Value c) {
+void HistoryUpdate::moveRow(LoopBuilder &outer, Value row, FromColumn from) {
+  outer.loop(zero, columns, [&](LoopBuilder &s, Value c) {
     Value kept = s.load(history, {row, c});
     s.store(s.select(hasRun(s, c), from(s, c), kept), history, {row, c});
   });
 }
 
-/// Row i takes row i+1, the last row the current amax, row 0 is staged anew.
+/// Row i takes row i+1, the last row what this step enters, row 0 is staged anew.
 void HistoryUpdate::rotate() {
   if (rows > 1) {
-    s.loop(one, last, [&](ScalarBuilder &inner, Value row) {
-      moveRow(inner, row, [&](ScalarBuilder &s, Value c) {
+    s.loop(one, last, [&](LoopBuilder &inner, Value row) {
+      moveRow(inner, row, [&](LoopBuilder &s, Value c) {
         return s.load(history, {arith::AddIOp::create(s.b, loc, row, one), c});
       });
     });
-    moveRow(s, last, [&](ScalarBuilder &s, Value c) { return s.load(current, c); });
+    moveRow(s, last, [&](LoopBuilder &s, Value c) {
+      return recipe.buildHistoryEntry(s.b, loc, s.load(current, c), s.load(amax, c));
+    });
   }
-  moveRow(s, zero, [&](ScalarBuilder &s, Value) { return s.real(0.0f); });
+  moveRow(s, zero, [&](LoopBuilder &s, Value) { return s.real(0.0f); });
 }
 
-LogicalResult fp8::lowerUpdateAmaxHistory(OpBuilder &builder, UpdateAmaxHistoryOp op) {
-  auto delayed = dyn_cast<DelayedScalingAttr>(getBaseRecipe(op.getRecipe()));
-  if (!delayed || !cast<MemRefType>(op.getHistory().getType()).hasStaticShape())
-    return op.emitOpError() << "of recipe " << op.getRecipe()
-                            << " or of dynamic shape has no lowering for the CPU yet";
-  HistoryUpdate(builder, op, delayed).run();
+LogicalResult fp8::expandUpdateAmaxHistory(OpBuilder &builder, UpdateAmaxHistoryOp op) {
+  if (!cast<MemRefType>(op.getHistory().getType()).hasStaticShape())
+    return op.emitOpError("of dynamic shape has no lowering: give amax_history static sizes");
+  HistoryUpdate(builder, op).run();
   return success();
 }

@@ -6,9 +6,9 @@
 // bufferization places what a row computes. Sums over the rows keep the order of the rows:
 // what a chunk of rows adds is computed in parallel into a buffer, and summed after it.
 
+#include "fp8/Conversion/ExpandRows/RowLoops.h"
+#include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
-#include "fp8/Dialect/FP8/Transforms/Passes.h"
-#include "fp8/Dialect/FP8/Transforms/RowLoops.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -21,12 +21,9 @@ using namespace mlir;
 
 namespace fp8 {
 #define GEN_PASS_DEF_EXPANDROWS
-#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+#include "fp8/Conversion/Passes.h.inc"
 
 namespace {
-
-/// Elements that a chunk of rows hands to its sums: a buffer of 128 KiB, in a core's second cache.
-constexpr int64_t kChunkElements = 32768;
 
 /// A slice of a tensor, without the dimensions in which it has one index.
 struct Slice {
@@ -292,7 +289,7 @@ SmallVector<Value> RowExpander::runChunks(SmallVector<Value> tensors) {
   for (unsigned sum : sums)
     tensors.push_back(linalg::FillOp::create(rewriter, loc, noSum, region.extras()[sum]).getResult(0));
   OpFoldResult lastSize = sizeOf(outer.back());
-  int64_t chunk = std::max<int64_t>(1, kChunkElements / countRowElements());
+  int64_t chunk = std::max<int64_t>(1, getTarget(op).getRowChunkElements() / countRowElements());
   std::optional<int64_t> known = getConstantIntValue(lastSize);
   if (known)
     chunk = std::min(chunk, std::max<int64_t>(1, *known));
@@ -380,6 +377,8 @@ void RowExpander::expand() {
 class ExpandRows : public impl::ExpandRowsBase<ExpandRows> {
 public:
   void runOnOperation() final {
+    if (getTarget(getOperation()).hasRowKernels())
+      return;
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<AmaxOp, QuantizeOp>(op) && !ElementRegion::of(op)->rows.empty())

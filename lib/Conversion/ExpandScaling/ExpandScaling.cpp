@@ -1,0 +1,72 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The rules of recipes as ordinary code: every recipe emits its own for one amax or one column,
+// and this pass puts loops around it.
+
+#include "LoopBuilder.h"
+#include "fp8/Conversion/Passes.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_EXPANDSCALING
+#include "fp8/Conversion/Passes.h.inc"
+
+namespace {
+
+/// One scale per amax, in loops over all dimensions.
+void expandComputeScale(OpBuilder &builder, ComputeScaleOp op) {
+  LoopBuilder s(builder, op.getLoc());
+  auto type = cast<MemRefType>(op.getAmax().getType());
+  auto inputType = op.getInputType() ? cast<FloatType>(*op.getInputType()) : FloatType();
+  SmallVector<Value> indices;
+  std::function<void(LoopBuilder &)> build = [&](LoopBuilder &s) {
+    int64_t dim = indices.size();
+    if (dim == type.getRank()) {
+      ScaleInputs inputs{s.load(op.getAmax(), indices), s.real(getFP8Max(cast<FloatType>(op.getFormat()))),
+                         s.real(1.0f), inputType};
+      s.store(op.getRecipe().buildScale(s.b, s.loc, op, inputs), op.getOuts(), indices);
+      return;
+    }
+    Value size = type.isDynamicDim(dim) ? memref::DimOp::create(s.b, s.loc, op.getAmax(), dim).getResult()
+                                        : s.index(type.getDimSize(dim));
+    s.loop(s.index(0), size, [&](LoopBuilder &inner, Value i) {
+      indices.push_back(i);
+      build(inner);
+      indices.pop_back();
+    });
+  };
+  build(s);
+}
+
+class ExpandScaling : public impl::ExpandScalingBase<ExpandScaling> {
+public:
+  void runOnOperation() final {
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<UpdateAmaxHistoryOp, ComputeScaleOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops)
+      if (failed(expand(op)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult expand(Operation *op) {
+    if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
+      return op->emitOpError("is on tensors; bufferize before fp8-expand-scaling");
+    OpBuilder builder(op);
+    if (auto scale = dyn_cast<ComputeScaleOp>(op))
+      expandComputeScale(builder, scale);
+    else if (failed(expandUpdateAmaxHistory(builder, cast<UpdateAmaxHistoryOp>(op))))
+      return failure();
+    op->erase();
+    return success();
+  }
+};
+
+} // namespace
+} // namespace fp8

@@ -1,0 +1,52 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What several recipes answer alike.
+
+#include "RecipeParts.h"
+
+using namespace mlir;
+using namespace fp8;
+
+FloatType fp8::detail::formatOf(MLIRContext *context, FormatPolicy policy, TensorKind kind) {
+  if (policy == FormatPolicy::e5m2 || (policy == FormatPolicy::hybrid && kind == TensorKind::grad_output))
+    return Float8E5M2Type::get(context);
+  return Float8E4M3FNType::get(context);
+}
+
+Accumulation fp8::detail::accumulationOf(Role role) {
+  return role == Role::dgrad || role == Role::wgrad ? Accumulation::split : Accumulation::fast;
+}
+
+SmallVector<int64_t> fp8::detail::blocksAlong(ArrayRef<bool> contracted, int64_t extent, int64_t other) {
+  SmallVector<int64_t> block(contracted.size(), 1);
+  auto lastWith = [&](bool value) -> int64_t {
+    for (int64_t d = contracted.size() - 1; d >= 0; --d)
+      if (contracted[d] == value)
+        return d;
+    return -1;
+  };
+  if (int64_t d = lastWith(true); d >= 0)
+    block[d] = extent;
+  if (int64_t d = lastWith(false); d >= 0)
+    block[d] = other;
+  return block;
+}
+
+LogicalResult fp8::detail::verifyEps(function_ref<InFlightDiagnostic()> emitError, const APFloat &eps) {
+  if (!eps.isFinite() || eps.isNegative())
+    return emitError() << "eps must be a finite number, 0 or above";
+  return success();
+}
+
+Value fp8::detail::buildQuotient(ScalarBuilder s, const ScaleInputs &inputs, const APFloat &eps, bool power2,
+                                 float largest) {
+  Value amax = inputs.amax;
+  if (!eps.isZero()) // maximumf keeps NaN, which then asks for the old scale
+    amax = arith::MaximumFOp::create(s.b, s.loc, amax, s.real(eps.convertToFloat()));
+  Value scale = s.saturatingQuotient(inputs.fp8Max, amax, largest);
+  if (power2)
+    scale = s.floorToPowerOf2(scale);
+  return s.select(s.isUsable(amax), scale, inputs.old);
+}

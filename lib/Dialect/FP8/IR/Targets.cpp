@@ -1,0 +1,56 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The target of a module, and the CPU as one.
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+using namespace fp8;
+
+TargetAttrInterface fp8::getTarget(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  if (module)
+    if (auto target = module->getAttrOfType<TargetAttrInterface>(kTargetAttrName))
+      return target;
+  return CPUAttr::get(op->getContext());
+}
+
+//===----------------------------------------------------------------------===//
+// #fp8.cpu
+//===----------------------------------------------------------------------===//
+
+StringRef CPUAttr::getTargetName() const { return "cpu"; }
+
+/// Casts and products on the CPU take one f32 scale per tensor.
+static bool isPerTensor(RecipeAttrInterface recipe) {
+  for (TensorKind kind : {TensorKind::input, TensorKind::weight, TensorKind::grad_output})
+    if (!recipe.getBlockShape(kind, {false, true}).empty())
+      return false;
+  return recipe.getScaleType().isF32();
+}
+
+std::string CPUAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
+  if (isPerTensor(recipe))
+    return "";
+  return (recipe.getRecipeName() +
+          " scales have no kernel on cpu yet; use --recipe=delayed or --recipe=current")
+      .str();
+}
+
+/// The temporaries of a row lie on a thread's stack, which may be as small as 1 MiB, and in a
+/// core's second cache.
+int64_t CPUAttr::getMaxRowBytes() const { return 256 * 1024; }
+
+/// Loops that read more arrays than this run out of registers and prefetch streams.
+unsigned CPUAttr::getMaxFusedInputs() const { return 16; }
+
+/// The rows of a chunk hand a buffer of 128 KiB to their sums, in a core's second cache.
+int64_t CPUAttr::getRowChunkElements() const { return 32768; }
+
+/// Vector instructions like their buffers on cache lines.
+int64_t CPUAttr::getBufferAlignment() const { return 64; }
