@@ -11,6 +11,7 @@
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/TilingInterfaceImpl.h"
 #include "fp8/Pipelines/Pipelines.h"
+#include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
 #include "fp8/Target/Host/Passes.h"
 
@@ -18,6 +19,7 @@ void fp8::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<FP8Dialect>();
   registerBufferizableOpInterfaceExternalModels(registry);
   registerTilingInterfaceExternalModels(registry);
+  registerCPUBackend(registry);
 }
 
 void fp8::registerAllPasses() {
@@ -26,4 +28,5 @@ void fp8::registerAllPasses() {
   registerFP8TargetHostPasses();
   registerFP8TargetCPUPasses();
   registerPipelines();
+  registerCPUPipelines();
 }

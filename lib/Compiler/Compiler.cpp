@@ -10,13 +10,14 @@
 
 #include "fp8/Compiler/Compiler.h"
 #include "Request.h"
+#include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/InitAll.h"
-#include "fp8/Target/CPU/CPUTarget.h"
-#include "fp8/Target/Host/HostCode.h"
+#include "fp8/Target/TargetBackend.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -39,8 +40,8 @@ class Compilation {
 public:
   /// `recipe` is null and `recipeText` empty where every product stays as it is.
   Compilation(ModuleOp module, const CompilerOptions &options, RecipeAttrInterface recipe,
-              StringRef recipeText)
-      : module(module), options(options), recipe(recipe), recipeText(recipeText) {}
+              StringRef recipeText, TargetBackendInterface backend)
+      : module(module), options(options), recipe(recipe), recipeText(recipeText), backend(backend) {}
   LogicalResult run();
 
   Compiled result;
@@ -56,6 +57,7 @@ private:
   const CompilerOptions &options;
   RecipeAttrInterface recipe;
   StringRef recipeText;
+  TargetBackendInterface backend;
 };
 
 } // namespace
@@ -85,7 +87,7 @@ LogicalResult Compilation::runFront() {
           [&](OpPassManager &manager) { buildApplicationPipeline(manager, recipeText, options.recipe); })))
     return failure();
   Manifest &manifest = result.manifest;
-  manifest = describeModule(module, getChosenRecipe(options.recipe), options.recipe.target);
+  manifest = describeModule(module, getChosenRecipe(options.recipe), getTarget(module).getTargetName());
   manifest.options = report.options = describeOptions(options, recipe);
   report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
   if (options.pair) {
@@ -98,12 +100,13 @@ LogicalResult Compilation::runFront() {
 
 /// The stages between recipe and code, up to `last`.
 LogicalResult Compilation::runToStage(StringRef last) {
-  std::pair<StringRef, void (*)(OpPassManager &)> stages[] = {{"fusion", buildFusionPipeline},
-                                                              {"batching", buildBatchingPipeline},
-                                                              {"bufferize", buildBufferizePipeline},
-                                                              {"kernels", buildCPUKernelsPipeline}};
+  std::pair<StringRef, std::function<void(OpPassManager &)>> stages[] = {
+      {"fusion", buildFusionPipeline},
+      {"batching", buildBatchingPipeline},
+      {"bufferize", buildBufferizePipeline},
+      {"kernels", [&](OpPassManager &manager) { backend.buildKernelsPipeline(manager); }}};
   result.report.traffic = collectTrafficBefore(module);
-  for (auto [name, build] : stages) {
+  for (const auto &[name, build] : stages) {
     if (failed(runStage(build)))
       return failure();
     if (name == "fusion")
@@ -116,7 +119,7 @@ LogicalResult Compilation::runToStage(StringRef last) {
 
 /// LLVM code of the module, and what the manifest says of it.
 LogicalResult Compilation::buildCode() {
-  if (failed(runStage([](OpPassManager &manager) { buildCPUCodePipeline(manager, CPUCodeOptions()); })))
+  if (failed(runStage([&](OpPassManager &manager) { backend.buildCodePipeline(manager); })))
     return failure();
   addWorkspaceSizes(result.manifest, module);
   int64_t workspace = 0;
@@ -136,12 +139,7 @@ LogicalResult Compilation::writeArtifact() {
   std::string manifest;
   llvm::raw_string_ostream(manifest) << llvm::json::Value(
       manifestToJSON(result.manifest, result.report.sites));
-  HostCodeOptions host;
-  if (options.emit == "llvm")
-    return emitLLVMIR(module, manifest, host, os);
-  if (options.emit == "obj")
-    return emitObject(module, manifest, host, os);
-  return emitSharedLibrary(module, manifest, host, os);
+  return backend.emit(module, options.emit, manifest, HostCodeOptions(), os);
 }
 
 LogicalResult Compilation::run() {
@@ -171,12 +169,32 @@ static llvm::Expected<RecipeAttrInterface> parseRecipe(StringRef text, StringRef
   return llvm::createStringError("--recipe=" + option + " is not a recipe attribute" + reason);
 }
 
+/// Whether the target can give what --emit asks for.
+static llvm::Error checkOutput(const CompilerOptions &options, TargetBackendInterface backend) {
+  if (!options.makesCode() || llvm::is_contained(backend.getOutputs(), options.emit))
+    return llvm::Error::success();
+  return llvm::createStringError("--emit=" + options.emit + " is none of " +
+                                 llvm::join(backend.getOutputs(), ", ") + ", " +
+                                 llvm::join(CompilerOptions::getStages(), ", "));
+}
+
 llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions options) {
   Compiler compiler;
   compiler.options = std::move(options);
   // Options of what does not exist yet are for that to judge.
   if (!findUnavailable(compiler.options).empty())
     return compiler;
+  context.loadDialect<FP8Dialect>();
+  llvm::Expected<TargetAttrInterface> target = findTarget(compiler.options.recipe.target, context);
+  if (!target)
+    return target.takeError();
+  compiler.target = *target;
+  auto backend = dyn_cast<TargetBackendInterface>(compiler.target);
+  if (!backend)
+    return llvm::createStringError("--target=" + compiler.options.recipe.target +
+                                   " has no backend: this program cannot make code for it");
+  if (llvm::Error error = checkOutput(compiler.options, backend))
+    return std::move(error);
   llvm::Expected<std::string> text = getRecipeAttribute(compiler.options.recipe);
   if (!text)
     return text.takeError();
@@ -194,11 +212,10 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
 FailureOr<Compiled> Compiler::compile(ModuleOp module) const {
   if (failed(applyRequest(module, options)))
     return failure();
-  module.getContext()->loadDialect<FP8Dialect>();
-  module->setAttr(kTargetAttrName, CPUAttr::get(module.getContext()));
+  module->setAttr(kTargetAttrName, target);
   if (recipe)
     keepRecipeFunctions(module, recipe);
-  Compilation compilation(module, options, recipe, recipeText);
+  Compilation compilation(module, options, recipe, recipeText, cast<TargetBackendInterface>(target));
   if (failed(compilation.run()))
     return failure();
   return std::move(compilation.result);

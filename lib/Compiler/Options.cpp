@@ -21,13 +21,6 @@ static Error invalid(StringRef name, StringRef value, const llvm::Twine &what) {
 // Values
 //===----------------------------------------------------------------------===//
 
-static Error setWord(std::string &field, StringRef name, StringRef value, llvm::ArrayRef<StringRef> words) {
-  if (!llvm::is_contained(words, value))
-    return invalid(name, value, "is none of " + llvm::join(words, ", "));
-  field = value.str();
-  return Error::success();
-}
-
 static Error setRegex(std::string &field, StringRef name, StringRef value) {
   std::string reason;
   if (!value.empty() && !llvm::Regex(value).isValid(reason))
@@ -127,20 +120,24 @@ static constexpr Option kOptions[] = {
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.calibrate, name, value);
      }},
-    {{"target", "target", "cpu; sm_89, sm_90a, sm_100a, sm_120a are not available yet"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setWord(options.recipe.target, name, value, {"cpu", "sm_89", "sm_90a", "sm_100a", "sm_120a"});
-     }},
+    {{"target", "target",
+      "cpu, or the attribute of a target of another dialect; sm_89, sm_90a, sm_100a, sm_120a are not "
+      "available yet"},
+     setText<&RecipeOptions::target>},
     {{"emit", "what",
       "lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, bufferize or kernels"},
-     [](CompilerOptions &options, StringRef name, StringRef value) {
-       return setWord(
-           options.emit, name, value,
-           {"lib", "obj", "llvm", "ptx", "ingest", "recipe", "fusion", "batching", "bufferize", "kernels"});
+     [](CompilerOptions &options, StringRef, StringRef value) -> Error {
+       options.emit = value.str();
+       return Error::success();
      }},
     {{"carry", "A:R,...", "Result R is argument A (index or name) of the next step", Kind::list},
      [](CompilerOptions &options, StringRef, StringRef value) { return addCarry(options.carry, value); }},
 };
+
+llvm::ArrayRef<StringRef> CompilerOptions::getStages() {
+  static constexpr StringRef stages[] = {"ingest", "recipe", "fusion", "batching", "bufferize", "kernels"};
+  return stages;
+}
 
 std::vector<OptionDescription> fp8::getOptionDescriptions() {
   std::vector<OptionDescription> descriptions;

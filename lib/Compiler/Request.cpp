@@ -85,7 +85,7 @@ static LogicalResult applyCarry(ModuleOp module, const CarryRequest &request) {
 }
 
 std::string fp8::findUnavailable(const CompilerOptions &options) {
-  if (options.recipe.target != "cpu")
+  if (StringRef(options.recipe.target).starts_with("sm_"))
     return "--target=" + options.recipe.target + " is not available yet; use --target=cpu";
   if (options.emit == "ptx")
     return "--emit=ptx is not available yet; --emit=kernels shows the last IR of the CPU's way";

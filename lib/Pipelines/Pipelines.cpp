@@ -7,8 +7,6 @@
 #include "fp8/Pipelines/Pipelines.h"
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
-#include "fp8/Target/CPU/CPUTarget.h"
-#include "fp8/Target/Host/Passes.h"
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -146,17 +144,6 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
   verifyStage(manager, "bufferize");
 }
 
-void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
-  manager.addNestedPass<func::FuncOp>(createParallelizeRows());
-  // Kernels use all cores themselves, and their temporaries are planned for one at a time.
-  manager.addPass(createForallToForLoopPass());
-  manager.addPass(createExpandScaling());
-  manager.addPass(createConvertFP8ToLinalg());
-  manager.addPass(createExpandCasts());
-  manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
-  verifyStage(manager, "kernels");
-}
-
 //===----------------------------------------------------------------------===//
 // Registration
 //===----------------------------------------------------------------------===//
@@ -264,8 +251,4 @@ void fp8::registerPipelines() {
                              buildBatchingPipeline);
   PassPipelineRegistration<>("fp8-bufferize-pipeline", "Stage 5: memrefs, state updated in place",
                              buildBufferizePipeline);
-  PassPipelineRegistration<>("fp8-cpu-kernels-pipeline", "Stage 6 for the CPU: fp8 to linalg, scf and arith",
-                             buildCPUKernelsPipeline);
-  PassPipelineRegistration<CPUCodeOptions>("fp8-cpu-code-pipeline", "Stage 7 for the CPU: the LLVM dialect",
-                                           buildCPUCodePipeline);
 }

@@ -7,7 +7,10 @@
 
 import subprocess
 
+import numpy as np
 import pytest
+
+from harness import load, save
 
 pytestmark = pytest.mark.slow
 
@@ -67,3 +70,81 @@ def test_add_subdirectory(source_dir, build_dir, tmp_path):
     configure(source_dir / "test/Embedding/AddSubdirectory", tmp_path, build_dir, "-DFP8_SOURCE_DIR=%s" % source_dir)
     command("cmake", "--build", tmp_path, "--target", "embed", "-j2")
     assert command(tmp_path / "embed") == "delayed\n"
+
+
+STEP = """
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> tensor<4x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x16xf32>) -> tensor<4x16xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%init : tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def extend(source_dir, build_dir, tmp_path_factory):
+    """A compiler with a recipe and a target that fp8-mlir does not know."""
+    folder = tmp_path_factory.mktemp("extend")
+    command("cmake", "--install", build_dir, "--prefix", folder / "prefix")
+    configure(source_dir / "test/Embedding/Extend", folder / "build", build_dir, "-DCMAKE_PREFIX_PATH=%s" % (folder / "prefix"))
+    command("cmake", "--build", folder / "build")
+    (folder / "step.mlir").write_text(STEP)
+
+    def run(output, *options):
+        return subprocess.run([folder / "build/extend", folder / "step.mlir", output, *options], capture_output=True, text=True)
+
+    return run
+
+
+def test_recipe_of_another_project(extend, bin_dir, tmp_path):
+    """Scales follow the mean of the last two amaxes, and the products are cast with them."""
+    library = tmp_path / "step.so"
+    done = extend(library, "recipe=#mean.last_two", "target=toy", "calibrate")
+    assert done.returncode == 0, done.stderr
+    random = np.random.default_rng(5)
+    w = random.normal(size=(8, 16)).astype(np.float32)
+    state, past = None, None
+    for step in range(4):
+        x = (random.normal(size=(4, 8)) * 2.0**step).astype(np.float32)
+        save(tmp_path / "inputs", {"0": x, "1": w})
+        options = ["--state=%s" % (tmp_path / "state")] if step else []
+        command(bin_dir / "fp8-run", library, "--inputs=%s" % (tmp_path / "inputs"), "--save-state=%s" % (tmp_path / "state"),
+                "--outputs=%s" % (tmp_path / "outputs"), *options)
+        state = load(tmp_path / "state")
+        current = np.array([abs(x).max(), abs(w).max()], np.float32)
+        amax = current if past is None else ((past + current) * np.float32(0.5)).astype(np.float32)
+        np.testing.assert_array_equal(state["scale"], np.float32(448) / amax)
+        np.testing.assert_array_equal(state["amax_history"], [[0, 0], current])
+        past = current
+    # A step with this state is the product of the tensors as they are cast with its scales.
+    scales = state["scale"]
+    save(tmp_path / "inputs", {"0": x, "1": w})
+    command(bin_dir / "fp8-run", library, "--inputs=%s" % (tmp_path / "inputs"), "--state=%s" % (tmp_path / "state"),
+            "--outputs=%s" % (tmp_path / "outputs"))
+    import ml_dtypes
+    cast = [np.clip(t * s, -448, 448).astype(ml_dtypes.float8_e4m3fn).astype(np.float64) for t, s in zip((x, w), scales)]
+    inverse = (np.float32(1) / scales).astype(np.float32)
+    want = (cast[0] @ cast[1]).astype(np.float32) * (inverse[0] * inverse[1])
+    # Products of two E4M3 values are exact in f32; sums of eight of them may round, twice at most in the last place.
+    np.testing.assert_allclose(load(tmp_path / "outputs")["0"], want, rtol=2**-22, atol=2**-22 * abs(want).max())
+
+
+def test_target_of_another_project(extend, tmp_path):
+    out = tmp_path / "out"
+    assert extend(out, "recipe=#mean.last_two", "target=toy", "emit=bufferize").returncode == 0
+    assert "fp8.target = #toy.target" in out.read_text()
+    # An output of its own, the target by its attribute.
+    assert extend(out, "recipe=delayed", "target=#toy.target", "emit=kernel-list").returncode == 0
+    assert out.read_text().startswith("kernel_0\n")
+    # What it has no kernels for is refused once, at selection.
+    done = extend(out, "recipe=current", "target=toy")
+    assert done.returncode == 1
+    assert done.stderr.count("error") == 1 and "scales of the step itself have no kernel on toy; use --recipe=delayed" in done.stderr
+    # The words of other targets are no words of this one.
+    done = extend(out, "target=toy", "emit=obj")
+    assert (done.returncode, done.stderr) == (
+        2, "--emit=obj is none of lib, kernel-list, ingest, recipe, fusion, batching, bufferize, kernels\n")
+    done = extend(out, "target=tpu")
+    assert done.returncode == 2 and "is none of cpu, toy and no attribute of a target" in done.stderr

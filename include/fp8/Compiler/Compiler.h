@@ -78,6 +78,8 @@ private:
   /// The recipe as an attribute and as its text; null and empty for none.
   RecipeAttrInterface recipe;
   std::string recipeText;
+  /// What the module becomes the code of.
+  TargetAttrInterface target;
 };
 
 } // namespace fp8

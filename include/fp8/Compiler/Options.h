@@ -10,6 +10,7 @@
 
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Pipelines/Pipelines.h"
+#include "llvm/ADT/STLExtras.h"
 #include <string>
 #include <vector>
 
@@ -25,14 +26,16 @@ struct CarryRequest {
 /// All options of a compilation, with their defaults.
 struct CompilerOptions {
   RecipeOptions recipe;
-  /// lib, obj, llvm, or the stage after which the IR is wanted: ingest, recipe, fusion,
-  /// batching, bufferize, kernels.
+  /// What to make: code that the target gives (lib, obj, llvm), or the IR after a stage.
   std::string emit = "lib";
   std::vector<CarryRequest> carry;
   std::optional<PairRequest> pair;
 
-  /// True where the artifact is code: a library, an object or LLVM IR.
-  bool makesCode() const { return emit == "lib" || emit == "obj" || emit == "llvm"; }
+  /// The stages after which the IR can be had, in their order.
+  static llvm::ArrayRef<llvm::StringRef> getStages();
+
+  /// True where the artifact is code of the target, not the IR after a stage.
+  bool makesCode() const { return !llvm::is_contained(getStages(), emit); }
 };
 
 /// An option as people see it.

@@ -32,7 +32,7 @@ llvm::ArrayRef<RecipeParameter> getRecipeParameters();
 struct RecipeOptions {
   /// delayed, current, block, row, mxfp8, auto, none, or a recipe attribute.
   std::string recipe = "delayed";
-  /// What auto chooses for.
+  /// The name of the target, or its attribute: what auto chooses for.
   std::string target = "cpu";
   /// Parameters of the recipe that were given, by option: {"margin", "1"}.
   std::map<std::string, std::string> parameters;
@@ -85,12 +85,8 @@ void buildBatchingPipeline(mlir::OpPassManager &manager);
 /// Stage 5: memrefs, state and carried arguments updated in place.
 void buildBufferizePipeline(mlir::OpPassManager &manager);
 
-/// Stage 6 for the CPU: no operation of the fp8 dialect is left.
-void buildCPUKernelsPipeline(mlir::OpPassManager &manager);
-
 /// Registers all of the above as fp8-ingest-pipeline, fp8-recipe-pipeline, fp8-fusion-pipeline,
-/// fp8-batching-pipeline, fp8-bufferize-pipeline, fp8-cpu-kernels-pipeline and
-/// fp8-cpu-code-pipeline.
+/// fp8-batching-pipeline and fp8-bufferize-pipeline.
 void registerPipelines();
 
 } // namespace fp8

@@ -4,7 +4,7 @@
 //
 // Registration of the dialect, its bytecode version and its discardable attributes.
 
-#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
 
@@ -48,6 +48,11 @@ struct FP8InlinerInterface : public DialectInlinerInterface {
   bool isLegalToInline(Region *, Region *, bool, IRMapping &) const final { return true; }
 };
 
+struct FP8TargetInterface : public fp8::TargetDialectInterface {
+  using TargetDialectInterface::TargetDialectInterface;
+  SmallVector<fp8::TargetAttrInterface> getTargets() const final { return {fp8::CPUAttr::get(getContext())}; }
+};
+
 } // namespace
 
 void fp8::FP8Dialect::initialize() {
@@ -57,7 +62,7 @@ void fp8::FP8Dialect::initialize() {
 #include "fp8/Dialect/FP8/IR/FP8Ops.cpp.inc"
       >();
   registerBytecode();
-  addInterfaces<FP8InlinerInterface>();
+  addInterfaces<FP8InlinerInterface, FP8TargetInterface>();
 }
 
 void fp8::FP8Dialect::registerBytecode() { addInterfaces<FP8BytecodeInterface>(); }

@@ -2,10 +2,14 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The target of a module, and the CPU as one.
+// The target of a module, targets by name, and the CPU as one.
 
-#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/TargetNames.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Error.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -18,6 +22,32 @@ TargetAttrInterface fp8::getTarget(Operation *op) {
     if (auto target = module->getAttrOfType<TargetAttrInterface>(kTargetAttrName))
       return target;
   return CPUAttr::get(op->getContext());
+}
+
+SmallVector<TargetAttrInterface> fp8::listTargets(MLIRContext &context) {
+  SmallVector<TargetAttrInterface> targets;
+  for (Dialect *dialect : context.getLoadedDialects())
+    if (auto *interface = dialect->getRegisteredInterface<TargetDialectInterface>())
+      targets.append(interface->getTargets());
+  llvm::sort(targets, [](TargetAttrInterface a, TargetAttrInterface b) {
+    return a.getTargetName() < b.getTargetName();
+  });
+  return targets;
+}
+
+llvm::Expected<TargetAttrInterface> fp8::findTarget(StringRef text, MLIRContext &context) {
+  SmallVector<TargetAttrInterface> targets = listTargets(context);
+  for (TargetAttrInterface target : targets)
+    if (target.getTargetName() == text)
+      return target;
+  if (text.starts_with("#")) {
+    ScopedDiagnosticHandler silent(&context, [](Diagnostic &) {});
+    if (auto target = dyn_cast_or_null<TargetAttrInterface>(parseAttribute(text, &context)))
+      return target;
+  }
+  auto names = llvm::map_range(targets, [](TargetAttrInterface target) { return target.getTargetName(); });
+  return llvm::createStringError("--target=" + text.str() + " is none of " + llvm::join(names, ", ") +
+                                 " and no attribute of a target");
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,9 +2,11 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stage 7 for the CPU as a list of passes: our own on kernels and memory, then upstream's
-// way to the LLVM dialect.
+// Stages 6 and 7 for the CPU as lists of passes: the fp8 dialect to linalg and loops; our own
+// passes on kernels and memory, then upstream's way to the LLVM dialect.
 
+#include "fp8/Conversion/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
 #include "fp8/Target/Host/Passes.h"
@@ -15,9 +17,25 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace fp8;
+
+void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createParallelizeRows());
+  // Kernels use all cores themselves, and their temporaries are planned for one at a time.
+  manager.addPass(createForallToForLoopPass());
+  manager.addPass(createExpandScaling());
+  manager.addPass(createConvertFP8ToLinalg());
+  manager.addPass(createExpandCasts());
+  manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
+  VerifyStageOptions verify;
+  verify.stage = "kernels";
+  manager.addPass(createVerifyStage(verify));
+}
 
 /// bf16 and f16 arithmetic as f32 arithmetic with a rounding after every operation, and
 /// bf16 conversions as integer operations: the processor's own flush denormals.
@@ -28,7 +46,7 @@ static void addNarrowFloatPasses(OpPassManager &functions) {
   emulate.sourceTypeStrs = {"bf16", "f16"};
   emulate.targetTypeStr = "f32";
   functions.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
-  functions.addPass(fp8::createKeepRoundings());
+  functions.addPass(createKeepRoundings());
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   functions.addPass(arith::createArithExpandOpsPass(expand));
@@ -36,22 +54,22 @@ static void addNarrowFloatPasses(OpPassManager &functions) {
 
 static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertSCFToOpenMPPass());
-  manager.addNestedPass<func::FuncOp>(fp8::createHoistStackBuffers());
+  manager.addNestedPass<func::FuncOp>(createHoistStackBuffers());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(fp8::createReturnErrors());
+  manager.addPass(createReturnErrors());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createConvertToLLVMPass());
   manager.addPass(createConvertOpenMPToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
-  manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createNarrowFloatBits());
-  manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createGuardDivisions());
-  manager.addNestedPass<LLVM::LLVMFuncOp>(fp8::createAnnotateAliasScopes());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createNarrowFloatBits());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createGuardDivisions());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createAnnotateAliasScopes());
 }
 
 void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &options) {
@@ -69,4 +87,11 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
   addNarrowFloatPasses(functions);
   manager.addPass(createEmitEntryPoints());
   addLLVMConversions(manager);
+}
+
+void fp8::registerCPUPipelines() {
+  PassPipelineRegistration<>("fp8-cpu-kernels-pipeline", "Stage 6 for the CPU: fp8 to linalg, scf and arith",
+                             buildCPUKernelsPipeline);
+  PassPipelineRegistration<CPUCodeOptions>("fp8-cpu-code-pipeline", "Stage 7 for the CPU: the LLVM dialect",
+                                           buildCPUCodePipeline);
 }
