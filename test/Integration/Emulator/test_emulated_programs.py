@@ -6,6 +6,7 @@
 # packages that make PTX themselves. Each ends with the line "ok".
 
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -61,3 +62,14 @@ def test_numba_compiles_and_links(run):
     if not importlib.util.find_spec("numba_cuda"):
         pytest.skip("numba-cuda is not installed")
     assert "fp8emu" not in run([sys.executable, "-W", "ignore", PROGRAMS / "numba_kernels.py"]).stderr
+
+
+@pytest.mark.parametrize("run", ["emulator"], indirect=True)
+def test_profile_is_written_when_the_process_ends(run, tmp_path):
+    profile = tmp_path / "profile.json"
+    run([sys.executable, PROGRAMS / "launches.py"], FP8EMU_PROFILE=str(profile))
+    kernel, = json.loads(profile.read_text())["kernels"]
+    assert (kernel["kernel"], kernel["launches"]) == ("step", 2)
+    # Eight instructions, eight threads, two launches.
+    assert kernel["total"]["warp_instructions"] == 16 and kernel["total"]["thread_instructions"] == 128
+    assert {one["instruction"] for one in kernel["instructions"]} >= {"ld.global.u32", "mad.lo.u32", "st.global.u32"}

@@ -142,7 +142,8 @@ private:
 const std::vector<Chip> &fp8emu::knownChips() {
   // Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute
   // Capability". Multiprocessors: those of an H100 SXM, L40S, B200 and RTX 5090.
-  static const std::vector<Chip> chips = {
+  // Never destroyed: programs call the API from their own destructors.
+  static const auto &chips = *new std::vector<Chip>{
       {"sm_90a", "fp8emu sm_90a", 9, 0, 132, 233472, 232448, 64, 32, true},
       {"sm_89", "fp8emu sm_89", 8, 9, 142, 102400, 101376, 48, 24, false},
       {"sm_100a", "fp8emu sm_100a", 10, 0, 148, 233472, 232448, 64, 32, true},

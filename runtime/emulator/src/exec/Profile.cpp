@@ -14,8 +14,9 @@
 
 using namespace fp8emu;
 
-const std::vector<CountName> &fp8emu::countNames() {
-  static const std::vector<CountName> names = {
+const std::array<CountName, kCountNames> &fp8emu::countNames() {
+  // Nothing to destroy: profiles are written when the process ends.
+  static constexpr std::array<CountName, kCountNames> names = {{
       {"warp_instructions", &Counts::warpInstructions},
       {"thread_instructions", &Counts::threadInstructions},
       {"global_read_bytes", &Counts::globalRead},
@@ -29,7 +30,7 @@ const std::vector<CountName> &fp8emu::countNames() {
       {"bank_conflicts", &Counts::bankConflicts},
       {"tensor_operations", &Counts::tensorOperations},
       {"waits", &Counts::waits},
-  };
+  }};
   return names;
 }
 

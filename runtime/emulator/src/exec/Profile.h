@@ -12,6 +12,7 @@
 #include "Access.h"
 #include "Op.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,8 +48,9 @@ struct CountName {
   const char *name;
   uint64_t Counts::*member;
 };
+constexpr size_t kCountNames = 13;
 /// All of them, in the order of Counts.
-const std::vector<CountName> &countNames();
+const std::array<CountName, kCountNames> &countNames();
 
 class Profile {
 public:

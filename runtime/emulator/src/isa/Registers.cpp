@@ -115,22 +115,22 @@ private:
   /// Whether it is one of those with which integers and addresses are computed, or reads a
   /// kernel's parameter.
   bool isComputed(const Instruction &instruction) const {
-    static const std::set<std::string> opcodes = {"mov", "cvta", "cvt", "add", "sub", "mul",
-                                                  "mad", "shl",  "shr", "and", "or",  "xor"};
+    static constexpr std::string_view opcodes[] = {"mov", "cvta", "cvt", "add", "sub", "mul",
+                                                   "mad", "shl",  "shr", "and", "or",  "xor"};
     const auto &modifiers = instruction.modifiers;
     if (instruction.opcode == "ld")
       return function.isEntry && !modifiers.empty() && modifiers[0] == "param";
     if (instruction.opcode == "mov" && instruction.operands[1].kind == Operand::Kind::Special)
       return false;
-    return opcodes.count(instruction.opcode) &&
+    return std::count(std::begin(opcodes), std::end(opcodes), instruction.opcode) &&
            std::none_of(modifiers.begin(), modifiers.end(), [](const std::string &modifier) {
              return modifier[0] == 'f' || modifier.rfind("bf", 0) == 0 || modifier.rfind("tf", 0) == 0;
            });
   }
 
   bool ends(uint32_t i) const {
-    static const std::set<std::string> opcodes = {"bra", "brx", "ret", "exit", "trap"};
-    return opcodes.count(function.instructions[i].opcode);
+    static constexpr std::string_view opcodes[] = {"bra", "brx", "ret", "exit", "trap"};
+    return std::count(std::begin(opcodes), std::end(opcodes), function.instructions[i].opcode);
   }
 
   uint32_t labelPlace(uint32_t label) const { return function.labels[label].instruction; }

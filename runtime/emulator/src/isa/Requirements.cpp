@@ -126,16 +126,17 @@ private:
 
 /// The rows of a name: an opcode, a special register, a directive, or *.
 const std::vector<Row> &rowsOf(const std::string &name) {
-  static const auto table = [] {
-    std::unordered_map<std::string, std::vector<Row>> out;
+  // Never destroyed, as the table of opcodes (Table.cpp).
+  static const auto &table = *[] {
+    auto *out = new std::unordered_map<std::string, std::vector<Row>>();
     for (const Requirement &requirement : kRequirements) {
       Row row(requirement);
       for (const std::string &opcode : row.names())
-        out[opcode].push_back(row);
+        (*out)[opcode].push_back(row);
     }
     return out;
   }();
-  static const std::vector<Row> none;
+  static const auto &none = *new std::vector<Row>();
   auto found = table.find(name);
   return found == table.end() ? none : found->second;
 }

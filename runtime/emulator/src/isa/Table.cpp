@@ -53,7 +53,8 @@ static std::unordered_map<std::string, DecodeFunction> makeTable() {
 }
 
 DecodeFunction fp8emu::findDecoder(const std::string &opcode) {
-  static const std::unordered_map<std::string, DecodeFunction> table = makeTable();
+  // Never destroyed: programs load modules from their own destructors.
+  static const auto &table = *new std::unordered_map<std::string, DecodeFunction>(makeTable());
   auto found = table.find(opcode);
   return found == table.end() ? nullptr : found->second;
 }
