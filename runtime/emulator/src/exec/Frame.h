@@ -41,7 +41,7 @@ struct Frame {
   uint32_t returnPc = 0;
   unsigned depth = 0;
   /// Where its local memory begins in that of each lane, behind what the lane's caller
-  /// has, and where it ends: alloca moves the end (isa/Stack.cpp).
+  /// has, and where it ends: alloca moves the end (isa/memory/Stack.cpp).
   std::array<uint32_t, kLanes> localBase = {}, stackPointer;
   std::unique_ptr<uint8_t[]> registers;
 

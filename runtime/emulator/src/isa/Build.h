@@ -8,6 +8,7 @@
 #define FP8EMU_ISA_BUILD_H
 
 #include "Decoder.h"
+
 #include "memory/DeviceMemory.h"
 
 #include <memory>

@@ -10,6 +10,7 @@
 #define FP8EMU_ISA_DECODER_H
 
 #include "Registers.h"
+
 #include "exec/Program.h"
 #include "ptx/Ast.h"
 #include "ptx/Parser.h"

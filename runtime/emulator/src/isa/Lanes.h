@@ -9,6 +9,7 @@
 #define FP8EMU_ISA_LANES_H
 
 #include "Decoder.h"
+
 #include "exec/Warp.h"
 
 namespace fp8emu {

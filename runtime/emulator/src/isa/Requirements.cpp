@@ -7,6 +7,7 @@
 #include "Requirements.h"
 
 #include "RequirementTable.h"
+
 #include "ptx/Parser.h"
 
 #include <algorithm>

@@ -1,0 +1,364 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// mov in all its forms, and what turns addresses of one space into another's
+// (PTX ISA 9.7.9.4 to 9.7.9.7, 9.7.9.21 to 9.7.9.24).
+
+#include "exec/Block.h"
+#include "exec/Launch.h"
+#include "isa/Families.h"
+#include "isa/Lanes.h"
+#include "isa/memory/Memory.h"
+
+#include <chrono>
+#include <cstring>
+
+using namespace fp8emu;
+using ptx::Operand;
+using ptx::Type;
+
+namespace {
+
+struct Identity {
+  template <class T>
+  T operator()(T a) const {
+    return a;
+  }
+};
+
+struct Wide {
+  uint64_t words[2];
+};
+
+void movePredicate(Warp &warp, const Op &op, Mask mask) {
+  Mask &d = warp.predicate(op.d);
+  d = (d & ~mask) | (warp.predicate(op.a) & mask);
+}
+
+/// d = the pieces in op.list, lowest first; op.flags is the bytes of one.
+void pack(Warp &warp, const Op &op, Mask mask) {
+  const Ref *refs = warp.list(op);
+  uint8_t *d = warp.values<uint8_t>(op.d);
+  unsigned bytes = op.flags, stride = op.flags * op.count;
+  for (unsigned i = 0; i < op.count; ++i) {
+    const uint8_t *s = warp.values<uint8_t>(refs[i]);
+    unsigned from = std::max(bytes, 2u);
+    forLanes(mask,
+             [=](unsigned lane) { std::memcpy(d + lane * stride + i * bytes, s + lane * from, bytes); });
+  }
+}
+
+/// The same the other way: pieces of op.a into the registers of op.list.
+void unpack(Warp &warp, const Op &op, Mask mask) {
+  const Ref *refs = warp.list(op);
+  unsigned bytes = op.flags, stride = op.flags * op.count;
+  // A piece may be the register itself.
+  uint8_t copy[16 * kLanes];
+  std::memcpy(copy, warp.values<uint8_t>(op.a), stride * kLanes);
+  for (unsigned i = 0; i < op.count; ++i) {
+    uint8_t *d = warp.values<uint8_t>(refs[i]);
+    unsigned to = std::max(bytes, 2u);
+    const uint8_t *s = copy;
+    forLanes(mask, [=](unsigned lane) {
+      std::memset(d + lane * to, 0, to);
+      std::memcpy(d + lane * to, s + lane * stride + i * bytes, bytes);
+    });
+  }
+}
+
+Type pieceType(Decoder &decoder, const Operand &operand, unsigned bytes) {
+  switch (bytes) {
+  case 1:
+    return Type::B8;
+  case 2:
+    return Type::B16;
+  case 4:
+    return Type::B32;
+  case 8:
+    return Type::B64;
+  default:
+    decoder.fail(operand, "the pieces do not fill the register");
+  }
+}
+
+void decodePack(Decoder &decoder, Type type, bool packs) {
+  const Operand &pieces = decoder.operand(packs ? 1 : 0);
+  unsigned count = unsigned(pieces.parts.size());
+  if (count != 2 && count != 4 && count != 8)
+    decoder.fail(pieces, "2, 4 or 8 pieces are expected");
+  Op &op = decoder.op();
+  op.flags = uint8_t(ptx::byteSize(type) / count);
+  Type piece = pieceType(decoder, pieces, op.flags);
+  std::vector<Ref> refs;
+  for (const Operand &part : pieces.parts)
+    refs.push_back(packs ? decoder.source(part, piece) : decoder.destination(part, piece));
+  if (packs)
+    op.d = decoder.destination(0, type);
+  else
+    op.a = decoder.source(1, type);
+  decoder.list(refs);
+  op.handler = packs ? &pack : &unpack;
+}
+
+/// The address of a variable in the frame, in the local window where `Generic`.
+template <class T>
+void frameAddress(Warp &warp, const Op &op, Mask mask) {
+  T *d = warp.values<T>(op.d);
+  const uint32_t *base = warp.frame().localBase.data();
+  uint64_t offset = uint64_t(op.immediate);
+  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = T(base[lane] + offset); });
+}
+
+/// Addresses, and counters, are of 32 or 64 bits.
+void requireWord(Decoder &decoder, Type type) {
+  if (ptx::byteSize(type) != 4 && ptx::byteSize(type) != 8)
+    decoder.fail("a type of 32 or 64 bits is expected");
+}
+
+/// Counters that are read when the instruction runs.
+enum Counter : uint8_t { Clock, GlobalTimer, GridId };
+
+template <class T>
+void readCounter(Warp &warp, const Op &op, Mask mask) {
+  uint64_t value = 0;
+  if (op.flags == Clock)
+    value = warp.clock();
+  else if (op.flags == GlobalTimer)
+    value = uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                         std::chrono::system_clock::now().time_since_epoch())
+                         .count());
+  else
+    value = warp.block().launch().number();
+  value >>= op.immediate;
+  T *d = warp.values<T>(op.d);
+  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = T(value); });
+}
+
+void moveActive(Warp &warp, const Op &op, Mask mask) {
+  Mask &d = warp.predicate(op.d);
+  bool value =
+      warp.block().cluster().blocks().size() > 1 || warp.block().launch().kernel().tree->explicitCluster;
+  d = value ? d | mask : d & ~mask;
+}
+
+bool decodeCounter(Decoder &decoder, Type type) {
+  const std::string &name = decoder.operand(1).text;
+  static const struct {
+    const char *name;
+    Counter counter;
+    unsigned shift;
+  } counters[] = {{"%clock", Clock, 0},
+                  {"%clock64", Clock, 0},
+                  {"%clock_hi", Clock, 32},
+                  {"%globaltimer", GlobalTimer, 0},
+                  {"%globaltimer_lo", GlobalTimer, 0},
+                  {"%globaltimer_hi", GlobalTimer, 32},
+                  {"%gridid", GridId, 0}};
+  for (const auto &entry : counters) {
+    if (name != entry.name)
+      continue;
+    requireWord(decoder, type);
+    Op &op = decoder.op();
+    op.d = decoder.destination(0, type);
+    op.flags = entry.counter;
+    op.immediate = entry.shift;
+    op.handler = ptx::byteSize(type) == 8 ? &readCounter<uint64_t> : &readCounter<uint32_t>;
+    return true;
+  }
+  return false;
+}
+
+bool isFrameVariable(Decoder &decoder, const Operand &operand) {
+  if (operand.kind != Operand::Kind::Variable || !operand.local)
+    return false;
+  const ptx::Function &tree = *decoder.function().tree;
+  ptx::Space space = tree.variables[operand.index].space;
+  bool kernelParameter = decoder.function().isEntry && operand.index < tree.parameters.size();
+  return space == ptx::Space::Local || (space == ptx::Space::Param && !kernelParameter);
+}
+
+void decodeFrameAddress(Decoder &decoder, Type type) {
+  const Operand &variable = decoder.operand(1);
+  requireWord(decoder, type);
+  Op &op = decoder.op();
+  op.d = decoder.destination(0, type);
+  op.immediate = int64_t(decoder.function().variableOffsets[variable.index] + uint64_t(variable.value));
+  op.handler = ptx::byteSize(type) == 8 ? &frameAddress<uint64_t> : &frameAddress<uint32_t>;
+}
+
+void decodePredicateMove(Decoder &decoder) {
+  Op &op = decoder.op();
+  op.d = decoder.predicateDestination(decoder.operand(0));
+  if (decoder.operand(1).text == "%is_explicit_cluster") {
+    op.handler = &moveActive;
+    return;
+  }
+  op.a = decoder.predicate(decoder.operand(1));
+  op.handler = &movePredicate;
+}
+
+void decodeMove(Decoder &decoder) {
+  Type type = decoder.takeType();
+  decoder.expectOperands(2);
+  if (type == Type::Pred)
+    return decodePredicateMove(decoder);
+  if (decoder.operand(1).kind == Operand::Kind::Vector)
+    return decodePack(decoder, type, /*packs=*/true);
+  if (decoder.operand(0).kind == Operand::Kind::Vector)
+    return decodePack(decoder, type, /*packs=*/false);
+  if (decoder.operand(1).kind == Operand::Kind::Special && decodeCounter(decoder, type))
+    return;
+  if (isFrameVariable(decoder, decoder.operand(1)))
+    return decodeFrameAddress(decoder, type);
+  decodeLanes(decoder, type, 1);
+  decoder.op().handler = type == Type::B128 ? Handler(&unaryLanes<Wide, Wide, Identity>)
+                                            : forBits(decoder, type, [](auto v) -> Handler {
+                                                using T = decltype(v);
+                                                return &unaryLanes<T, T, Identity>;
+                                              });
+}
+
+/// From a space's address to a generic one (op.flags 0) and back: a constant is
+/// added, which depends on the space.
+template <class T>
+void convertAddress(Warp &warp, const Op &op, Mask mask) {
+  const DeviceMemory &memory = warp.block().launch().memory();
+  uint64_t window =
+      MemorySpace(op.small) == MemorySpace::Local ? memory.localWindow() : memory.sharedWindow();
+  if (op.flags)
+    window = 0 - window;
+  const T *a = warp.values<T>(op.a);
+  T *d = warp.values<T>(op.d);
+  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = T(a[lane] + window); });
+}
+
+bool hasWindow(MemorySpace space) {
+  return space == MemorySpace::Local || space == MemorySpace::Shared || space == MemorySpace::SharedCluster;
+}
+
+/// The address operand of cvta may be a variable in the frame, too.
+template <class T>
+void frameToGeneric(Warp &warp, const Op &op, Mask mask) {
+  frameAddress<T>(warp, op, mask);
+  uint64_t window = warp.block().launch().memory().localWindow();
+  T *d = warp.values<T>(op.d);
+  forIndependentLanes(mask, [=](unsigned lane) { d[lane] = T(d[lane] + window); });
+}
+
+void decodeConvertAddress(Decoder &decoder) {
+  bool fromGeneric = decoder.take("to");
+  MemorySpace space = takeSpace(decoder);
+  Type type = decoder.takeType();
+  if (ptx::byteSize(type) != 8)
+    decoder.fail("generic addresses are 64 bits wide");
+  decoder.expectOperands(2);
+  Op &op = decoder.op();
+  if (isFrameVariable(decoder, decoder.operand(1))) {
+    decodeFrameAddress(decoder, type);
+    op.handler = &frameToGeneric<uint64_t>;
+    return;
+  }
+  decodeLanes(decoder, type, 1);
+  op.small = uint16_t(space);
+  op.flags = fromGeneric;
+  op.handler = hasWindow(space) ? &convertAddress<uint64_t> : &unaryLanes<uint64_t, uint64_t, Identity>;
+}
+
+/// isspacep: whether a generic address lies in a space.
+void isInSpace(Warp &warp, const Op &op, Mask mask) {
+  const uint64_t *a = warp.values<uint64_t>(op.a);
+  Mask result = 0;
+  forLanes(mask, [&](unsigned lane) {
+    uint64_t address = a[lane];
+    MemorySpace wanted = MemorySpace(op.small), space = classify(warp, address);
+    bool own = space == MemorySpace::SharedCluster && address >> kSharedRankShift == warp.block().rank();
+    bool is = wanted == MemorySpace::Shared ? own : wanted == space;
+    const uint64_t parameters = warp.block().launch().parameterAddress();
+    if (wanted == MemorySpace::Parameter)
+      is = address - parameters < warp.block().launch().kernel().parameterBytes;
+    if (wanted == MemorySpace::Const) {
+      const Allocation *allocation = warp.block().launch().memory().find(address);
+      is = allocation && allocation->readOnly;
+    }
+    result |= Mask(is) << lane;
+  });
+  Mask &d = warp.predicate(op.d);
+  d = (d & ~mask) | result;
+}
+
+void decodeIsInSpace(Decoder &decoder) {
+  decoder.expectOperands(2);
+  Op &op = decoder.op();
+  op.small = uint16_t(takeSpace(decoder));
+  op.d = decoder.predicateDestination(decoder.operand(0));
+  op.a = decoder.source(1, Type::B64);
+  op.handler = &isInSpace;
+}
+
+/// mapa: the same offset in another block's shared memory.
+template <class T, bool Generic>
+void mapAddress(Warp &warp, const Op &op, Mask mask) {
+  const T *a = warp.values<T>(op.a);
+  const uint32_t *rank = warp.values<uint32_t>(op.b);
+  T *d = warp.values<T>(op.d);
+  size_t blocks = warp.block().cluster().blocks().size();
+  uint64_t window = Generic ? warp.block().launch().memory().sharedWindow() : 0;
+  forLanes(mask, [&](unsigned lane) {
+    if (rank[lane] >= blocks)
+      warp.fault(FaultKind::IllegalOperand,
+                 "block " + std::to_string(rank[lane]) + " of the cluster is asked for, it has " +
+                     std::to_string(blocks),
+                 Mask(1) << lane);
+    uint64_t offset = (uint64_t(a[lane]) - window) & ((uint64_t(1) << kSharedRankShift) - 1);
+    d[lane] = T(window + (uint64_t(rank[lane]) << kSharedRankShift) + offset);
+  });
+}
+
+void decodeMapAddress(Decoder &decoder) {
+  bool shared = decoder.take("shared::cluster");
+  Type type = decoder.takeType();
+  requireWord(decoder, type);
+  decoder.expectOperands(3);
+  Op &op = decoder.op();
+  op.d = decoder.destination(0, type);
+  op.a = decoder.source(1, type);
+  op.b = decoder.source(2, Type::U32);
+  bool wide = ptx::byteSize(type) == 8;
+  if (!shared && !wide)
+    decoder.fail("generic addresses are 64 bits wide");
+  op.handler = !wide    ? &mapAddress<uint32_t, false>
+               : shared ? &mapAddress<uint64_t, false>
+                        : &mapAddress<uint64_t, true>;
+}
+
+template <class T, bool Generic>
+void rankOf(Warp &warp, const Op &op, Mask mask) {
+  const T *a = warp.values<T>(op.a);
+  uint32_t *d = warp.values<uint32_t>(op.d);
+  uint64_t window = Generic ? warp.block().launch().memory().sharedWindow() : 0;
+  forLanes(mask,
+           [=](unsigned lane) { d[lane] = uint32_t((uint64_t(a[lane]) - window) >> kSharedRankShift); });
+}
+
+void decodeGetRank(Decoder &decoder) {
+  bool shared = decoder.take("shared::cluster");
+  Type type = decoder.takeType();
+  requireWord(decoder, type);
+  decoder.expectOperands(2);
+  Op &op = decoder.op();
+  op.d = decoder.destination(0, Type::U32);
+  op.a = decoder.source(1, type);
+  bool wide = ptx::byteSize(type) == 8;
+  op.handler = !wide ? &rankOf<uint32_t, false> : shared ? &rankOf<uint64_t, false> : &rankOf<uint64_t, true>;
+}
+
+} // namespace
+
+FamilyList fp8emu::moveInstructions() {
+  return {{"mov", decodeMove},
+          {"cvta", decodeConvertAddress},
+          {"isspacep", decodeIsInSpace},
+          {"mapa", decodeMapAddress},
+          {"getctarank", decodeGetRank}};
+}
