@@ -6,7 +6,8 @@
 //
 //   ingest -> selection -> recipe -> fusion -> batching -> bufferize -> kernels -> code
 //
-// Decisions are read off the IR between selection and recipe, the manifest after recipe.
+// Decisions are read off the IR between selection and recipe, the manifest after recipe, and
+// which code computes each product off that code.
 
 #include "fp8/Compiler/Compiler.h"
 #include "Request.h"
@@ -149,6 +150,8 @@ LogicalResult Compilation::run() {
     return failure();
   if (options.makesCode() && failed(buildCode()))
     return failure();
+  if (options.makesCode() || options.emit == "kernels")
+    readEmittedCode(module, result.report.sites);
   return writeArtifact();
 }
 

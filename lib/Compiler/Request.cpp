@@ -6,6 +6,7 @@
 // marks of --carry and --pair.
 
 #include "Request.h"
+#include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -24,6 +25,14 @@ static LogicalResult refuseOwnAttributes(ModuleOp module) {
   for (StringRef name : {StringRef(kColumnsAttrName), StringRef(kHistoryAttrName)})
     if (module->hasAttr(name))
       return report(module.getLoc(), name);
+  WalkResult walked = module.walk([&](Operation *op) {
+    if (!op->hasAttr(kProductsAttrName))
+      return WalkResult::advance();
+    (void)report(op->getLoc(), kProductsAttrName);
+    return WalkResult::interrupt();
+  });
+  if (walked.wasInterrupted())
+    return failure();
   for (auto function : module.getOps<func::FuncOp>())
     for (StringRef name : {StringRef(kStateAttrName), StringRef(kResultAttrName)}) {
       for (BlockArgument argument : function.getArguments())

@@ -8,12 +8,11 @@
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/LookAlikes.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "mlir/Analysis/DataFlow/LivenessAnalysis.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace fp8;
-
-static constexpr llvm::StringLiteral kFP8Code = "packed f32 products of decoded FP8 (CPU)";
 
 /// The product of the sizes of `dims`; unset where one is dynamic.
 static std::optional<int64_t> extentOf(ArrayRef<unsigned> dims, ArrayRef<int64_t> ranges) {
@@ -67,7 +66,6 @@ static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
         record.recipe = "own";
     }
     record.operandBytes = countOperandBytes(record, {8, 8});
-    record.code = kFP8Code.str();
     return record;
   }
   record.operandBytes =
@@ -75,9 +73,6 @@ static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
                                  getElementTypeOrSelf(op.getRhs()).getIntOrFloatBitWidth()});
   record.reason = op.getKept()->str();
   record.recipe = "none";
-  bool hasF64 =
-      llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); });
-  record.code = hasF64 ? "f64 loops (CPU)" : "packed f32 products (CPU)";
   return record;
 }
 
@@ -87,17 +82,23 @@ static SiteRecord describe(ScaledMatmulOp op) {
   record.isFP8 = true;
   record.recipe = op.getRecipe() ? op.getRecipe()->getRecipeName().str() : "own";
   record.operandBytes = countOperandBytes(record, {8, 8});
-  record.code = kFP8Code.str();
   return record;
 }
 
 std::vector<SiteRecord> fp8::collectSites(ModuleOp module, RecipeAttrInterface recipe) {
   std::vector<SiteRecord> sites;
+  dataflow::RunLivenessAnalysis liveness(module);
   module.walk([&](Operation *op) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
       sites.push_back(describe(matmul, recipe));
     else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
       sites.push_back(describe(scaled));
+    else
+      return;
+    sites.back().isNeeded = llvm::any_of(op->getResults(), [&](Value result) {
+      const dataflow::Liveness *state = liveness.getLiveness(result);
+      return !state || state->isLive;
+    });
   });
   return sites;
 }
@@ -132,7 +133,7 @@ llvm::json::Array fp8::sitesToJSON(const std::vector<SiteRecord> &sites) {
         {"recipe", record.recipe},
         {"formats", llvm::json::Array{record.formats[0], record.formats[1]}},
         {"operand_bytes", record.operandBytes},
-        {"code", record.code},
+        {"code", record.code.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(record.code)},
         {"location", record.location},
     });
   return list;

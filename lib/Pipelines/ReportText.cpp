@@ -197,6 +197,18 @@ static void printSummary(ArrayRef<SiteRecord> sites, const Footnotes &reasons, r
   }
 }
 
+/// What computes the products, and how many each.
+static void printCode(ArrayRef<SiteRecord> sites, raw_ostream &os) {
+  InOrder<unsigned> counts;
+  for (const SiteRecord &record : sites)
+    if (!record.code.empty())
+      ++counts[StringRef(record.code).starts_with(kComputedOnce) ? kComputedOnce.str() : record.code];
+  if (!counts.empty())
+    os << "code\n";
+  for (const auto &[code, count] : counts)
+    os << "  " << count << ": " << code << "\n";
+}
+
 /// A pattern that keeps nothing is likely a slip of the pen.
 static void printUnusedKeep(const Report &report, raw_ostream &os) {
   for (const auto &[name, value] : report.options) {
@@ -281,6 +293,7 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
   }
   printSummary(report.sites, reasons, os);
   printUnusedKeep(report, os);
+  printCode(report.sites, os);
   printMemory(report.memory, os);
   printTraffic(report.traffic, os);
   printOptions(report.options, os);

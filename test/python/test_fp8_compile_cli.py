@@ -243,8 +243,10 @@ def test_report_lists_what_was_in_fp8_already(box):
     box.ok("good.mlir", "-o", "again.mlir", "--emit=recipe", "--recipe=current", "--report=json:first")
     box.ok("again.mlir", "-o", "again.so", "--require=matmul0", "--report=json:second")
     (first,), (second,) = (json.loads(box.files()[name])["sites"] for name in ("first", "second"))
-    same = ("entry", "site", "role", "m", "n", "k", "decision", "formats", "code")
+    same = ("entry", "site", "role", "m", "n", "k", "decision", "formats")
     assert first["decision"] == "fp8" and [first[key] for key in same] == [second[key] for key in same]
+    # Only the second has become code.
+    assert (first["code"], second["code"]) == (None, "packed f32 products of decoded FP8 (CPU)")
 
 
 def test_products_without_names_are_no_layers(box):
@@ -388,3 +390,8 @@ def test_state_arguments_of_the_input_are_not_believed(box):
     box.rejects(text.replace("ARGUMENT", state).replace("RESULT", ""), "1:17", "'fp8.state' is for the compiler")
     box.rejects(text.replace("ARGUMENT", result).replace("RESULT", ""), "1:17", "'fp8.result' is for the compiler")
     box.rejects(text.replace("ARGUMENT", "").replace("RESULT", state), "1:1", "'fp8.state' is for the compiler")
+
+
+def test_evidence_of_the_input_is_not_believed(box):
+    mark = '{fp8.products = [{site = "matmul0", role = "fprop", code = "tensor cores"}]}'
+    box.rejects(GOOD.replace("linalg.matmul ins", f"linalg.matmul {mark} ins"), "5:8", "'fp8.products' is for the compiler")

@@ -27,8 +27,9 @@ struct SiteRecord {
   std::string formats[2];
   /// What one execution reads of the operands, in those formats; unset where dynamic.
   std::optional<int64_t> operandBytes;
-  std::string code;     ///< what computes it
+  bool isNeeded;        ///< whether a result of the program depends on it
   std::string location; ///< where the user wrote it
+  std::string code;     ///< what computes it, or why nothing does; empty before code is generated
 };
 
 /// An operation that looks like a contraction of floats and is none: it stays as it is.
@@ -61,6 +62,14 @@ struct Report {
 /// Reads every fp8.matmul after fp8-select-sites, and every fp8.scaled_matmul that the input
 /// had already. `recipe` may be null (none).
 std::vector<SiteRecord> collectSites(mlir::ModuleOp module, RecipeAttrInterface recipe);
+
+/// How `code` starts for a product that is computed together with an equal one.
+inline constexpr llvm::StringLiteral kComputedOnce = "computed once, with an equal product";
+
+/// Fills in `code`, from the marks that the code in `module`, after stage 6 or 7, carries
+/// (ProductMarks.h): what computes the product; kComputedOnce and where, if an equal product
+/// of the same site does; "none: …" where no code is left of it. EmittedCode.cpp.
+void readEmittedCode(mlir::ModuleOp module, std::vector<SiteRecord> &sites);
 
 /// Reads what fp8-raise-contractions left and a reader of the program might miss.
 std::vector<LookAlikeRecord> collectLookAlikes(mlir::ModuleOp module);

@@ -7,6 +7,7 @@
 #include "FP8Casts.h"
 #include "Lowering.h"
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
+#include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -57,7 +58,7 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   bool wideProduct = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()},
                                   [](Value value) { return getElementTypeOrSelf(value).isF64(); });
   Type productType = wideProduct ? builder.getF64Type() : builder.getF32Type();
-  linalg::GenericOp::create(
+  auto products = linalg::GenericOp::create(
       builder, loc, ValueRange{op.getLhs(), op.getRhs()}, ValueRange{sums}, maps, iterators,
       [&](OpBuilder &b, Location loc, ValueRange args) {
         Value product = arith::MulFOp::create(b, loc, widen(b, loc, args[0], productType),
@@ -65,6 +66,7 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
         Value sum = arith::AddFOp::create(b, loc, args[2], widen(b, loc, product, b.getF64Type()));
         linalg::YieldOp::create(b, loc, sum);
       });
+  products->setAttr(kProductsAttrName, markProduct(op, "f64 loops (CPU)"));
   if (!isNarrow)
     return success();
   buildElementwise(builder, loc, sums, builder.getMultiDimIdentityMap(type.getRank()), out,
@@ -161,11 +163,23 @@ static LogicalResult lowerEpilogue(OpBuilder &builder, Operation *op, Value sums
   return success();
 }
 
+/// The packed product of `op`, an fp8.matmul or fp8.scaled_matmul, with its mark.
+template <typename ProductOp>
+static FailureOr<Value> buildSums(OpBuilder &builder, ProductOp op, bool split) {
+  bool isFP8 = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [](Value value) {
+    return getElementTypeOrSelf(value).getIntOrFloatBitWidth() == 8;
+  });
+  std::string code = "packed f32 products";
+  code += isFP8 ? " of decoded FP8" : "";
+  code += split ? ", split sums (CPU)" : " (CPU)";
+  return buildPackedContraction(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
+                                split, markProduct(op, code));
+}
+
 LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op) {
   if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
     return lowerF64Matmul(builder, op);
-  FailureOr<Value> sums = buildPackedContraction(builder, op.getLoc(), op.getLhs(), op.getRhs(),
-                                                 op.getIndexingMapsArray(), /*split=*/false);
+  FailureOr<Value> sums = buildSums(builder, op, /*split=*/false);
   if (failed(sums))
     return failure();
   return lowerEpilogue(builder, op, *sums, /*scale=*/Value());
@@ -176,9 +190,7 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op) {
     return op.emitOpError(
         "with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
         "--recipe=current");
-  FailureOr<Value> sums =
-      buildPackedContraction(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
-                             op.getAccumulation() == Accumulation::split);
+  FailureOr<Value> sums = buildSums(builder, op, op.getAccumulation() == Accumulation::split);
   if (failed(sums))
     return failure();
   Location loc = op.getLoc();

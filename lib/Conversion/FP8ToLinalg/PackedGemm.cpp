@@ -8,6 +8,7 @@
 
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "PackedGemmDetail.h"
+#include "fp8/Dialect/FP8/IR/ProductMarks.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,13 +16,6 @@
 
 using namespace mlir;
 using namespace fp8;
-
-namespace {
-/// The iteration space's dimensions by what they do, each group in ascending order.
-struct ContractionDims {
-  SmallVector<unsigned> batch, m, n, k;
-};
-} // namespace
 
 /// Where `maps[operand]` has dimension `dim`, if it has.
 static std::optional<unsigned> findDim(AffineMap map, unsigned dim) {
@@ -105,7 +99,7 @@ static Value castTo(OpBuilder &builder, Location loc, Value value, Type type) {
 }
 
 FailureOr<Value> fp8::buildPackedContraction(OpBuilder &builder, Location loc, Value lhs, Value rhs,
-                                             ArrayRef<AffineMap> maps, bool split,
+                                             ArrayRef<AffineMap> maps, bool split, ArrayAttr products,
                                              const PackedGemmTile &tile) {
   if (failed(verifyOperands(loc, lhs, rhs, maps)))
     return failure();
@@ -134,8 +128,10 @@ FailureOr<Value> fp8::buildPackedContraction(OpBuilder &builder, Location loc, V
   auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   func::FuncOp gemm = getOrCreatePackedGemm(module, split, tile);
   ArrayRef<Type> types = gemm.getFunctionType().getInputs();
-  func::CallOp::create(builder, loc, gemm,
-                       ValueRange{castTo(builder, loc, a, types[0]), castTo(builder, loc, b, types[1]),
-                                  castTo(builder, loc, c, types[2])});
+  auto call =
+      func::CallOp::create(builder, loc, gemm,
+                           ValueRange{castTo(builder, loc, a, types[0]), castTo(builder, loc, b, types[1]),
+                                      castTo(builder, loc, c, types[2])});
+  call->setAttr(kProductsAttrName, products);
   return viewAsOutput(builder, loc, c, maps[2], *dims, dimSizes);
 }

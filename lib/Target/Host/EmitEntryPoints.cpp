@@ -258,7 +258,7 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
       entry->setAttr(kBarePointersAttrName, UnitAttr::get(&getContext()));
     // A name of our own: the user's could be that of a library function.
     SymbolTable symbols(getOperation());
-    if (failed(symbols.rename(entry, "fp8_entry_" + name)))
+    if (failed(symbols.rename(entry, (kEntryPrefix + name).str())))
       return failure();
     flattenEmptyArguments(entry);
     EntryPointBuilder(entry, *signature).build(*tables, name);

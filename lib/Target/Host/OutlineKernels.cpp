@@ -5,6 +5,7 @@
 // Every kernel a function of its own, equal kernels the same function: the layers of a
 // model are compiled once.
 
+#include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
@@ -137,7 +138,19 @@ func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
   return func;
 }
 
+/// Takes the marks of the products in `kernel` off: equal kernels compute products of
+/// several sites, so the call has to say which.
+static ArrayAttr takeProductMarks(Operation *kernel) {
+  SmallVector<Attribute> products;
+  kernel->walk([&](Operation *op) {
+    if (auto marks = dyn_cast_or_null<ArrayAttr>(op->removeAttr(kProductsAttrName)))
+      llvm::append_range(products, marks);
+  });
+  return products.empty() ? ArrayAttr() : ArrayAttr::get(kernel->getContext(), products);
+}
+
 void Outliner::outline(Operation *kernel) {
+  ArrayAttr products = takeProductMarks(kernel);
   Captures captures = findCaptures(kernel);
   func::FuncOp func = build(kernel, captures);
   // Printing leaves locations out and numbers values in order, so equal text is equal code.
@@ -153,6 +166,8 @@ void Outliner::outline(Operation *kernel) {
   }
   OpBuilder builder(kernel);
   auto call = func::CallOp::create(builder, kernel->getLoc(), entry->second, captures.arguments);
+  if (products)
+    call->setAttr(kProductsAttrName, products);
   kernel->replaceAllUsesWith(call.getResults());
   kernel->erase();
 }

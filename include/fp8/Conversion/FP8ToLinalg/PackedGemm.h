@@ -13,7 +13,7 @@
 // A caller that converts an operation `out = epilogue(sum over K of lhs * rhs)`:
 //
 //   FailureOr<Value> sums =
-//       buildPackedContraction(builder, loc, lhs, rhs, maps, /*split=*/false);
+//       buildPackedContraction(builder, loc, lhs, rhs, maps, /*split=*/false, marks);
 //   if (failed(sums)) return failure();           // the diagnostic is already emitted
 //   // *sums: a strided memref of f32 with exactly the shape of the output. Read it in a
 //   // linalg.generic whose maps are identities: scale it, add C, apply the epilogue, cast.
@@ -50,7 +50,7 @@ mlir::func::FuncOp getOrCreatePackedGemm(mlir::ModuleOp module, bool split, cons
 
 /// Emits the packing of `lhs` and `rhs` and the call of the micro-kernel at the builder's
 /// insertion point; returns the sums as a view of type f32 whose shape is that of the
-/// output (`maps[2]`'s order).
+/// output (`maps[2]`'s order). The call carries `products` (ProductMarks.h).
 ///
 /// Preconditions: `lhs` and `rhs` are ranked memrefs of floats of at most 32 bits; `maps`
 /// are the indexing maps of lhs, rhs and output over one iteration space, each a projected
@@ -62,6 +62,7 @@ mlir::func::FuncOp getOrCreatePackedGemm(mlir::ModuleOp module, bool split, cons
 mlir::FailureOr<mlir::Value> buildPackedContraction(mlir::OpBuilder &builder, mlir::Location loc,
                                                     mlir::Value lhs, mlir::Value rhs,
                                                     mlir::ArrayRef<mlir::AffineMap> maps, bool split,
+                                                    mlir::ArrayAttr products,
                                                     const PackedGemmTile &tile = {});
 
 } // namespace fp8

@@ -20,6 +20,9 @@ inline constexpr llvm::StringLiteral kBarePointersAttrName = "llvm.bareptr";
 /// fp8-allocate-dynamic.
 inline constexpr llvm::StringLiteral kAllocatedResultsAttrName = "fp8.allocated_results";
 
+/// An entry's code is a private function of this name and the entry's; `fp8_call_<entry>` calls it.
+inline constexpr llvm::StringLiteral kEntryPrefix = "fp8_entry_";
+
 /// True where the types tell sizes, strides and offset of every buffer. Upstream refuses
 /// strides of 0, which buffers without elements can have.
 inline bool canPassPointers(mlir::TypeRange types) {

@@ -64,7 +64,8 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     layers. Constants move inside; other captured values become arguments. An argument that
     shares no memory with any other at all its calls is marked `llvm.noalias`.
     Loops that hold linalg ops, calls or allocations stay, and their bodies are searched,
-    unless `fp8.kernel` on them says that they are one kernel.
+    unless `fp8.kernel` on them says that they are one kernel. `fp8.products`, which says what
+    products a kernel computes, moves to the call.
 
     Example:
     ```mlir

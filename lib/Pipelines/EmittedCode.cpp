@@ -1,0 +1,110 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which code computes the products of the report: read off the code itself.
+
+#include "fp8/Dialect/FP8/IR/ProductMarks.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Pipelines/Report.h"
+#include "fp8/Target/Host/CallingConvention.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace fp8;
+
+namespace {
+/// A product that is in the code.
+struct EmittedProduct {
+  std::string location, code;
+  bool isTaken = false;
+};
+
+/// The products in the code, by entry, site and role: what tells products apart that do not
+/// become one.
+class EmittedProducts {
+public:
+  explicit EmittedProducts(ModuleOp module);
+
+  /// A product of the record's site that no other record has taken; one at the record's own
+  /// place where `atPlace`. Null where there is none.
+  EmittedProduct *take(const SiteRecord &record, bool atPlace);
+  /// Any product of the record's site, or null.
+  const EmittedProduct *find(const SiteRecord &record) const;
+
+private:
+  static std::string key(StringRef entry, StringRef site, StringRef role) {
+    return (entry + "\n" + site + "\n" + role).str();
+  }
+  static std::string key(const SiteRecord &record) {
+    return key(record.entry, record.site, stringifyRole(record.role));
+  }
+  llvm::StringMap<std::vector<EmittedProduct>> products;
+};
+} // namespace
+
+/// The entry whose code `op` is part of, by its name in the program.
+static StringRef findEntry(Operation *op) {
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  if (!function)
+    return "";
+  StringRef name = function.getName();
+  name.consume_front(kEntryPrefix);
+  return name;
+}
+
+EmittedProducts::EmittedProducts(ModuleOp module) {
+  auto text = [](DictionaryAttr mark, StringRef name) {
+    auto field = mark.getAs<StringAttr>(name);
+    return field ? field.getValue() : StringRef();
+  };
+  module.walk([&](Operation *op) {
+    auto marks = op->getAttrOfType<ArrayAttr>(kProductsAttrName);
+    if (!marks)
+      return;
+    for (auto mark : marks.getAsRange<DictionaryAttr>())
+      products[key(findEntry(op), text(mark, "site"), text(mark, "role"))].push_back(
+          {describeLocation(op->getLoc()), text(mark, "code").str()});
+  });
+}
+
+EmittedProduct *EmittedProducts::take(const SiteRecord &record, bool atPlace) {
+  auto found = products.find(key(record));
+  if (found == products.end())
+    return nullptr;
+  for (EmittedProduct &product : found->second)
+    if (!product.isTaken && (!atPlace || product.location == record.location)) {
+      product.isTaken = true;
+      return &product;
+    }
+  return nullptr;
+}
+
+const EmittedProduct *EmittedProducts::find(const SiteRecord &record) const {
+  auto found = products.find(key(record));
+  return found == products.end() ? nullptr : &found->second.front();
+}
+
+void fp8::readEmittedCode(ModuleOp module, std::vector<SiteRecord> &sites) {
+  EmittedProducts products(module);
+  for (SiteRecord &record : sites)
+    record.code.clear();
+  // Products that were written at one place and needed by results come first to their code.
+  for (auto [isNeeded, atPlace] : {std::pair(true, true), {true, false}, {false, true}, {false, false}})
+    for (SiteRecord &record : sites)
+      if (record.code.empty() && record.isNeeded == isNeeded)
+        if (EmittedProduct *product = products.take(record, atPlace))
+          record.code = product->code;
+  for (SiteRecord &record : sites) {
+    if (!record.code.empty())
+      continue;
+    const EmittedProduct *equal = products.find(record);
+    if (!record.isNeeded)
+      record.code = "none: no result depends on it";
+    else if (equal)
+      record.code = (kComputedOnce + " at " + equal->location + ": " + equal->code).str();
+    else
+      record.code = "none: it never runs, or its result is known without it";
+  }
+}
