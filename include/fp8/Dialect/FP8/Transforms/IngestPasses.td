@@ -39,6 +39,42 @@ def MakeSignless : Pass<"fp8-make-signless", "::mlir::ModuleOp"> {
   }];
 }
 
+def CropPads : Pass<"fp8-crop-pads"> {
+  let summary = "pads of negative width become slices";
+  let description = [{
+    Before: no pass has folded yet: a `tensor.pad` whose widths may be negative, as
+    PyTorch's `F.pad` allows, folds to something else.
+    After: all widths are 0 or more. What a negative width cuts off is left out by a
+    `tensor.extract_slice`; a program whose widths are known only at run time asserts
+    that the size of the result is the one of its type, or not negative.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-crop-pads
+    func.func @shift(%x: tensor<6xf32>) -> tensor<6xf32> {
+      %zero = arith.constant 0.0 : f32
+      %y = tensor.pad %x low[1] high[-1] {
+      ^bb0(%i: index):
+        tensor.yield %zero : f32
+      } : tensor<6xf32> to tensor<6xf32>
+      return %y : tensor<6xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %extracted_slice = tensor.extract_slice %arg0[0] [5] [1] : tensor<6xf32> to tensor<5xf32>
+    %padded = tensor.pad %extracted_slice low[1] high[0] {
+    ^bb0(%arg1: index):
+      tensor.yield %cst : f32
+    } : tensor<5xf32> to tensor<6xf32>
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
   let summary = "assert that sizes fit together and indices are in range";
   let description = [{
