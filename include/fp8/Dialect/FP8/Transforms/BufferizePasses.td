@@ -176,8 +176,9 @@ def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
   let description = [{
     In: bufferized loops (`scf.for`, `scf.while`) that may hand a new allocation to every
     iteration. Out: carried buffers are allocated and filled before the loop, and each
-    iteration copies its values into them. A value that a loop only passes on stays. A value
-    of dynamic shape must keep its size, which `cf.assert` checks.
+    iteration copies its values into them, by way of temporaries where they change places.
+    What an iteration computes in the buffer that it was handed, or only passes on, stays in
+    that buffer. A value of dynamic shape must keep its size, which `cf.assert` checks.
 
     Errors: a value of dynamic shape that `scf.while` computes before its condition.
 

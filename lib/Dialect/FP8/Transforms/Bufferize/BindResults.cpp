@@ -160,12 +160,13 @@ static bool mayBeCarriedMemory(Value root) {
 static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers) {
   Operation *terminator = func.front().getTerminator();
   DenseMap<Value, Value> shown; // the first returned value of each root
+  bool hasCarriers = llvm::any_of(carriers, [](BlockArgument carrier) { return bool(carrier); });
   OpBuilder builder(terminator);
   for (auto [operand, carrier] : llvm::zip_equal(terminator->getOpOperands(), carriers)) {
     Value value = operand.get(), root = findRoot(value);
     Value first = shown.try_emplace(root, value).first->second;
     bool isOtherView = first != value && !isa<BlockArgument>(root);
-    if (value == carrier || (!isOtherView && !mayBeCarriedMemory(root)))
+    if (value == carrier || (!isOtherView && !(hasCarriers && mayBeCarriedMemory(root))))
       continue;
     operand.set(bufferization::AllocTensorOp::create(
         builder, value.getLoc(), cast<RankedTensorType>(value.getType()), ValueRange(), value));

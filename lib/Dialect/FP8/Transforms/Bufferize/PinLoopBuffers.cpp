@@ -4,15 +4,18 @@
 //
 // Values that a loop carries live in one buffer each, allocated before the loop. One-shot
 // bufferization may hand a new allocation to every iteration; memory that is planned ahead
-// cannot hold those, and nothing would free them.
+// cannot hold those, and nothing would free them. What an iteration computes in the buffer that
+// it was handed is there already.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_PINLOOPBUFFERS
@@ -20,6 +23,59 @@ namespace fp8 {
 } // namespace fp8
 
 using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// Which buffer
+//===----------------------------------------------------------------------===//
+
+static bool staysInPlace(scf::ForOp loop, unsigned number);
+static bool staysInPlace(scf::WhileOp loop, unsigned number);
+
+/// The buffer that `value` is for sure: behind casts, loops that compute in place, and branches
+/// that end in the same one. At most an argument of the innermost loop around `value`.
+static Value findBuffer(Value value) {
+  while (true) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    Operation *op = argument ? argument.getOwner()->getParentOp() : value.getDefiningOp();
+    unsigned number = argument ? argument.getArgNumber() : cast<OpResult>(value).getResultNumber();
+    auto whileLoop = dyn_cast<scf::WhileOp>(op);
+    if (auto cast = dyn_cast<memref::CastOp>(op)) {
+      value = cast.getSource();
+    } else if (auto loop = dyn_cast<scf::ForOp>(op); loop && !argument && staysInPlace(loop, number)) {
+      value = loop.getInits()[number];
+    } else if (whileLoop && (!argument || argument.getOwner() == whileLoop.getAfterBody())) {
+      Value handedOn = findBuffer(whileLoop.getConditionOp().getArgs()[number]);
+      auto before = dyn_cast<BlockArgument>(handedOn);
+      if (!before || before.getOwner() != whileLoop.getBeforeBody())
+        return value;
+      if (argument)
+        return before;
+      if (!staysInPlace(whileLoop, before.getArgNumber()))
+        return value;
+      value = whileLoop.getInits()[before.getArgNumber()];
+    } else if (auto branch = dyn_cast<scf::IfOp>(op); branch && !argument) {
+      Value one = findBuffer(branch.thenYield().getOperand(number));
+      if (one != findBuffer(branch.elseYield().getOperand(number)) ||
+          branch->isAncestor(one.getParentRegion()->getParentOp()))
+        return value;
+      value = one;
+    } else {
+      return value;
+    }
+  }
+}
+
+/// Whether every iteration ends in the buffer that it was handed.
+static bool staysInPlace(scf::ForOp loop, unsigned number) {
+  return findBuffer(loop.getYieldedValues()[number]) == loop.getRegionIterArg(number);
+}
+static bool staysInPlace(scf::WhileOp loop, unsigned number) {
+  return findBuffer(loop.getYieldOp().getOperand(number)) == loop.getBeforeArguments()[number];
+}
+
+//===----------------------------------------------------------------------===//
+// Pins
+//===----------------------------------------------------------------------===//
 
 /// The dynamic sizes of `value`, in order.
 static SmallVector<Value> getDynamicSizes(OpBuilder &builder, Location loc, Value value) {
@@ -47,12 +103,6 @@ static Value allocatePin(Operation *loop, Value init) {
   return isa<MemRefType>(init.getType()) ? allocateLike(builder, loop->getLoc(), init) : Value();
 }
 
-/// True for memory that this iteration made and that nothing else can show.
-static bool isFresh(Value value, Block *body) {
-  Operation *op = value.getDefiningOp();
-  return isa_and_nonnull<memref::AllocOp>(op) && op->getBlock() == body;
-}
-
 /// A pin has one size, that of the first value.
 static void assertFits(OpBuilder &builder, Location loc, Value source, Value pin) {
   for (auto [have, want] :
@@ -62,25 +112,56 @@ static void assertFits(OpBuilder &builder, Location loc, Value source, Value pin
   }
 }
 
-/// At the end of `body`: copies each value into its pin. All old contents are read before
-/// the first pin is written, for values may change places.
-static void copyIntoPins(Operation *terminator, ArrayRef<Value> values, ArrayRef<Value> pins) {
+namespace {
+/// One of the copies at the end of an iteration.
+struct Move {
+  Value source, pin;
+  Value argument; ///< of the loop, by which the iteration reads what is in the pin
+  bool isTemporary = false;
+
+  bool mayRead(Value argument, const BufferViewFlowAnalysis &flow) const;
+};
+} // namespace
+
+/// Whether the source may show what is in the pin of `argument`.
+bool Move::mayRead(Value argument, const BufferViewFlowAnalysis &flow) const {
+  if (isTemporary)
+    return false;
+  Value buffer = findBuffer(source);
+  if (isa<BlockArgument>(buffer))
+    return buffer == argument;
+  return llvm::any_of(flow.resolveReverse(source), [&](Value from) {
+    // An operation that the analysis does not know may show any buffer.
+    Operation *op = from.getDefiningOp();
+    bool isUnknown = op && flow.mayBeTerminalBuffer(from) && !isa<memref::GetGlobalOp>(op) &&
+                     !hasEffect<MemoryEffects::Allocate>(op, from);
+    return from == argument || isUnknown;
+  });
+}
+
+/// Copies the values into the pins, each before what it shows is overwritten: by way of a
+/// temporary where they change places.
+static void copyIntoPins(Operation *terminator, SmallVector<Move> moves, const BufferViewFlowAnalysis &flow) {
   OpBuilder builder(terminator);
   Location loc = terminator->getLoc();
-  SmallVector<Value> sources(values);
-  for (auto [source, pin] : llvm::zip_equal(sources, pins)) {
-    if (!pin)
+  for (Move &move : moves)
+    assertFits(builder, loc, move.source, move.pin);
+  while (!moves.empty()) {
+    // What no other move reads may be overwritten.
+    Move *next = llvm::find_if(moves, [&](Move &move) {
+      return llvm::none_of(moves, [&](Move &other) { return other.mayRead(move.argument, flow); });
+    });
+    if (next != moves.end()) {
+      memref::CopyOp::create(builder, loc, next->source, next->pin);
+      moves.erase(next);
       continue;
-    assertFits(builder, loc, source, pin);
-    if (isFresh(source, terminator->getBlock()))
-      continue;
-    Value copy = allocateLike(builder, loc, source);
-    memref::CopyOp::create(builder, loc, source, copy);
-    source = copy;
+    }
+    Move *saved = llvm::find_if(moves, [](Move &move) { return !move.isTemporary; });
+    Value copy = allocateLike(builder, loc, saved->source);
+    memref::CopyOp::create(builder, loc, saved->source, copy);
+    saved->source = copy;
+    saved->isTemporary = true;
   }
-  for (auto [source, pin] : llvm::zip_equal(sources, pins))
-    if (pin)
-      memref::CopyOp::create(builder, loc, source, pin);
 }
 
 /// Makes the loop start on the pins, filled with the values it started on.
@@ -94,22 +175,30 @@ static void fillPins(Operation *loop, MutableArrayRef<OpOperand> inits, ArrayRef
   }
 }
 
-/// Puts the pins in the place of the terminator's operands, where there are any.
-static void handOver(MutableArrayRef<OpOperand> operands, ArrayRef<Value> pins) {
+/// Ends an iteration in the pins; values without one are in their place already.
+static void endInPins(Operation *terminator, MutableArrayRef<OpOperand> operands, ArrayRef<Value> pins,
+                      ValueRange arguments, const BufferViewFlowAnalysis &flow) {
+  SmallVector<Move> moves;
+  for (auto [operand, pin, argument] : llvm::zip_equal(operands, pins, arguments))
+    if (pin)
+      moves.push_back({operand.get(), pin, argument});
+  copyIntoPins(terminator, moves, flow);
   for (auto [operand, pin] : llvm::zip_equal(operands, pins))
     if (pin)
       operand.set(pin);
 }
 
-static void pinFor(scf::ForOp loop) {
+static void pinFor(scf::ForOp loop, const BufferViewFlowAnalysis &flow) {
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   SmallVector<Value> pins;
-  for (auto [argument, value, init] :
-       llvm::zip_equal(loop.getRegionIterArgs(), yield.getOperands(), loop.getInits()))
-    pins.push_back(argument == value ? Value() : allocatePin(loop, init));
+  for (auto [number, init] : llvm::enumerate(loop.getInits())) {
+    bool inPlace = staysInPlace(loop, number);
+    pins.push_back(inPlace ? Value() : allocatePin(loop, init));
+    if (inPlace)
+      yield.setOperand(number, loop.getRegionIterArg(number));
+  }
   fillPins(loop, loop.getInitArgsMutable(), pins);
-  copyIntoPins(yield, SmallVector<Value>(yield.getOperands()), pins);
-  handOver(yield->getOpOperands(), pins);
+  endInPins(yield, yield->getOpOperands(), pins, loop.getRegionIterArgs(), flow);
 }
 
 /// Before `loop`: a size that its first half computes, where that is one of what it starts
@@ -128,11 +217,12 @@ static Value findSizeBefore(OpBuilder &builder, scf::WhileOp loop, Value size) {
   return memref::DimOp::create(builder, loop.getLoc(), loop.getInits()[argument.getArgNumber()], *position);
 }
 
-/// A pin for what `condition` hands on: null where that is pinned already, being an
-/// argument of its block. The size of anything else must be known before the loop.
+/// A pin for what `condition` hands on: null where that is the buffer of an argument of its
+/// block. The size of anything else must be known before the loop.
 static FailureOr<Value> allocateConditionPin(scf::WhileOp loop, Value value) {
   auto type = dyn_cast<MemRefType>(value.getType());
-  if (!type || (isa<BlockArgument>(value) && value.getParentBlock() == loop.getBeforeBody()))
+  auto argument = dyn_cast<BlockArgument>(findBuffer(value));
+  if (!type || (argument && argument.getOwner() == loop.getBeforeBody()))
     return Value();
   OpBuilder builder(loop);
   SmallVector<Value> sizes;
@@ -147,12 +237,12 @@ static FailureOr<Value> allocateConditionPin(scf::WhileOp loop, Value value) {
   return dense == type ? buffer : memref::CastOp::create(builder, loop.getLoc(), type, buffer).getResult();
 }
 
-static LogicalResult pinWhile(scf::WhileOp loop) {
+static LogicalResult pinWhile(scf::WhileOp loop, const BufferViewFlowAnalysis &flow) {
   scf::ConditionOp condition = loop.getConditionOp();
   scf::YieldOp yield = loop.getYieldOp();
   SmallVector<Value> before, after;
-  for (Value init : loop.getInits())
-    before.push_back(allocatePin(loop, init));
+  for (auto [number, init] : llvm::enumerate(loop.getInits()))
+    before.push_back(staysInPlace(loop, number) ? Value() : allocatePin(loop, init));
   for (Value value : condition.getArgs()) {
     FailureOr<Value> pin = allocateConditionPin(loop, value);
     if (failed(pin))
@@ -160,21 +250,20 @@ static LogicalResult pinWhile(scf::WhileOp loop) {
     after.push_back(*pin);
   }
   fillPins(loop, loop.getInitsMutable(), before);
-  copyIntoPins(condition, SmallVector<Value>(condition.getArgs()), after);
-  handOver(condition.getArgsMutable(), after);
-  copyIntoPins(yield, SmallVector<Value>(yield.getOperands()), before);
-  handOver(yield->getOpOperands(), before);
+  endInPins(condition, condition.getArgsMutable(), after, loop.getAfterArguments(), flow);
+  endInPins(yield, yield->getOpOperands(), before, loop.getBeforeArguments(), flow);
   return success();
 }
 
 namespace {
 struct PinLoopBuffersPass : public fp8::impl::PinLoopBuffersBase<PinLoopBuffersPass> {
   void runOnOperation() override {
-    WalkResult result = getOperation()->walk([](Operation *op) {
+    BufferViewFlowAnalysis flow(getOperation());
+    WalkResult result = getOperation()->walk([&](Operation *op) { // inner loops first
       if (auto loop = dyn_cast<scf::ForOp>(op))
-        pinFor(loop);
+        pinFor(loop, flow);
       if (auto loop = dyn_cast<scf::WhileOp>(op))
-        return WalkResult(pinWhile(loop));
+        return WalkResult(pinWhile(loop, flow));
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

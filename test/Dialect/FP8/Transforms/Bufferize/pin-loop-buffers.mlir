@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-pin-loop-buffers | FileCheck %s -enable-var-scope
 
-// Two values that change places: both are read before either is written. The third only
+// Two values that change places: one is saved before it is overwritten. The third only
 // passes through and stays where it is.
 // CHECK-LABEL: func @swap
 // CHECK-SAME: (%[[X:[a-z0-9]+]]: memref<4xf32>, %[[Y:[a-z0-9]+]]: memref<4xf32>, %[[Z:[a-z0-9]+]]: memref<4xf32>
@@ -11,10 +11,9 @@
 // CHECK: scf.for {{.*}} iter_args(%[[A:.*]] = %[[P]], %[[B:.*]] = %[[Q]], %[[C:.*]] = %[[Z]])
 // CHECK: %[[T:.*]] = memref.alloc()
 // CHECK: memref.copy %[[B]], %[[T]]
-// CHECK: %[[U:.*]] = memref.alloc()
-// CHECK: memref.copy %[[A]], %[[U]]
+// CHECK-NOT: memref.alloc
+// CHECK: memref.copy %[[A]], %[[Q]]
 // CHECK: memref.copy %[[T]], %[[P]]
-// CHECK: memref.copy %[[U]], %[[Q]]
 // CHECK: scf.yield %[[P]], %[[Q]], %[[C]]
 func.func @swap(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>, %c0: index, %c1: index, %n: index) {
   %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %y, %c = %z) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>) {
@@ -112,6 +111,90 @@ func.func @dynamic_condition(%x: memref<?xf32>, %more: i1) {
   } do {
   ^bb0(%made: memref<?xf32>):
     scf.yield %made : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// What is computed in the buffer that was handed over is in its place: in a while, behind a
+// cast, through a branch, and through a loop in a loop.
+// CHECK-LABEL: func @in_place
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: memref<4xf32>
+// CHECK-NOT: memref.alloc
+// CHECK-NOT: memref.copy
+// CHECK: scf.while (%{{.+}} = %[[X]])
+// CHECK-NOT: memref.alloc
+// CHECK-NOT: memref.copy
+// CHECK: scf.for {{.*}} iter_args(%[[A:.+]] = %{{.+}})
+// CHECK-NOT: memref.alloc
+// CHECK-NOT: memref.copy
+// CHECK: scf.for {{.*}} iter_args(%[[B:.+]] = %[[A]])
+// CHECK: scf.yield %[[B]]
+// CHECK: scf.yield %[[A]]
+// CHECK: return
+func.func @in_place(%x: memref<4xf32>, %c0: index, %c1: index, %n: index, %v: f32) {
+  %r = scf.while (%old = %x) : (memref<4xf32>) -> memref<4xf32> {
+    %e = memref.load %old[%c0] : memref<4xf32>
+    %more = arith.cmpf olt, %e, %v : f32
+    %cast = memref.cast %old : memref<4xf32> to memref<?xf32>
+    %back = memref.cast %cast : memref<?xf32> to memref<4xf32>
+    scf.condition(%more) %back : memref<4xf32>
+  } do {
+  ^bb0(%a: memref<4xf32>):
+    linalg.exp ins(%a : memref<4xf32>) outs(%a : memref<4xf32>)
+    scf.yield %a : memref<4xf32>
+  }
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%a = %r) -> memref<4xf32> {
+    %t = scf.for %j = %c0 to %i step %c1 iter_args(%b = %a) -> memref<4xf32> {
+      memref.store %v, %b[%c0] : memref<4xf32>
+      scf.yield %b : memref<4xf32>
+    }
+    %some = arith.cmpi slt, %i, %c1 : index
+    %u = scf.if %some -> memref<4xf32> {
+      scf.yield %t : memref<4xf32>
+    } else {
+      scf.yield %a : memref<4xf32>
+    }
+    scf.yield %u : memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+// What the copies overwrite is read before, without temporaries where an order allows it.
+// CHECK-LABEL: func @order
+// CHECK: scf.for {{.*}} iter_args(%{{.+}} = %[[P:[a-z0-9_]+]], %[[B:.+]] = %[[Q:[a-z0-9_]+]], %[[C:.+]] = %[[R:[a-z0-9_]+]])
+// CHECK: %[[NEW:.*]] = memref.alloc()
+// CHECK-NOT: memref.alloc
+// CHECK: memref.copy %[[B]], %[[P]]
+// CHECK: memref.copy %[[C]], %[[Q]]
+// CHECK: memref.copy %[[NEW]], %[[R]]
+// CHECK: scf.yield %[[P]], %[[Q]], %[[R]]
+func.func @order(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>, %c0: index, %c1: index, %n: index) {
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %y, %c = %z) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>) {
+    %new = memref.alloc() : memref<4xf32>
+    linalg.exp ins(%a : memref<4xf32>) outs(%new : memref<4xf32>)
+    scf.yield %b, %c, %new : memref<4xf32>, memref<4xf32>, memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+// A view of the buffer is saved before the buffer is overwritten.
+// CHECK-LABEL: func @view
+// CHECK: scf.for {{.*}} iter_args(%[[A:[a-z0-9]+]] = %[[P:[a-z0-9_]+]])
+// CHECK: %[[ROWS:.*]] = memref.transpose %[[A]]
+// CHECK: %[[NEW:.*]] = memref.alloc()
+// CHECK: %[[T:.*]] = memref.cast %[[NEW]]
+// CHECK: memref.copy %[[ROWS]], %[[T]]
+// CHECK: memref.copy %[[T]], %[[P]]
+func.func @view(%x: memref<4x4xf32, strided<[?, ?], offset: ?>>, %c0: index, %c1: index, %n: index) {
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (memref<4x4xf32, strided<[?, ?], offset: ?>>) {
+    %t = memref.transpose %a (i, j) -> (j, i) : memref<4x4xf32, strided<[?, ?], offset: ?>> to memref<4x4xf32, strided<[?, ?], offset: ?>>
+    scf.yield %t : memref<4x4xf32, strided<[?, ?], offset: ?>>
   }
   return
 }
