@@ -50,7 +50,7 @@ IntegerRanges::IntegerRanges(Operation *at) {
   }
 }
 
-static arith::CmpIPredicate swapOperands(arith::CmpIPredicate predicate) {
+arith::CmpIPredicate fp8::swapOperands(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
   case P::slt:

@@ -32,6 +32,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLiftControlFlowToSCFPass()); // blocks and branches
   manager.addPass(createCropPads()); // before any pass folds
+  manager.addNestedPass<func::FuncOp>(createCountLoops());
   manager.addNestedPass<func::FuncOp>(createCheckSizes());
   manager.addPass(createHoistAsserts());
   manager.addPass(createExpandPacks());

@@ -53,6 +53,9 @@ private:
   unsigned depth = 0, steps = 0;
 };
 
+/// The predicate that holds of b and a where `predicate` holds of a and b.
+mlir::arith::CmpIPredicate swapOperands(mlir::arith::CmpIPredicate predicate);
+
 } // namespace fp8
 
 #endif // FP8_ANALYSIS_INTEGERRANGES_H

@@ -75,6 +75,60 @@ def CropPads : Pass<"fp8-crop-pads"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def CountLoops : Pass<"fp8-count-loops", "::mlir::func::FuncOp"> {
+  let summary = "a while that counts becomes a for";
+  let description = [{
+    Before: loops are `scf.while`, as StableHLO's loops become, whose counter and
+    condition may be tensors of one element.
+    After: a loop is an `scf.for` over an index where its counter starts at a value,
+    is compared with one and grows by one that are known before the loop. The counter
+    must grow for sure, and pass the end without wrapping around; a loop that may not,
+    whose first half has effects or hands on what it computes, stays as it is.
+    Integers that the body computed from the counter in tensors of one element, and
+    extracts, are computed without tensors.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-count-loops))'
+    func.func @sum(%x: tensor<4xf32>) -> f32 {
+      %zero = arith.constant dense<0> : tensor<i32>
+      %none = arith.constant 0.0 : f32
+      %one = arith.constant dense<1> : tensor<i32>
+      %four = arith.constant dense<4> : tensor<i32>
+      %r:2 = scf.while (%i = %zero, %s = %none) : (tensor<i32>, f32) -> (tensor<i32>, f32) {
+        %below = arith.cmpi slt, %i, %four : tensor<i32>
+        %more = tensor.extract %below[] : tensor<i1>
+        scf.condition(%more) %i, %s : tensor<i32>, f32
+      } do {
+      ^bb0(%i: tensor<i32>, %s: f32):
+        %k = tensor.extract %i[] : tensor<i32>
+        %place = arith.index_cast %k : i32 to index
+        %v = tensor.extract %x[%place] : tensor<4xf32>
+        %sum = arith.addf %s, %v : f32
+        %next = arith.addi %i, %one : tensor<i32>
+        scf.yield %next, %sum : tensor<i32>, f32
+      }
+      return %r#1 : f32
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %0 = scf.for %arg1 = %c0 to %c4 step %c1 iter_args(%arg2 = %cst_0) -> (f32) {
+    %1 = arith.index_cast %arg1 : index to i32
+    ...
+    %2 = arith.index_cast %1 : i32 to index
+    %extracted = tensor.extract %arg0[%2] : tensor<4xf32>
+    %3 = arith.addf %arg2, %extracted : f32
+    ...
+    scf.yield %3 : f32
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
   let summary = "assert that sizes fit together and indices are in range";
   let description = [{
