@@ -88,6 +88,37 @@ def test_emulator_readme_knows_every_source_file():
     assert not sorted(name(p) for p in files if p.stem not in words)
 
 
+def included_folders(path):
+    """The folders of the headers that a file includes by a path."""
+    return set(re.findall(r'#include "([\w.]+)/', path.read_text()))
+
+
+def test_emulator_folders_include_what_their_readme_says():
+    folder = ROOT / "runtime/emulator"
+    rows = re.findall(r"^\| `(\w+)/` \|(.*)\|$", (folder / "README.md").read_text(), re.MULTILINE)
+    allowed = {room: set(re.findall(r"`(\w+)/`", others)) for room, others in rows}
+    rooms = [room for room, _ in rows]
+    assert sorted(rooms) == sorted(p.name for p in (folder / "src").iterdir() if p.is_dir())
+    # Nothing includes what comes after it: there is no cycle.
+    assert not [room for i, room in enumerate(rooms) if not allowed[room] <= set(rooms[:i])]
+    wrong = []
+    for path in sorted((folder / "src").rglob("*")):
+        if path.suffix in {".cpp", ".h"}:
+            room = path.relative_to(folder / "src").parts[0]
+            wrong += ["%s includes %s/" % (name(path), other)
+                      for other in included_folders(path) - allowed[room] - {room, "fp8emu"}]
+    assert not wrong
+
+
+def test_only_the_emulator_includes_its_private_headers():
+    folder = ROOT / "runtime/emulator"
+    rooms = {p.name for p in (folder / "src").iterdir() if p.is_dir()}
+    public = [p for p in SOURCES if p.is_relative_to(folder / "include")]
+    users = [p for p in SOURCES if "fp8emu/" in p.read_text() and not p.is_relative_to(folder)]
+    assert public and users
+    assert not [name(p) for p in public + users if included_folders(p) & rooms]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("clang-format-22"), reason="clang-format-22 is not installed")
 def test_code_is_formatted():

@@ -7,10 +7,7 @@
 
 #include "Bench.h"
 
-#include "exec/Launch.h"
-#include "isa/Build.h"
-#include "memory/DeviceMemory.h"
-#include "ptx/Parser.h"
+#include "fp8emu/Machine.h"
 
 #include <cstdio>
 #include <cstring>
@@ -65,7 +62,7 @@ $end:
 class Bench {
 public:
   Bench(const std::string &body, uint32_t threads, bool checks, unsigned hostThreads)
-      : program(build(ptx::parse(kHead + body), memory)) {
+      : module(machine.load(Source(kHead + body))) {
     settings.checks = checks;
     settings.threads = hostThreads;
     config.block = {256, 1, 1};
@@ -75,15 +72,11 @@ public:
     append(1.5f);
     append(threads);
   }
-  ~Bench() { release(*program, memory); }
 
   uint64_t threadInstructions() {
-    Profile profile(program->ops.size());
-    launch(&profile);
-    uint64_t total = 0;
-    for (const Counts &counts : profile.ops())
-      total += counts.threadInstructions;
-    return total;
+    ProfileReport report;
+    launch(&report);
+    return report.kernels().at("k").total.threadInstructions;
   }
 
   /// Processor seconds of one launch.
@@ -97,8 +90,8 @@ public:
 
 private:
   uint64_t buffer() {
-    uint64_t bytes = kElements * 4, address = memory.allocate(bytes, 512, "a buffer").value();
-    memory.setInitialized(address, bytes, true);
+    uint64_t bytes = kElements * 4, address = machine.allocate(bytes, "a buffer").value();
+    machine.markWritten(address, bytes);
     return address;
   }
 
@@ -109,16 +102,15 @@ private:
     std::memcpy(config.parameters.data() + place, &value, sizeof value);
   }
 
-  void launch(Profile *profile) {
-    Launch launch(*program, *program->find("k"), config, memory, settings, 0);
-    if (auto fault = launch.run(profile))
+  void launch(ProfileReport *report) {
+    if (auto fault = machine.launch(*module->find("k"), config, settings, report))
       std::fprintf(stderr, "fp8-bench: %s\n", fault->text().c_str());
   }
 
-  DeviceMemory memory;
+  Machine machine;
   Settings settings;
   LaunchConfig config;
-  std::unique_ptr<Program> program;
+  std::unique_ptr<Module> module;
 };
 
 void row(const char *name, const std::string &body, uint32_t threads, unsigned hostThreads, double seconds) {

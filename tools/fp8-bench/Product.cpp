@@ -8,12 +8,9 @@
 #include "Bench.h"
 
 #include "ProductPtx.h"
-#include "exec/Launch.h"
-#include "isa/Build.h"
-#include "memory/DeviceMemory.h"
-#include "num/Convert.h"
-#include "num/Half.h"
-#include "ptx/Parser.h"
+#include "fp8emu/Machine.h"
+
+#include "llvm/ADT/APFloat.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +20,7 @@
 #include <vector>
 
 using namespace fp8emu;
+using llvm::APFloat;
 
 namespace {
 
@@ -38,10 +36,20 @@ std::vector<int> smallNumbers(uint64_t seed) {
   return out;
 }
 
+/// The number in another format, rounded to the nearest.
+uint64_t bitsOf(const llvm::fltSemantics &format, float value) {
+  APFloat number(value);
+  bool losesInfo = false;
+  number.convert(format, APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.bitcastToAPInt().getZExtValue();
+}
+
+double bfloat16(uint16_t bits) { return APFloat(APFloat::BFloat(), llvm::APInt(16, bits)).convertToDouble(); }
+
 /// c = scale a b^T in bf16, of a and b in E4M3.
 class Product {
 public:
-  Product() : program(build(ptx::parse(kProductPtx), memory)), a(smallNumbers(1)), b(smallNumbers(2)) {
+  Product() : module(machine.load(Source(kProductPtx))), a(smallNumbers(1)), b(smallNumbers(2)) {
     out = allocate(2 * kSize * kSize);
     append(upload(codes(a)));
     append(upload(codes(b)));
@@ -57,11 +65,9 @@ public:
     config.block = {256, 1, 1};
     config.dynamicShared = 98304;
   }
-  ~Product() { release(*program, memory); }
 
   bool launch(const Settings &settings) {
-    Launch launch(*program, *program->find("matmul_fp8"), config, memory, settings, 0);
-    auto fault = launch.run();
+    auto fault = machine.launch(*module->find("matmul_fp8"), config, settings);
     if (fault)
       std::fprintf(stderr, "fp8-bench: %s\n", fault->text().c_str());
     return !fault;
@@ -74,12 +80,11 @@ public:
         int sum = 0;
         for (uint32_t k = 0; k < kSize; ++k)
           sum += a[row * kSize + k] * b[column * kSize + k];
-        const uint16_t expected = num::fromFloat<num::BF16>(kScale * float(sum));
+        const auto expected = uint16_t(bitsOf(APFloat::BFloat(), kScale * float(sum)));
         if (found[row * kSize + column] == expected)
           continue;
         std::fprintf(stderr, "fp8-bench: the product is wrong in row %u, column %u: %g instead of %g\n", row,
-                     column, double(num::toFloat<num::BF16>(found[row * kSize + column])),
-                     double(num::toFloat<num::BF16>(expected)));
+                     column, bfloat16(found[row * kSize + column]), bfloat16(expected));
         return false;
       }
     return true;
@@ -89,17 +94,17 @@ private:
   static std::vector<uint8_t> codes(const std::vector<int> &values) {
     std::vector<uint8_t> out;
     for (int value : values)
-      out.push_back(uint8_t(num::encode(num::E4M3, value, num::Rounding::NearestEven)));
+      out.push_back(uint8_t(bitsOf(APFloat::Float8E4M3FN(), float(value))));
     return out;
   }
 
-  uint64_t allocate(uint64_t bytes) { return memory.allocate(bytes, 512, "a matrix").value(); }
+  uint64_t allocate(uint64_t bytes) { return machine.allocate(bytes, "a matrix").value(); }
 
   template <class T>
   uint64_t upload(const std::vector<T> &values) {
     const uint64_t bytes = values.size() * sizeof(T), address = allocate(bytes);
     std::memcpy(reinterpret_cast<void *>(address), values.data(), bytes);
-    memory.setInitialized(address, bytes, true);
+    machine.markWritten(address, bytes);
     return address;
   }
 
@@ -110,8 +115,8 @@ private:
     std::memcpy(config.parameters.data() + place, &value, sizeof value);
   }
 
-  DeviceMemory memory;
-  std::unique_ptr<Program> program;
+  Machine machine;
+  std::unique_ptr<Module> module;
   std::vector<int> a, b;
   uint64_t out;
   LaunchConfig config;

@@ -7,11 +7,7 @@
 #include "Coverage.h"
 
 #include "Arguments.h"
-#include "Machine.h"
-
-#include "exec/Places.h"
-#include "isa/Build.h"
-#include "ptx/Parser.h"
+#include "LoadedKernel.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -36,35 +32,31 @@ struct Entry {
 };
 using Table = std::map<std::string, Entry>;
 
-using Place = std::pair<uint32_t, uint32_t>;
-
-Table count(const ptx::Module &module, const std::map<Place, std::string> &unknown) {
+Table count(const std::vector<ListedInstruction> &instructions) {
   Table table;
-  for (const ptx::Function &function : module.functions)
-    for (const ptx::Instruction &instruction : function.instructions) {
-      std::string text = textOf(instruction);
-      auto found = unknown.find({instruction.where.line, instruction.where.column});
-      // One text may be known with some operands and not with others.
-      Entry &entry = table[found == unknown.end() ? text : text + " "];
-      if (!entry.count++)
-        entry.line = instruction.where.line;
-      if (found != unknown.end())
-        entry.missing = llvm::StringRef(found->second).consume_front(text + ": ")
-                            ? found->second.substr(text.size() + 2)
-                            : found->second;
-    }
+  for (const ListedInstruction &instruction : instructions) {
+    const std::string &text = instruction.text;
+    llvm::StringRef reason = instruction.unsupported;
+    // One text may be known with some operands and not with others.
+    Entry &entry = table[reason.empty() ? text : text + " "];
+    if (!entry.count++)
+      entry.line = instruction.where.line;
+    reason.consume_front(text + ": ");
+    if (!reason.empty())
+      entry.missing = reason.str();
+  }
   return table;
 }
 
-void print(llvm::StringRef file, const ptx::Module &module, const Table &table, bool missingOnly) {
+void print(llvm::StringRef file, const Source &source, const Table &table, bool missingOnly) {
   unsigned all = 0, lacking = 0, lackingKinds = 0;
   for (const auto &[text, entry] : table) {
     all += entry.count;
     if (!entry.missing.empty())
       lacking += entry.count, ++lackingKinds;
   }
-  llvm::outs() << file << ": " << module.target << ", PTX " << module.version.first << "."
-               << module.version.second << ", " << all << " instructions of " << table.size() << " kinds";
+  llvm::outs() << file << ": " << source.target() << ", PTX " << source.version().first << "."
+               << source.version().second << ", " << all << " instructions of " << table.size() << " kinds";
   if (lacking)
     llvm::outs() << "; missing are " << lacking << " of " << lackingKinds << " kinds";
   else
@@ -90,12 +82,10 @@ Expected<bool> fp8ptx::coverage(const std::string &file, bool missingOnly) {
   if (!text)
     return text.takeError();
   try {
-    ptx::Module module = ptx::parse(*text);
-    std::map<Place, std::string> unknown;
-    for (const UnknownInstruction &one : findUnknown(module))
-      unknown[{one.where.line, one.where.column}] = one.message;
-    print(file, module, count(module, unknown), missingOnly);
-    return unknown.empty();
+    const Source source(*text);
+    const Table table = count(source.instructions());
+    print(file, source, table, missingOnly);
+    return llvm::all_of(table, [](const auto &entry) { return entry.second.missing.empty(); });
   } catch (const PtxError &error) {
     return failureAt(file, error.where, error.message);
   }

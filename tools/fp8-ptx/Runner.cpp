@@ -8,7 +8,7 @@
 #include "Runner.h"
 
 #include "Arguments.h"
-#include "Machine.h"
+#include "LoadedKernel.h"
 
 #include "fp8rt/owned.h"
 
@@ -43,7 +43,7 @@ private:
   Error checkOutputs() const;
 
   const RunOptions &options;
-  std::unique_ptr<Machine> machine;
+  std::unique_ptr<LoadedKernel> loaded;
   std::vector<Argument> arguments;
   std::vector<std::vector<uint8_t>> parameters;
   Tensors inputs, outputs;
@@ -67,10 +67,10 @@ Error Runner::prepare() {
   if (Error error = check(fp8rt_tensors_create(&made)))
     return error;
   outputs.reset(made);
-  auto loaded = Machine::load(options);
-  if (!loaded)
-    return loaded.takeError();
-  machine = std::move(*loaded);
+  auto kernel = LoadedKernel::load(options);
+  if (!kernel)
+    return kernel.takeError();
+  loaded = std::move(*kernel);
   return Error::success();
 }
 
@@ -98,16 +98,16 @@ Expected<const DLTensor *> Runner::input(const Argument &argument) const {
 }
 
 Error Runner::checkSize(const Argument &argument, size_t bytes) const {
-  size_t index = parameters.size(), wanted = machine->kernel().parameters[index].bytes;
+  size_t index = parameters.size(), wanted = loaded->kernel().parameters[index].bytes;
   if (bytes == wanted)
     return Error::success();
-  return failureAt(options.file, machine->kernel().tree->parameters[index].where,
-                   "parameter " + Twine(index + 1) + " of " + machine->kernel().name + " has " +
+  return failureAt(options.file, loaded->kernel().parameters[index].where,
+                   "parameter " + Twine(index + 1) + " of " + loaded->kernel().name + " has " +
                        Twine(wanted) + " bytes, --arg=" + argument.text + " has " + Twine(bytes));
 }
 
 Expected<uint64_t> Runner::upload(const Argument &argument, const void *data, uint64_t bytes) {
-  auto address = machine->allocate(bytes, "argument " + argument.name);
+  auto address = loaded->allocate(bytes, "argument " + argument.name);
   if (address && data)
     std::memcpy(reinterpret_cast<void *>(*address), data, bytes);
   return address;
@@ -159,15 +159,15 @@ Error Runner::place(const Argument &argument) {
 Error Runner::run() {
   if (Error error = prepare())
     return error;
-  size_t wanted = machine->kernel().parameters.size();
+  size_t wanted = loaded->kernel().parameters.size();
   if (arguments.size() != wanted)
-    return failureAt(options.file, machine->kernel().tree->where,
-                     machine->kernel().name + " has " + Twine(wanted) + " parameters, --arg is given " +
+    return failureAt(options.file, loaded->kernel().where,
+                     loaded->kernel().name + " has " + Twine(wanted) + " parameters, --arg is given " +
                          Twine(arguments.size()) + " times");
   for (const Argument &argument : arguments)
     if (Error error = place(argument))
       return error;
-  if (Error error = machine->launch(parameters))
+  if (Error error = loaded->launch(parameters))
     return error;
   if (options.outputs.empty())
     return Error::success();

@@ -34,7 +34,7 @@ Ran run(const std::string &body, const std::vector<uint8_t> &in, unsigned blocks
         uint32_t word = 0, uint64_t seed = 0) {
   Settings settings;
   settings.seed = seed;
-  Machine machine(copyKernel(body), settings);
+  TestMachine machine(copyKernel(body), settings);
   uint64_t from = machine.upload(in), to = machine.upload(std::vector<uint8_t>(blocks * kTileBytes));
   Ran result;
   result.fault = machine.launch("k", copyConfig(blocks, cluster), MapParameter(), to, from, word);
@@ -139,10 +139,10 @@ template <class T>
 std::vector<T> reduceGlobal(const std::string &operation, std::vector<T> a, std::vector<T> b) {
   a.resize(32 / sizeof(T));
   b.resize(32 / sizeof(T));
-  Machine machine(copyKernel(copyIn() + "@%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group" +
-                             operation +
-                             " [%out], [tile], 32;\n@%p0 cp.async.bulk.commit_group;\n"
-                             "@%p0 cp.async.bulk.wait_group 0;"));
+  TestMachine machine(copyKernel(copyIn() + "@%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group" +
+                                 operation +
+                                 " [%out], [tile], 32;\n@%p0 cp.async.bulk.commit_group;\n"
+                                 "@%p0 cp.async.bulk.wait_group 0;"));
   uint64_t to = machine.upload(a);
   b.resize(kTileBytes / sizeof(T));
   uint64_t from = machine.upload(b);
@@ -188,7 +188,7 @@ TEST(BulkCopy, ReductionsOfEveryType) {
 }
 
 TEST(BulkCopy, WhatThereIsNot) {
-  auto fails = [](const std::string &line) { EXPECT_THROW(Machine(copyKernel(line)), PtxError) << line; };
+  auto fails = [](const std::string &line) { EXPECT_THROW(TestMachine(copyKernel(line)), PtxError) << line; };
   fails("cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%out], [tile], 32;");
   fails("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%out], [tile], 32;");
   fails("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s64 [%out], [tile], 32;");
@@ -227,8 +227,8 @@ TEST(BulkCopy, Mistakes) {
 }
 
 TEST(BulkCopy, MemoryNobodyWrote) {
-  Machine machine(copyKernel("@%p0 cp.async.bulk.global.shared::cta.bulk_group [%out], [copy], 128;\n"
-                             "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;"));
+  TestMachine machine(copyKernel("@%p0 cp.async.bulk.global.shared::cta.bulk_group [%out], [copy], 128;\n"
+                                 "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;"));
   uint64_t out = machine.allocate(128);
   auto fault = machine.launch("k", copyConfig(), MapParameter(), out, out, uint32_t(0));
   ASSERT_TRUE(fault);
@@ -323,13 +323,13 @@ TEST(LaunchControl, EveryBlockOnce) {
     Settings settings;
     settings.seed = seed;
     settings.multiprocessors = 2;
-    Machine machine(copyKernel(body), settings);
+    TestMachine machine(copyKernel(body), settings);
     uint64_t out = machine.upload(std::vector<uint32_t>(24));
     auto fault = machine.launch("k", copyConfig(24, 2), MapParameter(), out, out, uint32_t(0));
     ASSERT_FALSE(fault) << fault->text();
     EXPECT_EQ(machine.download<uint32_t>(out, 24), std::vector<uint32_t>(24, 1));
     // Fewer blocks began than there are where some were taken over.
-    uint64_t begun = machine.profile.ops()[machine.program->find("k")->begin].warpInstructions;
+    uint64_t begun = machine.profile.kernels().at("k").instructions.begin()->second.counts.warpInstructions;
     canceled += begun < 24 * 4;
   }
   EXPECT_GT(canceled, 0u);

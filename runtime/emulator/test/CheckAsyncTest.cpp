@@ -20,7 +20,7 @@ Run copies(const std::string &body, unsigned blocks = 1) {
   return [=](uint64_t seed) {
     Settings settings;
     settings.seed = seed;
-    Machine machine(copyKernel(body), settings);
+    TestMachine machine(copyKernel(body), settings);
     std::vector<uint32_t> zeros(16384);
     uint64_t out = machine.upload(zeros), in = machine.upload(zeros);
     TensorMap map;

@@ -56,7 +56,7 @@ inline std::optional<Fault> run(const std::string &body, const LaunchConfig &con
   Settings settings;
   settings.seed = seed;
   settings.threads = workers;
-  Machine machine(kernelText(body, 1, target), settings);
+  TestMachine machine(kernelText(body, 1, target), settings);
   std::vector<uint32_t> zeros(16384);
   uint64_t out = machine.upload(zeros), in = machine.upload(zeros);
   return machine.launch("k", config, out, in);

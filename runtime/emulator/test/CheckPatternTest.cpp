@@ -7,6 +7,8 @@
 
 #include "CheckHarness.h"
 
+#include "exec/Program.h"
+
 using namespace fp8emu;
 using namespace fp8emu::test;
 
@@ -174,8 +176,8 @@ TEST(CheckPattern, CountsThatNobodyReads) {
     Settings settings;
     settings.seed = seed;
     settings.threads = 4;
-    Machine machine(kernelText(adds, 0), settings);
-    EXPECT_FALSE(machine.program->blocksCommunicate);
+    TestMachine machine(kernelText(adds, 0), settings);
+    EXPECT_FALSE(machine.module->program().blocksCommunicate);
     uint64_t out = machine.upload(std::vector<uint32_t>(64));
     auto fault = machine.launch("k", threads(64, 32), out);
     ASSERT_FALSE(fault) << fault->text();
@@ -196,8 +198,10 @@ TEST(CheckPattern, CountsThatNobodyReads) {
   for (std::string text :
        {"atom.global.add.u32 %r2, [%out], 1;\n", "red.release.gpu.global.add.u32 [%out], 1;\n",
         "red.global.add.f32 [%out], 0f3F800000;\n", "red.global.inc.u32 [%out], 5;\n"})
-    EXPECT_TRUE(Machine(kernelText(text, 0)).program->blocksCommunicate) << text;
-  EXPECT_FALSE(Machine(kernelText("red.shared.add.f32 [%r1], 0f3F800000;\n", 0)).program->blocksCommunicate);
+    EXPECT_TRUE(TestMachine(kernelText(text, 0)).module->program().blocksCommunicate) << text;
+  EXPECT_FALSE(TestMachine(kernelText("red.shared.add.f32 [%r1], 0f3F800000;\n", 0))
+                   .module->program()
+                   .blocksCommunicate);
 }
 
 TEST(CheckPattern, UpdatesThatOthersHaveMadeAreNotRead) {

@@ -349,9 +349,9 @@ TEST(Check, AClusterWithoutItsBarrier) {
 }
 
 TEST(Check, LaunchesAreOrdered) {
-  Machine machine(kernelText("mov.u32 %r0, %nctaid.x;\nmov.u32 %r1, %ctaid.x;\nsub.u32 %r0, %r0, %r1;\n"
-                             "mad.wide.u32 %rd0, %r0, 4, %out;\nst.global.u32 [%rd0], %i;\n",
-                             0));
+  TestMachine machine(kernelText("mov.u32 %r0, %nctaid.x;\nmov.u32 %r1, %ctaid.x;\nsub.u32 %r0, %r0, %r1;\n"
+                                 "mad.wide.u32 %rd0, %r0, 4, %out;\nst.global.u32 [%rd0], %i;\n",
+                                 0));
   uint64_t out = machine.allocate(64);
   for (unsigned blocks = 1; blocks <= 8; ++blocks)
     ASSERT_FALSE(machine.launch("k", threads(1, blocks), out));
@@ -360,7 +360,7 @@ TEST(Check, LaunchesAreOrdered) {
 TEST(Check, OffCostsNothingAndFindsNothing) {
   Settings settings;
   settings.races = false;
-  Machine machine(kernelText(pairwise("", 32), 0), settings);
+  TestMachine machine(kernelText(pairwise("", 32), 0), settings);
   EXPECT_FALSE(machine.launch("k", threads(128), machine.allocate(1024)));
 }
 

@@ -29,12 +29,12 @@ LaunchConfig oneWarp() {
 /// value of type T per lane: `expected(lane)`.
 template <class T, class Expected>
 void expectLanes(const std::string &functions, const std::string &body, Expected expected) {
-  Machine machine(".version 8.7\n.target sm_90a\n.address_size 64\n" + functions +
-                  ".visible .entry k(.param .u64 out) {\n.reg .b32 %r<16>;\n.reg .f64 %d;\n"
-                  ".reg .b64 %at, %offset;\n.reg .pred %p<4>;\nmov.u32 %r0, %tid.x;\n" +
-                  body + "ld.param.u64 %at, [out];\nmul.wide.u32 %offset, %r0, " + std::to_string(sizeof(T)) +
-                  ";\nadd.u64 %at, %at, %offset;\nst.global." +
-                  (sizeof(T) == 8 ? "f64 [%at], %d" : "u32 [%at], %r1") + ";\nret;\n}\n");
+  TestMachine machine(".version 8.7\n.target sm_90a\n.address_size 64\n" + functions +
+                      ".visible .entry k(.param .u64 out) {\n.reg .b32 %r<16>;\n.reg .f64 %d;\n"
+                      ".reg .b64 %at, %offset;\n.reg .pred %p<4>;\nmov.u32 %r0, %tid.x;\n" +
+                      body + "ld.param.u64 %at, [out];\nmul.wide.u32 %offset, %r0, " +
+                      std::to_string(sizeof(T)) + ";\nadd.u64 %at, %at, %offset;\nst.global." +
+                      (sizeof(T) == 8 ? "f64 [%at], %d" : "u32 [%at], %r1") + ";\nret;\n}\n");
   uint64_t out = machine.allocate(32 * sizeof(T));
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     machine.settings.seed = seed;
@@ -116,11 +116,11 @@ TEST(Convergence, LanesThatEnterNestedCallsApartMeetInTheInnermost) {
 
 TEST(Convergence, CallsFromDifferentPlacesAreNotOne) {
   // An .aligned instruction must be the same one in the same call for all lanes.
-  Machine machine(std::string(".version 8.7\n.target sm_90a\n.address_size 64\n"
-                              ".func inner() {\nbarrier.sync.aligned 0;\nret;\n}\n"
-                              ".visible .entry k(.param .u64 out) {\n.reg .b32 %r;\n.reg .pred %p;\n"
-                              "mov.u32 %r, %tid.x;\nsetp.lt.u32 %p, %r, 7;\n@%p bra LOW;\n"
-                              "call inner, ();\nret;\nLOW:\ncall inner, ();\nret;\n}\n"));
+  TestMachine machine(std::string(".version 8.7\n.target sm_90a\n.address_size 64\n"
+                                  ".func inner() {\nbarrier.sync.aligned 0;\nret;\n}\n"
+                                  ".visible .entry k(.param .u64 out) {\n.reg .b32 %r;\n.reg .pred %p;\n"
+                                  "mov.u32 %r, %tid.x;\nsetp.lt.u32 %p, %r, 7;\n@%p bra LOW;\n"
+                                  "call inner, ();\nret;\nLOW:\ncall inner, ();\nret;\n}\n"));
   auto fault = machine.launch("k", oneWarp(), machine.allocate(8));
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->kind, FaultKind::BarrierDivergence) << fault->text();
@@ -225,7 +225,7 @@ TEST(Convergence, LanesThatExitAreNotAwaitedAtCopies) {
 /// The fault of one warp, and the module's text up to a line, to look lines up.
 Fault branchesFault(const std::string &even, const std::string &odd, std::string *text) {
   *text = kernelText("mov.u32 %r0, %i;\n" + branches(even, odd), 0);
-  Machine machine(*text);
+  TestMachine machine(*text);
   auto fault = machine.launch("k", oneWarp(), machine.allocate(128));
   EXPECT_TRUE(fault) << even << odd;
   return fault.value_or(Fault());

@@ -56,7 +56,7 @@ std::string wholeKernel(const EachThread &test) {
 Outcome EachThread::run() {
   Settings settings;
   settings.seed = seed;
-  Machine machine(wholeKernel(*this), settings);
+  TestMachine machine(wholeKernel(*this), settings);
   uint64_t result = machine.upload(std::vector<uint64_t>(threads)), area = machine.upload(memory);
   std::array<uint64_t, 4> inputs{};
   for (size_t i = 0; i < operands.size(); ++i)
@@ -122,7 +122,7 @@ void test::expectEach(const std::string &body, const std::string &resultType,
 
 std::string test::decodeError(const std::string &body) {
   try {
-    Machine machine(wholeKernel({"b32", body, std::vector<Values>(4, {"b32", {0}})}));
+    TestMachine machine(wholeKernel({"b32", body, std::vector<Values>(4, {"b32", {0}})}));
   } catch (const PtxError &error) {
     return error.message;
   }

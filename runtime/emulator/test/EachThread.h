@@ -8,7 +8,7 @@
 #ifndef FP8EMU_TEST_EACHTHREAD_H
 #define FP8EMU_TEST_EACHTHREAD_H
 
-#include "exec/Fault.h"
+#include "fp8emu/Types.h"
 
 #include <cstdint>
 #include <functional>

@@ -22,9 +22,9 @@ LaunchConfig threads(uint32_t block, uint32_t grid = 1) {
 }
 
 TEST(Execution, EveryThreadKnowsItself) {
-  Machine machine(kernelText(std::string("mov.u32 %r0, %i;\nmad.lo.u32 %r0, %r0, 3, 7;\n") +
-                                 "mad.wide.u32 %rd0, %i, 4, %out;\nst.global.u32 [%rd0], %r0;\n",
-                             0));
+  TestMachine machine(kernelText(std::string("mov.u32 %r0, %i;\nmad.lo.u32 %r0, %r0, 3, 7;\n") +
+                                     "mad.wide.u32 %rd0, %i, 4, %out;\nst.global.u32 [%rd0], %r0;\n",
+                                 0));
   uint64_t out = machine.allocate(4 * 7 * 70);
   ASSERT_FALSE(machine.launch("k", threads(70, 7), out));
   auto values = machine.download<uint32_t>(out, 7 * 70);
@@ -34,7 +34,7 @@ TEST(Execution, EveryThreadKnowsItself) {
 
 TEST(Execution, LanesPartAndMeet) {
   // Each lane loops as often as its number, half of them through another arm.
-  Machine machine(
+  TestMachine machine(
       kernelText("mov.u32 %r0, 0;\nmov.u32 %r1, 0;\nand.b32 %r2, %i, 1;\nsetp.eq.u32 %p1, %r2, 1;\n"
                  "LOOP:\nsetp.ge.u32 %p0, %r1, %i;\n@%p0 bra DONE;\n@%p1 bra ODD;\n"
                  "add.u32 %r0, %r0, 1;\nbra NEXT;\nODD:\nadd.u32 %r0, %r0, 100;\n"
@@ -49,7 +49,7 @@ TEST(Execution, LanesPartAndMeet) {
 }
 
 TEST(Execution, FaultsNameLineBlockAndThread) {
-  Machine machine(kernelText("mad.wide.u32 %rd0, %i, 4, %out;\nst.global.u32 [%rd0], %i;\n", 0));
+  TestMachine machine(kernelText("mad.wide.u32 %rd0, %i, 4, %out;\nst.global.u32 [%rd0], %i;\n", 0));
   uint64_t out = machine.allocate(4 * 40);
   auto fault = machine.launch("k", threads(32, 2), out);
   ASSERT_TRUE(fault);
@@ -63,7 +63,7 @@ TEST(Execution, FaultsNameLineBlockAndThread) {
 }
 
 TEST(Execution, ABarrierOrdersWarps) {
-  Machine machine(
+  TestMachine machine(
       ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 out) {\n"
       ".shared .align 4 .b8 buffer[4096];\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"
       "ld.param.u64 %rd0, [out];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, buffer;\n"
@@ -78,7 +78,7 @@ TEST(Execution, ABarrierOrdersWarps) {
 }
 
 TEST(Execution, ABarrierThatSomeMissIsADeadlock) {
-  Machine machine(kernelText("setp.lt.u32 %p0, %i, 32;\n@%p0 bar.sync 1, 64;\n", 0));
+  TestMachine machine(kernelText("setp.lt.u32 %p0, %i, 32;\n@%p0 bar.sync 1, 64;\n", 0));
   uint64_t out = machine.allocate(4);
   auto fault = machine.launch("k", threads(96), out);
   ASSERT_TRUE(fault);
@@ -87,14 +87,14 @@ TEST(Execution, ABarrierThatSomeMissIsADeadlock) {
 }
 
 TEST(Execution, ABarrierThatHalfAWarpReachesDiverged) {
-  Machine machine(kernelText("setp.lt.u32 %p0, %i, 16;\n@%p0 bar.sync 0;\n@!%p0 bar.sync 0;\n", 0));
+  TestMachine machine(kernelText("setp.lt.u32 %p0, %i, 16;\n@%p0 bar.sync 0;\n@!%p0 bar.sync 0;\n", 0));
   auto fault = machine.launch("k", threads(32), machine.allocate(4));
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->kind, FaultKind::BarrierDivergence) << fault->text();
 }
 
 TEST(Execution, FunctionsCallThemselves) {
-  Machine machine(
+  TestMachine machine(
       ".version 8.7\n.target sm_90a\n.address_size 64\n"
       ".func (.param .b32 r) sum(.param .b32 n) {\n.reg .b32 %r<4>;\n.reg .pred %p;\n"
       "ld.param.b32 %r0, [n];\nmov.u32 %r1, 0;\nsetp.eq.u32 %p, %r0, 0;\n@%p bra DONE;\n"
@@ -115,7 +115,7 @@ TEST(Execution, FunctionsCallThemselves) {
 
 TEST(Execution, LanesThatEnterAFunctionApartMeetInside) {
   // Odd lanes call a little later than even ones; inside all of them shuffle.
-  Machine machine(
+  TestMachine machine(
       ".version 8.7\n.target sm_90a\n.address_size 64\n"
       ".func (.param .b32 r) turned(.param .b32 n) {\n.reg .b32 %r<4>;\n"
       "ld.param.b32 %r0, [n];\nshfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;\n"

@@ -7,9 +7,6 @@
 
 #include "Harness.h"
 
-#include "exec/Chip.h"
-#include "exec/ProfileReport.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,13 +18,11 @@ namespace {
 
 /// Whether a kernel computes 2 + 3, its profile has its store, and sm_90a has a chip.
 bool addsTwoNumbers() {
-  Machine machine(kernelText("mov.u32 %r0, 2;\nadd.u32 %r0, %r0, 3;\nst.global.u32 [%out], %r0;\n", 0));
+  TestMachine machine(kernelText("mov.u32 %r0, 2;\nadd.u32 %r0, %r0, 3;\nst.global.u32 [%out], %r0;\n", 0));
   const uint64_t out = machine.allocate(4);
   if (machine.launch("k", LaunchConfig(), out) || machine.download<uint32_t>(out, 1)[0] != 5)
     return false;
-  ProfileReport report;
-  report.add(*machine.program, *machine.program->find("k"), machine.profile);
-  return report.json().find("st.global.u32") != std::string::npos && findChip("sm_90a");
+  return machine.profile.json().find("st.global.u32") != std::string::npos && findChip("sm_90a");
 }
 
 } // namespace

@@ -8,8 +8,6 @@
 
 #include "CheckHarness.h"
 
-#include "exec/Chip.h"
-
 using namespace fp8emu;
 using namespace fp8emu::test;
 
@@ -19,7 +17,7 @@ constexpr uint64_t kBytes = 64;
 
 /// Runs k(out, in) of 64 bytes each, in zeros, out never written.
 std::optional<Fault> runBody(const std::string &body, uint32_t block) {
-  Machine machine(kernelText(body, 1));
+  TestMachine machine(kernelText(body, 1));
   uint64_t out = machine.allocate(kBytes), in = machine.upload(std::vector<uint8_t>(kBytes));
   return machine.launch("k", threads(block), out, in);
 }
@@ -65,10 +63,10 @@ TEST(Fault, MisalignedAccesses) {
 }
 
 TEST(Fault, MemoryThatWasFreed) {
-  Machine machine(kernelText("ld.global.u32 %r0, [%in0];\n", 1));
+  TestMachine machine(kernelText("ld.global.u32 %r0, [%in0];\n", 1));
   uint64_t out = machine.allocate(kBytes), in = machine.upload(std::vector<uint8_t>(kBytes));
   ASSERT_FALSE(machine.launch("k", threads(1), out, in));
-  machine.memory.release(in);
+  machine.device.release(in);
   auto fault = machine.launch("k", threads(1), out, in);
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->kind, FaultKind::UseAfterFree) << fault->text();
@@ -79,7 +77,7 @@ TEST(Fault, MemoryThatIsReadOnly) {
       ".version 8.7\n.target sm_90a\n.address_size 64\n.const .b32 c = 7;\n.global .b32 g;\n"
       ".visible .entry k() {\n.reg .b64 %rd<2>;\n$1;\nst.u32 [%rd0], 1;\nret;\n}\n";
   auto launch = [&](const std::string &place) {
-    Machine machine(with(constant, place));
+    TestMachine machine(with(constant, place));
     return machine.launch("k", threads(1));
   };
   auto fault = launch("cvta.const.u64 %rd0, c");
@@ -128,13 +126,13 @@ TEST(Fault, DeadlocksSayWhereEveryWarpIs) {
 TEST(Fault, StacksThatAreTooSmall) {
   // Calls itself n times, n from memory.
   auto launch = [](uint32_t depth) {
-    Machine machine(".version 8.7\n.target sm_90a\n.address_size 64\n"
-                    ".func down(.param .b32 n) {\n.local .b8 own[64];\n.reg .b32 %r<2>;\n.reg .pred %p;\n"
-                    "ld.param.b32 %r0, [n];\nsetp.eq.u32 %p, %r0, 0;\n@%p bra DONE;\n"
-                    "{\n.param .b32 a;\nsub.u32 %r0, %r0, 1;\nst.param.b32 [a], %r0;\ncall down, "
-                    "(a);\n}\nDONE:\nret;\n}\n"
-                    ".visible .entry k(.param .u32 n) {\n.reg .b32 %r<2>;\nld.param.u32 %r0, [n];\n"
-                    "{\n.param .b32 a;\nst.param.b32 [a], %r0;\ncall down, (a);\n}\nret;\n}\n");
+    TestMachine machine(".version 8.7\n.target sm_90a\n.address_size 64\n"
+                        ".func down(.param .b32 n) {\n.local .b8 own[64];\n.reg .b32 %r<2>;\n.reg .pred %p;\n"
+                        "ld.param.b32 %r0, [n];\nsetp.eq.u32 %p, %r0, 0;\n@%p bra DONE;\n"
+                        "{\n.param .b32 a;\nsub.u32 %r0, %r0, 1;\nst.param.b32 [a], %r0;\ncall down, "
+                        "(a);\n}\nDONE:\nret;\n}\n"
+                        ".visible .entry k(.param .u32 n) {\n.reg .b32 %r<2>;\nld.param.u32 %r0, [n];\n"
+                        "{\n.param .b32 a;\nst.param.b32 [a], %r0;\ncall down, (a);\n}\nret;\n}\n");
     return machine.launch("k", threads(1), depth);
   };
   EXPECT_FALSE(launch(4));
@@ -147,7 +145,7 @@ TEST(Fault, Traps) { expectTwins("setp.eq.u32 %p0, %i, $1;\n@%p0 trap;\n", "0", 
 
 TEST(Fault, Assertions) {
   auto launch = [](uint32_t value) {
-    Machine machine(
+    TestMachine machine(
         ".version 8.7\n.target sm_90a\n.address_size 64\n"
         ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 "
         "e);\n"
@@ -168,13 +166,12 @@ TEST(Fault, Assertions) {
 
 /// Why sm_90a does not launch a kernel that does nothing.
 std::string refusal(uint32_t block, uint32_t shared, uint32_t allowed) {
-  Machine machine(kernelText("", 0));
+  TestMachine machine(kernelText("", 0));
   LaunchConfig config = threads(block);
   config.dynamicShared = shared;
   Allowance allowance;
   allowance.dynamicShared = allowed;
-  auto refused =
-      refuse(*findChip("sm_90a"), *machine.program, *machine.program->find("k"), allowance, config);
+  auto refused = refuse(*findChip("sm_90a"), machine.find("k"), allowance, config);
   return refused ? refused->message : "";
 }
 

@@ -6,32 +6,30 @@
 
 #include "Harness.h"
 
-#include "ptx/Link.h"
-#include "ptx/Parser.h"
-
 using namespace fp8emu;
 using namespace fp8emu::test;
 
-Machine::Machine(const std::string &ptx, Settings settings)
-    : settings(std::move(settings)), program(build(fp8emu::ptx::parseImage(ptx), memory)),
-      profile(program->ops.size()) {}
+TestMachine::TestMachine(const std::string &ptx, Settings settings)
+    : settings(std::move(settings)), module(device.load(Source(ptx))) {}
 
-Machine::~Machine() { release(*program, memory); }
+uint64_t TestMachine::allocate(uint64_t bytes) {
+  return device.allocate(bytes, "a test's buffer", 256).value();
+}
 
-uint64_t Machine::allocate(uint64_t bytes) { return memory.allocate(bytes, 256, "a test's buffer").value(); }
+const Kernel &TestMachine::find(const std::string &kernel) const {
+  if (const Kernel *found = module->find(kernel))
+    return *found;
+  throw std::runtime_error("no kernel " + kernel);
+}
 
-void Machine::append(std::vector<uint8_t> &bytes, const void *value, size_t size) {
+void TestMachine::append(std::vector<uint8_t> &bytes, const void *value, size_t size) {
   bytes.resize((bytes.size() + size - 1) / size * size);
   const auto *from = static_cast<const uint8_t *>(value);
   bytes.insert(bytes.end(), from, from + size);
 }
 
-std::optional<Fault> Machine::run(const std::string &kernel, LaunchConfig config) {
-  const FunctionCode *code = program->find(kernel);
-  if (!code)
-    throw std::runtime_error("no kernel " + kernel);
-  Launch launch(*program, *code, std::move(config), memory, settings, launches++);
-  return launch.run(&profile);
+std::optional<Fault> TestMachine::run(const std::string &kernel, LaunchConfig config) {
+  return device.launch(find(kernel), std::move(config), settings, &profile);
 }
 
 std::string fp8emu::test::kernelText(const std::string &body, unsigned inputs, const std::string &target) {

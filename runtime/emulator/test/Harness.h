@@ -7,9 +7,7 @@
 #ifndef FP8EMU_TEST_HARNESS_H
 #define FP8EMU_TEST_HARNESS_H
 
-#include "exec/Launch.h"
-#include "isa/Build.h"
-#include "memory/DeviceMemory.h"
+#include "fp8emu/Machine.h"
 
 #include <cstring>
 #include <memory>
@@ -19,18 +17,17 @@
 
 namespace fp8emu::test {
 
-/// A device with one module.
-class Machine {
+/// A machine with one module.
+class TestMachine {
 public:
-  explicit Machine(const std::string &ptx, Settings settings = {});
-  ~Machine();
+  explicit TestMachine(const std::string &ptx, Settings settings = {});
 
   /// Device memory with these values.
   template <class T>
   uint64_t upload(const std::vector<T> &values) {
     uint64_t address = allocate(values.size() * sizeof(T));
     std::memcpy(reinterpret_cast<void *>(address), values.data(), values.size() * sizeof(T));
-    memory.setInitialized(address, values.size() * sizeof(T), true);
+    device.markWritten(address, values.size() * sizeof(T));
     return address;
   }
   uint64_t allocate(uint64_t bytes);
@@ -49,14 +46,16 @@ public:
   }
   std::optional<Fault> run(const std::string &kernel, LaunchConfig config);
 
-  DeviceMemory memory;
+  const Kernel &find(const std::string &kernel) const;
+
+  Machine device;
   Settings settings;
-  std::unique_ptr<Program> program;
-  Profile profile;
+  std::unique_ptr<Module> module;
+  /// Of all launches.
+  ProfileReport profile;
 
 private:
   static void append(std::vector<uint8_t> &bytes, const void *value, size_t size);
-  uint64_t launches = 0;
 };
 
 /// The body of a kernel `k(out, in0, in1, ...)`: loads of parameters into %out,

@@ -16,9 +16,9 @@ namespace {
 
 /// Of a and b on a chip that has all of them.
 uint32_t run(const std::string &instruction, uint32_t a, uint32_t b) {
-  Machine machine(kernelText("ld.global.u32 %r1, [%in0];\nld.global.u32 %r2, [%in0+4];\n" + instruction +
-                                 " %r0, %r1, %r2;\nst.global.u32 [%out], %r0;\n",
-                             1, "sm_120a"));
+  TestMachine machine(kernelText("ld.global.u32 %r1, [%in0];\nld.global.u32 %r2, [%in0+4];\n" + instruction +
+                                     " %r0, %r1, %r2;\nst.global.u32 [%out], %r0;\n",
+                                 1, "sm_120a"));
   uint64_t out = machine.allocate(4), in = machine.upload(std::vector<uint32_t>{a, b});
   auto fault = machine.launch("k", LaunchConfig(), out, in);
   EXPECT_FALSE(fault) << fault->text();

@@ -6,8 +6,6 @@
 
 #include "Lanewise.h"
 
-#include "ptx/Parser.h"
-
 std::vector<std::string> fp8emu::test::refusals(const std::vector<std::string> &instructions) {
   // One instruction a line, the first in line 7.
   std::string text = ".version 9.2\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
@@ -16,7 +14,8 @@ std::vector<std::string> fp8emu::test::refusals(const std::vector<std::string> &
   for (const std::string &instruction : instructions)
     text += instruction + "\n";
   std::vector<std::string> messages(instructions.size());
-  for (const UnknownInstruction &unknown : findUnknown(ptx::parse(text + "ret;\n}\n")))
-    messages.at(unknown.where.line - 7) = unknown.message;
+  for (const ListedInstruction &one : Source(text + "ret;\n}\n").instructions())
+    if (!one.unsupported.empty())
+      messages.at(one.where.line - 7) = one.unsupported;
   return messages;
 }

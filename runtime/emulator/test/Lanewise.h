@@ -69,7 +69,7 @@ std::vector<R> lanewise(std::string text, std::vector<S>... inputs) {
   }
   body += "\nmad.wide.u32 %rd0, %i, " + std::to_string(sizeof(R)) + ", %out;\nst.global.b" +
           std::to_string(8 * sizeof(R)) + " [%rd0], " + registerOf<R>(9) + ";\n";
-  Machine machine(kernelText(body, n, "sm_100a"));
+  TestMachine machine(kernelText(body, n, "sm_100a"));
   uint64_t out = machine.allocate(128 * blocks * sizeof(R));
   LaunchConfig config;
   config.block = {128, 1, 1};

@@ -14,7 +14,6 @@
 #include "Mutation.h"
 #include "ParserSupport.h"
 #include "async/TensorMap.h"
-#include "exec/Chip.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -30,7 +29,7 @@ namespace {
 /// Some of the parser's files need others to be linked with.
 bool loads(const std::string &text) {
   try {
-    Machine machine(text);
+    TestMachine machine(text);
     return true;
   } catch (const PtxError &) {
     return false;
@@ -71,9 +70,9 @@ TensorMap tensor(uint64_t buffer, Chance &chance) {
 }
 
 /// Parameters that a kernel might be given: mostly pointers and small numbers.
-std::vector<uint8_t> parameters(const FunctionCode &kernel, uint64_t buffer, Chance &chance) {
+std::vector<uint8_t> parameters(const Kernel &kernel, uint64_t buffer, Chance &chance) {
   std::vector<uint8_t> bytes(kernel.parameterBytes);
-  for (const ParameterPlace &place : kernel.parameters) {
+  for (const Kernel::Parameter &place : kernel.parameters) {
     if (place.bytes == kTensorMapBytes) {
       tensor(buffer, chance).encode(bytes.data() + place.offset);
       continue;
@@ -110,11 +109,11 @@ void launch(const std::string &text, Chance &chance, End &end) {
   settings.threads = 1;
   settings.instructionLimit = 20000;
   settings.print = [](const std::string &) {};
-  std::unique_ptr<Machine> machine;
+  std::unique_ptr<TestMachine> machine;
   const auto lines = uint32_t(1 + std::count(text.begin(), text.end(), '\n'));
   end = End::Refused;
   try {
-    machine = std::make_unique<Machine>(text, settings);
+    machine = std::make_unique<TestMachine>(text, settings);
   } catch (const PtxError &error) {
     ASSERT_GE(error.where.line, 1u) << error.what();
     ASSERT_LE(error.where.line, lines) << error.what();
@@ -125,22 +124,20 @@ void launch(const std::string &text, Chance &chance, End &end) {
     const float value = float(at % 97);
     std::memcpy(reinterpret_cast<void *>(buffer + at), &value, 4);
   }
-  machine->memory.setInitialized(buffer, kBufferBytes, true);
-  for (const FunctionCode &kernel : machine->program->functions) {
-    if (!kernel.isEntry)
-      continue;
+  machine->device.markWritten(buffer, kBufferBytes);
+  for (const Kernel &kernel : machine->module->kernels()) {
     LaunchConfig config = sizes(chance);
     Allowance allowance;
     allowance.dynamicShared = UINT32_MAX;
-    const Chip *chip = findChip(machine->program->tree->target);
-    if (!chip || refuse(*chip, *machine->program, kernel, allowance, config))
+    const Chip *chip = findChip(machine->module->target());
+    if (!chip || refuse(*chip, kernel, allowance, config))
       continue;
     config.parameters = parameters(kernel, buffer, chance);
-    const uint64_t before = machine->memory.bytesInUse();
+    const uint64_t before = machine->device.bytesInUse();
     auto fault = machine->run(kernel.name, config);
     end = fault ? End::Faulted : End::Ended;
     if (text.find("malloc") == std::string::npos)
-      ASSERT_EQ(machine->memory.bytesInUse(), before);
+      ASSERT_EQ(machine->device.bytesInUse(), before);
     if (!fault)
       continue;
     ASSERT_FALSE(fault->message.empty());

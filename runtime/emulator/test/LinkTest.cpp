@@ -71,7 +71,7 @@ const std::string kLibrary = kHeader + R"(
 })";
 
 std::vector<uint32_t> runLinked(const std::vector<Unit> &units) {
-  Machine machine(ptx::join(units));
+  TestMachine machine(ptx::join(units));
   uint64_t out = machine.allocate(12);
   auto fault = machine.launch("run", {}, out);
   EXPECT_FALSE(fault) << fault->text();
@@ -80,7 +80,7 @@ std::vector<uint32_t> runLinked(const std::vector<Unit> &units) {
 
 std::string problem(const std::vector<Unit> &units) {
   try {
-    Machine machine(ptx::join(units));
+    TestMachine machine(ptx::join(units));
   } catch (const PtxError &error) {
     return error.what();
   }

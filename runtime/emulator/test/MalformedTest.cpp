@@ -20,7 +20,7 @@ constexpr const char *kHeader = ".version 8.7\n.target sm_90a\n.address_size 64\
 /// What is wrong with a module; empty where nothing is.
 std::string moduleError(const std::string &text) {
   try {
-    Machine machine(kHeader + text);
+    TestMachine machine(kHeader + text);
   } catch (const PtxError &error) {
     return error.message;
   }
@@ -84,8 +84,8 @@ TEST(Malformed, FramesAndParametersHaveALimit) {
 }
 
 TEST(Malformed, RecursionWithoutVariablesEndsToo) {
-  Machine machine(std::string(kHeader) +
-                  ".func f() {\ncall f, ();\nret;\n}\n.entry k() {\ncall f, ();\nret;\n}\n");
+  TestMachine machine(std::string(kHeader) +
+                      ".func f() {\ncall f, ();\nret;\n}\n.entry k() {\ncall f, ();\nret;\n}\n");
   // As deep as CU_LIMIT_STACK_SIZE allows.
   machine.settings.stackBytes = 512 * 1024;
   LaunchConfig config;
@@ -96,7 +96,7 @@ TEST(Malformed, RecursionWithoutVariablesEndsToo) {
 }
 
 TEST(Malformed, KernelsThatDoNotEndAreStopped) {
-  Machine machine(std::string(kHeader) + ".entry k() {\nAGAIN:\nbra AGAIN;\n}\n");
+  TestMachine machine(std::string(kHeader) + ".entry k() {\nAGAIN:\nbra AGAIN;\n}\n");
   machine.settings.instructionLimit = 100000;
   auto fault = machine.launch("k", LaunchConfig());
   ASSERT_TRUE(fault);
@@ -110,7 +110,7 @@ std::string printed(const std::string &format, uint64_t first, uint64_t second) 
     initial += (initial.empty() ? "" : ", ") + std::to_string(int(c));
   Settings settings;
   settings.print = [&](const std::string &text) { out += text; };
-  Machine machine(
+  TestMachine machine(
       std::string(kHeader) +
           ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.global .b8 text[" +
           std::to_string(format.size() + 1) + "] = {" + initial +

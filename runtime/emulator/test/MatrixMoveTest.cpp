@@ -24,7 +24,7 @@ const char *const kRows = ".shared .align 16 .b8 rows[512];\n.reg .b64 %p;\nmov.
 
 /// The registers that a load gives the lanes.
 std::vector<uint32_t> load(const std::string &form, unsigned registers, const std::vector<uint8_t> &rows) {
-  Machine machine(kernelText(
+  TestMachine machine(kernelText(
       kRows + ("ldmatrix.sync.aligned." + form + " {%r10") + (registers > 1 ? ", %r11" : "") +
           (registers > 2 ? ", %r12, %r13" : "") + "}, [%r0];\n" +
           [&] {
@@ -120,7 +120,7 @@ TEST(MatrixMove, StoresBytes) {
           "0xffffffff;\n"
           "ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [%r0];\nmad.wide.u32 %rd0, %i, 16, %out;\n"
           "st.global.v4.b32 [%rd0], {%r1, %r2, %r3, %r4};\n";
-  Machine machine(kernelText(text, 1, "sm_100a"));
+  TestMachine machine(kernelText(text, 1, "sm_100a"));
   auto rows = someRows();
   uint64_t in = machine.upload(rows), out = machine.allocate(512);
   auto fault = machine.launch("k", oneBlock(32), out, in);
@@ -135,10 +135,10 @@ TEST(MatrixMove, StoresBytes) {
 }
 
 TEST(MatrixMove, TransposesInRegisters) {
-  Machine machine(kernelText("mad.wide.u32 %rd0, %i, 4, %in0;\nld.global.b32 %r0, [%rd0];\n"
-                             "movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r0;\n"
-                             "mad.wide.u32 %rd0, %i, 4, %out;\nst.global.b32 [%rd0], %r0;\n",
-                             1));
+  TestMachine machine(kernelText("mad.wide.u32 %rd0, %i, 4, %in0;\nld.global.b32 %r0, [%rd0];\n"
+                                 "movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r0;\n"
+                                 "mad.wide.u32 %rd0, %i, 4, %out;\nst.global.b32 [%rd0], %r0;\n",
+                                 1));
   std::vector<uint16_t> x(64);
   std::iota(x.begin(), x.end(), uint16_t(100));
   uint64_t in = machine.upload(x), out = machine.allocate(128);
@@ -150,7 +150,7 @@ TEST(MatrixMove, TransposesInRegisters) {
 
 TEST(MatrixMove, ChecksAddresses) {
   auto kindOf = [](const std::string &body) {
-    Machine machine(kernelText(kRows + body, 1));
+    TestMachine machine(kernelText(kRows + body, 1));
     uint64_t in = machine.upload(someRows()), out = machine.allocate(512);
     auto fault = machine.launch("k", oneBlock(32), out, in);
     return fault ? describe(fault->kind) : "none";
@@ -170,11 +170,14 @@ TEST(MatrixMove, ChecksAddresses) {
 TEST(MatrixMove, WhatIsNotThereIsAnError) {
   for (const char *form : {"m8n8.x1.shared.b8", "m16n16.x1.shared.b8", "m16n16.x4.trans.shared.b8",
                            "m8n16.x1.trans.shared.b8x16.b4x16_p64", "m8n8.x1.global.b16"})
-    EXPECT_THROW(Machine(kernelText(std::string("ldmatrix.sync.aligned.") + form + " {%r0}, [%r1];\n", 0)),
-                 PtxError)
+    EXPECT_THROW(
+        TestMachine(kernelText(std::string("ldmatrix.sync.aligned.") + form + " {%r0}, [%r1];\n", 0)),
+        PtxError)
         << form;
-  EXPECT_THROW(Machine(kernelText("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r1], {%r0};\n", 0)), PtxError);
-  EXPECT_THROW(Machine(kernelText("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%r1];\n", 0)), PtxError);
+  EXPECT_THROW(TestMachine(kernelText("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r1], {%r0};\n", 0)),
+               PtxError);
+  EXPECT_THROW(TestMachine(kernelText("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%r1];\n", 0)),
+               PtxError);
 }
 
 } // namespace

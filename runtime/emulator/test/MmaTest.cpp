@@ -137,7 +137,7 @@ TEST_P(MmaForm, MultipliesByTheDocumentedLayout) {
   unsigned per = a.bytes * 8 / form.bits;
   Matrix x(form.m, form.k, 1, form.least, form.most), y(form.n, form.k, 2, form.leastB, form.most),
       z(form.m, form.n, 3, -50, 50);
-  Machine machine(mmaText(form.instruction, form.target, c, a, b, c));
+  TestMachine machine(mmaText(form.instruction, form.target, c, a, b, c));
   uint64_t in0 = machine.upload(fragment(x, a.count, a.bytes, form.bits, form.a, layoutA(form.m, per))),
            in1 = machine.upload(fragment(y, b.count, b.bytes, form.bits, form.b, layoutB(per))),
            in2 = machine.upload(fragment(z, c.count, c.bytes, form.sumBits, form.sum, layoutC)),
@@ -180,7 +180,7 @@ TEST(Mma, FourProductsAtOnce) {
       return wide ? std::pair(base(lane) + upper(lane) + (lane & 1) + (i & 2), (i & 4) + (lane & 2) + (i & 1))
                   : std::pair(base(lane) + upper(lane) + lane % 4, i);
     };
-    Machine machine(mmaText(instruction, "sm_70", c, {2}, {2}, c));
+    TestMachine machine(mmaText(instruction, "sm_70", c, {2}, {2}, c));
     uint64_t in0 = machine.upload(fragment(x, 2, 4, 16, f16, multiplicand(rowA))),
              in1 = machine.upload(fragment(y, 2, 4, 16, f16, multiplicand(colB))),
              in2 = machine.upload(fragment(z, c.count, 4, wide ? 32 : 16, wide ? f32 : f16, sums)),
@@ -206,12 +206,12 @@ void testScales(const std::string &kind, const std::string &types, unsigned k, u
   std::string selectors = "{%sa}, {" + std::to_string(byteA) + ", " + std::to_string(pairA) + "}, {%sb}, {" +
                           std::to_string(byteB) + ", " + std::to_string(laneB) + "}";
   bool ue4m3 = types.find("ue4m3") != std::string::npos;
-  Machine machine(mmaText("mma.sync.aligned.m16n8k" + std::to_string(k) + ".row.col.kind::" + kind +
-                              ".block_scale.scale_vec::" + std::to_string(scales) + "X." + types,
-                          "sm_120a", {4}, {4}, {2}, {4},
-                          ".reg .b32 %sa, %sb;\n.reg .b64 %ps;\nmad.wide.u32 %ps, %i, 4, %in3;\n"
-                          "ld.global.b32 %sa, [%ps];\nld.global.b32 %sb, [%ps + 128];\n",
-                          ", " + selectors));
+  TestMachine machine(mmaText("mma.sync.aligned.m16n8k" + std::to_string(k) + ".row.col.kind::" + kind +
+                                  ".block_scale.scale_vec::" + std::to_string(scales) + "X." + types,
+                              "sm_120a", {4}, {4}, {2}, {4},
+                              ".reg .b32 %sa, %sb;\n.reg .b64 %ps;\nmad.wide.u32 %ps, %i, 4, %in3;\n"
+                              "ld.global.b32 %sa, [%ps];\nld.global.b32 %sb, [%ps + 128];\n",
+                              ", " + selectors));
   std::vector<uint32_t> data(64);
   for (unsigned i = 0; i < 64; ++i)
     for (unsigned byte = 0; byte < 4; ++byte)
@@ -255,9 +255,10 @@ TEST(Mma, SelectorsFindFourBlockScales) {
 }
 
 /// 2^24 + 1 + 1 ...: what is lost tells how it was summed.
-float sumOf(num::SumModel model, const char *target) {
-  Machine machine(mmaText("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target, {4}, {4}, {2}, {4}));
-  machine.settings.sums = model;
+float sumOf(TensorSums sums, const char *target) {
+  TestMachine machine(
+      mmaText("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target, {4}, {4}, {2}, {4}));
+  machine.settings.sums = sums;
   Matrix ones(16, 16, 0, 1, 1), columns(8, 16, 0, 1, 1);
   uint64_t in0 = machine.upload(fragment(ones, 4, 4, 16, f16, layoutA(16, 2))),
            in1 = machine.upload(fragment(columns, 2, 4, 16, f16, layoutB(2))),
@@ -268,14 +269,14 @@ float sumOf(num::SumModel model, const char *target) {
 
 TEST(Mma, SumsAsTheSettingSays) {
   // In f32, 2^25 + 1 is 2^25 each time.
-  EXPECT_EQ(sumOf(num::SumModel::KOrderF32, "sm_90a"), 0x1p25f);
-  EXPECT_EQ(sumOf(num::SumModel::ExactOnce, "sm_90a"), 0x1p25f + 16);
-  EXPECT_EQ(sumOf(num::SumModel::Truncating, "sm_90a"), 0x1p25f + 16);
+  EXPECT_EQ(sumOf(TensorSums::KOrder, "sm_90a"), 0x1p25f);
+  EXPECT_EQ(sumOf(TensorSums::Exact, "sm_90a"), 0x1p25f + 16);
+  EXPECT_EQ(sumOf(TensorSums::Hardware, "sm_90a"), 0x1p25f + 16);
 }
 
 std::string mmaError(const std::string &instruction, Registers d, Registers a, Registers b, Registers c) {
   try {
-    Machine machine(mmaText(instruction, "sm_120a", d, a, b, c));
+    TestMachine machine(mmaText(instruction, "sm_120a", d, a, b, c));
   } catch (const PtxError &error) {
     return error.message;
   }
@@ -300,13 +301,14 @@ TEST(Mma, WhatIsNotThereIsAnError) {
 
 TEST(Mma, NeedsAllLanes) {
   std::string text = mmaText("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "sm_80", {4}, {2}, {1}, {4});
-  Machine machine(text);
+  TestMachine machine(text);
   uint64_t data = machine.upload(std::vector<uint32_t>(128)), out = machine.allocate(512);
   auto fault = machine.launch("k", oneBlock(20), out, data, data, data, data);
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->kind, FaultKind::BarrierDivergence) << fault->text();
-  Machine diverging(mmaText("setp.lt.u32 %p0, %i, 7;\n@%p0 mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
-                            "sm_80", {4}, {2}, {1}, {4}));
+  TestMachine diverging(
+      mmaText("setp.lt.u32 %p0, %i, 7;\n@%p0 mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "sm_80", {4},
+              {2}, {1}, {4}));
   data = diverging.upload(std::vector<uint32_t>(128));
   out = diverging.allocate(512);
   fault = diverging.launch("k", oneBlock(32), out, data, data, data, data);

@@ -6,8 +6,6 @@
 
 #include "Harness.h"
 
-#include "exec/ProfileReport.h"
-
 #include <gtest/gtest.h>
 
 using namespace fp8emu;
@@ -23,11 +21,9 @@ LaunchConfig threads(uint32_t block, uint32_t grid = 1) {
 }
 
 /// The counts of all instructions that begin with `text`.
-Counts countsOf(const Machine &machine, const std::string &text) {
-  ProfileReport report;
-  report.add(*machine.program, *machine.program->find("k"), machine.profile);
+Counts countsOf(const TestMachine &machine, const std::string &text) {
   Counts out;
-  for (const auto &[place, line] : report.kernels().at("k").instructions)
+  for (const auto &[place, line] : machine.profile.kernels().at("k").instructions)
     if (line.instruction.rfind(text, 0) == 0)
       out.add(line.counts);
   return out;
@@ -36,9 +32,9 @@ Counts countsOf(const Machine &machine, const std::string &text) {
 /// The counts of `ld.global`, of a kernel in which each thread loads `type` from
 /// in0 + stride i + offset.
 Counts globalLoad(const std::string &type, unsigned stride, unsigned offset = 0, uint32_t block = 32) {
-  Machine machine(kernelText("mad.wide.u32 %rd0, %i, " + std::to_string(stride) + ", %in0;\nld.global." +
-                                 type + " [%rd0+" + std::to_string(offset) + "];\n",
-                             1));
+  TestMachine machine(kernelText("mad.wide.u32 %rd0, %i, " + std::to_string(stride) + ", %in0;\nld.global." +
+                                     type + " [%rd0+" + std::to_string(offset) + "];\n",
+                                 1));
   uint64_t in = machine.upload(std::vector<uint8_t>(1 << 16));
   auto fault = machine.launch("k", threads(block), machine.allocate(8), in);
   EXPECT_FALSE(fault) << fault->text();
@@ -46,9 +42,9 @@ Counts globalLoad(const std::string &type, unsigned stride, unsigned offset = 0,
 }
 
 TEST(Profile, CountsWarpsThreadsAndBytes) {
-  Machine machine(kernelText("setp.lt.u32 %p0, %i, 5;\nadd.u32 %r0, %i, 1;\n@%p0 add.u32 %r0, %r0, 2;\n"
-                             "mad.wide.u32 %rd0, %i, 4, %out;\nst.global.u32 [%rd0], %r0;\n",
-                             0));
+  TestMachine machine(kernelText("setp.lt.u32 %p0, %i, 5;\nadd.u32 %r0, %i, 1;\n@%p0 add.u32 %r0, %r0, 2;\n"
+                                 "mad.wide.u32 %rd0, %i, 4, %out;\nst.global.u32 [%rd0], %r0;\n",
+                                 0));
   uint64_t out = machine.allocate(4 * 140);
   ASSERT_FALSE(machine.launch("k", threads(70, 2), out));
   EXPECT_EQ(countsOf(machine, "setp").warpInstructions, 6u);
@@ -84,9 +80,9 @@ TEST(Profile, StridedShiftedAndUniformLoads) {
 
 /// Bank conflicts of one warp that loads `type` from shared address f(lane).
 uint64_t conflicts(const std::string &type, const std::string &address) {
-  Machine machine(kernelText(".shared .align 16 .b8 buffer[16384];\nmov.u32 %r8, buffer;\n" + address +
-                                 "add.u32 %r8, %r8, %r9;\nld.shared." + type + " [%r8];\n",
-                             0));
+  TestMachine machine(kernelText(".shared .align 16 .b8 buffer[16384];\nmov.u32 %r8, buffer;\n" + address +
+                                     "add.u32 %r8, %r8, %r9;\nld.shared." + type + " [%r8];\n",
+                                 0));
   machine.settings.checks = false;
   auto fault = machine.launch("k", threads(32), machine.allocate(8));
   EXPECT_FALSE(fault) << fault->text();
@@ -123,7 +119,7 @@ TEST(Profile, BankConflictsOfVectors) {
 }
 
 TEST(Profile, GenericAddressesCountWhereTheyLie) {
-  Machine machine(
+  TestMachine machine(
       kernelText(".shared .align 4 .b8 buffer[128];\ncvta.shared.u64 %rd0, buffer;\n"
                  "setp.lt.u32 %p0, %i, 8;\nmad.wide.u32 %rd1, %i, 4, %out;\n"
                  "mad.wide.u32 %rd2, %i, 4, %rd0;\nselp.b64 %rd3, %rd1, %rd2, %p0;\nst.u32 [%rd3], %i;\n",
@@ -137,7 +133,7 @@ TEST(Profile, GenericAddressesCountWhereTheyLie) {
 }
 
 TEST(Profile, AtomicsReadAndWrite) {
-  Machine machine(kernelText("atom.global.add.u32 %r0, [%out], 1;\n", 0));
+  TestMachine machine(kernelText("atom.global.add.u32 %r0, [%out], 1;\n", 0));
   uint64_t out = machine.upload(std::vector<uint32_t>(1));
   ASSERT_FALSE(machine.launch("k", threads(64), out));
   Counts atomic = countsOf(machine, "atom");
@@ -147,24 +143,24 @@ TEST(Profile, AtomicsReadAndWrite) {
 }
 
 TEST(Profile, EachWarpWaitsAtABarrier) {
-  Machine machine(kernelText("bar.sync 0;\nbar.sync 0;\n", 0));
+  TestMachine machine(kernelText("bar.sync 0;\nbar.sync 0;\n", 0));
   ASSERT_FALSE(machine.launch("k", threads(128, 3), machine.allocate(8)));
   EXPECT_EQ(countsOf(machine, "bar.sync").waits, 2u * 4 * 3);
 }
 
 TEST(Profile, ProductsCountTheirOperations) {
-  Machine machine(kernelText("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, "
-                             "{%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};\n",
-                             0));
+  TestMachine machine(kernelText("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, "
+                                 "{%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};\n",
+                                 0));
   ASSERT_FALSE(machine.launch("k", threads(64), machine.allocate(8)));
   EXPECT_EQ(countsOf(machine, "mma").tensorOperations, 2u * 2 * 16 * 8 * 16);
 }
 
 TEST(Profile, CopiesOfThreadsCountOnBothSides) {
-  Machine machine(kernelText(".shared .align 16 .b8 buffer[512];\nmov.u32 %r0, buffer;\n"
-                             "mad.lo.u32 %r0, %i, 16, %r0;\nmad.wide.u32 %rd0, %i, 16, %in0;\n"
-                             "cp.async.cg.shared.global [%r0], [%rd0], 16;\ncp.async.wait_all;\n",
-                             1));
+  TestMachine machine(kernelText(".shared .align 16 .b8 buffer[512];\nmov.u32 %r0, buffer;\n"
+                                 "mad.lo.u32 %r0, %i, 16, %r0;\nmad.wide.u32 %rd0, %i, 16, %in0;\n"
+                                 "cp.async.cg.shared.global [%r0], [%rd0], 16;\ncp.async.wait_all;\n",
+                                 1));
   uint64_t in = machine.upload(std::vector<uint8_t>(512));
   auto fault = machine.launch("k", threads(32), machine.allocate(8), in);
   ASSERT_FALSE(fault) << fault->text();
@@ -175,7 +171,7 @@ TEST(Profile, CopiesOfThreadsCountOnBothSides) {
 }
 
 TEST(Profile, BulkCopiesCountForTheInstructionThatStartsThem) {
-  Machine machine(kernelText(
+  TestMachine machine(kernelText(
       ".shared .align 16 .b8 buffer[1024];\n.shared .align 8 .b64 bar;\nmbarrier.init.shared.b64 [bar], 1;\n"
       "mbarrier.arrive.expect_tx.shared.b64 %rd1, [bar], 1024;\nmov.u32 %r0, buffer;\nmov.u32 %r1, bar;\n"
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%in0], 1024, [%r1];\n"
@@ -192,22 +188,18 @@ TEST(Profile, BulkCopiesCountForTheInstructionThatStartsThem) {
 }
 
 TEST(Profile, ReportsJoinLaunchesAndNameLines) {
-  Machine machine(kernelText("mad.wide.u32 %rd0, %i, 4, %out;\nst.global.u32 [%rd0], %i;\n", 0));
+  TestMachine machine(kernelText("mad.wide.u32 %rd0, %i, 4, %out;\nst.global.u32 [%rd0], %i;\n", 0));
   uint64_t out = machine.allocate(128);
-  ProfileReport report;
-  for (unsigned i = 0; i < 2; ++i) {
-    machine.profile = Profile(machine.program->ops.size());
+  for (unsigned i = 0; i < 2; ++i)
     ASSERT_FALSE(machine.launch("k", threads(32), out));
-    report.add(*machine.program, *machine.program->find("k"), machine.profile);
-  }
-  std::string json = report.json();
+  std::string json = machine.profile.json();
   EXPECT_NE(json.find("{\"kernel\": \"k\", \"launches\": 2,"), std::string::npos) << json;
   EXPECT_NE(
       json.find("\"instruction\": \"st.global.u32\", \"warp_instructions\": 2, \"thread_instructions\": 64, "
                 "\"global_written_bytes\": 256, \"global_sectors\": 8}"),
       std::string::npos)
       << json;
-  std::string table = report.table();
+  std::string table = machine.profile.table();
   EXPECT_NE(table.find("k, launches: 2\n"), std::string::npos) << table;
   EXPECT_NE(table.find("st.global.u32\n"), std::string::npos) << table;
   EXPECT_EQ(table.find("conflicts"), std::string::npos) << table;

@@ -8,6 +8,8 @@
 #include "Harness.h"
 
 #include "exec/Chip.h"
+#include "isa/Build.h"
+#include "memory/DeviceMemory.h"
 #include "ptx/Parser.h"
 
 #include <gtest/gtest.h>
@@ -205,14 +207,15 @@ TEST(Registers, OfAKernelWithSetmaxnregAreThoseItIsCompiledFor) {
 /// Of values(count): what a launch of so many threads is refused for, and how many blocks
 /// of them an H100 holds.
 std::optional<Refusal> refusal(unsigned count, unsigned threads) {
-  Machine machine(text(values(count)));
+  TestMachine machine(text(values(count)));
   LaunchConfig config;
   config.block = {threads, 1, 1};
-  return refuse(*findChip("sm_90a"), *machine.program, *machine.program->find("k"), Allowance(), config);
+  return refuse(*findChip("sm_90a"), machine.find("k"), Allowance(), config);
 }
 int resident(unsigned count, int threads) {
-  Machine machine(text(values(count)));
-  return residentBlocks(*findChip("sm_90a"), *machine.program, *machine.program->find("k"), threads, 0);
+  TestMachine machine(text(values(count)));
+  const Kernel &kernel = machine.find("k");
+  return residentBlocks(*findChip("sm_90a"), *kernel.program, *kernel.code, threads, 0);
 }
 
 TEST(Registers, ThatABlockDoesNotHaveRefuseALaunch) {

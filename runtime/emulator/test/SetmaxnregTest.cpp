@@ -31,7 +31,7 @@ std::string text(const std::string &body, const std::string &directives) {
 std::optional<Fault> run(const std::string &text, unsigned threads, uint64_t seed) {
   Settings settings;
   settings.seed = seed;
-  Machine machine(text, settings);
+  TestMachine machine(text, settings);
   LaunchConfig config;
   config.block = {threads, 1, 1};
   uint64_t out = machine.upload(std::vector<uint32_t>(threads));
@@ -140,12 +140,12 @@ TEST(Setmaxnreg, ChangesInTheDirectionThatItSays) {
 
 TEST(Setmaxnreg, HasANumberThatHardwareHas) {
   for (const char *count : {"24", "256", "128"})
-    EXPECT_NO_THROW(Machine(text("setmaxnreg.inc.sync.aligned.u32 " + std::string(count) + ";\n", "")))
+    EXPECT_NO_THROW(TestMachine(text("setmaxnreg.inc.sync.aligned.u32 " + std::string(count) + ";\n", "")))
         << count;
   for (const char *bad : {"inc.sync.aligned.u32 20", "inc.sync.aligned.u32 28", "dec.sync.aligned.u32 264",
                           "dec.sync.aligned 40", "dec.aligned.u32 40", "dec.sync.u32 40",
                           "sync.aligned.u32 40", "inc.sync.aligned.u32 %t"})
-    EXPECT_THROW(Machine(text("setmaxnreg." + std::string(bad) + ";\n", "")), PtxError) << bad;
+    EXPECT_THROW(TestMachine(text("setmaxnreg." + std::string(bad) + ";\n", "")), PtxError) << bad;
 }
 
 } // namespace

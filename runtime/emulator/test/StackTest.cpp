@@ -88,7 +88,7 @@ TEST(Stack, CalleesDoNotOverwriteIt) {
       "ld.local.u32 %r3,[%rd3+-4]; cvt.u64.u32 %rd4,%i4; add.u64 %rd4,%out,%rd4; st.global.u32 [%rd4],%r3;\n";
   std::string text = kernelText(body, 0);
   text.insert(text.find(".visible"), callee);
-  Machine machine(text);
+  TestMachine machine(text);
   LaunchConfig config;
   config.block = {32, 1, 1};
   uint64_t out = machine.allocate(128);

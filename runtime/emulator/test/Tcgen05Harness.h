@@ -22,7 +22,7 @@ inline std::string text(uint64_t value) { return std::to_string(value); }
 /// `issue` and waits for it, every thread stores its lane's columns. Before, all execute
 /// `prepare` (%r4 is the address of the warp's lanes, %r3 that of the allocation, and
 /// %rd1 the descriptor's bits of the tile's address).
-struct Kernel {
+struct TensorKernel {
   std::string issue, prepare;
   unsigned columns = 64;
   std::vector<uint8_t> tile = std::vector<uint8_t>(16);
@@ -68,7 +68,7 @@ struct Kernel {
   std::vector<uint32_t> run(std::optional<Fault> *fault = nullptr, uint64_t seed = 0) {
     Settings settings;
     settings.seed = seed;
-    Machine machine(ptx(), settings);
+    TestMachine machine(ptx(), settings);
     uint64_t out = machine.allocate(128 * columns * 4), in = machine.upload(tile);
     LaunchConfig config;
     config.block = {128, 1, 1};

@@ -14,8 +14,8 @@ namespace {
 
 /// A and B of 32 bytes along K, without swizzle: `part(row, i, isB)` is 16 bytes.
 template <class F>
-Kernel packed(const std::string &kind, uint32_t bits, F part, const std::string &rest = ", %p4") {
-  Kernel kernel;
+TensorKernel packed(const std::string &kind, uint32_t bits, F part, const std::string &rest = ", %p4") {
+  TensorKernel kernel;
   kernel.tile.resize(kTileB + 64 * 32);
   for (unsigned row = 0; row < 128; ++row)
     for (unsigned i = 0; i < 2; ++i) {
@@ -32,7 +32,7 @@ Kernel packed(const std::string &kind, uint32_t bits, F part, const std::string 
   return kernel;
 }
 
-void expectProducts(Kernel kernel, unsigned k, float factor = 1) {
+void expectProducts(TensorKernel kernel, unsigned k, float factor = 1) {
   std::vector<uint32_t> d = kernel.run();
   ASSERT_FALSE(d.empty());
   for (unsigned row = 0; row < 128; ++row)
@@ -66,12 +66,14 @@ TEST(Tcgen05Kinds, tf32) {
 }
 
 TEST(Tcgen05Kinds, integers) {
-  Kernel kernel = packed("i8", shape(128, 64) | 2u << 4 | 1u << 7, [](unsigned row, unsigned part, bool isB) {
-    std::array<uint8_t, 16> out;
-    for (unsigned i = 0; i < 16; ++i)
-      out[i] = isB ? uint8_t(200 + valueB(row, part * 16 + i)) : uint8_t(-100 + valueA(row, part * 16 + i));
-    return out;
-  });
+  TensorKernel kernel =
+      packed("i8", shape(128, 64) | 2u << 4 | 1u << 7, [](unsigned row, unsigned part, bool isB) {
+        std::array<uint8_t, 16> out;
+        for (unsigned i = 0; i < 16; ++i)
+          out[i] =
+              isB ? uint8_t(200 + valueB(row, part * 16 + i)) : uint8_t(-100 + valueA(row, part * 16 + i));
+        return out;
+      });
   std::vector<uint32_t> d = kernel.run();
   ASSERT_FALSE(d.empty());
   for (unsigned row = 0; row < 128; ++row)
@@ -94,7 +96,7 @@ TEST(Tcgen05Kinds, elementsOf6And4Bits) {
 }
 
 /// All lanes hold `word` in the columns from 64 on.
-Kernel scaled(Kernel kernel, uint32_t word) {
+TensorKernel scaled(TensorKernel kernel, uint32_t word) {
   kernel.columns = 128;
   kernel.prepare = "mov.b32 %r20, " + text(word) + ";\n";
   for (unsigned c = 64; c < 72; ++c)
@@ -122,7 +124,7 @@ TEST(Tcgen05Kinds, blockScales) {
 
 TEST(Tcgen05Kinds, multiplicandFromTensorMemory) {
   // A in f16: each lane its row, two elements in a column, from column 64 on.
-  Kernel kernel = packed("f16", shape(128, 64) | kF32, [](unsigned row, unsigned part, bool isB) {
+  TensorKernel kernel = packed("f16", shape(128, 64) | kF32, [](unsigned row, unsigned part, bool isB) {
     return codes(num::F16, 8, 16, valuesOf(row, part * 8, isB));
   });
   kernel.columns = 128;
@@ -136,7 +138,7 @@ TEST(Tcgen05Kinds, multiplicandFromTensorMemory) {
   expectProducts(kernel, 16);
 }
 
-Kernel simple() {
+TensorKernel simple() {
   return packed("f16", shape(128, 64) | kF32, [](unsigned row, unsigned part, bool isB) {
     return codes(num::F16, 8, 16, valuesOf(row, part * 8, isB));
   });
@@ -144,7 +146,7 @@ Kernel simple() {
 
 TEST(Tcgen05Kinds, sumsInTheOrderOfIssue) {
   // The same product twice, the second on top of the first.
-  Kernel kernel = simple();
+  TensorKernel kernel = simple();
   size_t at = kernel.issue.find("tcgen05.mma");
   std::string again = kernel.issue.substr(at);
   again.replace(again.find("%p4"), 3, "%p1");
@@ -157,7 +159,7 @@ TEST(Tcgen05Kinds, mistakesInWaiting) {
   // Warps read before the end of what one of them started, or even its beginning.
   std::optional<Fault> fault;
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    Kernel early = simple();
+    TensorKernel early = simple();
     early.prepare = "@!%p1 bra L7;\n" + early.issue +
                     "\nL7: bar.warp.sync 0xffffffff;\n"
                     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r4];\ntcgen05.wait::ld.sync.aligned;\n";
@@ -167,7 +169,7 @@ TEST(Tcgen05Kinds, mistakesInWaiting) {
     EXPECT_TRUE(fault->kind == FaultKind::Race || fault->kind == FaultKind::AsyncOverwrite) << fault->text();
   }
   // A load that no wait::ld follows, then a product that writes there.
-  Kernel late = simple();
+  TensorKernel late = simple();
   late.prepare = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r4];\n";
   late.run(&fault);
   ASSERT_TRUE(fault);
@@ -177,7 +179,7 @@ TEST(Tcgen05Kinds, mistakesInWaiting) {
 }
 
 TEST(Tcgen05Kinds, shiftsRows) {
-  Kernel kernel;
+  TensorKernel kernel;
   kernel.columns = 32;
   kernel.prepare = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r4+3], {%i};\ntcgen05.wait::st.sync.aligned;\n";
   kernel.issue = "tcgen05.shift.cta_group::1.down [%r3];";

@@ -16,7 +16,7 @@ namespace {
 TEST(Tcgen05, productsInAllSwizzles) {
   for (auto [width, mode] : {std::pair<unsigned, unsigned>{32, 6}, {64, 4}, {128, 2}}) {
     for (unsigned step = 0; step < width; step += 32) {
-      Kernel kernel;
+      TensorKernel kernel;
       for (unsigned row = 0; row < 128; ++row)
         for (unsigned k = 0; k < 32; ++k)
           put(kernel.tile, alongK(width, row, step + k), num::E4M3, valueA(row, k));
@@ -39,8 +39,9 @@ TEST(Tcgen05, productsInAllSwizzles) {
 }
 
 /// A kernel with A and B in f16, without swizzle.
-Kernel plain(unsigned m, unsigned n, const std::string &modifiers, uint32_t bits, const std::string &last) {
-  Kernel kernel;
+TensorKernel plain(unsigned m, unsigned n, const std::string &modifiers, uint32_t bits,
+                   const std::string &last) {
+  TensorKernel kernel;
   auto offset = [](unsigned rows, unsigned row, unsigned byte) {
     return size_t(byte / 16) * rows * 16 + row * 16 + byte % 16;
   };
@@ -105,7 +106,7 @@ TEST(Tcgen05, zeroColumns) {
 
 TEST(Tcgen05, addsToWhatIsThere) {
   // Lanes hold 8 in each column; D is taken a quarter, and lanes 0 to 31 stay.
-  Kernel kernel =
+  TensorKernel kernel =
       plain(128, 64, ".cta_group::1.kind::f16", kF32 | 1u << 13, "{%r20, %r21, %r21, %r21}, %p5, 2");
   kernel.prepare = "mov.b32 %r20, -1;\nmov.b32 %r21, 0;\nmov.b32 %r22, 0x41000000;\n";
   for (unsigned c = 0; c < 64; ++c)
@@ -130,7 +131,7 @@ TEST(Tcgen05, resultInF16) {
 
 TEST(Tcgen05, transposedByMAndN) {
   // Rows of 64 f16 along M or N for each K, swizzled by 128 bytes; 8 K's in each 1024.
-  Kernel kernel;
+  TensorKernel kernel;
   auto offset = [](unsigned row, unsigned k) {
     return size_t(row / 64) * 2048 + k / 8 * 1024 + k % 8 * 128 + ((row % 64 / 8) ^ (k % 8)) * 16 +
            row % 8 * 2;
@@ -167,7 +168,7 @@ TEST(Tcgen05, faultsOfDescriptors) {
     EXPECT_NE(fault->text().find(words), std::string::npos) << fault->text();
   }
   std::optional<Fault> fault;
-  Kernel outside = plain(128, 64, ".cta_group::1.kind::f16", kF32, "%p4");
+  TensorKernel outside = plain(128, 64, ".cta_group::1.kind::f16", kF32, "%p4");
   outside.columns = 32;
   outside.run(&fault);
   ASSERT_TRUE(fault);
@@ -177,7 +178,7 @@ TEST(Tcgen05, faultsOfDescriptors) {
 
 /// Each thread stores %r(10+i) = 1000 i + thread in one shape and loads in 32x32b.
 std::vector<uint32_t> stored(const std::string &shape, unsigned registers) {
-  Kernel kernel;
+  TensorKernel kernel;
   kernel.columns = 32;
   std::string list;
   for (unsigned i = 0; i < registers; ++i) {
@@ -226,7 +227,7 @@ TEST(Tcgen05, shapesOfMoves) {
 }
 
 TEST(Tcgen05, copies) {
-  Kernel kernel;
+  TensorKernel kernel;
   kernel.tile.resize(128 * 32);
   for (unsigned i = 0; i < kernel.tile.size(); ++i)
     kernel.tile[i] = uint8_t(i * 7 + i / 256);
@@ -262,7 +263,7 @@ TEST(Tcgen05, copies) {
 }
 
 std::optional<Fault> faultOf(const std::string &body) {
-  Machine machine(kernelText(".shared .align 4 .b32 where;\n" + body, 0, "sm_100a"));
+  TestMachine machine(kernelText(".shared .align 4 .b32 where;\n" + body, 0, "sm_100a"));
   LaunchConfig config;
   config.block = {128, 1, 1};
   return machine.launch("k", config, uint64_t(0));

@@ -96,9 +96,9 @@ Loaded load(Tensor &tensor, const Coordinates &at, unsigned offset = 0, uint64_t
             const std::string &mode = "tile", unsigned bytes = 0) {
   Settings settings;
   settings.seed = seed;
-  Machine machine(copyKernel(expect(bytes ? bytes : tensor.map.boxBytes()) +
-                             loadText(tensor.map.rank, at, offset, mode) + await() + copyOut()),
-                  settings);
+  TestMachine machine(copyKernel(expect(bytes ? bytes : tensor.map.boxBytes()) +
+                                 loadText(tensor.map.rank, at, offset, mode) + await() + copyOut()),
+                      settings);
   tensor.map.address = machine.upload(tensor.bytes);
   uint64_t out = machine.allocate(kTileBytes);
   Loaded loaded;
@@ -274,9 +274,9 @@ Stored store(Tensor &tensor, const std::vector<uint8_t> &tile, const Coordinates
              const std::string &modifiers = "cp.async.bulk.tensor", const std::string &operation = "",
              const std::string &after = "@%p0 cp.async.bulk.wait_group 0;\n",
              const std::string &mode = "tile") {
-  Machine machine(copyKernel(copyIn() + "@%p0 " + modifiers + "." + std::to_string(tensor.map.rank) +
-                             "d.global.shared::cta" + operation + "." + mode + ".bulk_group [%map, " +
-                             list(at) + "], [tile];\n@%p0 cp.async.bulk.commit_group;\n" + after));
+  TestMachine machine(copyKernel(copyIn() + "@%p0 " + modifiers + "." + std::to_string(tensor.map.rank) +
+                                 "d.global.shared::cta" + operation + "." + mode + ".bulk_group [%map, " +
+                                 list(at) + "], [tile];\n@%p0 cp.async.bulk.commit_group;\n" + after));
   tensor.map.address = machine.upload(tensor.bytes);
   uint64_t in = machine.upload(tile);
   Stored stored;
@@ -397,7 +397,7 @@ TEST(TensorCopy, Multicast) {
       std::string mask = std::to_string((1u << cluster) - 1);
       Settings settings;
       settings.seed = seed;
-      Machine machine(
+      TestMachine machine(
           copyKernel(expect(cluster * 1024) + clusterBarrier() +
                      "mul.lo.u32 %c1, %rank, 8;\nmov.u32 %r5, tile;\n"
                      "mad.lo.u32 %r5, %rank, 1024, %r5;\nmov.u16 %rs0, " +
@@ -425,7 +425,7 @@ TEST(TensorCopy, Multicast) {
 TEST(TensorCopy, MbarrierOfThePeer) {
   Tensor tensor(TensorType::U32, {32, 40}, {32, 8});
   for (const char *group : {".cta_group::2", ""}) {
-    Machine machine(
+    TestMachine machine(
         copyKernel(expect(2048) + clusterBarrier() +
                    "mul.lo.u32 %c1, %rank, 8;\nmov.u32 %r5, bar;\nmapa.shared::cluster.u32 %r5, %r5, 0;\n"
                    "@%p0 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes" +
@@ -448,7 +448,7 @@ TEST(TensorCopy, MbarrierOfThePeer) {
 }
 
 TEST(TensorCopy, MapsThatAreNone) {
-  Machine machine(copyKernel(expect(1024) + loadText(2, {0, 0}, 0) + await()));
+  TestMachine machine(copyKernel(expect(1024) + loadText(2, {0, 0}, 0) + await()));
   auto fault = machine.launch("k", copyConfig(), MapParameter(), uint64_t(0), uint64_t(0), uint32_t(0));
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->kind, FaultKind::IllegalOperand);
@@ -459,7 +459,7 @@ TEST(TensorCopy, Mistakes) {
   Tensor tensor(TensorType::U32, {32, 40}, {32, 8}), packed(TensorType::B6x16, {384, 20}, {128, 8});
   // Another rank than the map's.
   tensor.map.rank = 1;
-  Machine machine(copyKernel(expect(128) + loadText(2, {0, 0}, 0) + await()));
+  TestMachine machine(copyKernel(expect(128) + loadText(2, {0, 0}, 0) + await()));
   auto fault =
       machine.launch("k", copyConfig(), MapParameter(tensor.map), uint64_t(0), uint64_t(0), uint32_t(0));
   ASSERT_TRUE(fault);
@@ -528,7 +528,7 @@ TEST(TensorCopy, MapsThatKernelsChange) {
       "@%p0 cp.async.bulk.tensor.3d.shared::cta.global.mbarrier::complete_tx::bytes [tile], "
       "[%rd4, {0, 3, 1}], [bar];\n" +
       await() + copyOut();
-  Machine machine(copyKernel(body));
+  TestMachine machine(copyKernel(body));
   Tensor other(TensorType::U8, {16}, {16});
   other.map.address = machine.upload(other.bytes);
   uint64_t in = machine.upload(tensor.bytes), out = machine.allocate(kTileBytes + 128);
@@ -545,7 +545,7 @@ TEST(TensorCopy, MapsThatKernelsChange) {
 TEST(TensorCopy, WhatIsNotSupported) {
   auto fails = [](const std::string &line, const std::string &why) {
     try {
-      Machine machine(copyKernel(line));
+      TestMachine machine(copyKernel(line));
       ADD_FAILURE() << line;
     } catch (const PtxError &error) {
       EXPECT_NE(error.message.find(why), std::string::npos) << error.message;

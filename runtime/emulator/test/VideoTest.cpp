@@ -14,7 +14,7 @@ using namespace fp8emu::test;
 namespace {
 
 uint32_t run(const std::string &instruction, uint32_t a, uint32_t b, uint32_t c) {
-  Machine machine(
+  TestMachine machine(
       kernelText("ld.global.u32 %r1, [%in0];\nld.global.u32 %r2, [%in0+4];\nld.global.u32 %r3, [%in0+8];\n" +
                      instruction + " %r0, %r1, %r2, %r3;\nst.global.u32 [%out], %r0;\n",
                  1));
@@ -46,8 +46,8 @@ TEST(Video, Halves) {
 }
 
 TEST(Video, SelectorsAndMasksAreErrors) {
-  EXPECT_THROW(Machine(kernelText("vadd4.u32.u32.u32 %r0, %r1.b0000, %r2, %r3;\n", 0)), PtxError);
-  EXPECT_THROW(Machine(kernelText("vadd4.u32.u32.u32.sat.add %r0, %r1, %r2, %r3;\n", 0)), PtxError);
+  EXPECT_THROW(TestMachine(kernelText("vadd4.u32.u32.u32 %r0, %r1.b0000, %r2, %r3;\n", 0)), PtxError);
+  EXPECT_THROW(TestMachine(kernelText("vadd4.u32.u32.u32.sat.add %r0, %r1, %r2, %r3;\n", 0)), PtxError);
 }
 
 } // namespace

@@ -145,7 +145,7 @@ void testForm(const Form &form, bool checks) {
       moveRegisters(false, "d", sums, 4, "%pe", kThreads);
   Settings settings;
   settings.checks = checks;
-  Machine machine(kernelText(text, 3), settings);
+  TestMachine machine(kernelText(text, 3), settings);
   std::vector<uint8_t> image(2 * kTileBytes);
   form.tileA.put(a, form.bits, form.a, image.data());
   form.tileB.put(b, form.bits, form.b, image.data() + kTileBytes);
@@ -232,7 +232,7 @@ std::string faultOf(const std::string &body, FaultKind kind = FaultKind::Registe
   for (uint64_t seed = 0; seed < 8; ++seed) {
     Settings settings;
     settings.seed = seed;
-    Machine machine(kernelText(text, 3), settings);
+    TestMachine machine(kernelText(text, 3), settings);
     uint64_t data = machine.upload(std::vector<uint8_t>(2 * kTileBytes)), out = machine.allocate(16 * 512);
     auto fault = machine.launch("k", oneBlock(threads), out, data, data, data);
     std::string now = !fault ? "none" : fault->kind == kind ? fault->instruction : fault->text();
@@ -290,7 +290,7 @@ TEST(Wgmma, CorrectTwinsAreClean) {
 TEST(Wgmma, WhatIsNotThereIsAnError) {
   auto error = [](const std::string &instruction, const std::string &target) -> std::string {
     try {
-      Machine machine(kernelText(prologue(8, 0, 0) + instruction, 3, target));
+      TestMachine machine(kernelText(prologue(8, 0, 0) + instruction, 3, target));
     } catch (const PtxError &caught) {
       return caught.message;
     }

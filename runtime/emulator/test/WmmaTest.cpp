@@ -80,7 +80,7 @@ void testForm(const Form &form, bool rowsA, bool rowsB, bool rowsC, unsigned spa
       shape + ".global." + form.sum + " [%out], {" + registerList("d", form.registersC) + "}, %r0;\n";
   Matrix a(form.m, form.k, 1, form.least, form.most), b(form.k, form.n, 2, form.least, form.most),
       c(form.m, form.n, 3, -30, 30), expected(form.m, form.n);
-  Machine machine(kernelText(text, 3, "sm_80"));
+  TestMachine machine(kernelText(text, 3, "sm_80"));
   uint64_t in0 = machine.upload(inMemory(a, rowsA, strideA, form.bits, form.encode)),
            in1 = machine.upload(inMemory(b, rowsB, strideB, form.bits, form.encode)),
            in2 = machine.upload(inMemory(c, rowsC, strideC, form.sumBits, form.encodeSum));
@@ -113,7 +113,7 @@ TEST(Wmma, MultipliesByRowsAndColumns) {
 
 TEST(Wmma, WhatIsNotThereIsAnError) {
   auto fails = [](const std::string &instruction) {
-    EXPECT_THROW(Machine(kernelText(instruction, 0)), PtxError) << instruction;
+    EXPECT_THROW(TestMachine(kernelText(instruction, 0)), PtxError) << instruction;
   };
   fails("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1}, [%out];\n");
   fails(

@@ -10,9 +10,9 @@
 #define FP8EMU_ASYNC_TRANSFER_H
 
 #include "Mbarrier.h"
-#include "Operation.h"
 #include "check/Agent.h"
 #include "exec/Access.h"
+#include "exec/Operation.h"
 
 #include <vector>
 

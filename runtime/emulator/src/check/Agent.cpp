@@ -78,17 +78,17 @@ struct Agent::State {
 
 Agent Agent::start(Warp &warp, unsigned lane, Proxy proxy) {
   Agent agent;
-  if (!warp.races())
+  if (!racesOf(warp))
     return agent;
   agent.state = std::make_shared<State>();
   State &state = *agent.state;
-  BlockRaces &block = *warp.block().races();
+  BlockRaces &block = *racesOf(warp.block());
   state.launch = &block.launch;
   state.own = &block;
   // All that its thread has done comes before; nothing that it does from now on.
-  state.known = warp.races()->known[lane];
-  addThreads(state.known.generic, block.number, warp.index() * kLanes, Mask(1) << lane, warp.races()->epoch);
-  warp.races()->epoch = ++block.time;
+  state.known = racesOf(warp)->known[lane];
+  addThreads(state.known.generic, block.number, warp.index() * kLanes, Mask(1) << lane, racesOf(warp)->epoch);
+  racesOf(warp)->epoch = ++block.time;
   state.info.block = block.number;
   state.info.warp = uint16_t(warp.index());
   state.info.pc = warp.pc();
@@ -103,9 +103,9 @@ Agent Agent::inGroup(Warp &warp, unsigned lane, GroupKind kind, Proxy proxy) {
   Agent agent = start(warp, lane, proxy);
   if (!agent.state)
     return agent;
-  BlockRaces &block = *warp.block().races();
+  BlockRaces &block = *racesOf(warp.block());
   State &state = *agent.state;
-  WarpRaces &own = *warp.races();
+  WarpRaces &own = *racesOf(warp);
   state.tensorKnown = own.tensor[lane];
   if (isOfWarp(kind)) {
     for (unsigned i = 0; i < kLanes; ++i) {
@@ -141,7 +141,7 @@ Agent Agent::untilMbarrier(Warp &warp, unsigned lane, Block &where, uint32_t off
   Agent agent = start(warp, lane, proxy);
   if (!agent.state)
     return agent;
-  BlockRaces &block = *where.races();
+  BlockRaces &block = *racesOf(where);
   State &state = *agent.state;
   state.info.queueBlock = block.number;
   state.info.queue = state.readQueue = block.queue(queueKey(OfMbarrier, offset));
@@ -179,7 +179,7 @@ void Agent::accessTensor(Block &block, const TensorRange &range, bool isWrite) c
   access.info.isWrite = isWrite;
   access.range = range;
   access.lane = state->lane;
-  if (auto before = block.races()->tensor.access(access, state->tensorKnown))
+  if (auto before = racesOf(block)->tensor.access(access, state->tensorKnown))
     raise(state->origin,
           report(*state->launch, *before, access, precedes(*before, access, state->known.tensor)));
 }
@@ -187,7 +187,7 @@ void Agent::accessTensor(Block &block, const TensorRange &range, bool isWrite) c
 void Agent::complete() const {
   if (!state || !state->block)
     return;
-  Knowledge &pending = state->block->races()->mbarriers[state->offset].pending;
+  Knowledge &pending = racesOf(*state->block)->mbarriers[state->offset].pending;
   if (state->readsShared)
     pending.join(state->known);
   addQueueTo(pending, state->info.queueBlock, state->info.queue, state->info.epoch, proxyOf(state->info));
@@ -202,12 +202,12 @@ void Agent::release(const Target &target) const {
 }
 
 void check::commitGroup(Warp &warp, Mask lanes, GroupKind kind) {
-  if (!warp.races())
+  if (!racesOf(warp))
     return;
   // More groups than this one cannot be allowed to be unfinished.
   constexpr size_t kMost = 4096;
   forLanes(lanes, [&](unsigned lane) {
-    Started &started = warp.races()->startedBy(lane, kind);
+    Started &started = racesOf(warp)->startedBy(lane, kind);
     started.committed.push_back(started.count);
     if (started.committed.size() > 2 * kMost)
       started.committed.erase(started.committed.begin(), started.committed.end() - kMost);
@@ -215,10 +215,10 @@ void check::commitGroup(Warp &warp, Mask lanes, GroupKind kind) {
 }
 
 void check::waitedForGroups(Warp &warp, Mask lanes, GroupKind kind, uint64_t allowed, bool readsOnly) {
-  WarpRaces *own = warp.races();
+  WarpRaces *own = racesOf(warp);
   if (!own)
     return;
-  BlockRaces &block = *warp.block().races();
+  BlockRaces &block = *racesOf(warp.block());
   forLanes(lanes, [&](unsigned lane) {
     const unsigned counted = isOfWarp(kind) ? 0 : lane;
     Started &started = own->startedBy(counted, kind);
@@ -242,12 +242,12 @@ void check::waitedForGroups(Warp &warp, Mask lanes, GroupKind kind, uint64_t all
 
 std::function<void()> check::releaseGroups(Warp &warp, unsigned lane, GroupKind kind, Block &block,
                                            uint32_t offset) {
-  if (!warp.races())
+  if (!racesOf(warp))
     return [] {};
-  BlockRaces &own = *warp.block().races();
+  BlockRaces &own = *racesOf(warp.block());
   const uint16_t queue = own.queue(threadQueue(kind, warp, lane));
-  const Started &started = warp.races()->startedBy(lane, kind);
-  return [=, number = own.number, count = started.count, before = started.before, races = block.races()] {
+  const Started &started = racesOf(warp)->startedBy(lane, kind);
+  return [=, number = own.number, count = started.count, before = started.before, races = racesOf(block)] {
     if (!count)
       return;
     Knowledge &pending = races->mbarriers[offset].pending;

@@ -16,6 +16,12 @@ static uint32_t linear(const std::array<uint32_t, 3> &index, const std::array<ui
   return index[0] + size[0] * (index[1] + size[1] * index[2]);
 }
 
+std::unique_ptr<Notes> LaunchRaces::begin(const Cluster &) { return std::make_unique<ClusterRaces>(); }
+std::unique_ptr<Notes> LaunchRaces::begin(const Block &block) {
+  return std::make_unique<BlockRaces>(*this, block);
+}
+std::unique_ptr<Notes> LaunchRaces::begin(const Warp &) { return std::make_unique<WarpRaces>(); }
+
 BlockRaces::BlockRaces(LaunchRaces &launch, const Block &block)
     : launch(launch), number(linear(block.index(), launch.launch.config().grid)),
       cluster(linear(block.cluster().index(), launch.launch.clusterGrid())), shadow(block.sharedBytes()) {}
@@ -56,20 +62,20 @@ void learn(WarpRaces &own, Mask lanes, const Knowledge &more) {
   });
 }
 
-void newEpoch(Warp &warp) { warp.races()->epoch = ++warp.block().races()->time; }
+void newEpoch(Warp &warp) { racesOf(warp)->epoch = ++racesOf(warp.block())->time; }
 
 /// What these lanes know and have done goes into `into`.
 void release(Warp &warp, Mask lanes, Knowledge &into) {
-  WarpRaces &own = *warp.races();
+  WarpRaces &own = *racesOf(warp);
   collect(own, lanes, into);
-  addThreads(into.generic, warp.block().races()->number, warp.index() * kLanes, lanes, own.epoch);
+  addThreads(into.generic, racesOf(warp.block())->number, warp.index() * kLanes, lanes, own.epoch);
   newEpoch(warp);
 }
 
 /// What a relaxed arrival of a lane publishes: what fences before it have released, and
 /// that for which a relaxed one is enough.
 void arriveRelaxed(Warp &warp, unsigned lane, Knowledge &into) {
-  WarpRaces &own = *warp.races();
+  WarpRaces &own = *racesOf(warp);
   join(into.tensor, own.known[lane].tensor);
   join(into.sequenced, own.known[lane].sequenced);
   if (!own.patterns)
@@ -78,24 +84,21 @@ void arriveRelaxed(Warp &warp, unsigned lane, Knowledge &into) {
     if (!released.epoch)
       continue;
     into.join(released.known);
-    addThreads(into.generic, warp.block().races()->number, warp.index() * kLanes, Mask(1) << lane,
+    addThreads(into.generic, racesOf(warp.block())->number, warp.index() * kLanes, Mask(1) << lane,
                released.epoch);
   }
 }
 
 } // namespace
 
-void check::arriveAtBarrier(Warp &warp, unsigned id, Mask lanes) {
-  if (warp.races())
-    release(warp, lanes, warp.block().races()->barriers[id]);
+void LaunchRaces::arriveAtBarrier(Warp &warp, unsigned id, Mask lanes) {
+  release(warp, lanes, racesOf(warp.block())->barriers[id]);
 }
 
 /// Where all of the block's threads wait here, all that the block did is known to
 /// each: a floor instead of a number for each thread.
-void check::completeBarrier(Block &block, unsigned id) {
-  BlockRaces *races = block.races();
-  if (!races)
-    return;
+void LaunchRaces::completeBarrier(Block &block, unsigned id) {
+  BlockRaces *races = racesOf(block);
   Knowledge known = std::move(races->barriers[id]);
   races->barriers[id] = Knowledge();
   std::vector<Mask> waiting;
@@ -115,7 +118,7 @@ void check::completeBarrier(Block &block, unsigned id) {
     ++races->time;
   }
   for (size_t i = 0; i < waiting.size(); ++i) {
-    WarpRaces &own = *block.warps()[i]->races();
+    WarpRaces &own = *racesOf(*block.warps()[i]);
     learn(own, waiting[i], known);
     if (count == block.threadsAlive())
       own.epoch = races->time;
@@ -123,15 +126,15 @@ void check::completeBarrier(Block &block, unsigned id) {
 }
 
 void check::syncWarp(Warp &warp, Mask lanes) {
-  if (!warp.races() || !(lanes & (lanes - 1)))
+  if (!racesOf(warp) || !(lanes & (lanes - 1)))
     return;
   Knowledge together;
   release(warp, lanes, together);
-  learn(*warp.races(), lanes, together);
+  learn(*racesOf(warp), lanes, together);
 }
 
 void check::exchanged(Warp &warp, Mask lanes) {
-  WarpRaces *own = warp.races();
+  WarpRaces *own = racesOf(warp);
   if (!own)
     return;
   const Knowledge &first = own->known[__builtin_ctz(lanes)];
@@ -145,23 +148,22 @@ void check::exchanged(Warp &warp, Mask lanes) {
 }
 
 void check::arriveAtCluster(Warp &warp, Mask lanes, bool releases) {
-  if (!warp.races())
+  if (!racesOf(warp))
     return;
   Cluster &cluster = warp.block().cluster();
-  Knowledge &phase = cluster.races()->barrier[cluster.phase() % 2];
+  Knowledge &phase = racesOf(cluster)->barrier[cluster.phase() % 2];
   if (releases)
     release(warp, lanes, phase);
   else
     forLanes(lanes, [&](unsigned lane) { arriveRelaxed(warp, lane, phase); });
 }
 
-void check::waitedForCluster(Warp &warp, Mask lanes, uint64_t phase) {
-  if (warp.races())
-    learn(*warp.races(), lanes, warp.block().cluster().races()->barrier[phase % 2]);
+void LaunchRaces::waitedForCluster(Warp &warp, Mask lanes, uint64_t phase) {
+  learn(*racesOf(warp), lanes, racesOf(warp.block().cluster())->barrier[phase % 2]);
 }
 
 void check::fence(Warp &warp, Mask lanes, Level level, bool acquires, bool releases) {
-  WarpRaces *own = warp.races();
+  WarpRaces *own = racesOf(warp);
   if (!own)
     return;
   forLanes(lanes, [&](unsigned lane) {
@@ -180,14 +182,14 @@ void check::fence(Warp &warp, Mask lanes, Level level, bool acquires, bool relea
 /// Of two such fences one comes first; which of them, is known where the other comes after
 /// it by barriers or by strong accesses, which may be relaxed and of other threads.
 void check::fenceSequence(Warp &warp, Mask lanes) {
-  WarpRaces *own = warp.races();
+  WarpRaces *own = racesOf(warp);
   if (!own)
     return;
   forLanes(lanes, [&](unsigned lane) {
     Knowledge &known = own->known[lane];
     join(known.generic, known.sequenced);
     join(known.sequenced, known.generic);
-    addThreads(known.sequenced, warp.block().races()->number, warp.index() * kLanes, Mask(1) << lane,
+    addThreads(known.sequenced, racesOf(warp.block())->number, warp.index() * kLanes, Mask(1) << lane,
                own->epoch);
   });
   newEpoch(warp);
@@ -196,36 +198,36 @@ void check::fenceSequence(Warp &warp, Mask lanes) {
 /// What a thread knows and did becomes visible to a proxy, whose part of its knowledge
 /// `seen` is. Its lanes' share one clock: what is ordered for a thread is looked at besides.
 static void makeVisible(Warp &warp, Mask lanes, ClockRef Knowledge::*seen) {
-  if (!warp.races())
+  if (!racesOf(warp))
     return;
   Knowledge together, more;
   release(warp, lanes, together);
   more.*seen = together.generic;
-  learn(*warp.races(), lanes, more);
+  learn(*racesOf(warp), lanes, more);
 }
 
 void check::fenceProxy(Warp &warp, Mask lanes) { makeVisible(warp, lanes, &Knowledge::async); }
 void check::fenceMaps(Warp &warp, Mask lanes) { makeVisible(warp, lanes, &Knowledge::maps); }
 
 void check::fenceTensorBefore(Warp &warp, Mask lanes) {
-  if (WarpRaces *own = warp.races())
+  if (WarpRaces *own = racesOf(warp))
     forLanes(lanes, [&](unsigned lane) { join(own->known[lane].tensor, own->tensor[lane]); });
 }
 
 void check::fenceTensorAfter(Warp &warp, Mask lanes) {
-  if (WarpRaces *own = warp.races())
+  if (WarpRaces *own = racesOf(warp))
     forLanes(lanes, [&](unsigned lane) { join(own->tensor[lane], own->known[lane].tensor); });
 }
 
 void check::initializeMbarrier(Block &block, uint32_t offset) {
-  if (block.races())
-    block.races()->mbarriers[offset] = BarrierPhases();
+  if (racesOf(block))
+    racesOf(block)->mbarriers[offset] = BarrierPhases();
 }
 
 void check::arriveAtMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, uint8_t bits) {
-  if (!warp.races())
+  if (!racesOf(warp))
     return;
-  Knowledge &pending = block.races()->mbarriers[offset].pending;
+  Knowledge &pending = racesOf(block)->mbarriers[offset].pending;
   if (bits & ordering::kRelease)
     release(warp, Mask(1) << lane, pending);
   else
@@ -233,18 +235,18 @@ void check::arriveAtMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t o
 }
 
 void check::flipMbarrier(Block &block, uint32_t offset) {
-  if (!block.races())
+  if (!racesOf(block))
     return;
-  BarrierPhases &phases = block.races()->mbarriers[offset];
+  BarrierPhases &phases = racesOf(block)->mbarriers[offset];
   phases.complete.join(phases.pending);
   phases.pending = Knowledge();
 }
 
 void check::waitedForMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, uint8_t bits) {
-  WarpRaces *own = warp.races();
+  WarpRaces *own = racesOf(warp);
   if (!own)
     return;
-  const Knowledge &complete = block.races()->mbarriers[offset].complete;
+  const Knowledge &complete = racesOf(block)->mbarriers[offset].complete;
   if (bits & ordering::kAcquire)
     return own->known[lane].join(complete);
   join(own->known[lane].tensor, complete.tensor);

@@ -4,8 +4,9 @@
 //
 // Data races: accesses to the same bytes, one of them a write, that nothing orders
 // (PTX ISA 8.7.1). What launches, clusters, blocks and warps remember for it, and what
-// instructions that order memory tell. All of it is absent where checks are off:
-// each function returns at once then.
+// instructions that order memory tell. Execution tells of accesses and barriers through
+// its Observer, which LaunchRaces is. All of it is absent where checks are off: each
+// function returns at once then.
 
 #ifndef FP8EMU_CHECK_RACES_H
 #define FP8EMU_CHECK_RACES_H
@@ -14,7 +15,8 @@
 #include "Ordering.h"
 #include "Shadow.h"
 #include "TensorShadow.h"
-#include "exec/Fault.h"
+#include "exec/Block.h"
+#include "exec/Observer.h"
 
 #include <array>
 #include <functional>
@@ -24,23 +26,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace fp8emu {
-class Block;
-class Cluster;
-class Launch;
-class Warp;
-} // namespace fp8emu
-
 namespace fp8emu::check {
 
 constexpr unsigned kLevels = 3;
-
-/// Where an access begins: in a block's shared memory, or, without a block, in the
-/// device's.
-struct Target {
-  Block *block = nullptr;
-  uint64_t address = 0;
-};
 
 /// What was released at a place in memory, by how far it may be seen: of blocks and
 /// clusters by their number, of the device under 0.
@@ -57,11 +45,20 @@ private:
 };
 using Places = std::unordered_map<uint64_t, Place>;
 
-struct LaunchRaces {
+/// The observer of a launch whose memory order is checked.
+struct LaunchRaces : Observer {
   LaunchRaces(const Launch &launch, GlobalShadow &shadow, bool severalWorkers)
       : launch(launch), shadow(shadow), stamps(shadow.beginLaunch()), number(shadow.launches()),
         severalWorkers(severalWorkers) {}
-  ~LaunchRaces() { shadow.endLaunch(stamps.end()); }
+  ~LaunchRaces() override { shadow.endLaunch(stamps.end()); }
+
+  std::unique_ptr<Notes> begin(const Cluster &cluster) override;
+  std::unique_ptr<Notes> begin(const Block &block) override;
+  std::unique_ptr<Notes> begin(const Warp &warp) override;
+  void access(Warp &warp, Mask mask, const Target *targets, unsigned bytes, AccessKind kind) override;
+  void arriveAtBarrier(Warp &warp, unsigned id, Mask lanes) override;
+  void completeBarrier(Block &block, unsigned id) override;
+  void waitedForCluster(Warp &warp, Mask lanes, uint64_t phase) override;
 
   const Launch &launch;
   GlobalShadow &shadow;
@@ -82,7 +79,7 @@ struct BarrierPhases {
   Knowledge pending, complete;
 };
 
-struct BlockRaces {
+struct BlockRaces : Notes {
   BlockRaces(LaunchRaces &launch, const Block &block);
 
   LaunchRaces &launch;
@@ -105,7 +102,7 @@ struct BlockRaces {
   }
 };
 
-struct ClusterRaces {
+struct ClusterRaces : Notes {
   /// Of the barrier's phases, even and odd.
   std::array<Knowledge, 2> barrier;
 };
@@ -136,7 +133,7 @@ struct Started {
   Knowledge before;
 };
 
-struct WarpRaces {
+struct WarpRaces : Notes {
   uint32_t epoch = 1;
   std::array<Knowledge, kLanes> known;
   /// What operations on tensor memory that a thread starts come after.
@@ -166,20 +163,19 @@ struct WarpRaces {
   }
 };
 
-// Barriers.
+/// What a warp, a block, a cluster has of it: null where memory order is not checked.
+inline WarpRaces *racesOf(const Warp &warp) { return static_cast<WarpRaces *>(warp.notes()); }
+inline BlockRaces *racesOf(const Block &block) { return static_cast<BlockRaces *>(block.notes()); }
+inline ClusterRaces *racesOf(const Cluster &cluster) { return static_cast<ClusterRaces *>(cluster.notes()); }
 
-/// Lanes arrive at a barrier of their block, and later those that wait for it go on:
-/// the latter is to be told before they do.
-void arriveAtBarrier(Warp &warp, unsigned id, Mask lanes);
-void completeBarrier(Block &block, unsigned id);
+// Barriers; LaunchRaces is told itself of those of a block.
+
 /// bar.warp.sync.
 void syncWarp(Warp &warp, Mask lanes);
 /// Lanes have exchanged values: what one has learned of other warps, all know. What the
 /// lanes did themselves is not ordered by that.
 void exchanged(Warp &warp, Mask lanes);
 void arriveAtCluster(Warp &warp, Mask lanes, bool releases);
-/// Lanes have seen the cluster's phase complete.
-void waitedForCluster(Warp &warp, Mask lanes, uint64_t phase);
 
 // Fences.
 

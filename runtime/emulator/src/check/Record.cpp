@@ -35,7 +35,7 @@ bool isSwap(const Warp &warp) {
 }
 
 Place *placeOf(const Target &target, LaunchRaces &launch, bool make) {
-  BlockRaces *shared = target.block ? target.block->races() : nullptr;
+  BlockRaces *shared = target.block ? racesOf(*target.block) : nullptr;
   Places &places = shared ? shared->places : launch.places;
   auto found = places.find(target.address);
   return found != places.end() ? &found->second : make ? &places[target.address] : nullptr;
@@ -44,8 +44,8 @@ Place *placeOf(const Target &target, LaunchRaces &launch, bool make) {
 /// A strong write publishes what its thread releases, or what a fence before has made
 /// ready (PTX ISA 8.8).
 void publish(Warp &warp, unsigned lane, const Target &target, uint8_t bits) {
-  BlockRaces &block = *warp.block().races();
-  WarpRaces &own = *warp.races();
+  BlockRaces &block = *racesOf(warp.block());
+  WarpRaces &own = *racesOf(warp);
   bool releases = bits & ordering::kRelease;
   const ClockRef &sequenced = own.known[lane].sequenced;
   if (!releases && !own.patterns && !sequenced)
@@ -69,8 +69,8 @@ void publish(Warp &warp, unsigned lane, const Target &target, uint8_t bits) {
 
 /// A strong read learns what was published there: at once, or with the next fence.
 void observe(Warp &warp, unsigned lane, const Target &target, uint8_t bits) {
-  BlockRaces &block = *warp.block().races();
-  WarpRaces &own = *warp.races();
+  BlockRaces &block = *racesOf(warp.block());
+  WarpRaces &own = *racesOf(warp);
   std::unique_lock<std::mutex> lock(block.launch.placesMutex);
   const Place *place = placeOf(target, block.launch, false);
   if (!place)
@@ -91,11 +91,11 @@ void observe(Warp &warp, unsigned lane, const Target &target, uint8_t bits) {
 /// Releases of all lanes come before what any of them learns: their order within the
 /// instruction is not known here.
 void follow(Warp &warp, Mask mask, const Target *targets, AccessKind kind, uint8_t bits) {
-  WarpRaces &own = *warp.races();
+  WarpRaces &own = *racesOf(warp);
   if (kind != AccessKind::Load) {
     forLanes(mask, [&](unsigned lane) { publish(warp, lane, targets[lane], bits); });
     if (bits & ordering::kRelease)
-      own.epoch = ++warp.block().races()->time;
+      own.epoch = ++racesOf(warp.block())->time;
   }
   if (kind != AccessKind::Store)
     forLanes(mask, [&](unsigned lane) { observe(warp, lane, targets[lane], bits); });
@@ -117,7 +117,7 @@ Mask run(const WarpRaces &own, Mask mask, const Target *targets, AccessKind kind
 }
 
 void doubt(Warp &warp, const LaunchRaces &launch, const Conflict &conflict) {
-  WarpRaces &own = *warp.races();
+  WarpRaces &own = *racesOf(warp);
   if (!own.doubts)
     own.doubts = std::make_unique<std::array<Fault, kLanes>>();
   own.doubtful |= Mask(1) << conflict.lane;
@@ -128,8 +128,8 @@ void doubt(Warp &warp, const LaunchRaces &launch, const Conflict &conflict) {
 
 void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes, AccessKind kind,
                    uint8_t bits) {
-  WarpRaces *own = warp.races();
-  BlockRaces *block = warp.block().races();
+  WarpRaces *own = racesOf(warp);
+  BlockRaces *block = racesOf(warp.block());
   if (!own || bits & ordering::kInFlight)
     return;
   AccessInfo info;
@@ -162,9 +162,8 @@ void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes,
     follow(warp, mask, targets, kind, bits);
 }
 
-void check::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes, AccessKind kind) {
-  if (warp.races())
-    access(warp, mask, targets, bytes, kind, warp.program().ops[warp.pc()].ordering);
+void LaunchRaces::access(Warp &warp, Mask mask, const Target *targets, unsigned bytes, AccessKind kind) {
+  check::access(warp, mask, targets, bytes, kind, warp.program().ops[warp.pc()].ordering);
 }
 
 void check::publish(LaunchRaces &launch, const BlockRaces &block, const Target &target, Level level,
@@ -175,12 +174,12 @@ void check::publish(LaunchRaces &launch, const BlockRaces &block, const Target &
 }
 
 void check::readMap(Warp &warp, unsigned lane, uint64_t address, unsigned bytes) {
-  WarpRaces *own = warp.races();
+  WarpRaces *own = racesOf(warp);
   if (!own)
     return;
-  LaunchRaces &launch = warp.block().races()->launch;
+  LaunchRaces &launch = racesOf(warp.block())->launch;
   AccessInfo info;
-  info.block = warp.block().races()->number;
+  info.block = racesOf(warp.block())->number;
   info.warp = uint16_t(warp.index());
   info.epoch = own->epoch;
   info.pc = warp.pc();
@@ -201,10 +200,10 @@ Target check::targetOf(Warp &warp, MemorySpace space, uint64_t address) {
   return {owner, address & ((uint64_t(1) << kSharedRankShift) - 1)};
 }
 
-Mask check::doubtful(const Warp &warp) { return warp.races() ? warp.races()->doubtful : 0; }
+Mask check::doubtful(const Warp &warp) { return racesOf(warp) ? racesOf(warp)->doubtful : 0; }
 
 void check::confirm(Warp &warp, unsigned lane, bool changes) {
-  WarpRaces &own = *warp.races();
+  WarpRaces &own = *racesOf(warp);
   if (!(own.doubtful >> lane & 1))
     return;
   own.doubtful &= ~(Mask(1) << lane);

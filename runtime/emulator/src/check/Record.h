@@ -17,10 +17,9 @@ inline Target targetOf(const SharedPlace &place) { return {place.block, place.of
 /// Of an address that was resolved before, of shared or global memory.
 Target targetOf(Warp &warp, MemorySpace space, uint64_t address);
 
-/// An access of a warp's instruction, with the ordering of its op: looked at,
-/// remembered, and, where it acquires or releases, followed. Faults on races.
-void access(Warp &warp, Mask mask, const Target *targets, unsigned bytes, AccessKind kind);
-/// The same for what is ordered otherwise than its instruction says.
+/// An access of a warp's instruction: looked at, remembered, and, where it acquires or
+/// releases, followed. Faults on races. LaunchRaces::access does it with the ordering of the
+/// warp's op; this is for what is ordered otherwise than its instruction says.
 void access(Warp &warp, Mask mask, const Target *targets, unsigned bytes, AccessKind kind, uint8_t ordering);
 
 /// Stores that race are none where they write what is there already: many threads

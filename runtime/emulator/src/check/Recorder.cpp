@@ -249,7 +249,7 @@ bool Recorder::access(const Target &target, unsigned bytes, Mask which, const Kn
   lanes = which;
   known = &knowledge;
   found = false;
-  BlockRaces *shared = target.block ? target.block->races() : nullptr;
+  BlockRaces *shared = target.block ? racesOf(*target.block) : nullptr;
   // What lies outside is found when it is accessed.
   if (shared ? target.address + bytes > target.block->sharedBytes()
              : !launch.launch.memory().inArena(target.address, bytes))

@@ -16,7 +16,7 @@ namespace fp8emu::driver {
 
 struct Context;
 struct LoadedModule;
-struct Kernel;
+struct KernelHandle;
 struct Stream;
 struct Event;
 struct Graph;
@@ -33,7 +33,7 @@ using CUdevice = int;
 using CUdeviceptr = unsigned long long;
 using CUcontext = fp8emu::driver::Context *;
 using CUmodule = fp8emu::driver::LoadedModule *;
-using CUfunction = fp8emu::driver::Kernel *;
+using CUfunction = fp8emu::driver::KernelHandle *;
 using CUstream = fp8emu::driver::Stream *;
 using CUevent = fp8emu::driver::Event *;
 using CUgraph = fp8emu::driver::Graph *;

@@ -6,8 +6,6 @@
 
 #include "Driver.h"
 
-#include "ptx/Parser.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -46,14 +44,14 @@ static std::vector<Chip> chosenChips() {
   return out;
 }
 
-static num::SumModel chosenSums() {
+static TensorSums chosenSums() {
   std::string wanted = variable("FP8EMU_SUMS");
   if (wanted.empty())
-    return num::SumModel::Truncating;
-  if (auto model = findSumModel(wanted))
+    return TensorSums::Hardware;
+  if (auto model = findTensorSums(wanted))
     return *model;
   std::fprintf(stderr, "fp8emu: FP8EMU_SUMS=%s is none of hardware, exact, korder\n", wanted.c_str());
-  return num::SumModel::Truncating;
+  return TensorSums::Hardware;
 }
 
 /// FP8EMU_CHECKS: 0 for none, memory for all but data races, 1 for all.
@@ -149,16 +147,13 @@ void Driver::writeProfile() {
     std::fclose(file);
 }
 
-void Driver::launch(Kernel &kernel, LaunchConfig config) {
+void Driver::launch(KernelHandle &kernel, LaunchConfig config) {
   Context &context = current();
   Settings used = settings;
   used.multiprocessors = unsigned(devices[size_t(context.device)].multiprocessors);
   used.stackBytes = context.stackBytes;
-  Launch launch(*kernel.module->program, *kernel.code, std::move(config), memory, used, launches++);
-  Profile profile(profileFile.empty() ? 0 : kernel.module->program->ops.size());
-  auto fault = launch.run(profileFile.empty() ? nullptr : &profile);
-  if (!profileFile.empty())
-    profiles.add(*kernel.module->program, *kernel.code, profile);
+  auto fault =
+      machine.launch(*kernel.loaded, std::move(config), used, profileFile.empty() ? nullptr : &profiles);
   if (!fault)
     return;
   report(fault->text() + " (FP8EMU_SEED=" + std::to_string(settings.seed) + ")");

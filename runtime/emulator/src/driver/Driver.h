@@ -10,8 +10,8 @@
 
 #include "Abi.h"
 #include "exec/Chip.h"
-#include "exec/ProfileReport.h"
-#include "isa/Build.h"
+#include "exec/Program.h"
+#include "fp8emu/Machine.h"
 #include "memory/DeviceMemory.h"
 
 #include <functional>
@@ -45,20 +45,21 @@ struct Owned {
   Owned &operator=(const Owned &) = delete;
 };
 
-struct Kernel : Owned<Kernel> {
+struct KernelHandle : Owned<KernelHandle> {
   LoadedModule *module = nullptr;
-  const FunctionCode *code = nullptr;
+  const fp8emu::Kernel *loaded = nullptr;
   std::string name;
   Allowance allowance;
+
+  const Program &program() const { return *loaded->program; }
+  const FunctionCode &code() const { return *loaded->code; }
 };
 
 struct LoadedModule {
-  /// Gives back the memory of its variables.
-  ~LoadedModule();
   /// Null for a library, which every context may use.
   Context *context = nullptr;
-  std::unique_ptr<Program> program;
-  std::map<std::string, Kernel> kernels;
+  std::unique_ptr<Module> module;
+  std::map<std::string, KernelHandle> kernels;
 };
 
 struct Capture;
@@ -103,7 +104,8 @@ public:
 
   std::recursive_mutex mutex;
   bool initialized = false;
-  DeviceMemory memory;
+  Machine machine;
+  DeviceMemory &memory = machine.memory();
   Settings settings;
   /// The process's devices: those of FP8EMU_CHIP, or all that are known.
   std::vector<Chip> devices;
@@ -146,7 +148,7 @@ public:
   void clear(Context &context);
 
   /// Runs a kernel; a fault is reported and breaks the context.
-  void launch(Kernel &kernel, LaunchConfig config);
+  void launch(KernelHandle &kernel, LaunchConfig config);
   /// Says it on standard error, and in the file FP8EMU_REPORT names.
   void report(const std::string &text);
   /// Writes the file that FP8EMU_PROFILE names.
@@ -162,7 +164,6 @@ private:
     Context *context = nullptr;
   };
   std::map<void *, Handle> live;
-  uint64_t launches = 0;
   std::string reportFile, profileFile;
   ProfileReport profiles;
 };

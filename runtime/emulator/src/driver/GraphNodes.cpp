@@ -41,7 +41,7 @@ Work kernelWork(Driver &driver, const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUkern
   work.config.dynamicShared = params->sharedBytes;
   driver.current();
   checkSizes(driver, *work.kernel, work.config);
-  work.config.parameters = gatherParameters(*work.kernel->code, params->parameters, params->extra);
+  work.config.parameters = gatherParameters(work.kernel->code(), params->parameters, params->extra);
   return work;
 }
 Work kernelWork(Driver &driver, const CUDA_KERNEL_NODE_PARAMS *params) {
@@ -249,7 +249,7 @@ const Work &workOf(Driver &driver, CUgraphNode node, Work::Kind kind) {
 CUDA_KERNEL_NODE_PARAMS_v1 kernelParams(Driver &driver, CUgraphNode node) {
   const Work &work = workOf(driver, node, Work::Kernel);
   node->pointers.clear();
-  for (const ParameterPlace &place : driver.check(work.kernel).code->parameters)
+  for (const ParameterPlace &place : driver.check(work.kernel).code().parameters)
     node->pointers.push_back(const_cast<uint8_t *>(work.config.parameters.data()) + place.offset);
   CUDA_KERNEL_NODE_PARAMS_v1 params{};
   params.function = work.kernel;

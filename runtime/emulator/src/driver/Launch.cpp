@@ -62,14 +62,14 @@ std::vector<uint8_t> fp8emu::driver::gatherParameters(const FunctionCode &code, 
   return bytes;
 }
 
-void fp8emu::driver::checkSizes(Driver &driver, const Kernel &kernel, LaunchConfig &config) {
+void fp8emu::driver::checkSizes(Driver &driver, const KernelHandle &kernel, LaunchConfig &config) {
   const Context &context = driver.current();
   const Context *home = kernel.module->context;
   require(!home || home == &context, CUDA_ERROR_INVALID_HANDLE);
   const Chip &chip = driver.chip(context.device);
   // A library may be for other devices than this one.
-  require(runs(chip, kernel.module->program->tree->target), CUDA_ERROR_NO_BINARY_FOR_GPU);
-  auto refusal = refuse(chip, *kernel.module->program, *kernel.code, kernel.allowance, config);
+  require(runs(chip, kernel.program().tree->target), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  auto refusal = refuse(chip, *kernel.loaded, kernel.allowance, config);
   if (!refusal)
     return;
   driver.report("launch of " + kernel.name + " refused: " + refusal->message);
@@ -83,7 +83,7 @@ static CUresult launch(CUfunction function, LaunchConfig config, CUstream stream
     Context &context = driver.current();
     require(isDefault(stream) || driver.check(stream).context == &context, CUDA_ERROR_INVALID_HANDLE);
     checkSizes(driver, driver.check(function), config);
-    config.parameters = gatherParameters(*function->code, pointers, extra);
+    config.parameters = gatherParameters(function->code(), pointers, extra);
     work.kind = Work::Kernel;
     work.kernel = function;
     work.config = std::move(config);
@@ -153,9 +153,9 @@ enum FunctionAttribute {
   kFunctionAttributes
 };
 
-static int functionAttribute(const Kernel &kernel, int which) {
-  const Program &program = *kernel.module->program;
-  const ptx::Function &tree = *kernel.code->tree;
+static int functionAttribute(const KernelHandle &kernel, int which) {
+  const Program &program = kernel.program();
+  const ptx::Function &tree = *kernel.code().tree;
   switch (which) {
   case MaxThreads: {
     uint32_t most = tree.maxThreads[0] * std::max(tree.maxThreads[1], 1u) * std::max(tree.maxThreads[2], 1u);
@@ -164,9 +164,9 @@ static int functionAttribute(const Kernel &kernel, int which) {
   case SharedSize:
     return int(program.staticSharedBytes);
   case LocalSize:
-    return int(kernel.code->frameBytes);
+    return int(kernel.code().frameBytes);
   case Registers:
-    return int(kernel.code->registers);
+    return int(kernel.code().registers);
   case PtxVersion:
     return int(program.tree->version.first * 10 + program.tree->version.second);
   case BinaryVersion:
@@ -193,11 +193,11 @@ FP8EMU_API CUresult cuFuncGetAttribute(int *value, int which, CUfunction functio
   });
 }
 
-void fp8emu::driver::setAttribute(const Chip &chip, Kernel &kernel, int which, int value) {
+void fp8emu::driver::setAttribute(const Chip &chip, KernelHandle &kernel, int which, int value) {
   switch (which) {
   case MaxDynamicShared:
     require(value >= 0 &&
-            uint64_t(value) + kernel.module->program->staticSharedBytes <= uint64_t(chip.sharedPerBlock));
+            uint64_t(value) + kernel.program().staticSharedBytes <= uint64_t(chip.sharedPerBlock));
     kernel.allowance.dynamicShared = uint32_t(value);
     return;
   case NonPortableCluster:
@@ -244,17 +244,17 @@ FP8EMU_API CUresult cuFuncGetName(const char **name, CUfunction function) {
 FP8EMU_API CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes) {
   return enter([=](Driver &driver) {
     driver.check(function);
-    require(offset && index < function->code->parameters.size());
-    *offset = function->code->parameters[index].offset;
+    require(offset && index < function->code().parameters.size());
+    *offset = function->code().parameters[index].offset;
     if (bytes)
-      *bytes = function->code->parameters[index].bytes;
+      *bytes = function->code().parameters[index].bytes;
   });
 }
 
 FP8EMU_API CUresult cuFuncGetParamCount(CUfunction function, size_t *count) {
   return enter([=](Driver &driver) {
     require(count);
-    *count = driver.check(function).code->parameters.size();
+    *count = driver.check(function).code().parameters.size();
   });
 }
 

@@ -86,8 +86,8 @@ FP8EMU_API CUresult cuLinkComplete(CUlinkState state, void **image, size_t *byte
     own.image = ptx::join(own.units);
     try {
       // What is missing or defined twice shows when code is made of it.
-      DeviceMemory scratch;
-      build(ptx::parseImage(own.image), scratch);
+      Machine scratch;
+      scratch.load(Source(own.image));
     } catch (const PtxError &error) {
       own.options.log(error.what());
       driver.report(std::string("linked PTX line ") + error.what());

@@ -6,9 +6,6 @@
 
 #include "Driver.h"
 
-#include "ptx/Link.h"
-#include "ptx/Parser.h"
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -47,11 +44,6 @@ JitOptions fp8emu::driver::readJitOptions(unsigned count, const int *options, vo
   return out;
 }
 
-LoadedModule::~LoadedModule() {
-  if (program)
-    release(*program, Driver::get().memory);
-}
-
 /// Whether the context's device runs a module, or any, of a library.
 static bool isForUs(Driver &driver, const std::string &target, const Context *context) {
   if (context)
@@ -76,29 +68,28 @@ LoadedModule *fp8emu::driver::loadModule(Driver &driver, const void *image, cons
   auto module = std::make_unique<LoadedModule>();
   module->context = context;
   try {
-    ptx::Module tree = ptx::parseImage(text);
-    if (!isForUs(driver, tree.target, context)) {
-      options.log("the module is for " + tree.target + ", which the device does not run");
+    Source source{text};
+    if (!isForUs(driver, source.target(), context)) {
+      options.log("the module is for " + source.target() + ", which the device does not run");
       fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
-    module->program = build(std::move(tree), driver.memory, options.maxRegisters);
+    module->module = driver.machine.load(std::move(source), options.maxRegisters);
   } catch (const PtxError &error) {
     options.log(error.what());
     driver.report(std::string("PTX line ") + error.what());
     fail(CUDA_ERROR_INVALID_PTX);
   }
-  for (const FunctionCode &code : module->program->functions)
-    if (code.isEntry) {
-      Kernel &kernel = module->kernels[code.name];
-      kernel.module = module.get();
-      kernel.code = &code;
-      kernel.name = code.name;
-      if (code.setmaxnreg == Setmaxnreg::Ignored)
-        driver.report(
-            "setmaxnreg of " + code.name +
-            " is ignored: without .maxnreg, or .maxntid and .minnctapersm, the number of registers that it "
-            "begins with is not known");
-    }
+  for (const fp8emu::Kernel &loaded : module->module->kernels()) {
+    KernelHandle &kernel = module->kernels[loaded.name];
+    kernel.module = module.get();
+    kernel.loaded = &loaded;
+    kernel.name = loaded.name;
+    if (loaded.code->setmaxnreg == Setmaxnreg::Ignored)
+      driver.report(
+          "setmaxnreg of " + loaded.name +
+          " is ignored: without .maxnreg, or .maxntid and .minnctapersm, the number of registers that it "
+          "begins with is not known");
+  }
   return driver.track(std::move(module), context);
 }
 
@@ -168,7 +159,7 @@ FP8EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CU
                                          const char *name) {
   return enter([=](Driver &driver) {
     require(name);
-    const Program &program = *driver.check(module).program;
+    const Program &program = driver.check(module).module->program();
     auto found = program.variableByName.find(name);
     require(found != program.variableByName.end(), CUDA_ERROR_NOT_FOUND);
     const ptx::Variable &variable = program.tree->variables[found->second];

@@ -25,7 +25,7 @@ struct Work {
     RecordEvent = 7
   };
   Kind kind = Empty;
-  driver::Kernel *kernel = nullptr;
+  KernelHandle *kernel = nullptr;
   LaunchConfig config;
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS set{};
@@ -87,10 +87,10 @@ CUresult perform(const Work &work);
 /// The parameters of a launch, from an array of pointers or from one buffer.
 std::vector<uint8_t> gatherParameters(const FunctionCode &code, void **pointers, void **extra);
 /// Refuses kernels of another context, and, with a report, what the chip would not launch.
-void checkSizes(Driver &driver, const Kernel &kernel, LaunchConfig &config);
+void checkSizes(Driver &driver, const KernelHandle &kernel, LaunchConfig &config);
 
 /// Sets an attribute of a kernel for devices of this chip.
-void setAttribute(const Chip &chip, Kernel &kernel, int which, int value);
+void setAttribute(const Chip &chip, KernelHandle &kernel, int which, int value);
 
 void copyBytes(Driver &driver, uint64_t to, uint64_t from, size_t bytes);
 void copyBox(Driver &driver, const CUDA_MEMCPY3D &box);

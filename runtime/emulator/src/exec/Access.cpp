@@ -8,7 +8,6 @@
 
 #include "Block.h"
 #include "Launch.h"
-#include "check/Record.h"
 #include "memory/DeviceMemory.h"
 
 #include <cstring>
@@ -51,7 +50,7 @@ public:
   }
 
   /// What was found last: of local memory nothing.
-  check::Target target;
+  Target target;
   bool isLocal = false;
 
   uint8_t *find(MemorySpace space, uint64_t address, unsigned lane) {
@@ -207,8 +206,9 @@ void fp8emu::resolve(Warp &warp, MemorySpace space, Mask mask, const uint64_t *a
   if (Profile *profile = warp.block().cluster().profile())
     count(*profile, warp, space, mask, addresses, bytes, kind);
   Resolver resolver(warp, bytes, kind);
-  check::Target targets[kLanes];
-  Mask checked = warp.races() && space != MemorySpace::Parameter && space != MemorySpace::Const ? mask : 0;
+  Target targets[kLanes];
+  Observer *observer = warp.block().launch().observer();
+  Mask observed = observer && space != MemorySpace::Parameter && space != MemorySpace::Const ? mask : 0;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     unsigned lane = unsigned(__builtin_ctz(rest));
     if (addresses[lane] % alignment)
@@ -219,11 +219,11 @@ void fp8emu::resolve(Warp &warp, MemorySpace space, Mask mask, const uint64_t *a
     host[lane] = resolver.find(space, addresses[lane], lane);
     targets[lane] = resolver.target;
     if (resolver.isLocal)
-      checked &= ~(Mask(1) << lane);
+      observed &= ~(Mask(1) << lane);
     resolver.isLocal = false;
   }
-  if (checked && !warp.isIdle())
-    check::access(warp, checked, targets, bytes, kind);
+  if (observed && !warp.isIdle())
+    observer->access(warp, observed, targets, bytes, kind);
 }
 
 SharedPlace fp8emu::findShared(Warp &warp, MemorySpace space, uint64_t address, unsigned bytes,

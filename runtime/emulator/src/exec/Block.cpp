@@ -7,7 +7,6 @@
 #include "Block.h"
 
 #include "Launch.h"
-#include "check/Races.h"
 
 #include <algorithm>
 #include <cstring>
@@ -32,8 +31,8 @@ Block::Block(Cluster &cluster, const std::array<uint32_t, 3> &index, unsigned ra
   sharedWritten = std::make_unique<uint8_t[]>(sharedSize + 1);
   if (launch.program().usesReservedShared)
     std::memset(sharedWritten.get() + reservedShared(), 1, kReservedSharedBytes);
-  if (check::LaunchRaces *races = launch.races())
-    accesses = std::make_shared<check::BlockRaces>(*races, *this);
+  if (Observer *observer = launch.observer())
+    observed = observer->begin(*this);
   unsigned warps = (threadCount + kLanes - 1) / kLanes;
   if (launch.kernel().setmaxnreg == Setmaxnreg::Obeyed)
     pool = std::make_unique<RegisterPool>(warps, (launch.kernel().registers + 7) / 8 * 8);
@@ -100,7 +99,8 @@ void Block::arrive(Warp &warp, unsigned id, unsigned expected, Mask lanes, Mask 
                    (barrier.expected ? std::to_string(barrier.expected) : std::string("all")) + ", now " +
                    (expected ? std::to_string(expected) : std::string("all")) + " are named",
                lanes);
-  check::arriveAtBarrier(warp, id, lanes);
+  if (Observer *observer = launch().observer())
+    observer->arriveAtBarrier(warp, id, lanes);
   unsigned threads = unsigned(__builtin_popcount(lanes));
   barrier.expected = expected;
   barrier.arrived += threads;
@@ -118,7 +118,8 @@ void Block::arrive(Warp &warp, unsigned id, unsigned expected, Mask lanes, Mask 
 
 /// Ends a phase: who waits goes on, with the reduction's result.
 void Block::complete(unsigned id) {
-  check::completeBarrier(*this, id);
+  if (Observer *observer = launch().observer())
+    observer->completeBarrier(*this, id);
   Barrier barrier = barriers[id];
   barriers[id] = Barrier();
   for (auto &warp : members)

@@ -10,7 +10,7 @@
 
 #include "RegisterPool.h"
 #include "Warp.h"
-#include "async/Operation.h"
+
 #include "memory/DeviceMemory.h"
 #include "memory/TensorMemory.h"
 
@@ -25,10 +25,6 @@ namespace fp8emu {
 class Cluster;
 class Launch;
 class Profile;
-namespace check {
-struct BlockRaces;
-struct ClusterRaces;
-} // namespace check
 
 /// A named barrier of a block (PTX ISA 9.7.13.1).
 struct Barrier {
@@ -102,8 +98,8 @@ public:
   std::string describe() const;
 
   void fillSpecials(uint8_t *specials, unsigned warp) const;
-  /// Who accessed its memory (check/); null where that is not checked.
-  check::BlockRaces *races() const { return accesses.get(); }
+  /// What the launch's observer keeps of it; null without an observer.
+  Notes *notes() const { return observed.get(); }
 
 private:
   void complete(unsigned barrier);
@@ -119,7 +115,7 @@ private:
   std::set<uint32_t> mbarriers;
   std::unique_ptr<TensorMemory> tensor;
   std::unique_ptr<RegisterPool> pool;
-  std::shared_ptr<check::BlockRaces> accesses;
+  std::unique_ptr<Notes> observed;
   std::vector<std::unique_ptr<Warp>> members;
 };
 
@@ -153,7 +149,8 @@ public:
   /// barrier.cluster: threads arrive; those that wait are woken when all have.
   void arrive(unsigned threads);
   uint64_t phase() const { return completedPhases; }
-  check::ClusterRaces *races() const { return accesses.get(); }
+  /// What the launch's observer keeps of it; null without an observer.
+  Notes *notes() const { return observed.get(); }
   void threadsExited();
 
 private:
@@ -171,7 +168,7 @@ private:
   uint64_t progress = 0, progressAtTimeout = 0;
   unsigned fruitlessTimeouts = 0;
   OperationQueue flying;
-  std::shared_ptr<check::ClusterRaces> accesses;
+  std::unique_ptr<Notes> observed;
   std::vector<std::unique_ptr<Block>> members;
 };
 

@@ -7,7 +7,6 @@
 #include "Block.h"
 
 #include "Launch.h"
-#include "check/Races.h"
 
 #include <algorithm>
 
@@ -21,8 +20,8 @@ static std::array<uint32_t, 3> unravel(uint64_t index, const std::array<uint32_t
 Cluster::Cluster(Launch &launch, uint64_t index, Profile *profile)
     : owner(launch), place(unravel(index, launch.clusterGrid())), counts(profile),
       numbers(launch.settings().seed * 0x9E3779B97F4A7C15u + launch.number() * 0xD1B54A32D192ED03u + index) {
-  if (launch.races())
-    accesses = std::make_shared<check::ClusterRaces>();
+  if (Observer *observer = launch.observer())
+    observed = observer->begin(*this);
   const auto &size = launch.config().cluster;
   for (unsigned rank = 0; rank < size[0] * size[1] * size[2]; ++rank) {
     auto inside = unravel(rank, size);
@@ -96,11 +95,12 @@ void Cluster::completeIfAll() {
     return;
   arrived = 0;
   ++completedPhases;
-  for (auto &block : members)
-    for (auto &warp : block->warps())
-      for (const Fragment &f : warp->waiting())
-        if (f.wait == Wait::Cluster && f.object == completedPhases - 1)
-          check::waitedForCluster(*warp, f.lanes, f.object);
+  if (Observer *observer = owner.observer())
+    for (auto &block : members)
+      for (auto &warp : block->warps())
+        for (const Fragment &f : warp->waiting())
+          if (f.wait == Wait::Cluster && f.object == completedPhases - 1)
+            observer->waitedForCluster(*warp, f.lanes, f.object);
   for (auto &block : members)
     block->wake(Wait::Cluster, completedPhases - 1);
 }

@@ -4,7 +4,7 @@
 //
 // Faults in words.
 
-#include "Fault.h"
+#include "fp8emu/Types.h"
 
 using namespace fp8emu;
 

@@ -9,7 +9,6 @@
 
 #include "Block.h"
 #include "Places.h"
-#include "check/Races.h"
 #include "memory/DeviceMemory.h"
 
 #include <algorithm>
@@ -24,20 +23,10 @@ namespace {
 constexpr uint64_t kTurn = uint64_t(1) << 20;
 } // namespace
 
-std::optional<num::SumModel> fp8emu::findSumModel(const std::string &name) {
-  if (name == "hardware")
-    return num::SumModel::Truncating;
-  if (name == "exact")
-    return num::SumModel::ExactOnce;
-  if (name == "korder")
-    return num::SumModel::KOrderF32;
-  return std::nullopt;
-}
-
 Launch::Launch(const Program &program, const FunctionCode &kernel, LaunchConfig config, DeviceMemory &memory,
-               const Settings &settings, uint64_t number)
+               const Settings &settings, uint64_t number, ObserverFactory observe)
     : code(program), entry(kernel), sizes(std::move(config)), device(memory), options(settings),
-      launchNumber(number) {
+      launchNumber(number), observe(std::move(observe)) {
   localBytes = kernel.frameBytes;
   bool needsStack =
       std::any_of(program.functions.begin(), program.functions.end(), [](const FunctionCode &function) {
@@ -98,8 +87,8 @@ std::optional<Fault> Launch::run(Profile *profile) {
   unsigned resident = std::max(1u, options.multiprocessors / std::max(1u, workers));
   if (sizes.cooperative)
     resident = unsigned(clusters() / std::max(1u, workers) + 1);
-  if (options.checks && options.races)
-    accesses = std::make_shared<check::LaunchRaces>(*this, device.accesses(), workers > 1);
+  if (observe)
+    watching = observe(*this, workers > 1);
   std::vector<std::thread> others;
   for (unsigned i = 1; i < workers; ++i)
     others.emplace_back([this, resident] { work(resident); });
@@ -110,7 +99,7 @@ std::optional<Fault> Launch::run(Profile *profile) {
   device.release(parameters);
   if (workspace)
     device.release(workspace);
-  accesses.reset();
+  watching.reset();
   return firstFault;
 }
 

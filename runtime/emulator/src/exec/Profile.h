@@ -12,45 +12,12 @@
 #include "Access.h"
 #include "Op.h"
 
-#include <array>
+#include "fp8emu/Profile.h"
+
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace fp8emu {
-
-/// What is counted of an instruction, or of a kernel.
-struct Counts {
-  /// How often it was dispatched for a warp, and how many threads took part in all.
-  uint64_t warpInstructions = 0, threadInstructions = 0;
-  /// Bytes that threads asked for. Constants are .const memory and parameters.
-  uint64_t globalRead = 0, globalWritten = 0;
-  uint64_t sharedRead = 0, sharedWritten = 0;
-  uint64_t localRead = 0, localWritten = 0;
-  uint64_t constantRead = 0;
-  /// 32-byte sectors of global memory that a warp's access touches, each once: what
-  /// caches and memory carry.
-  uint64_t globalSectors = 0;
-  /// Passes that shared memory needs beyond those of an access without conflicts:
-  /// two words of one of the 32 banks need two.
-  uint64_t bankConflicts = 0;
-  /// Multiplications and additions of tensor cores: 2 M N K each product.
-  uint64_t tensorOperations = 0;
-  /// How often a warp, or a part of it, had to wait: at barriers, for mbarriers, for
-  /// operations of its own.
-  uint64_t waits = 0;
-
-  void add(const Counts &other);
-};
-
-/// A count's name in reports.
-struct CountName {
-  const char *name;
-  uint64_t Counts::*member;
-};
-constexpr size_t kCountNames = 13;
-/// All of them, in the order of Counts.
-const std::array<CountName, kCountNames> &countNames();
 
 class Profile {
 public:

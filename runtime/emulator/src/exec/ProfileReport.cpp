@@ -4,9 +4,9 @@
 //
 // Profiles in words.
 
-#include "ProfileReport.h"
-
 #include "Places.h"
+#include "Profile.h"
+#include "Program.h"
 
 #include <algorithm>
 #include <cstdio>

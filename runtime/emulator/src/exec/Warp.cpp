@@ -8,7 +8,6 @@
 
 #include "Block.h"
 #include "Launch.h"
-#include "check/Races.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,8 +15,8 @@
 using namespace fp8emu;
 
 Warp::Warp(Block &block, unsigned index, Mask lanes) : owner(block), number(index), all(lanes) {
-  if (block.races())
-    knowledge = std::make_shared<check::WarpRaces>();
+  if (Observer *observer = block.launch().observer())
+    observed = observer->begin(*this);
   specials = std::make_unique<uint8_t[]>(block.launch().program().specialBytes);
   block.fillSpecials(specials.get(), index);
   memories[Ref::Specials] = specials.get();

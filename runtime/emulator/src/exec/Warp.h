@@ -21,10 +21,12 @@
 #ifndef FP8EMU_EXEC_WARP_H
 #define FP8EMU_EXEC_WARP_H
 
-#include "Fault.h"
 #include "Frame.h"
-#include "async/MatrixQueue.h"
-#include "async/Operation.h"
+#include "MatrixQueue.h"
+#include "Observer.h"
+#include "Operation.h"
+
+#include "fp8emu/Types.h"
 
 #include <array>
 #include <memory>
@@ -34,9 +36,6 @@
 namespace fp8emu {
 
 class Block;
-namespace check {
-struct WarpRaces;
-}
 
 /// What lanes wait for. Nothing else but the block may end a wait (Block::wake), and
 /// time may (Warp::timeOut).
@@ -53,7 +52,7 @@ enum class Wait : uint8_t {
   Cluster,
   /// For a phase of the mbarrier at shared address `object` to complete.
   Mbarrier,
-  /// For asynchronous operations of its own: `object` says which (async/).
+  /// For asynchronous operations of its own: `object` says which (Operation.h).
   Async,
   /// For tensor memory to become free, or for the other block of a pair to ask for
   /// the same.
@@ -125,8 +124,8 @@ public:
   void guardedRegistersChanged() { watch = 0; }
   /// Instructions this warp has run: what %clock counts.
   uint64_t clock() const { return executed; }
-  /// What its threads know of others (check/); null where that is not checked.
-  check::WarpRaces *races() const { return knowledge.get(); }
+  /// What the launch's observer keeps of it; null without an observer.
+  Notes *notes() const { return observed.get(); }
 
   // What handlers use.
 
@@ -227,7 +226,7 @@ private:
   /// What gather() found last.
   std::vector<Part> gathered;
   uint32_t picks = 0;
-  std::shared_ptr<check::WarpRaces> knowledge;
+  std::unique_ptr<Notes> observed;
 };
 
 /// Calls `f(lane)` for each lane of the mask.

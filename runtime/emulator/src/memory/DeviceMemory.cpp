@@ -81,8 +81,8 @@ bool DeviceMemory::release(uint64_t address) {
   uint64_t begin = alignUp(address, page), end = (address + found->second.bytes) / page * page;
   if (begin < end)
     madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
-  if (shadow)
-    shadow->forget(address, found->second.bytes);
+  if (released)
+    released(address, found->second.bytes);
   return true;
 }
 
@@ -95,12 +95,6 @@ const Allocation *DeviceMemory::below(uint64_t address) const {
 const Allocation *DeviceMemory::find(uint64_t address) const {
   const Allocation *allocation = below(address);
   return allocation && address - allocation->address < allocation->bytes ? allocation : nullptr;
-}
-
-check::GlobalShadow &DeviceMemory::accesses() {
-  if (!shadow)
-    shadow = std::make_unique<check::GlobalShadow>(arenaBase, arenaBytes);
-  return *shadow;
 }
 
 void DeviceMemory::setReadOnly(uint64_t address) {

@@ -10,11 +10,9 @@
 #ifndef FP8EMU_MEMORY_DEVICEMEMORY_H
 #define FP8EMU_MEMORY_DEVICEMEMORY_H
 
-#include "check/Shadow.h"
-
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -71,8 +69,8 @@ public:
   /// Offset in the range of the first byte not written; none where all are.
   std::optional<uint64_t> firstUninitialized(uint64_t address, uint64_t bytes) const;
   void setReadOnly(uint64_t address);
-  /// Who accessed it: made when first asked for.
-  check::GlobalShadow &accesses();
+  /// Calls `told(address, bytes)` when memory is given back from now on.
+  void onRelease(std::function<void(uint64_t, uint64_t)> told) { released = std::move(told); }
 
 private:
   uint64_t arenaBase = 0, arenaBytes = 0, next = 0, inUse = 0;
@@ -80,7 +78,7 @@ private:
   uint64_t reservedBase = 0, reservedBytes = 0;
   /// A byte for each of the arena, 1 where it was written.
   uint8_t *initialized = nullptr;
-  std::unique_ptr<check::GlobalShadow> shadow;
+  std::function<void(uint64_t, uint64_t)> released;
   mutable std::mutex mutex;
   std::map<uint64_t, Allocation> allocations;
 };

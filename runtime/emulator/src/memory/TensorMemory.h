@@ -8,7 +8,7 @@
 #ifndef FP8EMU_MEMORY_TENSORMEMORY_H
 #define FP8EMU_MEMORY_TENSORMEMORY_H
 
-#include "exec/Fault.h"
+#include "fp8emu/Types.h"
 
 #include <array>
 #include <cstdint>

@@ -9,6 +9,8 @@
 #ifndef FP8EMU_PTX_AST_H
 #define FP8EMU_PTX_AST_H
 
+#include "fp8emu/Types.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -17,11 +19,7 @@
 
 namespace fp8emu::ptx {
 
-/// A place in the PTX text, both counted from 1; line 0 where there is none.
-struct Location {
-  uint32_t line = 0;
-  uint32_t column = 0;
-};
+using fp8emu::Location;
 
 /// The fundamental types of PTX (ISA 5.2), as declarations may have them.
 enum class Type : uint8_t {

@@ -4,16 +4,16 @@
 //
 // The error that malformed PTX text gives.
 
-#include "Parser.h"
+#include "fp8emu/Types.h"
 
 using namespace fp8emu;
 
-static std::string located(ptx::Location where, const std::string &message) {
+static std::string located(Location where, const std::string &message) {
   std::string prefix = std::to_string(where.line);
   if (where.column != 0)
     prefix += ":" + std::to_string(where.column);
   return prefix + ": " + message;
 }
 
-PtxError::PtxError(ptx::Location where, const std::string &message)
+PtxError::PtxError(Location where, const std::string &message)
     : std::runtime_error(located(where, message)), where(where), message(message) {}

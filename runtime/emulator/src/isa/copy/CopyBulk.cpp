@@ -49,8 +49,7 @@ public:
   /// told: of none in particular.
   void announce() const {
     if (destinations.size() == 1)
-      destinations[0].agent.reads(
-          own.block ? check::Target{own.block, own.offset} : check::Target{nullptr, global}, bytes);
+      destinations[0].agent.reads(own.block ? Target{own.block, own.offset} : Target{nullptr, global}, bytes);
     for (const Destination &to : destinations)
       reduction ? to.agent.updates({to.place.block, to.place.offset}, bytes)
                 : to.agent.writes({to.place.block, to.place.offset}, bytes);

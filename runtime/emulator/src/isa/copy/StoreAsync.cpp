@@ -41,7 +41,7 @@ void combine(const AsyncStore &store, uint8_t *to, const Elements &elements) {
 }
 
 /// Says what it writes.
-void announce(const check::Agent &agent, const AsyncStore &store, const check::Target &to, unsigned bytes) {
+void announce(const check::Agent &agent, const AsyncStore &store, const Target &to, unsigned bytes) {
   store.reduction ? agent.updates(to, bytes) : agent.writes(to, bytes);
 }
 
@@ -61,7 +61,7 @@ private:
 
 class ElementsToGlobal : public Operation {
 public:
-  ElementsToGlobal(const AsyncStore &store, const Elements &elements, uint8_t *to, check::Target target,
+  ElementsToGlobal(const AsyncStore &store, const Elements &elements, uint8_t *to, Target target,
                    check::Agent agent)
       : store(store), elements(elements), to(to), target(target), agent(std::move(agent)) {
     announce(this->agent, store, target, elements.count);
@@ -76,7 +76,7 @@ private:
   const AsyncStore &store;
   Elements elements;
   uint8_t *to;
-  check::Target target;
+  Target target;
   check::Agent agent;
 };
 

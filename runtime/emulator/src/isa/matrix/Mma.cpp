@@ -6,6 +6,7 @@
 // product of four small matrices, .m8n8k4 of f16: MmaQuad.cpp.
 
 #include "Mma.h"
+#include "SumModel.h"
 
 #include "exec/Profile.h"
 #include "isa/Families.h"

@@ -6,6 +6,7 @@
 // lanes, with fragments unlike all others.
 
 #include "Mma.h"
+#include "SumModel.h"
 
 #include "exec/Profile.h"
 

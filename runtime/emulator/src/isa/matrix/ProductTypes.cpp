@@ -131,5 +131,3 @@ bool fp8emu::wholeWarp(Warp &warp, Mask mask) {
                mask);
   return warp.converged(kAllLanes, mask);
 }
-
-num::SumModel fp8emu::sumModel(const Warp &warp) { return warp.block().launch().settings().sums; }

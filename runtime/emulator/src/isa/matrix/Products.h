@@ -161,8 +161,6 @@ std::vector<Ref> fragmentDestination(Decoder &decoder, const ptx::Operand &opera
 /// Whether all lanes execute the instruction now; false while others are awaited. Faults
 /// where the warp has less than 32 lanes left: .aligned needs all of them.
 bool wholeWarp(Warp &warp, Mask mask);
-num::SumModel sumModel(const Warp &warp);
-
 /// Where registers lie: of the list's operands from `first` on.
 template <size_t N>
 void findRegisters(Warp &warp, const Ref *refs, unsigned count, std::array<uint8_t *, N> &out) {

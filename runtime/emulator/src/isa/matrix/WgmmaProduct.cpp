@@ -7,6 +7,7 @@
 // those of one warp come one after the other.
 
 #include "MatrixDescriptor.h"
+#include "SumModel.h"
 #include "Wgmma.h"
 
 #include "check/Agent.h"

@@ -8,6 +8,7 @@
 
 #include "check/Races.h"
 #include "exec/Block.h"
+#include "exec/Launch.h"
 #include "isa/Families.h"
 #include "isa/Lanes.h"
 #include "isa/memory/Memory.h"
@@ -117,8 +118,8 @@ void waitCluster(Warp &warp, const Op &op, Mask mask) {
   warp.clusterArrived() &= ~mask;
   if (warp.block().cluster().phase() == phase)
     warp.wait(mask, Wait::Cluster, phase, 0, /*repeat=*/false);
-  else
-    check::waitedForCluster(warp, mask, phase);
+  else if (Observer *observer = warp.block().launch().observer())
+    observer->waitedForCluster(warp, mask, phase);
 }
 
 void decodeBarrierLong(Decoder &decoder) {

@@ -23,7 +23,7 @@ void invalidate(Warp &warp, const Op &op, Mask mask);
 /// Beginning its life is a write like any other, all else is atomic; who ends it may
 /// know by other means that it is not used any more.
 void lookAtObject(Warp &warp, const Op &op, const SharedPlace &place, unsigned lane) {
-  check::Target targets[kLanes];
+  Target targets[kLanes];
   targets[lane] = {place.block, place.offset};
   if (op.handler == &invalidate)
     return;

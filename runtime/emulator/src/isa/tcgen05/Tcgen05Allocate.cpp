@@ -59,8 +59,8 @@ void allocateIn(Warp &warp, const std::vector<Block *> &blocks, unsigned first, 
     warp.locate(where, 0);
     where.block = block->index();
     block->tensorMemory().allocate(first, columns, where);
-    if (block->races())
-      block->races()->tensor.forget(first, columns);
+    if (check::BlockRaces *races = check::racesOf(*block))
+      races->tensor.forget(first, columns);
     block->tensorMemory().leastAllocation = columns;
   }
 }

@@ -13,6 +13,7 @@
 #include "Tcgen05Product.h"
 
 #include "exec/Launch.h"
+#include "isa/matrix/SumModel.h"
 #include "num/Arith.h"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ float elementAt(const TensorElement &element, const uint8_t *bytes, unsigned i, 
 class TensorProduct : public TensorOperation {
 public:
   TensorProduct(Warp &warp, unsigned lane, const TensorProductCode &code)
-      : TensorOperation(warp, lane, code.pair), code(code), model(warp.block().launch().settings().sums),
+      : TensorOperation(warp, lane, code.pair), code(code), model(sumModel(warp)),
         shape(decodeShape(warp, lane)), layout(code, shape), d(code.d.address(warp, lane)) {
     enableD = (warp.values<Mask>(code.enableD)[0] >> lane & 1) != unsigned(code.enableDNegated);
     rowsA = {shape.a, layout.rows, shape.k, {}, {}};

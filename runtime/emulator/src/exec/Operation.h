@@ -7,10 +7,10 @@
 // moments and in an order that the seed decides, so that code which does not wait
 // is seen to be wrong.
 
-#ifndef FP8EMU_ASYNC_OPERATION_H
-#define FP8EMU_ASYNC_OPERATION_H
+#ifndef FP8EMU_EXEC_OPERATION_H
+#define FP8EMU_EXEC_OPERATION_H
 
-#include "exec/Fault.h"
+#include "fp8emu/Types.h"
 
 #include <array>
 #include <cstdint>
@@ -96,4 +96,4 @@ private:
 
 } // namespace fp8emu
 
-#endif // FP8EMU_ASYNC_OPERATION_H
+#endif // FP8EMU_EXEC_OPERATION_H

@@ -6,8 +6,8 @@
 // which they were started, and nobody else may touch their registers before they were
 // waited for (PTX ISA 9.7.15.7.3).
 
-#ifndef FP8EMU_ASYNC_MATRIXQUEUE_H
-#define FP8EMU_ASYNC_MATRIXQUEUE_H
+#ifndef FP8EMU_EXEC_MATRIXQUEUE_H
+#define FP8EMU_EXEC_MATRIXQUEUE_H
 
 #include <cstdint>
 #include <memory>
@@ -83,4 +83,4 @@ private:
 
 } // namespace fp8emu
 
-#endif // FP8EMU_ASYNC_MATRIXQUEUE_H
+#endif // FP8EMU_EXEC_MATRIXQUEUE_H

@@ -2,15 +2,11 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loading and launching with the emulator.
+// Loading and launching a kernel on the machine.
 
-#include "Machine.h"
+#include "LoadedKernel.h"
 
 #include "Arguments.h"
-
-#include "exec/ProfileReport.h"
-#include "isa/Build.h"
-#include "ptx/Parser.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -27,7 +23,7 @@ using llvm::Expected;
 using llvm::StringRef;
 using llvm::Twine;
 
-Error fp8ptx::failureAt(StringRef file, ptx::Location where, const Twine &message) {
+Error fp8ptx::failureAt(StringRef file, Location where, const Twine &message) {
   std::string place = file.str() + ":";
   if (where.line)
     place += std::to_string(where.line) + ":";
@@ -43,81 +39,71 @@ Expected<std::string> fp8ptx::readText(StringRef path) {
   return (*buffer)->getBuffer().str();
 }
 
-Expected<std::unique_ptr<Machine>> Machine::load(const RunOptions &options) {
+Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const RunOptions &options) {
   auto text = readText(options.file);
   if (!text)
     return text.takeError();
-  std::unique_ptr<Machine> machine(new Machine(options));
+  std::unique_ptr<LoadedKernel> loaded(new LoadedKernel(options));
   try {
-    ptx::Module module = ptx::parse(*text);
-    if (Error error = machine->choose(module))
+    Source source(*text);
+    if (Error error = loaded->choose(source.target()))
       return error;
-    machine->program = build(std::move(module), machine->memory);
+    loaded->module = loaded->machine.load(std::move(source));
   } catch (const PtxError &error) {
     return failureAt(options.file, error.where, error.message);
   }
-  if (Error error = machine->findKernel())
+  if (Error error = loaded->findKernel())
     return error;
-  return machine;
-}
-
-Machine::~Machine() {
-  if (program)
-    release(*program, memory);
+  return loaded;
 }
 
 /// The chip asked for, else the one of the module's target, else any that runs it.
-Error Machine::choose(const ptx::Module &module) {
+Error LoadedKernel::choose(const std::string &target) {
   auto names = [] {
-    return llvm::join(llvm::map_range(knownChips(), [](const Chip &chip) { return chip.target; }), ", ");
+    return llvm::join(llvm::map_range(knownChips(), [](const Chip &known) { return known.target; }), ", ");
   };
   if (!options.chip.empty()) {
-    standsFor = findChip(options.chip);
-    if (!standsFor)
+    chip = findChip(options.chip);
+    if (!chip)
       return failure("--chip=" + options.chip + " is none of " + names());
   }
-  for (const Chip &chip : knownChips())
-    if (!standsFor && chip.target == module.target)
-      standsFor = &chip;
-  for (const Chip &chip : knownChips())
-    if (!standsFor && runs(chip, module.target))
-      standsFor = &chip;
-  if (!standsFor || !runs(*standsFor, module.target))
+  for (const Chip &known : knownChips())
+    if (!chip && known.target == target)
+      chip = &known;
+  for (const Chip &known : knownChips())
+    if (!chip && runs(known, target))
+      chip = &known;
+  if (!chip || !runs(*chip, target))
     return failureAt(options.file, {},
-                     "the module is for " + module.target + ", which " +
-                         (standsFor ? standsFor->target : "none of " + names()) +
-                         (standsFor ? " does not run" : " runs"));
+                     "the module is for " + target + ", which " +
+                         (chip ? chip->target : "none of " + names()) + (chip ? " does not run" : " runs"));
   return Error::success();
 }
 
-Error Machine::findKernel() {
-  entry = program->find(options.kernel);
-  if (entry && entry->isEntry)
+Error LoadedKernel::findKernel() {
+  const std::vector<Kernel> &kernels = module->kernels();
+  entry = options.kernel.empty() && kernels.size() == 1 ? &kernels[0] : module->find(options.kernel);
+  if (entry)
     return Error::success();
   std::vector<std::string> names;
-  for (const FunctionCode &code : program->functions)
-    if (code.isEntry)
-      names.push_back(code.name);
-  if (options.kernel.empty() && names.size() == 1) {
-    entry = program->find(names[0]);
-    return Error::success();
-  }
+  for (const Kernel &kernel : kernels)
+    names.push_back(kernel.name);
   std::string has = names.empty() ? "it has none" : "it has " + llvm::join(names, ", ");
   return failureAt(options.file, {},
                    options.kernel.empty() ? "--kernel=NAME is needed: " + has
                                           : "no kernel " + options.kernel + ": " + has);
 }
 
-Expected<uint64_t> Machine::allocate(uint64_t bytes, const std::string &what) {
+Expected<uint64_t> LoadedKernel::allocate(uint64_t bytes, const std::string &what) {
   bytes = std::max<uint64_t>(bytes, 1);
-  auto address = memory.allocate(bytes, 512, what);
+  auto address = machine.allocate(bytes, what);
   if (!address)
     return failure("no device memory is left for " + what + " of " + Twine(bytes) + " bytes");
-  memory.setInitialized(*address, bytes, true);
+  machine.markWritten(*address, bytes);
   return *address;
 }
 
-Expected<LaunchConfig> Machine::configure(llvm::ArrayRef<std::vector<uint8_t>> parameters) const {
+Expected<LaunchConfig> LoadedKernel::configure(llvm::ArrayRef<std::vector<uint8_t>> parameters) const {
   LaunchConfig config;
   config.grid = options.grid;
   config.block = options.block;
@@ -129,14 +115,14 @@ Expected<LaunchConfig> Machine::configure(llvm::ArrayRef<std::vector<uint8_t>> p
     std::memcpy(config.parameters.data() + entry->parameters[i].offset, parameters[i].data(),
                 parameters[i].size());
   Allowance allowance;
-  allowance.dynamicShared = uint32_t(standsFor->sharedPerBlock);
+  allowance.dynamicShared = uint32_t(chip->sharedPerBlock);
   allowance.nonPortableClusters = true;
-  if (auto refusal = refuse(*standsFor, *program, *entry, allowance, config))
-    return failureAt(options.file, entry->tree->where, entry->name + ": " + refusal->message);
+  if (auto refusal = refuse(*chip, *entry, allowance, config))
+    return failureAt(options.file, entry->where, entry->name + ": " + refusal->message);
   return config;
 }
 
-Error Machine::describe(const Fault &fault) const {
+Error LoadedKernel::describe(const Fault &fault) const {
   // The place leads; what more there is to say, as where every warp of a deadlock
   // is, follows the line.
   auto [first, rest] = StringRef(fault.message).split('\n');
@@ -148,39 +134,40 @@ Error Machine::describe(const Fault &fault) const {
                    line.text() + " (--seed=" + Twine(options.seed) + ")" + more);
 }
 
-Error Machine::report(const Profile &profile) const {
+Error LoadedKernel::report(const ProfileReport &profile) const {
   if (!options.profile)
     return Error::success();
-  ProfileReport report;
-  report.add(*program, *entry, profile);
   if (options.profileFile.empty()) {
-    llvm::outs() << report.table();
+    llvm::outs() << profile.table();
     return Error::success();
   }
   Error error = llvm::writeToOutput(options.profileFile, [&](llvm::raw_ostream &os) {
-    os << report.json();
+    os << profile.json();
     return Error::success();
   });
   return error ? failure("--profile: " + llvm::toString(std::move(error))) : Error::success();
 }
 
-Error Machine::launch(llvm::ArrayRef<std::vector<uint8_t>> parameters) {
-  auto config = configure(parameters);
-  if (!config)
-    return config.takeError();
-  Settings settings;
-  settings.checks = options.checks;
-  settings.seed = options.seed;
-  settings.sums = *findSumModel(options.sums);
-  settings.multiprocessors = unsigned(standsFor->multiprocessors);
-  settings.print = [](const std::string &text) {
+Settings LoadedKernel::settings() const {
+  Settings out;
+  out.checks = options.checks;
+  out.seed = options.seed;
+  out.sums = *findTensorSums(options.sums);
+  out.multiprocessors = unsigned(chip->multiprocessors);
+  out.print = [](const std::string &text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
+  return out;
+}
+
+Error LoadedKernel::launch(llvm::ArrayRef<std::vector<uint8_t>> parameters) {
+  auto config = configure(parameters);
+  if (!config)
+    return config.takeError();
   try {
-    Launch launch(*program, *entry, std::move(*config), memory, settings, 0);
-    Profile profile(options.profile ? program->ops.size() : 0);
-    auto fault = launch.run(options.profile ? &profile : nullptr);
+    ProfileReport profile;
+    auto fault = machine.launch(*entry, std::move(*config), settings(), options.profile ? &profile : nullptr);
     if (Error error = report(profile))
       return error;
     if (fault)
