@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mbarrier objects (PTX ISA 9.7.13.15): 64 bits in shared memory that count arrivals
-// and bytes of asynchronous copies. Their state lies in those bits, as on hardware,
-// in a layout of our own; who waits is the business of warps.
+// and bytes of asynchronous copies. Their state lies in those bits, as on hardware, in a
+// layout of this emulator. Warps know themselves what they wait for (Warp.h).
 
 #ifndef FP8EMU_ASYNC_MBARRIER_H
 #define FP8EMU_ASYNC_MBARRIER_H
@@ -16,13 +16,13 @@ namespace fp8emu {
 
 class Block;
 
-/// What the 64 bits say. Parity and counts are those of the current, incomplete
+/// The meaning of the 64 bits. Parity and counts are those of the current, incomplete
 /// phase.
 struct MbarrierState {
   bool parity = false;
   /// Arrivals still to come, and how many the next phase begins with.
   uint32_t pending = 0, expected = 0;
-  /// Bytes that are expected less those that have come: may be negative for a while.
+  /// Bytes that are expected, less those that have arrived: may be negative for a while.
   int32_t bytes = 0;
 
   static MbarrierState decode(uint64_t bits);
@@ -32,16 +32,16 @@ struct MbarrierState {
 constexpr uint32_t kMbarrierMaxCount = (1u << 20) - 1;
 constexpr int32_t kMbarrierMaxBytes = (1 << 20) - 1;
 
-/// An mbarrier at an offset of a block's shared memory. Functions that are given
-/// what the object does not allow throw a Fault without a place.
+/// An mbarrier at an offset of a block's shared memory. Functions throw a Fault without a
+/// place where the object does not allow what is asked.
 class Mbarrier {
 public:
   Mbarrier(Block &block, uint32_t offset) : block(block), offset(offset) {}
 
   void initialize(uint32_t count);
   void invalidate();
-  /// Arrives `count` times; the state before, as a token for `isComplete`. With
-  /// `drop`, later phases expect as many fewer.
+  /// Arrives `count` times and returns the state before, as a token for `tokenIsComplete`.
+  /// With `drop`, later phases expect `count` arrivals fewer.
   uint64_t arrive(uint32_t count, bool drop = false);
   Block &owner() const { return block; }
   uint32_t place() const { return offset; }
@@ -51,8 +51,8 @@ public:
   /// (cp.async.mbarrier.arrive without .noinc).
   void incrementPending();
 
-  /// Whether the phase that a token is of, or the one with that parity before the
-  /// current, has completed.
+  /// Whether the token's phase has completed; whether the phase with that parity before the
+  /// current one has.
   bool tokenIsComplete(uint64_t token) const;
   bool parityIsComplete(bool parity) const;
   static uint32_t pendingCount(uint64_t token) { return MbarrierState::decode(token).pending; }
@@ -60,8 +60,8 @@ public:
 private:
   MbarrierState load() const;
   void store(const MbarrierState &state);
-  /// Stores the state; where nothing is missing any more, that of the next phase, and
-  /// wakes who waits.
+  /// Stores the state. Where nothing is missing any more, begins the next phase and wakes the
+  /// threads that wait.
   void settle(MbarrierState state);
   std::string name() const;
 

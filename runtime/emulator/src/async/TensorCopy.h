@@ -18,8 +18,8 @@ public:
   BoxToShared(Block &block, const TensorMap &map, std::vector<TensorRow> rows)
       : block(block), map(map), rows(std::move(rows)) {}
 
-  /// Says what it reads and writes. The source of a multicast is over for whoever is
-  /// told: of none in particular.
+  /// Tells the checks what the copy reads and writes. The source of a multicast is attributed
+  /// to none of its destinations.
   void announce() const;
 
 private:
@@ -43,12 +43,12 @@ public:
       : from(from), map(map), rows(std::move(rows)) {}
   void (*reduction)(uint8_t *to, const uint8_t *from, unsigned bytes) = nullptr;
 
-  /// Says what it reads and writes.
+  /// Tells the checks what the copy reads and writes.
   void announce(const check::Agent &agent) const;
 
 private:
-  /// Only what goes into the tensor is read: the rest may be anything. Calls
-  /// `f(offset in the box, where that lies, bytes)`.
+  /// Calls `f(offset in the box, where that lies, bytes)` for what goes into the tensor. The
+  /// rest of the box is not read and may hold anything.
   template <class F>
   void eachPiece(F f) const;
   void read() override;

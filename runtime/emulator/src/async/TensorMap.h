@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Tensor maps (PTX ISA 5.5): what a tensor in global memory looks like and which box
-// of it a copy moves. CUDA leaves the 128 bytes opaque; their layout here is our own,
-// with a magic word, so that anything else is told from a map.
+// of it a copy moves. CUDA leaves the 128 bytes opaque; this emulator has a layout of its
+// own, with a magic word by which maps are told from other bytes.
 
 #ifndef FP8EMU_ASYNC_TENSORMAP_H
 #define FP8EMU_ASYNC_TENSORMAP_H
@@ -71,17 +71,17 @@ struct TensorMap {
   Swizzle swizzle = Swizzle::None;
   SwizzleAtom atom = SwizzleAtom::B16;
   bool fillNaN = false;
-  /// Of each dimension, the fastest first. Strides are in bytes, that of dimension
-  /// i + 1 at i.
+  /// Sizes, strides, box and steps of each dimension, the fastest first. Strides are in bytes;
+  /// that of dimension i + 1 stands at i.
   std::array<uint64_t, kMaxTensorRank> size{};
   std::array<uint64_t, kMaxTensorRank - 1> stride{};
   std::array<uint32_t, kMaxTensorRank> box{}, step{};
 
-  /// Makes one of 128 bytes; false where they are none.
+  /// Reads a map from its 128 bytes; false where the bytes are no map.
   static bool decode(const uint8_t *bytes, TensorMap &map);
   void encode(uint8_t *bytes) const;
-  /// What about it is not allowed (the documentation of cuTensorMapEncodeTiled);
-  /// empty where nothing is.
+  /// What about the map is not allowed, as the documentation of cuTensorMapEncodeTiled says;
+  /// empty where everything is allowed.
   std::string problem() const;
 
   /// Bytes of a row of the box and of all of it in shared memory: what an mbarrier

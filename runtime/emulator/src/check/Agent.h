@@ -2,11 +2,11 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Asynchronous operations as the checks see them: agents, which are neither their
-// thread nor ordered with what it does next. An instruction makes one for each
-// operation that it starts, says what that reads and writes, at best at once, and the
-// operation says when it completes a phase of an mbarrier. Those of groups are over
-// for who waits for their group (Races.h).
+// Asynchronous operations as the checks see them: agents of their own, which are not
+// ordered with what their thread does next. An instruction makes an agent for each operation
+// that it starts, and tells it, at best at once, what the operation reads and writes. The
+// operation tells when it completes a phase of an mbarrier. Operations of a group are over
+// for the threads that wait for the group (Races.h).
 //
 //   auto agent = check::Agent::inGroup(warp, lane, GroupKind::Bulk, Proxy::Async);
 //   agent.reads({block, offset}, bytes);          // shared memory of a block
@@ -29,19 +29,19 @@
 
 namespace fp8emu::check {
 
-/// The way by which it accesses memory (PTX ISA 8.6): cp.async, st.async and red.async
-/// are generic; the bulk engine, wgmma and tcgen05 are not.
+/// The way by which an operation accesses memory (PTX ISA 8.6). cp.async, st.async and
+/// red.async are generic; the bulk engine, wgmma and tcgen05 are not.
 enum class Proxy : uint8_t { Generic, Async };
 
 class Agent {
 public:
-  /// None: nothing is checked.
+  /// No agent: nothing is checked.
   Agent() = default;
-  /// The next operation of the thread's current group; of its warp's where the warp
-  /// starts it (wgmma, tcgen05.ld, tcgen05.st).
+  /// The next operation of the thread's current group; of the warp's group where the warp
+  /// starts the operation (wgmma, tcgen05.ld, tcgen05.st).
   static Agent inGroup(Warp &warp, unsigned lane, GroupKind kind, Proxy proxy);
-  /// An operation that completes bytes at an mbarrier. The copies of a multicast are one
-  /// each.
+  /// An operation that completes bytes at an mbarrier. Each copy of a multicast is an
+  /// operation.
   static Agent untilMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, Proxy proxy);
   /// A strong store that releases at a scope (st.async.release, red.async.release).
   static Agent releasing(Warp &warp, unsigned lane, Level level);
@@ -53,9 +53,11 @@ public:
   /// Lanes and columns of a block's tensor memory.
   void readsTensor(Block &block, const TensorRange &range) const { accessTensor(block, range, false); }
   void writesTensor(Block &block, const TensorRange &range) const { accessTensor(block, range, true); }
-  /// It has completed its bytes: who waits for the phase they belong to knows.
+  /// To be called when the operation has completed its bytes: threads that have seen their
+  /// phase complete know the operation.
   void complete() const;
-  /// One that releases has written: who acquires what it has written knows.
+  /// To be called when an operation that releases has written: threads that acquire what it
+  /// has written know the operation.
   void release(const Target &target) const;
 
 private:
@@ -68,8 +70,9 @@ private:
   std::shared_ptr<State> state;
 };
 
-/// cp.async.mbarrier.arrive, tcgen05.commit: what a thread's operations so far release at
-/// an mbarrier when they are over. Made when it is issued; called before the arrival.
+/// For cp.async.mbarrier.arrive and tcgen05.commit: a function that releases the thread's
+/// operations so far at an mbarrier. It is made when the instruction is issued, and to be
+/// called when the operations are over, before the arrival.
 std::function<void()> releaseGroups(Warp &warp, unsigned lane, GroupKind kind, Block &block, uint32_t offset);
 
 } // namespace fp8emu::check

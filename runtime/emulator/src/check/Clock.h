@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Vector clocks: what has happened before, of the threads of all blocks and of the
-// asynchronous operations that they started. Threads that know the same share one
-// clock; it is copied when one of them learns more.
+// Vector clocks: which actions of the threads of all blocks, and which of their asynchronous
+// operations, have happened before. Threads that know the same share one clock, which is
+// copied when one of them learns more.
 
 #ifndef FP8EMU_CHECK_CLOCK_H
 #define FP8EMU_CHECK_CLOCK_H
@@ -19,15 +19,15 @@
 
 namespace fp8emu::check {
 
-/// What is known of one block. Its time counts up at every release of one of its
-/// threads; what a thread does carries the time of its last one (its epoch), so that
-/// all it did until a release is what has that epoch or less.
+/// What is known of one block. The block's time counts up at every release of one of its
+/// threads. What a thread does carries the time of the thread's last release, its epoch: all
+/// that the thread did until a release has that epoch or a lower one.
 struct Segment {
-  /// Known of each thread of the block, at least: a barrier of all threads leaves
-  /// nothing else.
+  /// The epoch that is known of every thread of the block, at least. After a barrier of all
+  /// threads there is nothing else to know.
   uint32_t floor = 0;
   std::vector<uint32_t> threads;
-  /// Of its queues of operations (Agent.h): how many of each are known to be over.
+  /// For each queue of operations (Agent.h), how many operations are known to be over.
   std::vector<uint32_t> queues;
 
   uint32_t thread(unsigned index) const {
@@ -46,21 +46,24 @@ struct Clock {
   bool covers(const Clock &other) const;
 };
 
-/// Shared; changed by the functions below only, which copy what others hold too.
-/// Null: nothing is known.
+/// A shared clock. Only the functions below change it; they copy what others hold too. Null:
+/// nothing is known.
 using ClockRef = std::shared_ptr<Clock>;
 
 void join(ClockRef &into, const ClockRef &more);
 /// The segment of a block, for changing it.
 Segment &change(ClockRef &clock, uint32_t block);
-/// Everything these threads did until `epoch`; the first is lane 0 of a warp.
+/// Adds everything that these threads did until `epoch`; `first` is lane 0 of a warp.
 void addThreads(ClockRef &clock, uint32_t block, unsigned first, Mask lanes, uint32_t epoch);
 void addQueue(ClockRef &clock, uint32_t block, unsigned queue, uint32_t count);
 
-/// What a thread knows. Of it, what is visible to operations of the async proxy that it
-/// starts and to uses of tensor maps (PTX ISA 8.6). Of operations on tensor memory, those
-/// that fences have made others know (9.7.16.6). What its next fence.sc will make it know:
-/// what is before those fences that are before it in the order of execution (8.9.2).
+/// What a thread knows.
+///   generic    what comes before what the thread does next;
+///   async      of that, what operations of the async proxy see that the thread starts, and
+///   maps       what uses of tensor maps see (PTX ISA 8.6);
+///   tensor     operations on tensor memory that fences have handed on (9.7.16.6);
+///   sequenced  what the thread's next fence.sc will make it know: what comes before those
+///              fences that come before that one in the order of execution (8.9.2).
 struct Knowledge {
   ClockRef generic, async, maps, tensor, sequenced;
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How an instruction's access to memory is ordered, as its decoder tells the checks.
+// How an instruction's accesses to memory are ordered, as its decoder tells the checks.
 
 #ifndef FP8EMU_CHECK_ORDERING_H
 #define FP8EMU_CHECK_ORDERING_H
@@ -14,11 +14,12 @@ namespace fp8emu::check {
 /// Op::ordering: the level at which it is strong, and flags. 0 is a weak access.
 namespace ordering {
 constexpr uint8_t kLevel = 3, kStrong = 4, kAcquire = 8, kRelease = 16;
-/// Of an operation in flight, which says itself what it accesses (Agent.h).
+/// The instruction starts operations in flight, which tell their accesses themselves
+/// (Agent.h).
 constexpr uint8_t kInFlight = 32;
 /// The handler asks `confirm` whether a store that races changes anything.
 constexpr uint8_t kConfirms = 64;
-/// Strong, but no read that a fence makes an acquire (red, PTX ISA 8.8).
+/// The access is strong, but not a read that a fence makes an acquire (red, PTX ISA 8.8).
 constexpr uint8_t kNoPattern = 128;
 
 inline uint8_t strong(Level level, bool acquires = false, bool releases = false) {

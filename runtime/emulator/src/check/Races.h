@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Data races: accesses to the same bytes, one of them a write, that nothing orders
-// (PTX ISA 8.7.1). What launches, clusters, blocks and warps remember for it, and what
-// instructions that order memory tell. Execution tells of accesses and barriers through
-// its Observer, which LaunchRaces is. All of it is absent where checks are off: each
-// function returns at once then.
+// (PTX ISA 8.7.1). Launches, clusters, blocks and warps have notes for it. LaunchRaces is the
+// observer that execution tells of accesses and barriers; instructions that order memory call
+// the functions below. Where checks are off there are no notes, and each function returns at
+// once.
 
 #ifndef FP8EMU_CHECK_RACES_H
 #define FP8EMU_CHECK_RACES_H
@@ -30,8 +30,8 @@ namespace fp8emu::check {
 
 constexpr unsigned kLevels = 3;
 
-/// What was released at a place in memory, by how far it may be seen: of blocks and
-/// clusters by their number, of the device under 0.
+/// What was released at a place in memory, by the scope in which it may be seen: by the number
+/// of the block or the cluster, 0 for the device.
 class Place {
 public:
   Knowledge &at(Level level, uint32_t number) { return known[uint64_t(level) << 32 | number]; }
@@ -63,7 +63,7 @@ struct LaunchRaces : Observer {
   const Launch &launch;
   GlobalShadow &shadow;
   Stamps stamps;
-  /// Tags its sets of words.
+  /// The number of the launch, which its sets of words carry.
   uint32_t number;
   Sets sets;
   /// Whether blocks run on several threads of the host: then pages of global memory
@@ -74,7 +74,7 @@ struct LaunchRaces : Observer {
   Places places;
 };
 
-/// What an mbarrier's arrivals release: in the phase that is going on, in those over.
+/// What an mbarrier's arrivals release: in the current phase, and in those that are complete.
 struct BarrierPhases {
   Knowledge pending, complete;
 };
@@ -96,14 +96,14 @@ struct BlockRaces : Notes {
   std::unordered_map<uint64_t, uint16_t> queueNumbers;
   std::vector<uint32_t> queueStarted;
   uint16_t queue(uint64_t key);
-  /// Of a place in memory: under which number the block finds what was released.
+  /// The number under which the block finds what was released at a place in memory.
   uint32_t numberAt(Level level) const {
     return level == Level::Block ? number : level == Level::Cluster ? cluster : 0;
   }
 };
 
 struct ClusterRaces : Notes {
-  /// Of the barrier's phases, even and odd.
+  /// What the even and the odd phase of the barrier release.
   std::array<Knowledge, 2> barrier;
 };
 
@@ -124,12 +124,13 @@ struct Patterns {
 enum class GroupKind : uint8_t { Copies, Bulk, Matrix, Tensor, TensorLoads, TensorStores, Releases };
 constexpr unsigned kGroupKinds = 7;
 
-/// A thread's operations of one kind: how many it started, and had when it committed
-/// its last groups.
+/// A thread's operations of one kind: how many it has started, and how many it had started
+/// when it committed each of its last groups.
 struct Started {
   uint32_t count = 0;
   std::vector<uint32_t> committed;
-  /// What came before those of GroupKind::Tensor: who waits for them knows it, too.
+  /// What came before the operations of GroupKind::Tensor: threads that wait for them know
+  /// that too.
   Knowledge before;
 };
 
@@ -163,7 +164,7 @@ struct WarpRaces : Notes {
   }
 };
 
-/// What a warp, a block, a cluster has of it: null where memory order is not checked.
+/// The notes of a warp, a block, a cluster; null where memory order is not checked.
 inline WarpRaces *racesOf(const Warp &warp) { return static_cast<WarpRaces *>(warp.notes()); }
 inline BlockRaces *racesOf(const Block &block) { return static_cast<BlockRaces *>(block.notes()); }
 inline ClusterRaces *racesOf(const Cluster &cluster) { return static_cast<ClusterRaces *>(cluster.notes()); }
@@ -172,15 +173,16 @@ inline ClusterRaces *racesOf(const Cluster &cluster) { return static_cast<Cluste
 
 /// bar.warp.sync.
 void syncWarp(Warp &warp, Mask lanes);
-/// Lanes have exchanged values: what one has learned of other warps, all know. What the
-/// lanes did themselves is not ordered by that.
+/// Lanes have exchanged values: all of them know what one has learned of other warps. What the
+/// lanes did themselves is not ordered by the exchange.
 void exchanged(Warp &warp, Mask lanes);
 void arriveAtCluster(Warp &warp, Mask lanes, bool releases);
 
 // Fences.
 
 void fence(Warp &warp, Mask lanes, Level level, bool acquires, bool releases);
-/// fence.sc of the device, besides: those of all threads are in one order (PTX ISA 8.9.2).
+/// What fence.sc of the device does besides: the fences of all threads are in one order (PTX
+/// ISA 8.9.2).
 void fenceSequence(Warp &warp, Mask lanes);
 /// fence.proxy.async.
 void fenceProxy(Warp &warp, Mask lanes);
@@ -195,14 +197,14 @@ void fenceTensorAfter(Warp &warp, Mask lanes);
 void initializeMbarrier(Block &block, uint32_t offset);
 void arriveAtMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, uint8_t ordering);
 void waitedForMbarrier(Warp &warp, unsigned lane, Block &block, uint32_t offset, uint8_t ordering);
-/// Its phase has completed.
+/// The phase of an mbarrier has completed.
 void flipMbarrier(Block &block, uint32_t offset);
 
 // Groups of a thread's operations.
 
 void commitGroup(Warp &warp, Mask lanes, GroupKind kind);
-/// Waited until all but the last `allowed` groups were over, or had read (bulk
-/// groups only); ~0: until everything was.
+/// Lanes have waited until all but the last `allowed` groups were over; with `readsOnly`, for
+/// bulk groups, until those had read. kEverything: until all operations were over.
 void waitedForGroups(Warp &warp, Mask lanes, GroupKind kind, uint64_t allowed, bool readsOnly = false);
 constexpr uint64_t kEverything = ~uint64_t(0);
 

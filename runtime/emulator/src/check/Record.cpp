@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Accesses of instructions: who they are by, what follows from their order.
+// Accesses of instructions: stamps, the places that releases and acquires meet at, doubtful
+// stores.
 
 #include "Record.h"
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looking at accesses: each is compared with those that the shadow remembers, and
+// How an access is checked: it is compared with those that the shadow remembers, and
 // remembered itself.
 
 #ifndef FP8EMU_CHECK_RECORD_H
@@ -14,17 +14,18 @@
 namespace fp8emu::check {
 
 inline Target targetOf(const SharedPlace &place) { return {place.block, place.offset}; }
-/// Of an address that was resolved before, of shared or global memory.
+/// The target of an address in shared or global memory that was resolved before.
 Target targetOf(Warp &warp, MemorySpace space, uint64_t address);
 
-/// An access of a warp's instruction: looked at, remembered, and, where it acquires or
-/// releases, followed. Faults on races. LaunchRaces::access does it with the ordering of the
-/// warp's op; this is for what is ordered otherwise than its instruction says.
+/// Checks and remembers an access of a warp's instruction; where the access acquires or
+/// releases, what follows from that is known afterwards. Faults on races. LaunchRaces::access
+/// does that with the ordering of the warp's op; this function is for accesses that are
+/// ordered otherwise than their instruction says.
 void access(Warp &warp, Mask mask, const Target *targets, unsigned bytes, AccessKind kind, uint8_t ordering);
 
-/// Stores that race are none where they write what is there already: many threads
-/// set the same flag. Asked by their handler before it writes, lane by lane in order,
-/// where `doubtful` is not 0.
+/// Stores that write what is there already are no race: many threads may set the same flag.
+/// `doubtful` has the lanes whose stores race unless they change nothing. Where it is not 0,
+/// the handler calls `confirm` before it writes, lane by lane in order.
 Mask doubtful(const Warp &warp);
 void confirm(Warp &warp, unsigned lane, bool changes);
 
@@ -33,18 +34,19 @@ struct Conflict {
   AccessInfo before, now;
   Mask lanesBefore = 0;
   unsigned lane = 0;
-  /// Where, and how many bytes the later one accesses.
+  /// Where the later one accesses memory, and how many bytes.
   Target target;
   unsigned bytes = 0;
   FaultKind kind = FaultKind::Race;
 };
-/// The words of a fault, its place added by who throws it.
+/// The fault of a conflict. The caller adds the place.
 Fault report(const LaunchRaces &launch, const Conflict &conflict);
-/// The same of tensor memory; `synchronized`: `now` would know `before` by a fence.
+/// The same for tensor memory; `synchronized`: a fence alone would make `before` known to
+/// `now`.
 Fault report(const LaunchRaces &launch, const TensorAccess &before, const TensorAccess &now,
              bool synchronized);
 
-/// What a strong write of a block's thread makes known to who reads it at these scopes.
+/// Makes `released` known to threads that acquire at `target`, in all scopes up to `level`.
 void publish(LaunchRaces &launch, const BlockRaces &block, const Target &target, Level level,
              const Knowledge &released);
 
@@ -57,8 +59,8 @@ public:
   Recorder(LaunchRaces &launch, const AccessInfo &info, uint32_t stamp)
       : launch(launch), info(info), stamp(stamp) {}
 
-  /// Lanes that know the same access the same bytes. Whether that is a race; the last
-  /// one found is in `conflict`.
+  /// Records that lanes which know the same access the same bytes. True where that is a race;
+  /// the last one found is in `conflict`.
   bool access(const Target &target, unsigned bytes, Mask lanes, const Knowledge &known);
   Conflict conflict;
 
@@ -69,12 +71,12 @@ private:
   void addRead(Word &word, Sets &sets, unsigned bytes);
   void addWrite(Cell &cell, Sets &sets, unsigned bytes);
   Word unorderedUpdate(Word word, Sets &sets, unsigned bytes) const;
-  /// Whether the accesses of a word are over and known, so that none can race with
-  /// what knows this one.
+  /// Whether an earlier access is over and known, so that what comes after this access cannot
+  /// race with it either.
   bool precedes(const AccessInfo &before, Mask beforeLanes) const;
   bool isOwn(const AccessInfo &before, Mask beforeLanes) const;
   bool isSet(Word word) const { return word && !bytesOf(word); }
-  /// Nothing where it is of an earlier launch.
+  /// The word; 0 where it is of an earlier launch.
   Word current(Word word) const;
   static bool knows(const ClockRef &clock, const AccessInfo &before, Mask lanes);
   bool seesEachOther(const AccessInfo &before) const;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A race in words: both accesses, and what is missing between them.
+// The text of a fault: both accesses, and what is missing between them.
 
 #include "Record.h"
 

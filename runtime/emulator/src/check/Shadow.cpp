@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The memory of who accessed memory.
+// Stamps, sets of words, and the cells of shared and global memory.
 
 #include "Shadow.h"
 

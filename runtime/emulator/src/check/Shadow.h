@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who accessed memory: for each four bytes of shared and global memory, who wrote
-// them last and who has read them since, to the byte.
+// The shadow of shared and global memory: for each four bytes, which access wrote them last
+// and which have read them since, to the byte.
 
 #ifndef FP8EMU_CHECK_SHADOW_H
 #define FP8EMU_CHECK_SHADOW_H
@@ -20,7 +20,7 @@
 
 namespace fp8emu::check {
 
-/// What a strong access may be seen by (PTX ISA 8.5); None for weak ones.
+/// The scope of a strong access (PTX ISA 8.5); None for weak ones.
 enum class Level : uint8_t { Block, Cluster, Device, None };
 
 /// An access as cells remember it: one instruction of a warp in one epoch, or one side
@@ -28,28 +28,28 @@ enum class Level : uint8_t { Block, Cluster, Device, None };
 struct AccessInfo {
   /// Number in the grid.
   uint32_t block = 0;
-  /// Of the warp when it accessed; of an operation, its number in its queue.
+  /// The epoch of the warp at the access; for an operation, its number in its queue.
   uint32_t epoch = 0;
   uint32_t pc = 0;
-  /// Of the thread; of an operation, of the one that started it.
+  /// The warp of the thread; for an operation, of the thread that started it.
   uint16_t warp = 0;
-  /// Of an operation: the queue of `queueBlock` that says when it is over.
+  /// For an operation: the queue of `queueBlock` that says when it is over.
   uint16_t queue = 0;
   uint32_t queueBlock = 0;
   Level strength = Level::None;
   bool isAgent = false, isAsyncProxy = false, isWrite = false, isAtomic = false;
-  /// atom.cas.
+  /// Whether the access is an atom.cas.
   bool isSwap = false;
   /// An update whose thread does not learn of those before it (red).
   bool isBlind = false;
 };
 
-/// The accesses of a launch, by stamps. Stamps of earlier launches are lower than
-/// `first`: everything of theirs is over.
+/// The accesses of a launch, by stamps. Stamps of earlier launches are lower than `first`:
+/// their accesses are over.
 class Stamps {
 public:
   explicit Stamps(uint32_t first) : first(first), next(first) {}
-  /// 0 where there are no more: then accesses are not remembered.
+  /// The stamp of an access; 0 where no stamps are left: then the access is not remembered.
   uint32_t add(const AccessInfo &access);
   const AccessInfo &at(uint32_t stamp) const {
     uint32_t index = stamp - first;
@@ -69,9 +69,9 @@ private:
   std::array<std::unique_ptr<Chunk>, kEnd / kChunk> chunks;
 };
 
-/// Lanes that accessed some of a granule's four bytes with one stamp: bytes in bits 60
-/// to 63, the stamp in 32 to 59, lanes below. Where bytes are none, several such: a
-/// set, named by its number below and by its launch in 32 to 59. 0: nobody.
+/// The lanes that accessed some of a granule's four bytes with one stamp: the bytes in bits 60
+/// to 63, the stamp in bits 32 to 59, the lanes below. A word without bytes stands for a set of
+/// words: the number of the set below, of its launch in bits 32 to 59. 0: no access.
 using Word = uint64_t;
 inline Word makeWord(unsigned bytes, uint32_t stamp, Mask lanes) {
   return Word(bytes) << 60 | Word(stamp) << 32 | lanes;
@@ -88,7 +88,7 @@ struct Cell {
 class Sets {
 public:
   using Set = std::vector<Word>;
-  /// A set's number, never 0.
+  /// Makes a set of one word and returns the number of the set, never 0.
   uint32_t add(Word first);
   void drop(uint32_t number);
   /// Without a lock: sets stay where they are.
@@ -127,7 +127,7 @@ private:
   Cell *cells;
 };
 
-/// Cells of the device's memory: address space only, until accesses touch it.
+/// Cells of the device's memory. They take address space only, until accesses touch them.
 class GlobalShadow {
 public:
   GlobalShadow(uint64_t base, uint64_t bytes);

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who accessed a block's tensor memory: operations in flight alone do, each a rectangle
-// of it. They are ordered by waits and fences of their own (PTX ISA 9.7.16.6).
+// The accesses to a block's tensor memory. Only operations in flight access it, each a
+// rectangle. They are ordered by waits and fences of their own (PTX ISA 9.7.16.6).
 
 #ifndef FP8EMU_CHECK_TENSORSHADOW_H
 #define FP8EMU_CHECK_TENSORSHADOW_H
@@ -17,8 +17,9 @@
 
 namespace fp8emu::check {
 
-/// By tcgen05.mma, .cp or .shift, which run in the order in which they are issued, where
-/// the threads that issue them are ordered (9.7.16.6.2); by tcgen05.ld; by .st.
+/// What accesses tensor memory: tcgen05.mma, .cp and .shift, which run in the order in which
+/// they are issued where the threads that issue them are ordered (9.7.16.6.2); tcgen05.ld;
+/// tcgen05.st.
 enum class TensorPipe : uint8_t { Engine, Loads, Stores };
 
 struct TensorAccess {
@@ -26,7 +27,7 @@ struct TensorAccess {
   TensorRange range;
   TensorPipe pipe = TensorPipe::Engine;
   unsigned lane = 0;
-  /// Of the engine's: the queue that says what its thread has issued.
+  /// For accesses of the engine: the queue that says what its thread has issued.
   uint16_t issued = 0;
 };
 
@@ -35,10 +36,10 @@ bool precedes(const TensorAccess &before, const TensorAccess &now, const ClockRe
 
 class TensorShadow {
 public:
-  /// Compares an access by who knows `known` with those before it, and remembers it. The
-  /// one that nothing orders, if there is one.
+  /// Compares an access of an operation that knows `known` with those before it, and remembers
+  /// it. Returns an earlier access that nothing orders with it, if there is one.
   std::optional<TensorAccess> access(const TensorAccess &access, const ClockRef &known);
-  /// Columns that are allocated anew.
+  /// Forgets accesses to columns that are allocated anew.
   void forget(unsigned column, unsigned columns);
 
 private:

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The types and numbers of the CUDA driver API that entry points take and return: as
-// in cuda.h of CUDA 12 and 13, which no build of ours needs. test/AbiTest.cpp compares
-// them with that header where one is installed.
+// The types and numbers of the CUDA driver API that entry points take and return, as in
+// cuda.h of CUDA 12 and 13. The build does not need that header; test/AbiTest.cpp compares
+// the types with it where it is installed.
 
 #ifndef FP8EMU_DRIVER_ABI_H
 #define FP8EMU_DRIVER_ABI_H
@@ -41,7 +41,7 @@ using CUgraphNode = fp8emu::driver::GraphNode *;
 using CUgraphExec = fp8emu::driver::GraphExec *;
 using CUmemoryPool = fp8emu::driver::Pool *;
 using CUlinkState = fp8emu::driver::LinkState *;
-/// A library is a module that belongs to no context, a kernel a function of one.
+/// A library is a module that belongs to no context; a kernel is a function of a library.
 using CUlibrary = CUmodule;
 using CUkernel = CUfunction;
 
@@ -111,7 +111,7 @@ struct CUlaunchConfig {
 };
 
 /// One side of a copy: a place in host memory (type 1), device memory (2), or wherever
-/// its address says (4). Arrays (3) there are none.
+/// its address says (4). There are no arrays (3).
 struct CUcopySide {
   size_t x, y, z, lod;
   int type;

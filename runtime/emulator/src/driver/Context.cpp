@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Entry points: contexts. Kernels run when they are launched, so there is never
-// anything to wait for; what a kernel did wrong is returned here and by all that
-// follows, as by hardware.
+// Entry points: contexts. Kernels run when they are launched, so that there is never
+// anything to wait for. The fault of a kernel is returned here and by all later calls, as by
+// hardware.
 
 #include "Driver.h"
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What lives behind the entry points: devices, contexts, modules, streams. There is
-// one Driver in a process, as the API has it; entry points hold its lock.
+// The state behind the entry points: devices, contexts, modules, streams. A process has one
+// Driver, as the API has it; entry points hold its lock.
 
 #ifndef FP8EMU_DRIVER_DRIVER_H
 #define FP8EMU_DRIVER_DRIVER_H
@@ -29,14 +29,15 @@ struct Context {
   int device = 0;
   bool isPrimary = false;
   unsigned references = 0;
-  /// The fault after which nothing works any more but destroying the context.
+  /// The code of the fault that has broken the context: all calls but those that destroy it
+  /// return the code.
   CUresult broken = CUDA_SUCCESS;
   uint32_t stackBytes = 1024;
   uint64_t printfBytes = 1 << 20, heapBytes = 8 << 20;
 };
 
-/// A handle to what something else owns, known to the driver as long as that lives: kernels
-/// are their module's, nodes their graph's.
+/// The base of an object that another one owns, as a module owns its kernels and a graph its
+/// nodes. The object is a handle that the driver knows as long as it lives.
 template <class T>
 struct Owned {
   Owned();
@@ -56,7 +57,7 @@ struct KernelHandle : Owned<KernelHandle> {
 };
 
 struct LoadedModule {
-  /// Null for a library, which every context may use.
+  /// The module's context; null for a library, which every context may use.
   Context *context = nullptr;
   std::unique_ptr<Module> module;
   std::map<std::string, KernelHandle> kernels;
@@ -72,7 +73,7 @@ struct Stream {
   Context *context = nullptr;
   unsigned flags = 0;
   int priority = 0;
-  /// The capture that it takes part in, and the nodes that its next work comes after.
+  /// The capture that the stream takes part in, and the nodes that its next work comes after.
   std::shared_ptr<Capture> capture;
   std::vector<GraphNode *> frontier;
 };
@@ -81,9 +82,9 @@ struct Event {
   Context *context = nullptr;
   unsigned flags = 0;
   bool recorded = false;
-  /// Seconds of the host's clock when it was recorded.
+  /// When the event was recorded, in seconds of the host's clock.
   double time = 0;
-  /// Of an event recorded in a capture: who waits for it joins.
+  /// The capture in which the event was recorded: a stream that waits for the event joins it.
   std::weak_ptr<Capture> capture;
   std::vector<GraphNode *> frontier;
 };
@@ -118,7 +119,7 @@ public:
   /// broken.
   Context &current();
   const Chip &chip(CUdevice device);
-  /// Whether a handle is one of its type that was given out and not taken back.
+  /// Whether a handle was given out with its type and not taken back.
   template <class T>
   bool isLive(T *handle) const {
     auto found = live.find(handle);
@@ -142,14 +143,14 @@ public:
     live.insert_or_assign(object.get(), Handle{typeid(T), object, nullptr});
     return object.get();
   }
-  /// Takes a handle back. Taken out first: what ends with it may take back its own.
+  /// Takes a handle back. The object ends after that: it may take back handles of its own.
   void drop(void *handle) { auto ended = live.extract(handle); }
-  /// Ends all that was made in a context: modules, streams, events, memory.
+  /// Ends everything that was made in a context: modules, streams, events, memory.
   void clear(Context &context);
 
   /// Runs a kernel; a fault is reported and breaks the context.
   void launch(KernelHandle &kernel, LaunchConfig config);
-  /// Says it on standard error, and in the file FP8EMU_REPORT names.
+  /// Writes the text to standard error, and to the file that FP8EMU_REPORT names.
   void report(const std::string &text);
   /// Writes the file that FP8EMU_PROFILE names.
   void writeProfile();
@@ -182,8 +183,8 @@ Owned<T>::~Owned() {
   driver.live.erase(static_cast<T *>(this));
 }
 
-/// What a program that loads PTX wants: where to read what is wrong with it, and at most
-/// so many registers a thread (0: any number).
+/// The options of a program that loads PTX: a buffer for errors, and the most registers that a
+/// thread may have (0: any number).
 struct JitOptions {
   char *buffer = nullptr;
   size_t bytes = 0;
@@ -197,7 +198,7 @@ std::string readFile(const char *path);
 /// Loads PTX text, or what cuLinkComplete gave, into a context or, as a library, into none.
 LoadedModule *loadModule(Driver &driver, const void *image, const JitOptions &options, Context *context);
 
-/// Whether memory is the host's, that devices reach too.
+/// Whether memory is the host's; devices reach it too.
 bool isHosts(const Allocation &allocation);
 
 /// The stack of contexts of the calling thread.

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a stream is given to do, and graphs of it. A stream does its work at once, or,
-// while it is captured, puts it into a graph.
+// Work that a stream is given, and graphs of work. A stream does its work at once; while it is
+// captured, it puts the work into a graph.
 
 #ifndef FP8EMU_DRIVER_WORK_H
 #define FP8EMU_DRIVER_WORK_H
@@ -52,7 +52,7 @@ struct Graph {
 
   GraphNode *add(Work work, std::vector<GraphNode *> after);
   bool has(const GraphNode *node) const;
-  /// Nodes that `node` must precede.
+  /// The nodes that come after `node`.
   std::vector<GraphNode *> dependents(const GraphNode *node) const;
   /// All nodes, each behind those it comes after; an Error where there is a circle.
   std::vector<GraphNode *> order() const;
@@ -75,13 +75,13 @@ struct Capture {
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   CUstream origin = nullptr;
   uint64_t id = 0;
-  /// Something was asked of it that a capture does not allow: all that is left is to end it.
+  /// Whether something was asked that a capture does not allow: the capture can only be ended.
   bool isInvalid = false;
 };
 
 /// Does the work, or captures it where the stream is being captured.
 CUresult submit(CUstream stream, Work work);
-/// Does the work now, outside the lock where it is the host's.
+/// Does the work now; a function of the host is called without the lock.
 CUresult perform(const Work &work);
 
 /// The parameters of a launch, from an array of pointers or from one buffer.

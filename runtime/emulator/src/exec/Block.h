@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block (CTA): its warps, its shared memory, its barriers; and a cluster, which is
-// what is scheduled: one or several blocks that see each other's shared memory.
+// A block (CTA) with its warps, shared memory and barriers, and a cluster: one or several
+// blocks that see each other's shared memory. Clusters are what is scheduled.
 
 #ifndef FP8EMU_EXEC_BLOCK_H
 #define FP8EMU_EXEC_BLOCK_H
@@ -28,10 +28,11 @@ class Profile;
 
 /// A named barrier of a block (PTX ISA 9.7.13.1).
 struct Barrier {
-  /// Threads that complete it; 0 while nobody is there, or all of the block's.
+  /// The number of threads that completes the barrier; 0 stands for all threads of the block,
+  /// and for a barrier at which no thread has arrived.
   unsigned expected = 0;
   unsigned arrived = 0;
-  /// Of a reduction: what has been combined so far.
+  /// What a reduction has combined so far.
   unsigned population = 0;
   bool conjunction = true, disjunction = false;
 };
@@ -52,32 +53,34 @@ public:
 
   uint8_t *shared() const { return sharedMemory.get(); }
   uint32_t sharedBytes() const { return sharedSize; }
-  /// A byte for each of shared memory, 1 where it was written.
+  /// One byte for each byte of shared memory: 1 where that was written.
   uint8_t *sharedInitialized() const { return sharedWritten.get(); }
-  /// The shared address of its first byte: its rank in the upper bits.
+  /// The shared address of the block's first byte: the rank in the upper bits.
   uint32_t sharedBase() const { return clusterRank << kSharedRankShift; }
   /// Local memory of a thread.
   uint8_t *local(unsigned warp, unsigned lane) const;
 
-  /// Made when first asked for.
+  /// The block's tensor memory, made by the first call.
   TensorMemory &tensorMemory() {
     if (!tensor)
       tensor = std::make_unique<TensorMemory>();
     return *tensor;
   }
 
-  /// Null where warps keep the registers that they begin with.
+  /// The registers that warps hand to each other; null where they keep those that they begin
+  /// with.
   RegisterPool *registers() const { return pool.get(); }
 
   std::vector<std::unique_ptr<Warp>> &warps() { return members; }
 
-  /// Runs warps in a random order, some instructions each; returns how many were
-  /// run.
+  /// Runs warps in a random order, some instructions each; returns how many instructions
+  /// were run.
   uint64_t run();
   bool runnable() const;
 
-  /// Threads arrive at a barrier; `expected` 0 means all of the block. Completes it
-  /// and wakes who waits there when enough have. Faults on counts that contradict.
+  /// Lanes arrive at a barrier for `expected` threads; 0 stands for all of the block. When
+  /// enough have arrived, the barrier is complete and those that wait are woken. Faults where
+  /// threads name different numbers.
   void arrive(Warp &warp, unsigned barrier, unsigned expected, Mask lanes, Mask predicate);
   void threadsExited();
 
@@ -86,7 +89,7 @@ public:
   void setMbarrier(uint32_t offset, bool lives) {
     lives ? void(mbarriers.insert(offset)) : void(mbarriers.erase(offset));
   }
-  /// Those that a plain write touches live no more: their next use is a fault.
+  /// Ends the mbarrier objects that a plain write touches: their next use is a fault.
   void overwriteMbarriers(uint32_t offset, uint32_t bytes) {
     constexpr uint32_t size = 8;
     auto first = mbarriers.lower_bound(offset < size ? 0 : offset - size + 1);
@@ -128,25 +131,25 @@ public:
   std::vector<std::unique_ptr<Block>> &blocks() { return members; }
   const std::array<uint32_t, 3> &index() const { return place; }
   bool done() const;
-  /// Runs until done, until nothing can run (a fault), or for about `budget`
-  /// instructions.
+  /// Runs the cluster to its end, or for about `budget` instructions. Faults where nothing can
+  /// run.
   void run(uint64_t budget);
   uint64_t random() { return numbers(); }
   std::mt19937_64 &generator() { return numbers; }
-  /// Where what it executes is counted; null where nothing is.
+  /// The profile in which instructions are counted; null where nothing is counted.
   Profile *profile() const { return counts; }
 
-  /// The op for which what the warp does now is counted: the one it executes, or the one
-  /// that started the operation in flight that runs.
+  /// The op for which accesses are counted now: the one that the warp executes, or the one
+  /// that started the operation in flight that is running.
   uint32_t countedPc(const Warp &warp) const { return flying.isRunning() ? flying.runningPc() : warp.pc(); }
 
-  /// Asynchronous operations of its threads.
+  /// Asynchronous operations in flight, of all threads of the cluster.
   OperationQueue &operations() { return flying; }
-  /// Says that something happened for which threads wait: what makes a deadlock is
-  /// that nothing does.
+  /// Notes that something has happened for which threads may wait. A cluster in which nothing
+  /// happens any more is in deadlock.
   void noteProgress() { ++progress; }
 
-  /// barrier.cluster: threads arrive; those that wait are woken when all have.
+  /// barrier.cluster: threads arrive. When all have arrived, those that wait are woken.
   void arrive(unsigned threads);
   uint64_t phase() const { return completedPhases; }
   /// What the launch's observer keeps of it; null without an observer.

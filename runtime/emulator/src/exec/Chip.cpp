@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The limits of the chips, and launches held against them.
+// The chips, their limits, and the launches that they refuse.
 
 #include "Chip.h"
 

@@ -20,7 +20,7 @@ namespace fp8emu {
 int residentBlocks(const Chip &chip, const Program &program, const FunctionCode &kernel, int threads,
                    uint64_t dynamicShared);
 
-/// What the hardware would not launch; none where it would. A cluster size that the
+/// Why the chip would refuse the launch; nothing where it would not. A cluster size that the
 /// kernel declares is put into `config` before.
 std::optional<Refusal> refuse(const Chip &chip, const Program &program, const FunctionCode &kernel,
                               const Allowance &allowance, LaunchConfig &config);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Clusters: blocks that are scheduled together; what to say when none can go on.
+// Clusters: blocks that are scheduled together, and the report when none can go on.
 
 #include "Block.h"
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Faults in words.
+// The text of faults.
 
 #include "fp8emu/Types.h"
 

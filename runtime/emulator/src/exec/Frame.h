@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls of functions by lanes of a warp: their frames, and what callers pass.
+// Calls of functions by lanes of a warp: the frames of the calls, and what callers pass.
 
 #ifndef FP8EMU_EXEC_FRAME_H
 #define FP8EMU_EXEC_FRAME_H
@@ -31,17 +31,17 @@ struct CallSite {
   std::vector<Passed> results, arguments;
 };
 
-/// One call of a function by lanes of a warp: their registers, where they return to.
-/// Lanes that call together share it until all have returned.
+/// One call of a function by lanes of a warp: the lanes' registers, and where they return to.
+/// Lanes that call together share a frame until all of them have returned.
 struct Frame {
   const FunctionCode *function = nullptr;
   std::shared_ptr<Frame> caller;
-  /// The call that made it; null for the kernel's.
+  /// The call instruction that made the frame; null for the kernel's frame.
   const CallSite *site = nullptr;
   uint32_t returnPc = 0;
   unsigned depth = 0;
-  /// Where its local memory begins in that of each lane, behind what the lane's caller
-  /// has, and where it ends: alloca moves the end (isa/memory/Stack.cpp).
+  /// Where the frame's local memory begins in each lane's, behind that of the caller, and
+  /// where it ends. alloca moves the end (isa/memory/Stack.cpp).
   std::array<uint32_t, kLanes> localBase = {}, stackPointer;
   std::unique_ptr<uint8_t[]> registers;
 
@@ -50,12 +50,12 @@ struct Frame {
   uint8_t *constants() const;
 };
 
-/// Whether two frames are of one call that lanes entered at different times: of one
-/// function, called at the same places all the way out.
+/// Whether two frames belong to one call that lanes entered at different times: they are of
+/// one function, called at the same places all the way out.
 bool areOneCall(const Frame &a, const Frame &b);
 
-/// Gives lanes that are in `from` the same registers and local memory in `to`, and in the
-/// calls around them, where these are one call.
+/// Moves lanes from one frame of a call to another: `to`, and the frames of its callers, get
+/// the lanes' registers and local memory.
 void moveLanes(Frame &to, const Frame &from, Mask lanes);
 
 } // namespace fp8emu

@@ -30,8 +30,8 @@ public:
   Launch(const Program &program, const FunctionCode &kernel, LaunchConfig config, DeviceMemory &memory,
          const Settings &settings, uint64_t number, ObserverFactory observe = {});
 
-  /// Runs all of the grid. The first fault by which it stopped; none where it
-  /// ended well.
+  /// Runs all of the grid. Returns the first fault that stopped it; nothing where the grid
+  /// ended well. Instructions are counted in `profile`, where there is one.
   std::optional<Fault> run(Profile *profile = nullptr);
 
   const Program &program() const { return code; }
@@ -40,23 +40,24 @@ public:
   DeviceMemory &memory() const { return device; }
   const Settings &settings() const { return options; }
   uint64_t number() const { return launchNumber; }
-  /// Where the kernel's parameters lie in device memory.
+  /// The address of the kernel's parameters in device memory.
   uint64_t parameterAddress() const { return parameters; }
   /// Memory for the barrier of a cooperative grid; 0 for other launches.
   uint64_t gridWorkspace() const { return workspace; }
-  /// Who is told of it while it runs; may be null.
+  /// Is told what happens while the launch runs; null where nothing is observed.
   Observer *observer() const { return watching.get(); }
   uint32_t localBytesPerThread() const { return localBytes; }
   std::array<uint32_t, 3> clusterGrid() const;
 
-  /// Counts instructions that warps have run: a fault where they are too many.
+  /// Counts instructions that warps have run. Faults where there are more than
+  /// Settings::instructionLimit.
   void count(uint64_t instructions);
 
-  /// Takes a cluster that has not begun out of the launch: the index of its first
-  /// block; none where all have begun (clusterlaunchcontrol).
+  /// Takes a cluster that has not begun out of the launch (clusterlaunchcontrol). Returns the
+  /// index of its first block; nothing where all clusters have begun.
   std::optional<std::array<uint32_t, 3>> cancelCluster();
 
-  /// Kernel, PTX line, source line and instruction of a pc.
+  /// Puts kernel, PTX line, source line and instruction of a pc into the fault.
   void locate(Fault &fault, uint32_t pc) const;
 
 private:

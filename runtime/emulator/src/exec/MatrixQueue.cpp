@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which registers products in flight have.
+// The registers that products in flight use.
 
 #include "MatrixQueue.h"
 

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The products of a warp by wgmma.mma_async that are in flight: they end in the order in
-// which they were started, and nobody else may touch their registers before they were
-// waited for (PTX ISA 9.7.15.7.3).
+// A warp's products by wgmma.mma_async that are in flight. Products end in the order in
+// which they were started; until the warp has waited for them, no other instruction may
+// touch their registers (PTX ISA 9.7.15.7.3).
 
 #ifndef FP8EMU_EXEC_MATRIXQUEUE_H
 #define FP8EMU_EXEC_MATRIXQUEUE_H
@@ -20,7 +20,7 @@ struct Frame;
 
 class MatrixQueue {
 public:
-  // Order: each product has a number.
+  // The order of products, by their numbers.
   uint64_t start() { return started++; }
   bool isNext(uint64_t number) const { return number == finished; }
   void finish() { ++finished; }
@@ -28,9 +28,9 @@ public:
   /// The registers of one product, by their offsets in the frame.
   struct Use {
     std::shared_ptr<Frame> frame;
-    /// Where it was started.
+    /// The op that started the product.
     uint32_t pc = 0;
-    /// Same for products that may follow each other on the same accumulators.
+    /// Equal for products that may follow each other on the same accumulators.
     uint32_t shape = 0;
     std::vector<uint32_t> accumulators, inputs;
     uint64_t group = 0;
@@ -50,15 +50,15 @@ public:
   void waited(uint64_t allowed);
   bool guarding() const { return !uses.empty(); }
 
-  /// Whether a product in flight has the register: cheap, for each operand of each
-  /// instruction while any is guarded.
+  /// Whether a product in flight uses the register. Cheap, since it is asked for each operand
+  /// of each instruction while any register is guarded.
   bool guards(const Frame *frame, uint32_t offset) const {
     for (const auto &[owner, counts] : busy)
       if (owner == frame && offset / kGranule < counts.size() && counts[offset / kGranule])
         return true;
     return false;
   }
-  /// The products that have it; the last one started for which `f` holds, or null.
+  /// The product started last for which `f` holds; null where there is none.
   template <class F>
   const Use *find(F f) const {
     for (size_t i = uses.size(); i-- > 0;)

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decoded instructions: a handler, which executes one for the 32 lanes of a warp,
-// and where its operands lie. The decoder (isa/) makes them, a warp runs them.
+// Decoded instructions. Each has a handler, which executes it for the 32 lanes of a warp,
+// and the places of its operands. The decoder (isa/) makes them, a warp runs them.
 
 #ifndef FP8EMU_EXEC_OP_H
 #define FP8EMU_EXEC_OP_H
@@ -21,7 +21,7 @@ constexpr unsigned kLanes = 32;
 using Mask = uint32_t;
 constexpr Mask kAllLanes = ~Mask(0);
 
-/// Executes an instruction for the lanes of `mask`, never empty.
+/// Executes an instruction for the lanes of `mask`, which is never empty.
 using Handler = void (*)(Warp &warp, const Op &op, Mask mask);
 
 /// Where an operand's 32 values lie, one after the other: an offset in bytes into
@@ -45,11 +45,11 @@ struct Ref {
   explicit operator bool() const { return memory != None; }
 };
 
-/// A decoded instruction. What d, a, b, c and the rest mean is between a handler
-/// and the decoder that chose it.
+/// A decoded instruction. What the fields d, a, b, c and the rest mean, a handler and the
+/// decoder that chose it agree on.
 struct Op {
   Handler handler = nullptr;
-  /// The predicate that guards it, and whether it is the negation that does.
+  /// The predicate that guards the instruction, and whether its negation does.
   Ref guard;
   bool guardNegated = false;
   /// Free for handlers: small numbers known when decoded.
@@ -59,9 +59,10 @@ struct Op {
   /// More operands than d to e: `count` of them, in the function's list at `list`.
   uint32_t list = 0;
   uint32_t count = 0;
-  /// Its handler looks itself at registers of products in flight (Warp.h).
+  /// Whether the handler itself checks registers of products in flight (Warp.h).
   bool mayTouchInFlight = false;
-  /// How its accesses to memory are ordered, for the checks (check/Ordering.h).
+  /// How accesses of the instruction to memory are ordered, for the checks
+  /// (check/Ordering.h).
   uint8_t ordering = 0;
   int64_t immediate = 0;
   /// What is too large for the fields above, owned by the function.

@@ -3,9 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Asynchronous operations: what a thread starts and does not wait for. A cluster keeps
-// those in flight; its scheduler carries them out between the turns of warps, at
-// moments and in an order that the seed decides, so that code which does not wait
-// is seen to be wrong.
+// those in flight; its scheduler carries them out between the turns of warps. The seed
+// decides the moments and the order, so that code which does not wait gives wrong values.
 
 #ifndef FP8EMU_EXEC_OPERATION_H
 #define FP8EMU_EXEC_OPERATION_H
@@ -23,31 +22,32 @@ namespace fp8emu {
 
 class Cluster;
 
-/// An operation in flight. It has two steps: reading its sources, then writing its
-/// results and saying so.
+/// An operation in flight. It has at least two steps: it reads its sources, and later writes
+/// its results and tells its mbarrier or group.
 class Operation {
 public:
   virtual ~Operation() = default;
-  /// The next step; true where it was the last. Throws a Fault for what hardware
-  /// would stop at; `origin` is added by who calls.
+  /// Carries out the next step; true where that was the last. Throws a Fault without a place;
+  /// OperationQueue::step adds that of `origin`.
   virtual bool step() = 0;
-  /// Whether it may go on now: operations of one queue (wgmma of one warp) end in
-  /// their order.
+  /// Whether the operation may go on now: operations of one queue (wgmma of one warp) end in
+  /// the order in which they were started.
   virtual bool ready() const { return true; }
 
-  /// Where it was started, for faults and reports.
+  /// Where the operation was started, for faults and reports.
   Fault origin;
 };
 
-/// The groups into which a thread's operations are put by commit_group, and which it
-/// waits for by wait_group. Each of cp.async, cp.async.bulk and wgmma has its own.
+/// The groups of a thread's operations: commit_group ends a group, wait_group waits for
+/// groups. cp.async, cp.async.bulk and wgmma have groups of their own.
 class Groups {
 public:
-  /// Counts an operation into the group that is being built; `done` is called with
-  /// what it returns when the operation has read its sources, and when it is over.
+  /// The operations of a group that have not read their sources, and that are not over.
   struct Group {
     unsigned unread = 0, unfinished = 0;
   };
+  /// Adds an operation to the group that is open. The operation counts `unread` down when it has
+  /// read its sources, `unfinished` when it is over.
   std::shared_ptr<Group> add() {
     ++open->unread;
     ++open->unfinished;
@@ -57,8 +57,8 @@ public:
     committed.push_back(open);
     open = std::make_shared<Group>();
   }
-  /// Whether all groups but the last `allowed` have finished, or have read their
-  /// sources.
+  /// Whether all groups but the last `allowed` have finished; with `readsOnly`, have read
+  /// their sources.
   bool complete(uint64_t allowed, bool readsOnly = false) {
     while (!committed.empty() && committed.front()->unfinished == 0)
       committed.pop_front();
@@ -81,8 +81,8 @@ public:
   void start(std::unique_ptr<Operation> operation) { flying.push_back(std::move(operation)); }
   bool empty() const { return flying.empty(); }
   size_t size() const { return flying.size(); }
-  /// Carries out one step of an operation that `random` chooses among those that are
-  /// ready. False where none is.
+  /// Carries out one step of an operation, which `random` chooses among those that are ready.
+  /// False where none is ready.
   bool step(uint64_t random);
   /// Whether a step is being carried out, and the op that started its operation.
   bool isRunning() const { return running; }

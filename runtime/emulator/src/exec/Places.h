@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Instructions and the source lines they came from, in words.
+// The text of instructions and of their source lines, for messages.
 
 #ifndef FP8EMU_EXEC_PLACES_H
 #define FP8EMU_EXEC_PLACES_H
@@ -13,7 +13,7 @@
 
 namespace fp8emu {
 
-/// As in "ld.global.f32".
+/// The instruction with its modifiers, as in "ld.global.f32".
 inline std::string textOf(const ptx::Instruction &instruction) {
   std::string text = instruction.opcode;
   for (const std::string &modifier : instruction.modifiers)
@@ -21,7 +21,7 @@ inline std::string textOf(const ptx::Instruction &instruction) {
   return text;
 }
 
-/// As in "gemm.cu:42"; empty where no .loc says.
+/// The source line of an instruction, as in "gemm.cu:42"; empty where no .loc gives one.
 inline std::string sourceOf(const ptx::Module &module, const ptx::Instruction &instruction) {
   if (!instruction.sourceLine)
     return "";

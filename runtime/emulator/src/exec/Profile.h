@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a launch did, counted by instruction: the signal for performance that there is
-// without a GPU. Counted only where somebody asks; launches without a profile pay
-// nothing but a test of a pointer at each access to memory.
+// What a launch did, counted by instruction: what can be said of performance without a GPU.
+// A launch without a profile pays for the test of a pointer at each access to memory, and
+// for nothing else.
 
 #ifndef FP8EMU_EXEC_PROFILE_H
 #define FP8EMU_EXEC_PROFILE_H
@@ -38,21 +38,21 @@ public:
   void wait(uint32_t pc) { counts[pc].waits += 1; }
 
   void add(const Profile &other);
-  /// By op of the program.
+  /// The counts of each op of the program.
   const std::vector<Counts> &ops() const { return counts; }
 
 private:
   std::vector<Counts> counts;
 };
 
-/// Tells the profile, where there is one, of a product of tensor cores that an
-/// instruction of the warp makes or has started.
+/// Counts a product of tensor cores that an instruction of the warp makes or has started,
+/// where the launch has a profile.
 void countProduct(Warp &warp, uint64_t m, uint64_t n, uint64_t k);
 
 /// Sectors that these accesses touch.
 unsigned countSectors(Mask mask, const uint64_t *addresses, unsigned bytes);
-/// Passes beyond the least. Shared memory serves 128 bytes a pass: accesses of 4 bytes
-/// or less all lanes together, of 8 bytes half of them, of 16 a quarter.
+/// The passes that an access needs beyond the least. Shared memory serves 128 bytes a pass: all
+/// lanes together for accesses of up to 4 bytes, half of them for 8 bytes, a quarter for 16.
 unsigned countBankConflicts(Mask mask, const uint64_t *addresses, unsigned bytes);
 
 } // namespace fp8emu

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Profiles in words.
+// Profiles of launches, joined by kernel: as JSON and as a table.
 
 #include "Places.h"
 #include "Profile.h"

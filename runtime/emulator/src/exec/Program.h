@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A module decoded: what isa/ makes of a tree and what exec/ runs. It does not
-// change once made; modules that are loaded twice have two.
+// A decoded module: what isa/ makes of a tree and what exec/ runs. A program does not
+// change once it is made; a module that is loaded twice has two programs.
 
 #ifndef FP8EMU_EXEC_PROGRAM_H
 #define FP8EMU_EXEC_PROGRAM_H
@@ -70,9 +70,9 @@ enum class Special : uint32_t {
   Count
 };
 
-/// An address that is known when a block begins only, with a place in its warps'
-/// specials: of shared memory, where `offset` is that in the block's own, or of the
-/// kernel's parameters. `width` bytes a lane.
+/// An address that is known only when a block begins, with a place in the specials of its
+/// warps: an address in shared memory, `offset` bytes behind the block's first, or in the
+/// kernel's parameters. It takes `width` bytes a lane.
 struct BlockAddress {
   enum Kind : uint8_t { Shared, Parameter } kind;
   uint32_t offset;
@@ -86,8 +86,8 @@ struct ParameterPlace {
   uint32_t offset = 0, bytes = 0, alignment = 1;
 };
 
-/// What becomes of a kernel's setmaxnreg (PTX ISA 9.7.19.5): it needs a kernel that is
-/// compiled for a known number of registers, and is ignored in others.
+/// What becomes of a kernel's setmaxnreg (PTX ISA 9.7.19.5). It is obeyed in kernels that are
+/// compiled for a known number of registers, and ignored in others.
 enum class Setmaxnreg : uint8_t { Absent, Ignored, Obeyed };
 
 /// A function: its code is ops [begin, end) of the program.
@@ -97,15 +97,14 @@ struct FunctionCode {
   bool isEntry = false;
   uint32_t begin = 0, end = 0;
   uint32_t registerBytes = 0;
-  /// Of each register, where it lies in a frame and its bytes in a lane: 0 for
-  /// predicates.
+  /// The place of each register in a frame, and its bytes in a lane: 0 for predicates.
   std::vector<std::pair<uint32_t, uint32_t>> registerPlaces;
   std::vector<uint64_t> constants;
   std::vector<Ref> refs;
   std::vector<std::shared_ptr<const void>> payloads;
-  /// Local memory a lane needs for a frame: variables and parameters of calls.
+  /// The local memory that a lane needs for a frame: variables and parameters of calls.
   uint32_t frameBytes = 0;
-  /// Whether it takes more of it while it runs, by alloca.
+  /// Whether the function takes more local memory while it runs, by alloca.
   bool allocatesOnStack = false;
   /// Of a kernel: its parameters, one after the other, and all of them together.
   std::vector<ParameterPlace> results, parameters;
@@ -113,36 +112,36 @@ struct FunctionCode {
   /// Of a kernel: the registers of 32 bits that a thread begins with (isa/Registers.h).
   uint32_t registers = 0;
   Setmaxnreg setmaxnreg = Setmaxnreg::Absent;
-  /// Where each of its variables lies, by its index in the tree: in local memory
-  /// after the frame's begin, in shared memory after the block's, else its address.
+  /// The place of each variable, by its index in the tree: of local ones the offset in the
+  /// frame, of shared ones the offset in the block's memory, of others the address.
   std::vector<uint64_t> variableOffsets;
 };
 
 struct Program {
   std::unique_ptr<const ptx::Module> tree;
   std::vector<Op> ops;
-  /// Of each op, the instruction it was decoded from.
+  /// The instruction that each op was decoded from; null for the return at a function's end.
   std::vector<const ptx::Instruction *> instructions;
   std::vector<FunctionCode> functions;
   std::unordered_map<std::string, uint32_t> functionByName;
   std::vector<BlockAddress> blockAddresses;
   uint32_t specialBytes = 0;
-  /// Bytes of shared memory declared anywhere in the module, and where the memory
-  /// that a launch adds begins.
+  /// Bytes of shared memory that the module declares. The memory that a launch adds begins
+  /// behind them.
   uint32_t staticSharedBytes = 0;
   uint32_t sharedAlignment = 1;
-  /// Whether kernels ask for shared memory that the system keeps for itself (which
-  /// cooperative groups use): 1 KiB behind all other.
+  /// Whether kernels ask for the shared memory that the system reserves, which cooperative
+  /// groups use: 1 KiB behind all other.
   bool usesReservedShared = false;
-  /// Addresses of the module's variables by their index in the tree; in shared
-  /// memory, offsets.
+  /// Addresses of the module's variables by their index in the tree; offsets for those in
+  /// shared memory.
   std::vector<uint64_t> variableAddresses;
   std::unordered_map<std::string, uint32_t> variableByName;
-  /// Device memory it holds.
+  /// Device memory that the program holds.
   std::vector<uint64_t> allocations;
   /// Whether blocks may influence each other while a kernel runs: acquire and release on
   /// global memory, or atomics but for reductions of integers whose result nobody reads.
-  /// Where not, they run in any order on any number of threads with the same result.
+  /// Where they do not, blocks run in any order on any number of threads with the same result.
   bool blocksCommunicate = false;
 
   const FunctionCode *find(const std::string &name) const;
@@ -150,7 +149,7 @@ struct Program {
 
 constexpr uint32_t kReservedSharedBytes = 1024;
 
-/// The value of a pointer to function `index`: no address of any memory.
+/// The value of a pointer to function `index`. No memory has such an address.
 constexpr uint64_t kCodeBase = uint64_t(1) << 60;
 inline uint64_t codeAddress(uint32_t index) { return kCodeBase + 16 * uint64_t(index); }
 

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The registers of a block whose warps hand them to each other by setmaxnreg (PTX ISA
-// 9.7.19.5): what each warp holds, and what is free. A block begins with what its launch
-// reserved, all of it held. What a warp holds when it ends stays with it.
+// 9.7.19.5): what each warp holds, and what is free. When a block begins, its warps hold all
+// registers that the launch reserved. A warp that ends keeps what it holds.
 
 #ifndef FP8EMU_EXEC_REGISTERPOOL_H
 #define FP8EMU_EXEC_REGISTERPOOL_H
@@ -19,14 +19,14 @@ namespace fp8emu {
 class Warp;
 
 struct RegisterPool {
-  /// Warps of a warpgroup, which execute the same ones.
+  /// Warps of a warpgroup, which must execute the same setmaxnreg instructions.
   static constexpr unsigned kGroup = 4;
 
   struct OfWarp {
-    /// A thread's registers.
+    /// Registers of each of its threads.
     unsigned held;
-    /// Where each setmaxnreg was that it has come to, in order; it waits at the last one
-    /// where `waits`.
+    /// The ops of the setmaxnreg instructions that the warp has come to, in order. Where
+    /// `waits`, the warp waits at the last one.
     std::vector<uint32_t> changes;
     bool waits = false;
   };
@@ -39,8 +39,8 @@ struct RegisterPool {
   unsigned all, free = 0;
 };
 
-/// To be called when a warp has come to a setmaxnreg, or has ended: a fault where others
-/// of its group execute different ones, or where it runs ahead of them.
+/// To be called when a warp has come to a setmaxnreg, or has ended. Faults where other warps of
+/// its group execute different ones, or where it runs ahead of them.
 void checkRegisters(const Warp &warp);
 
 } // namespace fp8emu

@@ -4,19 +4,19 @@
 //
 // A warp: 32 lanes with registers of their own and independent progress. Lanes that
 // are at the same instruction form a fragment and run it together, one dispatch for
-// all of them. A branch that lanes take differently splits a fragment; fragments
+// all of them. A branch that lanes take differently splits a fragment. Fragments
 // that meet at one instruction become one again. The fragment that runs is the one
-// furthest behind, so that lanes meet where the code joins; now and then another is
-// chosen, so that none waits forever for one that spins.
+// furthest behind, so that lanes meet where the code joins. Now and then another fragment
+// is chosen, so that none waits forever for one that spins.
 //
-// Compilers duplicate code, so that lanes of a warp may execute copies of one shuffle:
-// what .sync without .aligned asks for is that all execute one with the same qualifiers
-// (gather()). With .aligned it must be the same instruction (converged()).
+// Compilers duplicate code, so that lanes of a warp may execute copies of one shuffle: .sync
+// without .aligned asks for any instruction with the same qualifiers (gather()). With
+// .aligned all lanes must execute the same instruction (converged()).
 //
 // While products of wgmma are in flight, and checks are on, the warp runs in a second,
 // careful loop, which looks at the operands of every instruction: none may be a register
-// of such a product before wgmma.wait_group (FaultKind::RegistersInFlight). Handlers
-// that know what they may touch say so (Op::mayTouchInFlight). Nothing else pays for it.
+// of such a product before wgmma.wait_group (FaultKind::RegistersInFlight). Ops whose
+// handlers check that themselves are marked (Op::mayTouchInFlight). Other warps do not pay.
 
 #ifndef FP8EMU_EXEC_WARP_H
 #define FP8EMU_EXEC_WARP_H
@@ -37,14 +37,14 @@ namespace fp8emu {
 
 class Block;
 
-/// What lanes wait for. Nothing else but the block may end a wait (Block::wake), and
-/// time may (Warp::timeOut).
+/// What lanes wait for. A wait is ended by the block (Block::wake) or by time
+/// (Warp::timeOut), by nothing else.
 enum class Wait : uint8_t {
   /// Runnable.
   None,
-  /// For other lanes of the warp, named by `awaited`, to reach this instruction.
+  /// For the other lanes that `awaited` names to reach this instruction.
   Converge,
-  /// For them to reach this instruction or another with the same qualifiers.
+  /// For those lanes to reach this instruction or another with the same qualifiers.
   Gather,
   /// At a barrier of the block, number `object`.
   Barrier,
@@ -95,23 +95,24 @@ public:
   /// Lanes that the running instruction was dispatched with, before its guard.
   Mask active() const { return current.lanes; }
   uint32_t pc() const { return currentPc; }
-  /// No instruction of it runs: operations in flight do.
+  /// Whether no instruction of the warp is running: operations in flight may be.
   bool isIdle() const { return !isRunning; }
   const Frame &frame() const { return *current.frame; }
-  /// For operations that write its registers after the instruction is over.
+  /// The frame, for operations that write its registers after the instruction is over.
   const std::shared_ptr<Frame> &sharedFrame() const { return current.frame; }
 
   /// Lanes that have arrived at the cluster's barrier and not waited, and its phase
   /// when they did.
   Mask &clusterArrived() { return arrivedAtCluster; }
   uint64_t &clusterPhase() { return phaseOfCluster; }
-  /// Lanes whose bounded wait ended without success; taken out by who looks.
+  /// Those of the lanes whose bounded wait ended without success; the next call does not
+  /// return them again.
   Mask takeTimedOut(Mask lanes) {
     Mask out = timedOut & lanes;
     timedOut &= ~lanes;
     return out;
   }
-  /// What these lanes' operations in flight are grouped in.
+  /// The groups of operations that a lane, or the warp, has in flight.
   Groups &copyGroups(unsigned lane) { return groupsOf(lane).copies; }
   Groups &bulkGroups(unsigned lane) { return groupsOf(lane).bulk; }
   Groups &matrixGroups() { return groupsOf(0).matrix; }
@@ -120,7 +121,7 @@ public:
       matrices = std::make_unique<MatrixQueue>();
     return *matrices;
   }
-  /// To be called when registers begin or cease to be guarded: chooses the loop anew.
+  /// To be called when registers begin or cease to be guarded: the warp chooses its loop anew.
   void guardedRegistersChanged() { watch = 0; }
   /// Instructions this warp has run: what %clock counts.
   uint64_t clock() const { return executed; }
@@ -138,7 +139,7 @@ public:
   const T *values(Ref ref) const {
     return reinterpret_cast<const T *>(memories[ref.memory] + ref.offset);
   }
-  /// Where an operand lies of lanes that are in this frame.
+  /// The place of an operand in the given frame.
   uint8_t *place(const Frame &frame, Ref ref) const;
   Mask &predicate(Ref ref) { return *values<Mask>(ref); }
   const Ref *list(const Op &op) const { return current.frame->function->refs.data() + op.list; }
@@ -155,20 +156,21 @@ public:
   void exit(Mask lanes);
   /// Stops these lanes at the running instruction, or after it, until they are woken.
   void wait(Mask lanes, Wait why, uint64_t object, uint64_t detail, bool repeat);
-  /// Whether all of `needed` that have not exited are among `here`, the lanes that
-  /// execute this instruction now; where not, those wait, and the instruction runs
-  /// again when all have come.
+  /// Whether all lanes of `needed` that have not exited are among `here`, the lanes that
+  /// execute this instruction now. Where they are not, the lanes of `here` wait, and the
+  /// instruction runs again when all have come.
   bool converged(Mask needed, Mask here);
-  /// The same where lanes need not stand at one instruction, only at ones with the same
-  /// qualifiers that await the same lanes (.sync without .aligned, as PTX ISA 9.7.9.6):
-  /// all that execute it now, those `here` first. None where some have yet to come.
+  /// The same for lanes that need not stand at one instruction, only at instructions with the
+  /// same qualifiers that await the same lanes (.sync without .aligned, PTX ISA 9.7.9.6).
+  /// Returns all that execute the instruction now, those of `here` first; nothing where some
+  /// lanes have yet to come.
   const std::vector<Part> &gather(Mask needed, Mask here);
   /// Lets others run before this warp goes on.
   void yield() { watch = 0, yielded = true; }
 
-  /// [[noreturn]] Stops the launch.
+  /// Stops the launch with a fault at the running instruction.
   [[noreturn]] void fault(FaultKind kind, std::string message, Mask lane = 0) const;
-  /// A fault's place: kernel, line, instruction, block and thread.
+  /// Puts kernel, line, instruction, block and thread into the fault.
   void locate(Fault &fault, Mask lanes) const;
 
   // What the block uses.
@@ -182,7 +184,7 @@ public:
   bool timeOut();
   std::vector<Fragment> &waiting() { return fragments; }
   const std::vector<Fragment> &waiting() const { return fragments; }
-  /// Where each fragment is and waits for, a line each.
+  /// A line for each fragment: where it is and what it waits for.
   std::string describe() const;
 
 private:

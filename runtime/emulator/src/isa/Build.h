@@ -17,12 +17,12 @@
 
 namespace fp8emu {
 
-/// Decodes the module and places its variables in `memory`. A PtxError where it
-/// cannot: unknown instructions, names without a definition, no memory left. Threads of
+/// Decodes the module and places its variables in `memory`. Throws PtxError: for unknown
+/// instructions, names without a definition, no memory left. Threads of
 /// kernels get at most `maxRegisters` (CU_JIT_MAX_REGISTERS), 0 for any number.
 std::unique_ptr<Program> build(ptx::Module module, DeviceMemory &memory, unsigned maxRegisters = 0);
 
-/// An instruction that `build` would refuse: why, and where it is.
+/// An instruction that `build` would refuse, and why.
 struct UnknownInstruction {
   std::string message;
   ptx::Location where;

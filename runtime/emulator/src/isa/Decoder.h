@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What instruction families decode with: one instruction at a time, its modifiers
-// taken one by one, its operands turned into places in a warp's memories. What no
-// one takes is an error: an unknown instruction is never guessed at.
+// Decoding one instruction at a time: its family takes the modifiers one by one and turns
+// the operands into places in a warp's memories. A modifier that is left over is an error: an
+// unknown instruction is never guessed at.
 
 #ifndef FP8EMU_ISA_DECODER_H
 #define FP8EMU_ISA_DECODER_H
@@ -32,14 +32,16 @@ bool isInteger(ptx::Type type);
 
 /// An address operand: base + offset.
 struct AddressOperand {
-  /// Null where the base is an immediate or lies in the frame: all in `offset`.
+  /// Null where the base is an immediate or lies in the frame: `offset` has all of the address
+  /// then.
   Ref base;
   /// Bytes of the base in a lane: 4 or 8.
   unsigned baseBytes = 8;
   int64_t offset = 0;
-  /// A variable of the frame: local memory, or a parameter of a function or a call.
+  /// Whether the base is a variable of the frame: local memory, or a parameter of a function or
+  /// a call.
   bool inFrame = false;
-  /// Of a tensor access: what follows the base inside the brackets.
+  /// What follows the base inside the brackets, as the coordinates of a tensor access.
   std::vector<ptx::Operand> rest;
 };
 
@@ -67,9 +69,9 @@ public:
   // Modifiers. Each may be taken once; those left over are an error.
 
   bool take(const char *modifier);
-  /// Takes the one of `names` that is there; the index of it, or -1.
+  /// Takes the modifier of `names` that the instruction has. Returns its index, or -1.
   int takeOneOf(std::initializer_list<const char *> names);
-  /// As takeOneOf; an error that lists the names where none is there.
+  /// As takeOneOf; where the instruction has none of them, an error that lists the names.
   int needOneOf(std::initializer_list<const char *> names);
   /// Takes the first modifier that is a fundamental type.
   ptx::Type takeType();
@@ -86,7 +88,7 @@ public:
   void expectOperands(unsigned least, unsigned most);
   void expectOperands(unsigned count) { expectOperands(count, count); }
 
-  /// A value read as `type`: a register of its size, an immediate, an address.
+  /// A value that is read as `type`: a register of that size, an immediate, an address.
   Ref source(const ptx::Operand &operand, ptx::Type type);
   Ref source(unsigned i, ptx::Type type) { return source(operand(i), type); }
   /// A register that is written; for the sink `_` a place that nobody reads.
@@ -100,9 +102,9 @@ public:
   Ref predicate(const ptx::Operand &operand, bool *negated = nullptr);
   Ref predicateDestination(const ptx::Operand &operand);
   AddressOperand address(const ptx::Operand &operand);
-  /// An integer known when decoded.
+  /// An integer that is known when the instruction is decoded.
   int64_t integer(const ptx::Operand &operand);
-  /// The same from 0 on.
+  /// The same for integers from 0 on.
   int64_t count(const ptx::Operand &operand);
   bool isImmediate(const ptx::Operand &operand) const;
 

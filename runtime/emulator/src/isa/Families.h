@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the files of instruction families offer: each a list of opcodes with their
-// decoders. Table.cpp joins them.
+// The lists of opcodes, with their decoders, that the files of instruction families offer.
+// Table.cpp joins them.
 
 #ifndef FP8EMU_ISA_FAMILIES_H
 #define FP8EMU_ISA_FAMILIES_H
@@ -48,7 +48,7 @@ FamilyList launchControlInstructions();
 FamilyList tensorInstructions();
 FamilyList setmaxnregInstructions();
 
-/// Leaves the function, or ends the thread.
+/// The handler that leaves the function, or ends the thread.
 Handler returnHandler();
 
 } // namespace fp8emu

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // How many registers of the chip a kernel takes. PTX has any number of them; an assembler
-// gives each value one of at most 255 while it is live. Here none are given: how many are
-// live at once is an estimate of what an assembler needs, mostly from below: it also needs
-// some to overlap loads with arithmetic and to keep neighbours of vectors together.
+// gives each value one of at most 255 while the value is live. The most that are live at once
+// is an estimate of what an assembler takes, mostly from below: an assembler also needs
+// registers to overlap loads with arithmetic and to keep neighbours of vectors together.
 
 #ifndef FP8EMU_ISA_REGISTERS_H
 #define FP8EMU_ISA_REGISTERS_H
@@ -24,21 +24,22 @@ struct RegisterAccess {
   std::vector<uint32_t> read, written;
 };
 
-/// What a function needs, in registers of 32 bits: 64-bit values take two, 128-bit ones
-/// four, 16-bit ones a half, predicates none, as they have registers of their own.
+/// The registers of 32 bits that a function needs. A 64-bit value takes two, a 128-bit value
+/// four, a 16-bit value a half; predicates have registers of their own.
 struct RegisterNeed {
   /// The most that are live between two instructions.
   unsigned live = 0;
   struct Call {
     /// Empty for a call through a pointer.
     std::string callee;
-    /// Registers that are live before it: all but what it passes stays so across it.
+    /// Registers that are live before the call: all but those that it passes stay live across
+    /// it.
     unsigned live = 0;
   };
   std::vector<Call> calls;
 };
 
-/// `accesses` has one for each of the function's instructions.
+/// `accesses` has an entry for each of the function's instructions.
 RegisterNeed findRegisterNeed(const ptx::Function &function, const std::vector<RegisterAccess> &accesses);
 
 /// Sets FunctionCode::registers and ::setmaxnreg of all kernels; `needs` is in the order of

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which .target and .version instructions and directives need: all of it is one table.
-// Values do not depend on it; that a kernel passes here and is refused by ptxas does.
+// Which .target and .version instructions and directives need, by one table. Values do not
+// depend on it; it keeps kernels from passing here that ptxas refuses.
 
 #ifndef FP8EMU_ISA_REQUIREMENTS_H
 #define FP8EMU_ISA_REQUIREMENTS_H
@@ -16,10 +16,11 @@
 namespace fp8emu {
 
 /// What the instruction needs and the module does not offer, as in "needs .target sm_90
-/// or higher, the module is for sm_89"; none where all is there.
+/// or higher, the module is for sm_89"; nothing where the module offers all of it.
 std::optional<std::string> findUnmet(const ptx::Module &module, const ptx::Instruction &instruction);
 
-/// The same of the module's .target, and of directives of its kernels: a PtxError.
+/// Throws PtxError where the module's .target or a directive of a kernel needs what the module
+/// does not offer.
 void checkDirectives(const ptx::Module &module);
 
 } // namespace fp8emu

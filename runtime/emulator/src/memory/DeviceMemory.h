@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The device's memory. One range of virtual addresses is reserved; what the device
-// calls an address is the host's address of the same byte, so that pinned and
-// managed memory are the same on both sides. Windows without memory behind them
-// stand for shared and local memory in generic addresses.
+// The device's memory, one range of virtual addresses that is reserved once. A device
+// address is the host's address of the same byte, so that pinned and managed memory are the
+// same on both sides. Windows of addresses without memory behind them stand for shared and
+// local memory in generic addresses.
 
 #ifndef FP8EMU_MEMORY_DEVICEMEMORY_H
 #define FP8EMU_MEMORY_DEVICEMEMORY_H
@@ -26,13 +26,12 @@ struct Allocation {
   uint64_t bytes = 0;
   bool freed = false;
   bool readOnly = false;
-  /// What it is, for messages: "cuMemAlloc", a variable's name.
+  /// What the memory is, for messages: "cuMemAlloc", a variable's name.
   std::string what;
 };
 
-/// Bytes of a shared address that number the block within its cluster begin here:
-/// rank r's shared memory begins at r << 24 (as mapa and peer masks of existing
-/// code expect).
+/// The first bit of a shared address that belongs to the block's rank in its cluster: the
+/// shared memory of rank r begins at r << 24, as mapa and peer masks of existing code expect.
 constexpr unsigned kSharedRankShift = 24;
 constexpr uint64_t kSharedWindowBytes = uint64_t(16) << kSharedRankShift;
 constexpr uint64_t kLocalWindowBytes = uint64_t(1) << 30;
@@ -44,11 +43,11 @@ public:
   DeviceMemory(const DeviceMemory &) = delete;
   DeviceMemory &operator=(const DeviceMemory &) = delete;
 
-  /// Zero-filled memory with room around it that belongs to nothing; none where
-  /// there is no more. Its bytes count as uninitialised until written.
+  /// Allocates zero-filled memory, with room around it that belongs to no allocation. The bytes
+  /// count as uninitialised until they are written. Nothing where no memory is left.
   std::optional<uint64_t> allocate(uint64_t bytes, uint64_t alignment, std::string what);
-  /// Gives it back; its addresses are never used again. False where no allocation
-  /// begins there, or it was freed.
+  /// Gives memory back; its addresses are never used again. False where no allocation begins
+  /// there, or where it was given back before.
   bool release(uint64_t address);
   /// The allocation that holds the address, freed ones too; null for none.
   const Allocation *find(uint64_t address) const;
@@ -66,17 +65,17 @@ public:
 
   /// Marks bytes as written, or as not written.
   void setInitialized(uint64_t address, uint64_t bytes, bool initialized);
-  /// Offset in the range of the first byte not written; none where all are.
+  /// The offset in the range of the first byte that was not written; nothing where all were.
   std::optional<uint64_t> firstUninitialized(uint64_t address, uint64_t bytes) const;
   void setReadOnly(uint64_t address);
-  /// Calls `told(address, bytes)` when memory is given back from now on.
+  /// From now on, `told(address, bytes)` is called when memory is given back.
   void onRelease(std::function<void(uint64_t, uint64_t)> told) { released = std::move(told); }
 
 private:
   uint64_t arenaBase = 0, arenaBytes = 0, next = 0, inUse = 0;
   uint64_t sharedBase = 0, localBase = 0;
   uint64_t reservedBase = 0, reservedBytes = 0;
-  /// A byte for each of the arena, 1 where it was written.
+  /// One byte for each byte of the arena: 1 where that was written.
   uint8_t *initialized = nullptr;
   std::function<void(uint64_t, uint64_t)> released;
   mutable std::mutex mutex;

@@ -40,10 +40,10 @@ inline unsigned tensorColumn(uint32_t address) { return address & 0xFFFF; }
 /// A warp's part in what both blocks of a pair do together (tcgen05.alloc and .dealloc
 /// with .cta_group::2).
 struct PairRequest {
-  /// Null while there is none.
+  /// The warp that asks; null while none does.
   const void *warp = nullptr;
   uint32_t columns = 0, address = 0;
-  /// Done by the other block's warp, and not yet seen by this one.
+  /// Whether the other block's warp has done it and this one has not seen that yet.
   bool granted = false;
 };
 
@@ -56,16 +56,16 @@ public:
   // Allocation.
 
   bool isFree(unsigned first, unsigned columns) const;
-  /// Marks columns as allocated by the instruction at `where`; they hold NaNs in every
-  /// format, since nothing is said about what they hold.
+  /// Marks columns as allocated by the instruction at `where`, and fills them with NaNs of
+  /// every format: PTX leaves open what they hold.
   void allocate(unsigned first, unsigned columns, const Fault &where);
-  /// False where no allocation begins there with that many columns.
+  /// Gives columns back. False where no allocation of that many columns begins there.
   bool deallocate(unsigned first, unsigned columns);
   bool isAllocated(unsigned first, unsigned columns) const;
   /// Throws a Fault where an allocation is left.
   void checkLeak() const;
 
-  /// The last number of columns asked for: the next may not be larger.
+  /// The number of columns that was asked for last: the next may not be larger.
   unsigned leastAllocation = kTensorColumns;
   bool relinquished = false;
   /// The .cta_group of the first instruction, which must be that of all; 0 for none yet.
@@ -74,11 +74,11 @@ public:
 
   // tcgen05.mma, .cp and .shift: those of a block run in the order of issue.
 
-  /// The number of a new one, which was started by a thread of the block.
+  /// Counts an operation that a thread of the block starts, and returns its number.
   uint64_t issue(unsigned thread);
   bool isNext(uint64_t number) const { return number == finished; }
   void finish(uint64_t number) { finished = number + 1; }
-  /// How many must have finished for all of the thread's to have.
+  /// How many operations must have finished so that all of the thread's have.
   uint64_t issuedBy(unsigned thread) const;
   bool haveFinished(uint64_t count) const { return finished >= count; }
 

@@ -14,7 +14,7 @@
 
 namespace fp8emu {
 
-/// Runs it for one thread. Arguments and the result are zero-extended.
+/// Runs the function for one thread. Arguments and the result are zero-extended.
 using BuiltinFunction = uint64_t (*)(Warp &warp, unsigned lane, const std::vector<uint64_t> &arguments);
 
 struct Builtin {

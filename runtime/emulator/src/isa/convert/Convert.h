@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the files of cvt share: the types it knows, which are more than those of
-// registers, and a conversion as its modifiers give it.
+// What the files of cvt share: its types, which are more than those of registers, and a
+// conversion as the modifiers of the instruction give it.
 
 #ifndef FP8EMU_ISA_CONVERT_CONVERT_H
 #define FP8EMU_ISA_CONVERT_CONVERT_H

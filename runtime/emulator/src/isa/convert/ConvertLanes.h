@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How the numbers that cvt converts lie in registers, and the choice of a type by
-// what a conversion says.
+// How the numbers that cvt converts lie in registers, and the choice of C++ types for the
+// types of a conversion.
 
 #ifndef FP8EMU_ISA_CONVERT_CONVERTLANES_H
 #define FP8EMU_ISA_CONVERT_CONVERTLANES_H

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the instructions of the bulk copy engine are decoded with: their operands have
-// several addresses, of which each is an Op as decodeAddress makes it.
+// Decoding the instructions of the bulk copy engine. Their operands have several addresses;
+// each is an Op as decodeAddress makes it.
 
 #ifndef FP8EMU_ISA_COPY_BULK_H
 #define FP8EMU_ISA_COPY_BULK_H
@@ -14,11 +14,11 @@
 
 namespace fp8emu {
 
-/// Shared memory that is written to, and who is told.
+/// The shared memory that a copy writes to, and the mbarrier that it tells.
 struct BulkTarget {
   Op to, barrier;
-  /// The blocks of a multicast, as bits; none where only the one with the address is
-  /// written to.
+  /// The blocks of a multicast, as bits; absent where the copy writes only to the block of the
+  /// address.
   Ref blocks;
   /// .shared::cta: the thread's own block.
   bool ownBlock = false;
@@ -36,19 +36,19 @@ Op decodeAddressOp(Decoder &decoder, const ptx::Operand &operand, MemorySpace sp
 /// a multicast, where there is one; true where it was used.
 bool decodeTarget(Decoder &decoder, BulkDirection direction, BulkTarget &target, const ptx::Operand &barrier,
                   unsigned mask);
-/// The operand of .L2::cache_hint, which is checked and ignored; the next one's number.
+/// Checks and ignores the operand of .L2::cache_hint. Returns the number of the next operand.
 unsigned skipCachePolicy(Decoder &decoder, unsigned operand);
 
 uint64_t laneAddress(Warp &warp, const Op &op, unsigned lane);
-/// Where a lane's copy goes. The address must be a multiple of `alignment`, and `bytes`
-/// from it on must be in shared memory.
+/// The destinations of a lane's copy. The address must be a multiple of `alignment`, and
+/// `bytes` from it on must be in shared memory.
 std::vector<TransferToShared::Destination> findDestinations(Warp &warp, const BulkTarget &target,
                                                             unsigned bytes, unsigned alignment, unsigned lane,
                                                             check::Proxy proxy = check::Proxy::Async);
 /// The address of shared memory of the thread's own block.
 SharedPlace findOwnShared(Warp &warp, const Op &op, unsigned bytes, unsigned alignment, unsigned lane);
 
-/// A fault of a lane where it does not hold.
+/// Faults at the lane where the condition does not hold.
 void requireOperand(Warp &warp, bool holds, unsigned lane, const std::string &message);
 void start(Warp &warp, unsigned lane, std::unique_ptr<Operation> operation);
 

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kinds of st and red that are not what st and red are.
+// st.async, red.async and st.bulk, which share opcodes with st and red: Memory.cpp and
+// Atomics.cpp hand them on.
 
 #ifndef FP8EMU_ISA_COPY_STOREASYNC_H
 #define FP8EMU_ISA_COPY_STOREASYNC_H

@@ -12,8 +12,7 @@
 
 namespace fp8emu {
 
-/// The map at a lane's address. A fault where there is none, or none that may be
-/// used.
+/// The map at a lane's address. Faults where there is no map, or one that may not be used.
 TensorMap readTensorMap(Warp &warp, const Op &address, unsigned lane);
 
 } // namespace fp8emu

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decoders of opcodes that several files share: Integer.cpp has those of integers and
-// floats, Float.cpp says what they mean for floats and hands on f16 and bf16 to
-// Half.cpp and what is approximate to Approximate.cpp.
+// Decoders of opcodes that several files share. Integer.cpp has the opcodes of integers and
+// floats; Float.cpp decodes those of floats, and hands f16 and bf16 on to Half.cpp and
+// approximate functions to Approximate.cpp.
 
 #ifndef FP8EMU_ISA_FLOATING_FLOATDECODERS_H
 #define FP8EMU_ISA_FLOATING_FLOATDECODERS_H

@@ -16,7 +16,7 @@ namespace fp8emu {
 void takeProductTypes(Decoder &decoder, Product &product);
 /// d, a, b and c, into the op's list.
 void decodeFragments(Decoder &decoder, const Product &product);
-/// The op executes the product.
+/// Makes the op one that executes the product.
 void keepProduct(Decoder &decoder, const Product &product);
 
 /// mma.m8n8k4 of f16; .sync.aligned and the shape are taken.

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// wmma.load, wmma.store and wmma.mma (PTX ISA 9.7.14.4). What of a matrix a register
-// holds is nobody's business but theirs: it is what mma's would hold (Fragments.h).
+// wmma.load, wmma.store and wmma.mma (PTX ISA 9.7.14.4). PTX leaves open which elements of a
+// matrix a register holds; here they are those that a register of mma holds (Fragments.h).
 
 #include "Mma.h"
 

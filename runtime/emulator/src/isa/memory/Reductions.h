@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What atomic operations make of what is there and an operand (PTX ISA 9.7.13.5), and
-// reductions of arrays by the bulk copy engine (PTX ISA 9.7.9.25.4.2).
+// The results of atomic operations (PTX ISA 9.7.13.5) from the value in memory and an operand,
+// and reductions of arrays by the bulk copy engine (PTX ISA 9.7.9.25.4.2).
 
 #ifndef FP8EMU_ISA_MEMORY_REDUCTIONS_H
 #define FP8EMU_ISA_MEMORY_REDUCTIONS_H
@@ -143,9 +143,9 @@ const char *name(ReductionKind kind);
 /// Combines `bytes` of elements at `from` with those at `to`, each one atomically.
 using Reduction = void (*)(uint8_t *to, const uint8_t *from, unsigned bytes);
 
-/// That of a kind on elements of a type; null for what there is not.
+/// The reduction of a kind on elements of a type; null where PTX has none.
 Reduction findReduction(ReductionKind kind, ptx::Type type);
-/// Whether shared memory has it too.
+/// Whether shared memory has the reduction too.
 bool reducesInShared(ReductionKind kind, ptx::Type type);
 
 } // namespace fp8emu

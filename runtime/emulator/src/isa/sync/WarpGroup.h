@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lanes that execute a warp-wide instruction together. Some may stand at a copy of it,
-// with operands of their own: values are read from, and written to, where each lane's
-// are.
+// Lanes that execute a warp-wide instruction together. Some may stand at a copy of the
+// instruction, with operands of its own: each lane's values are read and written by the
+// operands of its own instruction.
 
 #ifndef FP8EMU_ISA_SYNC_WARPGROUP_H
 #define FP8EMU_ISA_SYNC_WARPGROUP_H

@@ -39,7 +39,7 @@ Block &peerOf(Block &block);
 /// A value that must be the same in all lanes.
 uint32_t sameInAll(Warp &warp, const uint32_t *values, Mask mask, const char *what);
 
-/// What is wrong with an access to these lanes and columns, in words; empty for nothing.
+/// What is wrong with an access to these lanes and columns, in words; empty where nothing is.
 std::string wrongWith(const TensorMemory &memory, const TensorRange &range);
 
 /// tcgen05.mma, .cp or .shift in flight.

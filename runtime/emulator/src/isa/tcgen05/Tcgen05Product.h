@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// tcgen05.mma: what its text says, and what its instruction descriptor adds to that when
-// it is executed (PTX ISA 9.7.16.4.2).
+// tcgen05.mma: what the text of the instruction says, and what the instruction descriptor adds
+// when the instruction is executed (PTX ISA 9.7.16.4.2).
 
 #ifndef FP8EMU_ISA_TCGEN05_TCGEN05PRODUCT_H
 #define FP8EMU_ISA_TCGEN05_TCGEN05PRODUCT_H
@@ -30,13 +30,13 @@ struct TensorProductCode {
   /// Scale factors along K; 0 without.
   unsigned scales = 0;
   TensorOperand d, a, scaleA, scaleB;
-  /// In shared memory A has a descriptor.
+  /// Whether A is in tensor memory; where it is in shared memory, it has a descriptor.
   bool aInTensorMemory = false;
   Ref descriptorA, descriptorB, instruction, enableD;
   bool enableDNegated = false;
-  /// D is taken times 2 to the minus this.
+  /// D is multiplied by 2 to the power of minus this before the product is added.
   unsigned scaleD = 0;
-  /// Of .ws: which columns of B count as zero; null for none.
+  /// The mask of columns of B that count as zero, of .ws; null where there is none.
   Ref zeroColumns;
   /// Lanes that are not written, 32 in each; none, 4 or 8 of them.
   std::vector<Ref> disabled;
@@ -66,7 +66,7 @@ struct TensorProductShape {
   /// The first byte of the words that hold scale factors.
   unsigned scaleByteA = 0, scaleByteB = 0;
 
-  /// What is wrong with the descriptor, in words; empty for nothing.
+  /// What is wrong with the descriptor, in words; empty where nothing is.
   std::string decode(const TensorProductCode &code, uint32_t bits);
 };
 
@@ -87,7 +87,7 @@ struct TensorLayout {
   unsigned part(unsigned lane) const { return halves ? 0 : lane / rows; }
 };
 
-/// Starts it, for one thread.
+/// Starts the product, for one thread.
 std::unique_ptr<Operation> startTensorProduct(Warp &warp, unsigned lane, const TensorProductCode &code);
 
 } // namespace fp8emu
