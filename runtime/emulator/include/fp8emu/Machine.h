@@ -89,7 +89,6 @@ struct Kernel {
 /// variables.
 class Module {
 public:
-  Module(std::unique_ptr<Program> program, DeviceMemory &memory);
   ~Module();
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
@@ -104,6 +103,9 @@ public:
   const Program &program() const { return *code; }
 
 private:
+  friend class Machine;
+  Module(std::unique_ptr<Program> program, DeviceMemory &memory);
+
   std::unique_ptr<Program> code;
   DeviceMemory &memory;
   std::vector<Kernel> entries;

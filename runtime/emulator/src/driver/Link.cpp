@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Entry points: linking PTX. What comes out in place of a cubin is an image of
-// ptx/Link.h, which cuModuleLoadData and cuLibraryLoadData take. It says nothing of
-// options: a most of registers has to be given to them.
+// Entry points: linking PTX. The result is an image of ptx/Link.h instead of a cubin;
+// cuModuleLoadData and cuLibraryLoadData take it. The image has no options: a limit on
+// registers has to be given when it is loaded.
 
 #include "Driver.h"
 

@@ -54,7 +54,8 @@ uint64_t Machine::bytesInUse() const { return state->memory.bytesInUse(); }
 void Machine::markWritten(uint64_t address, uint64_t bytes) { memory().setInitialized(address, bytes, true); }
 
 std::unique_ptr<Module> Machine::load(Source source, unsigned maxRegisters) {
-  return std::make_unique<Module>(build(std::move(*source.tree), memory(), maxRegisters), memory());
+  return std::unique_ptr<Module>(
+      new Module(build(std::move(*source.tree), memory(), maxRegisters), memory()));
 }
 
 std::optional<Fault> Machine::launch(const Kernel &kernel, LaunchConfig config, const Settings &settings,
