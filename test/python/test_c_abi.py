@@ -96,11 +96,15 @@ def library_path(run, tmp_path_factory):
     return path
 
 
+def library_of(path):
+    library = ctypes.CDLL(str(path))
+    library.fp8_manifest.restype = ctypes.c_char_p
+    return library
+
+
 @pytest.fixture
 def step(library_path):
-    library = ctypes.CDLL(str(library_path))
-    library.fp8_manifest.restype = ctypes.c_char_p
-    return Step(library)
+    return Step(library_of(library_path))
 
 
 def test_exports_nothing_else(library_path):

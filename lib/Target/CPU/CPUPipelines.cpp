@@ -55,6 +55,7 @@ static void addNarrowFloatPasses(OpPassManager &functions) {
 static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertSCFToOpenMPPass());
   manager.addNestedPass<func::FuncOp>(createHoistStackBuffers());
+  manager.addPass(createSetFloatEnvironment());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(memref::createExpandStridedMetadataPass());

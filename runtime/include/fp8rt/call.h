@@ -92,6 +92,9 @@ typedef struct fp8rt_call {
 /// in `call->error`. Wrong counts, shapes, types or sizes are found before
 /// anything is written; after a failure later on, results and written arguments
 /// hold nothing of use.
+///
+/// Sets the floating-point environment it needs (denormals are kept, rounding is
+/// to nearest even, nothing traps) and restores the caller's.
 typedef int (*fp8rt_call_fn)(fp8rt_call *call);
 
 /// The type of `fp8_manifest`.

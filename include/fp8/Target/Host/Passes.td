@@ -348,4 +348,48 @@ def GuardDivisions : Pass<"fp8-guard-divisions", "mlir::LLVM::LLVMFuncOp"> {
   }];
 }
 
+def SetFloatEnvironment : Pass<"fp8-set-float-environment", "mlir::ModuleOp"> {
+  let summary = "Compute in one floating-point environment, whoever calls";
+  let description = [{
+    Callers may flush denormals (XLA's threads do) or round in another direction, and threads of
+    OpenMP have whatever their pool was left with.
+
+    In: entry points (fp8-emit-entry-points) and parallel regions of OpenMP. Out: each begins by
+    setting the environment that compiled code needs (denormals are kept, rounding is to
+    nearest even, nothing traps) and ends by restoring what it found.
+
+    The module's `llvm.target_triple` says for which processor; without one it is this machine's.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-set-float-environment
+    func.func private @kernel() {
+      omp.parallel {
+        %c = arith.constant 1.0 : f32
+        omp.terminator
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @kernel() {
+      omp.parallel {
+        %found = func.call @fp8_float_enter() : () -> i32
+        %c = arith.constant 1.000000e+00 : f32
+        func.call @fp8_float_leave(%found) : (i32) -> ()
+        omp.terminator
+      }
+      return
+    }
+    func.func private @fp8_float_enter() -> i32 {
+      ...
+    func.func private @fp8_float_leave(%before: i32) {
+      ...
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
+                           "mlir::func::FuncDialect"];
+}
+
 #endif // FP8_TARGET_HOST_PASSES
