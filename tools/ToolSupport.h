@@ -29,6 +29,17 @@ inline void dropForeignOptions(llvm::cl::OptionCategory &ours) {
     option->removeArgument();
 }
 
+/// Those of `ours` are valid no more: LLVM keeps pointers to options that are gone, and the
+/// linker resets all that it knows.
+inline void dropOptions(llvm::cl::OptionCategory &ours) {
+  llvm::SmallVector<llvm::cl::Option *> options;
+  for (auto &[name, option] : llvm::cl::getRegisteredOptions())
+    if (llvm::is_contained(option->Categories, &ours))
+      options.push_back(option);
+  for (llvm::cl::Option *option : options)
+    option->removeArgument();
+}
+
 /// Without line breaks.
 inline std::string oneLine(llvm::StringRef text) {
   std::string line = text.trim().str();

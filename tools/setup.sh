@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 BUILD=build
 # shellcheck disable=SC2034 # read by those who source this file
-BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 libomp-22-dev llvm-22-dev llvm-22-tools
+BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 liblld-22-dev libomp-22-dev llvm-22-dev llvm-22-tools
   libmlir-22-dev mlir-22-tools libstdc++-12-dev libzstd-dev zlib1g-dev libxml2-dev libedit-dev
   nlohmann-json3-dev libgtest-dev python3 python3-venv)
 # shellcheck disable=SC2034

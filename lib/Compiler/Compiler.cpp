@@ -123,6 +123,7 @@ LogicalResult Compilation::buildCode() {
   if (failed(runStage([&](OpPassManager &manager) { backend.buildCodePipeline(manager); })))
     return failure();
   addWorkspaceSizes(result.manifest, module);
+  result.manifest.processor = getRequiredProcessor(options.hostCode);
   int64_t workspace = 0;
   for (const ManifestEntry &entry : result.manifest.entries)
     workspace = std::max(workspace, entry.workspaceBytes);
@@ -140,7 +141,7 @@ LogicalResult Compilation::writeArtifact() {
   std::string manifest;
   llvm::raw_string_ostream(manifest) << llvm::json::Value(
       manifestToJSON(result.manifest, result.report.sites));
-  return backend.emit(module, options.emit, manifest, HostCodeOptions(), os);
+  return backend.emit(module, options.emit, manifest, options.hostCode, os);
 }
 
 LogicalResult Compilation::run() {

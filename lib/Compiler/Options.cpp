@@ -55,6 +55,16 @@ static Error addCarry(std::vector<CarryRequest> &field, StringRef values) {
   return Error::success();
 }
 
+static Error setProcessor(HostCodeOptions &field, StringRef name, StringRef value) {
+  field.processor.clear();
+  if (value == "native")
+    return Error::success();
+  if (Error error = checkProcessor(value))
+    return invalid(name, value, llvm::toString(std::move(error)));
+  field.processor = value.str();
+  return Error::success();
+}
+
 static Error setPair(std::optional<PairRequest> &field, StringRef value) {
   llvm::Expected<PairRequest> request = parsePair(value);
   if (!request)
@@ -124,6 +134,12 @@ static constexpr Option kOptions[] = {
       "cpu, or the attribute of a target of another dialect; sm_89, sm_90a, sm_100a, sm_120a are not "
       "available yet"},
      setText<&RecipeOptions::target>},
+    {{"cpu", "native|NAME",
+      "The processor whose instructions the library may use, as LLVM names it: x86-64-v3 runs on any with "
+      "AVX2; native (default) is this one"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setProcessor(options.hostCode, name, value);
+     }},
     {{"emit", "what",
       "lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, bufferize or kernels"},
      [](CompilerOptions &options, StringRef, StringRef value) -> Error {
@@ -162,6 +178,7 @@ Error fp8::setOption(CompilerOptions &options, StringRef name, StringRef value) 
 
 OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInterface recipe) {
   OptionValues values = describeOptions(options.recipe, recipe);
+  values.emplace_back("cpu", options.hostCode.processor.empty() ? "native" : options.hostCode.processor);
   llvm::json::Array carry;
   for (const CarryRequest &request : options.carry)
     carry.push_back(request.argument + ":" + std::to_string(request.result));

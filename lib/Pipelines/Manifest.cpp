@@ -7,7 +7,6 @@
 #include "fp8/Pipelines/Manifest.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
-#include "fp8/Target/Host/HostCode.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -140,12 +139,22 @@ static llvm::json::Object entryToJSON(const ManifestEntry &entry) {
                             {"workspace_alignment", static_cast<int64_t>(kWorkspaceAlignment)}};
 }
 
+static llvm::json::Value processorToJSON(const RequiredProcessor &processor) {
+  if (processor.name.empty())
+    return nullptr;
+  return llvm::json::Object{{"name", processor.name}, {"features", llvm::json::Array(processor.features)}};
+}
+
 llvm::json::Object fp8::manifestToJSON(const Manifest &manifest, const std::vector<SiteRecord> &sites) {
   llvm::json::Array entries;
   for (const ManifestEntry &entry : manifest.entries)
     entries.push_back(entryToJSON(entry));
-  return llvm::json::Object{{"version", kManifestVersion},   {"recipe", manifest.recipe},
-                            {"target", manifest.target},     {"options", optionsToJSON(manifest.options)},
-                            {"entries", std::move(entries)}, {"state", llvm::json::Object(manifest.state)},
+  return llvm::json::Object{{"version", kManifestVersion},
+                            {"recipe", manifest.recipe},
+                            {"target", manifest.target},
+                            {"options", optionsToJSON(manifest.options)},
+                            {"entries", std::move(entries)},
+                            {"state", llvm::json::Object(manifest.state)},
+                            {"cpu", processorToJSON(manifest.processor)},
                             {"sites", sitesToJSON(sites)}};
 }

@@ -78,6 +78,25 @@ TEST(ManifestTest, WrongFields) {
   EXPECT_FP8RT_ERROR(load(entry("{'type':'f4','shape':[]}", "")), FP8RT_UNSUPPORTED, "type 'f4'");
 }
 
+TEST(ManifestTest, Processor) {
+  auto loadFor = [](const std::string &cpu) {
+    return load("{'version':1,'cpu':" + cpu + ",'entries':[{'name':'main','arguments':[],'results':[]}]}");
+  };
+  EXPECT_EQ(loadFor("null"), FP8RT_OK) << fp8rt_last_error();
+  EXPECT_EQ(loadFor("{'name':'any','features':[]}"), FP8RT_OK) << fp8rt_last_error();
+  EXPECT_FP8RT_ERROR(loadFor("7"), FP8RT_CORRUPT, "manifest.cpu is not an object");
+  EXPECT_FP8RT_ERROR(loadFor("{'name':'any'}"), FP8RT_CORRUPT, "manifest.cpu has no features");
+  EXPECT_FP8RT_ERROR(loadFor("{'name':'any','features':[3]}"), FP8RT_CORRUPT, "features[0] is not a string");
+#if defined(__x86_64__)
+  EXPECT_EQ(loadFor("{'name':'any','features':['sse2','cmov']}"), FP8RT_OK) << fp8rt_last_error();
+  EXPECT_FP8RT_ERROR(loadFor("{'name':'any','features':['sse2','psychic']}"), FP8RT_UNSUPPORTED,
+                     "feature 'psychic' is unknown to this runtime");
+  // No processor has both AMD's vectors of the Bulldozers and AVX-512 with f16.
+  EXPECT_FP8RT_ERROR(loadFor("{'name':'any','features':['xop','sse2','avx512fp16']}"), FP8RT_UNSUPPORTED,
+                     "compiled for the processor 'any', and this machine lacks its");
+#endif
+}
+
 TEST(ManifestTest, Contradictions) {
   auto expect = [](const std::string &arguments, const std::string &results, const char *part) {
     EXPECT_FP8RT_ERROR(load(entry(arguments, results)), FP8RT_CORRUPT, part);

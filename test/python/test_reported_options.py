@@ -30,6 +30,7 @@ DEFAULTS = {
     "require": None,
     "calibrate": False,
     "target": "cpu",
+    "cpu": "native",
     "carry": [],
     "pair": None,
 }

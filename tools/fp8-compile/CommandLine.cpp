@@ -65,6 +65,10 @@ struct Options {
     for (const fp8::OptionDescription &option : fp8::getOptionDescriptions())
       compiler.push_back(declare(option));
   }
+  ~Options() {
+    fp8tool::dropOptions(category);
+    input.removeArgument(); // it has no name
+  }
 
 private:
   CompilerOption declare(const fp8::OptionDescription &option) {

@@ -10,6 +10,7 @@
 
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Pipelines/Pipelines.h"
+#include "fp8/Target/Host/HostCode.h"
 #include "llvm/ADT/STLExtras.h"
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct CarryRequest {
 /// All options of a compilation, with their defaults.
 struct CompilerOptions {
   RecipeOptions recipe;
+  /// The processor that host code may be for.
+  HostCodeOptions hostCode;
   /// What to make: code that the target gives (lib, obj, llvm), or the IR after a stage.
   std::string emit = "lib";
   std::vector<CarryRequest> carry;

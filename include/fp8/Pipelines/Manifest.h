@@ -9,6 +9,7 @@
 #define FP8_PIPELINES_MANIFEST_H
 
 #include "fp8/Pipelines/Report.h"
+#include "fp8/Target/Host/HostCode.h"
 
 namespace fp8 {
 
@@ -30,6 +31,8 @@ struct ManifestEntry {
 /// Everything but the sites; read from a module after the recipe stage.
 struct Manifest {
   std::string recipe, target;
+  /// What the machine that loads the library needs; no name where no code is made.
+  RequiredProcessor processor;
   OptionValues options; ///< what was in force, defaults included
   std::vector<ManifestEntry> entries;
   llvm::json::Object state;

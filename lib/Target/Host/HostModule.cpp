@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // In-process LLVM: translation, the exported symbols, LLVM's own optimization pipeline, and
-// code generation for the machine that was asked for.
+// code generation for the processor that was asked for (Processor.cpp).
 
 #include "HostModule.h"
+#include "Processor.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -15,47 +16,10 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 using namespace fp8;
-
-/// The processor's features. bf16 conversion instructions are left out: they flush
-/// denormals, and our numerics keep them.
-static std::string selectFeatures(const HostCodeOptions &options) {
-  std::string features;
-  llvm::raw_string_ostream stream(features);
-  if (options.processor.empty())
-    for (auto &feature : llvm::sys::getHostCPUFeatures())
-      stream << (feature.second ? '+' : '-') << feature.first() << ',';
-  stream << "-avx512bf16,-avxneconvert";
-  if (!options.features.empty())
-    stream << ',' << options.features;
-  return features;
-}
-
-static FailureOr<std::unique_ptr<llvm::TargetMachine>> createMachine(ModuleOp module,
-                                                                     const HostCodeOptions &options) {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  llvm::InitializeNativeTargetAsmParser();
-  llvm::Triple triple(llvm::sys::getProcessTriple());
-  std::string error;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target)
-    return module.emitError("no code generator for this machine: ") << error;
-  std::string processor = options.processor.empty() ? llvm::sys::getHostCPUName().str() : options.processor;
-  auto level = llvm::CodeGenOpt::getLevel(options.optimizationLevel);
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, processor, selectFeatures(options), llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
-      level.value_or(llvm::CodeGenOptLevel::Aggressive)));
-  if (!machine)
-    return module.emitError("no code generator for processor '") << processor << "'";
-  return machine;
-}
 
 /// const char *fp8_manifest(void)
 static void addManifest(llvm::Module &module, StringRef manifest) {
@@ -128,9 +92,9 @@ FailureOr<HostModule> fp8::buildHostModule(ModuleOp module, StringRef manifest,
   module.getContext()->appendDialectRegistry(registry);
 
   HostModule code;
-  FailureOr<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(module, options);
-  if (failed(machine))
-    return failure();
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(options);
+  if (!machine)
+    return module.emitError(llvm::toString(machine.takeError()));
   code.machine = std::move(*machine);
   code.context = std::make_unique<llvm::LLVMContext>();
   if (failed(verifyLowered(module)))

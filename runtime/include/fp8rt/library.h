@@ -48,7 +48,9 @@ typedef struct fp8rt_value {
 } fp8rt_value;
 
 /// Loads a library and checks its manifest: version, known types, entry
-/// symbols, consistent carries, aliases and state. A path without a slash is a
+/// symbols, consistent carries, aliases and state; and that this machine has what
+/// the code needs (FP8RT_UNSUPPORTED names the processor's features that it
+/// lacks; nothing else of the library has run by then). A path without a slash is a
 /// file of the working directory.
 FP8RT_API fp8rt_status fp8rt_library_load(const char *path, fp8rt_library **out_library);
 

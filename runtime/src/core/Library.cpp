@@ -45,6 +45,7 @@ void Library::load() {
     fail(FP8RT_CORRUPT, "its manifest is null");
   text = found;
   parsed = parseManifest(text);
+  checkProcessor(parsed.processor);
   for (const Entry &entry : parsed.entries)
     functions.push_back(reinterpret_cast<fp8rt_call_fn>(findSymbol(handle, "fp8_call_" + entry.name)));
 }

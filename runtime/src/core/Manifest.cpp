@@ -186,6 +186,18 @@ void parseState(const Node &root, Manifest &manifest) {
       manifest.state.push_back(parseStateTensor(node));
 }
 
+/// A manifest without "cpu" is that of a library of any processor.
+RequiredProcessor parseProcessor(const Node &root) {
+  RequiredProcessor required;
+  std::optional<Node> cpu = root.get("cpu");
+  if (!cpu)
+    return required;
+  required.name = cpu->at("name").string();
+  for (const Node &feature : cpu->at("features").list())
+    required.features.push_back(feature.string());
+  return required;
+}
+
 } // namespace
 
 const StateTensor *Manifest::findState(const std::string &name) const {
@@ -202,6 +214,7 @@ Manifest fp8rt::parseManifest(const std::string &text) {
   Node root(parsed, "");
   root.at("version").integer(1, 1);
   Manifest manifest;
+  manifest.processor = parseProcessor(root);
   parseState(root, manifest);
   for (const Node &node : root.at("entries").list())
     manifest.entries.push_back(parseEntry(node));

@@ -7,6 +7,7 @@
 #ifndef FP8RT_CORE_MANIFEST_H
 #define FP8RT_CORE_MANIFEST_H
 
+#include "Processor.h"
 #include "Tensor.h"
 
 #include "fp8rt/library.h"
@@ -43,6 +44,7 @@ struct Manifest {
   std::vector<Entry> entries;
   std::vector<StateTensor> state;
   std::string layoutHash;
+  RequiredProcessor processor;
   std::string columns; // JSON, as it goes into state files
 
   /// Null if there is none.

@@ -10,6 +10,7 @@
 #define FP8_TARGET_HOST_HOSTCODE_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
 
 namespace fp8 {
 
@@ -26,6 +27,7 @@ inline constexpr uint64_t kWorkspaceAlignment = 64;
 /// Which machine the code is for, and how it is optimized.
 struct HostCodeOptions {
   /// An LLVM processor name; empty is the machine this runs on, with its features.
+  /// checkProcessor says whether there is such a one.
   std::string processor;
   /// LLVM features added to the processor's, as "+avx2,-avx512f".
   std::string features;
@@ -35,11 +37,28 @@ struct HostCodeOptions {
   unsigned optimizationLevel = 3;
 };
 
+/// The processor that code for `options` needs.
+struct RequiredProcessor {
+  std::string name;
+  /// Those that the code may use and a processor of this kind may lack, as LLVM names them.
+  std::vector<std::string> features;
+};
+
+/// For `options` whose processor is known.
+RequiredProcessor getRequiredProcessor(const HostCodeOptions &options);
+
+/// An error where LLVM knows no processor `name` that runs the programs of this machine: the
+/// end of a sentence about `name`, which lists those that are most like it.
+llvm::Error checkProcessor(llvm::StringRef name);
+
 /// Translates `module` (the result of stage 7) to optimized LLVM IR text, an object, or a
 /// shared library that exports `fp8_manifest`, returning `manifest`, and every
 /// `fp8_call_<entry>`, and writes its bytes to `out`. An error is a diagnostic at the module;
 /// what `out` has received is of no use then. The linker works in the system's folder for
 /// temporary files and leaves nothing there.
+///
+/// Only emitSharedLibrary runs the linker (lld, in this process): calls in several threads
+/// take turns, and LLVM's own command line options (llvm::cl) get their default values.
 llvm::LogicalResult emitLLVMIR(mlir::ModuleOp module, llvm::StringRef manifest,
                                const HostCodeOptions &options, llvm::raw_pwrite_stream &out);
 llvm::LogicalResult emitObject(mlir::ModuleOp module, llvm::StringRef manifest,

@@ -1,0 +1,142 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// lld in this process: a compiler that needs no other program and, at compile time, none of
+// the libraries that compiled code calls.
+
+#include "LinkLibrary.h"
+
+#include "lld/Common/Driver.h"
+#include "llvm/InterfaceStub/ELFObjHandler.h"
+#include "llvm/InterfaceStub/IFSHandler.h"
+#include "llvm/InterfaceStub/IFSStub.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <mutex>
+
+LLD_HAS_DRIVER(elf)
+
+using namespace mlir;
+using namespace fp8;
+
+/// What compiled code calls, by the names under which the loader finds it.
+static constexpr llvm::StringLiteral kNeededLibraries[] = {"libomp.so.5", "libm.so.6"};
+
+namespace {
+/// A folder in the system's one for temporary files that disappears with this object.
+class TemporaryFolder {
+public:
+  TemporaryFolder() : error(llvm::sys::fs::createUniqueDirectory("fp8", path)) {}
+  ~TemporaryFolder() {
+    if (!error)
+      llvm::sys::fs::remove_directories(path);
+  }
+  TemporaryFolder(const TemporaryFolder &) = delete;
+  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
+
+  std::string getFile(StringRef name) const { return (path + "/" + name).str(); }
+
+  SmallString<128> path;
+  std::error_code error;
+};
+} // namespace
+
+static InFlightDiagnostic cannotLink(ModuleOp module, StringRef path, std::error_code error) {
+  return module.emitError("cannot link in '") << path << "': " << error.message();
+}
+
+static LogicalResult writeFile(ModuleOp module, StringRef path, StringRef bytes) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (error)
+    return cannotLink(module, path, error);
+  stream << bytes;
+  stream.close();
+  error = stream.error();
+  stream.clear_error();
+  return error ? LogicalResult(cannotLink(module, path, error)) : success();
+}
+
+/// Writes a library without contents: linked with, it is named as needed. Symbols that are
+/// defined nowhere are the loader's to find.
+static LogicalResult writeStub(ModuleOp module, StringRef triple, StringRef name, StringRef path) {
+  llvm::ifs::IFSStub stub;
+  stub.SoName = name.str();
+  stub.Target = llvm::ifs::parseTriple(triple);
+  if (llvm::Error error = llvm::ifs::writeBinaryStub(path, stub))
+    return cannotLink(module, path, llvm::errorToErrorCode(std::move(error)));
+  return success();
+}
+
+/// Where a processor lacks an instruction, LLVM calls a function of the C compiler's own
+/// library, which a machine need not have.
+static llvm::Error checkSymbols(StringRef bytes) {
+  auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "object"));
+  if (!object)
+    return object.takeError();
+  for (const llvm::object::SymbolRef &symbol : (*object)->symbols()) {
+    llvm::Expected<uint32_t> flags = symbol.getFlags();
+    if (!flags)
+      return flags.takeError();
+    llvm::Expected<StringRef> name = symbol.getName();
+    if (!name)
+      return name.takeError();
+    if ((*flags & llvm::object::SymbolRef::SF_Undefined) && name->starts_with("__") &&
+        !name->starts_with("__kmpc_"))
+      return llvm::createStringError("the processor has no instruction for what '" + *name +
+                                     "' does, which the program needs; choose one that has with --cpu: "
+                                     "x86-64-v3 converts f16");
+  }
+  return llvm::Error::success();
+}
+
+/// Runs lld. What it says, if anything, is in `messages`.
+static bool runLinker(ArrayRef<const char *> arguments, std::string &messages) {
+  // lld keeps what it works on in globals.
+  static std::mutex turn;
+  std::lock_guard<std::mutex> lock(turn);
+  llvm::raw_string_ostream stream(messages);
+  const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
+  return lld::lldMain(arguments, stream, stream, drivers).retCode == 0;
+}
+
+/// Makes `library` of the files `inputs`.
+static LogicalResult link(ModuleOp module, ArrayRef<std::string> inputs, const std::string &library) {
+  SmallVector<const char *> arguments = {"ld.lld",      "-shared", "--gc-sections", "-z",
+                                         "noexecstack", "-o",      library.c_str()};
+  for (const std::string &input : inputs)
+    arguments.push_back(input.c_str());
+  std::string messages;
+  if (runLinker(arguments, messages))
+    return success();
+  StringRef line = StringRef(messages).split('\n').first;
+  line.consume_front("ld.lld: error: ");
+  return module.emitError("linking failed: ") << line;
+}
+
+LogicalResult fp8::linkLibrary(ModuleOp module, StringRef triple, StringRef object, raw_ostream &out) {
+  if (llvm::Error error = checkSymbols(object))
+    return module.emitError(llvm::toString(std::move(error)));
+  TemporaryFolder folder;
+  if (folder.error)
+    return cannotLink(module, folder.path, folder.error);
+  SmallVector<std::string> inputs = {folder.getFile("step.o")};
+  if (failed(writeFile(module, inputs.front(), object)))
+    return failure();
+  for (StringRef name : kNeededLibraries) {
+    inputs.push_back(folder.getFile(name));
+    if (failed(writeStub(module, triple, name, inputs.back())))
+      return failure();
+  }
+  std::string library = folder.getFile("step.so");
+  if (failed(link(module, inputs, library)))
+    return failure();
+  auto bytes = llvm::MemoryBuffer::getFile(library, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes)
+    return cannotLink(module, library, bytes.getError());
+  out << (*bytes)->getBuffer();
+  return success();
+}

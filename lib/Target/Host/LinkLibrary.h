@@ -1,0 +1,22 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The linker, as a function.
+
+#ifndef FP8_LIB_TARGET_HOST_LINKLIBRARY_H
+#define FP8_LIB_TARGET_HOST_LINKLIBRARY_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace fp8 {
+
+/// Writes the bytes of a shared library, made of those of one object for `triple`, to `out`.
+/// It needs libomp.so.5 and libm.so.6 when it is loaded; neither is looked for here. An error
+/// is a diagnostic at the module. Safe in several threads: they take turns.
+llvm::LogicalResult linkLibrary(mlir::ModuleOp module, llvm::StringRef triple, llvm::StringRef object,
+                                llvm::raw_ostream &out);
+
+} // namespace fp8
+
+#endif // FP8_LIB_TARGET_HOST_LINKLIBRARY_H

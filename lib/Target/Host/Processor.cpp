@@ -1,0 +1,114 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The processors that LLVM knows, and what code for one of them needs.
+
+#include "Processor.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// The processor's features. bf16 conversion instructions are left out: they flush
+/// denormals, and our numerics keep them.
+static std::string selectFeatures(const HostCodeOptions &options) {
+  std::string features;
+  llvm::raw_string_ostream stream(features);
+  if (options.processor.empty())
+    for (auto &feature : llvm::sys::getHostCPUFeatures())
+      stream << (feature.second ? '+' : '-') << feature.first() << ',';
+  stream << "-avx512bf16,-avxneconvert";
+  if (!options.features.empty())
+    stream << ',' << options.features;
+  return features;
+}
+
+/// The code generator for machines like this one.
+static llvm::Expected<const llvm::Target *> findTarget(const llvm::Triple &triple) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::InitializeNativeTargetAsmParser();
+  std::string error;
+  if (const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error))
+    return target;
+  return llvm::createStringError("no code generator for this machine: " + error);
+}
+
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+fp8::createTargetMachine(const HostCodeOptions &options) {
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  llvm::Expected<const llvm::Target *> target = findTarget(triple);
+  if (!target)
+    return target.takeError();
+  std::string processor = options.processor.empty() ? llvm::sys::getHostCPUName().str() : options.processor;
+  auto level = llvm::CodeGenOpt::getLevel(options.optimizationLevel);
+  std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
+      triple, processor, selectFeatures(options), llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
+      level.value_or(llvm::CodeGenOptLevel::Aggressive)));
+  if (!machine)
+    return llvm::createStringError("no code generator for processor '" + processor + "'");
+  return machine;
+}
+
+/// What LLVM makes no code with unless a program calls an intrinsic for it, and virtual
+/// machines often hide.
+static constexpr llvm::StringLiteral kNotUsed[] = {
+    "64bit",  "aes",       "cldemote", "clflushopt", "clwb",   "clzero", "enqcmd",    "fsgsbase", "fxsr",
+    "hreset", "invpcid",   "kl",       "lwp",        "movrs",  "mwaitx", "movdir64b", "movdiri",  "pconfig",
+    "pku",    "prefetchi", "prfchw",   "ptwrite",    "raoint", "rdpid",  "rdpru",     "rdrnd",    "rdseed",
+    "rtm",    "serialize", "sgx",      "sha",        "sha512", "shstk",  "sm3",       "sm4",      "tsxldtrk",
+    "uintr",  "usermsr",   "waitpkg",  "wbnoinvd",   "widekl", "xsave",  "xsavec",    "xsaveopt", "xsaves"};
+
+static bool isUsed(StringRef feature) {
+  return !llvm::is_contained(kNotUsed, feature) && !feature.starts_with("amx-");
+}
+
+RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
+  std::unique_ptr<llvm::TargetMachine> machine = llvm::cantFail(createTargetMachine(options));
+  const llvm::MCSubtargetInfo &info = *machine->getMCSubtargetInfo();
+  // LLVM's list also says what is fast; a program can find out about these.
+  llvm::StringMap<bool> detectable = llvm::sys::getHostCPUFeatures();
+  RequiredProcessor required{machine->getTargetCPU().str(), {}};
+  for (const llvm::SubtargetFeatureKV &feature : info.getEnabledProcessorFeatures())
+    if (detectable.contains(feature.Key) && isUsed(feature.Key))
+      required.features.push_back(feature.Key);
+  return required;
+}
+
+/// Up to five of `names` that are most like `wanted`.
+static SmallVector<StringRef> findClosest(StringRef wanted, ArrayRef<StringRef> names) {
+  SmallVector<std::pair<unsigned, StringRef>> ranked;
+  for (StringRef name : names)
+    ranked.emplace_back(wanted.edit_distance(name), name);
+  llvm::sort(ranked);
+  SmallVector<StringRef> closest;
+  for (auto [distance, name] : ArrayRef(ranked).take_front(5))
+    closest.push_back(name);
+  return closest;
+}
+
+llvm::Error fp8::checkProcessor(StringRef name) {
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  llvm::Expected<const llvm::Target *> target = findTarget(triple);
+  if (!target)
+    return target.takeError();
+  std::unique_ptr<llvm::MCSubtargetInfo> known((*target)->createMCSubtargetInfo(triple, "", ""));
+  SmallVector<StringRef> names;
+  for (const llvm::SubtargetSubTypeKV &processor : known->getAllProcessorDescriptions()) {
+    // x86-64's list begins with those that run 32-bit programs only.
+    std::unique_ptr<llvm::MCSubtargetInfo> info((*target)->createMCSubtargetInfo(triple, processor.Key, ""));
+    if (triple.getArch() != llvm::Triple::x86_64 || info->checkFeatures("+64bit"))
+      names.push_back(processor.Key);
+  }
+  if (llvm::is_contained(names, name))
+    return llvm::Error::success();
+  return llvm::createStringError(
+      "is no processor of this machine's kind that LLVM knows; the closest names are " +
+      llvm::join(findClosest(name, names), ", "));
+}
