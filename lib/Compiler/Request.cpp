@@ -34,7 +34,8 @@ static LogicalResult refuseOwnAttributes(ModuleOp module) {
   if (walked.wasInterrupted())
     return failure();
   for (auto function : module.getOps<func::FuncOp>())
-    for (StringRef name : {StringRef(kStateAttrName), StringRef(kResultAttrName)}) {
+    for (StringRef name :
+         {StringRef(kStateAttrName), StringRef(kProgramStateAttrName), StringRef(kResultAttrName)}) {
       for (BlockArgument argument : function.getArguments())
         if (function.getArgAttr(argument.getArgNumber(), name))
           return report(argument.getLoc(), name);

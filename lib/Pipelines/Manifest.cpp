@@ -8,6 +8,7 @@
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -24,6 +25,8 @@ static std::string typeName(Type type) {
 /// `attrs` are those of the argument or result; may be null.
 static ManifestValue describeValue(Type type, std::string name, DictionaryAttr attrs) {
   StringAttr state = attrs ? attrs.getAs<StringAttr>(kStateAttrName) : StringAttr();
+  if (attrs && !state)
+    state = attrs.getAs<StringAttr>(kProgramStateAttrName);
   ManifestValue value;
   value.name = state ? state.str() : std::move(name);
   value.kind = state ? "state" : attrs && attrs.contains(kResidualAttrName) ? "residual" : "user";
@@ -57,8 +60,44 @@ static ManifestEntry describeEntry(func::FuncOp function) {
   return entry;
 }
 
+/// Parsers of JSON take -0 for a whole number, which has no sign: it is written as a string.
+static llvm::json::Value realToJSON(double value) {
+  return value == 0 && std::signbit(value) ? llvm::json::Value("-0.0") : llvm::json::Value(value);
+}
+
+/// A number where all elements are equal, a list in row-major order otherwise.
+static llvm::json::Value initialToJSON(DenseElementsAttr values) {
+  llvm::json::Array list;
+  int64_t count = values.isSplat() ? 1 : values.getNumElements();
+  bool isBool = values.getElementType().isInteger(1);
+  if (isa<FloatType>(values.getElementType()))
+    for (APFloat value :
+         llvm::make_range(values.value_begin<APFloat>(), values.value_begin<APFloat>() + count))
+      list.push_back(realToJSON(value.convertToDouble()));
+  else
+    for (APInt value : llvm::make_range(values.value_begin<APInt>(), values.value_begin<APInt>() + count))
+      list.push_back(isBool ? int64_t(value.getZExtValue()) : value.getSExtValue());
+  return values.isSplat() ? std::move(list.front()) : llvm::json::Value(std::move(list));
+}
+
+/// The tensors that globals of the program became, in the order in which entries take them.
+static void describeProgramState(ModuleOp module, llvm::json::Array &tensors) {
+  llvm::StringSet<> known;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      auto name = function.getArgAttrOfType<StringAttr>(i, kProgramStateAttrName);
+      auto initial = function.getArgAttrOfType<DenseElementsAttr>(i, kInitialAttrName);
+      if (name && initial && known.insert(name.getValue()).second)
+        tensors.push_back(llvm::json::Object{{"name", name.str()},
+                                             {"type", typeName(initial.getType())},
+                                             {"shape", llvm::json::Array(initial.getType().getShape())},
+                                             {"initial", initialToJSON(initial)}});
+    }
+}
+
 /// The columns and tensors of the state.
-static llvm::json::Object describeState(const StateLayout &layout) {
+static llvm::json::Object describeState(ModuleOp module, const StateLayout &layout) {
   llvm::json::Array columns;
   for (auto [i, column] : llvm::enumerate(layout.getColumns()))
     columns.push_back(llvm::json::Object{
@@ -78,6 +117,7 @@ static llvm::json::Object describeState(const StateLayout &layout) {
                                          {"shape", llvm::json::Array{layout.getHistoryLength(), count}},
                                          {"initial", 0.0}});
   }
+  describeProgramState(module, tensors);
   return llvm::json::Object{
       {"layout_hash", layout.getHash()}, {"columns", std::move(columns)}, {"tensors", std::move(tensors)}};
 }
@@ -90,7 +130,7 @@ Manifest fp8::describeModule(ModuleOp module, StringRef recipe, StringRef target
     if (function.isPublic() && !function.isExternal())
       manifest.entries.push_back(describeEntry(function));
   StateLayout layout = StateLayout::readFrom(module);
-  manifest.state = describeState(layout);
+  manifest.state = describeState(module, layout);
   manifest.stateBytes =
       static_cast<int64_t>(layout.getColumns().size() * sizeof(float)) * (1 + layout.getHistoryLength());
   return manifest;

@@ -33,6 +33,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
   manager.addPass(createLiftControlFlowToSCFPass()); // blocks and branches
   manager.addPass(createCropPads()); // before any pass folds
   manager.addNestedPass<func::FuncOp>(createCountLoops());
+  manager.addPass(createGlobalsToState());
   manager.addNestedPass<func::FuncOp>(createCheckSizes());
   manager.addPass(createHoistAsserts());
   manager.addPass(createExpandPacks());

@@ -127,6 +127,11 @@ TEST(ManifestTest, WrongStates) {
   expect(s + "," + s, FP8RT_CORRUPT, "there twice");
   expect("{'name':'s','type':'f32','shape':[null]}", FP8RT_CORRUPT, "dynamic shape");
   expect("{'name':'s','type':'f32','shape':[],'initial':'1'}", FP8RT_CORRUPT, "initial is not a number");
+  expect("{'name':'s','type':'f32','shape':[2],'initial':[1,'x']}", FP8RT_CORRUPT,
+         "initial[1] is not a number");
+  expect("{'name':'s','type':'f32','shape':[2,2],'initial':[1,2,3]}", FP8RT_CORRUPT,
+         "initial has 3 numbers, not one for each element");
+  expect("{'name':'s','type':'f32','shape':[],'initial':[1,2]}", FP8RT_CORRUPT, "initial has 2 numbers");
 }
 
 TEST(ManifestTest, RandomDamageNeverCrashes) {

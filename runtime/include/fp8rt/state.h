@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The FP8 state of a program (scales, amax history and whatever else its
-// manifest lists): one object shared by the sessions of all its entries.
+// The state of a program (scales, amax history and whatever else its manifest
+// lists, such as what it keeps in globals): one object shared by the sessions of all its entries.
 //
 // As safetensors, the state is one tensor per manifest entry under its own name
 // plus the metadata `version` ("1"), `layout_hash` and `columns` (JSON).

@@ -170,10 +170,21 @@ std::string fp8rt::formatElement(const DType &type, const void *data) {
   }
 }
 
-bool fp8rt::encodeElement(const DType &type, double value, void *data) {
-  std::memset(data, 0, type.bytes());
-  if (value == 0.0)
-    return type.dlpack.code != FP8RT_DTYPE_CODE_F8E8M0FNU;
+/// The bits of a 16-bit float with that many bits of exponent and mantissa.
+static bool encodeHalf(double value, int exponentBits, int mantissaBits, uint16_t &bits) {
+  int bias = (1 << (exponentBits - 1)) - 1, exponent = 0;
+  double fraction = std::frexp(std::fabs(value), &exponent); // 0.5 ≤ fraction < 1
+  int field = value == 0 ? 0 : exponent - 1 + bias;
+  double mantissa = field > 0 ? std::ldexp(2 * fraction - 1, mantissaBits)
+                              : std::ldexp(std::fabs(value), bias - 1 + mantissaBits);
+  if (!std::isfinite(value) || field >= 2 * bias + 1 || std::trunc(mantissa) != mantissa)
+    return false;
+  bits = static_cast<uint16_t>((std::signbit(value) ? 0x8000 : 0) | std::max(field, 0) << mantissaBits |
+                               static_cast<int>(mantissa));
+  return true;
+}
+
+static bool encodeReal(const DType &type, double value, void *data) {
   if (same(type.dlpack, dl(kDLFloat, 64))) {
     std::memcpy(data, &value, sizeof(value));
     return true;
@@ -183,14 +194,29 @@ bool fp8rt::encodeElement(const DType &type, double value, void *data) {
     std::memcpy(data, &narrow, sizeof(narrow));
     return true;
   }
-  bool isSigned = type.dlpack.code == kDLInt;
-  if (!isSigned && type.dlpack.code != kDLUInt)
+  bool isBFloat = same(type.dlpack, dl(kDLBfloat, 16));
+  uint16_t bits = 0;
+  if (!(isBFloat ? encodeHalf(value, 8, 7, bits)
+                 : same(type.dlpack, dl(kDLFloat, 16)) && encodeHalf(value, 5, 10, bits)))
     return false;
-  double limit = std::ldexp(1.0, std::min<int>(type.dlpack.bits - isSigned, 63));
-  if (std::trunc(value) != value || value >= limit || value < (isSigned ? -limit : 0.0))
+  std::memcpy(data, &bits, sizeof(bits));
+  return true;
+}
+
+bool fp8rt::encodeElement(const DType &type, const Number &value, void *data) {
+  std::memset(data, 0, type.bytes());
+  if (value.isWhole ? value.whole == 0 : value.real == 0.0 && !std::signbit(value.real))
+    return type.dlpack.code != FP8RT_DTYPE_CODE_F8E8M0FNU;
+  if (type.dlpack.code != kDLInt && type.dlpack.code != kDLUInt && type.dlpack.code != kDLBool)
+    return encodeReal(type, value.real, data);
+  if (!value.isWhole)
+    return false;
+  bool isSigned = type.dlpack.code == kDLInt;
+  int bits = type.dlpack.code == kDLBool ? 1 : type.dlpack.bits - isSigned;
+  int64_t high = bits >= 63 ? INT64_MAX : (int64_t(1) << bits) - 1;
+  if (value.whole > high || value.whole < (isSigned ? -high - 1 : 0))
     return false;
   // The low bytes of a two's complement number come first.
-  int64_t wide = static_cast<int64_t>(value);
-  std::memcpy(data, &wide, type.bytes());
+  std::memcpy(data, &value.whole, type.bytes());
   return true;
 }

@@ -11,6 +11,7 @@
 #include "fp8rt/dlpack.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace fp8rt {
@@ -39,9 +40,16 @@ bool accepts(DLDataType wanted, DLDataType given);
 /// The element at `data` (any alignment) as text that reads back the same.
 std::string formatElement(const DType &type, const void *data);
 
-/// Writes `value` as an element of `type` to `data`; false where that is not
-/// implemented (half types other than for zero).
-bool encodeElement(const DType &type, double value, void *data);
+/// A number from text: whole ones keep all their digits.
+struct Number {
+  bool isWhole = true;
+  int64_t whole = 0;
+  double real = 0.0; // of a whole one the nearest
+};
+
+/// Writes `value` as an element of `type` to `data`; false where it is none of
+/// the type's values, or that is not implemented (8-bit floats but for zero).
+bool encodeElement(const DType &type, const Number &value, void *data);
 
 } // namespace fp8rt
 

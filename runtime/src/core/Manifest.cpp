@@ -69,10 +69,18 @@ public:
     return value;
   }
 
-  double number() const {
+  Number number() const {
+    if (value == "-0.0") // as a number it would lose its sign
+      return {false, 0, -0.0};
     if (!value.is_number() || !std::isfinite(value.get<double>()))
       reject("is not a number");
-    return value;
+    bool isWhole = value.is_number_integer() &&
+                   !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX));
+    double real = value.get<double>();
+    // Nothing is lost where a whole number was written as 1.0.
+    if (!isWhole && std::trunc(real) == real && std::fabs(real) < 0x1p53 && real != 0.0)
+      return {true, static_cast<int64_t>(real), real};
+    return {isWhole, isWhole ? value.get<int64_t>() : 0, real};
   }
 
   bool boolean() const {
@@ -82,6 +90,7 @@ public:
   }
 
   std::string dump() const { return value.dump(); }
+  bool isList() const { return value.is_array(); }
   bool isNull() const { return value.is_null(); }
 
 private:
@@ -161,13 +170,28 @@ Entry parseEntry(const Node &node) {
   return entry;
 }
 
+/// A number for all elements, or a list with one for each.
+std::vector<Number> parseInitial(const Node &node, const Shape &shape) {
+  if (!node.isList())
+    return {node.number()};
+  std::vector<Number> numbers;
+  for (const Node &number : node.list())
+    numbers.push_back(number.number());
+  uint64_t elements = 1;
+  for (int64_t size : shape)
+    elements = size > 0 && elements <= numbers.size() ? elements * static_cast<uint64_t>(size) : 0;
+  if (elements != numbers.size())
+    node.reject("has " + std::to_string(numbers.size()) + " numbers, not one for each element");
+  return numbers;
+}
+
 StateTensor parseStateTensor(const Node &node) {
   StateTensor tensor;
   tensor.name = node.at("name").string();
   tensor.type = parseType(node.at("type"));
   tensor.shape = parseShape(node.at("shape"));
   if (std::optional<Node> initial = node.get("initial"))
-    tensor.initial = initial->number();
+    tensor.initial = parseInitial(*initial, tensor.shape);
   return tensor;
 }
 

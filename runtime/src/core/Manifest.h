@@ -37,7 +37,8 @@ struct StateTensor {
   std::string name;
   const DType *type = nullptr;
   Shape shape;
-  double initial = 0.0;
+  /// One number for all elements, or one for each in row-major order.
+  std::vector<Number> initial = {Number{}};
 };
 
 struct Manifest {

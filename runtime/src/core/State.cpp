@@ -16,11 +16,13 @@ using namespace fp8rt;
 static Tensor initialTensor(const StateTensor &wanted) {
   Tensor tensor(*wanted.type, wanted.shape);
   char *data = static_cast<char *>(tensor.data());
-  size_t step = wanted.type->bytes();
-  for (uint64_t at = 0; at < tensor.bytes(); at += step)
-    if (!encodeElement(*wanted.type, wanted.initial, data + at))
+  size_t step = wanted.type->bytes(), count = tensor.bytes() / step;
+  for (size_t i = 0; i < count; ++i) {
+    const Number &value = wanted.initial[wanted.initial.size() == 1 ? 0 : i];
+    if (!encodeElement(*wanted.type, value, data + i * step))
       fail(FP8RT_UNSUPPORTED, "state " + inQuotes(wanted.name) + " cannot be initialised: " +
-                                  std::to_string(wanted.initial) + " as " + wanted.type->mlir);
+                                  std::to_string(value.real) + " as " + wanted.type->mlir);
+  }
   return tensor;
 }
 

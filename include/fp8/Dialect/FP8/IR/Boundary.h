@@ -19,6 +19,12 @@ inline constexpr llvm::StringLiteral kCarriedAttrName = "tf.aliasing_output";
 /// `fp8.state = "scale" | "amax_history"` on an argument or result: the state tensor it is.
 inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
 
+/// `fp8.program_state = "seed"` on an argument or result: the state tensor that a global of
+/// the program became; on the argument `fp8.initial` says what it begins with
+/// (fp8-globals-to-state).
+inline constexpr llvm::StringLiteral kProgramStateAttrName = "fp8.program_state";
+inline constexpr llvm::StringLiteral kInitialAttrName = "fp8.initial";
+
 /// `fp8.result = R : i32` on an argument that fp8-bind-results appended: the memory of
 /// result R; on a result that bufferized entries still return, being of dynamic shape: R.
 inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";

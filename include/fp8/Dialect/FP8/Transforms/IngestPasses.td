@@ -129,6 +129,45 @@ def CountLoops : Pass<"fp8-count-loops", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def GlobalsToState : Pass<"fp8-globals-to-state", "::mlir::ModuleOp"> {
+  let summary = "what globals keep from step to step as arguments and results";
+  let description = [{
+    Before: functions that are inlined, with `ml_program` globals: the state of random numbers
+    in what torch-mlir exports.
+    After: none. A global that some function writes is an argument, and where it is written a
+    result, of the functions that use it, behind all others (a result in front of residuals):
+    a tensor of the state, marked `fp8.program_state` with its name and `fp8.initial` with
+    what it begins with. It is saved and restored with the FP8 state. A global that nobody
+    writes is a constant.
+
+    Errors: a global without a value to begin with or of dynamic shape; a write inside of
+    anything but scf.for and scf.if.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-globals-to-state
+    ml_program.global private mutable @seed(dense<7> : tensor<i64>) : tensor<i64>
+    func.func @f(%x: tensor<i64>) -> tensor<i64> {
+      %seed = ml_program.global_load @seed : tensor<i64>
+      %next = arith.addi %seed, %x : tensor<i64>
+      ml_program.global_store @seed = %next : tensor<i64>
+      return %seed : tensor<i64>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<i64>, %seed: tensor<i64> {fp8.initial = dense<7> : tensor<i64>,
+                 fp8.program_state = "seed", tf.aliasing_output = 1 : i32})
+        -> (tensor<i64>, tensor<i64> {fp8.program_state = "seed"}) {
+      %next = arith.addi %seed, %x : tensor<i64>
+      return %seed, %next : tensor<i64>, tensor<i64>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
   let summary = "assert that sizes fit together and indices are in range";
   let description = [{

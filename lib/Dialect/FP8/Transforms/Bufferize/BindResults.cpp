@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -60,11 +61,18 @@ static LogicalResult verifyCalls(func::FuncOp func) {
 
 /// What a step keeps between calls is in its arguments: no memory of the library's own.
 static LogicalResult verifyEffects(func::FuncOp func) {
-  WalkResult walked = func.walk([&](memref::GetGlobalOp access) -> WalkResult {
-    auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(access, access.getNameAttr());
-    if (global && !global.getConstant())
-      return access->emitError() << "global '" << access.getName() << "' can be written: pass what '"
-                                 << func.getName() << "' keeps between calls as an argument and a result";
+  WalkResult walked = func.walk([&](Operation *op) -> WalkResult {
+    FlatSymbolRefAttr name;
+    if (auto access = dyn_cast<memref::GetGlobalOp>(op))
+      name = access.getNameAttr();
+    else if (auto access = dyn_cast<LLVM::AddressOfOp>(op))
+      name = access.getGlobalNameAttr();
+    Operation *global = name ? SymbolTable::lookupNearestSymbolFrom(op, name) : nullptr;
+    auto buffer = dyn_cast_or_null<memref::GlobalOp>(global);
+    auto variable = dyn_cast_or_null<LLVM::GlobalOp>(global);
+    if ((buffer && !buffer.getConstant()) || (variable && !variable.getConstant()))
+      return op->emitError() << "global '" << name.getValue() << "' can be written: pass what '"
+                             << func.getName() << "' keeps between calls as an argument and a result";
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());

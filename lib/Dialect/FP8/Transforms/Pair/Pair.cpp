@@ -74,6 +74,11 @@ LogicalResult fp8::markPair(ModuleOp module, const PairRequest &request) {
                                 << " results of '" << request.forward << "' from " << first
                                 << " on; give another K";
 
+  for (unsigned i = first; i < forward.getNumResults(); ++i)
+    if (forward.getResultAttr(i, kProgramStateAttrName))
+      return forward.emitError() << option << ": result " << i << " of '" << request.forward
+                                 << "' is state of the program: mark the pair before fp8-globals-to-state";
+
   Builder builder(module.getContext());
   forward->setAttr(kBackwardAttrName, FlatSymbolRefAttr::get(backward));
   for (unsigned i = 0; i < count; ++i) {

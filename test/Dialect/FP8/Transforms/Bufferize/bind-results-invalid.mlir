@@ -66,3 +66,14 @@ func.func @constant(%x: tensor<4xf32>) -> i32 {
   %value = memref.load %memory[] : memref<i32>
   return %value : i32
 }
+
+// -----
+
+llvm.mlir.global internal @seed(1 : i32) : i32
+func.func @main() -> tensor<i32> {
+  // expected-error @+1 {{global 'seed' can be written: pass what 'main' keeps between calls as an argument and a result}}
+  %memory = llvm.mlir.addressof @seed : !llvm.ptr
+  %v = llvm.load %memory : !llvm.ptr -> i32
+  %t = tensor.from_elements %v : tensor<i32>
+  return %t : tensor<i32>
+}
