@@ -7,6 +7,7 @@
 
 #include "fp8rt/call.h"
 #include "fp8rt/library.h"
+#include "fp8rt/prepared.h"
 #include "fp8rt/session.h"
 #include "fp8rt/state.h"
 #include "fp8rt/status.h"

@@ -106,6 +106,40 @@ def test_agrees_with_fp8_run(program, make_caller):
             assert value.tobytes() == saved[argument["name"]].tobytes()
 
 
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    runtime = ctypes.CDLL(str(build_dir / "lib/libfp8rt.so"))
+    runtime.fp8rt_last_error.restype = ctypes.c_char_p
+    return runtime
+
+
+def test_prepared_calls(program, make_caller, runtime):
+    """Through fp8rt, with nothing but pointers: what calls of the compiled code do, FP8 state included."""
+
+    def checked(function, *arguments):
+        status = getattr(runtime, function)(*arguments)
+        assert status == 0, runtime.fp8rt_last_error().decode()
+
+    direct, flat = make_caller(7), make_caller(7)
+    handle, prepared = ctypes.c_void_p(), ctypes.c_void_p()
+    checked("fp8rt_library_load", str(program.library).encode(), ctypes.byref(handle))
+    counts = [len(flat.arguments), None, len(flat.results)]
+    checked("fp8rt_prepare", handle, b"main", None, None, *counts, ctypes.byref(prepared))
+    runtime.fp8rt_library_destroy(handle)
+    data = [(ctypes.c_void_p * len(list_))(*(array.ctypes.data for array in list_)) for list_ in (flat.arguments, flat.results)]
+    for i, result in enumerate(flat.entry["results"]):
+        if result["alias"] is not None:
+            data[1][i] = None  # in place
+    for _ in range(3):
+        direct.call()
+        checked("fp8rt_prepared_call", prepared, *data)
+        assert flat.bytes() == direct.bytes()
+    data[0][0] = None
+    assert runtime.fp8rt_prepared_call(prepared, *data) == 8
+    assert b"entry 'main' failed: argument 0 '" in runtime.fp8rt_last_error()
+    runtime.fp8rt_prepared_destroy(prepared)
+
+
 def test_calls_at_the_same_time(make_caller):
     """No state is shared: four callers in threads get what they get one by one."""
 

@@ -160,25 +160,30 @@ func.func private @fp8_abi_check_tensor(%call: !llvm.ptr, %tensor: !llvm.ptr, %s
   return %good : i1
 }
 
-func.func private @fp8_abi_next_line(%line: !llvm.ptr) -> !llvm.ptr {
+// Fails with line `number` of `lines`. Calls that are good never look for lines.
+func.func private @fp8_abi_fail_with_line(%call: !llvm.ptr, %lines: !llvm.ptr, %number: i64) -> i32 {
+  %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
-  %length = llvm.call @strlen(%line) : (!llvm.ptr) -> i64
-  %step = arith.addi %length, %one : i64
-  %next = llvm.getelementptr %line[%step] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-  return %next : !llvm.ptr
+  %line = scf.for %i = %zero to %number step %one iter_args(%before = %lines) -> (!llvm.ptr) : i64 {
+    %length = llvm.call @strlen(%before) : (!llvm.ptr) -> i64
+    %step = arith.addi %length, %one : i64
+    %next = llvm.getelementptr %before[%step] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+    scf.yield %next : !llvm.ptr
+  }
+  %status = func.call @fp8_abi_fail(%call, %line) : (!llvm.ptr, !llvm.ptr) -> i32
+  return %status : i32
 }
 
-// Checks `count` tensors; stops looking after the first bad one. Returns the status, and
-// where the specs and lines of the next tensors begin.
-func.func private @fp8_abi_check_tensors(%call: !llvm.ptr, %tensors: !llvm.ptr, %count: i32, %status: i32,
-    %specs: !llvm.ptr, %lines: !llvm.ptr) -> (i32, !llvm.ptr, !llvm.ptr) {
+// Checks `count` tensors, whose lines begin with number `first`; stops looking after the first
+// bad one. Returns the status, and where the specs of the next tensors begin.
+func.func private @fp8_abi_check_tensors(%call: !llvm.ptr, %tensors: !llvm.ptr, %count: i64, %status: i32,
+    %specs: !llvm.ptr, %lines: !llvm.ptr, %first: i64) -> (i32, !llvm.ptr) {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %two = arith.constant 2 : i64
   %ok = arith.constant 0 : i32
-  %end = arith.extui %count : i32 to i64
-  %result:3 = scf.for %i = %zero to %end step %one
-      iter_args(%state = %status, %spec = %specs, %line = %lines) -> (i32, !llvm.ptr, !llvm.ptr) : i64 {
+  %result:2 = scf.for %i = %zero to %count step %one
+      iter_args(%state = %status, %spec = %specs) -> (i32, !llvm.ptr) : i64 {
     %good_so_far = arith.cmpi eq, %state, %ok : i32
     %next_state = scf.if %good_so_far -> i32 {
       %tensor_at = llvm.getelementptr %tensors[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
@@ -187,7 +192,8 @@ func.func private @fp8_abi_check_tensors(%call: !llvm.ptr, %tensors: !llvm.ptr, 
       %checked = scf.if %good -> i32 {
         scf.yield %ok : i32
       } else {
-        %failed = func.call @fp8_abi_fail(%call, %line) : (!llvm.ptr, !llvm.ptr) -> i32
+        %number = arith.addi %first, %i : i64
+        %failed = func.call @fp8_abi_fail_with_line(%call, %lines, %number) : (!llvm.ptr, !llvm.ptr, i64) -> i32
         scf.yield %failed : i32
       }
       scf.yield %checked : i32
@@ -199,10 +205,9 @@ func.func private @fp8_abi_check_tensors(%call: !llvm.ptr, %tensors: !llvm.ptr, 
     %sizes = arith.maxsi %rank, %zero : i64
     %words = arith.addi %sizes, %two : i64
     %next_spec = llvm.getelementptr %spec[%words] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-    %next_line = func.call @fp8_abi_next_line(%line) : (!llvm.ptr) -> !llvm.ptr
-    scf.yield %next_state, %next_spec, %next_line : i32, !llvm.ptr, !llvm.ptr
+    scf.yield %next_state, %next_spec : i32, !llvm.ptr
   }
-  return %result#0, %result#1, %result#2 : i32, !llvm.ptr, !llvm.ptr
+  return %result#0, %result#1 : i32, !llvm.ptr
 }
 
 func.func private @fp8_abi_check_workspace(%call: !llvm.ptr, %bytes: i64) -> i1 {
@@ -225,14 +230,18 @@ func.func private @fp8_abi_check_workspace(%call: !llvm.ptr, %bytes: i64) -> i1 
 }
 
 func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %results: i32, %workspace: i64,
-    %specs: !llvm.ptr, %version_line: !llvm.ptr) -> i32 {
+    %specs: !llvm.ptr, %lines: !llvm.ptr) -> i32 {
   %ok = arith.constant 0 : i32
   %one = arith.constant 1 : i32
+  // The first lines; those of the tensors follow.
+  %version_line = arith.constant 0 : i64
+  %count_line = arith.constant 1 : i64
+  %workspace_line = arith.constant 2 : i64
+  %argument_lines = arith.constant 3 : i64
   %version = llvm.load %call : !llvm.ptr -> i32
   %right_version = arith.cmpi eq, %version, %one : i32
-  cf.cond_br %right_version, ^counts, ^fail(%version_line : !llvm.ptr)
+  cf.cond_br %right_version, ^counts, ^fail(%version_line : i64)
 ^counts:
-  %count_line = func.call @fp8_abi_next_line(%version_line) : (!llvm.ptr) -> !llvm.ptr
   %arguments_field = llvm.getelementptr %call[4] : (!llvm.ptr) -> !llvm.ptr, i8
   %num_arguments = llvm.load %arguments_field : !llvm.ptr -> i32
   %results_field = llvm.getelementptr %call[8] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -240,24 +249,25 @@ func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %result
   %same_arguments = arith.cmpi eq, %num_arguments, %arguments : i32
   %same_results = arith.cmpi eq, %num_results, %results : i32
   %same_counts = arith.andi %same_arguments, %same_results : i1
-  cf.cond_br %same_counts, ^workspace, ^fail(%count_line : !llvm.ptr)
+  cf.cond_br %same_counts, ^workspace, ^fail(%count_line : i64)
 ^workspace:
-  %workspace_line = func.call @fp8_abi_next_line(%count_line) : (!llvm.ptr) -> !llvm.ptr
   %fits = func.call @fp8_abi_check_workspace(%call, %workspace) : (!llvm.ptr, i64) -> i1
-  cf.cond_br %fits, ^tensors, ^fail(%workspace_line : !llvm.ptr)
+  cf.cond_br %fits, ^tensors, ^fail(%workspace_line : i64)
 ^tensors:
-  %tensor_lines = func.call @fp8_abi_next_line(%workspace_line) : (!llvm.ptr) -> !llvm.ptr
   %inputs_field = llvm.getelementptr %call[16] : (!llvm.ptr) -> !llvm.ptr, i8
   %inputs = llvm.load %inputs_field : !llvm.ptr -> !llvm.ptr
   %outputs_field = llvm.getelementptr %call[24] : (!llvm.ptr) -> !llvm.ptr, i8
   %outputs = llvm.load %outputs_field : !llvm.ptr -> !llvm.ptr
-  %first:3 = func.call @fp8_abi_check_tensors(%call, %inputs, %arguments, %ok, %specs, %tensor_lines)
-      : (!llvm.ptr, !llvm.ptr, i32, i32, !llvm.ptr, !llvm.ptr) -> (i32, !llvm.ptr, !llvm.ptr)
-  %second:3 = func.call @fp8_abi_check_tensors(%call, %outputs, %results, %first#0, %first#1, %first#2)
-      : (!llvm.ptr, !llvm.ptr, i32, i32, !llvm.ptr, !llvm.ptr) -> (i32, !llvm.ptr, !llvm.ptr)
+  %input_count = arith.extui %arguments : i32 to i64
+  %output_count = arith.extui %results : i32 to i64
+  %result_lines = arith.addi %argument_lines, %input_count : i64
+  %first:2 = func.call @fp8_abi_check_tensors(%call, %inputs, %input_count, %ok, %specs, %lines, %argument_lines)
+      : (!llvm.ptr, !llvm.ptr, i64, i32, !llvm.ptr, !llvm.ptr, i64) -> (i32, !llvm.ptr)
+  %second:2 = func.call @fp8_abi_check_tensors(%call, %outputs, %output_count, %first#0, %first#1, %lines, %result_lines)
+      : (!llvm.ptr, !llvm.ptr, i64, i32, !llvm.ptr, !llvm.ptr, i64) -> (i32, !llvm.ptr)
   return %second#0 : i32
-^fail(%line: !llvm.ptr):
-  %status = func.call @fp8_abi_fail(%call, %line) : (!llvm.ptr, !llvm.ptr) -> i32
+^fail(%number: i64):
+  %status = func.call @fp8_abi_fail_with_line(%call, %lines, %number) : (!llvm.ptr, !llvm.ptr, i64) -> i32
   return %status : i32
 }
 

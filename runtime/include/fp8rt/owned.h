@@ -7,6 +7,7 @@
 #ifndef FP8RT_OWNED_H
 #define FP8RT_OWNED_H
 
+#include "fp8rt/prepared.h"
 #include "fp8rt/session.h"
 
 #include <memory>
@@ -25,6 +26,7 @@ struct Destroyer {
 using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
 using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
 using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
+using Prepared = std::unique_ptr<fp8rt_prepared, Destroyer<fp8rt_prepared_destroy>>;
 using Tensors = std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
 
 } // namespace fp8rt::owned

@@ -75,8 +75,7 @@ DLTensor Tensor::view() const {
   return tensor;
 }
 
-/// Strides of dimensions with at most one element mean nothing.
-static bool isContiguous(const DLTensor &tensor) {
+bool fp8rt::isContiguous(const DLTensor &tensor) {
   int64_t expected = 1;
   for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
     if (tensor.shape[i] > 1 && tensor.strides[i] != expected)

@@ -64,6 +64,10 @@ private:
   Buffer memory;
 };
 
+/// Whether a tensor with strides is row-major without gaps. Strides of dimensions
+/// with at most one element mean nothing.
+bool isContiguous(const DLTensor &tensor);
+
 /// A view of `tensor` after checking that it is one the runtime can read: host
 /// memory, a known type, no gaps. Its data may be unaligned.
 Tensor viewOf(const DLTensor &tensor);

@@ -1,0 +1,196 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Calls that are checked once, and the C ABI of prepared.h.
+
+#include "Prepared.h"
+#include "Status.h"
+
+#include <utility>
+
+using namespace fp8rt;
+
+static std::string describeValue(const char *what, size_t index, const Value &value) {
+  std::string text = std::string(what) + " " + std::to_string(index);
+  return value.name.empty() ? text : text + " " + inQuotes(value.name);
+}
+
+/// The shape of a description that fits `value`.
+static Shape checkDescription(const Value &value, const DLTensor &given) {
+  if (given.device.device_type != kDLCPU)
+    fail(FP8RT_INVALID_ARGUMENT, "the tensor is not in host memory");
+  if (given.ndim < 0 || (given.ndim > 0 && !given.shape))
+    fail(FP8RT_INVALID_ARGUMENT, "the tensor has no shape");
+  Shape shape(given.shape, given.shape + given.ndim);
+  bool fits = accepts(value.type->dlpack, given.dtype) && shape.size() == value.shape.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits = value.shape[i] == kDynamicDim ? shape[i] >= 0 : shape[i] == value.shape[i];
+  if (!fits) {
+    const DType *type = findDLPackType(given.dtype);
+    fail(FP8RT_MISMATCH, "it is " + describe(value.shape, *value.type) + ", the given tensor " +
+                             (type ? describe(shape, *type) : "of type " + typeName(given.dtype)));
+  }
+  if (!byteSize(shape, *value.type))
+    fail(FP8RT_MISMATCH, "the given tensor is larger than memory");
+  if (given.strides && !isContiguous(given))
+    fail(FP8RT_INVALID_ARGUMENT, "the tensor is not row-major without gaps; make it contiguous");
+  return shape;
+}
+
+static void checkCount(const Prepared::Given &given, size_t wanted, const char *what) {
+  if (given.count != wanted)
+    fail(FP8RT_INVALID_ARGUMENT,
+         "there are " + std::to_string(wanted) + " " + what + ", not " + std::to_string(given.count));
+}
+
+void Prepared::Views::add(const Value &value, Shape shape) {
+  DLTensor tensor = {};
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = static_cast<int32_t>(shape.size());
+  tensor.dtype = value.type->dlpack;
+  shapes.push_back(std::move(shape));
+  tensors.push_back(tensor);
+}
+
+void Prepared::Views::finish() {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i].shape = shapes[i].data();
+    pointers.push_back(&tensors[i]);
+  }
+}
+
+void Prepared::describeArguments(Given given) {
+  checkCount(given, entry.arguments.size(), "arguments");
+  for (uint32_t i = 0; i < given.count; ++i) {
+    const Value &value = entry.arguments[i];
+    within(describeValue("argument", i, value), [&] {
+      const DLTensor *tensor = given.tensors ? given.tensors[i] : nullptr;
+      if (!tensor && !isStatic(value.shape))
+        fail(FP8RT_INVALID_ARGUMENT, "it is " + describe(value.shape, *value.type) + ": describe it");
+      arguments.add(value, tensor ? checkDescription(value, *tensor) : value.shape);
+    });
+  }
+  arguments.finish();
+}
+
+void Prepared::describeResults(Given given) {
+  checkCount(given, entry.results.size(), "results");
+  for (uint32_t i = 0; i < given.count; ++i) {
+    const Value &value = entry.results[i];
+    within(describeValue("result", i, value), [&] {
+      const DLTensor *tensor = given.tensors ? given.tensors[i] : nullptr;
+      Shape shape = tensor             ? checkDescription(value, *tensor)
+                    : value.alias >= 0 ? arguments.shapes[static_cast<size_t>(value.alias)]
+                                       : value.shape;
+      if (!isStatic(shape))
+        fail(FP8RT_INVALID_ARGUMENT, "it is " + describe(value.shape, *value.type) + ": describe it");
+      if (value.alias >= 0 && shape != arguments.shapes[static_cast<size_t>(value.alias)])
+        fail(FP8RT_MISMATCH,
+             "it has the memory of argument " + std::to_string(value.alias) + ", which has another shape");
+      results.add(value, std::move(shape));
+    });
+  }
+  results.finish();
+}
+
+/// Where a call may leave state arguments out. New values must come into the same memory.
+void Prepared::bindState() {
+  defaults.resize(entry.arguments.size());
+  if (state && &state->library() != library.get())
+    fail(FP8RT_INVALID_ARGUMENT, "the state is of another library");
+  for (size_t i = 0; state && i < defaults.size(); ++i)
+    if (entry.arguments[i].kind == FP8RT_KIND_STATE)
+      defaults[i] = state->find(entry.arguments[i].name)->data();
+  for (size_t i = 0; state && i < entry.results.size(); ++i)
+    if (entry.results[i].kind == FP8RT_KIND_STATE && entry.results[i].alias < 0)
+      fail(FP8RT_UNSUPPORTED, describeValue("result", i, entry.results[i]) +
+                                  " is state that is not updated in place: use a session");
+}
+
+Prepared::Prepared(std::shared_ptr<const Library> program, size_t index, std::shared_ptr<State> states,
+                   Given givenArguments, Given givenResults)
+    : library(std::move(program)), state(std::move(states)), entry(library->entry(index)),
+      function(library->function(index)),
+      workspace(allocateBuffer(entry.workspaceBytes, entry.workspaceAlignment)) {
+  within("entry " + inQuotes(entry.name), [&] {
+    describeArguments(givenArguments);
+    describeResults(givenResults);
+    bindState();
+  });
+  fillCall();
+}
+
+void Prepared::fillCall() {
+  call.version = FP8RT_CALL_VERSION;
+  call.num_arguments = static_cast<uint32_t>(arguments.tensors.size());
+  call.num_results = static_cast<uint32_t>(results.tensors.size());
+  call.arguments = arguments.pointers.data();
+  call.results = results.pointers.data();
+  call.workspace = workspace.get();
+  call.workspace_bytes = entry.workspaceBytes;
+  call.allocate = allocate;
+  call.allocate_context = this;
+  call.error = error;
+  call.error_capacity = sizeof(error);
+}
+
+void Prepared::operator()(void *const *argumentData, void *const *resultData) {
+  for (size_t i = 0; i < arguments.tensors.size(); ++i)
+    arguments.tensors[i].data = argumentData[i] ? argumentData[i] : defaults[i];
+  for (size_t i = 0; i < results.tensors.size(); ++i) {
+    int32_t alias = entry.results[i].alias;
+    bool inPlace = !resultData[i] && alias >= 0;
+    results.tensors[i].data = inPlace ? arguments.tensors[static_cast<size_t>(alias)].data : resultData[i];
+  }
+  *error = '\0';
+  if (!function(&call))
+    return;
+  std::string reason = refusal.empty() ? *error ? error : "it gave no reason" : std::exchange(refusal, "");
+  fail(FP8RT_CALL_FAILED, "entry " + inQuotes(entry.name) + " failed: " + reason);
+}
+
+void Prepared::checkAsked(uint32_t result, const Shape &shape) const {
+  if (result >= results.shapes.size())
+    fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
+  const Value &value = entry.results[result];
+  const Shape &wanted = results.shapes[result];
+  if (shape != wanted)
+    fail(FP8RT_MISMATCH, describeValue("result", result, value) + " is " + describe(shape, *value.type) +
+                             ", prepared for " + describe(wanted, *value.type));
+}
+
+/// The result's memory is in its description already, as is the shape it must have.
+int Prepared::allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
+                       DLTensor *out_tensor) {
+  auto &prepared = *static_cast<Prepared *>(context);
+  fp8rt_status status = guarded([&] {
+    prepared.checkAsked(result, Shape(shape, shape + ndim));
+    *out_tensor = prepared.results.tensors[result];
+  });
+  if (status != FP8RT_OK)
+    prepared.refusal = fp8rt_last_error();
+  return status != FP8RT_OK;
+}
+
+fp8rt_status fp8rt_prepare(const fp8rt_library *library, const char *entry, fp8rt_state *state,
+                           const DLTensor *const *arguments, uint32_t num_arguments,
+                           const DLTensor *const *results, uint32_t num_results,
+                           fp8rt_prepared **out_prepared) {
+  return guarded([&] {
+    fp8rt_prepared *&out = required(out_prepared, "out_prepared");
+    const auto &shared = required(library, "library").shared;
+    size_t index = shared->findEntry(&required(entry, "entry"));
+    out =
+        new fp8rt_prepared(shared, index, state ? state->shared : nullptr,
+                           Prepared::Given{arguments, num_arguments}, Prepared::Given{results, num_results});
+  });
+}
+
+void fp8rt_prepared_destroy(fp8rt_prepared *prepared) { delete prepared; }
+
+fp8rt_status fp8rt_prepared_call(fp8rt_prepared *prepared, void *const *arguments, void *const *results) {
+  return guarded([&] {
+    required(prepared, "prepared")(&required(arguments, "arguments"), &required(results, "results"));
+  });
+}

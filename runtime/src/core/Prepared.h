@@ -1,0 +1,71 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An entry with descriptions of its tensors, whose data each call fills in.
+
+#ifndef FP8RT_CORE_PREPARED_H
+#define FP8RT_CORE_PREPARED_H
+
+#include "State.h"
+
+#include "fp8rt/prepared.h"
+
+namespace fp8rt {
+
+class Prepared {
+public:
+  /// Descriptions of arguments and results, of which some or all may be null.
+  struct Given {
+    const DLTensor *const *tensors;
+    uint32_t count;
+  };
+
+  Prepared(std::shared_ptr<const Library> library, size_t entry, std::shared_ptr<State> state,
+           Given arguments, Given results);
+  Prepared(const Prepared &) = delete;
+  Prepared &operator=(const Prepared &) = delete;
+
+  void operator()(void *const *argumentData, void *const *resultData);
+
+private:
+  /// Descriptions of tensors, in the form that calls are given.
+  struct Views {
+    std::vector<Shape> shapes;
+    std::vector<DLTensor> tensors;
+    std::vector<DLTensor *> pointers;
+
+    void add(const Value &value, Shape shape);
+    void finish();
+  };
+
+  void describeArguments(Given given);
+  void describeResults(Given given);
+  void bindState();
+  void fillCall();
+  void checkAsked(uint32_t result, const Shape &shape) const;
+  static int allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
+                      DLTensor *out_tensor);
+
+  std::shared_ptr<const Library> library;
+  std::shared_ptr<State> state; // may be null
+  const Entry &entry;
+  fp8rt_call_fn function;
+  Views arguments, results;
+  /// What stands for a null pointer: memory of the state.
+  std::vector<void *> defaults;
+  /// Why a call that asked for the memory of a result did not get it.
+  std::string refusal;
+  Buffer workspace;
+  fp8rt_call call = {};
+  char error[1024];
+};
+
+} // namespace fp8rt
+
+/// The C ABI's handle.
+struct fp8rt_prepared : fp8rt::Prepared {
+  using Prepared::Prepared;
+};
+
+#endif // FP8RT_CORE_PREPARED_H
