@@ -17,7 +17,6 @@
 
 using namespace fp8ptx;
 using namespace fp8emu;
-using llvm::Error;
 using llvm::Expected;
 
 namespace {

@@ -36,7 +36,7 @@ namespace fp8emu {
 class DeviceMemory;
 namespace ptx {
 struct Module;
-}
+} // namespace ptx
 
 /// An instruction of a PTX text.
 struct ListedInstruction {
