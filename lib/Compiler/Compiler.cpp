@@ -30,6 +30,12 @@ void fp8::registerCompiler(DialectRegistry &registry) {
   fp8::registerAllDialects(registry);
 }
 
+void fp8::addMissingRegistrations(MLIRContext &context) {
+  DialectRegistry registry;
+  registerCompiler(registry);
+  context.appendDialectRegistry(registry); // nothing where all of it is there
+}
+
 //===----------------------------------------------------------------------===//
 // One compilation
 //===----------------------------------------------------------------------===//
@@ -183,6 +189,7 @@ static llvm::Error checkOutput(const CompilerOptions &options, TargetBackendInte
 }
 
 llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions options) {
+  addMissingRegistrations(context);
   Compiler compiler;
   compiler.options = std::move(options);
   // Options of what does not exist yet are for that to judge.

@@ -30,10 +30,12 @@ static Error setRegex(std::string &field, StringRef name, StringRef value) {
 }
 
 static Error setLayerCount(int64_t &field, StringRef name, StringRef value) {
-  if (value.getAsInteger(10, field))
+  int64_t count;
+  if (value.getAsInteger(10, count))
     return invalid(name, value, "is not a whole number");
-  if (field < 0)
+  if (count < 0)
     return invalid(name, value, "counts layers and cannot be negative");
+  field = count;
   return Error::success();
 }
 
@@ -45,13 +47,15 @@ static Error setFlag(bool &field, StringRef name, StringRef value) {
 }
 
 static Error addCarry(std::vector<CarryRequest> &field, StringRef values) {
+  std::vector<CarryRequest> requests;
   for (StringRef value : llvm::split(values, ',')) {
     auto [argument, result] = value.rsplit(':');
     unsigned index;
     if (argument.empty() || result.getAsInteger(10, index))
       return invalid("carry", value, "must be ARGUMENT:RESULT, an index or name and an index");
-    field.push_back({argument.str(), index});
+    requests.push_back({argument.str(), index});
   }
+  llvm::append_range(field, requests);
   return Error::success();
 }
 

@@ -11,6 +11,10 @@
 
 namespace fp8 {
 
+/// Registers what the context lacks to read and compile a program: without its extensions MLIR
+/// would end the process.
+void addMissingRegistrations(mlir::MLIRContext &context);
+
 /// What well-formed options ask for whose work is still to come, as an error message; empty
 /// for nothing.
 std::string findUnavailable(const CompilerOptions &options);

@@ -4,6 +4,7 @@
 //
 // Reading a program, and locations for programs that only have names.
 
+#include "Request.h"
 #include "fp8/Compiler/Compiler.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -16,12 +17,13 @@
 using namespace mlir;
 using namespace fp8;
 
-static bool hasFilePosition(Location location) {
-  return location
-      ->walk([](Location inner) {
-        return isa<FileLineColLoc>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+FileLineColLoc fp8::findFilePosition(Location location) {
+  FileLineColLoc place;
+  location->walk([&](Location inner) {
+    place = dyn_cast<FileLineColLoc>(inner);
+    return place ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return place;
 }
 
 /// `named` with the place `file` as its child; other locations are replaced.
@@ -37,14 +39,14 @@ static void addFilePositions(AsmParserState &state, llvm::SourceMgr &sources, St
                              MLIRContext &context) {
   for (const AsmParserState::OperationDefinition &definition : state.getOpDefs()) {
     Operation *op = definition.op;
-    if (hasFilePosition(op->getLoc()))
+    if (findFilePosition(op->getLoc()))
       continue;
     auto [line, column] = sources.getLineAndColumn(definition.loc.Start);
     op->setLoc(addFilePosition(op->getLoc(), FileLineColLoc::get(&context, fileName, line, column)));
   }
   for (const AsmParserState::BlockDefinition &definition : state.getBlockDefs())
     for (auto [argument, place] : llvm::zip(definition.block->getArguments(), definition.arguments)) {
-      if (hasFilePosition(argument.getLoc()) || !place.loc.isValid())
+      if (findFilePosition(argument.getLoc()) || !place.loc.isValid())
         continue;
       auto [line, column] = sources.getLineAndColumn(place.loc.Start);
       argument.setLoc(
@@ -90,6 +92,7 @@ static OwningOpRef<ModuleOp> readText(StringRef name, llvm::SourceMgr &sources, 
 
 static OwningOpRef<ModuleOp> read(StringRef name, std::unique_ptr<llvm::MemoryBuffer> source,
                                   MLIRContext &context) {
+  addMissingRegistrations(context);
   bool isText = !isBytecode(source->getMemBufferRef());
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(source), llvm::SMLoc());

@@ -15,6 +15,8 @@ foreach(root "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/include")
     PATTERN CMakeFiles EXCLUDE)
 endforeach()
 
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/fp8-c" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
 install(EXPORT FP8Targets NAMESPACE FP8:: DESTINATION "${FP8_PACKAGE_DIR}")
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/FP8Config.cmake.in"
   "${PROJECT_BINARY_DIR}/FP8Config.cmake" INSTALL_DESTINATION "${FP8_PACKAGE_DIR}")

@@ -46,12 +46,16 @@ def test_find_package(source_dir, build_dir, tmp_path):
     prefix, build = tmp_path / "prefix", tmp_path / "build"
     command("cmake", "--install", build_dir, "--prefix", prefix)
     for installed in ["bin/fp8-opt", "bin/fp8-compile", "bin/fp8-run", "bin/fp8-ptx", "lib/FP8Plugin.so", "lib/libfp8emu.so",
-                      "lib/fp8emu/libcuda.so.1", "include/fp8rt/call.h"]:
+                      "lib/fp8emu/libcuda.so.1", "include/fp8rt/call.h", "include/fp8-c/Compiler.h", "lib/libFP8C.so"]:
         assert (prefix / installed).exists()
     configure(source_dir / "test/Embedding/FindPackage", build, build_dir, "-DCMAKE_PREFIX_PATH=%s" % prefix)
     command("cmake", "--build", build)
     (tmp_path / "model.mlir").write_text(MODEL)
     assert command(build / "embed", tmp_path / "model.mlir") == "matmul0 fprop current\n"
+    assert "1 contractions: 1 in FP8, 0 in high precision" in command(build / "compile", tmp_path / "model.mlir")
+    command(build / "compile-in-c", tmp_path / "model.mlir", tmp_path / "step.so")
+    command(prefix / "bin/fp8-compile", tmp_path / "model.mlir", "-o", tmp_path / "same.so")
+    assert (tmp_path / "step.so").read_bytes() == (tmp_path / "same.so").read_bytes()
 
 
 def test_installed_tools_and_plugin_run(build_dir, tmp_path):

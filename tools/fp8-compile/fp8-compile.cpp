@@ -17,11 +17,7 @@ namespace {
 /// Prints one line: the first place in a file that the location has (`fallback` where it
 /// has none), and what is wrong there.
 void printDiagnostic(Diagnostic &diagnostic, StringRef fallback) {
-  FileLineColLoc place;
-  diagnostic.getLocation()->walk([&](Location inner) {
-    place = dyn_cast<FileLineColLoc>(inner);
-    return place ? WalkResult::interrupt() : WalkResult::advance();
-  });
+  FileLineColLoc place = fp8::findFilePosition(diagnostic.getLocation());
   std::string message = diagnostic.str();
   std::replace(message.begin(), message.end(), '\n', ' ');
   StringRef kind = diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"

@@ -23,13 +23,14 @@
 #include "fp8/Pipelines/Manifest.h"
 #include "fp8/Pipelines/Report.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Location.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SmallString.h"
 
 namespace fp8 {
 
 /// Adds what a context needs to compile: the dialect, upstream's dialects and extensions, and
-/// the translations to LLVM IR.
+/// the translations to LLVM IR. Reading and compiling add what is missing themselves.
 void registerCompiler(mlir::DialectRegistry &registry);
 
 /// Reads a program, text or bytecode, from memory; `name` is the file that locations name.
@@ -41,6 +42,10 @@ mlir::OwningOpRef<mlir::ModuleOp> readProgram(llvm::StringRef source, llvm::Stri
 
 /// The same of a file; "-" is standard input.
 mlir::OwningOpRef<mlir::ModuleOp> readProgramFile(llvm::StringRef path, mlir::MLIRContext &context);
+
+/// The first place in a file that `location` has: inside names, calls or several places too.
+/// Null where it has none.
+mlir::FileLineColLoc findFilePosition(mlir::Location location);
 
 /// What a compilation gives.
 struct Compiled {

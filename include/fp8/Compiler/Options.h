@@ -58,7 +58,7 @@ struct OptionDescription {
 std::vector<OptionDescription> getOptionDescriptions();
 
 /// Sets the option `name` to what `value` says; of a flag an empty value is true. An error
-/// is one sentence that starts with the option as it was given.
+/// is one sentence that starts with the option as it was given; nothing is set then.
 llvm::Error setOption(CompilerOptions &options, llvm::StringRef name, llvm::StringRef value);
 
 /// Every option with the value in force, defaults included, in the order of the help. `recipe`

@@ -37,10 +37,13 @@ struct AnnotateAliasScopesPass : public fp8::impl::AnnotateAliasScopesBase<Annot
       return;
 
     MLIRContext *context = &getContext();
-    auto domain = LLVM::AliasScopeDomainAttr::get(context);
+    // Named, not distinct attributes: those would stay in a context that compiles many programs.
+    auto name = [&](const Twine &suffix) { return StringAttr::get(context, func.getName() + suffix); };
+    auto domain = LLVM::AliasScopeDomainAttr::get(context, name(""), /*description=*/StringAttr());
     SmallVector<Attribute> scopes;
     for (size_t i = 0; i < bases.size(); ++i)
-      scopes.push_back(LLVM::AliasScopeAttr::get(domain));
+      scopes.push_back(
+          LLVM::AliasScopeAttr::get(context, name("." + Twine(i)), domain, /*description=*/StringAttr()));
     func.walk([&](LLVM::AliasAnalysisOpInterface access) {
       auto accessed = access.getAccessedOperands();
       if (accessed.size() != 1)

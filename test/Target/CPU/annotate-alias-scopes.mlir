@@ -1,7 +1,7 @@
 // RUN: fp8-opt %s --fp8-annotate-alias-scopes | FileCheck %s -enable-var-scope
 
-// CHECK-DAG: #[[$X:.*]] = #llvm.alias_scope<id = distinct[1]<>, domain = #[[D:.*]]>
-// CHECK-DAG: #[[$Y:.*]] = #llvm.alias_scope<id = distinct[2]<>, domain = #[[D]]>
+// CHECK-DAG: #[[$X:.*]] = #llvm.alias_scope<id = "kernel_0.0", domain = #[[D:.*]]>
+// CHECK-DAG: #[[$Y:.*]] = #llvm.alias_scope<id = "kernel_0.1", domain = #[[D]]>
 
 // Through address arithmetic, and inside of a parallel region.
 // CHECK-LABEL: llvm.func @kernel_0
