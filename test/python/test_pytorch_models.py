@@ -41,6 +41,8 @@ class Compiled:
                    f"--report=json:{folder / kind}.json", *options)
         assert (done.returncode, done.stderr) == (0, "")
         self.report = json.loads((folder / f"{kind}.json").read_text())
+        # Every product of these programs has code of its own.
+        assert all(site["code"].startswith("packed f32 products") for site in self.report["sites"])
         tensors = load_file(HERE / f"{model}.safetensors")
         inputs = {key[3:]: value for key, value in tensors.items() if key.startswith("in.")}
         entry = []
