@@ -26,7 +26,9 @@ def FP8_TargetBackendInterface : AttrInterface<"TargetBackendInterface"> {
   let methods = [
     InterfaceMethod<[{
       Adds stage 6: from bufferized IR to kernels, without operations of the fp8
-      dialect. Ends in what `fp8-verify-stage{stage=kernels}` checks.
+      dialect. Ends in what `fp8-verify-stage{stage=kernels}` checks. What computes a
+      product of the program has the mark `fp8.products` (ProductMarks.h), which stage 7
+      keeps: the report says of a product without one that it has no code.
     }], "void", "buildKernelsPipeline", (ins "::mlir::OpPassManager &":$manager)>,
     InterfaceMethod<[{
       Adds stage 7: from kernels to the LLVM dialect, with one `fp8_call_<entry>` per entry.
