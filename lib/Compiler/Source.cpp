@@ -110,25 +110,34 @@ static OwningOpRef<ModuleOp> read(StringRef name, std::unique_ptr<llvm::MemoryBu
 /// As a mapped file is aligned: bytecode wants its resources on cache lines or more.
 static constexpr uint64_t kSourceAlignment = 4096;
 
-OwningOpRef<ModuleOp> fp8::readProgram(StringRef source, StringRef name, MLIRContext &context) {
-  // The parser reads a zero behind the text, which the buffer has and the caller's may not.
-  auto buffer =
+/// A copy that is aligned and has a zero behind it, which the parser of text reads; null where
+/// there is no memory for it.
+static std::unique_ptr<llvm::MemoryBuffer> copySource(StringRef source, StringRef name) {
+  auto copy =
       llvm::WritableMemoryBuffer::getNewUninitMemBuffer(source.size(), name, llvm::Align(kSourceAlignment));
-  if (!buffer) {
-    emitError(FileLineColLoc::get(&context, name, 1, 1))
-        << "there is no memory for " << source.size() << " bytes";
-    return nullptr;
-  }
-  llvm::copy(source, buffer->getBufferStart());
-  return read(name, std::move(buffer), context);
+  if (copy)
+    llvm::copy(source, copy->getBufferStart());
+  return copy;
+}
+
+static OwningOpRef<ModuleOp> cannotRead(StringRef name, MLIRContext &context, const Twine &reason) {
+  emitError(FileLineColLoc::get(&context, name, 1, 1)) << reason;
+  return nullptr;
+}
+
+OwningOpRef<ModuleOp> fp8::readProgram(StringRef source, StringRef name, MLIRContext &context) {
+  if (auto copy = copySource(source, name))
+    return read(name, std::move(copy), context);
+  return cannotRead(name, context, "there is no memory for " + Twine(source.size()) + " bytes");
 }
 
 OwningOpRef<ModuleOp> fp8::readProgramFile(StringRef path, MLIRContext &context) {
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, llvm::Align(kSourceAlignment), &message);
-  if (!file) {
-    emitError(FileLineColLoc::get(&context, path, 1, 1)) << message;
-    return nullptr;
+  // Upstream aligns files, and not standard input.
+  if (file && path == "-") {
+    file = copySource(file->getBuffer(), file->getBufferIdentifier());
+    message = "there is no memory for standard input";
   }
-  return read(path, std::move(file), context);
+  return file ? read(path, std::move(file), context) : cannotRead(path, context, message);
 }

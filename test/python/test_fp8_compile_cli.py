@@ -10,6 +10,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 
 import pytest
 
@@ -109,6 +110,20 @@ def test_standard_input(box):
     assert "fp8.matmul" in done.stdout
     box.fails(1, r"^<stdin>:1:16: error: ", "-", "-o", "out.so", stdin="func.func @main(")
     box.fails(1, r"^-:1:1: error: there is no public function", "-", "-o", "out.so", stdin="")
+
+
+def test_bytecode_from_standard_input(box, run, bin_dir, tmp_path):
+    """Resources of bytecode say how they are aligned, here to 256 bytes, and are read where they lie."""
+    blob = (256).to_bytes(4, "little") + bytes(8 * 16 * 4)
+    weights = "  %w = arith.constant dense_resource<w> : tensor<8x16xf32>\n"
+    text = GOOD.replace(', %w: tensor<8x16xf32> loc("w")) -> tensor<4x16xf32> {\n', ") -> tensor<4x16xf32> {\n" + weights)
+    box.write("weights.mlir", text + '{-# dialect_resources: { builtin: { w: "0x%s" } } #-}\n' % blob.hex().upper())
+    assert run("fp8-opt", "weights.mlir", "-emit-bytecode", "-o", "weights.mlirbc", cwd=tmp_path).returncode == 0
+    box.ok("weights.mlirbc", "-o", "file.so")
+    with open(tmp_path / "weights.mlirbc", "rb") as bytecode:
+        done = subprocess.run([bin_dir / "fp8-compile", "-", "-o", "stdin.so"], stdin=bytecode, cwd=tmp_path, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert box.files()["file.so"][:4] == box.files()["stdin.so"][:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("text", ["", "module {}", "func.func private @f(tensor<4xf32>)"])
