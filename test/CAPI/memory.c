@@ -18,14 +18,16 @@ static const char *const kProduct =
     "  return %y : tensor<4x16xf32>\n"
     "}\n";
 
-static const char *const kOptions[][2] = {{"sites", "all"}, {"emit", "obj"}, {NULL, NULL}};
+static const char *const kObject[][2] = {{"sites", "all"}, {"emit", "obj"}, {NULL, NULL}};
+/// Linked too: at the same time in several threads.
+static const char *const kLibrary[][2] = {{"sites", "all"}, {NULL, NULL}};
 
 /// Bytes that malloc has given out and not got back; the test runs without malloc's caches per
 /// thread, which would count as given out.
 static size_t countBytes(void) { return mallinfo2().uordblks; }
 
-static void compileAndCompare(MlirContext context, Text expected) {
-  Text artifact = compile(context, kProduct, kOptions);
+static void compileAndCompare(MlirContext context, const char *const (*options)[2], Text expected) {
+  Text artifact = compile(context, kProduct, options);
   CHECK(artifact.size == expected.size && memcmp(artifact.data, expected.data, expected.size) == 0);
   clearText(&artifact);
 }
@@ -55,12 +57,12 @@ static void testOneContext(void) {
   MlirContext context = createContext(&errors);
   // Every thread has caches of its own, which fill as the threads take turns.
   mlirContextEnableMultithreading(context, false);
-  Text expected = compile(context, kProduct, kOptions);
+  Text expected = compile(context, kProduct, kObject);
   size_t before = 0;
   for (int i = 0; i < kCount; ++i) {
     if (i == kWarmUp)
       before = countBytes();
-    compileAndCompare(context, expected);
+    compileAndCompare(context, kObject, expected);
     failToCompile(context);
     clearText(&errors);
   }
@@ -77,7 +79,7 @@ static void testManyContexts(void) {
       before = countBytes();
     Text errors = {NULL, 0};
     MlirContext context = createContext(&errors);
-    Text artifact = compile(context, kProduct, kOptions);
+    Text artifact = compile(context, kProduct, kObject);
     failToCompile(context);
     clearText(&artifact);
     clearText(&errors);
@@ -95,7 +97,7 @@ static void *compileInThread(void *userData) {
   Text errors = {NULL, 0};
   MlirContext context = createContext(&errors);
   for (int i = 0; i < 3; ++i)
-    compileAndCompare(context, *(Text *)userData);
+    compileAndCompare(context, kLibrary, *(Text *)userData);
   CHECK(errors.size == 0);
   mlirContextDestroy(context);
   return NULL;
@@ -105,7 +107,7 @@ static void *compileInThread(void *userData) {
 static void *compileFirst(void *userData) {
   Text errors = {NULL, 0};
   MlirContext context = createContext(&errors);
-  *(Text *)userData = compile(context, kProduct, kOptions);
+  *(Text *)userData = compile(context, kProduct, kLibrary);
   mlirContextDestroy(context);
   return NULL;
 }

@@ -19,7 +19,7 @@ namespace {
 void printDiagnostic(Diagnostic &diagnostic, StringRef fallback) {
   FileLineColLoc place = fp8::findFilePosition(diagnostic.getLocation());
   std::string message = diagnostic.str();
-  std::replace(message.begin(), message.end(), '\n', ' ');
+  llvm::replace(message, '\n', ' ');
   StringRef kind = diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
                    : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
                                                                              : "remark";
