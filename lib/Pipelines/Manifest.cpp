@@ -52,11 +52,15 @@ static ManifestEntry describeEntry(func::FuncOp function) {
       name = info.str();
     entry.results.push_back(describeValue(type, name, function.getResultAttrDict(i)));
   }
-  // An index that is no result's is an error of fp8-bind-results, later.
+  // An index of no result is an error of fp8-bind-results, later.
   auto resultCount = static_cast<int64_t>(entry.results.size());
-  for (auto [i, argument] : llvm::enumerate(entry.arguments))
+  for (auto [i, argument] : llvm::enumerate(entry.arguments)) {
     if (argument.alias && *argument.alias >= 0 && *argument.alias < resultCount)
       entry.results[*argument.alias].alias = i;
+    if (auto returned = function.getArgAttrOfType<IntegerAttr>(i, kReturnedAttrName))
+      if (returned.getInt() >= 0 && returned.getInt() < resultCount)
+        entry.results[returned.getInt()].alias = i;
+  }
   return entry;
 }
 

@@ -107,6 +107,11 @@ TEST(ManifestTest, Contradictions) {
   expect(kScalar, "{'type':'f32','shape':[],'alias':1}", "result 0 aliases an argument beyond");
   expect(kScalar, "{'type':'f32','shape':[],'alias':0}", "neither its state nor carried");
   expect(carried + "}", "{'type':'f32','shape':[],'alias':0}", "argument 0 is aliased but not written");
+  // A residual may be an argument, as it was given.
+  std::string residual = "{'type':'f32','shape':[],'alias':0,'kind':'residual'}";
+  EXPECT_EQ(load(entry(kScalar, residual)), FP8RT_OK);
+  expect(carried + "}", residual, "argument 0 is aliased but not written");
+  expect("{'type':'f32','shape':[1]}", residual, "neither its state nor carried");
   expect("{'type':'f32','shape':[],'written':true}", "", "argument 0 is written but not aliased");
   std::string state = "{'name':'scale','type':'f32','shape':[2],'kind':'state'";
   expect(state + "}," + state + "}", "", "the second of state 'scale'");

@@ -315,6 +315,77 @@ def test_the_pipelines_take_pairs(run, tmp_path):
     assert updates == [4, 2]
 
 
+def test_an_argument_that_crosses_is_not_copied(make, run):
+    program = make("pair", make_pair("saved"), "--pair=forward:backward", "--recipe=none")
+    forward = next(e for e in program.manifest["entries"] if e["name"] == "forward")
+    crossing = {tuple(r["shape"]): r["alias"] for r in forward["results"] if r["kind"] == "residual"}
+    assert crossing[M, K] == 2 and [alias for alias in crossing.values() if alias is not None] == [2]
+    assert not forward["arguments"][2]["written"] and forward["arguments"][2]["carry"] is None
+    ir = run("fp8-compile", program.source, "-o", "-", "--emit=bufferize", "--pair=forward:backward", "--recipe=none").stdout
+    assert not re.search(rf"memref.copy .*{M}x{K}xbf16", ir)
+
+
+# As PyTorch's AOT export orders them: the dynamic size is forward's last result and backward's
+# first argument.
+DYNAMIC_FORWARD = """
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x16xf32>
+  %size = arith.index_cast %m : index to i64
+  %e = tensor.empty(%m) : tensor<?x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x8xf32>) -> tensor<?x8xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<?x16xf32>, tensor<16x8xf32>) outs(%f : tensor<?x8xf32>) -> tensor<?x8xf32>
+"""
+DYNAMIC_BACKWARD = """
+  %none = arith.constant 0.0 : f32
+  %n = arith.index_cast %r_size : i64 to index
+  %ex = tensor.empty(%n) : tensor<?x16xf32>
+  %fx = linalg.fill ins(%none : f32) outs(%ex : tensor<?x16xf32>) -> tensor<?x16xf32>
+  %dx = linalg.matmul indexing_maps = [affine_map<(m, k, n) -> (m, n)>, affine_map<(m, k, n) -> (k, n)>, affine_map<(m, k, n) -> (m, k)>]
+      ins(%dy, %r_w : tensor<?x8xf32>, tensor<16x8xf32>) outs(%fx : tensor<?x16xf32>) -> tensor<?x16xf32>
+  %ew = tensor.empty() : tensor<16x8xf32>
+  %fw = linalg.fill ins(%none : f32) outs(%ew : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %dw = linalg.matmul indexing_maps = [affine_map<(k, n, m) -> (m, k)>, affine_map<(k, n, m) -> (m, n)>, affine_map<(k, n, m) -> (k, n)>]
+      ins(%r_x, %dy : tensor<?x16xf32>, tensor<?x8xf32>) outs(%fw : tensor<16x8xf32>) -> tensor<16x8xf32>
+"""
+DYNAMIC_STEP = f"""
+func.func @step(%w: tensor<16x8xf32>, %x: tensor<?x16xf32>, %dy: tensor<?x8xf32>)
+    -> (tensor<?x8xf32>, tensor<16x8xf32>, tensor<?x16xf32>) {{
+{(DYNAMIC_FORWARD + DYNAMIC_BACKWARD).replace("%r_", "%")}
+  return %y, %dw, %dx : tensor<?x8xf32>, tensor<16x8xf32>, tensor<?x16xf32>
+}}
+"""
+DYNAMIC_PAIR = f"""
+func.func @forward(%w: tensor<16x8xf32>, %x: tensor<?x16xf32>) -> (tensor<?x8xf32>, tensor<16x8xf32>, tensor<?x16xf32>, i64) {{
+{DYNAMIC_FORWARD}
+  return %y, %w, %x, %size : tensor<?x8xf32>, tensor<16x8xf32>, tensor<?x16xf32>, i64
+}}
+func.func @backward(%r_size: i64, %r_w: tensor<16x8xf32>, %r_x: tensor<?x16xf32>, %dy: tensor<?x8xf32>)
+    -> (tensor<16x8xf32>, tensor<?x16xf32>) {{
+{DYNAMIC_BACKWARD}
+  return %dw, %dx : tensor<16x8xf32>, tensor<?x16xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("recipe", ["none", "current", "delayed"])
+def test_sizes_cross_in_the_order_of_aot(make, recipe):
+    step = make("step", DYNAMIC_STEP, *RECIPES[recipe])
+    pair = make("pair", DYNAMIC_PAIR, "--pair=forward:backward", *RECIPES[recipe])
+    assert sites(pair) == sites(step)
+    for rows in (5, 12):
+        rng = random_generator(92, rows)
+        w, x, dy = (rng.standard_normal(shape).astype(F32) for shape in ([16, 8], [rows, 16], [rows, 8]))
+        of_pair, of_step = pair.folder / "outputs", step.folder / "outputs"
+        pair.run("forward,backward", {"0": w, "1": x, "backward.0": dy}, f"--outputs={of_pair}", "--steps=2")
+        step.run("step", [w, x, dy], f"--outputs={of_step}", "--steps=2")
+        results = load(of_step)
+        keys = {"forward.0": "0", "backward.0": "1", "backward.1": "2"}
+        assert_equal_bits(load(of_pair), {key: results[other] for key, other in keys.items()})
+        if recipe == "none":
+            np.testing.assert_allclose(results["1"], x.T @ dy, rtol=1e-5, atol=1e-5)  # sums of 12 in f32
+
+
 # --- errors ---
 
 SMALL = """\

@@ -56,9 +56,11 @@ FailureOr<EntrySignature> fp8::readSignature(func::FuncOp entry) {
   for (unsigned index : llvm::seq(end)) {
     auto own = entry.getArgAttrOfType<IntegerAttr>(index, kResultAttrName);
     auto carried = entry.getArgAttrOfType<IntegerAttr>(index, kCarriedAttrName);
+    auto returned = entry.getArgAttrOfType<IntegerAttr>(index, kReturnedAttrName);
     signature.numArguments += !own;
-    if (own || carried)
-      results[(own ? own : carried).getInt()] = {getArgumentType(entry, index), index};
+    for (IntegerAttr result : {own, carried, returned})
+      if (result)
+        results[result.getInt()] = {getArgumentType(entry, index), index};
   }
   if (auto allocated = entry->getAttrOfType<DictionaryAttr>(kAllocatedResultsAttrName))
     for (NamedAttribute result : allocated)

@@ -62,7 +62,7 @@ typedef struct fp8rt_call {
   /// fills in the rest.
   ///
   /// A result with "alias": A in the manifest is computed in the memory of
-  /// argument A. Its tensor may point to that very memory (the usual case), or
+  /// argument A, or is that argument unchanged where it is a residual. Its tensor may point to that very memory (the usual case), or
   /// elsewhere: then the final value is copied there too. The memory of any
   /// other result overlaps no argument and no other result.
   DLTensor **results;

@@ -41,7 +41,8 @@ typedef struct fp8rt_value {
   fp8rt_kind kind;
   /// The result that becomes this argument in the next step, or -1.
   int32_t carry;
-  /// The argument in whose memory this result is computed, or -1.
+  /// The argument in whose memory this result is computed, or which this
+  /// residual is; or -1.
   int32_t alias;
   /// Whether this argument is written by a call.
   int32_t written;

@@ -34,6 +34,11 @@ void checkCarries(const Entry &entry) {
   }
 }
 
+/// Whether `result` may be `argument` as it was given, for the other function of a pair.
+bool isReturned(const Value &argument, const Value &result) {
+  return result.kind == FP8RT_KIND_RESIDUAL && argument.kind == FP8RT_KIND_USER && argument.carry < 0;
+}
+
 /// Whether a call may write `argument` as the memory of result `index`.
 bool mayAlias(const Value &argument, const Value &result, size_t index) {
   if (argument.kind == FP8RT_KIND_STATE)
@@ -51,6 +56,8 @@ void checkAliases(const Entry &entry) {
     if (index >= entry.arguments.size())
       reject(numbered("result", i) + " aliases an argument beyond the last");
     const Value &argument = entry.arguments[index];
+    if (sameType(argument, result) && isReturned(argument, result))
+      continue;
     if (!sameType(argument, result) || !mayAlias(argument, result, i))
       reject(numbered("result", i) + " aliases " + numbered("argument", index) +
              ", which is neither its state nor carried from it");

@@ -39,6 +39,10 @@ inline constexpr llvm::StringLiteral kUnsignedAttrName = "fp8.unsigned";
 inline constexpr llvm::StringLiteral kBackwardAttrName = "fp8.backward";
 inline constexpr llvm::StringLiteral kResidualAttrName = "fp8.residual";
 
+/// `fp8.returned = R : i32` on an argument of a pair's forward: result R, a residual, is this
+/// argument as it was given. The caller hands the argument's memory to backward; nothing is copied.
+inline constexpr llvm::StringLiteral kReturnedAttrName = "fp8.returned";
+
 /// `fp8.state_columns` and `fp8.amax_history_len` on the module: the layout of the state,
 /// written by fp8-apply-recipe (see StateLayout).
 inline constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";

@@ -132,13 +132,14 @@ def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
     Out: scalars are tensors of rank 0. A result that an argument carries
     (`tf.aliasing_output`, also on state) is materialized in that argument; any other of
     static shape in a destination argument appended at the end, marked `fp8.result`; one of
-    dynamic shape stays a result. Destinations and carried arguments are
-    `bufferization.writable`, all others are not. Values that share memory with a carried
+    dynamic shape stays a result. A residual that is an argument of the pair's forward
+    (`fp8.returned`) stays in that argument's memory, and nothing is copied. Destinations and
+    carried arguments are `bufferization.writable`, all others are not. Values that share memory with a carried
     argument are copied before it is overwritten. Where a carried result has a dynamic size,
     `cf.assert` checks that it is the argument's.
 
     Errors: types that no tensor can carry, a result carried twice or with another type,
-    control flow between blocks, globals that can be written.
+    an argument marked as a result that it is not, control flow between blocks, globals that can be written.
 
     Example:
     ```mlir

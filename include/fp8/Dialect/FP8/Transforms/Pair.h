@@ -29,6 +29,10 @@ llvm::Expected<PairRequest> parsePair(llvm::StringRef text);
 /// Marks the functions of a request. An error where they are not there or do not fit.
 mlir::LogicalResult markPair(mlir::ModuleOp module, const PairRequest &request);
 
+/// An error unless each fp8.end_forward stands as fp8-join-pair writes it: one in a function,
+/// with a backward of its own, between values of these two.
+mlir::LogicalResult verifyJoinedPairs(mlir::ModuleOp module);
+
 /// True where results or arguments of `function` are marked as residuals.
 bool hasResiduals(mlir::func::FuncOp function);
 

@@ -13,8 +13,10 @@ def JoinPair : Pass<"fp8-join-pair", "::mlir::ModuleOp"> {
   let summary = "make one function of the forward and backward functions of a step";
   let description = [{
     Before: `fp8.backward = @B` on a function names its backward, `fp8.residual` marks
-    the results that it hands over and the arguments of B that receive them; the option
-    `pair` sets these marks. Without marks nothing happens.
+    the results that it hands over and the arguments of B that receive them, in the same
+    order or in that of PyTorch's AOT export: the dynamic sizes, numbers among tensors, are
+    the last of the results and the first of the arguments. The option `pair` sets these
+    marks. Without marks nothing happens.
     After: the first function holds both bodies, `fp8.end_forward` between them, which
     stands for the caller: it takes forward's results and returns backward's arguments, but
     for the residuals. The results are those of both; B keeps its arguments and results and
@@ -66,8 +68,9 @@ def SplitPair : Pass<"fp8-split-pair", "::mlir::ModuleOp"> {
     of the user are as they were. Residuals are the last results of the first and the
     first arguments of the second: the fewest bytes from which backward gets what it
     reads of forward by repeating casts, views, rearrangements, fills, constants and FP8
-    casts (with the same scale: the same bytes; no amax is recorded again). The state, if
-    there is any, follows: arguments and results of both.
+    casts (with the same scale: the same bytes; no amax is recorded again). An argument of
+    the first that crosses as it is, and is not overwritten, is marked `fp8.returned`: nothing
+    copies it. The state, if there is any, follows: arguments and results of both.
 
     Example:
     ```mlir

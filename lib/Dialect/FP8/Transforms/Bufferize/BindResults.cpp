@@ -141,6 +141,23 @@ static FailureOr<SmallVector<BlockArgument>> findCarriers(func::FuncOp func) {
   return carriers;
 }
 
+/// Adds the arguments that are returned as they are: residuals, which the caller hands on.
+static LogicalResult addReturned(func::FuncOp func, SmallVectorImpl<BlockArgument> &carriers) {
+  ValueRange results = func.front().getTerminator()->getOperands();
+  for (BlockArgument argument : func.getArguments()) {
+    auto returned = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kReturnedAttrName);
+    if (!returned)
+      continue;
+    int64_t result = returned.getInt();
+    if (result < 0 || result >= int64_t(results.size()) || results[result] != argument || carriers[result])
+      return emitError(argument.getLoc())
+             << "argument " << argument.getArgNumber() << " of '" << func.getName() << "' is not result "
+             << result << ", as '" << kReturnedAttrName << "' says";
+    carriers[result] = argument;
+  }
+  return success();
+}
+
 /// The value whose memory `value` shows, behind views.
 static Value findRoot(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -209,7 +226,7 @@ struct BindResultsPass : public fp8::impl::BindResultsBase<BindResultsPass> {
       return signalPassFailure();
     wrapScalars(func);
     FailureOr<SmallVector<BlockArgument>> carriers = findCarriers(func);
-    if (failed(carriers))
+    if (failed(carriers) || failed(addReturned(func, *carriers)))
       return signalPassFailure();
     saveOverwritten(func, *carriers);
     bind(func, *carriers);

@@ -22,7 +22,8 @@ using namespace fp8;
 
 /// The argument whose memory holds result `index`.
 static bool isDestinationOf(func::FuncOp func, unsigned argument, unsigned index) {
-  for (StringRef name : {StringRef(kCarriedAttrName), StringRef(kResultAttrName)})
+  for (StringRef name :
+       {StringRef(kCarriedAttrName), StringRef(kReturnedAttrName), StringRef(kResultAttrName)})
     if (auto result = func.getArgAttrOfType<IntegerAttr>(argument, name))
       return result.getInt() == index;
   return false;

@@ -49,6 +49,9 @@ LogicalResult verifyFunction(func::FuncOp function) {
     if (function.getArgAttr(i, kStateAttrName))
       return function.emitError() << "'" << function.getName()
                                   << "' has FP8 state: a pair is joined before fp8-apply-recipe";
+  if (!function.front().getOps<EndForwardOp>().empty())
+    return function.emitError() << "'" << function.getName()
+                                << "' is joined with a backward already: split that pair first";
   return success();
 }
 
@@ -65,11 +68,34 @@ LogicalResult verifyCarried(func::FuncOp forward) {
   return success();
 }
 
+/// The residual results of forward in the order of backward's arguments: the same one, or that of
+/// PyTorch's AOT export, whose dynamic sizes are forward's last results and backward's first
+/// arguments. Empty where neither fits.
+SmallVector<unsigned> orderResults(func::FuncOp forward, func::FuncOp backward) {
+  auto order = llvm::to_vector_of<unsigned>(getResidualResults(forward).set_bits());
+  llvm::BitVector arguments = getResidualArguments(backward);
+  auto fits = [&] {
+    return llvm::all_of(llvm::zip(order, arguments.set_bits()), [&](auto pair) {
+      auto [result, argument] = pair;
+      return forward.getResultTypes()[result] == backward.getArgumentTypes()[argument];
+    });
+  };
+  if (fits())
+    return order;
+  auto sizes = llvm::find_if_not(llvm::reverse(order), [&](unsigned result) {
+                 return forward.getResultTypes()[result].isIntOrIndex();
+               }).base();
+  std::rotate(order.begin(), sizes, order.end());
+  return fits() ? order : SmallVector<unsigned>();
+}
+
 LogicalResult verifyResiduals(func::FuncOp forward, func::FuncOp backward) {
   llvm::BitVector results = getResidualResults(forward), arguments = getResidualArguments(backward);
   if (results.count() != arguments.count())
     return backward.emitError() << "'" << backward.getName() << "' takes " << arguments.count()
                                 << " residuals, but '" << forward.getName() << "' gives " << results.count();
+  if (!orderResults(forward, backward).empty())
+    return success();
   for (auto [result, argument] : llvm::zip(results.set_bits(), arguments.set_bits())) {
     Type given = forward.getResultTypes()[result], taken = backward.getArgumentTypes()[argument];
     if (given != taken)
@@ -102,8 +128,10 @@ EndForwardOp createMarker(Operation *end, func::FuncOp backward, const llvm::Bit
 EndForwardOp join(func::FuncOp forward, func::FuncOp backward) {
   llvm::BitVector results = getResidualResults(forward), arguments = getResidualArguments(backward);
   Operation *end = forward.front().getTerminator(), *backwardEnd = backward.front().getTerminator();
-  for (auto [result, argument] : llvm::zip(results.set_bits(), arguments.set_bits()))
+  for (auto [result, argument] : llvm::zip(orderResults(forward, backward), arguments.set_bits()))
     backward.getArgument(argument).replaceAllUsesWith(end->getOperand(result));
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+    forward.removeArgAttr(i, kReturnedAttrName); // fp8-split-pair says anew what crosses
   end->eraseOperands(results);
   (void)forward.eraseResults(results);
 
@@ -218,9 +246,11 @@ private:
     llvm::SmallPtrSet<Operation *, 2> inPair;
     for (auto forward : getOperation().getOps<func::FuncOp>())
       if (auto name = forward->getAttrOfType<FlatSymbolRefAttr>(kBackwardAttrName)) {
+        Operation *backward = getOperation().lookupSymbol(name.getValue());
+        for (Operation *function : {forward.getOperation(), backward})
+          if (function && !inPair.insert(function).second && backward != forward)
+            return function->emitError() << "is part of two pairs (" << kBackwardAttrName << ")";
         pairs.push_back({forward, name.getValue()});
-        inPair.insert(forward);
-        inPair.insert(getOperation().lookupSymbol(name.getValue()));
       }
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!inPair.contains(function) && hasResiduals(function))

@@ -9,7 +9,9 @@
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -146,6 +148,80 @@ bool fp8::isMovement(Operation *op) {
     return true;
   return matchRearrangement(op).has_value();
 }
+
+/// The function that `marker` names, if it is without code: it returns poison.
+static func::FuncOp findEmptied(func::FuncOp function, EndForwardOp marker) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto backward = module.lookupSymbol<func::FuncOp>(marker.getBackward());
+  if (!backward || backward.isExternal() || backward == function || !backward.getBody().hasOneBlock() ||
+      !llvm::all_of(backward.front(), llvm::IsaPred<ub::PoisonOp, func::ReturnOp>))
+    return func::FuncOp();
+  return backward;
+}
+
+/// What is wrong with `marker` in `function`; empty where all fits.
+static std::string findMisfit(func::FuncOp function, EndForwardOp marker) {
+  func::FuncOp backward = findEmptied(function, marker);
+  if (!backward)
+    return ("must name another function, whose body fp8-join-pair took: '" + marker.getBackward() +
+            "' is none; ask for the pair with --pair")
+        .str();
+  if (!function.getBody().hasOneBlock())
+    return "must be in a function of one block";
+  auto isState = [](DictionaryAttr attrs) { return attrs && attrs.contains(kStateAttrName); };
+  SmallVector<Type> taken, state, results(function.getResultTypes());
+  for (auto [i, type] : llvm::enumerate(backward.getArgumentTypes()))
+    if (!backward.getArgAttr(i, kResidualAttrName))
+      taken.push_back(type);
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (isState(function.getArgAttrDict(i)))
+      state.push_back(type);
+    else if (!state.empty())
+      return "must be in a function whose last arguments are its state";
+  llvm::append_range(taken, state);
+  if (!llvm::equal(marker->getResultTypes(), taken))
+    return ("must return the arguments of '" + marker.getBackward() +
+            "' that are no residuals, and the state")
+        .str();
+
+  // Of forward, of backward, and the state where it is updated.
+  while (!results.empty() && isState(function.getResultAttrDict(results.size() - 1)))
+    results.pop_back();
+  size_t updated = function.getNumResults() - results.size(), ofBackward = backward.getNumResults();
+  if ((updated != 0 && updated != state.size()) || results.size() < ofBackward ||
+      !llvm::equal(ArrayRef(results).take_back(ofBackward), backward.getResultTypes()))
+    return ("must be in a function that returns its own results, then those of '" + marker.getBackward() +
+            "', and the state if it is updated")
+        .str();
+  results.resize(results.size() - ofBackward);
+  llvm::append_range(results, state);
+  if (!llvm::equal(marker.getGiven().getTypes(), results))
+    return "must be given the results of forward, and the state";
+  return {};
+}
+
+LogicalResult fp8::verifyJoinedPairs(ModuleOp module) {
+  llvm::SmallPtrSet<Operation *, 2> inPair;
+  WalkResult walked = module.walk([&](EndForwardOp marker) {
+    auto function = dyn_cast<func::FuncOp>(marker->getParentOp());
+    if (!function || !inPair.insert(function).second) {
+      marker.emitOpError("must stand once in a function, outside of other operations");
+      return WalkResult::interrupt();
+    }
+    std::string problem = findMisfit(function, marker);
+    if (problem.empty() && !inPair.insert(findEmptied(function, marker)).second)
+      problem = ("is the second that names '" + marker.getBackward() + "'").str();
+    if (problem.empty())
+      return WalkResult::advance();
+    marker.emitOpError() << problem;
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// Questions
+//===----------------------------------------------------------------------===//
 
 std::optional<JoinedPair> JoinedPair::find(func::FuncOp function) {
   if (function.isExternal())

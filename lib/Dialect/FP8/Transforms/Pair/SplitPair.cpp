@@ -86,6 +86,7 @@ private:
   void chooseResiduals();
   void moveBackward();
   void handOverResiduals();
+  void markReturned(Value residual, unsigned result);
   void handOverState();
   void returnState(func::FuncOp function);
   void separate();
@@ -151,6 +152,16 @@ void Splitter::moveBackward() {
   (void)forward.eraseResults(results);
 }
 
+/// An argument that crosses as it is needs no copy, if nothing is computed in its memory.
+void Splitter::markReturned(Value residual, unsigned result) {
+  auto argument = dyn_cast<BlockArgument>(residual);
+  if (!argument || !isa<RankedTensorType>(argument.getType()))
+    return;
+  unsigned i = argument.getArgNumber();
+  if (!forward.getArgAttr(i, kCarriedAttrName) && !forward.getArgAttr(i, kStateAttrName))
+    forward.setArgAttr(i, kReturnedAttrName, builder.getI32IntegerAttr(result));
+}
+
 /// Residuals are the last results of forward and the first arguments of backward. Sizes
 /// cross as i64.
 void Splitter::handOverResiduals() {
@@ -160,6 +171,7 @@ void Splitter::handOverResiduals() {
   for (auto [i, value] : llvm::enumerate(residuals)) {
     bool isSize = value.getType().isIndex();
     builder.setInsertionPoint(end);
+    markReturned(value, numForwardResults + i);
     Value given =
         isSize ? arith::IndexCastOp::create(builder, value.getLoc(), builder.getI64Type(), value) : value;
     (void)forward.insertResult(numForwardResults + i, given.getType(), mark);
@@ -258,17 +270,11 @@ namespace {
 class SplitPair : public impl::SplitPairBase<SplitPair> {
 public:
   void runOnOperation() final {
-    SmallVector<EndForwardOp> markers;
-    getOperation().walk([&](EndForwardOp marker) { markers.push_back(marker); });
-    for (EndForwardOp marker : markers) {
-      auto function = dyn_cast<func::FuncOp>(marker->getParentOp());
-      std::optional<JoinedPair> pair = function ? JoinedPair::find(function) : std::nullopt;
-      if (!pair || pair->getEndForward() != marker) {
-        marker.emitOpError("must stand once in a function and name its backward, another one");
-        return signalPassFailure();
-      }
-      Splitter(*pair).run();
-    }
+    if (failed(verifyJoinedPairs(getOperation())))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (std::optional<JoinedPair> pair = JoinedPair::find(function))
+        Splitter(*pair).run();
   }
 };
 

@@ -44,7 +44,7 @@ public:
       return signalPassFailure();
     }
     SymbolTableCollection symbols;
-    if (failed(chosen.verifyFunctions(module, symbols)))
+    if (failed(verifyJoinedPairs(module)) || failed(chosen.verifyFunctions(module, symbols)))
       return signalPassFailure();
     for (FlatSymbolRefAttr name : chosen.getFunctions())
       if (Operation *function =

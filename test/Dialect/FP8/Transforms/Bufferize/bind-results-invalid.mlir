@@ -77,3 +77,11 @@ func.func @main() -> tensor<i32> {
   %t = tensor.from_elements %v : tensor<i32>
   return %t : tensor<i32>
 }
+
+// -----
+
+// expected-error@+1 {{argument 0 of 'f' is not result 0, as 'fp8.returned' says}}
+func.func @f(%x: tensor<4xf32> {fp8.returned = 0 : i32}) -> tensor<4xf32> {
+  %y = arith.negf %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}

@@ -68,3 +68,30 @@ func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {fp8.residual}) attributes {fp
 func.func @b(%x: tensor<4xf32> {fp8.residual}) {
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {fp8.residual}) attributes {fp8.backward = @b} {
+  return %x : tensor<4xf32>
+}
+// expected-error@+1 {{is part of two pairs (fp8.backward)}}
+func.func @b(%x: tensor<4xf32> {fp8.residual}) -> (tensor<4xf32> {fp8.residual}) attributes {fp8.backward = @c} {
+  return %x : tensor<4xf32>
+}
+func.func @c(%x: tensor<4xf32> {fp8.residual}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'f' is joined with a backward already: split that pair first}}
+func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {fp8.residual}) attributes {fp8.backward = @b} {
+  fp8.end_forward @c
+  return %x : tensor<4xf32>
+}
+func.func @b(%x: tensor<4xf32> {fp8.residual}) {
+  return
+}
+func.func @c() {
+  return
+}

@@ -109,7 +109,7 @@ func.func @hoist_backward(%x: tensor<4xf32> {fp8.residual}, %dy: tensor<4xbf16>)
 // SPLIT-NEXT:    %[[C:.*]] = arith.addf %[[X]], %[[B]]
 // SPLIT-NEXT:    return %[[C]], %[[B]]
 // SPLIT-LABEL: func.func @any(
-// SPLIT-SAME:    %[[X:.*]]: tensor<4xf32>) -> (tensor<4xf32> {fp8.residual})
+// SPLIT-SAME:    %[[X:.*]]: tensor<4xf32> {fp8.returned = 0 : i32}) -> (tensor<4xf32> {fp8.residual})
 // SPLIT-NEXT:    return %[[X]] :
 func.func @any_backward(%m: tensor<4xf32> {tf.aliasing_output = 1 : i32}, %x: tensor<4xf32> {fp8.residual},
                         %dy: tensor<4xf32>, %z: tensor<4xf32> {fp8.residual}) -> (tensor<4xf32>, tensor<4xf32>) {

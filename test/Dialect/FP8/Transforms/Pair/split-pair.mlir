@@ -4,7 +4,7 @@
 // the update, and without recording. State is the last arguments and results of both.
 
 // CHECK-LABEL: func.func @shared(
-// CHECK-SAME:    %[[X:.*]]: tensor<8xbf16>, %[[S:.*]]: tensor<2xf32> {fp8.state = "scale", tf.aliasing_output = 3 : i32},
+// CHECK-SAME:    %[[X:.*]]: tensor<8xbf16> {fp8.returned = 1 : i32}, %[[S:.*]]: tensor<2xf32> {fp8.state = "scale", tf.aliasing_output = 3 : i32},
 // CHECK-SAME:    %[[H:.*]]: tensor<4x2xf32> {fp8.state = "amax_history", tf.aliasing_output = 4 : i32})
 // CHECK-SAME:    -> (tensor<8xf8E4M3FN>, tensor<8xbf16> {fp8.residual}, tensor<f32> {fp8.residual}, tensor<2xf32> {fp8.state = "scale"}, tensor<4x2xf32> {fp8.state = "amax_history"})
 // CHECK:         %[[ONE:.*]] = tensor.extract_slice %[[S]][0]
@@ -155,7 +155,7 @@ func.func @sizes_backward() -> tensor<4xf32> {
 // -----
 
 func.func @lost() {
-  // expected-error@+1 {{'fp8.end_forward' op must stand once in a function and name its backward, another one}}
+  // expected-error@+1 {{'fp8.end_forward' op must name another function, whose body fp8-join-pair took: 'missing' is none; ask for the pair with --pair}}
   fp8.end_forward @missing
   return
 }
