@@ -143,6 +143,7 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
   manager.addPass(bufferization::createOneShotBufferizePass(options));
   manager.addNestedPass<func::FuncOp>(createDropBoundResults());
   manager.addNestedPass<func::FuncOp>(createPinLoopBuffers());
+  manager.addNestedPass<func::FuncOp>(createReinterpretReshapes());
   addCleanUp(manager);
   verifyStage(manager, "bufferize");
 }

@@ -38,6 +38,36 @@ def product(result, maps, lhs, rhs, out, name):
   }} -> {kind} loc("{name}/dot_general")"""
 
 
+# Batch and sequence: rows are merged for a product and come apart again, to two sizes of which
+# neither follows from the other tensor's type.
+SPLIT_ROWS = """
+func.func @main(%x: tensor<?x?x8xf32>, %w: tensor<8x4xf32>) -> tensor<?x?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %b = tensor.dim %x, %c0 : tensor<?x?x8xf32>
+  %s = tensor.dim %x, %c1 : tensor<?x?x8xf32>
+  %rows = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x?x8xf32> into tensor<?x8xf32>
+  %n = tensor.dim %rows, %c0 : tensor<?x8xf32>
+  %e = tensor.empty(%n) : tensor<?x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %y = linalg.matmul ins(%rows, %w : tensor<?x8xf32>, tensor<8x4xf32>) outs(%f : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %once = tensor.expand_shape %y [[0, 1], [2]] output_shape [%b, %s, 4] : tensor<?x4xf32> into tensor<?x?x4xf32>
+  %twice = arith.addf %once, %once : tensor<?x?x4xf32>
+  return %twice : tensor<?x?x4xf32>
+}
+"""
+
+
+def test_one_dynamic_size_becomes_two(bin_dir, tmp_path):
+    program = Program(bin_dir, tmp_path, SPLIT_ROWS, "--recipe=none")
+    for batch, length in ((3, 5), (1, 1), (4, 0)):
+        rng = random_generator(99, batch)
+        x, w = (rng.integers(-8, 8, shape).astype(F32) for shape in ([batch, length, 8], [8, 4]))
+        (y,) = program.call("main", x, w)
+        assert_same_bits(y, 2 * (x @ w))  # integers: exact in any order
+
+
 def mlp(batch):
     """A step of two layers on `batch` rows: weights updated, outputs and input gradients."""
     rows = lambda n: f"tensor<{batch}x{n}xf32>"

@@ -24,7 +24,14 @@
 using namespace mlir;
 using namespace fp8;
 
+static void verifyStage(OpPassManager &manager, StringRef stage) {
+  VerifyStageOptions options;
+  options.stage = stage.str();
+  manager.addPass(createVerifyStage(options));
+}
+
 void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
+  verifyStage(manager, "bufferize"); // upstream's passes crash on loops over tensors
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
   // Kernels use all cores themselves, and their temporaries are planned for one at a time.
   manager.addPass(createForallToForLoopPass());
@@ -32,9 +39,7 @@ void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createConvertFP8ToLinalg());
   manager.addPass(createExpandCasts());
   manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
-  VerifyStageOptions verify;
-  verify.stage = "kernels";
-  manager.addPass(createVerifyStage(verify));
+  verifyStage(manager, "kernels");
 }
 
 /// bf16 and f16 arithmetic as f32 arithmetic with a rounding after every operation, and

@@ -214,6 +214,32 @@ def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
                            "mlir::memref::MemRefDialect"];
 }
 
+def ReinterpretReshapes : Pass<"fp8-reinterpret-reshapes", "mlir::func::FuncOp"> {
+  let summary = "Reshapes to several dynamic sizes state their strides";
+  let description = [{
+    In: bufferized code. Out: no `memref.expand_shape` makes more than one dynamic dimension of
+    one of its source's; it is a `memref.reinterpret_cast` with the sizes that it stated.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-reinterpret-reshapes))'
+    func.func @f(%x: memref<?x4xf32>, %b: index, %s: index) -> memref<?x?x4xf32> {
+      %y = memref.expand_shape %x [[0, 1], [2]] output_shape [%b, %s, 4] : memref<?x4xf32> into memref<?x?x4xf32>
+      return %y : memref<?x?x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %base_buffer, %offset, %sizes:2, %strides:2 = memref.extract_strided_metadata %arg0 : memref<?x4xf32> -> memref<f32>, index, index, index, index, index
+    %0 = affine.apply #map()[%arg2]
+    %reinterpret_cast = memref.reinterpret_cast %base_buffer to offset: [0], sizes: [%arg1, %arg2, 4], strides: [%0, 4, 1] : memref<f32> to memref<?x?x4xf32>
+    ...
+    ```
+  }];
+  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::memref::MemRefDialect"];
+}
+
 def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
   let summary = "Return no result that is in its destination argument";
   let description = [{

@@ -154,7 +154,9 @@ static func::FuncOp findEmptied(func::FuncOp function, EndForwardOp marker) {
   auto module = function->getParentOfType<ModuleOp>();
   auto backward = module.lookupSymbol<func::FuncOp>(marker.getBackward());
   if (!backward || backward.isExternal() || backward == function || !backward.getBody().hasOneBlock() ||
-      !llvm::all_of(backward.front(), llvm::IsaPred<ub::PoisonOp, func::ReturnOp>))
+      !llvm::all_of(backward.front(), llvm::IsaPred<ub::PoisonOp, func::ReturnOp>) ||
+      !llvm::all_of(backward.front().getTerminator()->getOperands(),
+                    [](Value value) { return bool(value.getDefiningOp<ub::PoisonOp>()); }))
     return func::FuncOp();
   return backward;
 }
@@ -194,6 +196,9 @@ static std::string findMisfit(func::FuncOp function, EndForwardOp marker) {
             "', and the state if it is updated")
         .str();
   results.resize(results.size() - ofBackward);
+  for (Value result : function.front().getTerminator()->getOperands().take_front(results.size()))
+    if (Operation *op = result.getDefiningOp(); op && !op->isBeforeInBlock(marker))
+      return "must stand behind what computes the results of forward";
   llvm::append_range(results, state);
   if (!llvm::equal(marker.getGiven().getTypes(), results))
     return "must be given the results of forward, and the state";
