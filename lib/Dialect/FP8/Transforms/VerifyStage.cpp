@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -31,10 +32,11 @@ LogicalResult verifyIngest(Operation *op) {
   return success();
 }
 
-/// Whether `data` are FP8 bytes of a quantize, or of an argument, behind views and slices.
+/// Whether `data` are FP8 bytes of a quantize, of an argument or of a stack that a loop filled
+/// with bytes, behind views and slices.
 bool isQuantized(Value data) {
   while (Operation *op = data.getDefiningOp()) {
-    if (isa<QuantizeOp>(op))
+    if (isa<QuantizeOp, LoopLikeOpInterface>(op))
       return true;
     std::optional<Rearrangement> moved = matchRearrangement(op);
     if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, tensor::ExtractSliceOp>(op) &&

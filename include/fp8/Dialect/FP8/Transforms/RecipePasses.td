@@ -266,4 +266,92 @@ def PrepareRecipeFunctions : Pass<"fp8-prepare-recipe-functions", "::mlir::Modul
   let dependentDialects = ["::mlir::tensor::TensorDialect"];
 }
 
+def StackCasts : Pass<"fp8-stack-casts", "::mlir::ModuleOp"> {
+  let summary = "fill stacks that backward casts slice by slice with FP8 bytes";
+  let description = [{
+    Before: a joined forward and backward after `fp8-apply-recipe`, or any function that is
+    both. Loops of forward fill stacks (a slice in every iteration of `scf.for` or
+    `scf.while`, also of loops in loops), and loops of backward read slices of them; of a
+    pair, slices of a tensor that forward has as a whole, too. Without a pair, forward of a
+    stack is what stands before the loop that reads it.
+    After: where all that reads a stack is casts with one scale of the state, recorded in
+    forward, the stack holds the bytes, and backward records nothing; forward's own cast fills it where there is one. Slices
+    that backward narrows from f32 before it casts them are narrowed by forward as well.
+    Slices of the bytes are the bytes of the slices, so that nothing changes but the size
+    of what is kept. Where scales follow from the tensors themselves (current scaling, or
+    `init = current` while a history is empty), each slice has its own: its scale_inv lies in
+    a stack beside, an f32 for each slice. Such stacks have slices of known size, are read in
+    whole slices, and keep the elements of slices so small that bytes and scales would be no less.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-stack-casts
+    func.func @forward(%x: tensor<2x8xbf16>, %s: tensor<3xf32>, %h: tensor<4x3xf32>)
+        -> (tensor<1x8xf8E4M3FN>, tensor<f32>, tensor<3xf32>, tensor<4x3xf32>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %zero = arith.constant dense<0.0> : tensor<2x8xbf16>
+      %stack = scf.for %i = %c0 to %c2 step %c1 iter_args(%old = %zero) -> (tensor<2x8xbf16>) {
+        %v = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<2x8xbf16> to tensor<1x8xbf16>
+        %w = arith.negf %v : tensor<1x8xbf16>
+        %new = tensor.insert_slice %w into %old[%i, 0] [1, 8] [1, 1] : tensor<1x8xbf16> into tensor<2x8xbf16>
+        scf.yield %new : tensor<2x8xbf16>
+      }
+      %scale = tensor.extract_slice %s[2] [1] [1] : tensor<3xf32> to tensor<f32>
+      %s1, %h1 = fp8.end_forward @backward given(%s, %h : tensor<3xf32>, tensor<4x3xf32>) -> tensor<3xf32>, tensor<4x3xf32>
+      %slice = tensor.extract_slice %stack[1, 0] [1, 8] [1, 1] : tensor<2x8xbf16> to tensor<1x8xbf16>
+      %e = tensor.empty() : tensor<1x8xf8E4M3FN>
+      %f = tensor.empty() : tensor<f32>
+      %q, %inverse = fp8.quantize column(2) ins(%slice : tensor<1x8xbf16>) scale(%scale : tensor<f32>)
+          outs(%e, %f : tensor<1x8xf8E4M3FN>, tensor<f32>) -> tensor<1x8xf8E4M3FN>, tensor<f32>
+      return %q, %inverse, %s1, %h1 : tensor<1x8xf8E4M3FN>, tensor<f32>, tensor<3xf32>, tensor<4x3xf32>
+    }
+    func.func @backward() -> (tensor<1x8xf8E4M3FN>, tensor<f32>) {
+      %p = ub.poison : tensor<1x8xf8E4M3FN>
+      %i = ub.poison : tensor<f32>
+      return %p, %i : tensor<1x8xf8E4M3FN>, tensor<f32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @forward(%x: tensor<2x8xbf16>, %s: tensor<3xf32>, %h: tensor<4x3xf32>)
+        -> (tensor<1x8xf8E4M3FN>, tensor<f32>, tensor<3xf32>, tensor<4x3xf32>) {
+      %scale = tensor.extract_slice %s[2] [1] [1] : tensor<3xf32> to tensor<f32>
+      %one = arith.constant dense<1.0> : tensor<f32>
+      %inverse = arith.divf %one, %scale : tensor<f32>
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %zero = arith.constant dense<0.0> : tensor<2x8xbf16>
+      %z = arith.constant 0.0 : f8E4M3FN
+      %bytes = tensor.empty() : tensor<2x8xf8E4M3FN>
+      %zeros = linalg.fill ins(%z : f8E4M3FN) outs(%bytes : tensor<2x8xf8E4M3FN>) -> tensor<2x8xf8E4M3FN>
+      %stack = scf.for %i = %c0 to %c2 step %c1 iter_args(%old = %zeros) -> (tensor<2x8xf8E4M3FN>) {
+        %v = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<2x8xbf16> to tensor<1x8xbf16>
+        %w = arith.negf %v : tensor<1x8xbf16>
+        %g = tensor.empty() : tensor<1x8xf8E4M3FN>
+        %h1 = tensor.empty() : tensor<f32>
+        %q, %qi = fp8.quantize column(2) ins(%w : tensor<1x8xbf16>) scale(%scale : tensor<f32>)
+            outs(%g, %h1 : tensor<1x8xf8E4M3FN>, tensor<f32>) -> tensor<1x8xf8E4M3FN>, tensor<f32>
+        %new = tensor.insert_slice %q into %old[%i, 0] [1, 8] [1, 1] : tensor<1x8xf8E4M3FN> into tensor<2x8xf8E4M3FN>
+        scf.yield %new : tensor<2x8xf8E4M3FN>
+      }
+      %s1, %h2 = fp8.end_forward @backward given(%s, %h : tensor<3xf32>, tensor<4x3xf32>) -> tensor<3xf32>, tensor<4x3xf32>
+      %slice = tensor.extract_slice %stack[1, 0] [1, 8] [1, 1] : tensor<2x8xf8E4M3FN> to tensor<1x8xf8E4M3FN>
+      %e = tensor.empty() : tensor<1x8xf8E4M3FN>
+      %f = tensor.empty() : tensor<f32>
+      return %slice, %inverse, %s1, %h2 : tensor<1x8xf8E4M3FN>, tensor<f32>, tensor<3xf32>, tensor<4x3xf32>
+    }
+    func.func @backward() -> (tensor<1x8xf8E4M3FN>, tensor<f32>) {
+      %p = ub.poison : tensor<1x8xf8E4M3FN>
+      %i = ub.poison : tensor<f32>
+      return %p, %i : tensor<1x8xf8E4M3FN>, tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // FP8_DIALECT_FP8_TRANSFORMS_RECIPEPASSES_TD

@@ -2,11 +2,13 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stacks that loops of forward fill and backward only casts, slice by slice, are filled with
-// bytes. A cast with a scale of the state is elementwise: slices of the bytes are the bytes
-// of the slices. Where a slice has a scale of its own, its scale_inv lies in a stack beside.
+// Stacks that a loop of forward fills and backward only casts, slice by slice, are filled with
+// bytes: in a joined pair, and where one function is both. A cast with a scale of the state is elementwise:
+// slices of the bytes are the bytes of the slices. Where a slice has a scale of its own, its scale_inv lies
+// in a stack beside.
 
 #include "CastStacks.h"
+#include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -211,6 +213,11 @@ void StackReplacer::stackBytes() {
 /// The casts, what computed their scales, and the views that they read.
 void StackReplacer::eraseCasts() {
   for (Operation *op : found.casts) {
+    if (cast<QuantizeOp>(op).getRecordAmax()) { // forward records it: 0 changes no maximum
+      builder.setInsertionPoint(op);
+      auto none = DenseElementsAttr::get(cast<RankedTensorType>(op->getResult(2).getType()), 0.0f);
+      op->getResult(2).replaceAllUsesWith(arith::ConstantOp::create(builder, op->getLoc(), none));
+    }
     SmallVector<Operation *> code(CastScale::of(cast<QuantizeOp>(op))->getTensorCode());
     op->erase();
     for (Operation *inner : llvm::reverse(code))
@@ -236,40 +243,55 @@ void StackReplacer::replace() {
   eraseCasts();
 }
 
-/// With the scale that it has while forward runs, where it is recorded.
-static std::optional<CastScale> findRepeatedScale(QuantizeOp op, JoinedPair &pair) {
-  if (op.getRecordAmax() || pair.isForward(op.getOperation()))
-    return std::nullopt;
-  return CastScale::of(op);
-}
-
 namespace {
 
 class StackCasts : public impl::StackCastsBase<StackCasts> {
 public:
   void runOnOperation() final {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (std::optional<JoinedPair> pair = JoinedPair::find(function))
-        while (replaceOne(*pair)) {
-        }
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      std::optional<JoinedPair> pair = JoinedPair::find(function);
+      while (replaceOne(function, pair)) {
+      }
+    }
   }
 
 private:
-  /// True if there was something to replace.
-  static bool replaceOne(JoinedPair &pair) {
-    WalkResult walked = pair.getFunction().walk([&](QuantizeOp op) {
-      std::optional<CastScale> scale = findRepeatedScale(op, pair);
-      if (!scale)
-        return WalkResult::advance();
-      CastStacks stacks(pair, op, *scale);
-      if (!stacks.find(op))
-        return WalkResult::advance();
-      StackReplacer(stacks, OpBuilder(op)).replace();
-      return WalkResult::interrupt();
-    });
-    return walked.wasInterrupted();
-  }
+  static std::optional<Forward> findForward(QuantizeOp op, std::optional<JoinedPair> &pair);
+  static bool replaceOne(func::FuncOp function, std::optional<JoinedPair> &pair);
 };
 
 } // namespace
+
+/// What fills the stack that `op` casts a slice of, if that is done before `op`. Of a pair: what
+/// can cross in bytes; a cast that records its amax has a tensor of backward.
+std::optional<Forward> StackCasts::findForward(QuantizeOp op, std::optional<JoinedPair> &pair) {
+  if (pair)
+    return op.getRecordAmax() || pair->isForward(op) ? std::nullopt
+                                                     : std::optional(Forward(pair->getEndForward()));
+  Value value = op.getInputs().front();
+  while (isView(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || !matchStack(result))
+    return std::nullopt;
+  Operation *reader = result.getOwner()->getBlock()->findAncestorOpInBlock(*op);
+  return reader && reader != op.getOperation() ? std::optional(Forward(reader)) : std::nullopt;
+}
+
+/// True if there was something to replace.
+bool StackCasts::replaceOne(func::FuncOp function, std::optional<JoinedPair> &pair) {
+  WalkResult walked = function.walk([&](QuantizeOp op) {
+    std::optional<CastScale> scale = CastScale::of(op);
+    std::optional<Forward> forward = scale ? findForward(op, pair) : std::nullopt;
+    if (!forward)
+      return WalkResult::advance();
+    CastStacks stacks(*forward, op, *scale);
+    if (!stacks.find(op))
+      return WalkResult::advance();
+    StackReplacer(stacks, OpBuilder(op)).replace();
+    return WalkResult::interrupt();
+  });
+  return walked.wasInterrupted();
+}
+
 } // namespace fp8

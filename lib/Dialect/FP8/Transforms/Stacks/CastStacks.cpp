@@ -12,6 +12,18 @@
 using namespace mlir;
 using namespace fp8;
 
+bool Forward::contains(Operation *op) const {
+  Operation *place = end->getBlock()->findAncestorOpInBlock(*op);
+  return place ? place->isBeforeInBlock(end) : !end->getParentOp()->isProperAncestor(op);
+}
+
+bool Forward::contains(Value value) const {
+  if (Operation *op = value.getDefiningOp())
+    return contains(op);
+  Operation *parent = value.getParentBlock()->getParentOp();
+  return parent == end->getParentOp() || contains(parent);
+}
+
 static bool isZeroOrUndefined(Value value) {
   while (isView(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
@@ -31,8 +43,8 @@ bool CastStacks::isSameCast(QuantizeOp op) const {
 QuantizeOp CastStacks::findCastInForward(Value value) const {
   for (Operation *user : value.getUsers())
     if (auto op = dyn_cast<QuantizeOp>(user))
-      if (pair.isForward(op.getOperation()) && op->getBlock() == value.getParentBlock() &&
-          !casts.contains(op) && isSameCast(op))
+      if (forward.contains(op) && op->getBlock() == value.getParentBlock() && !casts.contains(op) &&
+          isSameCast(op))
         return op;
   return nullptr;
 }
@@ -51,13 +63,26 @@ Value CastStacks::getSource(Value value) const {
 
 bool CastStacks::find(QuantizeOp first) {
   Value value = first.getInputs().front(), source = getSource(value);
-  if (source == value || !pair.isForward(source))
+  if (source == value || !forward.contains(source))
     return false;
   auto result = dyn_cast<OpResult>(source);
   bool isStack = result && matchStack(result);
-  if (!scale.followsFromTensor())
-    return isStack ? addStack(result) : addReaders(source, /*inBackward=*/true);
-  return isStack && addStack(result) && readsWholeSlices();
+  if (isStack ? !addStack(result) : !addReaders(source, /*inBackward=*/true))
+    return false;
+  return recordsInForward() && (!scale.followsFromTensor() || (isStack && readsWholeSlices()));
+}
+
+/// The amaxes that casts of slices record are among those of what is inserted: zeros aside,
+/// which change no maximum.
+bool CastStacks::recordsInForward() const {
+  auto records = [](Operation *op) { return cast<QuantizeOp>(op).getRecordAmax(); };
+  if (llvm::none_of(casts, records))
+    return true;
+  return !results.empty() && llvm::all_of(results, [&](OpResult result) {
+    Value source = getSource(matchStack(result)->insert.getSource());
+    QuantizeOp own = findCastInForward(source);
+    return stacked.contains(source) || (own && own.getRecordAmax());
+  });
 }
 
 bool CastStacks::addSource(Value value) {
@@ -80,7 +105,7 @@ bool CastStacks::addStack(OpResult result) {
 
 bool CastStacks::addReaders(Value value, bool inBackward) {
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {
-    return (inBackward && pair.isForward(use.getOwner())) || addReader(use);
+    return (inBackward && forward.contains(use.getOwner())) || addReader(use);
   });
 }
 
@@ -96,8 +121,8 @@ bool CastStacks::addReader(OpOperand &use) {
   if (isa<tensor::DimOp>(op))
     return sizes.insert(op), true;
   if (auto cast = dyn_cast<QuantizeOp>(op))
-    return !cast.getRecordAmax() && isSameCast(cast) && use.getOperandNumber() == 0 &&
-           (casts.insert(op), true);
+    return !(cast.getRecordAmax() && forward.contains(op)) && isSameCast(cast) &&
+           use.getOperandNumber() == 0 && (casts.insert(op), true);
   if (isa<AmaxOp>(op))
     return scale.followsFromTensor() && (measures.insert(op), true);
   // What an inner loop filled is inserted into the stack of an outer one.

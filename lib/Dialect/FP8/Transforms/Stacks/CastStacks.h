@@ -4,24 +4,38 @@
 //
 // Which stacks can hold bytes: those that nothing but casts reads, all with the same scale.
 // Private to the library.
+//
+// What fills stacks is called forward here, what reads them backward: the halves of a joined
+// pair, or in any other function what is before the loop that reads and what is from it on.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSTACKS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSTACKS_H
 
 #include "CastScale.h"
 #include "Stacks.h"
-#include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 namespace fp8 {
 
+/// What runs before an operation: in its block, in operations there, and around them.
+class Forward {
+public:
+  explicit Forward(mlir::Operation *end) : end(end) {}
+  bool contains(mlir::Operation *op) const;
+  bool contains(mlir::Value value) const;
+
+private:
+  mlir::Operation *end;
+};
+
 /// The stacks that a cast of backward reads, and all casts that read these.
 class CastStacks {
 public:
-  CastStacks(JoinedPair &pair, QuantizeOp first, CastScale scale)
+  CastStacks(Forward forward, QuantizeOp first, CastScale scale)
       : scale(std::move(scale)), format(first.getFormat()), column(first.getColumnAttr()),
-        element(mlir::getElementTypeOrSelf(first.getInputs().front())), pair(pair) {}
-  /// False where something but such casts reads one of them, or nothing would be saved.
+        element(mlir::getElementTypeOrSelf(first.getInputs().front())), forward(forward) {}
+  /// False where something but such casts reads one of them, nothing would be saved, or an amax
+  /// would be lost.
   bool find(QuantizeOp first);
 
   /// What all of the casts have in common.
@@ -53,8 +67,9 @@ private:
   bool readsWholeSlices() const;
   bool measuresCastsAlone() const;
   bool savesBytes(mlir::OpResult result) const;
+  bool recordsInForward() const;
 
-  JoinedPair &pair;
+  Forward forward;
   llvm::SmallPtrSet<mlir::Operation *, 4> measures; ///< what scales of slices follow from
 };
 
