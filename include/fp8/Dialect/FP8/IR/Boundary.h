@@ -29,8 +29,8 @@ inline constexpr llvm::StringLiteral kInitialAttrName = "fp8.initial";
 /// result R; on a result that bufferized entries still return, being of dynamic shape: R.
 inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";
 
-/// `fp8.unsigned` on an argument or result of integers: for the caller they are unsigned. Inside
-/// the program integers have no sign, operations do (fp8-make-signless).
+/// `fp8.unsigned` on an argument or result of integers: for the caller they are unsigned. Types
+/// inside the program are signless (fp8-make-signless).
 inline constexpr llvm::StringLiteral kUnsignedAttrName = "fp8.unsigned";
 
 /// The two functions of one step, forward and backward, that share residuals (--pair):

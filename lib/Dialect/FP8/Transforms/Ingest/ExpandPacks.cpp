@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Data tiling of a host compiler, taken apart: what is packed for linalg.mmt4d is padded,
-// reshaped and transposed, and that is what the later passes understand.
+// Takes the data tiling of a host compiler apart: an operand that was packed for linalg.mmt4d is
+// padded, reshaped and transposed instead, which the later passes understand.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -2,8 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What has a sign in a program are operations, not integers: one type for each width, and
-// no casts that change nothing, which upstream can neither bufferize nor fold across loops.
+// Unsigned integer types become signless ones: in MLIR's arith dialect operations say whether
+// an integer has a sign, types do not. Casts between the two kinds disappear with them; upstream
+// can neither bufferize such casts nor fold them across loops.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -21,7 +22,7 @@ namespace fp8 {
 
 namespace {
 
-/// Says what the types will not say any more.
+/// Marks the arguments and results whose types are unsigned now and will be signless.
 void markUnsigned(func::FuncOp function) {
   UnitAttr mark = UnitAttr::get(function.getContext());
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
@@ -39,7 +40,7 @@ public:
       if (function.isPublic())
         markUnsigned(function);
     replaceTypes();
-    // What only changed the sign is a cast to the same type now.
+    // A cast between the kinds is one from a type to the same type now.
     getOperation().walk([](Operation *op) {
       bool isCast = isa<UnrealizedConversionCastOp, tensor::BitcastOp>(op);
       if (!isCast || op->getOperandTypes() != op->getResultTypes())

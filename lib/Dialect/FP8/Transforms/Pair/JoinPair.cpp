@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One function of the two of a pair. Casts and views of forward values that backward makes
-// for itself move to forward, where they meet those that forward made: one tensor then is
-// one value, which every later pass understands without knowing of pairs.
+// Makes one function of the two of a pair. Casts and views of forward values that backward makes
+// for itself move to forward and are merged with those that forward made: one tensor then is one
+// value, which every later pass understands without knowing of pairs.
 
 #include "fp8/Analysis/CheapestCut.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -23,7 +23,7 @@ namespace fp8 {
 namespace {
 
 //===----------------------------------------------------------------------===//
-// What must hold
+// Checks
 //===----------------------------------------------------------------------===//
 
 llvm::BitVector getResidualResults(func::FuncOp function) {
@@ -40,7 +40,7 @@ llvm::BitVector getResidualArguments(func::FuncOp function) {
   return marked;
 }
 
-/// A function of the pair by itself.
+/// Checks that one function of the pair, without regard to the other, can be joined.
 LogicalResult verifyFunction(func::FuncOp function) {
   if (!function.getBody().hasOneBlock())
     return function.emitError() << "'" << function.getName()
@@ -55,7 +55,7 @@ LogicalResult verifyFunction(func::FuncOp function) {
   return success();
 }
 
-/// No argument of forward can carry a residual: the list of residuals is the compiler's.
+/// Checks that no argument of forward carries a residual: the compiler chooses the residuals.
 LogicalResult verifyCarried(func::FuncOp forward) {
   for (BlockArgument argument : forward.getArguments()) {
     auto carried = forward.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kCarriedAttrName);
@@ -110,7 +110,7 @@ LogicalResult verifyResiduals(func::FuncOp forward, func::FuncOp backward) {
 // Joining
 //===----------------------------------------------------------------------===//
 
-/// The end of forward, which gives the results of the user and returns backward's arguments.
+/// Creates the end of forward: it takes the user's results and returns backward's arguments.
 EndForwardOp createMarker(Operation *end, func::FuncOp backward, const llvm::BitVector &residuals) {
   SmallVector<BlockArgument> own;
   for (BlockArgument argument : backward.getArguments())
@@ -156,7 +156,7 @@ EndForwardOp join(func::FuncOp forward, func::FuncOp backward) {
 
 bool areAlike(Operation *a, Operation *b);
 
-/// The same value, or equal constants or empty tensors.
+/// Whether `a` and `b` are the same value, or equal constants or empty tensors.
 bool areAlike(Value a, Value b) {
   Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
   if (a == b || !first || !second)

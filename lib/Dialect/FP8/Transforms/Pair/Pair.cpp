@@ -36,7 +36,7 @@ llvm::Expected<PairRequest> fp8::parsePair(StringRef text) {
   return request;
 }
 
-/// A function of the request; null after an error.
+/// Looks up a function of the request; null after an error.
 static func::FuncOp findFunction(ModuleOp module, StringRef option, StringRef name) {
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function) {
@@ -149,7 +149,7 @@ bool fp8::isMovement(Operation *op) {
   return matchRearrangement(op).has_value();
 }
 
-/// The function that `marker` names, if it is without code: it returns poison.
+/// The function that `marker` names, if fp8-join-pair took its code: it returns poison.
 static func::FuncOp findEmptied(func::FuncOp function, EndForwardOp marker) {
   auto module = function->getParentOfType<ModuleOp>();
   auto backward = module.lookupSymbol<func::FuncOp>(marker.getBackward());

@@ -25,14 +25,14 @@ namespace {
 // Repeating in backward
 //===----------------------------------------------------------------------===//
 
-/// Movements, and the cast to FP8 with what its scale follows from.
+/// Whether backward may compute `op` again: movements, FP8 casts, and the amax and scale of a cast.
 bool isRepeatable(Operation *op) {
   if (auto quantize = dyn_cast<QuantizeOp>(op))
     return quantize.getProducer().empty();
   return isa<AmaxOp, ComputeScaleOp>(op) || isMovement(op);
 }
 
-/// Recorded once, in forward.
+/// Whether `value` is an amax that its cast records: forward does that, once.
 bool isRecordedAmax(OpResult value) {
   auto quantize = dyn_cast<QuantizeOp>(value.getOwner());
   return quantize && quantize.getRecordAmax() && value == quantize->getResults().back();
@@ -41,7 +41,7 @@ bool isRecordedAmax(OpResult value) {
 /// The sizes of unknown dimensions are taken for this when residuals are chosen.
 constexpr int64_t kNominalSize = 1024;
 
-/// What handing over a value costs. What cannot be stored costs more than all else.
+/// The cost of handing `value` over, in bytes; more than any other for a value that cannot be stored.
 int64_t getCost(Value value) {
   Type type = value.getType();
   if (type.isIndex())
@@ -247,7 +247,7 @@ void Splitter::separate() {
   SmallVector<Operation *> ops = llvm::map_to_vector(backward.front(), [](Operation &op) { return &op; });
   for (Operation *op : ops)
     localize(op);
-  // What only backward read, or only what was repeated there.
+  // Forward needs no operation that only backward read, or operations repeated there.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isRepeatable(&op) && isOpTriviallyDead(&op))
       op.erase();

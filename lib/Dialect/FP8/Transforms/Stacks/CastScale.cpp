@@ -21,7 +21,8 @@ std::optional<CastScale> CastScale::of(QuantizeOp op) {
   return found.add(found.scale) ? std::optional(found) : std::nullopt;
 }
 
-/// Adds what computes `value`; false where that is not known.
+/// Adds the operations that compute `value`; false where `value` depends on anything but the
+/// tensor and the function's arguments.
 bool CastScale::add(Value value) {
   if (value == tensor)
     return true;

@@ -18,18 +18,19 @@ namespace fp8 {
 /// The code that computes the scale of a cast from its tensor and from arguments of the function.
 class CastScale {
 public:
-  /// Unset where the scale follows from anything else.
+  /// Unset where the scale is computed from other values than these.
   static std::optional<CastScale> of(QuantizeOp op);
 
   mlir::Value getValue() const { return scale; }
   /// Whether every tensor has a scale of its own.
   bool followsFromTensor() const { return !ofTensor.empty(); }
-  /// The operations that read the tensor, or what was computed from it.
+  /// The operations that compute the scale from the tensor: they read the tensor, or each other.
   llvm::ArrayRef<mlir::Operation *> getTensorCode() const { return ofTensor.getArrayRef(); }
   /// Whether the other scale is the same function of its tensor.
   bool isAlike(const CastScale &other) const;
 
-  /// Moves what follows from arguments alone to the start of the function; returns the last of it.
+  /// Moves the operations that compute the scale from arguments alone to the start of the
+  /// function; returns the last of them, null where there are none.
   mlir::Operation *moveToStart();
   /// The scale of `other`, which may be of another shape, where `builder` stands.
   mlir::Value cloneFor(mlir::OpBuilder &builder, mlir::Value other) const;

@@ -72,8 +72,8 @@ bool CastStacks::find(QuantizeOp first) {
   return recordsInForward() && (!scale.followsFromTensor() || (isStack && readsWholeSlices()));
 }
 
-/// The amaxes that casts of slices record are among those of what is inserted: zeros aside,
-/// which change no maximum.
+/// Whether each amax that a cast of a slice records is recorded by a cast of forward too. (The
+/// amax of a slice that no iteration inserts is 0, which changes no maximum.)
 bool CastStacks::recordsInForward() const {
   auto records = [](Operation *op) { return cast<QuantizeOp>(op).getRecordAmax(); };
   if (llvm::none_of(casts, records))
@@ -161,7 +161,7 @@ std::optional<SliceDims> CastStacks::findSliceDims(Value value, unsigned depth) 
   return dims ? getSliceDims(view, *dims) : std::nullopt;
 }
 
-/// The amax of a slice is that of what was inserted there.
+/// Whether all casts read whole slices: their scales are those of the tensors inserted there.
 bool CastStacks::readsWholeSlices() const {
   auto readsOne = [&](Operation *op) {
     std::optional<SliceDims> dims = findSliceDims(op->getOperand(0));
@@ -171,7 +171,7 @@ bool CastStacks::readsWholeSlices() const {
          llvm::all_of(results, [&](OpResult result) { return savesBytes(result); });
 }
 
-/// Nothing but casts reads what is computed from the slices for scales.
+/// Whether nothing but casts reads the amaxes and scales that are computed from the slices.
 bool CastStacks::measuresCastsAlone() const {
   llvm::SmallPtrSet<Operation *, 8> known(casts.begin(), casts.end());
   SmallVector<Operation *> code;
@@ -187,7 +187,7 @@ bool CastStacks::measuresCastsAlone() const {
          llvm::all_of(code, [&](Operation *op) { return llvm::all_of(op->getUsers(), isKnown); });
 }
 
-/// A byte for each element and a scale_inv for each slice are less than the elements.
+/// Whether a byte for each element and a scale_inv for each slice are fewer bytes than the elements.
 bool CastStacks::savesBytes(OpResult result) const {
   auto type = cast<RankedTensorType>(result.getType());
   std::optional<SliceDims> dims = findSliceDims(result);

@@ -51,11 +51,12 @@ public:
 
   /// Forward's own cast of `value`; null where it has none.
   QuantizeOp findCastInForward(mlir::Value value) const;
-  /// What `value` is a view of. What forward casts is not looked behind; nor are slices that have
-  /// scales of their own, if not of a stack.
+  /// The tensor that `value` is a view of: the first, going back through views, that forward
+  /// casts; otherwise the last. Where each slice has a scale of its own, a slice of a tensor that
+  /// is no stack is such a tensor too.
   mlir::Value getSource(mlir::Value value) const;
-  /// Along which dimensions the slices of `value` lie that have scales of their own; unset
-  /// where they are not whole.
+  /// The dimensions of `value` that number the slices with scales of their own; unset where
+  /// `value` has parts of such slices.
   std::optional<SliceDims> findSliceDims(mlir::Value value, unsigned depth = 0) const;
 
 private:

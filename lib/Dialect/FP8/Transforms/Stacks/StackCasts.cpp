@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stacks that a loop of forward fills and backward only casts, slice by slice, are filled with
-// bytes: in a joined pair, and where one function is both. A cast with a scale of the state is elementwise:
-// slices of the bytes are the bytes of the slices. Where a slice has a scale of its own, its scale_inv lies
-// in a stack beside.
+// Fills stacks with FP8 bytes where a loop of forward fills a stack slice by slice and backward
+// only casts slices of it: in a joined pair, and in a function that is both. A cast with a scale
+// of the state is elementwise, so that slices of the bytes are the bytes of the slices. Where
+// each slice has a scale of its own, a second stack holds the scale_inv of each.
 
 #include "CastStacks.h"
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
@@ -21,7 +21,7 @@ namespace fp8 {
 
 namespace {
 
-/// What a cast makes of a tensor.
+/// The results of a cast.
 struct CastResults {
   Value bytes, scaleInv;
 };
@@ -64,7 +64,7 @@ Value StackReplacer::invertScale(Location loc, Value scale) {
   return arith::DivFOp::create(builder, loc, arith::ConstantOp::create(builder, loc, one), scale);
 }
 
-/// Has the loop that fills stack `i` carry one of scales, all of them `none`.
+/// Has the loop that fills stack `i` carry a stack of scale_inv too, each `none` before the loop.
 void StackReplacer::carryScales(unsigned i, Value none, ArrayRef<int64_t> dims) {
   OpOperand *init = matchStack(results[i])->init;
   Location loc = init->get().getLoc();
@@ -85,7 +85,7 @@ void StackReplacer::carryScales(unsigned i, Value none, ArrayRef<int64_t> dims) 
   carried.push_back({scalesOfLoop.body, scalesOfLoop.result.getResultNumber()});
 }
 
-/// Inserts the scales of what is inserted into stack `i`.
+/// Inserts the scale_inv of each slice that is inserted into stack `i` into the stack beside.
 void StackReplacer::fillScales(unsigned i) {
   Stack stack = *matchStack(results[i]);
   Value body = carried[i].first, inserted = getScaleInv(stack.insert.getSource());
@@ -97,7 +97,8 @@ void StackReplacer::fillScales(unsigned i) {
     scales[value] = scale;
 }
 
-/// A stack of scale_inv beside each stack. Zeros, where nothing is inserted, have theirs too.
+/// Makes a stack of scale_inv beside each stack. A slice that no iteration inserts is zeros, and
+/// has the scale_inv of zeros.
 void StackReplacer::stackScales() {
   Location loc = start->getLoc();
   auto zeros =
@@ -210,7 +211,7 @@ void StackReplacer::stackBytes() {
       op->setOperand(0, getBytes(op->getOperand(0)));
 }
 
-/// The casts, what computed their scales, and the views that they read.
+/// Erases the casts, the code that computed their scales, and the views that they read.
 void StackReplacer::eraseCasts() {
   for (Operation *op : found.casts) {
     if (cast<QuantizeOp>(op).getRecordAmax()) { // forward records it: 0 changes no maximum
@@ -231,6 +232,11 @@ void StackReplacer::eraseCasts() {
 
 void StackReplacer::replace() {
   start = scale.moveToStart();
+  if (!start) { // no operation computes the scale: it is an argument
+    auto function = found.casts.front()->getParentOfType<func::FuncOp>();
+    OpBuilder atStart = OpBuilder::atBlockBegin(&function.front());
+    start = arith::ConstantIndexOp::create(atStart, function.getLoc(), 0);
+  }
   builder.setInsertionPointAfter(start);
   if (scale.followsFromTensor()) {
     stackScales();
@@ -262,8 +268,9 @@ private:
 
 } // namespace
 
-/// What fills the stack that `op` casts a slice of, if that is done before `op`. Of a pair: what
-/// can cross in bytes; a cast that records its amax has a tensor of backward.
+/// The part of the function that fills the stack of which `op` casts a slice; unset where `op` is
+/// no such cast. In a pair that part is forward, and a cast that records its amax is one of a
+/// tensor of backward.
 std::optional<Forward> StackCasts::findForward(QuantizeOp op, std::optional<JoinedPair> &pair) {
   if (pair)
     return op.getRecordAmax() || pair->isForward(op) ? std::nullopt
@@ -278,7 +285,7 @@ std::optional<Forward> StackCasts::findForward(QuantizeOp op, std::optional<Join
   return reader && reader != op.getOperation() ? std::optional(Forward(reader)) : std::nullopt;
 }
 
-/// True if there was something to replace.
+/// Replaces the first stack that can hold bytes; false where there is none.
 bool StackCasts::replaceOne(func::FuncOp function, std::optional<JoinedPair> &pair) {
   WalkResult walked = function.walk([&](QuantizeOp op) {
     std::optional<CastScale> scale = CastScale::of(op);

@@ -82,7 +82,7 @@ bool fp8::isView(Operation *op) {
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// All of dimension `dim` of `whole`, of known size.
+/// Whether a slice takes all of dimension `dim` of `whole`, whose size is known.
 static bool takesAll(OffsetSizeAndStrideOpInterface op, RankedTensorType whole, int64_t dim) {
   return !whole.isDynamicDim(dim) && isConstantIntValue(op.getMixedSizes()[dim], whole.getDimSize(dim)) &&
          isConstantIntValue(op.getMixedOffsets()[dim], 0) && isConstantIntValue(op.getMixedStrides()[dim], 1);
@@ -103,7 +103,7 @@ static std::optional<SliceDims> followExtract(tensor::ExtractSliceOp view, Array
   return found;
 }
 
-/// A dimension that numbers slices is merged with none but those of one element.
+/// A dimension that numbers slices may be merged with dimensions of one element only.
 static std::optional<SliceDims> followReshape(ArrayRef<ReassociationIndices> groups,
                                               RankedTensorType expanded, bool expands,
                                               ArrayRef<int64_t> dims) {
@@ -122,7 +122,7 @@ static std::optional<SliceDims> followReshape(ArrayRef<ReassociationIndices> gro
   return found;
 }
 
-/// The slices keep their order.
+/// Unset where the slices change their order.
 static std::optional<SliceDims> followRearrangement(const Rearrangement &view, ArrayRef<int64_t> dims) {
   SliceDims found;
   for (int64_t dim : dims) {
@@ -167,7 +167,7 @@ std::optional<SliceDims> fp8::getSliceDims(tensor::InsertSliceOp insert, ArrayRe
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Which part of the values of all slices.
+/// The part of the values of all slices that `op` takes or sets.
 struct Part {
   Part(OffsetSizeAndStrideOpInterface op, ArrayRef<int64_t> dims) {
     for (int64_t dim : dims) {

@@ -13,13 +13,14 @@
 
 namespace fp8 {
 
-/// A value that a loop carries and fills: `body[index] = source` in every iteration.
+/// A tensor that a loop carries and fills: `body[index] = source` in every iteration.
 struct Stack {
   mlir::OpOperand *init;
   llvm::SmallVector<mlir::Value, 4> values; ///< in the loop's regions, and its result
   mlir::tensor::InsertSliceOp insert;
   llvm::SmallVector<mlir::OpOperand *, 2> handedOn; ///< in the loop's terminators
 };
+/// The stack that is `result` of a loop; unset where `result` is no stack.
 std::optional<Stack> matchStack(mlir::OpResult result);
 
 /// A value that a loop carries: in its body, and its result.
@@ -27,30 +28,31 @@ struct Carried {
   mlir::BlockArgument body;
   mlir::OpResult result;
 };
-/// `loop` (scf.for, scf.while) with one more value, which it starts from `init` and hands on as
-/// it is, in place of the old one.
+/// Replaces `loop` (scf.for, scf.while) by one that carries one more value: `init`, which every
+/// iteration hands on.
 Carried addCarried(mlir::Operation *loop, mlir::Value init);
 
-/// The elements of operand 0, from f32 to what the program casts: rounded.
+/// Whether `op` rounds the elements of operand 0 from f32 to a narrower type.
 bool isNarrowing(mlir::Operation *op);
-/// Elements of operand 0, each as it is or narrowed.
+/// Whether the elements of the result of `op` are elements of operand 0, each as it is or narrowed.
 bool isView(mlir::Operation *op);
 
 /// The dimensions of a stack, or of a view of one, that number its slices, in increasing order.
 using SliceDims = llvm::SmallVector<int64_t, 2>;
 
-/// Those of a view of a tensor that has `dims`; unset where a slice of the view is not one of
-/// the tensor.
+/// The slice dimensions of `view`, whose operand has slice dimensions `dims`; unset where a slice
+/// of the view is no slice of the operand.
 std::optional<SliceDims> getSliceDims(mlir::Operation *view, llvm::ArrayRef<int64_t> dims);
-/// Those of the stack that `insert` fills with what has `dims`; unset where it does not insert
-/// whole slices.
+/// The slice dimensions of the stack that `insert` fills from a tensor with slice dimensions
+/// `dims`; unset where `insert` does not insert whole slices.
 std::optional<SliceDims> getSliceDims(mlir::tensor::InsertSliceOp insert, llvm::ArrayRef<int64_t> dims);
 
-/// `values` has an element for each slice of a tensor with slices along `dims`: those of the
-/// slices of `view`.
+/// `values` has one element for each slice of the operand of `view`, which has slice dimensions
+/// `dims`; the result has one for each slice of `view`.
 mlir::Value viewSliceValues(mlir::OpBuilder &builder, mlir::Operation *view, mlir::Value values,
                             llvm::ArrayRef<int64_t> dims);
-/// Those of a stack with slices along `dims` after `insert`; `values` are the inserted ones.
+/// `into` has one element for each slice of a stack with slice dimensions `dims`, `values` one for
+/// each slice that `insert` inserts; the result has one for each slice after `insert`.
 mlir::Value insertSliceValues(mlir::OpBuilder &builder, mlir::tensor::InsertSliceOp insert,
                               mlir::Value values, mlir::Value into, llvm::ArrayRef<int64_t> dims);
 

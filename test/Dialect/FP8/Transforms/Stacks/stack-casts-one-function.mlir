@@ -73,7 +73,7 @@ func.func @only_backward(%x: tensor<2x8xbf16>, %s: tensor<1xf32>) -> tensor<f32>
 }
 
 // Both loops in a loop over microbatches. The cast of a slice that records nothing goes to the loop
-// that fills the stack.
+// that fills the stack. Its scale is an argument itself.
 
 // CHECK-LABEL: func.func @microbatches(
 // CHECK:         scf.for
@@ -82,7 +82,7 @@ func.func @only_backward(%x: tensor<2x8xbf16>, %s: tensor<1xf32>) -> tensor<f32>
 // CHECK:           scf.for {{.*}} -> (tensor<2x8xf8E4M3FN>)
 // CHECK-NOT:         fp8.quantize
 // CHECK:         return
-func.func @microbatches(%xs: tensor<3x2x8xbf16>, %s: tensor<1xf32>, %bytes: tensor<2x8xf8E4M3FN>) -> tensor<2x8xf8E4M3FN> {
+func.func @microbatches(%xs: tensor<3x2x8xbf16>, %scale: tensor<f32>, %bytes: tensor<2x8xf8E4M3FN>) -> tensor<2x8xf8E4M3FN> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -97,7 +97,6 @@ func.func @microbatches(%xs: tensor<3x2x8xbf16>, %s: tensor<1xf32>, %bytes: tens
     }
     %read = scf.for %i = %c0 to %c2 step %c1 iter_args(%old = %before) -> (tensor<2x8xf8E4M3FN>) {
       %v = tensor.extract_slice %stack[%i, 0] [1, 8] [1, 1] : tensor<2x8xbf16> to tensor<8xbf16>
-      %scale = tensor.extract_slice %s[0] [1] [1] : tensor<1xf32> to tensor<f32>
       %e = tensor.empty() : tensor<8xf8E4M3FN>
       %f = tensor.empty() : tensor<f32>
       %q, %inverse = fp8.quantize column(0) ins(%v : tensor<8xbf16>) scale(%scale : tensor<f32>)
