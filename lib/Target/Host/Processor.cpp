@@ -70,11 +70,15 @@ static bool isUsed(StringRef feature) {
 }
 
 RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
-  std::unique_ptr<llvm::TargetMachine> machine = llvm::cantFail(createTargetMachine(options));
-  const llvm::MCSubtargetInfo &info = *machine->getMCSubtargetInfo();
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(options);
+  if (!machine) { // making code says why
+    llvm::consumeError(machine.takeError());
+    return {};
+  }
+  const llvm::MCSubtargetInfo &info = *(*machine)->getMCSubtargetInfo();
   // LLVM's list also says what is fast; a program can find out about these.
   llvm::StringMap<bool> detectable = llvm::sys::getHostCPUFeatures();
-  RequiredProcessor required{machine->getTargetCPU().str(), {}};
+  RequiredProcessor required{(*machine)->getTargetCPU().str(), {}};
   for (const llvm::SubtargetFeatureKV &feature : info.getEnabledProcessorFeatures())
     if (detectable.contains(feature.Key) && isUsed(feature.Key))
       required.features.push_back(feature.Key);

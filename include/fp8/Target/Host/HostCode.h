@@ -44,7 +44,7 @@ struct RequiredProcessor {
   std::vector<std::string> features;
 };
 
-/// For `options` whose processor is known.
+/// For `options` whose processor is known; empty where no code can be made.
 RequiredProcessor getRequiredProcessor(const HostCodeOptions &options);
 
 /// An error where LLVM knows no processor `name` that runs the programs of this machine: the
