@@ -122,6 +122,18 @@ def test_compiling_needs_no_other_program(run, bin_dir, tmp_path):
     assert b"libomp.so.5" in traced and b"/libomp.so.5" not in traced and b"/libm.so.6" not in traced
 
 
+def test_no_space_for_the_linker(bin_dir, tmp_path):
+    (tmp_path / "small").mkdir()
+    (tmp_path / "step.mlir").write_text(F32_ONLY)
+    script = f"mount -t tmpfs -o size=16k tmpfs small && echo mounted && TMPDIR=$PWD/small exec {bin_dir}/fp8-compile step.mlir -o step.so --recipe=none"
+    done = subprocess.run(["unshare", "--mount", "--map-root-user", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    if "mounted" not in done.stdout:
+        pytest.skip("mounting is not allowed here")
+    assert done.returncode == 1
+    assert done.stderr.startswith("step.mlir:1:1: error: cannot link in '") and done.stderr.endswith(": No space left on device\n")
+    assert not (tmp_path / "step.so").exists()
+
+
 def test_functions_of_libm_are_the_newest_of_their_name(bin_dir, tmp_path):
     """Without versions at link time the loader may take older ones: values must not differ."""
     rng = random_generator(43)

@@ -48,6 +48,16 @@ static InFlightDiagnostic cannotLink(ModuleOp module, StringRef path, std::error
   return module.emitError("cannot link in '") << path << "': " << error.message();
 }
 
+/// LLVM ends the process where it cannot write a file to its end.
+static LogicalResult verifySpace(ModuleOp module, StringRef folder, uint64_t objectBytes) {
+  // The object, the library, and what begins on a page of its own.
+  uint64_t needed = 2 * objectBytes + (1 << 20);
+  llvm::ErrorOr<llvm::sys::fs::space_info> space = llvm::sys::fs::disk_space(folder);
+  if (space && space->available < needed)
+    return cannotLink(module, folder, std::make_error_code(std::errc::no_space_on_device));
+  return success();
+}
+
 static LogicalResult writeFile(ModuleOp module, StringRef path, StringRef bytes) {
   std::error_code error;
   llvm::raw_fd_ostream stream(path, error);
@@ -123,6 +133,8 @@ LogicalResult fp8::linkLibrary(ModuleOp module, StringRef triple, StringRef obje
   TemporaryFolder folder;
   if (folder.error)
     return cannotLink(module, folder.path, folder.error);
+  if (failed(verifySpace(module, folder.path, object.size())))
+    return failure();
   SmallVector<std::string> inputs = {folder.getFile("step.o")};
   if (failed(writeFile(module, inputs.front(), object)))
     return failure();
