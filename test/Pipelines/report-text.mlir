@@ -14,7 +14,7 @@
 // CHECK-NEXT:head  fprop  ? x 8 x 8  E4M3 x E4M3  ?         FP8, current
 // CHECK-EMPTY:
 // CHECK-NEXT:6 contractions: 3 in FP8, 3 in high precision
-// CHECK-NEXT:  [1] 2 kept: no weight operand (attention); --sites=all would take it
+// CHECK-NEXT:  [1] 2 kept: no weight operand
 // CHECK-NEXT:  [2] 1 kept: matches --keep=long
 //      CHECK:options: recipe=current {{.*}}
 

@@ -51,7 +51,7 @@ CONTRADICTIONS = [
     ("--first=1", "--require=h0", 1, REQUIRED.format("h0/fc", "h0", "in the first layers, --first=1")),
     ("--last=1", "--require=h1", 1, REQUIRED.format("h1/fc", "h1", "in the last layers, --last=1")),
     ("--sites=h0", "--require=h1", 1, REQUIRED.format("h1/fc", "h1", "does not match --sites=h0")),
-    ("--sites=linear", "--require=scores", 1, REQUIRED.format("scores", "scores", r"no weight operand \(attention\); --sites=all would take it")),
+    ("--sites=linear", "--require=scores", 1, REQUIRED.format("scores", "scores", r"no weight operand")),
     ("--fprop=bf16", "--require=head", 1, REQUIRED.format("head", "head", "--fprop=bf16")),
     ("--recipe=none", "--require=head", 1, REQUIRED.format("head", "head", "--recipe=none")),
     ("--first=2", "--last=1", 1, "--first=2 and --last=1 name more than the 2 layers of this program"),

@@ -17,6 +17,11 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     are to become FP8. A recipe that the module's target has no kernels for is an error
     at the first product that would become FP8.
 
+    `sites=linear` takes the products of a weight. What has none stays, and so does
+    what only selects rows, by an operand that is 0 or 1 everywhere (a comparison
+    that is converted to a float: one-hot embeddings, dispatch masks), with its
+    gradients: such a product is exact as it is, and a gather rather than work.
+
     `fprop`, `dgrad` and `wgrad` keep the products of a role as the program has
     them, by the name of their type: no type is changed. A product that the program
     has in a wider type (f32 where bf16 is asked for) stays in that, and its reason

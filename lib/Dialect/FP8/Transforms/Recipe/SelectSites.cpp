@@ -5,6 +5,7 @@
 // Decides for every matrix product whether it becomes FP8. What stays says why.
 
 #include "fp8/Analysis/Dequantization.h"
+#include "fp8/Analysis/OneHot.h"
 #include "fp8/Analysis/Sites/LayerNumbers.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -47,6 +48,8 @@ struct Selection {
   SitePattern sites, keep, require;
   /// Sites in the first and last layers that are to stay.
   llvm::StringMap<std::string> keptLayers;
+  /// Sites whose forward product only selects rows.
+  llvm::StringSet<> oneHot;
   /// Functions that compute scales, not the program's results.
   llvm::StringSet<> recipeFunctions;
 };
@@ -75,6 +78,8 @@ public:
     if (chosen)
       for (FlatSymbolRefAttr name : chosen.getFunctions())
         selection.recipeFunctions.insert(name.getValue());
+    if (sites == "linear")
+      findOneHotSites(selection);
 
     bool ok = true;
     MatmulOp refused;
@@ -124,12 +129,30 @@ private:
       return layer->second;
     if (own[0] && own[1])
       return ""; // FP8 already: there is nothing to choose
+    if (sites == "linear" && (selects(op) || (isGradient(op) && selection.oneHot.contains(site))))
+      return "one-hot selection";
     bool isLinear = op.getRole() && *op.getRole() != Role::other;
     if (sites == "linear" && !isLinear)
-      return "no weight operand (attention); --sites=all would take it";
+      return "no weight operand";
     if (sites != "linear" && sites != "all" && !selection.sites.matches(site))
       return "does not match --sites=" + sites;
     return "";
+  }
+
+  static bool isGradient(MatmulOp op) {
+    return op.getLhsKind() == TensorKind::grad_output || op.getRhsKind() == TensorKind::grad_output;
+  }
+
+  /// True for a product with an operand of zeros and ones, which only selects rows of the other one.
+  static bool selects(MatmulOp op) { return isZeroOrOne(op.getLhs()) || isZeroOrOne(op.getRhs()); }
+
+  /// Notes the sites whose gradients select, too: one need not read the operand of zeros and ones, and
+  /// another function receives it as a tensor like any other.
+  void findOneHotSites(Selection &selection) {
+    getOperation()->walk([&](MatmulOp op) {
+      if (!isGradient(op) && op.getSite() && selects(op))
+        selection.oneHot.insert(*op.getSite());
+    });
   }
 
   /// Whether the target of the module has kernels for what the recipe makes of `op`.

@@ -19,7 +19,7 @@
 func.func @sites(%a: tensor<8x8xbf16>, %c: tensor<8x8xbf16>) -> tensor<8x8xbf16> {
   %0 = fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
-  // expected-error-re@+1 {{site 'h0/attention' is required to be FP8 (--require={{all|attention}}) but stays in high precision: no weight operand (attention); --sites=all would take it}}
+  // expected-error-re@+1 {{site 'h0/attention' is required to be FP8 (--require={{all|attention}}) but stays in high precision: no weight operand}}
   %1 = fp8.matmul site("h0/attention") role(other) kinds(input, input) ins(%0, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
   return %1 : tensor<8x8xbf16>

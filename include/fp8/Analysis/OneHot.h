@@ -1,0 +1,21 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operands that only select rows of the other one: one-hot embeddings, dispatch masks.
+
+#ifndef FP8_ANALYSIS_ONEHOT_H
+#define FP8_ANALYSIS_ONEHOT_H
+
+#include "mlir/IR/Value.h"
+
+namespace fp8 {
+
+/// True if every element of `value` is 0 or 1 by construction: a comparison that is converted to a float, behind
+/// casts, views and broadcasts, and products, choices and maxima of such. Masks that carry other values, such as
+/// the weights of gates, are none.
+bool isZeroOrOne(mlir::Value value);
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_ONEHOT_H
