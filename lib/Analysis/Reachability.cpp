@@ -6,6 +6,7 @@
 
 #include "fp8/Analysis/Reachability.h"
 #include "fp8/Analysis/RegionFlow.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/ShapedOpInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -13,13 +14,16 @@
 using namespace mlir;
 using namespace fp8;
 
-Reachability::Reachability(FunctionOpInterface function, ArrayRef<Operation *> sources, bool direct)
-    : direct(direct) {
+Reachability::Reachability(FunctionOpInterface function, ArrayRef<Operation *> sources, Reach reach,
+                           ArrayRef<Value> values)
+    : reach(reach), count(sources.size() + values.size()), sourceValues(values.begin(), values.end()) {
   for (auto [i, source] : llvm::enumerate(sources)) {
     numbers[source] = i;
     for (Operation *op = source->getParentOp(); op; op = op->getParentOp())
       holders.insert(op);
   }
+  for (auto [i, value] : llvm::enumerate(values))
+    reached.try_emplace(value, count).first->second.set(sources.size() + i);
   visit(function.getFunctionBody());
 }
 
@@ -30,8 +34,11 @@ void Reachability::add(llvm::BitVector &set, Value value) const {
 }
 
 void Reachability::store(Value value, const llvm::BitVector &set) {
-  if (set.any())
-    reached[value] |= set;
+  if (set.none() || sourceValues.contains(value))
+    return;
+  auto [it, isNew] = reached.try_emplace(value, set);
+  changed |= isNew || set.test(it->second);
+  it->second |= set;
 }
 
 void Reachability::visit(Region &region) {
@@ -41,39 +48,52 @@ void Reachability::visit(Region &region) {
 }
 
 void Reachability::visit(Operation *op) {
-  if (isa<ShapedDimOpInterface>(op)) // a size says nothing of the elements
+  if (isa<ShapedDimOpInterface, tensor::EmptyOp>(op)) // a size says nothing of the elements
     return;
-  llvm::BitVector all(numbers.size());
+  if (!isa<RegionBranchOpInterface>(op))
+    return visitPlain(op);
+  if (reach != Reach::everything)
+    return visitControlFlow(op);
+  // What comes round the loop enters it again, until nothing is new.
+  bool before = changed, any = false;
+  do {
+    changed = false;
+    visitControlFlow(op);
+    any |= changed;
+  } while (changed);
+  changed = before || any;
+}
+
+void Reachability::visitPlain(Operation *op) {
+  llvm::BitVector all(count);
   for (Value operand : op->getOperands())
     add(all, operand);
-
-  if (!isa<RegionBranchOpInterface>(op)) {
-    // Bodies (of linalg ops, say) may read values from outside.
-    llvm::SetVector<Value> captured;
-    getUsedValuesDefinedAbove(op->getRegions(), captured);
-    for (Value value : captured)
-      add(all, value);
-    if (auto number = numbers.find(op); number != numbers.end()) {
-      if (direct)
-        all.reset();
-      all.set(number->second);
-    }
-    for (Value result : op->getResults())
-      store(result, all);
-    // Sources inside a region that we know nothing about depend on all that enters it.
-    for (Region &region : holders.contains(op) ? op->getRegions() : MutableArrayRef<Region>()) {
-      for (Value argument : region.getArguments())
-        store(argument, all);
-      visit(region);
-    }
-    return;
+  // Bodies (of linalg ops, say) may read values from outside.
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (Value value : captured)
+    add(all, value);
+  if (auto number = numbers.find(op); number != numbers.end()) {
+    if (reach == Reach::direct)
+      all.reset();
+    all.set(number->second);
   }
+  for (Value result : op->getResults())
+    store(result, all);
+  // Sources inside a region that we know nothing about depend on all that enters it.
+  for (Region &region : holders.contains(op) ? op->getRegions() : MutableArrayRef<Region>()) {
+    for (Value argument : region.getArguments())
+      store(argument, all);
+    visit(region);
+  }
+}
 
-  // Control flow: what enters a region first, then the region, then what leaves. An
-  // argument that is known by now entered the region; the rest comes round the loop.
+/// What enters a region first, then the region, then what leaves. An argument that is known by now entered
+/// the region; the rest comes round the loop.
+void Reachability::visitControlFlow(Operation *op) {
   for (Region &region : op->getRegions()) {
     for (Value argument : region.getArguments()) {
-      llvm::BitVector set(numbers.size());
+      llvm::BitVector set(count);
       for (Value value : getForwardedValues(argument))
         add(set, value);
       store(argument, set);
@@ -81,7 +101,7 @@ void Reachability::visit(Operation *op) {
     visit(region);
   }
   for (Value result : op->getResults()) {
-    llvm::BitVector set(numbers.size());
+    llvm::BitVector set(count);
     if (getForwardedValues(result).empty())
       addAllReadInside(set, op); // put together otherwise, as in scf.forall
     for (Value value : getOrigins(result))

@@ -25,7 +25,7 @@ func.func @main(%x: tensor<4x4xf32>, %q: tensor<4x4xbf16>, %k: tensor<4x4xbf16>)
 // CHECK-LABEL: func.func @weight
 // CHECK-COUNT-2: fp8.quantize column(1)
 // CHECK-NOT: fp8.quantize column(1)
-func.func @weight(%x: tensor<4x4xbf16>, %w: tensor<4x4xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+func.func @weight(%x: tensor<4x4xbf16>, %w: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<4x4xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -49,10 +49,11 @@ func.func @weight(%x: tensor<4x4xbf16>, %w: tensor<4x4xf32> {tf.aliasing_output 
 // CHECK: fp8.state_columns = [{format = f8E4M3FN, sites = ["down", "up"], tensor = "input"}
 // CHECK-SAME: {format = f8E5M2, sites = ["down", "up"], tensor = "grad_output"}
 // CHECK-LABEL: func.func @activation
-func.func @activation(%in: tensor<?x4xf32>, %g: tensor<?x4xf32>, %u: tensor<4x4xbf16>, %d: tensor<4x4xbf16>, %i: tensor<?x4xf32>)
+func.func @activation(%pixels: tensor<?x4xi32>, %g: tensor<?x4xf32>, %u: tensor<4x4xbf16>, %d: tensor<4x4xbf16>, %i: tensor<?x4xf32>)
     -> (tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>) {
   %c0 = arith.constant 0 : index
-  %size = tensor.dim %in, %c0 : tensor<?x4xf32>
+  %size = tensor.dim %pixels, %c0 : tensor<?x4xi32>
+  %in = arith.sitofp %pixels : tensor<?x4xi32> to tensor<?x4xf32>
   %x = math.tanh %in : tensor<?x4xf32>
   %n = tensor.empty(%size) : tensor<?x4xbf16>
   %x0 = arith.truncf %x : tensor<?x4xf32> to tensor<?x4xbf16>

@@ -6,6 +6,7 @@
 // CHECK-LABEL: func.func @forward(
 // CHECK-SAME:    -> (tensor<4x4xbf16>, tensor<i64>, tensor<4xi64> {fp8.residual}, tensor<4x8xbf16> {fp8.residual}, tensor<4x8xbf16> {fp8.residual}, tensor<4x4xi1> {fp8.residual})
 // CHECK-SAME:    attributes {fp8.backward = @backward}
+// CHECK:         fp8.matmul site("qkv") role(fprop) kinds(input, weight)
 // CHECK:         fp8.matmul site("attention") role(other) kinds(input, input)
 // CHECK:         fp8.matmul site("attention#2") role(other) kinds(input, input)
 // CHECK-LABEL: func.func @backward(
@@ -18,9 +19,10 @@ func.func @forward(%x: tensor<4x8xbf16>, %w: tensor<8x8xbf16>, %ids: tensor<4xi6
   %n = arith.constant dense<0> : tensor<i64>
   %e8 = tensor.empty() : tensor<4x8xbf16>
   %f8 = linalg.fill ins(%z : bf16) outs(%e8 : tensor<4x8xbf16>) -> tensor<4x8xbf16>
-  %q = math.tanh %x : tensor<4x8xbf16>
-  %k = math.exp %x : tensor<4x8xbf16>
-  %v = math.absf %x : tensor<4x8xbf16>
+  %h = linalg.matmul ins(%x, %w : tensor<4x8xbf16>, tensor<8x8xbf16>) outs(%f8 : tensor<4x8xbf16>) -> tensor<4x8xbf16> loc("jit(f)/qkv/dot_general")
+  %q = math.tanh %h : tensor<4x8xbf16>
+  %k = math.exp %h : tensor<4x8xbf16>
+  %v = math.absf %h : tensor<4x8xbf16>
   %e4 = tensor.empty() : tensor<4x4xbf16>
   %f4 = linalg.fill ins(%z : bf16) outs(%e4 : tensor<4x4xbf16>) -> tensor<4x4xbf16>
   %s = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]

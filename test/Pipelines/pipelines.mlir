@@ -24,7 +24,8 @@
 
 // INGEST-LABEL: func.func @main
 // INGEST-SAME: (%[[W:[^:]*]]: tensor<16x32xf32> {tf.aliasing_output = 0 : i32}, %[[V:[^:]*]]: tensor<32x8xf32>, %[[X:[^:]*]]: tensor<4x16xf32>)
-// INGEST: fp8.matmul site("fc") role(fprop) kinds(input, weight) ins(%[[X]], %[[W]]
+// What a program without gradients carries is a cache, no weight.
+// INGEST: fp8.matmul site("fc") role(fprop) kinds(weight, input) ins(%[[X]], %[[W]]
 // INGEST: fp8.matmul site("head") role(fprop) kinds(input, weight)
 // INGEST-NOT: func.func private
 

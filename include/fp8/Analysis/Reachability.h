@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which matrix products a value depends on.
+// Which operations and values a value is computed from.
 
 #ifndef FP8_ANALYSIS_REACHABILITY_H
 #define FP8_ANALYSIS_REACHABILITY_H
@@ -14,16 +14,25 @@
 
 namespace fp8 {
 
-/// For every value of a function, the set of `sources` (a number each) that it was
-/// computed from. One pass over the function: inside a loop a value depends on what
-/// its own iteration and the code before the loop computed, not on later iterations. Sizes
-/// (tensor.dim) carry nothing on.
+/// How far Reachability looks back.
+enum class Reach {
+  /// All sources before the value in the program: inside a loop what its own iteration and the code before
+  /// the
+  /// loop computed, not what later iterations hand on.
+  before,
+  /// Of those the ones with no other source in between.
+  direct,
+  /// All sources, those of every iteration of a loop too.
+  everything
+};
+
+/// For every value of a function, the set of sources that it was computed from. Sources are operations and
+/// values, numbered in this order. Sizes (tensor.dim) carry nothing on.
 class Reachability {
 public:
-  /// What a source is computed from counts for its result as well, unless `direct`: then
-  /// the sources of a value are those with no other one between.
+  /// A value that is a source is computed from itself alone.
   Reachability(mlir::FunctionOpInterface function, llvm::ArrayRef<mlir::Operation *> sources,
-               bool direct = false);
+               Reach reach = Reach::before, llvm::ArrayRef<mlir::Value> sourceValues = {});
 
   /// True if `value` was computed from source number `source`.
   bool reaches(unsigned source, mlir::Value value) const {
@@ -33,7 +42,7 @@ public:
   /// All sources that `value` was computed from.
   llvm::BitVector getSources(mlir::Value value) const {
     auto it = reached.find(value);
-    return it == reached.end() ? llvm::BitVector(numbers.size()) : it->second;
+    return it == reached.end() ? llvm::BitVector(count) : it->second;
   }
   /// True if `value` was computed from one of `set`, which has a bit per source.
   bool reachesAny(const llvm::BitVector &set, mlir::Value value) const {
@@ -44,12 +53,17 @@ public:
 private:
   void visit(mlir::Region &region);
   void visit(mlir::Operation *op);
+  void visitPlain(mlir::Operation *op);
+  void visitControlFlow(mlir::Operation *op);
   void add(llvm::BitVector &set, mlir::Value value) const;
   void addAllReadInside(llvm::BitVector &set, mlir::Operation *op) const;
   void store(mlir::Value value, const llvm::BitVector &set);
 
-  bool direct;
+  Reach reach;
+  unsigned count; ///< of sources
+  bool changed = false;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
+  llvm::DenseSet<mlir::Value> sourceValues;
   llvm::DenseSet<mlir::Operation *> holders; ///< ops with a source in a region
   llvm::DenseMap<mlir::Value, llvm::BitVector> reached;
 };

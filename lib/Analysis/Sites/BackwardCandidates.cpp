@@ -18,9 +18,10 @@ bool fp8::detail::mayHaveEqualSize(Value a, Value b) {
 }
 
 BackwardCandidates::BackwardCandidates(FunctionOpInterface function, const Reachability &reachability,
-                                       const Reachability &direct, ArrayRef<Contraction> contractions)
-    : function(function), reachability(reachability), direct(direct), contractions(contractions),
-      namesTell(findWhetherNamesTell()) {
+                                       const Reachability &direct, const ValueSources &values,
+                                       ArrayRef<Contraction> contractions)
+    : function(function), reachability(reachability), direct(direct), values(values),
+      contractions(contractions), marked(findWhetherNamesMarkBackward()) {
   for (auto [i, contraction] : llvm::enumerate(contractions))
     for (unsigned operand : {0, 1})
       readers[contraction.operands[operand].tensor].push_back({unsigned(i), operand});
@@ -35,11 +36,30 @@ BackwardCandidates::BackwardCandidates(FunctionOpInterface function, const Reach
 
 bool BackwardCandidates::isCandidate(const Candidate &candidate) const {
   const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
-  Value gradient = backward.op->getOperand(candidate.gradientOperand);
-  return haveOppositeUses(forward.operands[candidate.shared],
-                          backward.operands[1 - candidate.gradientOperand]) &&
-         mayHaveEqualSize(gradient, forward.op->getResult(0)) &&
+  if (!haveOppositeUses(forward.operands[candidate.shared], backward.operands[1 - candidate.gradientOperand]))
+    return isGroupedCandidate(candidate);
+  return mayHaveEqualSize(getGradient(candidate), forward.op->getResult(0)) &&
          mayHaveEqualSize(backward.result, forward.op->getOperand(1 - candidate.shared));
+}
+
+/// The gradients of a grouped product: it sums over groups (experts), of which a mask selects one for each
+/// row. dy is repeated for every group, and masked; the gradient of the activation is summed over the groups.
+bool BackwardCandidates::isGroupedCandidate(const Candidate &candidate) const {
+  const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
+  std::optional<GroupUse> use =
+      matchGroupedUses(forward.operands[candidate.shared], backward.operands[1 - candidate.gradientOperand]);
+  if (!use)
+    return false;
+  auto getType = [](Value value) { return cast<RankedTensorType>(value.getType()); };
+  RankedTensorType dy = getType(getGradient(candidate)), y = getType(forward.op->getResult(0)),
+                   made = getType(backward.result),
+                   operand = getType(forward.op->getOperand(1 - candidate.shared));
+  if (!llvm::all_of(ArrayRef{dy, y, made, operand}, [](RankedTensorType t) { return t.hasStaticShape(); }) ||
+      y.getNumElements() == 0)
+    return false;
+  int64_t groups = dy.getNumElements() / y.getNumElements();
+  return groups > 1 && dy.getNumElements() == groups * y.getNumElements() &&
+         operand.getNumElements() == made.getNumElements() * (*use == GroupUse::summed ? groups : 1);
 }
 
 void BackwardCandidates::collect() {
@@ -53,39 +73,40 @@ void BackwardCandidates::collect() {
         }
 }
 
-/// A weight that is carried has its gradients in its new value: what goes into another
-/// one's instead is no gradient of this one.
+/// A weight that is carried has its gradients in its new value, and so have the arguments that a weight is
+/// computed from: what goes into the new values of others instead is no gradient of this one.
 void BackwardCandidates::dropForeign() {
   llvm::SmallDenseMap<Value, llvm::SmallPtrSet<Operation *, 4>> made;
-  auto parameterOf = [&](const Candidate &candidate) {
-    return getParameter(contractions[candidate.forward].op->getOperand(1 - candidate.shared));
+  auto getCarried = [&](const Candidate &candidate) {
+    SmallVector<Value> arguments = getDifferentiatedArguments(candidate.forward, 1 - candidate.shared);
+    return llvm::all_of(arguments, isCarried) ? arguments : SmallVector<Value>();
+  };
+  auto goesInto = [&](const Candidate &candidate, Value argument) {
+    auto [it, isNew] = made.try_emplace(argument);
+    if (isNew)
+      it->second = findProductsOfNewValue(cast<BlockArgument>(argument));
+    return it->second.contains(contractions[candidate.backward].op);
   };
   llvm::SmallDenseSet<Value> withGradient;
   llvm::SmallPtrSet<Operation *, 16> owned;
-  for (const Candidate &candidate : reached) {
-    Value parameter = parameterOf(candidate);
-    if (!parameter || !isCarried(parameter))
-      continue;
-    auto [it, isNew] = made.try_emplace(parameter);
-    if (isNew)
-      it->second = findProductsOfNewValue(cast<BlockArgument>(parameter));
-    Operation *backward = contractions[candidate.backward].op;
-    if (!it->second.contains(backward))
-      continue;
-    withGradient.insert(parameter);
-    owned.insert(backward);
-  }
+  for (const Candidate &candidate : reached)
+    for (Value argument : getCarried(candidate))
+      if (goesInto(candidate, argument)) {
+        withGradient.insert(argument);
+        owned.insert(contractions[candidate.backward].op);
+      }
   llvm::erase_if(reached, [&](const Candidate &candidate) {
-    Value parameter = parameterOf(candidate);
-    Operation *backward = contractions[candidate.backward].op;
-    if (!parameter || (!owned.contains(backward) && !withGradient.contains(parameter)))
-      return false;
-    return !made[parameter].contains(backward);
+    SmallVector<Value> arguments = getCarried(candidate);
+    bool isOwned = owned.contains(contractions[candidate.backward].op);
+    return llvm::any_of(arguments,
+                        [&](Value argument) { return isOwned || withGradient.contains(argument); }) &&
+           llvm::none_of(arguments, [&](Value argument) { return goesInto(candidate, argument); });
   });
 }
 
-/// Counts the gradients that dy is made of, though they are none of what the forward product
-/// is read for: behind attention's product of q and k, the gradient of q is none of k.
+/// Counts the gradients that dy is made of though the forward result is no operand that they differentiate.
+/// An example is s = q · k with k = x · wk: the gradient dq has the form that dk has, and so dq · x has the
+/// form of a gradient of wk, but dq differentiates q, which k does not reach.
 void BackwardCandidates::countContradictions() {
   DenseMap<unsigned, SmallVector<Value>> differentiated; // operands, by their gradients
   for (const Candidate &candidate : reached)
@@ -115,7 +136,23 @@ Value BackwardCandidates::getGradient(const Candidate &candidate) const {
   return contractions[candidate.backward].op->getOperand(candidate.gradientOperand);
 }
 
-bool BackwardCandidates::findWhetherNamesTell() const {
+SmallVector<Value> BackwardCandidates::getDifferentiatedArguments(unsigned forward, unsigned operand) const {
+  Value value = contractions[forward].op->getOperand(operand);
+  if (Value argument = getParameter(value))
+    return {argument};
+  if (!values.getContractions(value).empty())
+    return {};
+  // Rows that are gathered, or masked, have another form than what they are taken from.
+  SmallVector<Value> arguments = values.getFloatArguments(value);
+  if (arguments.size() != values.getArguments(value).size())
+    return {};
+  // One argument beside another one: as well an input that is multiplied with a weight in two ways.
+  if (arguments.size() < 2 && getParameter(contractions[forward].op->getOperand(1 - operand)))
+    return {};
+  return arguments;
+}
+
+bool BackwardCandidates::findWhetherNamesMarkBackward() const {
   if (llvm::any_of(contractions, [](const Contraction &c) { return c.name.backward; }))
     return true;
   if (llvm::any_of(contractions, [](const Contraction &c) { return c.name.site.empty(); }))
@@ -142,7 +179,7 @@ llvm::BitVector BackwardCandidates::findGradients() const {
   return gradients;
 }
 
-bool BackwardCandidates::isTangent(const Candidate &candidate) const {
+bool BackwardCandidates::isOuterCotangent(const Candidate &candidate) const {
   return !reachability.reachesAny(findGradients().flip(), getGradient(candidate));
 }
 
@@ -151,14 +188,14 @@ bool BackwardCandidates::isGradientOfGradient(const Candidate &candidate) const 
 }
 
 bool BackwardCandidates::isGradientAResult(const Candidate &candidate) const {
-  auto parameter = dyn_cast_if_present<BlockArgument>(
-      getParameter(contractions[candidate.forward].op->getOperand(1 - candidate.shared)));
-  if (!parameter)
-    return false;
   Operation *terminator = function->getRegion(0).back().getTerminator();
-  return llvm::any_of(terminator->getOperands(), [&](Value result) {
-    return result.getType() == parameter.getType() && reachability.reaches(candidate.backward, result);
-  });
+  return llvm::any_of(
+      getDifferentiatedArguments(candidate.forward, 1 - candidate.shared), [&](Value argument) {
+        return isa<BlockArgument>(argument) && llvm::any_of(terminator->getOperands(), [&](Value result) {
+                 return result.getType() == argument.getType() &&
+                        reachability.reaches(candidate.backward, result);
+               });
+      });
 }
 
 /// True if a forward product computes the same: that is computed again, before or behind `product`.
@@ -172,7 +209,7 @@ bool BackwardCandidates::isPlausiblePair(const Candidate &candidate) const {
   const Contraction &forward = contractions[candidate.forward], &backward = contractions[candidate.backward];
   if (forward.isBackward() || backward.isMatched() || repeatsForward(backward))
     return false;
-  return !namesTell || (backward.name.backward && !forward.name.backward);
+  return !marked || (backward.name.backward && !forward.name.backward);
 }
 
 /// True if both values are computed from the same products, with no other one between, or from none.

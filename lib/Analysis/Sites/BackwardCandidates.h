@@ -10,6 +10,7 @@
 
 #include "fp8/Analysis/Reachability.h"
 #include "fp8/Analysis/Sites/Contractions.h"
+#include "fp8/Analysis/Sites/ValueSources.h"
 
 namespace fp8::detail {
 
@@ -21,15 +22,16 @@ struct Candidate {
   unsigned forward, backward;
   unsigned shared;          ///< the operand of `forward` that both read
   unsigned gradientOperand; ///< the operand of `backward` that is the gradient dy
-  unsigned contradictions =
-      0; ///< gradients that dy is made of, though they are none of what `forward` is read for
+  /// Gradients that dy is made of, though the result of `forward` is not what they differentiate.
+  unsigned contradictions = 0;
 };
 
 /// The candidates of a function. What is settled of its contractions meanwhile is seen here.
 class BackwardCandidates {
 public:
   BackwardCandidates(mlir::FunctionOpInterface function, const Reachability &reachability,
-                     const Reachability &direct, llvm::ArrayRef<Contraction> contractions);
+                     const Reachability &direct, const ValueSources &values,
+                     llvm::ArrayRef<Contraction> contractions);
 
   llvm::ArrayRef<Contraction> getContractions() const { return contractions; }
   /// Those whose forward product reaches dy, sorted by it.
@@ -41,16 +43,19 @@ public:
 
   /// The operand of the backward product that is dy.
   mlir::Value getGradient(const Candidate &candidate) const;
+  /// The arguments that a gradient of `operand` of product `forward` is the gradient of, or is a part of: the
+  /// argument that the operand is a view of or, where it is computed without contractions, all that it is made of.
+  llvm::SmallVector<mlir::Value> getDifferentiatedArguments(unsigned forward, unsigned operand) const;
   /// Whether names mark the backward code: that of this function or, where all its products have names, that
-  /// of another. An evaluation has no backward code that they could mark.
-  bool doNamesTell() const { return namesTell; }
+  /// of another one. An evaluation has no backward code that they could mark.
+  bool namesMarkBackward() const { return marked; }
   /// True if names say that one product is a gradient of the other one, or of its like.
   bool haveOneName(const Candidate &candidate) const;
-  /// True if nothing reaches dy but gradients.
-  bool isTangent(const Candidate &candidate) const;
+  /// True if dy is a cotangent that comes from outside: no forward product reaches it, only gradients do.
+  bool isOuterCotangent(const Candidate &candidate) const;
   /// True if a gradient reaches dy.
   bool isGradientOfGradient(const Candidate &candidate) const;
-  /// True if the gradient reaches a result of the function that has the type of the parameter it is the
+  /// True if the gradient reaches a result of the function that has the type of an argument that it is the
   /// gradient of, or replaces it in the next step.
   bool isGradientAResult(const Candidate &candidate) const;
   /// Pairs need more than dataflow: a name that says so or, where no name says anything, that the function
@@ -65,17 +70,19 @@ private:
   void dropForeign();
   void countContradictions();
   bool isCandidate(const Candidate &candidate) const;
-  bool findWhetherNamesTell() const;
+  bool isGroupedCandidate(const Candidate &candidate) const;
+  bool findWhetherNamesMarkBackward() const;
   llvm::BitVector findGradients() const; ///< the products that are settled as such
   bool repeatsForward(const Contraction &product) const;
   bool haveSameSources(mlir::Value a, mlir::Value b) const;
 
   mlir::FunctionOpInterface function;
   const Reachability &reachability, &direct;
+  const ValueSources &values;
   llvm::ArrayRef<Contraction> contractions;
   llvm::DenseMap<unsigned, llvm::SmallVector<std::pair<unsigned, unsigned>>> readers;
   std::vector<Candidate> reached, unreached;
-  bool namesTell;
+  bool marked;
 };
 
 } // namespace fp8::detail

@@ -27,39 +27,132 @@ public:
   BackwardMatcher(const BackwardCandidates &candidates, MutableArrayRef<Contraction> contractions)
       : candidates(candidates), contractions(contractions) {}
 
-  void run() {
-    settle(collectTriples(candidates.getReached()));
-    while (settle(collectTriplesOfTangents())) {
-    }
-    // A gradient that is found shows that this is training, and makes others plausible.
-    while (settle(collectPairs())) {
-    }
-    for (const Candidate &candidate : findWeightGradientsBySibling(candidates))
-      if (!contractions[candidate.backward].isMatched())
-        assign(candidate);
-    while (addSecondGradients() || settle(makeMatches(findGradientsOfRecomputed(candidates)))) {
-    }
-    if (!candidates.doNamesTell())
-      noteDoubts();
-  }
+  /// Applies the rules, round by round: the first rule of a round that finds something starts the round
+  /// again.
+  void run();
 
 private:
+  struct Rule;
+  static const Rule kRules[];
+
+  bool matchBothGradients();
+  bool matchBothGradientsOfOuterCotangent();
+  bool matchOneGradient();
+  bool matchWeightGradientBySibling();
+  bool matchSecondGradient();
+  bool matchGradientInNewValue();
+  bool applyRound(ArrayRef<Rule> round);
+
   std::vector<Match> collectTriples(ArrayRef<Candidate> sorted) const;
-  std::vector<Match> collectTriplesOfTangents() const;
+  std::vector<Match> collectTriplesOfOuterCotangents() const;
   std::vector<Match> collectPairs() const;
   Match makeMatch(ArrayRef<Candidate> members) const;
   std::vector<Match> makeMatches(ArrayRef<Candidate> singles) const;
   bool isTraining() const;
   bool settle(std::vector<Match> matches);
   void assign(const Candidate &candidate);
-  bool addSecondGradients();
   void noteDoubts();
 
   const BackwardCandidates &candidates;
   MutableArrayRef<Contraction> contractions;
+  StringRef rule; ///< that is being applied
+};
+
+/// A rule finds gradients of products that are not matched yet, and returns whether it found any.
+struct BackwardMatcher::Rule {
+  unsigned round;
+  StringLiteral name;
+  StringLiteral says; ///< of a product y = x · w, its gradients dx = dy · w and dw = x · dy
+  bool (BackwardMatcher::*apply)();
 };
 
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// The rules
+//===----------------------------------------------------------------------===//
+
+const BackwardMatcher::Rule BackwardMatcher::kRules[] = {
+    {1, "both-gradients", "two products of both forms that share a dy which y reaches are dx and dw",
+     &BackwardMatcher::matchBothGradients},
+    {2, "both-gradients-of-outer-cotangent",
+     "two products of both forms behind y that share a dy which no forward product reaches (an argument, as "
+     "in a "
+     "vector-Jacobian product, or a constant) are dx and dw, if one of them is a result",
+     &BackwardMatcher::matchBothGradientsOfOuterCotangent},
+    {3, "one-gradient",
+     "one product of either form is dx (of a frozen weight) or dw (in the first layer), if names mark it as "
+     "backward "
+     "code or, where names mark none, if the function trains",
+     &BackwardMatcher::matchOneGradient},
+    {4, "weight-gradient-by-sibling",
+     "where dx is known, the product of its dy with an activation that is computed again is dw",
+     &BackwardMatcher::matchWeightGradientBySibling},
+    {5, "second-gradient",
+     "one product of either form whose dy depends on gradients is added to the dx or dw that y has already, "
+     "as "
+     "gradients of gradients are",
+     &BackwardMatcher::matchSecondGradient},
+    {5, "gradient-in-new-value",
+     "a product with an activation that other operations compute again is dw, if it ends in the new value of "
+     "w or in "
+     "a result of its type with no other product between",
+     &BackwardMatcher::matchGradientInNewValue},
+};
+
+bool BackwardMatcher::applyRound(ArrayRef<Rule> round) {
+  return llvm::any_of(round, [&](const Rule &candidate) {
+    rule = candidate.name;
+    return (this->*candidate.apply)();
+  });
+}
+
+void BackwardMatcher::run() {
+  for (ArrayRef<Rule> rules(kRules); !rules.empty();) {
+    ArrayRef<Rule> round =
+        rules.take_while([&](const Rule &candidate) { return candidate.round == rules.front().round; });
+    while (applyRound(round)) {
+    }
+    rules = rules.drop_front(round.size());
+  }
+  if (!candidates.namesMarkBackward())
+    noteDoubts();
+}
+
+bool BackwardMatcher::matchBothGradients() { return settle(collectTriples(candidates.getReached())); }
+
+bool BackwardMatcher::matchBothGradientsOfOuterCotangent() {
+  return settle(collectTriplesOfOuterCotangents());
+}
+
+bool BackwardMatcher::matchOneGradient() { return settle(collectPairs()); }
+
+bool BackwardMatcher::matchWeightGradientBySibling() {
+  bool assigned = false;
+  for (const Candidate &candidate : findWeightGradientsBySibling(candidates))
+    if (!contractions[candidate.backward].isMatched()) {
+      assign(candidate);
+      assigned = true;
+    }
+  return assigned;
+}
+
+bool BackwardMatcher::matchSecondGradient() {
+  std::vector<Match> matches = makeMatches(findSecondGradients(candidates));
+  llvm::sort(matches, [](const Match &a, const Match &b) { return a.order < b.order; });
+  for (const Match &match : matches)
+    if (const Candidate &candidate = match.candidates.front(); candidates.isPlausiblePair(candidate))
+      assign(candidate);
+  return !matches.empty();
+}
+
+bool BackwardMatcher::matchGradientInNewValue() {
+  return settle(makeMatches(findGradientsOfRecomputed(candidates)));
+}
+
+//===----------------------------------------------------------------------===//
+// Matches and their order
+//===----------------------------------------------------------------------===//
 
 /// Products of one name first, and those that other products do not contradict. Then, of
 /// triples, the nearest products; of pairs, the last ones: what turns out to be forward is no
@@ -102,16 +195,16 @@ std::vector<Match> BackwardMatcher::collectTriples(ArrayRef<Candidate> sorted) c
   return triples;
 }
 
-/// Where dy comes from outside (the loss is computed elsewhere, or is a sum), no forward result
-/// reaches it: nothing does but gradients. Two that share it, one of them a result, are known
-/// all the same, where they come after the forward product.
-std::vector<Match> BackwardMatcher::collectTriplesOfTangents() const {
+/// Where dy comes from outside (the loss is computed elsewhere, or is a sum), no forward result reaches it;
+/// only gradients do. Two products that share dy are gradients all the same where they come after the forward
+/// product and one of them is a result.
+std::vector<Match> BackwardMatcher::collectTriplesOfOuterCotangents() const {
   std::vector<Match> triples = collectTriples(candidates.getUnreached());
   llvm::erase_if(triples, [&](const Match &match) {
     const Candidate &first = match.candidates.front();
-    return !candidates.isTangent(first) || llvm::none_of(match.candidates, [&](const Candidate &c) {
+    return !candidates.isOuterCotangent(first) || llvm::none_of(match.candidates, [&](const Candidate &c) {
       return candidates.isGradientAResult(c);
-    }) || (candidates.doNamesTell() && !contractions[first.backward].name.backward);
+    }) || (candidates.namesMarkBackward() && !contractions[first.backward].name.backward);
   });
   return triples;
 }
@@ -125,14 +218,14 @@ bool BackwardMatcher::isTraining() const {
 
 std::vector<Match> BackwardMatcher::collectPairs() const {
   std::vector<Match> pairs;
-  if (!candidates.doNamesTell() && !isTraining())
+  if (!candidates.namesMarkBackward() && !isTraining())
     return pairs;
   for (const Candidate &candidate : candidates.getReached())
     if (candidates.isPlausiblePair(candidate))
       pairs.push_back(makeMatch(candidate));
   for (const Candidate &candidate : candidates.getUnreached())
     if (candidates.haveOneName(candidate) && candidates.isPlausiblePair(candidate) &&
-        candidates.isTangent(candidate))
+        candidates.isOuterCotangent(candidate))
       pairs.push_back(makeMatch(candidate));
   return pairs;
 }
@@ -140,6 +233,7 @@ std::vector<Match> BackwardMatcher::collectPairs() const {
 void BackwardMatcher::assign(const Candidate &candidate) {
   Contraction &backward = contractions[candidate.backward];
   backward.forward = candidate.forward;
+  backward.rule = rule;
   backward.gradientOperand = candidate.gradientOperand;
   backward.differentiated = 1 - candidate.shared;
   int &gradient = contractions[candidate.forward].gradients[1 - candidate.shared];
@@ -164,27 +258,18 @@ bool BackwardMatcher::settle(std::vector<Match> matches) {
   return assigned;
 }
 
-/// Products that have first gradients get second ones; false if there are none.
-bool BackwardMatcher::addSecondGradients() {
-  std::vector<Match> matches = makeMatches(findSecondGradients(candidates));
-  llvm::sort(matches, [](const Match &a, const Match &b) { return a.order < b.order; });
-  for (const Match &match : matches)
-    if (const Candidate &candidate = match.candidates.front(); candidates.isPlausiblePair(candidate))
-      assign(candidate);
-  return !matches.empty();
-}
-
-/// A gradient of the result that comes from outside, and one product with it: as well another forward
-/// product that reads the same.
+/// A product with a cotangent that comes from outside, alone, may be a gradient, or a forward product that
+/// reads the same activation: it is in doubt.
 void BackwardMatcher::noteDoubts() {
   for (const Candidate &candidate : candidates.getUnreached())
     if (candidates.isPlausiblePair(candidate) && !contractions[candidate.backward].isForward() &&
-        candidates.isTangent(candidate) && candidates.isGradientAResult(candidate))
+        candidates.isOuterCotangent(candidate) && candidates.isGradientAResult(candidate))
       contractions[candidate.backward].maybeGradientOf = candidate.forward;
 }
 
 void fp8::matchBackward(FunctionOpInterface function, const Reachability &reachability,
-                        const Reachability &direct, MutableArrayRef<Contraction> contractions) {
-  BackwardCandidates candidates(function, reachability, direct, contractions);
+                        const Reachability &direct, const ValueSources &values,
+                        MutableArrayRef<Contraction> contractions) {
+  BackwardCandidates candidates(function, reachability, direct, values, contractions);
   BackwardMatcher(candidates, contractions).run();
 }

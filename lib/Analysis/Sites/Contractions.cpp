@@ -87,12 +87,29 @@ std::vector<Contraction> fp8::collectContractions(FunctionOpInterface function) 
   return contractions;
 }
 
+static bool areOpposite(uint8_t x, uint8_t y) {
+  return (x & kBatch) == (y & kBatch) && bool(x & kFree) == bool(y & kContracted) &&
+         bool(x & kContracted) == bool(y & kFree);
+}
+
 bool fp8::haveOppositeUses(const TensorUse &a, const TensorUse &b) {
-  if (a.tensor != b.tensor || a.uses.size() != b.uses.size())
-    return false;
-  return llvm::all_of(llvm::zip(a.uses, b.uses), [](auto pair) {
-    auto [x, y] = pair;
-    return (x & kBatch) == (y & kBatch) && bool(x & kFree) == bool(y & kContracted) &&
-           bool(x & kContracted) == bool(y & kFree);
-  });
+  return a.tensor == b.tensor && a.uses.size() == b.uses.size() &&
+         llvm::all_of(llvm::zip(a.uses, b.uses),
+                      [](auto pair) { return areOpposite(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+std::optional<GroupUse> fp8::matchGroupedUses(const TensorUse &forward, const TensorUse &backward) {
+  if (forward.tensor != backward.tensor || forward.uses.size() != backward.uses.size())
+    return std::nullopt;
+  bool summed = false, kept = false;
+  for (auto [x, y] : llvm::zip(forward.uses, backward.uses)) {
+    if (areOpposite(x, y))
+      continue;
+    if (x != kContracted || (y != kContracted && y != kBatch))
+      return std::nullopt;
+    (y == kContracted ? summed : kept) = true;
+  }
+  if (summed == kept)
+    return std::nullopt;
+  return summed ? GroupUse::summed : GroupUse::kept;
 }

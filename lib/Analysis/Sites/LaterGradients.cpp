@@ -24,7 +24,7 @@ std::vector<Candidate> fp8::detail::findWeightGradientsBySibling(const BackwardC
       const TensorUse &gradient = sibling.operands[sibling.gradientOperand];
       for (auto [b, position] : candidates.getReaders(gradient.tensor)) {
         const Contraction &backward = contractions[b];
-        if (!backward.isMatched() && backward.name.backward == candidates.doNamesTell() &&
+        if (!backward.isMatched() && backward.name.backward == candidates.namesMarkBackward() &&
             haveOppositeUses(gradient, backward.operands[position]) &&
             mayHaveEqualSize(backward.result, forward.op->getOperand(missing)) &&
             mayHaveEqualSize(backward.op->getOperand(1 - position), forward.op->getOperand(known)))
@@ -54,10 +54,13 @@ std::vector<Candidate> fp8::detail::findGradientsOfRecomputed(const BackwardCand
   std::vector<Candidate> found;
   for (unsigned f = 0; f < contractions.size(); ++f)
     for (unsigned weight : {0, 1}) {
-      Value parameter = getParameter(contractions[f].op->getOperand(weight));
-      if (!parameter || contractions[f].gradients[weight] != Contraction::kNone)
+      if (contractions[f].gradients[weight] != Contraction::kNone)
         continue;
-      llvm::SmallPtrSet<Operation *, 4> ends = findProductsOfGradient(parameter);
+      llvm::SmallPtrSet<Operation *, 4> ends;
+      for (Value argument : candidates.getDifferentiatedArguments(f, weight)) {
+        llvm::SmallPtrSet<Operation *, 4> products = findProductsOfGradient(argument);
+        ends.insert(products.begin(), products.end());
+      }
       for (unsigned b = 0; b < contractions.size(); ++b)
         for (unsigned gradientOperand : {0, 1})
           if (Candidate candidate{f, b, 1 - weight, gradientOperand}; ends.contains(contractions[b].op) &&

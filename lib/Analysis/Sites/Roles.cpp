@@ -5,27 +5,17 @@
 // Roles from matched products. The rules are in the header.
 
 #include "fp8/Analysis/Sites/Roles.h"
-#include "fp8/Analysis/Sites/NewValues.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace fp8;
-
-/// The name that the program gives an argument; empty where it has none.
-static StringRef getName(Value parameter) {
-  auto name = isa<BlockArgument>(parameter) ? parameter.getLoc()->findInstanceOf<NameLoc>() : NameLoc();
-  return name ? name.getName().getValue() : StringRef();
-}
 
 namespace {
 
 class RoleInference {
 public:
   explicit RoleInference(FunctionOpInterface function);
-  /// Adds the names of the parameters that this function trains.
-  void collectTrainedNames(llvm::StringSet<> &names) const;
-  /// The roles; parameters of the names in `trainedElsewhere` are weights.
-  std::vector<ContractionRole> run(const llvm::StringSet<> &trainedElsewhere);
+  Weights &getWeights() { return *weights; }
+  std::vector<ContractionRole> run();
 
 private:
   void assignForward(unsigned i);
@@ -33,8 +23,7 @@ private:
   void assignUnmatchedGradient(unsigned i);
   bool readsLowerRank(unsigned i, unsigned sibling) const;
   void applyUserRole(unsigned i);
-  bool isTrained(Value parameter) const;
-  std::optional<unsigned> findWeight(const Contraction &contraction) const;
+  void setWeight(ContractionRole &entry) const;
   std::optional<unsigned> findSibling(unsigned i, unsigned gradientOperand) const;
   bool isRecomputed(Value value) const;
   unsigned findGradientOperand(unsigned i) const;
@@ -45,62 +34,42 @@ private:
   bool isGradientOfAnUnmultipliedWeight(unsigned i) const;
 
   std::vector<Contraction> contractions;
-  std::optional<Reachability> reachability, direct;
+  std::unique_ptr<Reachability> reachability, direct;
+  std::unique_ptr<ValueSources> sources;
+  std::unique_ptr<Weights> weights;
   std::vector<ContractionRole> roles;
-  llvm::DenseSet<Value> trained; ///< parameters with a gradient, of whichever product
-  llvm::BitVector backward;      ///< matched gradients and those that names mark
-  const llvm::StringSet<> *trainedElsewhere = nullptr;
-  bool namesTell = false;
+  llvm::BitVector backward; ///< matched gradients and those that names mark
+  bool namesMarkBackward = false;
 };
 
 } // namespace
 
 RoleInference::RoleInference(FunctionOpInterface function) : contractions(collectContractions(function)) {
-  SmallVector<Operation *> sources;
+  SmallVector<Operation *> products;
   for (Contraction &contraction : contractions)
-    sources.push_back(contraction.op);
-  reachability.emplace(function, sources);
-  direct.emplace(function, sources, /*direct=*/true);
-  matchBackward(function, *reachability, *direct, contractions);
-  for (const Contraction &contraction : contractions)
-    for (unsigned operand : {0, 1})
-      if (contraction.gradients[operand] != Contraction::kNone)
-        if (Value parameter = getParameter(contraction.op->getOperand(operand)))
-          trained.insert(parameter);
+    products.push_back(contraction.op);
+  reachability = std::make_unique<Reachability>(function, products);
+  direct = std::make_unique<Reachability>(function, products, Reach::direct);
+  sources = std::make_unique<ValueSources>(function);
+  matchBackward(function, *reachability, *direct, *sources, contractions);
+  weights = std::make_unique<Weights>(function, contractions, *reachability, *sources);
 }
 
 //===----------------------------------------------------------------------===//
 // Forward products
 //===----------------------------------------------------------------------===//
 
-bool RoleInference::isTrained(Value parameter) const {
-  return parameter && (isCarried(parameter) || trained.contains(parameter) ||
-                       trainedElsewhere->contains(getName(parameter)));
-}
-
-/// The operand that is the weight of a forward product, if any.
-std::optional<unsigned> RoleInference::findWeight(const Contraction &contraction) const {
-  bool isParameter[2], trains[2];
-  int64_t rank[2];
-  for (unsigned operand : {0, 1}) {
-    Value value = contraction.op->getOperand(operand);
-    Value parameter = getParameter(value);
-    isParameter[operand] = static_cast<bool>(parameter);
-    trains[operand] = isTrained(parameter);
-    rank[operand] = cast<RankedTensorType>(value.getType()).getRank();
-  }
-  if (trains[0] != trains[1])
-    return trains[1];
-  if (isParameter[0] != isParameter[1])
-    return isParameter[1];
-  if (!isParameter[0])
-    return std::nullopt;
-  return rank[0] < rank[1] ? 0 : 1;
+/// Notes what the operand is that was found to be the weight.
+void RoleInference::setWeight(ContractionRole &entry) const {
+  Value operand = entry.contraction.op->getOperand(entry.weightOperand);
+  Value argument = getParameter(operand);
+  entry.weight = argument ? argument : operand;
+  entry.weightArguments = sources->getFloatArguments(operand);
 }
 
 void RoleInference::assignForward(unsigned i) {
   ContractionRole &entry = roles[i];
-  std::optional<unsigned> weight = findWeight(entry.contraction);
+  std::optional<unsigned> weight = weights->findWeight(entry.contraction.op);
   if (const ContractionRole &first = roles[entry.leader]; entry.leader != i && first.role == Role::fprop)
     weight =
         first.weightOperand ^ (first.contraction.operands[0].tensor != contractions[i].operands[0].tensor);
@@ -109,7 +78,7 @@ void RoleInference::assignForward(unsigned i) {
   entry.role = Role::fprop;
   entry.weightOperand = *weight;
   entry.kinds[*weight] = TensorKind::weight;
-  entry.weight = getParameter(entry.contraction.op->getOperand(*weight));
+  setWeight(entry);
 }
 
 void RoleInference::assignGradients(unsigned i) {
@@ -230,8 +199,8 @@ void RoleInference::assignUnmatchedGradient(unsigned i) {
     entry.role = Role::wgrad;
     return;
   }
-  Value weight = getParameter(entry.contraction.op->getOperand(entry.weightOperand));
-  if (!weight || !sibling || reachesProduct(*sibling))
+  Value weight = entry.contraction.op->getOperand(entry.weightOperand);
+  if (!weights->isPlain(weight) || !sibling || reachesProduct(*sibling))
     return;
   entry.role = Role::dgrad;
   entry.kinds[entry.weightOperand] = TensorKind::weight;
@@ -256,7 +225,7 @@ bool RoleInference::readsGradient(unsigned i) const {
 /// have to do with it. (Products without a weight in an optimizer depend on gradients, too.)
 bool RoleInference::isInDoubt(unsigned i) const {
   const Contraction &contraction = contractions[i];
-  if (contraction.isForward() || namesTell || contraction.op->hasAttr(FP8Dialect::kRoleAttrName))
+  if (contraction.isForward() || namesMarkBackward || contraction.op->hasAttr(FP8Dialect::kRoleAttrName))
     return false;
   return readsGradient(i) || (roles[i].role == Role::fprop &&
                               (dependsOnBackward(i) || contraction.maybeGradientOf != Contraction::kNone));
@@ -283,13 +252,12 @@ void RoleInference::applyUserRole(unsigned i) {
   entry.inDoubt = false;
   entry.weight = nullptr;
   if (*role == Role::fprop)
-    entry.weight = getParameter(entry.contraction.op->getOperand(entry.weightOperand));
+    setWeight(entry);
   entry.kinds[entry.weightOperand] = readsWeight ? TensorKind::weight : TensorKind::input;
   entry.kinds[1 - entry.weightOperand] = isGradient ? TensorKind::grad_output : TensorKind::input;
 }
 
-std::vector<ContractionRole> RoleInference::run(const llvm::StringSet<> &elsewhere) {
-  trainedElsewhere = &elsewhere;
+std::vector<ContractionRole> RoleInference::run() {
   backward.resize(contractions.size());
   for (auto [i, contraction] : llvm::enumerate(contractions)) {
     roles.emplace_back();
@@ -306,9 +274,9 @@ std::vector<ContractionRole> RoleInference::run(const llvm::StringSet<> &elsewhe
       roles.back().leader = contraction.first;
     bool marked = contraction.name.backward && !contraction.isForward() && !again;
     backward[i] = contraction.isBackward() || marked;
-    namesTell |= marked;
+    namesMarkBackward |= marked;
   }
-  if (!namesTell) {
+  if (!namesMarkBackward) {
     llvm::BitVector found(contractions.size());
     for (unsigned i = 0; i < contractions.size(); ++i)
       found[i] = isGradientOfAnUnmultipliedWeight(i);
@@ -331,25 +299,15 @@ std::vector<ContractionRole> RoleInference::run(const llvm::StringSet<> &elsewhe
   return std::move(roles);
 }
 
-void RoleInference::collectTrainedNames(llvm::StringSet<> &names) const {
-  auto add = [&](Value parameter) {
-    if (StringRef name = getName(parameter); !name.empty())
-      names.insert(name);
-  };
-  llvm::for_each(trained, add);
-  for (Contraction contraction : contractions)
-    for (Value operand : {contraction.op.getLhs(), contraction.op.getRhs()})
-      if (Value parameter = getParameter(operand); parameter && isCarried(parameter))
-        add(parameter);
-}
-
 std::vector<std::vector<ContractionRole>> fp8::inferRoles(ArrayRef<FunctionOpInterface> functions) {
   std::vector<RoleInference> inferences(functions.begin(), functions.end());
   llvm::StringSet<> trained;
-  for (const RoleInference &inference : inferences)
-    inference.collectTrainedNames(trained);
-  std::vector<std::vector<ContractionRole>> roles;
   for (RoleInference &inference : inferences)
-    roles.push_back(inference.run(trained));
+    inference.getWeights().collectTrainedNames(trained);
+  std::vector<std::vector<ContractionRole>> roles;
+  for (RoleInference &inference : inferences) {
+    inference.getWeights().addTrainedNames(trained);
+    roles.push_back(inference.run());
+  }
   return roles;
 }

@@ -35,6 +35,8 @@ struct Contraction {
   /// Which of its own operands is the gradient dy, and of which operand of the forward product
   /// this is the gradient (with `forward`).
   unsigned gradientOperand = 0, differentiated = 0;
+  /// The name of the rule (BackwardMatching.cpp) that found `forward`.
+  llvm::StringRef rule = {};
   /// The gradients of the first and second operand of this product; a later one that is added to
   /// one of these (gradients of gradients make such) has `forward` alone.
   int gradients[2] = {kNone, kNone};
@@ -49,6 +51,14 @@ struct Contraction {
 
 /// True if `b` sums over what `a` keeps of a tensor that both read, and the reverse.
 bool haveOppositeUses(const TensorUse &a, const TensorUse &b);
+
+/// What becomes of the groups in the gradients of a grouped product, y[m, n] = sum over g and k of
+/// x[g, m, k] · w[g, k, n]: the product of dy with w sums over them, that of x with dy keeps them.
+enum class GroupUse { summed, kept };
+
+/// Set if `forward` sums over groups of a tensor that `backward` reads as a gradient of the grouped product
+/// does; all other dimensions are used the opposite way.
+std::optional<GroupUse> matchGroupedUses(const TensorUse &forward, const TensorUse &backward);
 
 /// The matrix products of a function in program order, not matched yet.
 std::vector<Contraction> collectContractions(mlir::FunctionOpInterface function);

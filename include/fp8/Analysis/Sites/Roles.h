@@ -4,14 +4,9 @@
 //
 // What every matrix product of a function is to the training step.
 //
-// Forward products with a weight are fprop; their gradients are dgrad (which reads the
-// weight) and wgrad (which reads the input). Products without a weight, as in
-// attention, and their gradients are other. A weight is a parameter (function argument,
-// global or constant of floats behind casts and views) that is carried or that has a
-// gradient, in this function or under the same name in another one (training says what
-// evaluation reads); where neither holds for one operand alone, the parameter where the
-// other operand is computed; where both are parameters, the one of lower rank, then the
-// second.
+// Forward products with a weight (Weights.h) are fprop; their gradients are dgrad, which reads the
+// weight, and wgrad, which reads the input. Products without a weight, such as attention's, and their
+// gradients are other.
 //
 // Products that no forward product is found for are gradients if names mark them as
 // such (the backward half of a step that was split in two), else forward products. Of two
@@ -25,6 +20,7 @@
 #define FP8_ANALYSIS_SITES_ROLES_H
 
 #include "fp8/Analysis/Sites/BackwardMatching.h"
+#include "fp8/Analysis/Sites/Weights.h"
 
 namespace fp8 {
 
@@ -36,8 +32,11 @@ struct ContractionRole {
   /// The product whose site this one belongs to: its forward product, the one that it computes again, or
   /// itself.
   unsigned leader = 0;
-  /// The weight of a leader: a parameter. Null where it has none.
+  /// The weight of a leader: what it is a view of (getParameter), or the operand where it is computed. Null
+  /// where it has none.
   mlir::Value weight;
+  /// The arguments and globals of floats that the weight is made of.
+  llvm::SmallVector<mlir::Value> weightArguments;
   /// The operand that is the weight (fprop, dgrad).
   unsigned weightOperand = 1;
   /// The products that each operand is computed from with no other one between.

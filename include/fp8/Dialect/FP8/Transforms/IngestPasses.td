@@ -476,9 +476,14 @@ def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
     locations give sites their names and decide where dataflow leaves a doubt.
     What they leave in doubt counts as forward, with a remark that says why.
     `fp8.site` and `fp8.role`, where the user set them, win and are consumed.
-    Each function is analysed on its own; equal names are one site.
+    Each function is analysed on its own, but for what its arguments are: a
+    parameter that one function trains is one in all, by its name. Equal names are
+    one site. Where locations name no layer, or one name for several weights, sites
+    are called as the arguments that are their weights.
 
-    The rules are in fp8/Analysis: SiteNames.h, BackwardMatching.h and Roles.h.
+    The rules are in fp8/Analysis/Sites: Weights.h, BackwardMatching.h, Roles.h,
+    SiteNames.h and WeightNames.h. With `explain` every gradient has a remark that
+    says which rule found it.
 
     Example:
     ```mlir
@@ -502,6 +507,9 @@ def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"explain", "explain", "bool", "false", "say of every gradient by which rule it was found">
+  ];
   let dependentDialects = ["::fp8::FP8Dialect"];
 }
 

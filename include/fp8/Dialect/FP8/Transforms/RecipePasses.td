@@ -20,7 +20,7 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     `sites=linear` takes the products of a weight. What has none stays, and so does
     what only selects rows, by an operand that is 0 or 1 everywhere (a comparison
     that is converted to a float: one-hot embeddings, dispatch masks), with its
-    gradients: such a product is exact as it is, and a gather rather than work.
+    gradients.
 
     `fprop`, `dgrad` and `wgrad` keep the products of a role as the program has
     them, by the name of their type: no type is changed. A product that the program

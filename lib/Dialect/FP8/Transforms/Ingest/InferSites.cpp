@@ -7,6 +7,7 @@
 
 #include "fp8/Analysis/Sites/Roles.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
+#include "fp8/Analysis/Sites/WeightNames.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -31,16 +32,18 @@ using OperandPair = std::array<std::pair<unsigned, DimUses>, 2>;
 /// Names the sites of one function.
 class SiteNaming {
 public:
-  explicit SiteNaming(ArrayRef<ContractionRole> roles);
+  SiteNaming(ArrayRef<ContractionRole> roles, const WeightNames &weightNames);
   /// The name of the site that product `i` belongs to.
   std::string getName(unsigned i);
 
 private:
   std::string nameLeader(unsigned i);
+  std::string getStem(const ContractionRole &leader) const;
   std::string describeSources(unsigned i);
   std::string createName(StringRef stem);
 
   ArrayRef<ContractionRole> roles;
+  const WeightNames &weightNames;
   std::vector<std::string> leaderNames;
   /// Sites by what makes two products one site.
   std::map<std::tuple<const void *, std::string, std::string>, std::string> known;
@@ -58,7 +61,8 @@ static StringRef getUserName(const ContractionRole &entry) {
   return name ? name.getValue() : StringRef();
 }
 
-SiteNaming::SiteNaming(ArrayRef<ContractionRole> roles) : roles(roles), leaderNames(roles.size()) {
+SiteNaming::SiteNaming(ArrayRef<ContractionRole> roles, const WeightNames &weightNames)
+    : roles(roles), weightNames(weightNames), leaderNames(roles.size()) {
   for (const ContractionRole &entry : roles)
     if (StringRef name = getUserName(entry); !name.empty())
       uses[name] = 1;
@@ -104,6 +108,16 @@ std::string SiteNaming::describeSources(unsigned i) {
   return text;
 }
 
+/// The name that the program gives a site: that of its scope or, where that says nothing or is one for
+/// several weights, the weight's.
+std::string SiteNaming::getStem(const ContractionRole &leader) const {
+  const std::string &scope = leader.contraction.name.site;
+  if (!leader.weight || (!scope.empty() && !weightNames.isShared(scope)))
+    return scope;
+  std::string name = weightNames.getName(leader);
+  return name.empty() ? scope : name;
+}
+
 std::string SiteNaming::nameLeader(unsigned i) {
   const ContractionRole &leader = roles[i];
   if (StringRef name = getUserName(leader); !name.empty())
@@ -117,17 +131,23 @@ std::string SiteNaming::nameLeader(unsigned i) {
   // Microbatches and recomputations of one product are one site: they read one weight in
   // one scope, in the same way.
   std::string detail;
+  const void *weight = nullptr;
   if (leader.weight) {
-    const DimUses &dims = leader.contraction.operands[leader.weightOperand].uses;
-    detail.assign(dims.begin(), dims.end());
+    const TensorUse &use = leader.contraction.operands[leader.weightOperand];
+    detail.assign(use.uses.begin(), use.uses.end());
+    // A weight that is computed may be computed again.
+    if (getParameter(leader.weight))
+      weight = leader.weight.getAsOpaquePointer();
+    else
+      detail += "tensor " + std::to_string(use.tensor);
   } else {
     detail = describeSources(i);
   }
-  std::tuple key(leader.weight.getAsOpaquePointer(), stack.site, detail);
-  auto [it, isNew] = known.try_emplace(key);
-  if (isNew)
-    it->second =
-        createName(stack.site.empty() ? (Twine(kNamelessSite) + Twine(nameless++)).str() : stack.site);
+  auto [it, isNew] = known.try_emplace(std::tuple(weight, stack.site, detail));
+  if (isNew) {
+    std::string stem = getStem(leader);
+    it->second = createName(stem.empty() ? (Twine(kNamelessSite) + Twine(nameless++)).str() : stem);
+  }
   return it->second;
 }
 
@@ -163,25 +183,42 @@ static void remarkOnDoubt(const ContractionRole &entry, ArrayRef<std::string> si
   remark << "; set fp8.role to say so";
 }
 
+/// Says by which rule a product was found to be a gradient.
+static void remarkOnRule(const ContractionRole &entry, StringRef site) {
+  MatmulOp op = entry.contraction.op;
+  if (entry.contraction.isBackward())
+    op.emitRemark() << stringifyRole(entry.role) << " of site '" << site << "', by the rule "
+                    << entry.contraction.rule;
+}
+
 namespace {
 
 struct InferSites : fp8::impl::InferSitesBase<InferSites> {
+  using InferSitesBase::InferSitesBase;
+
   void runOnOperation() final {
     SmallVector<FunctionOpInterface> functions;
     for (auto function : getOperation().getOps<FunctionOpInterface>())
       if (!function.isExternal())
         functions.push_back(function);
-    for (std::vector<ContractionRole> &roles : inferRoles(functions)) {
-      SiteNaming naming(roles);
-      // All names first: writing them removes the user's.
-      std::vector<std::string> names;
-      for (unsigned i = 0; i < roles.size(); ++i)
-        names.push_back(naming.getName(i));
-      for (auto [role, name] : llvm::zip(roles, names)) {
-        writeRole(role, name);
-        if (role.inDoubt)
-          remarkOnDoubt(role, names);
-      }
+    std::vector<std::vector<ContractionRole>> rolesOfAll = inferRoles(functions);
+    WeightNames weightNames(rolesOfAll);
+    for (std::vector<ContractionRole> &roles : rolesOfAll)
+      writeRoles(roles, SiteNaming(roles, weightNames));
+  }
+
+private:
+  void writeRoles(MutableArrayRef<ContractionRole> roles, SiteNaming naming) const {
+    // All names first: writing them removes the user's.
+    std::vector<std::string> names;
+    for (unsigned i = 0; i < roles.size(); ++i)
+      names.push_back(naming.getName(i));
+    for (auto [role, name] : llvm::zip(roles, names)) {
+      writeRole(role, name);
+      if (role.inDoubt)
+        remarkOnDoubt(role, names);
+      if (explain)
+        remarkOnRule(role, name);
     }
   }
 };

@@ -66,18 +66,20 @@ func.func @recomputed_weight_first(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) ->
 
 // Attention has no weight; its gradients read a gradient each.
 // CHECK-LABEL: func @attention
+// CHECK: fp8.matmul site("qkv") role(fprop) kinds(input, weight)
 // CHECK: fp8.matmul site("attn") role(other) kinds(input, input)
 // CHECK: fp8.matmul site("attn#2") role(other) kinds(input, input)
 // CHECK: fp8.matmul site("attn#2") role(other) kinds(grad_output, input)
 // CHECK: fp8.matmul site("attn#2") role(other) kinds(input, grad_output)
 // CHECK: fp8.matmul site("attn") role(other) kinds(grad_output, input)
 // CHECK: fp8.matmul site("attn") role(other) kinds(grad_output, input)
-func.func @attention(%q0: tensor<4x4xf32>, %k0: tensor<4x4xf32>, %v0: tensor<4x4xf32>)
+func.func @attention(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>)
     -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
   %i = tensor.empty() : tensor<4x4xf32>
-  %q = math.tanh %q0 : tensor<4x4xf32>
-  %k = math.tanh %k0 : tensor<4x4xf32>
-  %v = math.tanh %v0 : tensor<4x4xf32>
+  %h = fp8.matmul ins(%x, %w : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32> loc("jit(f)/jvp(qkv)/dot")
+  %q = math.tanh %h : tensor<4x4xf32>
+  %k = math.absf %h : tensor<4x4xf32>
+  %v = math.exp %h : tensor<4x4xf32>
   %s = fp8.matmul ins(%q, %k : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x4xf32> loc("jit(f)/jvp(attn)/td,sd->ts/dot")
   %p = math.exp %s : tensor<4x4xf32>
   %o = fp8.matmul ins(%p, %v : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32> loc("jit(f)/jvp(attn)/ts,sd->td/dot")
@@ -199,33 +201,39 @@ func.func @recomputed(%x: tensor<4x8xf32>, %w0: tensor<8x8xf32>, %w1: tensor<8x8
 #mn = affine_map<(m, n, k) -> (m, n)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 
-// Without gradients: the parameter where the other operand is computed; of two
-// parameters the carried one, then the one of lower rank, then the second.
+// Without gradients: what is computed by a product is no weight; of two plain operands the constant, then the one
+// of lower rank, then the second. What is carried is a cache.
 // CHECK-LABEL: func @which_weight
-// CHECK: role(fprop) kinds(weight, input) ins(%arg0, %{{[0-9]+}}
+// CHECK: role(fprop) kinds(input, weight) ins(%arg0, %{{[0-9]+}}
 // CHECK: role(fprop) kinds(input, weight) ins(%arg0, %arg1
-// CHECK: role(fprop) kinds(weight, input) ins(%arg2, %arg0
+// CHECK: role(fprop) kinds(input, weight) ins(%arg2, %arg0
 // CHECK: role(fprop) kinds(weight, input) ins(%arg0, %arg3
-// CHECK: role(fprop) kinds(input, weight) ins(%{{.+}}, %cst
+// CHECK: role(fprop) kinds(weight, input) ins(%cst
+// CHECK: role(fprop) kinds(weight, input) ins(%arg0, %[[Y:[0-9]+]]
+// CHECK: role(other) kinds(input, input) ins(%[[Y]], %arg2
 // CHECK: role(other) kinds(input, input)
-// CHECK: role(other) kinds(input, input)
-func.func @which_weight(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>, %carried: tensor<4x4xf32> {tf.aliasing_output = 0 : i32},
-                        %batched: tensor<2x4x4xf32>, %ids: tensor<4x4xi32>)
-    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
-  %i = tensor.empty() : tensor<4x4xf32>
-  %j = tensor.empty() : tensor<2x4x4xf32>
-  %c = arith.constant dense<2.0> : tensor<4x4xf32>
-  %t = math.tanh %y : tensor<4x4xf32>
-  %f = arith.sitofp %ids : tensor<4x4xi32> to tensor<4x4xf32>
-  %0 = fp8.matmul ins(%x, %t : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
-  %1 = fp8.matmul ins(%x, %y : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
-  %2 = fp8.matmul ins(%carried, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
-  %3 = fp8.matmul ins(%x, %batched : tensor<4x4xf32>, tensor<2x4x4xf32>) outs(%j : tensor<2x4x4xf32>)
-    {indexing_maps = [affine_map<(b, m, n, k) -> (m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]} -> tensor<2x4x4xf32>
-  %4 = fp8.matmul ins(%t, %c : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
-  %5 = fp8.matmul ins(%t, %t : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
-  %6 = fp8.matmul ins(%t, %f : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32>
-  return %0, %1, %2, %3, %4, %5, %6 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+func.func @which_weight(%x: tensor<4x5xf32>, %y: tensor<5x6xf32>, %cache: tensor<7x4xf32> {tf.aliasing_output = 0 : i32},
+                        %batched: tensor<2x5x3xf32>)
+    -> (tensor<7x4xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<7x5xf32>, tensor<2x4x3xf32>, tensor<3x5xf32>, tensor<4x6xf32>, tensor<6x7xf32>, tensor<6x6xf32>) {
+  %i = tensor.empty() : tensor<4x6xf32>
+  %j = tensor.empty() : tensor<2x4x3xf32>
+  %l = tensor.empty() : tensor<7x5xf32>
+  %p = tensor.empty() : tensor<3x5xf32>
+  %q = tensor.empty() : tensor<6x7xf32>
+  %r = tensor.empty() : tensor<6x6xf32>
+  %c = arith.constant dense<2.0> : tensor<3x4xf32>
+  %t = math.tanh %y : tensor<5x6xf32>
+  %0 = fp8.matmul ins(%x, %t : tensor<4x5xf32>, tensor<5x6xf32>) outs(%i : tensor<4x6xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x6xf32>
+  %1 = fp8.matmul ins(%x, %y : tensor<4x5xf32>, tensor<5x6xf32>) outs(%i : tensor<4x6xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x6xf32>
+  %2 = fp8.matmul ins(%cache, %x : tensor<7x4xf32>, tensor<4x5xf32>) outs(%l : tensor<7x5xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<7x5xf32>
+  %3 = fp8.matmul ins(%x, %batched : tensor<4x5xf32>, tensor<2x5x3xf32>) outs(%j : tensor<2x4x3xf32>)
+    {indexing_maps = [affine_map<(b, m, n, k) -> (m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]} -> tensor<2x4x3xf32>
+  %4 = fp8.matmul ins(%c, %x : tensor<3x4xf32>, tensor<4x5xf32>) outs(%p : tensor<3x5xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<3x5xf32>
+  %h = math.tanh %2 : tensor<7x5xf32>
+  %5 = fp8.matmul ins(%x, %0 : tensor<4x5xf32>, tensor<4x6xf32>) outs(%y : tensor<5x6xf32>) {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, #kn, #mn]} -> tensor<5x6xf32>
+  %6 = fp8.matmul ins(%0, %cache : tensor<4x6xf32>, tensor<7x4xf32>) outs(%q : tensor<6x7xf32>) {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, #nk, #mn]} -> tensor<6x7xf32>
+  %7 = fp8.matmul ins(%0, %1 : tensor<4x6xf32>, tensor<4x6xf32>) outs(%r : tensor<6x6xf32>) {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, #kn, #mn]} -> tensor<6x6xf32>
+  return %cache, %0, %1, %2, %3, %4, %1, %6, %7 : tensor<7x4xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<7x5xf32>, tensor<2x4x3xf32>, tensor<3x5xf32>, tensor<4x6xf32>, tensor<6x7xf32>, tensor<6x6xf32>
 }
 
 // A weight behind casts, a transpose, a broadcast, a reshape and a slice; sizes known

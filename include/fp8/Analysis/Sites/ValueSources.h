@@ -1,0 +1,38 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the values of a function are computed from: which arguments and globals, and through which
+// contractions.
+
+#ifndef FP8_ANALYSIS_SITES_VALUESOURCES_H
+#define FP8_ANALYSIS_SITES_VALUESOURCES_H
+
+#include "fp8/Analysis/Reachability.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace fp8 {
+
+/// The sources of the values of a function. Every iteration of a loop counts: what enters a layer that a loop
+/// repeats is computed by contractions. Constants and indices of loops are no sources.
+class ValueSources {
+public:
+  explicit ValueSources(mlir::FunctionOpInterface function);
+
+  /// The arguments that `value` is computed from, in their order, then globals and results of calls.
+  llvm::SmallVector<mlir::Value> getArguments(mlir::Value value) const;
+  /// The same, those of floating-point tensors alone.
+  llvm::SmallVector<mlir::Value> getFloatArguments(mlir::Value value) const;
+  /// The contractions that `value` is computed by: matrix products, and whatever else multiplies tensors and
+  /// sums (convolutions, products of integers).
+  llvm::SmallVector<mlir::Operation *> getContractions(mlir::Value value) const;
+
+private:
+  llvm::SmallVector<mlir::Operation *> contractions;
+  llvm::SmallVector<mlir::Value> arguments;
+  std::optional<Reachability> reachability;
+};
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_SITES_VALUESOURCES_H

@@ -1,0 +1,69 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which arguments of a function are parameters, and which operand of a product is its weight.
+//
+// A parameter is a floating-point argument or global that training changes: its gradient is a result of an
+// entry, or enters the computation of its new value; or it is carried in an entry that has gradients. Entries
+// match arguments by name. An operand is plain where it is computed without contractions but among parameters
+// and constants: casts, views, slices, gates that are put together, weight normalization, a scaled weight and
+// a merged adapter W + A · B are plain, x · W + b is not.
+//
+// The weight of a product that is nobody's gradient is
+// 1. the only operand that is made of parameters and constants alone;
+// 2. else the only plain one, as in inference and of frozen weights;
+// 3. of two plain ones that of lower rank, then the one that reads a parameter, then the second (the first
+// where
+//    both read parameters and products of parameters are in the second alone);
+// 4. of none that is plain, or of two products of parameters (q and k, where the gradient of their input is a
+//    result): none.
+// In an entry without gradients a carried argument that no entry trains (a KV cache) is no weight.
+
+#ifndef FP8_ANALYSIS_SITES_WEIGHTS_H
+#define FP8_ANALYSIS_SITES_WEIGHTS_H
+
+#include "fp8/Analysis/Reachability.h"
+#include "fp8/Analysis/Sites/Contractions.h"
+#include "fp8/Analysis/Sites/ValueSources.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace fp8 {
+
+/// The name that the program gives an argument or a global; empty where it has none.
+llvm::StringRef getGivenName(mlir::Value argument);
+
+/// The parameters of one function, and the weights of its products.
+class Weights {
+public:
+  /// `contractions` are matched with their gradients, and the sources of `reachability`.
+  Weights(mlir::FunctionOpInterface function, llvm::ArrayRef<Contraction> contractions,
+          const Reachability &reachability, const ValueSources &sources);
+
+  /// Adds the names of the parameters that this function trains.
+  void collectTrainedNames(llvm::StringSet<> &names) const;
+  /// Arguments of these names are parameters, too.
+  void addTrainedNames(const llvm::StringSet<> &names);
+
+  /// The operand that is the weight of a product that is nobody's gradient, if any.
+  std::optional<unsigned> findWeight(MatmulOp op) const;
+  bool isPlain(mlir::Value value) const;
+
+private:
+  void addParametersOf(const Contraction &contraction, unsigned operand);
+  bool isGradientAResult(unsigned product, mlir::Value argument) const;
+  bool isOfParametersAlone(mlir::Value value) const;
+  bool readsParameter(mlir::Value value) const;
+  bool readsCache(mlir::Value value) const;
+
+  mlir::Region &body;
+  const Reachability &reachability;
+  const ValueSources &sources;
+  llvm::DenseSet<mlir::Value> parameters;
+  llvm::DenseSet<mlir::Operation *> gradients; ///< products that are matched as such, or that names mark
+  bool hasGradients;
+};
+
+} // namespace fp8
+
+#endif // FP8_ANALYSIS_SITES_WEIGHTS_H
