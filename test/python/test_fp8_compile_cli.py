@@ -70,9 +70,9 @@ def test_good_input_compiles(box):
 
 @pytest.mark.parametrize("stage", ["ingest", "recipe", "fusion", "batching", "bufferize", "kernels"])
 def test_a_program_without_names_shows_its_sites(box, stage):
-    """Where the program names nothing, the site's name stands at its place in every stage."""
+    """Where the program names no layer, the site has the name of its weight, at its place in every stage."""
     text = box.ok("good.mlir", "-o", "-", f"--emit={stage}").stdout
-    (name,) = re.findall(r'^(#loc\d*) = loc\("matmul0"\(', text, re.M)
+    (name,) = re.findall(r'^(#loc\d*) = loc\("w"\(', text, re.M)
     assert re.search(rf"^ .*loc\({name}\)$", text, re.M)
 
 
@@ -227,7 +227,7 @@ def test_user_functions_for_scales(box):
 
 
 def test_roles_in_a_type_the_program_does_not_have(box):
-    pattern = r"^good\.mlir:5:8: error: site 'matmul0': --fprop=%s keeps products as they are, and the program has this one in f32; say --fprop=f32"
+    pattern = r"^good\.mlir:5:8: error: site 'w': --fprop=%s keeps products as they are, and the program has this one in f32; say --fprop=f32"
     box.fails(1, pattern % "f64", "good.mlir", "-o", "out.so", "--fprop=f64")
     # Wider than asked for is no error, and said.
     box.ok("good.mlir", "-o", "out.so", "--fprop=bf16", "--report=json:r")
@@ -242,7 +242,7 @@ def test_roles_in_a_type_the_program_does_not_have(box):
 
 def test_required_sites(box):
     box.ok("good.mlir", "-o", "out.so", "--require=all")
-    pattern = r"^good\.mlir:5:8: error: site 'matmul0' is required to be FP8 .* stays in high precision: "
+    pattern = r"^good\.mlir:5:8: error: site 'w' is required to be FP8 .* stays in high precision: "
     before = ["good.mlir", "-o", "again.so"]
     box.fails(1, pattern + "--recipe=none", *before, "--require=all", "--recipe=none")
     box.fails(1, pattern + "matches --keep=mat", *before, "--require=^matmul", "--keep=mat")
@@ -256,7 +256,7 @@ def test_required_sites(box):
 
 def test_report_lists_what_was_in_fp8_already(box):
     box.ok("good.mlir", "-o", "again.mlir", "--emit=recipe", "--recipe=current", "--report=json:first")
-    box.ok("again.mlir", "-o", "again.so", "--require=matmul0", "--report=json:second")
+    box.ok("again.mlir", "-o", "again.so", "--require=w", "--report=json:second")
     (first,), (second,) = (json.loads(box.files()[name])["sites"] for name in ("first", "second"))
     same = ("entry", "site", "role", "m", "n", "k", "decision", "formats")
     assert first["decision"] == "fp8" and [first[key] for key in same] == [second[key] for key in same]

@@ -198,7 +198,8 @@ bool BackwardCandidates::isGradientAResult(const Candidate &candidate) const {
       });
 }
 
-/// True if a forward product computes the same: that is computed again, before or behind `product`.
+/// True if a forward product, before or behind `product`, computes the same: one of the two is a
+/// recomputation.
 bool BackwardCandidates::repeatsForward(const Contraction &product) const {
   return llvm::any_of(contractions, [&](const Contraction &other) {
     return other.first == product.first && other.isForward();

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What may be a gradient of what, by the form of the two products, and what else is known of such a pair.
-// Private to the library.
+// Pairs of products of which, by their form, one may be a gradient of the other one, and what else is known
+// of them. Private to the library.
 
 #ifndef FP8_LIB_ANALYSIS_BACKWARDCANDIDATES_H
 #define FP8_LIB_ANALYSIS_BACKWARDCANDIDATES_H
@@ -26,7 +26,8 @@ struct Candidate {
   unsigned contradictions = 0;
 };
 
-/// The candidates of a function. What is settled of its contractions meanwhile is seen here.
+/// The candidates of a function. `contractions` are looked at anew by every question: matches that were
+/// settled meanwhile count.
 class BackwardCandidates {
 public:
   BackwardCandidates(mlir::FunctionOpInterface function, const Reachability &reachability,
@@ -34,9 +35,9 @@ public:
                      llvm::ArrayRef<Contraction> contractions);
 
   llvm::ArrayRef<Contraction> getContractions() const { return contractions; }
-  /// Those whose forward product reaches dy, sorted by it.
+  /// Candidates whose dy the forward product reaches, sorted by the forward product.
   llvm::ArrayRef<Candidate> getReached() const { return reached; }
-  /// Those whose forward product does not, though it comes first.
+  /// Candidates whose dy the forward product does not reach, though it comes first in the program.
   llvm::ArrayRef<Candidate> getUnreached() const { return unreached; }
   /// The products that read a tensor (TensorUse::tensor), and as which operand.
   llvm::ArrayRef<std::pair<unsigned, unsigned>> getReaders(unsigned tensor) const;
@@ -44,7 +45,8 @@ public:
   /// The operand of the backward product that is dy.
   mlir::Value getGradient(const Candidate &candidate) const;
   /// The arguments that a gradient of `operand` of product `forward` is the gradient of, or is a part of: the
-  /// argument that the operand is a view of or, where it is computed without contractions, all that it is made of.
+  /// argument that the operand is a view of or, where it is computed without contractions, all that it is
+  /// made of.
   llvm::SmallVector<mlir::Value> getDifferentiatedArguments(unsigned forward, unsigned operand) const;
   /// Whether names mark the backward code: that of this function or, where all its products have names, that
   /// of another one. An evaluation has no backward code that they could mark.
@@ -61,8 +63,8 @@ public:
   /// Pairs need more than dataflow: a name that says so or, where no name says anything, that the function
   /// trains.
   bool isPlausiblePair(const Candidate &candidate) const;
-  /// True for a gradient of a weight but for the activation, which is not the one that the forward product
-  /// reads but may be that one computed by other operations.
+  /// True if the candidate has the form of a weight gradient, but reads an activation that is not the forward
+  /// product's: other operations may have computed that one again.
   bool readsRecomputed(const Candidate &candidate) const;
 
 private:

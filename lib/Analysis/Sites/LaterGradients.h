@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients that the form and the dataflow of first gradients do not explain. Private to the library.
+// Gradients that differ in form or dataflow from the first gradients of a product. Private to the library.
 
 #ifndef FP8_LIB_ANALYSIS_LATERGRADIENTS_H
 #define FP8_LIB_ANALYSIS_LATERGRADIENTS_H
@@ -11,8 +11,8 @@
 
 namespace fp8::detail {
 
-/// A recomputed activation is another value than the one that the forward product read: its weight gradient
-/// is known by the gradient that it shares with the other one.
+/// Weight gradients that read a recomputed activation, another value than the forward product read: they
+/// share dy with the input gradient, which is settled.
 std::vector<Candidate> findWeightGradientsBySibling(const BackwardCandidates &candidates);
 
 /// Gradients of gradients give a product second gradients, which the program adds to the first ones: they

@@ -14,7 +14,10 @@ namespace {
 class RoleInference {
 public:
   explicit RoleInference(FunctionOpInterface function);
-  Weights &getWeights() { return *weights; }
+  /// Adds the names of the parameters that this function trains.
+  void collectTrainedNames(llvm::StringSet<> &names) const { weights->collectTrainedNames(names); }
+  /// Parameters are known by name where other functions train them.
+  void addTrainedNames(const llvm::StringSet<> &names) { weights->addTrainedNames(names, contractions); }
   std::vector<ContractionRole> run();
 
 private:
@@ -303,10 +306,10 @@ std::vector<std::vector<ContractionRole>> fp8::inferRoles(ArrayRef<FunctionOpInt
   std::vector<RoleInference> inferences(functions.begin(), functions.end());
   llvm::StringSet<> trained;
   for (RoleInference &inference : inferences)
-    inference.getWeights().collectTrainedNames(trained);
+    inference.collectTrainedNames(trained);
   std::vector<std::vector<ContractionRole>> roles;
   for (RoleInference &inference : inferences) {
-    inference.getWeights().addTrainedNames(trained);
+    inference.addTrainedNames(trained);
     roles.push_back(inference.run());
   }
   return roles;

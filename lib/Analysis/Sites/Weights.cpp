@@ -18,6 +18,11 @@ StringRef fp8::getGivenName(Value argument) {
   return name ? name.getName().getValue() : StringRef();
 }
 
+struct Weights::Choice {
+  std::optional<unsigned> weight;
+  bool bothPlain = false;
+};
+
 static bool isOfFloats(Value argument) {
   return isa<ShapedType>(argument.getType()) && isa<FloatType>(getElementTypeOrSelf(argument));
 }
@@ -75,10 +80,22 @@ void Weights::collectTrainedNames(llvm::StringSet<> &names) const {
       names.insert(name);
 }
 
-void Weights::addTrainedNames(const llvm::StringSet<> &names) {
+/// The own word of an argument that is part of a tree; empty for others.
+static StringRef getTree(Value argument) {
+  StringRef name = getGivenName(argument),
+            word = name.take_until([](char c) { return c == '.' || c == '['; });
+  return word.size() < name.size() ? word : StringRef();
+}
+
+void Weights::addTrainedNames(const llvm::StringSet<> &names, ArrayRef<Contraction> contractions) {
   for (Value argument : body.getArguments())
     if (isOfFloats(argument) && names.contains(getGivenName(argument)))
       parameters.insert(argument);
+  for (Contraction contraction : contractions)
+    if (Choice choice = choose(contraction.op); !gradients.contains(contraction.op) && choice.weight)
+      for (Value argument : sources.getFloatArguments(contraction.op->getOperand(*choice.weight)))
+        if (StringRef tree = getTree(argument); !tree.empty())
+          trees.insert(tree);
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,30 +127,51 @@ bool Weights::isPlain(Value value) const {
   });
 }
 
-std::optional<unsigned> Weights::findWeight(MatmulOp op) const {
-  bool alone[2], plain[2], trained[2], multiplied[2];
-  int64_t rank[2];
+/// True if both values are computed from one argument.
+bool Weights::shareArgument(Value a, Value b) const {
+  SmallVector<Value> arguments = sources.getArguments(a);
+  return llvm::any_of(sources.getArguments(b),
+                      [&](Value argument) { return llvm::is_contained(arguments, argument); });
+}
+
+Weights::Choice Weights::choose(MatmulOp op) const {
+  bool alone[2], plain[2], made[2];
+  // Where the gradient of an input is a result, the input counts as a parameter, and what products make of it
+  // would be plain. Such operands are known by the input that they share, as q and k do, or by being two: an
+  // adapter is merged on one side.
+  bool share = shareArgument(op.getLhs(), op.getRhs());
   for (unsigned operand : {0, 1}) {
     Value value = op->getOperand(operand);
-    plain[operand] = isPlain(value) && !readsCache(value);
+    made[operand] = !sources.getContractions(value).empty();
+    plain[operand] = isPlain(value) && !readsCache(value) && !(made[operand] && share);
     alone[operand] = plain[operand] && isOfParametersAlone(value);
-    trained[operand] = readsParameter(value);
-    multiplied[operand] = !sources.getContractions(value).empty();
-    rank[operand] = cast<RankedTensorType>(value.getType()).getRank();
   }
-  // Where the gradient of an input is a result, the input counts as a parameter, and what is computed from it
-  // is plain: two such operands are q and k rather than two merged adapters.
-  if (multiplied[0] && multiplied[1] && trained[0] && trained[1] && alone[0] == alone[1])
-    return std::nullopt;
+  if (made[0] && plain[0] && made[1] && plain[1])
+    return {std::nullopt};
   if (alone[0] != alone[1])
-    return alone[1];
+    return {unsigned(alone[1])};
   if (plain[0] != plain[1])
-    return plain[1];
-  if (!plain[0])
-    return std::nullopt;
-  if (rank[0] != rank[1])
-    return rank[1] < rank[0];
-  if (trained[0] != trained[1])
-    return trained[1];
-  return trained[0] && multiplied[1] && !multiplied[0] ? 0 : 1;
+    return {unsigned(plain[1])};
+  return {std::nullopt, plain[0]};
+}
+
+bool Weights::isOfWeightTree(Value value) const {
+  return llvm::any_of(sources.getFloatArguments(value),
+                      [&](Value argument) { return trees.contains(getTree(argument)); });
+}
+
+std::optional<unsigned> Weights::findWeight(MatmulOp op) const {
+  Choice choice = choose(op);
+  if (!choice.bothPlain)
+    return choice.weight;
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  int64_t lhsRank = cast<RankedTensorType>(lhs.getType()).getRank();
+  int64_t rhsRank = cast<RankedTensorType>(rhs.getType()).getRank();
+  if (lhsRank != rhsRank)
+    return rhsRank < lhsRank;
+  if (readsParameter(lhs) != readsParameter(rhs))
+    return readsParameter(rhs);
+  if (readsParameter(lhs))
+    return sources.getContractions(rhs).empty() || !sources.getContractions(lhs).empty();
+  return isOfWeightTree(rhs) || !isOfWeightTree(lhs);
 }

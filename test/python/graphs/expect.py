@@ -123,15 +123,16 @@ class TensorKeys:
 
 
 def name_sites(products, named):
-    """One name for the products of one weight in one scope; others of the same name are numbered."""
+    """One name for the products of one weight in one scope; others of the same name are numbered. Without scopes the
+    weight has its argument's name."""
     known, used, nameless = {}, {}, 0
     for op in filter(is_forward, products):
         site = op["site"]
         scope = site.scope if named else ""
         key = (site.weight, scope, site.orientation) if site.weight else site.scope
         if key not in known:
-            stem = scope or f"matmul{nameless}"
-            nameless += not scope
+            stem = scope or (not named and site.weight) or f"matmul{nameless}"
+            nameless += stem == f"matmul{nameless}"
             used[stem] = used.get(stem, 0) + 1
             known[key] = stem if used[stem] == 1 else f"{stem}#{used[stem]}"
         site.name = known[key]

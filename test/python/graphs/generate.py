@@ -2,6 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Draws a model from a seed."""
+import dataclasses
+
 import numpy as np
 
 from . import model as m
@@ -32,6 +34,19 @@ LONG_SIZES = [127, 128, 129, 140, 256, 260]
 
 def generate(seed):
     return Generator(seed).model()
+
+
+def unfreeze(layer):
+    """Trains all weights of a layer; False where it has none."""
+    if isinstance(layer, m.Linear):
+        layer.frozen = False
+        return True
+    parts = [part for field in dataclasses.fields(layer) for part in as_list(getattr(layer, field.name))]
+    return any([unfreeze(part) for part in parts if dataclasses.is_dataclass(part)])
+
+
+def as_list(value):
+    return value if isinstance(value, list) else [value]
 
 
 class Generator:
@@ -101,15 +116,10 @@ class Generator:
 
     def avoid_doubt(self, model):
         """Leaves out what the rules for users cannot tell without names."""
-        first = next((layer for layer in model.layers if not isinstance(layer, m.Activation)), None)
-        first = first.linear if isinstance(first, m.Stack) else first
-        if isinstance(first, m.Linear) and self.unnamed and model.input_gradient:
-            first.frozen = False  # its dgrad alone might be an output that is tied to it
-        # Of two arguments the weight is the one that is trained, then the second: of none or both,
-        # x must not be one.
-        frozen = any(", frozen=True" in m.to_text(layer) for layer in model.layers)
-        if model.input_gradient or frozen:
-            model.layers.insert(0, m.Activation("scale"))
+        # x with a gradient that is a result is a parameter by the rules, and what is computed from it made of parameters.
+        model.input_gradient = False
+        # Of x and a frozen weight, neither of which a product made, rank and order decide.
+        next(filter(unfreeze, model.layers), None)
 
     def size(self, long=0.0):
         return self.choose(LONG_SIZES if self.chance(long) else SIZES)

@@ -4,8 +4,8 @@
 //
 // The matrix products of a function: which tensors each reads, and in which way.
 //
-// A weight that is repeated over the batch has a gradient per batch, which the program sums: what it
-// sums over counts as contracted, and the sum as the result.
+// The gradient of a weight that is repeated over the batch is a product per batch, and a sum over them in the
+// program: the batch dimensions that are summed count as contracted, and the sum as the product's result.
 
 #ifndef FP8_ANALYSIS_SITES_CONTRACTIONS_H
 #define FP8_ANALYSIS_SITES_CONTRACTIONS_H
@@ -40,8 +40,7 @@ struct Contraction {
   /// The gradients of the first and second operand of this product; a later one that is added to
   /// one of these (gradients of gradients make such) has `forward` alone.
   int gradients[2] = {kNone, kNone};
-  /// Of a product that is not matched: what it has the form of a gradient of, though dataflow does
-  /// not show it.
+  /// A product that this one, which is not matched, may be a gradient of: by its form alone, not by dataflow.
   int maybeGradientOf = kNone;
 
   bool isForward() const { return gradients[0] != kNone || gradients[1] != kNone; }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the values that training carries to the next step are made of.
+// Which products the new value of an argument that training carries to the next step is made of.
 
 #ifndef FP8_ANALYSIS_SITES_NEWVALUES_H
 #define FP8_ANALYSIS_SITES_NEWVALUES_H
@@ -21,8 +21,8 @@ bool isCarried(mlir::Value parameter);
 /// between, but no other product, and nothing smaller (the norm that clips all gradients).
 llvm::SmallPtrSet<mlir::Operation *, 4> findProductsOfNewValue(mlir::BlockArgument carried);
 
-/// The same of whatever may be the gradient of a parameter: its new value where it is carried, else the
-/// results of its type.
+/// The products that a gradient of a parameter may be: of its new value where the parameter is carried, else
+/// of the results of its type.
 llvm::SmallPtrSet<mlir::Operation *, 4> findProductsOfGradient(mlir::Value parameter);
 
 } // namespace fp8

@@ -8,13 +8,13 @@
 // weight, and wgrad, which reads the input. Products without a weight, such as attention's, and their
 // gradients are other.
 //
-// Products that no forward product is found for are gradients if names mark them as
-// such (the backward half of a step that was split in two), else forward products. Of two
+// A product that is matched with no forward product is a gradient if names mark it as backward
+// code (the backward half of a step that was split in two), else a forward product. Of two
 // such gradients that share dy and read a parameter each, the parameter of lower rank is the
-// weight. Where names say nothing, the gradient of a table that rows are gathered from is
-// known by its size and by where it goes.
+// weight. Where names mark nothing, the gradient of a table that rows are gathered from is
+// known by its size and by the result that it ends in.
 //
-// What computes the same as an earlier forward product belongs to that one's site.
+// A product that computes the same as an earlier forward product belongs to the site of that one.
 
 #ifndef FP8_ANALYSIS_SITES_ROLES_H
 #define FP8_ANALYSIS_SITES_ROLES_H

@@ -16,8 +16,9 @@
 // 3. of two plain ones that of lower rank, then the one that reads a parameter, then the second (the first
 // where
 //    both read parameters and products of parameters are in the second alone);
-// 4. of none that is plain, or of two products of parameters (q and k, where the gradient of their input is a
-//    result): none.
+// 4. of none that is plain: none.
+// What products made of parameters is no weight beside an operand that reads one of the same arguments or was
+// made likewise: q and k, where the gradient of their input is a result, which makes the input a parameter.
 // In an entry without gradients a carried argument that no entry trains (a KV cache) is no weight.
 
 #ifndef FP8_ANALYSIS_SITES_WEIGHTS_H
@@ -42,14 +43,20 @@ public:
 
   /// Adds the names of the parameters that this function trains.
   void collectTrainedNames(llvm::StringSet<> &names) const;
-  /// Arguments of these names are parameters, too.
-  void addTrainedNames(const llvm::StringSet<> &names);
+  /// Arguments of these names are parameters, too. With all parameters known, the weights that are certain
+  /// tell which trees of arguments hold weights.
+  void addTrainedNames(const llvm::StringSet<> &names, llvm::ArrayRef<Contraction> contractions);
 
   /// The operand that is the weight of a product that is nobody's gradient, if any.
   std::optional<unsigned> findWeight(MatmulOp op) const;
   bool isPlain(mlir::Value value) const;
 
 private:
+  /// The weight by the first two rules, or that there is none; unset where both operands are plain.
+  struct Choice;
+  Choice choose(MatmulOp op) const;
+  bool shareArgument(mlir::Value a, mlir::Value b) const;
+  bool isOfWeightTree(mlir::Value value) const;
   void addParametersOf(const Contraction &contraction, unsigned operand);
   bool isGradientAResult(unsigned product, mlir::Value argument) const;
   bool isOfParametersAlone(mlir::Value value) const;
@@ -61,6 +68,7 @@ private:
   const ValueSources &sources;
   llvm::DenseSet<mlir::Value> parameters;
   llvm::DenseSet<mlir::Operation *> gradients; ///< products that are matched as such, or that names mark
+  llvm::StringSet<> trees; ///< own words of arguments that have keys, of weights that are certain
   bool hasGradients;
 };
 

@@ -40,7 +40,7 @@ func.func @carried(%x: tensor<4x8xf32>, %v: tensor<8x8xf32> {tf.aliasing_output 
   return %new_w, %new_v : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// Behind attention's product the gradient of q is no gradient of k.
+// The gradient of q has the form of a gradient of k, but s = q · k^T differentiates each by its own product.
 // CHECK-LABEL: func @attention
 // CHECK: site("matmul0") role(fprop) {{.*}} ins(%arg0, %arg1
 // CHECK: site("matmul1") role(fprop) {{.*}} ins(%arg0, %arg2

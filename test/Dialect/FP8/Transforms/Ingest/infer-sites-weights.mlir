@@ -269,3 +269,24 @@ func.func @grouped(%x: tensor<8x6xf32> loc("x"), %w: tensor<3x6x5xf32> loc("w"),
   %dx = fp8.matmul ins(%dys, %w : tensor<3x8x5xf32>, tensor<3x6x5xf32>) outs(%l : tensor<8x6xf32>) {indexing_maps = [#gmk, #gnk, #mn]} -> tensor<8x6xf32>
   return %dw, %dx : tensor<3x6x5xf32>, tensor<8x6xf32>
 }
+
+// -----
+
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// Inference of a model that multiplies w · x, as jax.vmap of Equinox layers does: in the first layer both operands are
+// plain arguments, but the weights of the other layers tell which tree weights are taken from.
+// CHECK-LABEL: func @weight_first
+// CHECK: fp8.matmul site("fc1") role(fprop) kinds(weight, input)
+// CHECK: fp8.matmul site("fc2") role(fprop) kinds(weight, input)
+func.func @weight_first(%w1: tensor<6x8xf32> loc("model.fc1.weight"), %w2: tensor<5x6xf32> loc("model.fc2.weight"), %x: tensor<4x8xf32> loc("x")) -> tensor<5x4xf32> {
+  %i = tensor.empty() : tensor<6x4xf32>
+  %j = tensor.empty() : tensor<5x4xf32>
+  %h = fp8.matmul ins(%w1, %x : tensor<6x8xf32>, tensor<4x8xf32>) outs(%i : tensor<6x4xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<6x4xf32>
+  %a = math.tanh %h : tensor<6x4xf32>
+  %y = fp8.matmul ins(%w2, %a : tensor<5x6xf32>, tensor<6x4xf32>) outs(%j : tensor<5x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<5x4xf32>
+  return %y : tensor<5x4xf32>
+}
