@@ -14,8 +14,8 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
   let description = [{
     Before: every contraction is an `fp8.matmul` with site and role.
     After: those that stay in high precision have a reason in `kept`; all others
-    are to become FP8. A recipe that the module's target has no kernels for is an error
-    at the first product that would become FP8.
+    are to become FP8. A recipe that the target which the module names (`fp8.target`)
+    has no kernels for is an error at the first product that would become FP8.
 
     `sites=linear` takes the products of a weight. What has none stays, and so does
     what only selects rows, by an operand that is 0 or 1 everywhere (a comparison

@@ -155,10 +155,12 @@ private:
     });
   }
 
-  /// Whether the target of the module has kernels for what the recipe makes of `op`.
+  /// Whether the target of the module, where one is named, has kernels for what the recipe makes
+  /// of `op`.
   static LogicalResult checkSupported(MatmulOp op, RecipeAttrInterface recipe) {
     RecipeAttrInterface own = recipe.getRecipeFor(op.getRole().value_or(Role::other));
-    std::string reason = getTarget(op).getUnsupportedReason(own);
+    auto target = op->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttrInterface>(kTargetAttrName);
+    std::string reason = target ? target.getUnsupportedReason(own) : "";
     if (reason.empty())
       return success();
     return op.emitError() << "site '" << op.getSite().value_or("") << "': " << reason;
