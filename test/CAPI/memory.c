@@ -45,28 +45,29 @@ static void failToCompile(MlirContext context) {
 
 /// A leak of the smallest piece that malloc gives out would be 16 bytes per compilation, and
 /// hash tables that are rebuilt differ by a few of those.
-static void checkSteady(const char *what, size_t before) {
+static void checkSteady(const char *what, size_t before, size_t allowed) {
   size_t after = countBytes();
   printf("%s: %zu bytes, then %zu\n", what, before, after);
-  CHECK(after <= before + 256);
+  CHECK(after <= before + 256 + allowed);
 }
 
-static void testOneContext(void) {
-  enum { kWarmUp = 10, kCount = 50 };
+/// `growth`: what a compilation may leave behind.
+static void testOneContext(const char *const (*options)[2], int count, size_t growth) {
+  enum { kWarmUp = 10 };
   Text errors = {NULL, 0};
   MlirContext context = createContext(&errors);
   // Every thread has caches of its own, which fill as the threads take turns.
   mlirContextEnableMultithreading(context, false);
-  Text expected = compile(context, kProduct, kObject);
+  Text expected = compile(context, kProduct, options);
   size_t before = 0;
-  for (int i = 0; i < kCount; ++i) {
+  for (int i = 0; i < count; ++i) {
     if (i == kWarmUp)
       before = countBytes();
-    compileAndCompare(context, kObject, expected);
+    compileAndCompare(context, options, expected);
     failToCompile(context);
     clearText(&errors);
   }
-  checkSteady("one context", before);
+  checkSteady("one context", before, growth * (size_t)(count - kWarmUp));
   mlirContextDestroy(context);
   clearText(&expected);
 }
@@ -85,11 +86,12 @@ static void testManyContexts(void) {
     clearText(&errors);
     mlirContextDestroy(context);
   }
-  checkSteady("many contexts", before);
+  checkSteady("many contexts", before, 0);
 }
 
 void testMemory(void) {
-  testOneContext();
+  // LLVM keeps a note of every file that a signal would have to remove, and lld writes three.
+  testOneContext(kLibrary, 50, 128);
   testManyContexts();
 }
 

@@ -16,6 +16,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <mutex>
+#include <thread>
 
 LLD_HAS_DRIVER(elf)
 
@@ -110,13 +111,16 @@ static bool runLinker(ArrayRef<const char *> arguments, std::string &messages) {
   std::lock_guard<std::mutex> lock(turn);
   llvm::raw_string_ostream stream(messages);
   const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
-  return lld::lldMain(arguments, stream, stream, drivers).retCode == 0;
+  bool isLinked = false;
+  // lld frees its sections when the thread that made them ends: a thread of its own does.
+  std::thread([&] { isLinked = lld::lldMain(arguments, stream, stream, drivers).retCode == 0; }).join();
+  return isLinked;
 }
 
 /// Makes `library` of the files `inputs`.
 static LogicalResult link(ModuleOp module, ArrayRef<std::string> inputs, const std::string &library) {
-  SmallVector<const char *> arguments = {"ld.lld",      "-shared", "--gc-sections", "-z",
-                                         "noexecstack", "-o",      library.c_str()};
+  SmallVector<const char *> arguments = {"ld.lld",      "-shared", "--gc-sections", "-z", "noexecstack",
+                                         "--threads=1", "-o",      library.c_str()};
   for (const std::string &input : inputs)
     arguments.push_back(input.c_str());
   std::string messages;

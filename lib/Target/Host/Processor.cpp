@@ -29,11 +29,20 @@ static std::string selectFeatures(const HostCodeOptions &options) {
   return features;
 }
 
+/// LLVM's list of targets is the process's, and not safe to change from two threads.
+static void initializeNativeTarget() {
+  static const bool isInitialized = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+    return true;
+  }();
+  (void)isInitialized;
+}
+
 /// The code generator for machines like this one.
 static llvm::Expected<const llvm::Target *> findTarget(const llvm::Triple &triple) {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  llvm::InitializeNativeTargetAsmParser();
+  initializeNativeTarget();
   std::string error;
   if (const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error))
     return target;
