@@ -113,7 +113,8 @@ def mutate(rng, seed):
     lines = seed.rstrip("\n").split("\n")
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         rng.choice(MUTATIONS)(rng, lines)
-    return "\n".join(lines) + "\n"
+    # Upstream's verifier of linalg.transpose crashes on an unknown place.
+    return re.sub(r"(permutation = \[[^]]*)\?", r"\g<1>0", "\n".join(lines)) + "\n"
 
 
 def main():
