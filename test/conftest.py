@@ -5,7 +5,6 @@
 # What every Python test can ask for: where the tools and libraries of the build are.
 # `pytest --build DIR test` tests another build than build/; slow tests need --slow.
 
-import os
 import pathlib
 import subprocess
 

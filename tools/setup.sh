@@ -16,9 +16,11 @@ BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 liblld-22-dev libomp-22
   libmlir-22-dev mlir-22-tools libstdc++-12-dev libzstd-dev zlib1g-dev libxml2-dev libedit-dev
   nlohmann-json3-dev libgtest-dev python3 python3-venv)
 # shellcheck disable=SC2034
+LINT_PACKAGES=(clang-format-22 clang-tidy-22 shellcheck)
+# shellcheck disable=SC2034
 EXAMPLE_PACKAGES=(gnuplot-nox jargon-text)
 # For the emulator's tests: tinygrad is a program that writes PTX, the wheel of CUDA's runtime has cuda.h.
-PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes tinygrad==0.14.0 nvidia-cuda-runtime==13.*)
+PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes tinygrad==0.14.0 nvidia-cuda-runtime==13.* ruff==0.17.*)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
 die() {

@@ -10,13 +10,13 @@ before it multiplies them, `finish` what it makes of the product.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable
 
 import numpy as np
 
 import reference
-from harness import BF16, F16, F32, MLIR_NAMES, tensor_type
+from harness import F32, MLIR_NAMES, tensor_type
 
 F64 = np.dtype(np.float64)
 SIZES = {"b": 3, "c": 2, "m": 6, "p": 4, "n": 5, "q": 2, "k": 12, "l": 3, "u": 1, "o": 1}
@@ -77,8 +77,8 @@ class Form:
         wanted = zip((self.lhs, self.rhs), arguments, self.letters)
         return [f(x).reshape(self.extent_of(word)) for f, x, word in wanted]
 
-    def contract(self, a, b, scale=np.float32(1), c=None):
-        value = scale * reference.contract(self.spec, self.dims, a, b)
+    def contract(self, a, b, scale=None, c=None):
+        value = (np.float32(1) if scale is None else scale) * reference.contract(self.spec, self.dims, a, b)
         if c is not None:
             value = value + c.astype(F32)
         return self.finish(value.astype(self.product)).astype(self.out).reshape(self.shape)

@@ -12,7 +12,6 @@ from surrounded_forms import added_forms, broadcasting_forms, packed_forms, surr
 
 def named_forms():
     """Operations by name, and linalg.contract."""
-    mm = ("mk", "kn", "mn")
     forms = [
         Form("matmul", "mk,kn->mn", named("matmul")),
         Form("matmul_tn", "km,kn->mn", named("matmul", attributes=maps("mnk", "km", "kn", "mn") + "\n")),

@@ -2,6 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The training step of inputs/net.mlir in numpy, quantized as the options of fp8-compile say."""
+from types import MappingProxyType
+
 import numpy as np
 
 import reference
@@ -23,7 +25,7 @@ class Recipe:
     """Which format a tensor has: `roles` maps a role to formats by kind that are not the usual
     ones, or to None where its products are not quantized."""
 
-    def __init__(self, gradients=E5M2, roles={}):
+    def __init__(self, gradients=E5M2, roles=MappingProxyType({})):
         self.gradients, self.roles = gradients, roles
 
     def format(self, kind, role):
@@ -45,7 +47,7 @@ class Recipe:
 class Delayed(Recipe):
     """Scales from the state; records what is cast. `options` are those of reference.update."""
 
-    def __init__(self, program, rows, gradients=E5M2, roles={}, init="one", **options):
+    def __init__(self, program, rows, gradients=E5M2, roles=MappingProxyType({}), init="one", **options):
         super().__init__(gradients, roles)
         columns = program.manifest["state"]["columns"]
         self.index = {(site, c["tensor"], NAMES[c["format"]]): c["index"] for c in columns for site in c["sites"]}
@@ -73,7 +75,7 @@ class Delayed(Recipe):
 class Current(Recipe):
     """Scales from the tensors themselves. `options` are those of reference.current_scale."""
 
-    def __init__(self, gradients=E5M2, roles={}, **options):
+    def __init__(self, gradients=E5M2, roles=MappingProxyType({}), **options):
         super().__init__(gradients, roles)
         self.options = options
 

@@ -6,7 +6,7 @@
 Each is text that computes tensors [B, T, C] by rows of C, with the statistics between: kept
 dimensions, reductions over dimensions of one element, and reshapes are JAX's own ways.
 """
-from harness import BF16, MLIR_NAMES, tensor_type
+from harness import BF16, tensor_type
 
 ALL, STAT, KEPT, COLUMN = "(b, t, c) -> (b, t, c)", "(b, t, c) -> (b, t)", "(b, t, c) -> (b, t, 0)", "(b, t, c) -> (c)"
 PARALLEL, ROWS = '"parallel", "parallel", "parallel"', '"parallel", "parallel", "reduction"'

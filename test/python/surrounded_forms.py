@@ -91,7 +91,7 @@ def surrounded_forms():
         Form(
             "collapsed",
             "bmk,kn->bmn",
-            f"  %u = tensor.collapse_shape %a [[0, 1], [2]] : !A into tensor<18x12xf32>\n"
+            "  %u = tensor.collapse_shape %a [[0, 1], [2]] : !A into tensor<18x12xf32>\n"
             + zeros("i", "tensor<18x5xf32>")
             + product("matmul", name="y", a="%u", ta="tensor<18x12xf32>", tr="tensor<18x5xf32>")
             + "  %r = tensor.expand_shape %y [[0, 1], [2]] output_shape [3, 6, 5] : tensor<18x5xf32> into !R\n",
@@ -175,7 +175,7 @@ def surrounded_forms():
         Form(
             "times_one",
             spec,
-            f"  %one = arith.constant 1.0 : f32\n  %ue = tensor.empty() : !A\n"
+            "  %one = arith.constant 1.0 : f32\n  %ue = tensor.empty() : !A\n"
             + generic(
                 "u",
                 "mk",
@@ -316,7 +316,7 @@ def two_operation_forms():
         dims,
         (first, second, dims),
         [("%a", "!A"), ("%b", "!B")],
-        (f"%pe", f32(dims)),
+        ("%pe", f32(dims)),
         "%m = arith.mulf %x, %y : f32; linalg.yield %m : f32",
         ("f32",) * 3,
     )

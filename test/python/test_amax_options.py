@@ -10,6 +10,7 @@ from harness import E4M3, F32, Program, assert_same_bits, load
 from net import Delayed, forward, initial_tensors, train
 from recipe_steps import INF, NAN, ROWS, check_steps, check_updates, f32, make, text, update_entry  # noqa: F401 (fixtures)
 
+
 def test_ignored_amaxes_by_hand(make):
     update = lambda history, *amaxes, **options: reference.update_column(
         f32(5), np.array(history, F32), amaxes, E4M3, ignore_non_finite=True, **options
@@ -84,7 +85,7 @@ def test_a_state_with_another_history_length(bin_dir, tmp_path_factory, text):
     long, short = (
         Program(bin_dir, tmp_path_factory.mktemp("rows"), text, f"--amax-history-len={rows}") for rows in (5, 3)
     )
-    tensors, outputs, state = initial_tensors(), short.folder / "outputs", short.folder / "state"
+    tensors, state = initial_tensors(), short.folder / "state"
     for saver, reader in ((long, short), (short, long)):
         saved, rows = saver.folder / "saved", reader.manifest["state"]["tensors"][1]["shape"][0]
         saver.run("main", tensors, "--steps=4", f"--save-state={saved}")

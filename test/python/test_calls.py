@@ -11,9 +11,9 @@ import threading
 
 import numpy as np
 import pytest
+from test_c_abi import Call, DLTensor, describe
 
 from harness import F32, Program, load, random_generator
-from test_c_abi import Call, DLTensor, describe
 
 ALIGNMENT = 64
 

@@ -17,6 +17,7 @@ import pytest
 from harness import E4M3, F32, Program, assert_same_bits, load, random_generator
 from net import FORWARD, GRADIENTS, Current, Delayed, forward, initial_tensors, multiply, train, transposed
 
+
 @pytest.fixture(scope="module")
 def text(source_dir):
     return (source_dir / "test/python/inputs/net.mlir").read_text()

@@ -204,7 +204,7 @@ def test_delayed_scaling(form, init):
             program.run("main", inputs, f"--outputs={outputs}", f"--save-state={state}", *options)
             options = [f"--state={state}"]
 
-            def scale_of(kind, tensor):
+            def scale_of(kind, tensor, history=history, scale=scale):
                 column = columns.index(kind)
                 if init == "current" and (history[:, column] == 0).all():
                     return reference.delayed_scale(reference.amax(tensor), E4M3)

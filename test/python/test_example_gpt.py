@@ -43,7 +43,7 @@ def type_of(shape):
 
 
 def make_text(path, size=40000):
-    words = "the quick brown fox jumps over a lazy dog and runs into the dark wood ".encode()
+    words = b"the quick brown fox jumps over a lazy dog and runs into the dark wood "
     path.write_bytes((words * (size // len(words) + 1))[:size])
     return path
 

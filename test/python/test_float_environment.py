@@ -14,9 +14,9 @@ import sys
 
 import numpy as np
 import pytest
+from test_c_abi import Call, describe, library_of
 
 from harness import F32, random_generator
-from test_c_abi import Call, describe, library_of
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="sets x86-64's MXCSR")
 

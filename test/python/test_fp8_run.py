@@ -259,8 +259,8 @@ def test_wrong_state_files(box):
     good = load_file(box.path("good"))
     metadata = safe_open(box.path("good"), "np").metadata()
 
-    def case(pattern, *args, change={}, drop=(), **meta):
-        tensors = {name: value for name, value in {**good, **change}.items() if name not in drop}
+    def case(pattern, *args, change=None, drop=(), **meta):
+        tensors = {name: value for name, value in {**good, **(change or {})}.items() if name not in drop}
         save_file(tensors, box.path("bad"), {**metadata, **meta})
         box.fails(1, "bad: " + pattern, "--state=bad", "--outputs=out", *args)
 

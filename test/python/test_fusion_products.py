@@ -11,10 +11,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from test_fusion import cast, function
 
 import reference
 from harness import BF16, E4M3, F32, Program, assert_same_bits, random_generator, tensor_type
-from test_fusion import cast, function
 
 MAPS = "indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]"
 

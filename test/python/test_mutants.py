@@ -7,9 +7,9 @@ import random
 import subprocess
 
 import pytest
+from mutants import mutants
 
 from harness import SEED
-from mutants import mutants
 
 HALF_COMPLETE = pathlib.Path(mutants.__file__).with_name("half_complete.mlir").read_text().split("// -----")
 

@@ -54,9 +54,9 @@ def program(formula, sizes, element):
     kinds = ['"parallel"'] * len(out) + ['"reduction"'] * len(reduced)
     x, y = (tensor_type(part, sizes, element) for part in (left, right))
     z = tensor_type(out, sizes, "f32")
-    extend = "" if element == "f32" else """
-    %ea = arith.extf %a : {0} to f32
-    %eb = arith.extf %b : {0} to f32""".format(element)
+    extend = "" if element == "f32" else f"""
+    %ea = arith.extf %a : {element} to f32
+    %eb = arith.extf %b : {element} to f32"""
     names = ("%a", "%b") if element == "f32" else ("%ea", "%eb")
     return f"""
 func.func @main(%x: {x}, %y: {y}) -> {z} {{

@@ -14,7 +14,7 @@ import re
 import numpy as np
 import pytest
 
-from harness import BF16, F32, Program, load, random_generator, save
+from harness import BF16, F32, Program, load, random_generator
 
 M, K, H, N = 12, 16, 24, 8
 

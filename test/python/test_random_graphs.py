@@ -8,8 +8,8 @@ graphs/README.md says what is random and what is compared; graphs/run.py runs mo
 import os
 
 import pytest
-
 from graphs.run import explain, run
+
 from harness import SEED
 
 QUICK, ALL = 20, 300

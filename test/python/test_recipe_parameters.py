@@ -9,6 +9,7 @@ from harness import E4M3, E5M2, assert_same_bits, load, random_generator
 from net import NAMES, Current, Delayed, initial_tensors, train
 from recipe_steps import INF, check_steps, make, text  # noqa: F401 (make and text are fixtures)
 
+
 def columns_of(program):
     return {(site, c["tensor"], c["format"]) for c in program.manifest["state"]["columns"] for site in c["sites"]}
 

@@ -12,10 +12,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from test_fusion import cast, function
 
 import row_code
 from harness import BF16, E4M3, E5M2, F32, Program, assert_same_bits, random_generator, tensor_type
-from test_fusion import cast, function
 
 # The second has enough elements for threads, and rows that no vector length divides.
 SHAPES = [(3, 5, 24), (4, 67, 131)]

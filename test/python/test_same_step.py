@@ -11,9 +11,9 @@ import re
 
 import numpy as np
 import pytest
-
 from graphs.check import check_model
 from graphs.model import Activation, Branch, Linear, Model, Options, Residual
+
 from harness import load
 
 LAYERS = [

@@ -16,7 +16,7 @@ def call(*command):
     return subprocess.run([str(c) for c in command], capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("script", ["quickstart", "check"])
+@pytest.mark.parametrize("script", ["quickstart", "check", "lint"])
 def test_help_teaches(script, source_dir):
     done = call(source_dir / "tools" / script, "--help")
     assert done.returncode == 0 and done.stdout.startswith("usage: tools/" + script)
@@ -29,9 +29,25 @@ def test_unknown_option_is_one_line(source_dir):
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 def test_scripts_are_sound(source_dir):
-    scripts = [source_dir / "tools" / name for name in ("quickstart", "check", "setup.sh")]
+    scripts = [source_dir / "tools" / name for name in ("quickstart", "check", "lint", "setup.sh")]
     done = call("shellcheck", "-x", "-P", source_dir, *scripts, source_dir / ".ci/run")
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
+def test_lint_finds(source_dir, tmp_path):
+    """Each kind of file by its own tool; files that are in order pass."""
+    script, python = tmp_path / "script", tmp_path / "module.py"
+    script.write_text("#!/usr/bin/env bash\necho $1\n")
+    python.write_text("import os\n")
+    lint = source_dir / "tools/lint"
+    done = call(lint, script)
+    assert done.returncode == 1 and "SC2086" in done.stdout
+    done = call(lint, python)
+    assert done.returncode == 1 and "F401" in done.stdout
+    script.write_text('#!/usr/bin/env bash\necho "$1"\n')
+    python.write_text("import os\n\nprint(os.sep)\n")
+    assert call(lint, script, python).returncode == 0
 
 
 CASES = {

@@ -14,12 +14,11 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import model
+import parameters as sizes
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import func, stablehlo
-
-import model
-import parameters as sizes
 
 stablehlo.register_stablehlo_passes()
 jax.config.update("jax_traceback_in_locations_limit", 0)  # name stacks, not paths

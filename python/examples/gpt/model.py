@@ -9,7 +9,6 @@ are f32. A named scope around each linear layer gives its contractions their nam
 
 import jax
 import jax.numpy as jnp
-
 import parameters as sizes
 
 LEARNING_RATE = 4e-3

@@ -9,9 +9,9 @@ import re
 
 import numpy
 import pytest
+from formats import BF16, F16, fma_odd, same_bits, same_codes
 
 from cuda_driver import flush_messages
-from formats import BF16, F16, fma_odd, same_bits, same_codes
 from programs import on
 
 CALLS = [lambda x: 3 * x, lambda x: x * x, lambda x: -x]
@@ -72,18 +72,27 @@ def dispatch(program, x, eighth):
     other, step = 1, 0
     while step < len(program):
         code = program[step]
-        if code == 0: x = wrap(x + other)
-        elif code == 1: x = wrap(x - 3)
-        elif code == 2: x = wrap(x * 5)
-        elif code == 3: other = x & 15
-        elif code == 4: x ^= wrap(other << 3)
-        elif code == 5: x = bin(x & 0xffffffff).count("1")
+        if code == 0:
+            x = wrap(x + other)
+        elif code == 1:
+            x = wrap(x - 3)
+        elif code == 2:
+            x = wrap(x * 5)
+        elif code == 3:
+            other = x & 15
+        elif code == 4:
+            x ^= wrap(other << 3)
+        elif code == 5:
+            x = bin(x & 0xffffffff).count("1")
         elif code in (6, 7):
             x = min(x, 1000) if code == 6 else x
             other = wrap(other + x)
-        elif code == 8: x = eighth(x)
-        elif code == 9: step += 1
-        else: x = wrap(-x)
+        elif code == 8:
+            x = eighth(x)
+        elif code == 9:
+            step += 1
+        else:
+            x = wrap(-x)
         step += 1
     return wrap(x + other)
 

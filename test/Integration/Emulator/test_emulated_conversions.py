@@ -7,9 +7,8 @@
 
 import numpy
 import pytest
+from formats import BF16, DOWN, E2M1, E2M3, E3M2, E4M3, E5M2, F16, NEAREST, UP, ZERO, e8m0, float_samples, integers_odd, same_bits, same_codes
 
-from formats import (BF16, DOWN, E2M1, E2M3, E3M2, E4M3, E5M2, F16, NEAREST, UP, ZERO, e8m0, float_samples,
-                     integers_odd, same_bits, same_codes)
 from programs import on
 
 ALL16 = numpy.arange(1 << 16, dtype=numpy.uint16)

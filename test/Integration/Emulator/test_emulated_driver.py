@@ -9,9 +9,9 @@ import ctypes
 
 import numpy
 import pytest
+from driver_bench import DEVICE, HOST, PTX, Bench, Box, Side, integer, pointer, ref, size, u32, u64
 
 from cuda_driver import DriverError
-from driver_bench import DEVICE, HOST, PTX, Bench, Box, Side, integer, pointer, ref, size, u32, u64
 from programs import on
 
 

@@ -6,8 +6,8 @@
 
 import numpy
 import pytest
-
 from formats import BF16, float_samples, fma_odd, same_bits
+
 from programs import on
 
 N = 1000

@@ -7,9 +7,9 @@
 import ctypes
 
 import pytest
+from driver_bench import Bench, Fill, KernelNode, integer, pointer, ref, size, u32, u64
 
 from cuda_driver import DriverError
-from driver_bench import Bench, Fill, KernelNode, integer, pointer, ref, size, u32, u64
 from programs import on
 
 

@@ -7,8 +7,8 @@
 
 import numpy
 import pytest
-
 from formats import same_bits
+
 from programs import on
 
 

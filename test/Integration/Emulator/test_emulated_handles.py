@@ -9,9 +9,9 @@ import ctypes
 import threading
 
 import pytest
+from driver_bench import PTX, Bench, KernelNode, integer, pointer, ref, size, u32, u64
 
 from cuda_driver import DriverError, Module
-from driver_bench import PTX, Bench, KernelNode, integer, pointer, ref, size, u32, u64
 from programs import on
 
 LAUNCH = [u32(n) for n in (1, 1, 1, 8, 1, 1, 0)]

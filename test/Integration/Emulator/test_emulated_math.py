@@ -9,9 +9,8 @@ import math
 
 import numpy
 import pytest
+from formats import BF16, DOWN, F16, NEAREST, UP, ZERO, float32, float_samples, fma_odd, quotient_odd, same_bits, same_codes, ulps
 
-from formats import (BF16, DOWN, F16, NEAREST, UP, ZERO, float32, float_samples, fma_odd, quotient_odd,
-                     same_bits, same_codes, ulps)
 from programs import on
 
 N = 3000

@@ -8,8 +8,8 @@
 
 import numpy
 import pytest
-
 from formats import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16
+
 from programs import on
 
 RANDOM = 0x5EED

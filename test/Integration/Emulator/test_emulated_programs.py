@@ -14,8 +14,8 @@ import sys
 import sysconfig
 
 import pytest
-
 from conftest import library_path
+
 from programs import LIBRARIES
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"

@@ -6,8 +6,8 @@
 
 import numpy
 import pytest
-
 from formats import BF16, same_bits
+
 from programs import on
 
 LANES = numpy.arange(32)

@@ -8,8 +8,8 @@ import json
 
 import numpy
 import pytest
-
 from formats import BF16, E4M3, F16
+
 from programs import HERE, on
 
 LAUNCHES = json.loads((HERE / "triton/launches.json").read_text())

@@ -142,17 +142,18 @@ def expected_report(plan):
     """The entries of the report, in program order, as far as they are promised."""
     entries = []
     for function in plan.functions:
-        for part, op in ((part, op) for part in function.written() for op in contractions(part.body)):
-            entries.append(
-                {
-                    "entry": part.name,
-                    "site": op["site"].name,
-                    "role": op["role"],
-                    "decision": "fp8" if plan.is_fp8(op) else "high",
-                    "formats": [plan.format(op, 0), plan.format(op, 1)],
-                    "size": product_size(op),
-                }
-            )
+        for part in function.written():
+            for op in contractions(part.body):
+                entries.append(
+                    {
+                        "entry": part.name,
+                        "site": op["site"].name,
+                        "role": op["role"],
+                        "decision": "fp8" if plan.is_fp8(op) else "high",
+                        "formats": [plan.format(op, 0), plan.format(op, 1)],
+                        "size": product_size(op),
+                    }
+                )
     return entries
 
 

@@ -14,7 +14,6 @@ inputs and what PyTorch itself computes of them.
 
 import os
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from functorch.compile import aot_function, default_partition, make_boxed_func

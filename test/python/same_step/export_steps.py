@@ -11,10 +11,9 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import steps
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import scf
-
-import steps
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[2] / "python/examples/gpt"))

@@ -11,8 +11,9 @@ import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from cuda_driver import Buffer, Driver, Module, synchronize
 from driver_bench import PTX
+
+from cuda_driver import Buffer, Driver, Module, synchronize
 
 driver = Driver("libcuda.so.1")
 driver.context(0)

@@ -23,7 +23,7 @@ NEUTRAL = pathlib.Path("/tmp/emulator-kernels")
 NEUTRAL.mkdir(exist_ok=True)
 shutil.copy(HERE / "kernels.py", NEUTRAL)
 sys.path.insert(0, str(NEUTRAL))
-import kernels
+import kernels  # noqa: E402 - found by the path above
 
 # name: (function, arguments with their types, constants, warps, stages, architectures)
 # Types as Triton writes them; ":16" says that a value or pointer is a multiple of 16.
