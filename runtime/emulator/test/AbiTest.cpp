@@ -14,7 +14,7 @@
 
 namespace cuda {
 #include <cuda.h>
-}
+} // namespace cuda
 
 namespace {
 

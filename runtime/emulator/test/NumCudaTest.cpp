@@ -9,12 +9,13 @@
 #include "NumReference.h"
 #include "num/Format.h"
 
+#include <gtest/gtest.h>
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp4.h>
 #include <cuda_fp6.h>
 #include <cuda_fp8.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 

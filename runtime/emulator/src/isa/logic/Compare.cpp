@@ -53,9 +53,17 @@ auto flush(T value, bool ftz) {
     return ftz && std::fpclassify(float(value)) == FP_SUBNORMAL ? 0.0f : float(value);
 }
 
+template <class V>
+bool isNaN(V value) {
+  if constexpr (kIsInteger<V>)
+    return false;
+  else
+    return std::isnan(value);
+}
+
 template <Comparison C, class V>
 bool compare(V a, V b) {
-  bool unordered = a != a || b != b;
+  bool unordered = isNaN(a) || isNaN(b);
   switch (C) {
   case Eq:
     return a == b;

@@ -14,7 +14,6 @@
 #include <algorithm>
 
 using namespace fp8emu;
-using ptx::Operand;
 using ptx::Type;
 
 namespace {

@@ -81,13 +81,13 @@ num::TensorUnit warpUnit(const Decoder &decoder);
 
 /// Values as the arithmetic takes them: floats; doubles; integers; words of 32 bits.
 template <class V>
-constexpr unsigned perValue = std::is_same_v<V, uint32_t> ? 32 : 1;
+constexpr unsigned kPerValue = std::is_same_v<V, uint32_t> ? 32 : 1;
 
 /// A multiplicand unpacked: the rows of A or the columns of B, each along K.
 template <class V>
 struct Multiplicand {
-  explicit Multiplicand(unsigned k) : stride(k / perValue<V>) {}
-  V *at(unsigned row, unsigned column) { return values.data() + row * stride + column / perValue<V>; }
+  explicit Multiplicand(unsigned k) : stride(k / kPerValue<V>) {}
+  V *at(unsigned row, unsigned column) { return values.data() + row * stride + column / kPerValue<V>; }
   const V *row(unsigned i) const { return values.data() + i * stride; }
 
   unsigned stride;

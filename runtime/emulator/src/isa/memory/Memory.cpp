@@ -163,9 +163,12 @@ struct Store {
 /// The handler for a type in memory and a register of `bytes`.
 template <class Kind, class M>
 Handler forRegister(unsigned bytes) {
+  // The handlers of two sizes may be one function.
+  // NOLINTBEGIN(misc-redundant-expression)
   return bytes == 2   ? Kind::template handler<M, uint16_t>()
          : bytes == 4 ? Kind::template handler<M, uint32_t>()
                       : Kind::template handler<M, uint64_t>();
+  // NOLINTEND(misc-redundant-expression)
 }
 
 template <class Kind>

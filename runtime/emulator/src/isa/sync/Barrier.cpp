@@ -14,14 +14,13 @@
 #include "isa/memory/Memory.h"
 
 using namespace fp8emu;
-using ptx::Operand;
 using ptx::Type;
 
 namespace {
 
 enum Reduction : uint8_t { Population, Conjunction, Disjunction };
 /// Of barrier.cluster.arrive: op.flags.
-constexpr uint8_t RelaxedArrival = 1;
+constexpr uint8_t kRelaxedArrival = 1;
 enum Kind : uint16_t { Sync = 1, Reduce = 2, Arrive = 4, Aligned = 8 };
 
 /// A barrier's number or count: the same in all lanes.
@@ -104,7 +103,7 @@ void arriveCluster(Warp &warp, const Op &op, Mask mask) {
                twice);
   warp.clusterArrived() |= mask;
   warp.clusterPhase() = warp.block().cluster().phase();
-  check::arriveAtCluster(warp, mask, /*releases=*/op.flags != RelaxedArrival);
+  check::arriveAtCluster(warp, mask, /*releases=*/op.flags != kRelaxedArrival);
   warp.block().cluster().arrive(unsigned(__builtin_popcount(mask)));
 }
 
@@ -127,7 +126,7 @@ void decodeBarrierLong(Decoder &decoder) {
     return decodeBarrier(decoder, /*aligned=*/false);
   int kind = decoder.needOneOf({"arrive", "wait"});
   if (decoder.takeOneOf({"release", "relaxed", "acquire"}) == 1)
-    decoder.op().flags = RelaxedArrival;
+    decoder.op().flags = kRelaxedArrival;
   decoder.op().small = decoder.take("aligned") ? Aligned : 0;
   decoder.expectOperands(0);
   decoder.op().handler = kind == 0 ? &arriveCluster : &waitCluster;

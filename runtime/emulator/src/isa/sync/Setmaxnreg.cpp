@@ -15,7 +15,7 @@ using namespace fp8emu;
 namespace {
 
 /// op.flags: it asks for more.
-constexpr uint8_t Increases = 1;
+constexpr uint8_t kIncreases = 1;
 
 void arrive(Warp &warp, RegisterPool &pool) {
   RegisterPool::OfWarp &own = pool.warps[warp.index()];
@@ -35,7 +35,7 @@ void change(Warp &warp, const Op &op, Mask mask) {
   arrive(warp, *pool);
   RegisterPool::OfWarp &own = pool->warps[warp.index()];
   const unsigned wanted = unsigned(op.immediate);
-  const bool increases = op.flags == Increases;
+  const bool increases = op.flags == kIncreases;
   if (increases ? own.held > wanted : own.held < wanted)
     warp.fault(FaultKind::IllegalOperand, "a thread has " + std::to_string(own.held) + " registers, " +
                                               (increases ? "more" : "less") + " than the " +
@@ -53,7 +53,7 @@ void change(Warp &warp, const Op &op, Mask mask) {
 }
 
 void decodeSetmaxnreg(Decoder &decoder) {
-  decoder.op().flags = decoder.needOneOf({"inc", "dec"}) == 0 ? Increases : 0;
+  decoder.op().flags = decoder.needOneOf({"inc", "dec"}) == 0 ? kIncreases : 0;
   for (const char *modifier : {"sync", "aligned", "u32"})
     decoder.needOneOf({modifier});
   decoder.expectOperands(1);

@@ -15,7 +15,6 @@
 #include <cstring>
 
 using namespace fp8emu;
-using ptx::Operand;
 using ptx::Type;
 
 namespace {
