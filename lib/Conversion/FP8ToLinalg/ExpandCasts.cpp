@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Expands arith casts from and to FP8, which upstream does not lower, and those from f64 to
-// bf16, for which it calls a function that compiler runtimes may lack.
+// bf16 or f16, for which it or LLVM calls a function that compiler runtimes may lack.
 
 #include "FP8Casts.h"
 #include "fp8/Conversion/Passes.h"
@@ -21,7 +21,10 @@ namespace {
 
 bool isFP8(Value value) { return isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(value)); }
 
-bool isBF16(Value value) { return getElementTypeOrSelf(value).isBF16(); }
+bool isHalf(Value value) {
+  Type type = getElementTypeOrSelf(value);
+  return type.isBF16() || type.isF16();
+}
 
 /// `like` with elements of `element`.
 Type withElement(Type like, Type element) {
@@ -69,7 +72,7 @@ public:
     getOperation()->walk([](arith::TruncFOp op) {
       if (isa<TensorType>(op.getType()))
         return;
-      if (getElementTypeOrSelf(op.getIn()).isF64() && (isFP8(op.getOut()) || isBF16(op.getOut())))
+      if (getElementTypeOrSelf(op.getIn()).isF64() && (isFP8(op.getOut()) || isHalf(op.getOut())))
         op.getInMutable().assign(buildRoundToOdd(op));
       if (isFP8(op.getOut()))
         expand(op);
