@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How an entry's arguments and its module's state say what they are, from the recipe stage
-// to the compiled library: discardable attributes.
+// The discardable attributes that describe the arguments and results of entry points, and the
+// state of a module, from ingest to the compiled library.
 
 #ifndef FP8_DIALECT_FP8_IR_BOUNDARY_H
 #define FP8_DIALECT_FP8_IR_BOUNDARY_H
@@ -12,30 +12,31 @@
 
 namespace fp8 {
 
-/// `tf.aliasing_output = R : i32` on an argument: result R becomes its value in the next
-/// step and is written in place. JAX's donation; state arguments carry the same mark.
+/// `tf.aliasing_output = R : i32` on an argument: result R is the value of the argument in the
+/// next step and is written into its memory. JAX writes this attribute for donated arguments;
+/// state arguments have it too.
 inline constexpr llvm::StringLiteral kCarriedAttrName = "tf.aliasing_output";
 
-/// `fp8.state = "scale" | "amax_history"` on an argument or result: the state tensor it is.
+/// `fp8.state = "scale" | "amax_history"` on an argument or result: which state tensor it is.
 inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
 
 /// `fp8.program_state = "seed"` on an argument or result: the state tensor that a global of
-/// the program became; on the argument `fp8.initial` says what it begins with
-/// (fp8-globals-to-state).
+/// the program became (fp8-globals-to-state). `fp8.initial` on the argument is its initial value.
 inline constexpr llvm::StringLiteral kProgramStateAttrName = "fp8.program_state";
 inline constexpr llvm::StringLiteral kInitialAttrName = "fp8.initial";
 
-/// `fp8.result = R : i32` on an argument that fp8-bind-results appended: the memory of
-/// result R; on a result that bufferized entries still return, being of dynamic shape: R.
+/// `fp8.result = R : i32` on an argument that fp8-bind-results appended: it is the memory of
+/// result R. On a result of a bufferized entry point, which has a dynamic shape: its number R
+/// among the results of the program.
 inline constexpr llvm::StringLiteral kResultAttrName = "fp8.result";
 
-/// `fp8.unsigned` on an argument or result of integers: for the caller they are unsigned. Types
-/// inside the program are signless (fp8-make-signless).
+/// `fp8.unsigned` on an argument or result of integers: they are unsigned for the caller. Inside
+/// the program all integers are signless (fp8-make-signless).
 inline constexpr llvm::StringLiteral kUnsignedAttrName = "fp8.unsigned";
 
-/// The two functions of one step, forward and backward, that share residuals (--pair):
-/// `fp8.backward = @B` on the first; `fp8.residual` on those of its results, and of B's
-/// arguments, that are handed over, in this order.
+/// Forward and backward as two functions that share residuals (--pair): `fp8.backward = @B` on
+/// the forward function names the backward function. `fp8.residual` marks the results of forward
+/// that are residuals and the arguments of B that receive them, in the same order.
 inline constexpr llvm::StringLiteral kBackwardAttrName = "fp8.backward";
 inline constexpr llvm::StringLiteral kResidualAttrName = "fp8.residual";
 

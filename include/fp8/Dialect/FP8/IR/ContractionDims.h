@@ -21,10 +21,10 @@ struct ContractionDims {
   llvm::SmallVector<unsigned> k;     ///< in both operands only: summed over
 };
 
-/// Classifies the dimensions of `maps` (first operand, second operand, result).
-/// Empty where the maps are not projected permutations of one space, or where a
-/// dimension is in one operand alone or in the result alone. A product without K
-/// dimensions is classified (`k` empty); callers decide whether they want it.
+/// Classifies the iteration dimensions of `maps` (first operand, second operand, result).
+/// Returns nullopt if the maps are not projected permutations of one iteration space, or if
+/// a dimension occurs in only one of the maps. Products without K dimensions are classified
+/// too, with an empty `k`.
 std::optional<ContractionDims> inferContractionDims(llvm::ArrayRef<mlir::AffineMap> maps);
 
 } // namespace fp8

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The FP8 dialect: enumerations, recipes, targets, operations. Include this one.
+// The FP8 dialect: enumerations, recipes, targets, operations. Include this header to use it.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8_H
 #define FP8_DIALECT_FP8_IR_FP8_H
@@ -29,21 +29,21 @@
 namespace fp8 {
 class RecipeAttrInterface;
 
-/// Parses and prints an f32 parameter of an attribute.
+/// Parse and print an f32 parameter of an attribute.
 mlir::FailureOr<llvm::APFloat> parseF32(mlir::AsmParser &parser);
 void printF32(mlir::AsmPrinter &printer, const llvm::APFloat &value);
 
-/// The largest finite magnitude of an FP8 format: 448 or 57344.
+/// Returns the largest finite magnitude of an FP8 format: 448 (E4M3) or 57344 (E5M2).
 float getFP8Max(mlir::FloatType format);
 
-/// "E4M3" or "E5M2" for FP8 formats, MLIR's name for other types: for reports.
+/// Returns the name of a type in reports: "E4M3" or "E5M2" for FP8, MLIR's name for others.
 std::string getFormatName(mlir::Type type);
 
-/// What a recipe computes a scale from.
+/// The values that a recipe computes a scale from.
 struct ScaleInputs {
-  /// f32: the amax, the largest magnitude of the format, and the scale so far (1 where there is none).
+  /// f32: the amax, the largest magnitude of the format, and the previous scale (1 if there is none).
   mlir::Value amax, fp8Max, old;
-  /// The element type of the tensor before the cast; null where it is not known.
+  /// The element type of the tensor before the cast; null if unknown.
   mlir::FloatType inputType;
 };
 } // namespace fp8
@@ -51,10 +51,10 @@ struct ScaleInputs {
 #include "fp8/Dialect/FP8/IR/FP8AttrInterfaces.h.inc"
 
 namespace fp8 {
-/// On a module: the target that it is compiled for, a TargetAttrInterface.
+/// Attribute on a module: the target that it is compiled for, a TargetAttrInterface.
 inline constexpr llvm::StringLiteral kTargetAttrName = "fp8.target";
 
-/// The target of the module that `op` is in, `#fp8.cpu` where none is named.
+/// Returns the target of the module that contains `op`, `#fp8.cpu` if the module has none.
 TargetAttrInterface getTarget(mlir::Operation *op);
 } // namespace fp8
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Enumerations, the recipes, and the CPU as a target.
+// The attributes of the dialect: enumerations, recipes, and the CPU target.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8ATTRIBUTES_TD
 #define FP8_DIALECT_FP8_IR_FP8ATTRIBUTES_TD
@@ -28,19 +28,19 @@ def FP8_RoleEnum : FP8_Enum<"Role", "what a matrix product computes in a trainin
   I32EnumAttrCase<"other", 3>]>;
 def FP8_Role : FP8_EnumAttr<FP8_RoleEnum, "role">;
 
-def FP8_TensorKindEnum : FP8_Enum<"TensorKind", "what a quantized tensor is to its site", [
+def FP8_TensorKindEnum : FP8_Enum<"TensorKind", "which tensor of its site a quantized tensor is", [
   I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"weight", 1>, I32EnumAttrCase<"grad_output", 2>]>;
 def FP8_TensorKind : FP8_EnumAttr<FP8_TensorKindEnum, "tensor_kind">;
 
-def FP8_AccumulationEnum : FP8_Enum<"Accumulation", "how a scaled product adds up along K", [
+def FP8_AccumulationEnum : FP8_Enum<"Accumulation", "how a scaled product accumulates along K", [
   I32EnumAttrCase<"fast", 0>, I32EnumAttrCase<"split", 1>]>;
 def FP8_Accumulation : FP8_EnumAttr<FP8_AccumulationEnum, "accumulation">;
 
 def FP8_FormatPolicyEnum : FP8_Enum<"FormatPolicy", "which FP8 format forward and gradient tensors use", [
   I32EnumAttrCase<"hybrid", 0>, I32EnumAttrCase<"e4m3", 1>, I32EnumAttrCase<"e5m2", 2>]>;
-def FP8_AmaxComputeAlgoEnum : FP8_Enum<"AmaxComputeAlgo", "which amax of the history the next scale follows from", [
+def FP8_AmaxComputeAlgoEnum : FP8_Enum<"AmaxComputeAlgo", "which amax of the history the next scale is computed from", [
   I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"most_recent", 1>]>;
-def FP8_InitialScaleEnum : FP8_Enum<"InitialScale", "what a tensor without history is cast with", [
+def FP8_InitialScaleEnum : FP8_Enum<"InitialScale", "the scale of a tensor whose amax history is empty", [
   I32EnumAttrCase<"one", 0>, I32EnumAttrCase<"current", 1>]>;
 def FP8_ReduceKindEnum : FP8_Enum<"ReduceKind", "how a collective combines values", [
   I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"sum", 1>]>;
@@ -60,7 +60,7 @@ class FP8_Recipe<string name, string mnemonicName, list<string> overridden = []>
 class FP8_EnumParam<string type, string default>
     : DefaultValuedParameter<"::fp8::" # type, "::fp8::" # type # "::" # default>;
 
-/// A smallest amax, as an f32; 0 by default.
+/// A lower bound of the amax, as an f32; 0 by default.
 def FP8_EpsParam : DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.0f)"> {
   let comparator = "$_lhs.bitwiseIsEqual($_rhs)";
   let parser = "::fp8::parseF32($_parser)";
@@ -72,23 +72,24 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
      "buildAmaxStep", "findOverruled"]> {
   let summary = "one scale per tensor, from the amaxes of earlier steps";
   let description = [{
-    The scale of a cast was computed at the end of the previous step:
-    `scale = (fp8_max · 2^-margin) / amax`, where amax is the largest of the
-    last `amax_history_len` recorded amaxes (`max`) or the newest
-    (`most_recent`). One cast needs no second read of its tensor.
+    A cast uses the scale that was computed at the end of the previous step, so it
+    reads its tensor once: `scale = (fp8_max · 2^-margin) / amax`. The amax is the
+    largest of the last `amax_history_len` recorded amaxes (`amax_compute_algo = max`)
+    or the newest one (`most_recent`).
 
     - `format`: `hybrid` (E4M3 forward, E5M2 gradients), `e4m3` or `e5m2`;
     - `margin`: binades left free above amax;
     - `reduce_amax`: combine amaxes over all ranks before the update;
-    - `ignore_non_finite`: a step's amax that is Inf or NaN is not entered in the
-      history, nor are those counted that it holds. Without it one Inf keeps a scale
-      of `max` as it is until it has left the history;
-    - `executed_mask`: whether a site ran is told apart from what it recorded. Without
-      it an amax of 0 means that it did not run, and leaves the column as it is; with
-      it a tensor of zeros that is cast counts, and its 0 is rotated in;
-    - `init`: what a tensor is cast with while its column of the history is all 0:
-      the scale in the state, `one` at the start, or the scale that follows from its
-      own amax (`current`), for which it is read twice. Needs two rows or more.
+    - `ignore_non_finite`: an amax that is Inf or NaN does not enter the history, and one
+      that the history already holds is not counted. Without this option and with `max`,
+      one Inf freezes the scale until the Inf has left the history;
+    - `executed_mask`: the program records explicitly whether a site ran. Without the
+      mask an amax of 0 means that the site did not run, and its column stays unchanged;
+      with it a tensor of zeros that is cast counts, and its amax 0 enters the history;
+    - `init`: the scale of a cast while the tensor's column of the history is all 0.
+      `one`: the scale in the state, which starts at 1. `current`: the scale computed
+      from the tensor's own amax, which takes a second read of the tensor and an
+      `amax_history_len` of 2 or more.
 
     Example: `#fp8.delayed_scaling<margin = 1, amax_history_len = 16, init = current>`
   }];
@@ -106,11 +107,11 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
 def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling", ["findOverruled"]> {
   let summary = "one scale per tensor, from the tensor itself";
   let description = [{
-    `scale = fp8_max / max(amax, eps)`; 1 where amax is 0, infinite or NaN.
-    `power_2_scale` floors the scale to a power of two. No state.
+    `scale = fp8_max / max(amax, eps)`, or 1 where that maximum is 0, infinite or NaN.
+    `power_2_scale` floors the scale to a power of two. The recipe keeps no state.
 
-    `reduce_amax` is about tensors that are sharded over ranks: it combines the
-    amaxes of their shards. A program for one rank has no such tensor.
+    `reduce_amax` combines the amaxes of the shards of a tensor that is sharded over
+    ranks. It has no effect in a program for one rank.
 
     Example: `#fp8.current_scaling<power_2_scale = true>`
   }];
@@ -124,8 +125,8 @@ def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling", ["f
 def FP8_RowScalingAttr : FP8_Recipe<"RowScaling", "row_scaling"> {
   let summary = "one scale per row of the first operand and per column of the second";
   let description = [{
-    The rule of current scaling, with one amax for everything that meets in one
-    row (or column) of the product: a scale spans the contracted dimensions.
+    The formula of current scaling, applied to one amax per row of the first operand
+    and per column of the second: a scale spans the contracted dimensions.
 
     Example: `#fp8.row_scaling<format = hybrid>`
   }];
@@ -138,8 +139,9 @@ def FP8_RowScalingAttr : FP8_Recipe<"RowScaling", "row_scaling"> {
 def FP8_BlockScalingAttr : FP8_Recipe<"BlockScaling", "block_scaling"> {
   let summary = "a scale per 1×128 of activations and gradients, per 128×128 of weights";
   let description = [{
-    Blocks lie along the contracted dimension; ragged edges are blocks of their
-    own. Scales are f32, by default rounded down to powers of two.
+    Blocks lie along the contracted dimension; the shorter block at the end of a
+    dimension has a scale of its own. Scales follow the formula of current scaling; they
+    are f32 and by default rounded down to powers of two.
 
     Example: `#fp8.block_scaling<power_2_scale = false>`
   }];
@@ -153,8 +155,9 @@ def FP8_BlockScalingAttr : FP8_Recipe<"BlockScaling", "block_scaling"> {
 def FP8_MXScalingAttr : FP8_Recipe<"MXScaling", "mx_scaling"> {
   let summary = "MXFP8: an E8M0 scale per 32 elements along the contracted dimension";
   let description = [{
-    scale_inv is `f8E8M0FNU`, rounded up, as the OCP microscaling format and
-    its tensor cores have it.
+    scale_inv is `f8E8M0FNU`, rounded up:
+    `2^clamp(ceil(log2(amax / fp8_max)), -127, 127)`. The format is that of the OCP
+    Microscaling Formats specification 1.0.
 
     Example: `#fp8.mx_scaling<>`
   }];
@@ -167,23 +170,24 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
      "readsWholeColumn", "buildAmaxOfColumn", "buildHistoryEntry", "getFunctions", "verifyFunctions"]> {
   let summary = "a recipe per role, or a user's own function for amax or scale";
   let description = [{
-    `fprop`, `dgrad` and `wgrad` name the recipe of that role; `base` holds
-    for the rest. `scale` and `amax` name functions of the module that replace
-    the rule of `base`, and of roles whose recipe differs from it in format only:
+    `fprop`, `dgrad` and `wgrad` give the recipe of that role; `base` is the recipe of
+    every other product. `scale` and `amax` name functions of the module that replace
+    the formulas of `base`, and those of a role's recipe if it differs from `base` in its
+    format only:
 
-    - `scale: (amax: f32, fp8_max: f32, old: f32) -> f32` is the next scale. It
-      replaces the formula whole, with its checks and `margin`, `eps` or
+    - `scale: (amax: f32, fp8_max: f32, old: f32) -> f32` returns the next scale. It
+      replaces the whole formula, including its checks and `margin`, `eps` and
       `power_2_scale`: amax may be Inf, NaN, or (stateless `base`) 0. `old` is the
-      scale so far, 1 for a `base` without state. What it returns is used as it is.
-    - `amax: (column: tensor<?xf32>) -> f32` takes the rows of one tensor's history,
-      the current amax first, then the oldest to the newest, and replaces
-      `amax_compute_algo`.
+      previous scale, or 1 if `base` is stateless. The result is used unchecked.
+    - `amax: (column: tensor<?xf32>) -> f32` returns the amax that the next scale is
+      computed from, in place of `amax_compute_algo`. It takes one tensor's column of
+      the history: the current amax, then the past ones from the oldest to the newest.
 
-    A column whose site did not run (whose current amax is 0, unless `base` has an
-    `executed_mask`) stays as it is whatever the functions say.
-    They are pure, may use structured control flow, and are no entries of the
-    compiled library, even where they are public. In a pipeline of your own let them be
-    public: ingest drops private functions that nothing calls.
+    The column of a site that did not run (its current amax is 0, unless `base` has an
+    `executed_mask`) stays unchanged, whatever the functions return.
+    The functions must be pure and may use structured control flow. They are not entry
+    points of the compiled library, even where they are public. In a pipeline of your own
+    make them public: ingest drops private functions that nothing calls.
 
     Example: `#fp8.custom<base = #fp8.current_scaling, dgrad = #fp8.delayed_scaling>`
   }];
@@ -196,7 +200,7 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
     OptionalParameter<"::mlir::FlatSymbolRefAttr">:$amax);
   let assemblyFormat = "`<` struct(params) `>`";
   let extraClassDeclaration = [{
-    /// Whether a function replaces a rule of `base`.
+    /// Whether a function replaces a formula of `base`.
     bool hasFunctions() const { return getScale() || getAmax(); }
   }];
 }
@@ -207,10 +211,10 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
 
 def FP8_CPUAttr : AttrDef<FP8_Dialect, "CPU", [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface>]> {
   let mnemonic = "cpu";
-  let summary = "the processor of the host";
+  let summary = "the CPU of the host";
   let description = [{
-    One scale per tensor. Every processor that LLVM generates code for; which one is
-    chosen when code is made.
+    Any processor that LLVM generates code for; code generation chooses which one.
+    Recipes must have one f32 scale per tensor.
 
     Example: `#fp8.cpu`
   }];

@@ -19,33 +19,38 @@ def FP8_Dialect : Dialect {
   let summary = "FP8 training: quantization, scaling state and scaled matrix products";
   let description = [{
     The `fp8` dialect models what a training step needs to run in 8-bit
-    floating point: the cast with its scale, the largest magnitude (amax) it
-    met, the history of amaxes from which the next scale follows, and matrix
-    products on scaled operands. Data uses MLIR's builtin types
+    floating point: the cast of a tensor with its scale, the largest magnitude of the
+    tensor (amax), the history of amaxes from which the next scale is computed, and
+    matrix products on scaled operands. Data uses MLIR's builtin types
     (`f8E4M3FN`, `f8E5M2`, `f8E8M0FNU`); the dialect has no types of its own.
 
     All operations that compute are in destination style, on tensors before
-    bufferization and on memrefs after it. Upstream tiles them and fuses them into
-    its loops (`TilingInterface`): "Tiling" says along which dimensions; a tile that
-    would not compute what the whole computes is refused. State (scales and histories) is made
-    of plain SSA values: there is no hidden or global state. RationaleFP8.md in
-    `lib/Dialect/FP8` says why.
+    bufferization and on memrefs after it. They implement `TilingInterface`, so
+    upstream transforms can tile and fuse them: "Tiling" in an operation's description
+    lists the dimensions that can be tiled; tiling is refused where a tile would not
+    compute the same values as the whole. State (scales and histories) is made of plain
+    SSA values: there is no hidden or global state. RationaleFP8.md in
+    `lib/Dialect/FP8` gives the reasons for these decisions.
 
-    Words: **scale** multiplies on quantize, **scale_inv** on dequantize.
+    Terms: quantize multiplies by **scale**, dequantize by **scale_inv** (1 / scale).
+    **amax** is the largest magnitude of a tensor. A **site** is one matrix product of
+    the forward pass together with the backward products derived from it: **fprop**
+    computes the output, **dgrad** the gradient of the input, **wgrad** that of the weight.
   }];
   let cppNamespace = "::fp8";
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let dependentDialects = ["::mlir::tensor::TensorDialect", "::mlir::memref::MemRefDialect"];
   let extraClassDeclaration = [{
-    /// Version written into bytecode. It grows whenever an operation or
-    /// attribute changes so that older files need an upgrade.
+    /// Version written into bytecode. Increase it whenever a change of an operation
+    /// or attribute makes older files need an upgrade.
     static constexpr int64_t kBytecodeVersion = 1;
 
-    /// Discardable attribute that names a site on the contraction it belongs
-    /// to; written by users, read by ingest.
+    /// Discardable attribute on a contraction: the name of its site, a string.
+    /// Written by users, read by ingest.
     static constexpr ::llvm::StringLiteral kSiteAttrName = "fp8.site";
-    /// Discardable attribute that overrides the inferred role of a contraction.
+    /// Discardable attribute on a contraction: its role, a string such as "wgrad",
+    /// in place of the inferred one. Written by users, read by ingest.
     static constexpr ::llvm::StringLiteral kRoleAttrName = "fp8.role";
 
     void registerAttributes();

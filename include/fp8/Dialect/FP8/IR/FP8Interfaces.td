@@ -2,9 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The two seams. RecipeAttrInterface is all that the compiler asks a recipe, and
-// TargetAttrInterface all that the stages before code generation ask a target. Another
-// project implements either on an attribute of its own; no pass knows their classes.
+// The two extension points. RecipeAttrInterface is all that the compiler asks a recipe;
+// TargetAttrInterface is all that the stages before code generation ask a target. Another
+// project can implement either on an attribute of its own: no pass refers to a recipe or
+// target by its class.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8INTERFACES_TD
 #define FP8_DIALECT_FP8_IR_FP8INTERFACES_TD
@@ -14,91 +15,95 @@ include "mlir/IR/OpBase.td"
 def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
   let cppNamespace = "::fp8";
   let description = [{
-    How tensors become FP8: which format, at which granularity they share a
-    scale, and where the scale comes from. Passes ask these questions and
+    A recipe decides how tensors become FP8: in which format, which elements share a
+    scale, and what the scale is computed from. Passes use these methods and
     nothing else, so a recipe defined outside this project works throughout.
 
-    The methods `build…` emit the recipe's rules as scalar f32 code at the builder's
-    insertion point; a target decides on the loop over tensors, blocks or columns of
-    the history around them (`fp8-expand-scaling` for targets without kernels of their
-    own). The dialects of that code, other than arith, math, scf and memref, must be
-    loaded by the dialect of the recipe.
+    The methods `build…` emit the recipe's formulas as scalar f32 code at the builder's
+    insertion point. The target emits the loop over tensors, blocks or columns of the
+    history around that code (`fp8-expand-scaling` for targets without kernels of their
+    own). The recipe's dialect must load the dialects that the code uses, other than
+    arith, math, scf and memref.
   }];
   let methods = [
     InterfaceMethod<[{
-      The format (`f8E4M3FN` or `f8E5M2`) of a tensor of this kind.
+      Returns the format (`f8E4M3FN` or `f8E5M2`) of a tensor of this kind.
     }], "::mlir::FloatType", "getFormat", (ins "::fp8::TensorKind":$kind)>,
     InterfaceMethod<[{
-      True where scales come from state kept between steps (an amax history),
-      false where each step computes them from the tensor itself.
+      Returns true if scales come from state kept between steps (an amax history),
+      false if each step computes them from the tensor itself.
     }], "bool", "isStateful", (ins)>,
     InterfaceMethod<[{
-      Rows of the amax history of a stateful recipe; a program has one length.
+      Returns the number of rows of a stateful recipe's amax history. All recipes of
+      one program must agree on it.
     }], "int64_t", "getHistoryLength", (ins), "", "return 1;">,
     InterfaceMethod<[{
-      True where a stateful recipe casts a tensor whose column holds no amax yet
-      with the scale of the tensor's own amax.
+      Returns true if a stateful recipe computes the scale of a tensor whose column
+      holds no amax yet from the tensor's own amax.
     }], "bool", "startsFromTensor", (ins), "", "return false;">,
     InterfaceMethod<[{
-      What stands for an amax that a step did not record: 0, or below where 0 is an
-      amax like any other.
+      Returns the value that stands for an amax that a step did not record: 0, or a
+      negative value if the recipe treats 0 as an amax like any other.
     }], "float", "getNoAmax", (ins), "", "return 0.0f;">,
     InterfaceMethod<[{
-      The recipe with its formats left at their defaults: equal for recipes that
-      scale alike. Casts, columns and updates name their formats themselves, so this
-      is the recipe that they carry and share.
+      Returns the recipe with its formats reset to their defaults, so that recipes that
+      differ in format only compare equal. Operations and state columns that record
+      their format separately carry this recipe.
     }], "::fp8::RecipeAttrInterface", "getScaling", (ins),
       "", "return ::llvm::cast<::fp8::RecipeAttrInterface>($_attr);">,
     InterfaceMethod<[{
-      The extent of the blocks of a tensor that share one scale, one entry per
-      dimension; an entry 0 spans the whole dimension. Empty: one scale for the
+      Returns the extent of a block, the elements that share one scale: one entry per
+      dimension of the tensor, 0 for the whole dimension. Empty: one scale for the
       whole tensor. `contracted` marks the dimensions that the matrix product
       reduces over.
     }], "::llvm::SmallVector<int64_t>", "getBlockShape",
       (ins "::fp8::TensorKind":$kind, "::llvm::ArrayRef<bool>":$contracted)>,
     InterfaceMethod<[{
-      The element type of scale_inv: f32, or `f8E8M0FNU`.
+      Returns the element type of scale_inv: f32 or `f8E8M0FNU`.
     }], "::mlir::FloatType", "getScaleType", (ins)>,
     InterfaceMethod<[{
-      How a product of this role adds up (by default fast for the
-      forward, split for both gradients).
+      Returns how a product of this role accumulates along K. The recipes of this dialect
+      use `split` for dgrad and wgrad and `fast` for the rest, except for block scaling,
+      which always uses `split`.
     }], "::fp8::Accumulation", "getAccumulation", (ins "::fp8::Role":$role)>,
     InterfaceMethod<[{
-      The recipe that holds for products of this role: the recipe itself, unless
-      it names another for the role.
+      Returns the recipe of products of this role: this recipe itself, unless it
+      contains another one for the role.
     }], "::fp8::RecipeAttrInterface", "getRecipeFor", (ins "::fp8::Role":$role),
       "", "return ::llvm::cast<::fp8::RecipeAttrInterface>($_attr);">,
     InterfaceMethod<[{
-      Whether amaxes are combined over all ranks before scales are computed.
+      Returns whether amaxes are combined over all ranks before scales are computed.
     }], "bool", "getReduceAmax", (ins), "", "return true;">,
     InterfaceMethod<[{
-      Emits the scale that follows from an amax. `user` is the operation that the
-      code replaces.
+      Emits the scale of `inputs.amax` and returns it, an f32. `user` is the operation
+      that the code replaces; symbols are looked up from there.
     }], "::mlir::Value", "buildScale",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Operation *":$user,
            "const ::fp8::ScaleInputs &":$inputs)>,
     InterfaceMethod<[{
-      Emits what an amax that this step recorded, or that an earlier cast staged,
-      counts for. `getNoAmax()`: as if it had not been recorded.
+      Emits the value to use for an amax that this step recorded, or that an earlier
+      cast left in row 0 of the history: the amax itself by default, `getNoAmax()` to
+      discard it.
     }], "::mlir::Value", "buildRecorded",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$amax), "", "return amax;">,
     InterfaceMethod<[{
-      Emits what an amax of an earlier step, read from the history, counts for.
+      Emits the value to use for an amax of an earlier step, read from the history: the
+      amax itself by default.
     }], "::mlir::Value", "buildPast",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$amax), "", "return amax;">,
     InterfaceMethod<[{
-      Whether the amax that the next scale follows from depends on earlier steps. If
-      so, it is folded over the history: it starts as `buildAmaxStart(current)`, becomes
-      `buildAmaxStep(soFar, past)` for every earlier step from the oldest to the newest,
-      and ends as `buildAmaxEnd(soFar, current)`.
+      Returns whether the amax that the next scale is computed from depends on earlier
+      steps. If so, it is a fold over the history: `soFar` starts as
+      `buildAmaxStart(current)`, becomes `buildAmaxStep(soFar, past)` for every earlier
+      step from the oldest to the newest, and the result is `buildAmaxEnd(soFar, current)`.
     }], "bool", "readsHistory", (ins), "", "return false;">,
     InterfaceMethod<[{
-      Emits the first value of the fold; of a recipe that does not read the history,
-      the amax itself. `current` is the amax of this step.
+      Emits the first value of the fold; for a recipe that does not read the history,
+      the amax that the next scale is computed from. `current` is the amax of this step.
     }], "::mlir::Value", "buildAmaxStart",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$current), "", "return current;">,
     InterfaceMethod<[{
-      Emits one step of the fold; `past` is what `buildPast` made of an amax.
+      Emits one step of the fold; `past` is a result of `buildPast`.
     }], "::mlir::Value", "buildAmaxStep",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$soFar, "::mlir::Value":$past),
       "", "return soFar;">,
@@ -108,40 +113,42 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$soFar, "::mlir::Value":$current),
       "", "return soFar;">,
     InterfaceMethod<[{
-      Whether the amax is chosen from a whole column at once, by
-      `buildAmaxOfColumn`, in the place of the fold.
+      Returns whether `buildAmaxOfColumn` computes the amax from a whole column at
+      once, in place of the fold.
     }], "bool", "readsWholeColumn", (ins), "", "return false;">,
     InterfaceMethod<[{
-      Emits the choice of the amax from `column`, an f32 memref with as many elements
-      as the history has rows: the current amax, then the past ones from the oldest to
-      the newest.
+      Emits the amax that the next scale is computed from, given the whole `column`: an
+      f32 memref with as many elements as the history has rows, the current amax first,
+      then the past ones from the oldest to the newest.
     }], "::mlir::Value", "buildAmaxOfColumn",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Operation *":$user,
            "::mlir::Value":$column), "", "return {};">,
     InterfaceMethod<[{
-      Emits what enters the history as the newest step: by default the current amax.
-      `chosen` is the amax that the scale followed from.
+      Emits the value that enters the history for this step: by default the current
+      amax. `chosen` is the amax that the scale was computed from.
     }], "::mlir::Value", "buildHistoryEntry",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$current,
            "::mlir::Value":$chosen), "", "return current;">,
     InterfaceMethod<[{
-      The functions of the module that the recipe's code calls or copies. They are no
-      entries of the program, compute a value and have no effects.
+      Returns the functions of the module that the recipe's code calls or copies. They
+      must return one value and have no side effects; they are not entry points of the
+      compiled library.
     }], "::llvm::SmallVector<::mlir::FlatSymbolRefAttr>", "getFunctions", (ins), "", "return {};">,
     InterfaceMethod<[{
-      Checks that those functions are there and take and return what they should.
-      Errors are at `user`, of which the recipe is, or at the function.
+      Checks that the functions of `getFunctions` exist and have the right signatures.
+      Errors are reported at `user`, the operation with the recipe, or at the function.
     }], "::llvm::LogicalResult", "verifyFunctions",
       (ins "::mlir::Operation *":$user, "::mlir::SymbolTableCollection &":$symbols), "", "return ::llvm::success();">,
     InterfaceMethod<[{
-      Names a parameter that has no effect where a function gives the scale, or chooses
-      the amax, in the place of the recipe's rule; empty where there is none.
+      Returns the name of a parameter that is set but has no effect once a user's function
+      replaces the recipe's formula of the scale (`scale`) or its choice of the amax
+      (`amax`); empty if there is none.
     }], "::llvm::StringRef", "findOverruled", (ins "bool":$scale, "bool":$amax), "", "return \"\";">,
     InterfaceMethod<[{
-      Every parameter with the value in force, defaults included: for reports.
+      Returns every parameter with its value, defaults included, for reports.
     }], "::llvm::SmallVector<::mlir::NamedAttribute>", "getParameters", (ins), "", "return {};">,
     InterfaceMethod<[{
-      The word for reports: "delayed", "current", …
+      Returns the name of the recipe in reports: "delayed", "current", …
     }], "::llvm::StringRef", "getRecipeName", (ins)>
   ];
 }
@@ -149,35 +156,35 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
 def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
   let cppNamespace = "::fp8";
   let description = [{
-    What a program is compiled for: the attribute `fp8.target` of its module, `#fp8.cpu`
-    where there is none. The stages before code generation ask these questions and know
-    no cache, thread or instruction themselves. How kernels and code are made is the
-    target's `TargetBackendInterface`.
+    A target is what a program is compiled for: the attribute `fp8.target` of its
+    module, or `#fp8.cpu` if there is none. The stages before code generation take the
+    limits of caches, threads and instructions from these methods only. Kernels and code
+    are generated by the target's `TargetBackendInterface`.
   }];
   let methods = [
     InterfaceMethod<[{
-      The word of `--target=`: "cpu", "sm_90a", …
+      Returns the name of the target in `--target=`: "cpu", "sm_90a", …
     }], "::llvm::StringRef", "getTargetName", (ins)>,
     InterfaceMethod<[{
-      Why the target cannot run products of this recipe, and what to use instead, as
-      in "row scales have no kernel on sm_89 yet; use …"; empty where it can.
+      Returns why the target cannot run products of this recipe and what to use instead
+      ("row scales have no kernel on sm_89 yet; use …"), or "" if it can.
     }], "::std::string", "getUnsupportedReason", (ins "::fp8::RecipeAttrInterface":$recipe)>,
     InterfaceMethod<[{
-      How many bytes the temporaries of one row of a fused norm or softmax may take.
+      Returns the limit in bytes on the temporaries of one row of a fused norm or softmax.
     }], "int64_t", "getMaxRowBytes", (ins)>,
     InterfaceMethod<[{
-      How many tensors one fused loop may read.
+      Returns the largest number of tensors that one fused loop may read.
     }], "unsigned", "getMaxFusedInputs", (ins)>,
     InterfaceMethod<[{
-      Sums over rows are taken in chunks of at most this many elements, one chunk after
-      the other.
+      Returns the largest number of elements in a chunk of rows. Sums over rows are taken
+      chunk by chunk.
     }], "int64_t", "getRowChunkElements", (ins)>,
     InterfaceMethod<[{
-      Whether the target has kernels for casts and amaxes by rows. If not, they become
-      loops over the rows before bufferization.
+      Returns whether the target has kernels for `fp8.quantize` and `fp8.amax` with
+      `rows`. If not, these become loops over the rows before bufferization.
     }], "bool", "hasRowKernels", (ins), "", "return false;">,
     InterfaceMethod<[{
-      The alignment of every buffer in bytes, a power of two.
+      Returns the alignment of every buffer in bytes, a power of two.
     }], "int64_t", "getBufferAlignment", (ins)>
   ];
 }

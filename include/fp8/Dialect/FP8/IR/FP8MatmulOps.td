@@ -2,58 +2,60 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products: a site that is still to be decided, and products on scaled FP8.
+// Matrix products: in high precision or not yet decided (fp8.matmul), and on scaled FP8
+// operands (fp8.scaled_matmul, fp8.scaled_grouped_matmul).
 
 #ifndef FP8_DIALECT_FP8_IR_FP8MATMULOPS_TD
 #define FP8_DIALECT_FP8_IR_FP8MATMULOPS_TD
 
 include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
-/// What fp8.matmul and fp8.scaled_matmul share: three indexing maps, and an epilogue with what
-/// it reads and writes.
+/// The base of fp8.matmul and fp8.scaled_matmul: three indexing maps, and an optional epilogue
+/// region with inputs and extra results of its own.
 class FP8_ContractionOp<string mnemonic, list<Trait> traits = []> : FP8_DpsOp<mnemonic, traits> {
   code contractionDeclaration = [{
-    /// The indexing maps of the two operands and the result.
+    /// Returns the indexing maps of the two operands and the result.
     ::llvm::SmallVector<::mlir::AffineMap> getIndexingMapsArray() {
       return ::llvm::to_vector(getIndexingMaps().getAsValueRange<::mlir::AffineMapAttr>());
     }
-    /// Iteration dimensions by role; the verifier has checked that they are sound.
+    /// Returns the batch, M, N and K dimensions. Only valid on a verified operation.
     ::fp8::ContractionDims getContractionDims() {
       return *::fp8::inferContractionDims(getIndexingMapsArray());
     }
-    /// Number of iterations of each dimension, ShapedType::kDynamic where unknown.
+    /// Returns the size of each iteration dimension, ShapedType::kDynamic if unknown.
     ::llvm::SmallVector<int64_t> getStaticLoopRanges();
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
-    /// The destination of the product itself, the first.
+    /// Returns the destination of the product itself, the first of `outs`.
     ::mlir::Value getInit() { return getOuts().front(); }
-    /// Nothing is fused: one result, the sums rounded to its type.
+    /// Returns whether nothing is fused: the one result holds the sums, rounded to its type.
     bool isPlain() { return getEpilogue().empty() && !getOutScale() && !getRecordAmax(); }
   }];
 }
 
 def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
-  let summary = "a matrix product of the program, not (yet) in FP8";
+  let summary = "a matrix product in high precision";
   let description = [{
-    The product `C[c(i)] = Σ A[a(i)] · B[b(i)]` over the iteration space of the
-    three `indexing_maps`, as in `linalg.contract`: any number of batch, M, N
+    Computes `C[c(i)] = Σ A[a(i)] · B[b(i)]` over the iteration space of the
+    three `indexing_maps`, as `linalg.contract` does: any number of batch, M, N
     and K dimensions in any order, so that transposes are part of the maps.
 
-    Products are summed in f32 (f64 where an operand is f64) in the order of the
-    reduction dimensions, the last one fastest, and rounded once to the element
-    type of the result. With `accumulate` the sum is added to what `outs`
-    holds, otherwise `outs` is only written.
+    Products are summed in f32 (in f64 if an operand is f64) in the order of the
+    reduction dimensions, the last one fastest, and the sum is rounded once to the
+    element type of the result. With `accumulate` the sum is added to the value that
+    `outs` holds; otherwise `outs` is only written.
 
-    Ingest makes one of every contraction of the input. `site` is its name in
-    the user's program, `role` what it computes, `kinds` what its operands are
-    to the site: an fprop has an input and a weight, a dgrad a grad_output and a
-    weight, a wgrad an input and a grad_output, in the order of the operands; a
-    product without a weight (`other`, attention) has two inputs in the forward
-    and a grad_output in the backward. One that stays in high precision says why
-    in `kept`.
+    Ingest turns every contraction of the program into this operation.
+    - `site` is the name of the site in the user's program.
+    - `role` is the role of the product at its site.
+    - `kinds` says which tensor of the site each operand is: an fprop multiplies input
+      and weight, a dgrad grad_output and weight, a wgrad input and grad_output, in the
+      order of the operands; a product without a weight (`other`, as in attention) has two
+      inputs in the forward pass and a grad_output in the backward pass.
+    - `kept` is the reason why the product stays in high precision, once that is decided.
 
-    `epilogue` with its inputs and extra results, `out_scale` and `record_amax` are as
-    in `fp8.scaled_matmul`, for results of at most 32 bits; the region's first argument is
-    the sum, in f32.
+    `epilogue` with its inputs and extra results, `out_scale` and `record_amax` have the
+    same meaning as in `fp8.scaled_matmul`, for element types of at most 32 bits; the first
+    argument of the region is the f32 sum.
 
     Preconditions:
     - maps are projected permutations; every dimension is a batch, M, N or K
@@ -63,10 +65,10 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
 
     Postconditions: none beyond the value.
 
-    Tiling: batch, M and N dimensions; K stays whole, for partial sums would be rounded,
-    and so does everything with an amax.
+    Tiling: batch, M and N dimensions. K is not tiled, because partial sums would be
+    rounded; a product that records an amax is not tiled at all.
 
-    Becomes: `fp8.scaled_matmul` where a recipe is applied; otherwise a packed
+    Becomes: `fp8.scaled_matmul` if the site is chosen for FP8; otherwise a packed
     f32 product on the CPU.
 
     Example:
@@ -119,36 +121,38 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
 def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSegments]> {
   let summary = "a matrix product of two scaled FP8 tensors";
   let description = [{
-    `D = epilogue((lhs_scale_inv · rhs_scale_inv) · Σ lhs · rhs [+ C])`, where the
-    dot products are summed in f32: over the whole of K (`fast`), or in parts of
+    Computes `D = epilogue((lhs_scale_inv · rhs_scale_inv) · Σ lhs · rhs [+ C])`. The
+    products are summed in f32: over the whole of K (`fast`), or in parts of
     128 that are added in order (`split`). The two scales are multiplied once,
-    the sum is multiplied by their product once, and `C`, the value that the
-    first `outs` holds, is added once where `accumulate` is given. Operands may
-    be any mix of E4M3 and E5M2.
+    the sum is multiplied by their product once, and with `accumulate` the value that
+    the first `outs` holds, `C`, is added once. Operands may be any mix of E4M3 and E5M2.
 
-    Scales: rank 0 is one scale for the tensor. Otherwise `lhs_block` (or
-    `rhs_block`) gives the extent of a block per dimension of that operand,
-    0 for the whole dimension, and the scale has the operand's rank with
+    A scale_inv of rank 0 is one scale for the whole operand. Otherwise `lhs_block` (or
+    `rhs_block`) gives the extent of a block in each dimension of that operand,
+    0 for the whole dimension, and the scale_inv has the operand's rank with
     `ceil(size / extent)` entries per dimension (1 for extent 0).
 
-    The optional `epilogue` region runs per element of the result: its arguments
-    are the scaled sum (f32) and one element of each `epilogue_inputs` (read at
-    `epilogue_maps`, in the dimensions of the result); it yields the element.
-    With an `out_scale` the first result is FP8, cast with that scale; then
-    `outs` also takes its scale_inv and its amax. Further values that the region
-    yields go to extra results at the end of `outs`, stored or summed as their maps,
-    at the end of `epilogue_maps`, say: see `fp8.quantize`. The amaxes of those values that
-    `record_amax` lists, by their position in the yield, come before the extra results: 0 is the
-    result itself, unless it is FP8. Each is `fp8.amax` of what is stored.
+    The optional `epilogue` region runs once per element of the result. Its arguments
+    are the scaled sum (f32) and one element of each of the `epilogue_inputs`, read at
+    `epilogue_maps` (in the dimensions of the result); it yields the element of the result.
 
-    Preconditions: as `fp8.matmul`; operands are FP8; scale shapes as above; the
+    Results, in this order, each with its `outs` operand:
+    - the product; with an `out_scale` it is FP8, cast with that scale;
+    - with an `out_scale`, the scale_inv and the amax of the product;
+    - the amax of each yielded value that `record_amax` lists by its position in the
+      yield; position 0 is the product itself and not allowed with an `out_scale`. Each is
+      `fp8.amax` of the stored result;
+    - one extra result for each further value that the region yields, stored or summed
+      according to its map at the end of `epilogue_maps`, as in `fp8.quantize`.
+
+    Preconditions: as for `fp8.matmul`; operands are FP8; scale_inv shapes as above; the
     first result is f32, bf16, f16, or FP8 with an `out_scale`.
 
-    Tiling: batch, M and N dimensions, in multiples of blocks; K stays whole, and so
-    does everything with an amax, which is that of the whole result.
+    Tiling: batch, M and N dimensions, in multiples of blocks. K is not tiled; a product
+    that records an amax is not tiled at all, because the amax is that of the whole result.
 
     Becomes: a packed product on decoded operands on the CPU. Row, block and MX
-    scales have no lowering yet: an error at the operation says so.
+    scales have no lowering yet and are an error at the operation.
 
     Example:
     ```mlir
@@ -203,15 +207,15 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
 def FP8_ScaledGroupedMatmulOp : FP8_DpsOp<"scaled_grouped_matmul"> {
   let summary = "products of row groups with one matrix each (mixture of experts)";
   let description = [{
-    `D[t, n] = (lhs_scale_inv · rhs_scale_inv[g]) · Σ_k lhs[t, k] · rhs[g, k, n]` for
-    the rows `t` of group `g`; `group_offsets[g]` is the first row of group `g`
-    and the last entry the number of rows in use. Rows beyond it are zero.
+    Computes `D[t, n] = (lhs_scale_inv · rhs_scale_inv[g]) · Σ_k lhs[t, k] · rhs[g, k, n]`
+    for the rows `t` of group `g`. `group_offsets[g]` is the first row of group `g`, the
+    last entry is the number of rows in use; the rows of D beyond those are zero.
 
     Preconditions: lhs [T, K], rhs [G, K, N], group_offsets [G + 1] of i32 or i64,
     lhs_scale_inv one scale or one per row [T, 1], rhs_scale_inv one per group [G];
     D [T, N] of f32, bf16 or f16.
 
-    Becomes: no lowering yet; compiling one is an error at its location.
+    Becomes: no lowering yet; compiling the operation is an error at its location.
 
     Example:
     ```mlir

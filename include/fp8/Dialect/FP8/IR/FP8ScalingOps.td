@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a tensor to its FP8 bytes and back: amax, scale, quantize, dequantize.
+// From a tensor to its FP8 data and back: amax, scale, quantize, dequantize; and the yield and
+// index operations of producer and epilogue regions.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8SCALINGOPS_TD
 #define FP8_DIALECT_FP8_IR_FP8SCALINGOPS_TD
@@ -11,12 +12,12 @@ include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
 def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
     ParentOneOf<["::fp8::AmaxOp", "::fp8::QuantizeOp", "::fp8::MatmulOp", "::fp8::ScaledMatmulOp"]>]> {
-  let summary = "the elements or rows that a producer or epilogue region computes";
+  let summary = "yields the elements or rows that a producer or epilogue region computes";
   let description = [{
-    Ends the regions of `fp8.amax` (the element whose magnitude counts),
-    `fp8.quantize` (the element to cast), `fp8.matmul` and `fp8.scaled_matmul` (the
-    element of the result). Further values are for the extra results, one for each. Where the
-    region works on `rows`, a row stands in place of an element.
+    Terminates the region of `fp8.amax` (and yields the element to measure),
+    `fp8.quantize` (the element to cast), `fp8.matmul` or `fp8.scaled_matmul` (the
+    element of the result). Further operands are elements of the extra results, one for
+    each. A region with `rows` yields a row in place of an element.
 
     Example:
     ```mlir
@@ -36,15 +37,15 @@ def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
 }
 
 def FP8_IndexOp : Op<FP8_Dialect, "index", [Pure]> {
-  let summary = "where in the tensor a producer or epilogue region runs";
+  let summary = "the position of the element that a producer or epilogue region computes";
   let description = [{
-    The position along dimension `dim` of the tensor that the region computes, from 0: what
-    `linalg.index` is in a linalg operation. Causal masks and one-hot tensors need it.
+    Returns the position, along dimension `dim` of the tensor, of the element that the region
+    computes: the counterpart of `linalg.index`. Causal masks and one-hot tensors need it.
 
     Preconditions: within a region of `fp8.amax`, `fp8.quantize`, `fp8.matmul` or
     `fp8.scaled_matmul`; `dim` is one of the tensor's dimensions.
 
-    Tiling: what reads an index stays whole.
+    Tiling: an operation whose region reads an index is not tiled.
 
     Becomes: the index of a loop on the CPU.
 
@@ -70,26 +71,26 @@ def FP8_IndexOp : Op<FP8_Dialect, "index", [Pure]> {
 }
 
 def FP8_AmaxOp : FP8_DpsOp<"amax", [AttrSizedOperandSegments]> {
-  let summary = "largest magnitude of a tensor, or of each of its blocks";
+  let summary = "the largest magnitude of a tensor, or of each of its blocks";
   let description = [{
-    `max |x|` as f32. NaN elements are ignored, Inf counts, an empty tensor (or
-    block) gives 0. Without `block` the result is of rank 0; with it the result
+    Computes `max |x|` as f32. NaN elements are ignored, Inf counts, an empty tensor (or
+    block) gives 0. Without `block` the result has rank 0; with it the result
     has the rank of the input and `ceil(size / block)` entries per dimension
-    (1 where the block extent is 0, the whole dimension).
+    (1 if the block extent is 0, which spans the whole dimension).
 
-    With a `producer` region the tensor is computed where it is measured: inputs,
+    With a `producer` region the operation computes the tensor that it measures: inputs,
     maps, region, `rows` and extra results are as in `fp8.quantize`. An extra result
-    that stores the tensor makes it while its amax is taken.
+    can store that tensor.
 
-    Preconditions: float input; result shape as said; with a producer every
-    dimension of the tensor is a dimension of an input or of a stored extra.
+    Preconditions: float input; result shape as above; with a producer every
+    dimension of the tensor is a dimension of an input or of a stored extra result.
 
-    Tiling: with `block`, in multiples of it; dimensions that a result is reduced over
-    and those of a row stay whole.
+    Tiling: with `block`, in multiples of it. Dimensions that a result is reduced over
+    and those in `rows` are not tiled.
 
-    Becomes: `scf` loops on the CPU, the outermost parallel, then a maximum over its
-    iterations (rank-0 result). Blocks have
-    no lowering yet: an error at the operation says so.
+    Becomes: `scf` loops on the CPU; for a rank-0 result the outermost loop is parallel and
+    followed by a maximum over its iterations. Blocks have no lowering yet and are an
+    error at the operation.
 
     Example:
     ```mlir
@@ -121,23 +122,26 @@ def FP8_AmaxOp : FP8_DpsOp<"amax", [AttrSizedOperandSegments]> {
 }
 
 def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "the scale that follows from an amax alone";
+  let summary = "the scale of each amax, by the formula of a stateless recipe";
   let description = [{
-    Elementwise on amaxes: current, row and block recipes give
-    `scale = fp8_max / max(amax, eps)`, 1 where amax is 0, infinite or NaN, the
-    largest f32 where the quotient overflows (for blocks: the largest finite
-    value of `input_type`), floored to a power of two with `power_2_scale`. MX
-    gives the multiplier `2^(127 - e)` of its E8M0 scale_inv `e`. Delayed scaling
-    with `init = current` gives `(fp8_max · 2^-margin) / amax`, with the same two
-    exceptions. Where `#fp8.custom` names a function, that gives the scale.
+    Computes one scale per amax by the formula of `recipe`, elementwise:
 
-    Preconditions: amax and scale of the same shape, f32; `recipe` not stateful, or
-    one that starts from the tensor; `format` is `f8E4M3FN` or `f8E5M2`.
+    - current, row and block scaling: `scale = fp8_max / max(amax, eps)`, floored to a
+      power of two with `power_2_scale`. The scale is 1 where `max(amax, eps)` is 0, Inf or
+      NaN, and the largest f32 (block scaling: the largest finite value of `input_type`)
+      where the quotient overflows;
+    - MX scaling: `2^(127 - e)`, where `e` is the E8M0 byte of the scale_inv;
+    - delayed scaling with `init = current`: `scale = (fp8_max · 2^-margin) / amax`, with
+      the exceptions of current scaling;
+    - `#fp8.custom`: the result of its function for `scale`, if it names one.
+
+    Preconditions: amax and scale have the same shape and are f32; `recipe` is stateless,
+    or delayed scaling with `init = current`; `format` is `f8E4M3FN` or `f8E5M2`.
 
     Tiling: every dimension.
 
     Becomes: scalar `arith` operations on the CPU for one scale per tensor. Row, block and
-    MX have no lowering yet: an error at the operation says so.
+    MX scales have no lowering yet and are an error at the operation.
 
     Example:
     ```mlir
@@ -159,55 +163,56 @@ def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale", [DeclareOpInterfaceMethods<S
 def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
   let summary = "cast a tensor to FP8 with a scale";
   let description = [{
-    `data = saturate(round(f32(x) · scale))`: the element is widened to f32,
+    Computes `data = saturate(round(f32(x) · scale))`: an element is widened to f32,
     multiplied by the scale in f32, and converted to the nearest FP8 value, ties
     to even, saturating to the largest finite value (±Inf too). Every NaN becomes
     the byte 0x7F. `scale_inv = 1 / scale`, correctly rounded.
 
     Results, in this order, each with its `outs` operand:
-    - `data`: the bytes in the layout of the tensor;
-    - `data_t` (with `transposition`): the same bytes permuted, result dimension
-      `d` being dimension `transposition[d]` of the tensor;
-    - `scale_inv`: shape of the scale;
-    - `amax` (with `record_amax`): `fp8.amax` of the value before scaling;
+    - `data`: the FP8 values in the layout of the tensor;
+    - `data_t` (with `transposition`): the same values permuted; dimension `d` of
+      `data_t` is dimension `transposition[d]` of the tensor;
+    - `scale_inv`: in the shape of the scale;
+    - `amax` (with `record_amax`): `fp8.amax` of the tensor before scaling;
     - extra results of a producer, as many as `indexing_maps` has beyond the inputs.
 
-    Without a region there is one input, the tensor itself. With one, an element
-    is what the region yields from one element of each input, read at
-    `indexing_maps` (in the dimensions of the tensor): a producer fused into the
-    cast. The region rounds where the program rounds.
+    Without a region there is one input, the tensor itself. A `producer` region is code
+    fused into the cast: it yields an element of the tensor from one element of each
+    input, read at `indexing_maps` (in the dimensions of the tensor). The region rounds
+    wherever the program rounds.
 
-    A further value that the region yields goes to an extra result. Where its map
-    is a permutation of the dimensions it is stored, so that a producer with other
-    readers fuses too. Where its map keeps only the last dimensions, in order, the
-    f32 values are summed over the others, from 0 in the order of the elements: a
-    bias gradient.
+    Each further value that the region yields goes to an extra result. If the map of the
+    extra result is a permutation of the dimensions, the value is stored, so that a
+    producer can be fused although others read its result. If the map keeps only the last
+    dimensions, in order, the f32 values are summed over the other dimensions, starting
+    from 0 in the order of the elements, as in a bias gradient.
 
-    `rows`: the dimensions of the tensor that make up a row. The region then computes
-    a row at a time, so that it can reduce over it: a norm, a softmax. Its arguments
+    `rows` lists the dimensions of the tensor that make up a row. The region then computes
+    one row at a time and can reduce over it, as norms and softmaxes do. Its arguments
     are the index of the row in each other dimension, then the slice of each input
-    along the row's dimensions, in the order of its map (a scalar where the map has
-    none of them). It computes with linalg operations and scalars, and yields the row
-    as a tensor. An extra result is a row (its map has every dimension), a statistic
-    (every dimension but the row's: one scalar per row) or a sum over the rows (the
-    row's dimensions alone, f32). A sum over a row has the order that the region says.
+    along the row's dimensions, in the order of its map (a scalar if the map has
+    none of these dimensions). The region uses linalg operations and scalars, and yields
+    the row as a tensor. An extra result is a row (its map has every dimension), a statistic
+    (all dimensions except the row's: one scalar per row) or a sum over the rows (the
+    row's dimensions only, f32). The region itself defines the order of a sum over a row.
 
     `block`: as in `fp8.amax`; the scale then has one entry per block.
     `column`: the column of the state that scale and amax belong to.
 
     Preconditions: float inputs; rank-0 f32 scale, or one entry per block with
     `block`; scale_inv of the scale's shape, f32 or (MX) `f8E8M0FNU`. The region
-    computes scalars from scalars, or with `rows` tensors of static shape. `rows` are
-    dimensions of known size, not all of them, in increasing order, on tensors, and
-    without `block`.
+    computes scalars from scalars, or with `rows` tensors of static shape. `rows` needs
+    tensors and excludes `block`; it lists dimensions of static size, in increasing order,
+    but not all of the tensor's.
 
-    Tiling: every dimension but those of a row, in multiples of blocks; none with
-    `record_amax`, which is that of the whole tensor; those that an extra result is
-    summed over stay whole. Every tile writes the same rank-0 `scale_inv`.
+    Tiling: every dimension except those in `rows` and those that an extra result is
+    summed over, in multiples of blocks. With `record_amax` the operation is not tiled,
+    because the amax is that of the whole tensor. Every tile writes the same rank-0
+    `scale_inv`.
 
     Becomes: `scf` loops on the CPU, with the exact conversion in integer arithmetic;
     with `rows`, before bufferization, an `scf.forall` over the rows (`fp8-expand-rows`).
-    Blocks have no lowering yet: an error at the operation says so.
+    Blocks have no lowering yet and are an error at the operation.
 
     Example:
     ```mlir
@@ -265,11 +270,11 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
-    /// Positions among `outs` and results; -1 where the result is absent.
+    /// Positions of results, and of their destinations in `outs`; -1 if there is no such result.
     int64_t getDataTIndex() { return getTransposition() ? 1 : -1; }
     int64_t getScaleInvIndex() { return getTransposition() ? 2 : 1; }
     int64_t getAmaxIndex() { return getRecordAmax() ? getScaleInvIndex() + 1 : -1; }
-    /// The FP8 type of the data.
+    /// Returns the FP8 type of the data.
     ::mlir::FloatType getFormat() {
       return ::llvm::cast<::mlir::FloatType>(::mlir::getElementTypeOrSelf(getOuts().front()));
     }
@@ -278,16 +283,16 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
 }
 
 def FP8_DequantizeOp : FP8_DpsOp<"dequantize"> {
-  let summary = "an FP8 tensor back in a wider type";
+  let summary = "convert an FP8 tensor back to a wider type";
   let description = [{
-    `x = f32(data) · scale_inv`, rounded once to the element type of the result.
+    Computes `x = f32(data) · scale_inv`, rounded once to the element type of the result.
 
-    Preconditions: `scale_inv` is of rank 0, or has one entry per `block`.
+    Preconditions: `scale_inv` has rank 0, or one entry per block with `block`.
 
     Tiling: every dimension, in multiples of blocks.
 
-    Becomes: a `linalg.generic` on the CPU. Blocks have no lowering yet: an error
-    at the operation says so.
+    Becomes: a `linalg.generic` on the CPU. Blocks have no lowering yet and are an error
+    at the operation.
 
     Example:
     ```mlir
@@ -308,14 +313,15 @@ def FP8_DequantizeOp : FP8_DpsOp<"dequantize"> {
 def FP8_PackScalesOp : FP8_DpsOp<"pack_scales"> {
   let summary = "block scales in the order that tensor cores read them";
   let description = [{
-    E8M0 scales [rows, columns] swizzled into tiles of 128×4 of 512 bytes each:
+    Rearranges E8M0 scales [rows, columns] into tiles of 128×4, 512 bytes each:
     entry (i, j) of tile (ty, tx) is at byte
-    `(ty · ntx + tx) · 512 + (i % 32) · 16 + (i / 32 % 4) · 4 + j`; padding is 0.
+    `(ty · ntx + tx) · 512 + (i % 32) · 16 + (i / 32 % 4) · 4 + j`, where `ntx` is the
+    number of tiles along the columns. Entries beyond the input are 0.
 
     Preconditions: input of rank 2, result of rank 1 with
     `ceil(rows / 128) · ceil(columns / 4) · 512` entries, both `f8E8M0FNU`.
 
-    Becomes: no lowering yet; compiling one is an error at its location.
+    Becomes: no lowering yet; compiling the operation is an error at its location.
 
     Example:
     ```mlir

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// State that lives from step to step, and collectives that keep it equal on all ranks.
+// State that is kept from step to step, collectives that keep it equal on all ranks, and loss
+// scaling.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8STATEOPS_TD
 #define FP8_DIALECT_FP8_IR_FP8STATEOPS_TD
@@ -11,33 +12,34 @@ include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
 def FP8_UpdateAmaxHistoryOp
     : FP8_DpsOp<"update_amax_history", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "delayed scaling: new scales, then a rotated history";
+  let summary = "delayed scaling: compute the next scales and rotate the history";
   let description = [{
-    One update point. `outs` are the packed scales [N] and history [H, N] of the
-    program; the results are both after the update. `amaxes` holds the values
-    recorded in this step: entry `i` belongs to column `columns[i]`; several of
-    one column combine with max. Columns not named stay as they are, and so do
-    columns whose current amax is 0 (their site did not run).
+    Updates the state of the recipe once per step. `outs` are the packed scales [N] and
+    amax history [H, N] of the program; the results are their values after the update.
+    `amaxes` holds the amaxes recorded in this step: entry `i` belongs to column
+    `columns[i]`; several of one column are combined with max. Columns that are not
+    listed stay unchanged, and so do columns whose current amax is 0 (their site did not
+    run).
 
-    Per column, with current = max(row 0, recorded amaxes):
+    For each other column, with current = max(row 0, recorded amaxes):
     - amax is the maximum of current and rows 1…H-1 (`max`, NaN ignored), or
       current (`most_recent`);
-    - scale becomes `(fp8_max · 2^-margin) / amax`; kept where amax is 0, Inf or
-      NaN; the largest f32 where the quotient overflows;
-    - rows rotate: row 0 becomes 0, row i becomes row i+1, row H-1 the current
-      amax. With H = 1 the one row becomes 0.
+    - the scale becomes `(fp8_max · 2^-margin) / amax`, or the largest f32 where that
+      overflows; it stays unchanged where amax is 0, Inf or NaN;
+    - the rows rotate: row 0 becomes 0, row i becomes the former row i+1, row H-1 becomes
+      the current amax. With H = 1 the only row becomes 0.
 
-    With `executed_mask` a negative amax says that the site did not run, and 0 is an
+    With `executed_mask` a negative amax means that the site did not run, and 0 is an
     amax like any other. With `ignore_non_finite` an amax that is Inf or NaN counts as 0
-    wherever it is read, or as none with both; those of one column are combined first, so
-    that an Inf stands for all of them. Where `#fp8.custom` names functions, they give the
-    amax and the scale.
+    wherever it is read (with both options, a recorded one counts as not recorded); this
+    is decided after the amaxes of one column are combined, so one Inf discards them all.
+    Functions that `#fp8.custom` names compute the amax and the scale instead.
 
-    Preconditions: f32 throughout; `recipe` is stateful (`#fp8.delayed_scaling`) and
-    has as many rows; `columns` and `formats` have one entry per amax; columns are inside [0, N).
+    Preconditions: operands are f32; `recipe` is stateful (`#fp8.delayed_scaling`) with a
+    history length of H; `columns` and `formats` have one entry per amax; columns are in
+    [0, N), and all entries of one column have the same format.
 
-    Becomes: `scf` loops over all columns on the CPU, in which the values of those
-    not named are kept.
+    Becomes: `scf` loops over all columns on the CPU, which leave unlisted columns unchanged.
 
     Example:
     ```mlir
@@ -64,22 +66,24 @@ def FP8_UpdateAmaxHistoryOp
 }
 
 def FP8_EndForwardOp : Op<FP8_Dialect, "end_forward"> {
-  let summary = "where forward ends and backward begins, in a function that is both";
+  let summary = "the boundary between forward and backward in a joined function";
   let description = [{
-    While the two functions of one step are joined (`fp8-join-pair`), what stands
-    before this operation is forward, what stands after it is the body of
-    `backward`, which returns poison meanwhile. In between the caller has
-    what forward returns, `given`, and comes back with the arguments of backward
-    that are not residuals, the results: to dataflow, they depend on `given`.
+    `fp8-join-pair` joins the forward and the backward function of one step into one. The
+    operations before this one are the forward function, those after it are the body of
+    `backward`, which only returns poison until the two are split again.
 
-    It is the update point of the tensors of the forward pass: scale and
-    amax_history as forward leaves them are the last of `given`, and as backward
-    receives them the last results, where a recipe keeps a history.
+    At this point control is with the caller: `given` are the values that forward
+    returns to it, the results are the arguments that it passes to backward, residuals
+    excepted. For dataflow every result depends on every value of `given`.
 
-    Preconditions: in the entry block of a function, once; `backward` is another
+    If a recipe keeps a history, this is also the update point of the forward tensors:
+    the last two of `given` are scale and amax_history as forward returns them, the last
+    two results are scale and amax_history as backward receives them.
+
+    Preconditions: at most once in a function, in its entry block; `backward` is another
     function of the module.
 
-    Becomes: nothing; `fp8-split-pair` makes two functions again.
+    Becomes: nothing; `fp8-split-pair` restores the two functions.
 
     Example:
     ```mlir
@@ -99,10 +103,10 @@ def FP8_AllReduceOp : FP8_DpsOp<"all_reduce"> {
   let summary = "combine a tensor over all ranks of a group";
   let description = [{
     Every rank of `group` receives the elementwise maximum (or sum) of the
-    tensors of all ranks. One rank alone receives its own tensor.
+    tensors of all its ranks. In a group of one rank the result is the input.
 
-    Preconditions: f32 tensors of one type; the same operation, in the same order,
-    on every rank.
+    Preconditions: input and result are f32 tensors of the same type; every rank runs the
+    same collectives in the same order.
 
     Becomes: a copy on the CPU, whose programs run on a single rank.
 
@@ -123,15 +127,15 @@ def FP8_AllReduceOp : FP8_DpsOp<"all_reduce"> {
 }
 
 def FP8_AllGatherOp : FP8_DpsOp<"all_gather"> {
-  let summary = "the shards of all ranks, one after the other";
+  let summary = "concatenate the shards of all ranks";
   let description = [{
     Concatenates the tensors of all ranks of `group` along dimension `dim`. FP8
     tensors travel as bytes; block scales are gathered before they are packed.
 
-    Preconditions: element types agree; `dim` is a dimension; all other sizes agree,
-    and the result's size along `dim` is a multiple of the input's.
+    Preconditions: element types and ranks agree; `dim` is a dimension; all other sizes
+    agree, and the result's size along `dim` is a multiple of the input's.
 
-    Becomes: no lowering yet; compiling one is an error at its location.
+    Becomes: no lowering yet; compiling the operation is an error at its location.
 
     Example:
     ```mlir
@@ -154,10 +158,10 @@ def FP8_UnscaleOp : FP8_DpsOp<"unscale", [AttrSizedOperandSegments]> {
     Multiplies every gradient by `1 / scale` and sets `found_inf`, the last of
     `outs`, to 1 where any gradient holds an Inf or NaN, else to 0.
 
-    Preconditions: one `outs` per gradient, of its type, then an f32 of rank 0;
+    Preconditions: `outs` has one operand per gradient, of its type, then an f32 of rank 0;
     `scale` is f32 of rank 0.
 
-    Becomes: no lowering yet; compiling one is an error at its location.
+    Becomes: no lowering yet; compiling the operation is an error at its location.
 
     Example:
     ```mlir
@@ -178,13 +182,14 @@ def FP8_UnscaleOp : FP8_DpsOp<"unscale", [AttrSizedOperandSegments]> {
 def FP8_UpdateLossScaleOp : FP8_DpsOp<"update_loss_scale"> {
   let summary = "loss scaling: back off after an overflow, grow after an interval";
   let description = [{
-    Where `found_inf` is not 0: scale · backoff, tracker 0. Otherwise tracker + 1;
-    on reaching `interval`: scale · growth, tracker 0.
+    If `found_inf` is not 0, the scale is multiplied by `backoff` and the tracker becomes
+    0. Otherwise the tracker counts up by one; when it reaches `interval`, the scale is
+    multiplied by `growth` and the tracker becomes 0.
 
-    Preconditions: rank-0 tensors: found_inf and scale f32, tracker i32;
+    Preconditions: all operands have rank 0; found_inf and scale are f32, tracker is i32;
     growth > 1, 0 < backoff < 1, interval > 0.
 
-    Becomes: no lowering yet; compiling one is an error at its location.
+    Becomes: no lowering yet; compiling the operation is an error at its location.
 
     Example:
     ```mlir

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How generated code says which products it computes: what the report reads after code
-// generation.
+// The mark on generated code that lists the products it computes. The report reads it after
+// code generation.
 
 #ifndef FP8_DIALECT_FP8_IR_PRODUCTMARKS_H
 #define FP8_DIALECT_FP8_IR_PRODUCTMARKS_H
@@ -13,14 +13,15 @@
 
 namespace fp8 {
 
-/// On the operation that computes products of the program, a call or a launch in an entry in
-/// the end: an array of dictionaries {site, role, code}, one per product, `code` being what
-/// computes it in words. The lowering that replaces a product writes it, whoever moves
-/// operations into functions or kernels of their own moves it to the call, and it goes where
-/// the operation goes: what is not in the code at the end has no mark either.
+/// Attribute on the operation that computes products of the program (finally a call or a launch
+/// in an entry point): an array of dictionaries {site, role, code}, one per product, where `code`
+/// describes in words what computes the product. The lowering that replaces a product sets it; a
+/// pass that outlines the operation into a function or kernel moves the attribute to the call. If
+/// the operation is erased, the mark is gone too, and the report says that no code is left.
 inline constexpr llvm::StringLiteral kProductsAttrName = "fp8.products";
 
-/// The mark of what `product`, an fp8.matmul or fp8.scaled_matmul, becomes.
+/// Returns the mark for the code of `product`, an fp8.matmul or fp8.scaled_matmul; `code` describes
+/// that code in words.
 template <typename ProductOp>
 mlir::ArrayAttr markProduct(ProductOp product, const llvm::Twine &code) {
   mlir::Builder builder(product.getContext());

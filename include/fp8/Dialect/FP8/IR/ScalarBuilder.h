@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shorthand for the scalar f32 code of recipes: their rules, and whatever a recipe of another
-// project computes.
+// Shorthand for building the scalar f32 code of recipes. Public, so that recipes of other
+// projects can use it.
 
 #ifndef FP8_DIALECT_FP8_IR_SCALARBUILDER_H
 #define FP8_DIALECT_FP8_IR_SCALARBUILDER_H
@@ -29,24 +29,24 @@ public:
     return mlir::arith::SelectOp::create(b, loc, condition, yes, no);
   }
 
-  /// 0 < amax < Inf: neither 0, Inf nor NaN.
+  /// 0 < amax < Inf; false for 0, Inf and NaN.
   mlir::Value isUsable(mlir::Value amax) {
     mlir::Value positive = compare(mlir::arith::CmpFPredicate::OGT, amax, real(0.0f));
     mlir::Value finite = compare(mlir::arith::CmpFPredicate::OLT, amax, real(INFINITY));
     return mlir::arith::AndIOp::create(b, loc, positive, finite);
   }
-  /// The value, `otherwise` in the place of Inf and NaN.
+  /// `value`, or `otherwise` if it is Inf or NaN.
   mlir::Value finiteOr(mlir::Value value, float otherwise) {
     mlir::Value finite = compare(mlir::arith::CmpFPredicate::OLT, value, real(INFINITY));
     return select(finite, value, real(otherwise));
   }
-  /// numerator / amax; `largest` where that exceeds it, Inf included.
+  /// min(numerator / amax, largest), also if the quotient is Inf.
   mlir::Value saturatingQuotient(mlir::Value numerator, mlir::Value amax, float largest = FLT_MAX) {
     mlir::Value quotient = mlir::arith::DivFOp::create(b, loc, numerator, amax);
     mlir::Value overflows = compare(mlir::arith::CmpFPredicate::OGT, quotient, real(largest));
     return select(overflows, real(largest), quotient);
   }
-  /// A normal value floored to a power of two: its mantissa cleared.
+  /// `value`, positive and normal, floored to a power of two by clearing its mantissa.
   mlir::Value floorToPowerOf2(mlir::Value value) {
     mlir::Value bits = mlir::arith::BitcastOp::create(b, loc, b.getI32Type(), value);
     mlir::Value mask = mlir::arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0x7F800000));

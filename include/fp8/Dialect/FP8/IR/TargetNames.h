@@ -12,20 +12,20 @@
 
 namespace fp8 {
 
-/// A dialect with this interface has targets that can be named by a word.
+/// The interface of a dialect that declares targets; `--target=` finds them by name.
 class TargetDialectInterface : public mlir::DialectInterface::Base<TargetDialectInterface> {
 public:
   explicit TargetDialectInterface(mlir::Dialect *dialect) : Base(dialect) {}
 
-  /// The targets of the dialect; their names differ from those of all other targets.
+  /// Returns the targets of the dialect. Their names must be unique among all targets.
   virtual llvm::SmallVector<TargetAttrInterface> getTargets() const = 0;
 };
 
-/// The targets of all dialects that `context` has loaded, by name.
+/// Returns the targets of all dialects that `context` has loaded, sorted by name.
 llvm::SmallVector<TargetAttrInterface> listTargets(mlir::MLIRContext &context);
 
-/// The target of that name, or the one that `text` is as an attribute, "#my.target". An error
-/// names the targets there are.
+/// Returns the target named `text`, or the target attribute that `text` spells, as "#my.target".
+/// The error lists the names of all targets.
 llvm::Expected<TargetAttrInterface> findTarget(llvm::StringRef text, mlir::MLIRContext &context);
 
 } // namespace fp8
