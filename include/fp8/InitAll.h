@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registers all of fp8-mlir with MLIR, for tools that drive passes by name. Whoever
-// links the libraries and builds pipelines in code does not need it.
+// Registers all of fp8-mlir with MLIR, for tools that run passes by name. Not needed by
+// programs that link the libraries and build pipelines in code.
 
 #ifndef FP8_INITALL_H
 #define FP8_INITALL_H
@@ -14,8 +14,8 @@ class DialectRegistry;
 
 namespace fp8 {
 
-/// Adds the fp8 dialect, with its implementations of upstream's interfaces.
-/// Upstream's own dialects are for the caller to add.
+/// Registers the fp8 dialect and its implementations of upstream's interfaces. The caller
+/// registers upstream's dialects.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
 /// Registers every pass and pipeline of this project under its flag.

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which values to hand over so that others can be computed from them.
+// Finds the cheapest values from which others can be computed again: what forward saves for
+// backward.
 
 #ifndef FP8_ANALYSIS_CHEAPESTCUT_H
 #define FP8_ANALYSIS_CHEAPESTCUT_H
@@ -13,13 +14,13 @@
 
 namespace fp8 {
 
-/// The values that `value`'s operation reads, in its regions too.
+/// Returns the values that `op` reads, including those that its regions read from outside.
 llvm::SmallVector<mlir::Value> getReadValues(mlir::Operation *op);
 
-/// Values of the least `cost` in sum from which all that are `needed` follow, by repeating
-/// operations that `canRepeat` accepts for a result. Of several such sets the one from
-/// which the least is repeated: a minimum cut (Ford and Fulkerson) nearest to `needed`.
-/// Costs are above 0.
+/// Returns the set of values with the smallest total `cost` from which all `needed` values can be
+/// computed by repeating operations whose results `canRepeat` accepts. Of several such sets it
+/// returns the one that needs the fewest operations repeated: the minimum cut (Ford and Fulkerson)
+/// nearest to `needed`. Costs must be positive.
 llvm::SmallVector<mlir::Value> findCheapestCut(llvm::ArrayRef<mlir::Value> needed,
                                                llvm::function_ref<bool(mlir::OpResult)> canRepeat,
                                                llvm::function_ref<int64_t(mlir::Value)> cost);

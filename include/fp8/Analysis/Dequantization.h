@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// FP8 tensors of the program's own, which it extends and scales before it multiplies them,
-// as those who serve checkpoints do.
+// Recognizes FP8 tensors of the program itself, which it extends and scales before a product, as
+// programs that serve quantized checkpoints do.
 
 #ifndef FP8_ANALYSIS_DEQUANTIZATION_H
 #define FP8_ANALYSIS_DEQUANTIZATION_H
@@ -15,37 +15,35 @@
 
 namespace fp8 {
 
-/// One number for a whole tensor: a scalar, a constant, or a tensor all elements of which
-/// are that number, and the casts (extf, truncf) to these types on the way to its use.
+/// A scale of a whole tensor: a scalar, a constant, or a tensor whose elements are all equal.
 struct UniformFactor {
   mlir::Value value; ///< null for a constant
   mlir::FloatAttr constant;
-  llvm::SmallVector<mlir::FloatType> casts;
-  bool divides = false; ///< the tensor is divided by it
+  llvm::SmallVector<mlir::FloatType> casts; ///< types it is cast to (extf, truncf) before its use
+  bool divides = false;                     ///< the tensor is divided by the scale, not multiplied
 };
 
-/// tensor[i] = data[map(i)] · factors, up to the roundings that the program writes in
-/// between: bytes, scaled once, are exact.
+/// tensor[i] = data[map(i)] · factors, up to intermediate roundings of the program.
 struct Dequantization {
   mlir::Value data; ///< of f8E4M3FN or f8E5M2
   mlir::AffineMap map;
   llvm::SmallVector<UniformFactor> factors;
-  /// False where some scale is one of a row, a channel or a block.
+  /// False if a scale belongs to a row, a channel or a block.
   bool perTensor = true;
 
-  /// The product of all factors, a tensor<f32>.
+  /// Creates the product of all factors, a tensor<f32>.
   mlir::Value createScaleInv(mlir::OpBuilder &builder, mlir::Location loc) const;
 };
 
-/// Matches a tensor that is made of FP8 bytes by casts, transposes, broadcasts and
-/// multiplications with (or divisions by) scales, in ops of any granularity; or is FP8.
+/// Matches a tensor that is FP8, or is computed from an FP8 tensor by casts, transposes,
+/// broadcasts and multiplications with (or divisions by) scales, written in one op or several.
 std::optional<Dequantization> matchDequantization(mlir::Value tensor);
 
-/// The same for an operand of a product, behind reshapes; nothing where the product could
-/// not read the bytes.
+/// Matches an operand of a product in the same way, also through reshapes. Returns nullopt if the
+/// product could not read the FP8 tensor itself.
 std::optional<Dequantization> matchOwnBytes(MatmulOp op, unsigned operand);
 
-/// The tensor that `value` is a reshaped view of: behind collapse_shape, expand_shape, cast.
+/// Returns the tensor that `value` is a view of, through collapse_shape, expand_shape and cast.
 mlir::Value getViewSource(mlir::Value value);
 
 } // namespace fp8

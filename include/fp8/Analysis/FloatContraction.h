@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which linalg ops are matrix products of floats: what ingest turns into fp8.matmul.
+// Recognizes the linalg ops that are matrix products of floats, which ingest turns into fp8.matmul.
 
 #ifndef FP8_ANALYSIS_FLOATCONTRACTION_H
 #define FP8_ANALYSIS_FLOATCONTRACTION_H
@@ -16,24 +16,24 @@ namespace fp8 {
 /// A linalg op that computes acc + Σ f(lhs) · g(rhs) on tensors of floats.
 struct FloatContraction {
   mlir::FloatType productType;
-  /// The products are subtracted: -(a · b), which is (-a) · b exactly.
+  /// The products are subtracted. -(a · b) equals (-a) · b exactly.
   bool negates = false;
   /// f(lhs) and g(rhs): the factors, as values of the body.
   mlir::Value factors[2];
 };
 
-/// Matches by indexing maps and body, whatever the name of the op: at least one dimension
-/// that both operands have is summed, and between the product and the result the body
-/// only adds and casts. A dimension may be in the result alone (the sums are repeated) or
-/// be summed in one operand alone (the other is repeated).
+/// Matches by indexing maps and body, whatever the name of the op: at least one dimension of
+/// both operands is summed, and the body does nothing but add and cast between the product and
+/// the result. A dimension may occur in the result only (the sums are broadcast along it), and a
+/// summed dimension in one operand only (the other operand is broadcast along it).
 std::optional<FloatContraction> matchFloatContraction(mlir::linalg::LinalgOp op);
 
-/// The dimensions of `op`, an op of two operands and one result on tensors, are those of a
-/// contraction, as far as its indexing maps tell. The body is another matter.
+/// Returns whether `op` has two operands and one result, on tensors, and the indexing maps of a
+/// contraction. The body is not checked.
 bool hasContractionMaps(mlir::linalg::LinalgOp op);
 
-/// A value of a body, computed from one block argument by ops without effects; constants
-/// and values from outside the body may take part.
+/// The code that computes a value of a body from one block argument, by ops without side effects;
+/// it may use constants and values from outside the body.
 struct BodySlice {
   mlir::BlockArgument argument;
   llvm::SetVector<mlir::Operation *> ops; ///< in the order of the body

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Between which bounds an integer of the program lies, before it runs.
+// Bounds of integers in the program, at compile time.
 
 #ifndef FP8_ANALYSIS_INTEGERRANGES_H
 #define FP8_ANALYSIS_INTEGERRANGES_H
@@ -15,13 +15,13 @@
 
 namespace fp8 {
 
-/// Bounds of integers, and of all elements of tensors of integers, as they are where one
-/// operation runs: in the branches it lies in, after the assertions before it in its block, or
-/// after all assertions of the linalg body it lies in.
+/// Bounds of integers, and of all elements of tensors of integers, that hold where one operation
+/// runs: they use the conditions of the branches around it, the assertions before it in its block,
+/// and all assertions of the linalg body that contains it.
 ///
-/// Goes from a value to what it is computed from, by upstream's InferIntRangeInterface, and
-/// knows beyond it the elements of tensors, the bodies of linalg operations and loops' indices.
-/// (mlir::dataflow::IntegerRangeAnalysis knows none of these, nor conditions.)
+/// Computes the range of a value from those of its operands, by upstream's InferIntRangeInterface,
+/// and in addition supports elements of tensors, bodies of linalg operations and induction
+/// variables. mlir::dataflow::IntegerRangeAnalysis supports none of these, nor conditions.
 class IntegerRanges {
 public:
   explicit IntegerRanges(mlir::Operation *at);
@@ -29,15 +29,16 @@ public:
   mlir::ConstantIntRanges get(mlir::Value value);
   mlir::ConstantIntRanges get(mlir::OpFoldResult value);
 
-  /// True where 0 <= index < size for sure.
+  /// Returns true if 0 <= index < size is proved.
   bool isInside(mlir::OpFoldResult index, mlir::OpFoldResult size);
 
-  /// True where first + (count - 1) * stride < size for sure, and none of them is negative.
+  /// Returns true if it is proved that first + (count - 1) * stride < size and that first, count
+  /// and stride are not negative.
   bool isInside(mlir::OpFoldResult first, mlir::OpFoldResult count, mlir::OpFoldResult stride,
                 mlir::OpFoldResult size);
 
 private:
-  /// Holds what follows for both operands of a comparison.
+  /// Narrows the ranges of both operands of a comparison that is known to hold or not to hold.
   void assume(mlir::Value condition, bool holds);
   void assume(mlir::arith::CmpIPredicate predicate, mlir::Value value, mlir::Value bound);
 
@@ -53,7 +54,7 @@ private:
   unsigned depth = 0, steps = 0;
 };
 
-/// The predicate that holds of b and a where `predicate` holds of a and b.
+/// Returns the predicate p with p(b, a) == predicate(a, b).
 mlir::arith::CmpIPredicate swapOperands(mlir::arith::CmpIPredicate predicate);
 
 } // namespace fp8

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What looks like a matrix product of floats and is none.
+// Recognizes operations that resemble a matrix product of floats but are not one, for the report.
 
 #ifndef FP8_ANALYSIS_LOOKALIKES_H
 #define FP8_ANALYSIS_LOOKALIKES_H
@@ -12,9 +12,9 @@
 
 namespace fp8 {
 
-/// Why `op` never becomes an fp8.matmul, though a reader might take it for a matrix product:
-/// a convolution, a contraction of other numbers than floats or with other operations, a
-/// product that is rounded before it is summed. Empty for every other op.
+/// Returns why `op` does not become an fp8.matmul although it resembles a matrix product: it is a
+/// convolution, a contraction of other numbers than floats or with other operations, or a
+/// product that is rounded before it is summed. Returns "" for every other op.
 std::string explainLookAlike(mlir::linalg::LinalgOp op);
 
 } // namespace fp8

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cost model of fusion, and what the report counts: bytes that operations on tensors
-// read and write, if each reads every distinct tensor once and writes every result once.
+// The cost model of fusion and of the report: the bytes that operations on tensors read and
+// write, if each reads every distinct operand once and writes every result once.
 
 #ifndef FP8_ANALYSIS_MEMORYTRAFFIC_H
 #define FP8_ANALYSIS_MEMORYTRAFFIC_H
@@ -12,27 +12,27 @@
 
 namespace fp8 {
 
-/// A dimension of unknown size counts as this many elements, for comparisons.
+/// The assumed size of a dynamic dimension.
 constexpr int64_t kAssumedSize = 1024;
 
 struct MemoryTraffic {
-  int64_t read = 0, written = 0;
-  /// Sizes were assumed, or code may run more or less often than was counted.
+  int64_t read = 0, written = 0; ///< in bytes
+  /// A size was assumed, or code may run more or less often than was counted.
   bool estimated = false;
 
   int64_t total() const { return read + written; }
   MemoryTraffic &operator+=(const MemoryTraffic &other);
 };
 
-/// Bytes of a tensor; of anything else 0.
+/// Returns the bytes of a tensor, 0 for all other types.
 int64_t countBytes(mlir::Type type);
 
-/// What `op` itself reads and writes. Views (slices, reshapes, casts) and tensor.empty move
-/// nothing; code in regions of loops and branches is not counted here.
+/// Returns the bytes that `op` itself reads and writes. Views (slices, reshapes, casts) and
+/// tensor.empty move nothing; the code in regions of loops and branches is not counted.
 MemoryTraffic countTraffic(mlir::Operation *op);
 
-/// All operations of `region`, loops as often as they run: once where that is unknown. Both
-/// branches of a condition count.
+/// Returns the sum over all operations of `region`. The body of a loop counts as often as it runs,
+/// once if that is unknown; both branches of a condition count.
 MemoryTraffic countTraffic(mlir::Region &region);
 
 } // namespace fp8

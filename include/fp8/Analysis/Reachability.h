@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which operations and values a value is computed from.
+// Finds the operations and values that a value is computed from.
 
 #ifndef FP8_ANALYSIS_REACHABILITY_H
 #define FP8_ANALYSIS_REACHABILITY_H
@@ -14,37 +14,36 @@
 
 namespace fp8 {
 
-/// How far Reachability looks back.
+/// Which sources of a value Reachability finds.
 enum class Reach {
-  /// All sources before the value in the program: inside a loop what its own iteration and the code before
-  /// the
-  /// loop computed, not what later iterations hand on.
+  /// All sources that are before the value in the program: inside a loop those of its own iteration and of
+  /// the code before the loop, not those of other iterations.
   before,
-  /// Of those the ones with no other source in between.
+  /// As `before`, but only sources that the value reaches without passing another source.
   direct,
-  /// All sources, those of every iteration of a loop too.
+  /// All sources, also those of other iterations of a loop.
   everything
 };
 
-/// For every value of a function, the set of sources that it was computed from. Sources are operations and
-/// values, numbered in this order. Sizes (tensor.dim) carry nothing on.
+/// For every value of a function, the set of sources that it is computed from. Sources are operations and
+/// values, numbered in this order. A size (tensor.dim) does not depend on what its tensor is computed from.
 class Reachability {
 public:
-  /// A value that is a source is computed from itself alone.
+  /// A value that is a source has only itself as source.
   Reachability(mlir::FunctionOpInterface function, llvm::ArrayRef<mlir::Operation *> sources,
                Reach reach = Reach::before, llvm::ArrayRef<mlir::Value> sourceValues = {});
 
-  /// True if `value` was computed from source number `source`.
+  /// Returns whether `value` is computed from source number `source`.
   bool reaches(unsigned source, mlir::Value value) const {
     auto it = reached.find(value);
     return it != reached.end() && it->second.test(source);
   }
-  /// All sources that `value` was computed from.
+  /// Returns all sources that `value` is computed from, one bit per source.
   llvm::BitVector getSources(mlir::Value value) const {
     auto it = reached.find(value);
     return it == reached.end() ? llvm::BitVector(count) : it->second;
   }
-  /// True if `value` was computed from one of `set`, which has a bit per source.
+  /// Returns whether `value` is computed from any source in `set`, which has a bit per source.
   bool reachesAny(const llvm::BitVector &set, mlir::Value value) const {
     auto it = reached.find(value);
     return it != reached.end() && it->second.anyCommon(set);

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes ops that move elements about, and may cast them, but compute nothing:
-// transposes, broadcasts and casts, however an exporter writes them.
+// Recognizes ops that only rearrange and cast elements: transposes, broadcasts and casts, in
+// any form in which an exporter writes them.
 
 #ifndef FP8_ANALYSIS_REARRANGEMENT_H
 #define FP8_ANALYSIS_REARRANGEMENT_H
@@ -14,16 +14,16 @@
 
 namespace fp8 {
 
-/// result[i] = cast(input[map(i)]), where the results of `map` are different
-/// dimensions, or 0 for input dimensions of size 1 that are repeated.
+/// result[i] = cast(input[map(i)]). The results of `map` are distinct dimensions, or 0 for
+/// input dimensions of size 1 that are broadcast.
 struct Rearrangement {
   mlir::Value input;
   mlir::AffineMap map;
   mlir::Operation *cast = nullptr; ///< arith.extf or arith.truncf, if any
 };
 
-/// Matches arith.extf and arith.truncf on tensors, and linalg ops (generic or named)
-/// on tensors that rearrange one input and do nothing else but one such cast.
+/// Matches arith.extf and arith.truncf on tensors, and linalg ops (generic or named) on tensors
+/// that rearrange one input and do nothing else, except for one such cast.
 std::optional<Rearrangement> matchRearrangement(mlir::Operation *op);
 
 } // namespace fp8

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products that a program writes as two ops: a multiplication, element by element,
-// and a sum over it. PyTorch's exporters write a matrix times a vector so.
+// Recognizes matrix products that a program writes as two ops: an elementwise multiplication and
+// a sum over it. PyTorch's exporters write products of a matrix and a vector in this form.
 
 #ifndef FP8_ANALYSIS_SUMMEDPRODUCT_H
 #define FP8_ANALYSIS_SUMMEDPRODUCT_H
@@ -16,18 +16,18 @@ namespace fp8 {
 /// A sum over an elementwise product of two tensors that nothing else reads.
 struct SummedProduct {
   mlir::Operation *product;
-  /// The factors, before transposes and broadcasts, and where each is read in the
-  /// dimensions of the sum; the last map is that of the result.
+  /// The factors, before transposes and broadcasts, and the map of each in the dimensions of the
+  /// sum; the last map is that of the result.
   mlir::Value factors[2];
   llvm::SmallVector<mlir::AffineMap> maps;
   /// Products are rounded to this type before they are added.
   mlir::FloatType productType;
-  /// The type that they are added in.
+  /// The type in which products are added.
   mlir::FloatType sumType;
 };
 
-/// Matches `sum` where it is a matrix product: it has an M or N dimension of a size other
-/// than 1. Without one it is a norm, a mean or a dot product of two vectors.
+/// Matches `sum` if it is a matrix product, that is, if it has an M or N dimension of a size
+/// other than 1. Without one it is a norm, a mean or a dot product of two vectors.
 std::optional<SummedProduct> matchSummedProduct(mlir::linalg::LinalgOp sum);
 
 } // namespace fp8

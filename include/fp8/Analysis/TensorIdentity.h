@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// When two operands are the same tensor, however each contraction views it.
+// Decides whether two operands are the same tensor, whatever views contractions read it through.
 
 #ifndef FP8_ANALYSIS_TENSORIDENTITY_H
 #define FP8_ANALYSIS_TENSORIDENTITY_H
@@ -12,12 +12,12 @@
 
 namespace fp8 {
 
-/// What dimensions of a tensor are to a contraction: a set, as a reshape may have made
-/// one dimension of several.
+/// How a contraction uses a dimension of a tensor: a set of flags, because a reshape may join
+/// several dimensions with different uses.
 enum DimUse : uint8_t { kUnused = 0, kBatch = 1, kFree = 2, kContracted = 4 };
 using DimUses = llvm::SmallVector<uint8_t>;
 
-/// A tensor and the uses of its dimensions. Dimensions of size 1 are left out.
+/// A tensor and how its dimensions are used. Dimensions of size 1 are left out.
 struct TensorUse {
   unsigned tensor;
   DimUses uses;
@@ -26,14 +26,15 @@ struct TensorUse {
   }
 };
 
-/// Numbers tensors: values get the same number if they hold the same elements up to
-/// rounding, in whatever shape and order. It sees through casts, transposes, reshapes,
-/// unit dimensions, values that loops hand on unchanged, stacks (what one loop
-/// inserts at its index and another extracts at its own), and values computed again.
+/// Numbers tensors: values get the same number if they have the same elements up to rounding, in
+/// any shape and order. It looks through casts, transposes, reshapes, unit dimensions, values
+/// that loops forward unchanged, and stacks (tensors that one loop fills slice by slice at its
+/// induction variable and another loop reads at its own), and recognizes recomputed values.
 class TensorIdentity {
 public:
   explicit TensorIdentity(mlir::FunctionOpInterface function) : equalValues(function) {}
-  /// The tensor that `value` is a view of. `uses` has an entry per dimension of `value`.
+  /// Returns the tensor that `value` is a view of, with the uses of its dimensions; `uses` are those
+  /// of the dimensions of `value`.
   TensorUse resolve(mlir::Value value, DimUses uses);
 
 private:
@@ -46,8 +47,8 @@ private:
   unsigned count = 0;
 };
 
-/// The function argument, global or constant of floats that `value` is a view of:
-/// behind casts, transposes, broadcasts, reshapes and slices. Null for what is computed.
+/// Returns the function argument, global or constant of floats that `value` is a view of, through
+/// casts, transposes, broadcasts, reshapes and slices. Returns null for a computed value.
 mlir::Value getParameter(mlir::Value value);
 
 } // namespace fp8

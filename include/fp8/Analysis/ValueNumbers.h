@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// When two values are equal because they are computed alike: what the backward pass computes
-// again is what the forward pass had.
+// Global value numbering: finds values that are equal because they are computed alike, such as
+// those that the backward pass computes again.
 
 #ifndef FP8_ANALYSIS_VALUENUMBERS_H
 #define FP8_ANALYSIS_VALUENUMBERS_H
@@ -20,19 +20,20 @@
 
 namespace fp8 {
 
-/// Numbers the values of a function: equal numbers for equal operations on equal values,
-/// also in different regions, where common subexpressions are not eliminated. Values that loops hand on
-/// unchanged are those they hand on, what one loop stacks is what another reads of the stack at an index of
-/// its own, and all slices of one tensor at varying offsets count as equal. Matrix products and transposes
-/// are equal also where a transpose is folded into one product and not into the other, and casts however
-/// they are written.
+/// Numbers the values of a function: equal operations on equal values get equal numbers, also in
+/// different regions, across which common subexpressions are not eliminated. In addition:
+/// - a value that a loop forwards unchanged equals the value before the loop;
+/// - a slice that one loop inserts into a stack equals the slice that another loop reads there;
+/// - all slices of one tensor at varying offsets count as equal;
+/// - matrix products are equal also if a transpose is folded into only one of them;
+/// - casts are equal in any form.
 class ValueNumbers {
 public:
   explicit ValueNumbers(mlir::FunctionOpInterface function);
   unsigned get(mlir::Value value);
 
-  /// A value is a tensor with its dimensions in some order: dimension i is dimension
-  /// dims[i] of the tensor of number `tensor`.
+  /// A value as a transpose of a tensor: dimension i of the value is dimension dims[i] of the
+  /// tensor with number `tensor`.
   struct Layout {
     unsigned tensor;
     std::vector<unsigned> dims;
@@ -52,18 +53,19 @@ private:
 
   llvm::DenseMap<mlir::Value, unsigned> numbers;
   std::unordered_map<size_t, std::vector<mlir::Operation *>> operations; ///< by their hash
-  /// Slices at varying offsets: of what, static offsets, sizes and strides.
+  /// Slices at varying offsets, by source number and static offsets, sizes and strides.
   std::map<std::pair<unsigned, std::vector<int64_t>>, mlir::Operation *> slices;
-  /// Products: both operands with the loop of each dimension, and those of the result.
+  /// Products, by both operands with the loop of each of their dimensions, the loops of the result,
+  /// and its element type.
   std::map<std::tuple<Layout, Layout, std::vector<unsigned>, const void *>, unsigned> products;
-  std::map<std::pair<unsigned, const void *>, unsigned> casts; ///< of a tensor, to a type
+  std::map<std::pair<unsigned, const void *>, unsigned> casts; ///< by source number and type
   std::map<Layout, unsigned> numbersOfLayouts;
-  llvm::DenseMap<unsigned, Layout> layouts; ///< of numbers that are another tensor's transpose
+  llvm::DenseMap<unsigned, Layout> layouts; ///< for numbers of transposes of another tensor
   unsigned count = 0;
 };
 
-/// What an earlier loop inserted into the stack that `value`, a slice, reads, if it reads as
-/// much at an index of its own; null for every other value.
+/// If `value` is a slice of a stack, read at a varying offset, returns the slice of the same size
+/// that another loop inserted into the stack; null for every other value.
 mlir::Value getStackedValue(mlir::Value value);
 
 } // namespace fp8

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowerings of the fp8 dialect that targets without kernels of their own use: of rows before
-// bufferization, of everything else in stage 6.
+// Lowerings of the fp8 dialect for targets without kernels of their own: operations with `rows`
+// before bufferization, all others in stage 6.
 
 #ifndef FP8_CONVERSION_PASSES_TD
 #define FP8_CONVERSION_PASSES_TD
@@ -11,19 +11,18 @@
 include "mlir/Pass/PassBase.td"
 
 def ExpandRows : Pass<"fp8-expand-rows", "mlir::func::FuncOp"> {
-  let summary = "casts and amaxes on rows become loops over the rows";
+  let summary = "expand casts and amaxes with rows into loops over the rows";
   let description = [{
     Before: `fp8.quantize` and `fp8.amax` with `rows`.
-    After: an `scf.forall` over the rows, marked `fp8.row_elements`, in which the region's
-    code computes a row from slices of the inputs, and a quantize or amax of that row
-    stands for the whole. The amax of the tensor is that of the rows' amaxes;
-    `scale_inv` follows from the scale. Everything is still on tensors, so
-    bufferization places what a row computes.
+    After: an `scf.forall` over the rows, marked `fp8.row_elements`. Its body is the region's
+    code on slices of the inputs, followed by a quantize or amax of the one row. The amax of
+    the tensor is the maximum of the amaxes of the rows; `scale_inv` is computed from the
+    scale. All of it is on tensors, so bufferization allocates the temporaries of a row.
 
-    Where there are sums over the rows, chunks of rows follow each other in an `scf.for`:
-    the rows of a chunk write what they add into a buffer, which is summed after them, in
-    their order. The target says how many elements a chunk may have. Nothing happens for
-    a target that has kernels for rows.
+    With sums over the rows, an `scf.for` runs one chunk of rows after the other: the rows
+    of a chunk write their summands into a buffer, which is then summed in the order
+    of the rows. The target limits the number of elements in a chunk. For a target that has
+    kernels for rows the pass changes nothing.
 
     Example:
     ```mlir
@@ -72,14 +71,17 @@ def ExpandRows : Pass<"fp8-expand-rows", "mlir::func::FuncOp"> {
 }
 
 def ExpandScaling : Pass<"fp8-expand-scaling", "::mlir::ModuleOp"> {
-  let summary = "make loops over the rules of recipes of scales and history updates";
+  let summary = "expand scales and history updates into loops around the recipe's formulas";
   let description = [{
     For targets that have no kernels of their own for these two operations.
 
-    Before: bufferized. After: no `fp8.compute_scale` and no `fp8.update_amax_history` is
-    left. The recipe emits the code for one amax or one column of the history; the loops
-    around it are over the elements of the amax, or over the rows of the history and the
-    columns in them. Columns that recorded no amax in this step keep scale and history.
+    Before: `fp8.compute_scale` and `fp8.update_amax_history` on memrefs.
+    After: loops instead of both. The recipe emits the code for one amax or one column of
+    the history; the loops around that code run over the elements of the amax, or over the
+    rows of the history and the columns of a row. Columns without an amax in this step keep
+    their scale and history.
+
+    Errors: a history of dynamic shape; operations on tensors.
 
     Example:
     ```mlir
@@ -110,13 +112,14 @@ def ExpandScaling : Pass<"fp8-expand-scaling", "::mlir::ModuleOp"> {
 def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
   let summary = "lower the fp8 dialect on memrefs to linalg, scf and arith, bit for bit";
   let description = [{
-    Before: bufferized; all operands are memrefs; scales and history updates are loops
+    Before: all operands are memrefs; scales and history updates are loops
     (`fp8-expand-scaling`).
     After: no operation of the fp8 dialect is left. Matrix products are packed f32
     products (`PackedGemm.h`); casts are exact integer arithmetic; a quantize reads
-    its tensor once for bytes and amax. An operation without lowering (row, block
-    and MX scales, grouped products, loss scaling, gathers) is an error at its
-    location.
+    its tensor once for FP8 data and amax.
+
+    Errors: operations without a lowering (row, block and MX scales, grouped products, loss
+    scaling, gathers).
 
     Example:
     ```mlir
@@ -141,15 +144,15 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
 }
 
 def ExpandCasts : Pass<"fp8-expand-casts"> {
-  let summary = "expand arith casts that upstream does not lower into integer arithmetic";
+  let summary = "expand casts of FP8 that upstream does not lower into integer arithmetic";
   let description = [{
     Before: `arith.extf` from and `arith.truncf` to `f8E4M3FN` and `f8E5M2` on scalars
     or vectors, which upstream does not lower; `arith.extf` from `f8E8M0FNU`.
-    After: the same conversions in integer and f32 arithmetic. `arith.truncf` keeps
-    upstream's meaning where the value is in range; out of range it saturates, and
-    NaN becomes 0x7F, as FP8 casts do throughout this project. From f64 the value is
-    rounded once: to f32 with an odd last bit first. Casts from f64 to bf16 are
-    expanded so, too: upstream calls a function that need not be there.
+    After: the same conversions in integer and f32 arithmetic. `arith.truncf` has
+    upstream's semantics for values in range; values out of range saturate, and
+    NaN becomes 0x7F, as in all FP8 casts of this project. To round an f64 only once,
+    it is rounded to f32 to odd first. Casts from f64 to bf16 are expanded in the same way,
+    because upstream lowers them to a call of a function that need not exist.
 
     Example:
     ```mlir

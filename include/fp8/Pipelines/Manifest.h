@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a compiled program takes and gives: the description that every compiled library
-// carries and that scripts read.
+// The manifest: the arguments, results and state of a compiled program. Every compiled library
+// contains it, and scripts read it.
 
 #ifndef FP8_PIPELINES_MANIFEST_H
 #define FP8_PIPELINES_MANIFEST_H
@@ -13,12 +13,12 @@
 
 namespace fp8 {
 
-/// An argument or result of an entry.
+/// An argument or result of an entry point.
 struct ManifestValue {
   std::string name, type, kind; ///< kind: user, state or residual
   llvm::SmallVector<int64_t> shape;
-  /// Of an argument: the result that is its value in the next step. Of a result: the
-  /// argument whose memory it is.
+  /// For an argument: the result that is its value in the next step. For a result: the
+  /// argument whose memory holds it.
   std::optional<int64_t> alias;
 };
 
@@ -28,22 +28,23 @@ struct ManifestEntry {
   int64_t workspaceBytes = 0;
 };
 
-/// Everything but the sites; read from a module after the recipe stage.
+/// The manifest without the sites.
 struct Manifest {
   std::string recipe, target;
-  /// What the machine that loads the library needs; no name where no code is made.
+  /// The processor features that the machine which loads the library needs; without a name if no code
+  /// is generated.
   RequiredProcessor processor;
-  OptionValues options; ///< what was in force, defaults included
+  OptionValues options; ///< all options with their values, defaults included
   std::vector<ManifestEntry> entries;
   llvm::json::Object state;
   int64_t stateBytes = 0;
 };
 
-/// Describes the public functions and the state of `module`, whose functions still have
-/// the user's signature followed by the state.
+/// Describes the public functions and the state of `module` after stage 2, when functions have
+/// the user's arguments and results followed by the state.
 Manifest describeModule(mlir::ModuleOp module, llvm::StringRef recipe, llvm::StringRef target);
 
-/// Fills in the workspace sizes that stage 7 noted on the functions it emitted.
+/// Fills in the workspace sizes, which are attributes of `module`'s functions after stage 7.
 void addWorkspaceSizes(Manifest &manifest, mlir::ModuleOp module);
 
 llvm::json::Object manifestToJSON(const Manifest &manifest, const std::vector<SiteRecord> &sites);

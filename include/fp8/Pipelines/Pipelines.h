@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One function per stage, in the order a program meets them. fp8-compile, fp8-opt and
-// compilers that embed the project all build the same pipelines from here.
+// One function per stage, in the order in which they run. fp8-compile, fp8-opt and compilers
+// that embed the project all build their pipelines with these functions.
 
 #ifndef FP8_PIPELINES_PIPELINES_H
 #define FP8_PIPELINES_PIPELINES_H
@@ -19,70 +19,71 @@ namespace fp8 {
 /// An option of fp8-compile that is a parameter of recipes.
 struct RecipeParameter {
   llvm::StringLiteral option;    ///< "amax-history-len"
-  llvm::StringLiteral parameter; ///< the same in the attribute: "amax_history_len"
+  llvm::StringLiteral parameter; ///< its name in the attribute: "amax_history_len"
   llvm::StringLiteral values;    ///< "max|most_recent", N for a whole number or X for a real one
-  llvm::StringLiteral recipes;   ///< the words of --recipe that have it, separated by spaces
+  llvm::StringLiteral recipes;   ///< the values of --recipe that have it, separated by spaces
   llvm::StringLiteral help;
 };
 
-/// All of them; the tools and the pipelines declare their options from this list.
+/// Returns all recipe parameters. The tools and the pipelines declare their options from this list.
 llvm::ArrayRef<RecipeParameter> getRecipeParameters();
 
-/// What becomes FP8 and how: the options of fp8-compile, under the same names.
+/// The options of fp8-compile, under the same names, that decide what becomes FP8 and how.
 struct RecipeOptions {
   /// delayed, current, block, row, mxfp8, auto, none, or a recipe attribute.
   std::string recipe = "delayed";
-  /// The name of the target, or its attribute: what auto chooses for.
+  /// The name of the target, or its attribute. The recipe `auto` depends on it.
   std::string target = "cpu";
-  /// Parameters of the recipe that were given, by option: {"margin", "1"}.
+  /// The recipe parameters that the user set, by option: {"margin", "1"}.
   std::map<std::string, std::string> parameters;
-  /// fp8, e4m3 or e5m2 (the format of the role's gradient operand; of fprop's both), or the
-  /// type in which the role's products stay: bf16, f16, f32, f64.
+  /// Per role: fp8; e4m3 or e5m2, the format of the gradient operand (fprop: of both operands);
+  /// or the type in which the products stay: bf16, f16, f32, f64.
   std::string fprop = "fp8", dgrad = "fp8", wgrad = "fp8";
   /// linear, all, or a regex searched in site names.
   std::string sites = "linear";
-  /// Regex of sites that stay as they are; empty for none.
+  /// A regex of sites that stay in high precision; empty for none.
   std::string keep;
-  /// Layers at either end whose sites stay as they are.
+  /// The number of layers at the beginning and at the end whose sites stay in high precision.
   int64_t first = 0, last = 0;
   /// all, or a regex of sites that must become FP8; empty for none.
   std::string require;
   /// Functions without gradients update the state too.
   bool calibrate = false;
-  /// A recipe that the target has no kernels for is no error: for looking at the IR.
+  /// Allow a recipe that the target has no kernels for, to look at the IR.
   bool allowUnsupported = false;
 };
 
-/// The recipe as the text of an attribute; empty for none. An error names the option that
-/// is wrong or contradicts another, and what to change.
+/// Returns the recipe as the text of an attribute; empty for none. The error names the option
+/// that is wrong or contradicts another, and says what to change.
 llvm::Expected<std::string> getRecipeAttribute(const RecipeOptions &options);
 
-/// The word or attribute that was asked for, with what auto became in its place.
+/// Returns `options.recipe`, with `auto` replaced by the recipe that it selects.
 llvm::StringRef getChosenRecipe(const RecipeOptions &options);
 
-/// Every option with the value in force, defaults included, in the order of the help. `recipe`
-/// is what getRecipeAttribute gave, parsed; null for none.
+/// Returns every option with its value, defaults included, in the order of the help. `recipe`
+/// is the parsed result of getRecipeAttribute; null for none.
 OptionValues describeOptions(const RecipeOptions &options, RecipeAttrInterface recipe);
 
-/// Stage 1: functions inlined, every contraction an fp8.matmul with site and role. `pair`,
-/// FORWARD:BACKWARD[:K], names two functions of one step: results K… (default 1) of the
-/// first are arguments 0… of the second; empty where there are none, or they are marked.
+/// Stage 1: inlines functions and turns every contraction into an fp8.matmul with site and role.
+/// `pair`, FORWARD:BACKWARD[:K], names the two functions of one step: results K… (default 1) of
+/// the first are arguments 0… of the second. It is empty if there is no pair, or if the functions
+/// have the attributes already.
 void buildIngestPipeline(mlir::OpPassManager &manager, llvm::StringRef pair = "");
 
-/// Stage 2 has two halves, between which the decisions can be read off the IR.
-/// `recipe` is a recipe attribute, or empty for none.
+/// Stage 2, in two halves: the report reads the decisions from the IR in between.
+/// `recipe` is the text of a recipe attribute, or empty for none.
 void buildSelectionPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe,
                             const RecipeOptions &options);
 void buildApplicationPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe,
                               const RecipeOptions &options);
 
-/// Stage 3: one quantize per tensor.
+/// Stage 3: leaves one quantize per tensor, and fuses code into casts and products.
 void buildFusionPipeline(mlir::OpPassManager &manager);
 
-/// Stage 4: one history update per update point.
+/// Stage 4: leaves one history update per update point.
 void buildBatchingPipeline(mlir::OpPassManager &manager);
 
-/// Stage 5: memrefs, state and carried arguments updated in place.
+/// Stage 5: bufferizes; state and carried arguments are updated in place.
 void buildBufferizePipeline(mlir::OpPassManager &manager);
 
 /// Registers all of the above as fp8-ingest-pipeline, fp8-recipe-pipeline, fp8-fusion-pipeline,

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What became of every contraction of a program, for people and for scripts.
+// The report: what became of every contraction of a program, as text and as JSON.
 
 #ifndef FP8_PIPELINES_REPORT_H
 #define FP8_PIPELINES_REPORT_H
@@ -14,78 +14,79 @@
 
 namespace fp8 {
 
-/// One contraction of the input and its decision.
+/// One contraction of the input and the decision about it.
 struct SiteRecord {
-  std::string entry; ///< the function it is in
+  std::string entry; ///< the function that contains it
   std::string site;
   Role role;
-  /// Sizes of the batch, M, N and K dimensions together; unset where dynamic.
+  /// The product of the sizes of all batch (M, N, K) dimensions; unset if one is dynamic.
   std::optional<int64_t> batch, m, n, k;
   bool isFP8;
   std::string reason; ///< why it stays in high precision; empty for FP8
-  std::string recipe; ///< "delayed", …; "none" where it stays, "own" where an operand was FP8 in the input
+  std::string recipe; ///< "delayed", …; "none": not FP8; "own": the program's own FP8 operand
   std::string formats[2];
-  /// What one execution reads of the operands, in those formats; unset where dynamic.
+  /// The bytes of both operands in those formats; unset if a size is dynamic.
   std::optional<int64_t> operandBytes;
   bool isNeeded;        ///< whether a result of the program depends on it
   std::string location; ///< where the user wrote it
-  std::string code;     ///< what computes it, or why nothing does; empty before code is generated
+  std::string code;     ///< what computes it, or why nothing does; empty before code generation
 };
 
-/// An operation that looks like a contraction of floats and is none: it stays as it is.
+/// An operation that resembles a contraction of floats but is not one, and so stays unchanged.
 struct LookAlikeRecord {
-  std::string entry; ///< the function it is in
+  std::string entry; ///< the function that contains it
   std::string op;    ///< "linalg.conv_2d_nhwc_hwcf", …
   std::string reason;
   std::string location; ///< where the user wrote it
 };
 
-/// Names of options and their values, in the order in which people read them.
+/// Names of options and their values, in the order of the report.
 using OptionValues = std::vector<std::pair<std::string, llvm::json::Value>>;
 
-/// A number of bytes with its name in JSON and its words in the text; unset where the program
-/// decides while it runs.
+/// A number of bytes with its key in JSON and its title in the text; unset if it is known only at
+/// run time.
 struct MemoryFigure {
   std::string key, title;
   std::optional<int64_t> bytes;
 };
 
-/// All decisions of a compilation and where its memory goes.
+/// All decisions of a compilation, its memory traffic and its memory.
 struct Report {
-  OptionValues options; ///< what was in force, defaults included
+  OptionValues options; ///< all options with their values, defaults included
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
-  std::vector<TrafficRecord> traffic; ///< empty where fusion did not run
-  std::vector<MemoryFigure> memory;   ///< in the order in which people read them
+  std::vector<TrafficRecord> traffic; ///< empty if fusion did not run
+  std::vector<MemoryFigure> memory;   ///< in the order of the report
 };
 
-/// Reads every fp8.matmul after fp8-select-sites, and every fp8.scaled_matmul that the input
-/// had already. `recipe` may be null (none).
+/// Returns a record for every fp8.matmul after fp8-select-sites, and for every fp8.scaled_matmul
+/// of the input. `recipe` is null for none.
 std::vector<SiteRecord> collectSites(mlir::ModuleOp module, RecipeAttrInterface recipe);
 
-/// How `code` starts for a product that is computed together with an equal one.
+/// The beginning of `code` for a product that is computed together with an equal one.
 inline constexpr llvm::StringLiteral kComputedOnce = "computed once, with an equal product";
 
-/// Fills in `code`, from the marks that the code in `module`, after stage 6 or 7, carries
-/// (ProductMarks.h): what computes the product; kComputedOnce and where, if an equal product
-/// of the same site does; "none: …" where no code is left of it. EmittedCode.cpp.
+/// Fills in `code` from the attributes on the generated code in `module` after stage 6 or 7
+/// (ProductMarks.h): what computes the product; kComputedOnce and the place if an equal product
+/// of the same site does; "none: …" if no code is left for it. In EmittedCode.cpp.
 void readEmittedCode(mlir::ModuleOp module, std::vector<SiteRecord> &sites);
 
-/// Reads what fp8-raise-contractions left and a reader of the program might miss.
+/// Returns the operations that resemble contractions and that fp8-raise-contractions left.
 std::vector<LookAlikeRecord> collectLookAlikes(mlir::ModuleOp module);
 
 llvm::json::Object optionsToJSON(const OptionValues &options);
 llvm::json::Array sitesToJSON(const std::vector<SiteRecord> &sites);
 llvm::json::Object reportToJSON(const Report &report);
 
-/// A table of sites, layers that are alike in one row; how many became FP8 and why the others
-/// did not; memory; options; look-alikes. ReportText.cpp.
+/// Prints a table of sites, with one row for layers that are alike; how many sites became FP8 and
+/// why the others did not; memory; options; look-alikes. In ReportText.cpp.
 void printReport(const Report &report, llvm::raw_ostream &os);
 
-/// "512 B", "1.5 KiB", "40 MiB"; "?" for what is not known.
+/// Returns "512 B", "1.5 KiB", "40 MiB"; "?" if unset.
 std::string describeBytes(std::optional<int64_t> bytes);
 
-/// The parts with blanks between them, in lines of moderate length; all but the first are indented.
+/// Prints `parts` separated by blanks, in lines of moderate length; all lines but the first are
+/// indented.
 void printParts(llvm::ArrayRef<std::string> parts, llvm::raw_ostream &os);
 
 } // namespace fp8

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bytes that a step reads and writes, before and after fusion, for the report.
+// The bytes that a step reads and writes, before and after fusion, for the report.
 
 #ifndef FP8_PIPELINES_TRAFFICREPORT_H
 #define FP8_PIPELINES_TRAFFICREPORT_H
@@ -13,16 +13,17 @@
 
 namespace fp8 {
 
-/// One entry: with every operation of the program a pass over memory of its own, and as fused.
+/// The traffic of one entry point: `before` if every operation of the program reads and writes
+/// memory separately, `after` with fusion.
 struct TrafficRecord {
   std::string entry;
   MemoryTraffic before, after;
 };
 
-/// Counts all entries of `module`, which has been through stage 2. `after` stays empty.
+/// Counts all entry points of `module` after stage 2. `after` stays empty.
 std::vector<TrafficRecord> collectTrafficBefore(mlir::ModuleOp module);
 
-/// The same entries after stage 3.
+/// Fills in `after` from `module` after stage 3.
 void collectTrafficAfter(mlir::ModuleOp module, std::vector<TrafficRecord> &records);
 
 llvm::json::Array trafficToJSON(const std::vector<TrafficRecord> &records);

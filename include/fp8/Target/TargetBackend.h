@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How the kernels and the code of a target are made: the half of a target that stages 1 to 5
-// do not see.
+// TargetBackendInterface: generates the kernels and the code of a target. Stages 1 to 5 do not
+// use it.
 
 #ifndef FP8_TARGET_TARGETBACKEND_H
 #define FP8_TARGET_TARGETBACKEND_H

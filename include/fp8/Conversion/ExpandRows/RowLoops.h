@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The mark of loops over rows, by which a target tells them from a program's own.
+// The attribute by which a target distinguishes loops over rows from loops of the program.
 
 #ifndef FP8_CONVERSION_EXPANDROWS_ROWLOOPS_H
 #define FP8_CONVERSION_EXPANDROWS_ROWLOOPS_H
@@ -11,8 +11,8 @@
 
 namespace fp8 {
 
-/// On an `scf.forall` over rows: the elements of one row. Its iterations share nothing, and what
-/// one of them needs for itself is small.
+/// Attribute on an `scf.forall` over rows: the number of elements of a row. The iterations are
+/// independent, and their temporaries are small enough for the stack.
 constexpr llvm::StringLiteral kRowElementsAttrName = "fp8.row_elements";
 
 } // namespace fp8

@@ -2,15 +2,15 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The contraction every CPU lowering shares: operands of any indexing maps and element
+// The contraction that all products on the CPU use: operands with any indexing maps and element
 // types are packed into f32 panels, one micro-kernel per module multiplies the panels, and
-// the caller's epilogue reads the f32 sums through a view shaped like the output.
+// the caller's epilogue reads the f32 sums through a view in the shape of the output.
 //
 //   memref<16x64x128xbf16> --pack--> memref<1x128x128x8xf32>  \
 //                                                              @fp8_cpu_gemm_f32 --> sums
 //   memref<128x384xbf16>   --pack--> memref<1x12x128x32xf32>  /
 //
-// A caller that converts an operation `out = epilogue(sum over K of lhs * rhs)`:
+// Lowering an operation `out = epilogue(sum over K of lhs * rhs)`:
 //
 //   FailureOr<Value> sums =
 //       buildPackedContraction(builder, loc, lhs, rhs, maps, /*split=*/false, marks);
@@ -18,10 +18,10 @@
 //   // *sums: a strided memref of f32 with exactly the shape of the output. Read it in a
 //   // linalg.generic whose maps are identities: scale it, add C, apply the epilogue, cast.
 //
-// Numerics (the project's contract): every sum is one f32 running sum over the reduction
-// dimensions in iteration order, last fastest. With `split`, blocks of 128 along the
-// linearized reduction index are summed from zero each and added in order. Multiply and
-// add are one fused multiply-add. Nothing else rounds.
+// Numerics: every sum is one f32 running sum over the reduction dimensions in iteration
+// order, last fastest. With `split`, blocks of 128 along the linearized reduction index are
+// each summed from zero and added in order. Multiplication and addition are one fused
+// multiply-add. Nothing else rounds.
 
 #ifndef FP8_CONVERSION_FP8TOLINALG_PACKEDGEMM_H
 #define FP8_CONVERSION_FP8TOLINALG_PACKEDGEMM_H
@@ -32,13 +32,14 @@
 
 namespace fp8 {
 
-/// The micro-kernel keeps rows x columns sums in registers; panels have these widths.
+/// The tile of sums, rows x columns, that the micro-kernel keeps in registers; panels of lhs have
+/// `rows` elements across K, those of rhs `columns`.
 struct PackedGemmTile {
   int64_t rows = 8;
   int64_t columns = 32;
 };
 
-/// The private function that multiplies packed panels, created on first use:
+/// Returns the private function that multiplies packed panels; creates it on first use:
 ///
 ///   @fp8_cpu_gemm_f32(a: memref<?x?x?x{rows}xf32>,      // [batch][ceil(M/rows)][K][rows]
 ///                     b: memref<?x?x?x{columns}xf32>,   // [batch][ceil(N/columns)][K][columns]

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The CPU as a target: stage 6, from the fp8 dialect on memrefs to linalg and loops, and
-// stage 7, from those to the LLVM dialect; Target/Host makes code of it.
+// The CPU target: stage 6 lowers the fp8 dialect on memrefs to linalg and loops, stage 7 lowers
+// these to the LLVM dialect. Target/Host generates the code.
 
 #ifndef FP8_TARGET_CPU_CPUTARGET_H
 #define FP8_TARGET_CPU_CPUTARGET_H
@@ -17,15 +17,15 @@ namespace fp8 {
 struct CPUCodeOptions : public mlir::PassPipelineOptions<CPUCodeOptions> {
   Option<int64_t> parallelThreshold{
       *this, "parallel-threshold",
-      llvm::cl::desc("Work of a loop nest, in elements times cost, from which threads are used"),
+      llvm::cl::desc("smallest work of a loop nest, in elements times cost, that runs on threads"),
       llvm::cl::init(32768)};
 };
 
-/// Stage 6 for the CPU: no operation of the fp8 dialect is left.
+/// Adds stage 6 for the CPU, after which no operation of the fp8 dialect is left.
 void buildCPUKernelsPipeline(mlir::OpPassManager &manager);
 
-/// Stage 7 for the CPU: linalg and loops on memrefs, public entries that return nothing, to
-/// the LLVM dialect with one `fp8_call_<entry>` per entry.
+/// Adds stage 7 for the CPU, from linalg and loops on memrefs to the LLVM dialect with one
+/// `fp8_call_<entry>` per public function.
 void buildCPUCodePipeline(mlir::OpPassManager &manager, const CPUCodeOptions &options);
 
 /// Registers both as fp8-cpu-kernels-pipeline and fp8-cpu-code-pipeline.

@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes on the LLVM dialect and OpenMP loops of CPU code, each with the IR before and
-// after it.
+// Passes on CPU code in the OpenMP and LLVM dialects.
 
 #ifndef FP8_TARGET_CPU_PASSES
 #define FP8_TARGET_CPU_PASSES
@@ -11,10 +10,11 @@
 include "mlir/Pass/PassBase.td"
 
 def HoistStackBuffers : Pass<"fp8-hoist-stack-buffers", "mlir::func::FuncOp"> {
-  let summary = "Give every thread one set of temporaries, not every iteration";
+  let summary = "allocate stack buffers once per thread instead of once per iteration";
   let description = [{
-    In: OpenMP loops. Out: a `memref.alloca` of known size in an `omp.parallel` is at its
-    start, where every thread comes by once.
+    Before: OpenMP loops.
+    After: every `memref.alloca` of static size inside an `omp.parallel` is at the start of
+    the `omp.parallel`, which every thread executes once.
 
     Example:
     ```mlir
@@ -61,12 +61,13 @@ def HoistStackBuffers : Pass<"fp8-hoist-stack-buffers", "mlir::func::FuncOp"> {
 }
 
 def NarrowFloatBits : Pass<"fp8-narrow-float-bits", "mlir::LLVM::LLVMFuncOp"> {
-  let summary = "Move and choose bf16 as integers";
+  let summary = "load, store and select bf16 values as i16";
   let description = [{
-    In: functions of the LLVM dialect in which no arithmetic is done in bf16. Out: loads,
-    stores and selects of bf16 are ones of i16, with bitcasts that cancel out. Of a vector
-    of bf16 LLVM 22 would make element by element extensions and roundings, the latter by a
-    call of `__truncsfbf2`, which no library that we link has.
+    Before: functions of the LLVM dialect without arithmetic in bf16.
+    After: loads, stores and selects of bf16 are loads, stores and selects of i16 with
+    bitcasts, which cancel out. LLVM 22 lowers those of bf16 vectors to an extension and a
+    rounding per element, and the rounding to a call of `__truncsfbf2`, a function that no
+    linked library defines.
 
     Example:
     ```mlir
@@ -88,11 +89,12 @@ def NarrowFloatBits : Pass<"fp8-narrow-float-bits", "mlir::LLVM::LLVMFuncOp"> {
 }
 
 def AnnotateAliasScopes : Pass<"fp8-annotate-alias-scopes", "mlir::LLVM::LLVMFuncOp"> {
-  let summary = "Tell LLVM on every access which kernel arguments it cannot touch";
+  let summary = "add alias scopes to accesses through llvm.noalias arguments";
   let description = [{
-    In and out: the LLVM dialect. Loads and stores through an argument marked `llvm.noalias`
-    get an alias scope. The mark alone would be lost where the OpenMP lowering moves the
-    loops into functions of their own, and with it vectorization without run-time checks.
+    Before: functions of the LLVM dialect.
+    After: loads and stores through an argument marked `llvm.noalias` have an alias scope.
+    The attribute alone is lost when the OpenMP lowering moves loops into functions of their
+    own, and LLVM would vectorize those loops only with run-time checks.
 
     Example:
     ```mlir

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How compiled functions pass buffers to each other: as plain pointers where the types tell
-// the rest, as upstream's descriptors of pointer, sizes and strides otherwise.
+// How compiled functions pass buffers to each other: as plain pointers if the types determine
+// sizes and strides, else as upstream's descriptors of pointer, sizes and strides.
 
 #ifndef FP8_TARGET_HOST_CALLINGCONVENTION_H
 #define FP8_TARGET_HOST_CALLINGCONVENTION_H
@@ -13,18 +13,19 @@
 
 namespace fp8 {
 
-/// Upstream's mark on a function whose buffers are plain pointers.
+/// Upstream's attribute on a function whose buffers are passed as plain pointers.
 inline constexpr llvm::StringLiteral kBarePointersAttrName = "llvm.bareptr";
 
-/// On an entry: the types of the results that the caller allocates, by their numbers. Set by
-/// fp8-allocate-dynamic.
+/// Attribute on an entry point: the types of the results that the caller allocates, by their
+/// numbers. Set by fp8-allocate-dynamic.
 inline constexpr llvm::StringLiteral kAllocatedResultsAttrName = "fp8.allocated_results";
 
-/// An entry's code is a private function of this name and the entry's; `fp8_call_<entry>` calls it.
+/// Prefix of the private function `fp8_entry_<entry>`, which holds the code of an entry point and
+/// which `fp8_call_<entry>` calls.
 inline constexpr llvm::StringLiteral kEntryPrefix = "fp8_entry_";
 
-/// True where the types tell sizes, strides and offset of every buffer. Upstream refuses
-/// strides of 0, which buffers without elements can have.
+/// Returns whether `types` determine the sizes, strides and offset of every buffer. Strides of 0,
+/// which buffers without elements can have, return false because upstream rejects them.
 inline bool canPassPointers(mlir::TypeRange types) {
   return llvm::all_of(types, [](mlir::Type type) {
     auto memref = mlir::dyn_cast<mlir::MemRefType>(type);

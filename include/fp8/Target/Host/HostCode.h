@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a module in the LLVM dialect to bytes: LLVM IR, an object, or the shared library
-// with the C ABI of fp8rt/call.h. Every target ends here: a library that launches kernels
-// on a device is host code too.
+// Emits a module in the LLVM dialect as LLVM IR, an object, or a shared library with the C ABI
+// of fp8rt/call.h. All targets use it: a library that launches kernels on a device is host code
+// too.
 
 #ifndef FP8_TARGET_HOST_HOSTCODE_H
 #define FP8_TARGET_HOST_HOSTCODE_H
@@ -14,11 +14,11 @@
 
 namespace fp8 {
 
-/// On an entry: the size of its workspace in bytes, an i64. Set by fp8-plan-workspace and
-/// kept on `fp8_call_<entry>`, so that the manifest can name it.
+/// Attribute on an entry point: the size of its workspace in bytes, an i64. Set by
+/// fp8-plan-workspace, and kept on `fp8_call_<entry>` for the manifest.
 inline constexpr llvm::StringLiteral kWorkspaceBytesAttrName = "fp8.workspace_bytes";
 
-/// On a loop that is one kernel with all that is in it.
+/// Attribute on a loop that fp8-outline-kernels must outline as one kernel.
 inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
 
 /// Every buffer in the workspace, and the workspace itself, starts at a multiple of this.
@@ -26,12 +26,12 @@ inline constexpr uint64_t kWorkspaceAlignment = 64;
 
 /// Which machine the code is for, and how it is optimized.
 struct HostCodeOptions {
-  /// An LLVM processor name; empty is the machine this runs on, with its features.
-  /// checkProcessor says whether there is such a one.
+  /// An LLVM processor name; empty selects the processor of this machine, with its features.
+  /// checkProcessor checks whether the name is valid.
   std::string processor;
   /// LLVM features added to the processor's, as "+avx2,-avx512f".
   std::string features;
-  /// Width in bits that the vectorizer prefers; 0 is LLVM's own choice.
+  /// The vector width in bits that the vectorizer prefers; 0 leaves the choice to LLVM.
   unsigned vectorWidth = 256;
   /// 0 to 3, as clang's -O.
   unsigned optimizationLevel = 3;
@@ -52,9 +52,9 @@ RequiredProcessor getRequiredProcessor(const HostCodeOptions &options);
 llvm::Error checkProcessor(llvm::StringRef name);
 
 /// Translates `module` (the result of stage 7) to optimized LLVM IR text, an object, or a
-/// shared library that exports `fp8_manifest`, returning `manifest`, and every
-/// `fp8_call_<entry>`, and writes its bytes to `out`. An error is a diagnostic at the module;
-/// what `out` has received is of no use then. The linker works in the system's folder for
+/// shared library, and writes it to `out`. A library exports every `fp8_call_<entry>` and
+/// `fp8_manifest`, which returns `manifest`. Errors are diagnostics at the module; the bytes
+/// written to `out` before an error are useless. The linker works in the system's folder for
 /// temporary files and leaves nothing there.
 ///
 /// Only emitSharedLibrary runs the linker (lld, in this process): calls in several threads

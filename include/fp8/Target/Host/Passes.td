@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes that every target shares: kernels as functions and loops, memory of an entry, its
-// C ABI, its errors. Each with the IR before and after it.
+// Passes that all targets share: kernels as functions and loops; workspace, C ABI and errors of
+// entry points.
 
 #ifndef FP8_TARGET_HOST_PASSES
 #define FP8_TARGET_HOST_PASSES
@@ -11,14 +11,15 @@
 include "mlir/Pass/PassBase.td"
 
 def ParallelizeRows : Pass<"fp8-parallelize-rows", "mlir::func::FuncOp"> {
-  let summary = "Run loops over rows on all cores";
+  let summary = "run loops over rows on all cores";
   let description = [{
-    In: bufferized loops that `fp8-expand-rows` made, marked `fp8.row_elements`. Out: each
-    is an `scf.parallel` whose temporaries are on the stack, one set per row, or where all
-    rows have fewer than 32,768 elements together, `scf.for` loops that share one set. The
-    mark `fp8.kernel` keeps what is in the loop together. Other `scf.forall` stay.
+    Before: bufferized `scf.forall` loops of `fp8-expand-rows`, marked `fp8.row_elements`.
+    After: each is an `scf.parallel` with temporaries on the stack, one set per row; or, if
+    all rows together have fewer than 32,768 elements, nested `scf.for` loops that share one
+    set of temporaries. `fp8.kernel` marks the loop as one kernel. Other `scf.forall` stay
+    unchanged.
 
-    Errors: a temporary of a row whose size is not known.
+    Errors: a temporary of dynamic size in a row.
 
     Example:
     ```mlir
@@ -56,16 +57,19 @@ def ParallelizeRows : Pass<"fp8-parallelize-rows", "mlir::func::FuncOp"> {
 }
 
 def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
-  let summary = "Make every linalg op and loop nest a function, equal ones the same";
+  let summary = "outline linalg ops and loop nests into functions, one for all equal ones";
   let description = [{
-    In: bufferized entries. Out: every linalg op, memref.copy and loop nest of an entry is
-    the call of a private function `kernel_<n>`; structurally equal ones share it, whatever
-    their locations say. So compile time follows the number of distinct kernels, not of
-    layers. Constants move inside; other captured values become arguments. An argument that
-    shares no memory with any other at all its calls is marked `llvm.noalias`.
-    Loops that hold linalg ops, calls or allocations stay, and their bodies are searched,
-    unless `fp8.kernel` on them says that they are one kernel. `fp8.products`, which says what
-    products a kernel computes, moves to the call.
+    Before: bufferized entry points.
+    After: every linalg op, memref.copy and loop nest of an entry point is a call of a
+    private function `kernel_<n>`. Structurally equal ones share a function, whatever their
+    locations, so that compile time grows with the number of distinct kernels, not with the
+    number of layers. Constants move into the function; other captured values become
+    arguments. An argument that shares no memory with any other argument in any of its calls
+    is marked `llvm.noalias`.
+
+    A loop with linalg ops, calls or allocations stays, and the pass outlines its body
+    instead, unless the loop is marked `fp8.kernel`. `fp8.products`, the list of the products
+    that a kernel computes, moves to the call.
 
     Example:
     ```mlir
@@ -93,17 +97,19 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
 }
 
 def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
-  let summary = "Place all temporary buffers of an entry in one workspace argument";
+  let summary = "place the static temporary buffers of an entry point in one workspace argument";
   let description = [{
-    In: an entry with `memref.alloc`s. Out: an entry whose last argument is the workspace, a
-    memref of bytes (absent where nothing is needed), and whose static buffers are views of
-    it at 64-byte aligned offsets. Buffers that are never alive at the same time share
-    memory. Lifetimes are counted in operations of the entry's body; uses through views and
-    results of structured control flow count. `fp8.workspace_bytes` on the function is the
-    size. Buffers of dynamic size stay allocations, with a `memref.dealloc` after their last
-    use where that is in their own block; what the function returns stays as it is.
+    Before: an entry point with `memref.alloc`s.
+    After: its last argument is the workspace, a memref of bytes (absent if the size is 0),
+    and all static buffers are views of the workspace at 64-byte aligned offsets. Buffers
+    that are never live at the same time share memory. A lifetime is a range of operations
+    of the entry point's body, and includes uses through views and through results of
+    structured control flow. `fp8.workspace_bytes` on the function is the size in bytes.
+    Buffers of dynamic size stay allocations, with a `memref.dealloc` after their last
+    use if that is in the same block; returned buffers stay unchanged.
 
-    Errors: a buffer inside of a parallel loop, or handed from iteration to iteration.
+    Errors: a buffer inside a parallel loop, or one that is passed from iteration to
+    iteration.
 
     Example:
     ```mlir
@@ -131,15 +137,16 @@ def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
 }
 
 def AllocateDynamic : Pass<"fp8-allocate-dynamic", "mlir::ModuleOp"> {
-  let summary = "Have results of dynamic shape allocated by the caller, temporaries on the heap";
+  let summary = "allocate results of dynamic shape by the caller and temporaries on the heap";
   let description = [{
-    In: entries of fp8-plan-workspace. Out: entries that allocate, return a buffer or assert
-    take a frame, a pointer, as their last argument and return a status, 0. Their
-    allocations are calls of functions that fp8-emit-entry-points brings, each followed by a
-    `cf.assert` that there was memory. A returned buffer, marked `fp8.result`, is asked of
-    the caller; `fp8.allocated_results` keeps its type. Temporaries are on the heap, in a
-    list of the frame: what `memref.dealloc` does not free is freed when the call ends, in
-    whatever way it ends.
+    Before: entry points after `fp8-plan-workspace`.
+    After: entry points that allocate, return a buffer or assert take a pointer, the frame of
+    the call, as their last argument and return a status, 0. Their allocations are calls of
+    functions that `fp8-emit-entry-points` defines, each followed by a `cf.assert` that it
+    did not fail. A returned buffer, marked `fp8.result`, is allocated by the caller;
+    `fp8.allocated_results` on the function holds the types of these buffers. Temporaries
+    are on the heap, in a list of the frame: those that `memref.dealloc` does not free are
+    freed at the end of the call, also after an error.
 
     Example:
     ```mlir
@@ -174,13 +181,13 @@ def AllocateDynamic : Pass<"fp8-allocate-dynamic", "mlir::ModuleOp"> {
 }
 
 def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
-  let summary = "Lower linalg on memrefs to loops in an order that memory likes";
+  let summary = "lower linalg on memrefs to loops with contiguous innermost accesses";
   let description = [{
-    In: linalg ops and copies on memrefs. Out: loops. The dimension along which most
-    operands are contiguous becomes the innermost loop; reduction dimensions keep their
-    order, so every element's sum is taken in the same order as before. Where the work is
-    worth starting threads for, the outer parallel loops become one scf.parallel; everything
-    else is scf.for.
+    Before: linalg ops and copies on memrefs.
+    After: loops. The dimension along which most operands are contiguous is the innermost
+    loop; reduction dimensions keep their order, so every sum is taken in the same order as
+    before. If the work is at least `parallel-threshold`, the outer parallel loops are one
+    `scf.parallel`; all other loops are `scf.for`.
 
     Example:
     ```mlir
@@ -207,18 +214,19 @@ def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
     ```
   }];
   let options = [Option<"parallelThreshold", "parallel-threshold", "int64_t", "32768",
-                        "Work of a loop nest, in elements times cost, from which threads are used">];
+                        "smallest work of a loop nest, in elements times cost, that runs on threads">];
   let dependentDialects = ["mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
                            "mlir::linalg::LinalgDialect", "mlir::memref::MemRefDialect",
                            "mlir::scf::SCFDialect"];
 }
 
 def KeepRoundings : Pass<"fp8-keep-roundings", "mlir::func::FuncOp"> {
-  let summary = "Let no one fold a rounding away";
+  let summary = "remove fast-math flags from casts, so that no rounding is folded away";
   let description = [{
-    In and out: any function. Casts between floats lose their fast-math flags: upstream's
-    emulation of bf16 and f16 puts `contract` on them, after which a rounding to the narrow
-    type and the extension that follows it would be folded into nothing.
+    Before: any function.
+    After: casts between floats have no fast-math flags. Upstream's emulation of bf16 and
+    f16 sets `contract` on them, which allows folds to drop a rounding to the narrow
+    type together with the extension that follows it.
 
     Example:
     ```mlir
@@ -241,14 +249,15 @@ def KeepRoundings : Pass<"fp8-keep-roundings", "mlir::func::FuncOp"> {
 }
 
 def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
-  let summary = "Give every entry its function of the C ABI";
+  let summary = "give every entry point a function with the C ABI";
   let description = [{
-    In: public functions on memrefs that return nothing, or a status if fp8-allocate-dynamic
-    gave them a frame. Out: they are private, and for each a public function
-    `fp8_call_<entry>` takes a `fp8rt_call`, checks its version, counts, workspace and every
-    tensor's type, shape and strides, writes one line into `call->error` and returns 1 where
-    something is wrong, and calls the entry otherwise. A result whose tensor is not the
-    memory of the argument that carries it gets a copy.
+    Before: public functions on memrefs that return nothing, or a status if
+    `fp8-allocate-dynamic` gave them a frame.
+    After: these functions are private, and each has a public function `fp8_call_<entry>`
+    that takes a `fp8rt_call`. It checks the version, the counts, the workspace, and the
+    type, shape and strides of every tensor. If a check fails it writes one line into
+    `call->error` and returns 1; otherwise it calls the entry point. If the caller passes a
+    result in other memory than the argument that carries it, the result is copied there.
 
     Example:
     ```mlir
@@ -271,18 +280,19 @@ def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"declareHelpers", "declare-helpers", "bool", "false",
-                        "Declare the functions that do the checks instead of defining them">];
+                        "declare the functions that do the checks instead of defining them">];
   let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
                            "mlir::cf::ControlFlowDialect", "mlir::func::FuncDialect",
                            "mlir::scf::SCFDialect"];
 }
 
 def ReturnErrors : Pass<"fp8-return-errors", "mlir::ModuleOp"> {
-  let summary = "Make a failed assertion the error of the call";
+  let summary = "turn failed assertions into errors of the call";
   let description = [{
-    In: entries that fp8-allocate-dynamic gave a frame, without structured control flow.
-    Out: no `cf.assert`: where the condition does not hold, the entry leaves the message in
-    `call->error` and returns.
+    Before: entry points with a frame (`fp8-allocate-dynamic`), without structured control
+    flow.
+    After: no `cf.assert` is left. If its condition is false, the entry point writes the
+    message into `call->error` and returns.
 
     Errors: an assertion in a kernel or a parallel loop.
 
@@ -318,12 +328,13 @@ def ReturnErrors : Pass<"fp8-return-errors", "mlir::ModuleOp"> {
 }
 
 def GuardDivisions : Pass<"fp8-guard-divisions", "mlir::LLVM::LLVMFuncOp"> {
-  let summary = "Give integer divisions a result where the processor has none";
+  let summary = "define the results of integer divisions by zero and of overflowing ones";
   let description = [{
-    In: the LLVM dialect, where the result of a division by zero, and that of the least
-    integer by -1, is undefined. Out: a quotient by zero is -1 (all bits set), a remainder by
-    zero the dividend; the least integer divided by -1 is itself, with remainder 0. These are
-    XLA's results. Divisions by other constants stay as they are.
+    Before: the LLVM dialect, in which dividing by zero, and dividing the least integer by
+    -1, is undefined behaviour.
+    After: a quotient by zero is -1 (all bits set), a remainder by zero is the dividend; the
+    least integer divided by -1 is itself, with remainder 0. XLA defines the same results.
+    Divisions by other constants stay unchanged.
 
     Example:
     ```mlir

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the user calls an entry's arguments and a place in the program, and the attributes
-// that say what arguments are.
+// The user's names of arguments and of places in the program. The attributes on arguments are in
+// IR/Boundary.h.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_BOUNDARY_H
 #define FP8_DIALECT_FP8_TRANSFORMS_BOUNDARY_H
@@ -15,15 +15,15 @@
 
 namespace fp8 {
 
-/// The name that an argument's location gives it, the outermost where there are several;
-/// "arg" and its position where there is none.
+/// Returns the name in an argument's location, the outermost of several, or "arg" and the
+/// argument's number if there is none.
 std::string getArgumentName(mlir::BlockArgument argument);
 
-/// The type that the caller sees of an argument or result with `attrs`, which may be null:
-/// unsigned integers where `fp8.unsigned` says so.
+/// Returns the type of an argument or result for the caller: `type`, with unsigned integers if
+/// `attrs` (may be null) has `fp8.unsigned`.
 mlir::Type getCallersType(mlir::Type type, mlir::DictionaryAttr attrs);
 
-/// The name that the user's program gave, and "file:line:col", as far as there are any.
+/// Returns "name (file:line:col)", or the part of it that `location` has.
 std::string describeLocation(mlir::Location location);
 
 } // namespace fp8

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registers how the dialect's operations become operations on memrefs.
+// Registration of the bufferization of the dialect's operations.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_BUFFERIZABLEOPINTERFACEIMPL_H
 #define FP8_DIALECT_FP8_TRANSFORMS_BUFFERIZABLEOPINTERFACEIMPL_H
@@ -13,7 +13,7 @@ class DialectRegistry;
 
 namespace fp8 {
 
-/// Attaches bufferization to the operations of the fp8 dialect.
+/// Attaches upstream's BufferizableOpInterface to the operations of the fp8 dialect.
 void registerBufferizableOpInterfaceExternalModels(mlir::DialectRegistry &registry);
 
 } // namespace fp8

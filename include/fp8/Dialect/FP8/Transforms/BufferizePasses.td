@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The passes of stage 5, bufferization: from tensors to memrefs that are bound to an
-// entry's arguments and results. Passes.td has the other stages.
+// The passes of stage 5, bufferization: from tensors to memrefs that are bound to the
+// arguments and results of entry points. Passes.td has the other stages.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_BUFFERIZEPASSES_TD
 #define FP8_DIALECT_FP8_TRANSFORMS_BUFFERIZEPASSES_TD
@@ -11,10 +11,10 @@
 include "mlir/Pass/PassBase.td"
 
 def ConvertBitcasts : Pass<"fp8-convert-bitcasts", "mlir::func::FuncOp"> {
-  let summary = "reinterpret tensors element by element";
+  let summary = "turn tensor.bitcast into arith.bitcast";
   let description = [{
     Before: `tensor.bitcast`, which upstream does not bufferize.
-    After: `arith.bitcast` on tensors, where both shapes are the same.
+    After: `arith.bitcast` on tensors, if both shapes are the same.
 
     Example:
     ```mlir
@@ -36,11 +36,12 @@ def ConvertBitcasts : Pass<"fp8-convert-bitcasts", "mlir::func::FuncOp"> {
 }
 
 def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
-  let summary = "Build a vector from its elements at once instead of slot by slot";
+  let summary = "turn a chain of insertions that fills a vector into one tensor.from_elements";
   let description = [{
-    In and out: any function. A chain of `tensor.insert_slice`s at constant offsets that
-    fills a whole vector becomes one `tensor.from_elements` at its end. The operations that
-    compute the elements then do not know their slots, so equal ones stay equal.
+    Before: any function.
+    After: a chain of `tensor.insert_slice`s at constant offsets that fills a whole vector
+    is one `tensor.from_elements`, at the end of the chain. The operations that compute the
+    elements then do not refer to their offsets, so equal ones become the same kernel.
 
     Example:
     ```mlir
@@ -66,11 +67,13 @@ def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
 }
 
 def FoldEmptyReshapes : Pass<"fp8-fold-empty-reshapes", "mlir::func::FuncOp"> {
-  let summary = "Reshapes of tensors without elements are empty tensors";
+  let summary = "replace reshapes of tensors without elements by empty tensors";
   let description = [{
-    In and out: any function. A `tensor.collapse_shape` that collapses a dimension of size
-    zero with one of run-time size becomes a `tensor.empty`: it has no elements. On memrefs
-    upstream takes the size of such a group for static, which its verifier refuses.
+    Before: any function.
+    After: a `tensor.collapse_shape` that collapses a dimension of size zero with one of
+    dynamic size is a `tensor.empty`, because its result has no elements. Upstream's
+    bufferization gives the collapsed dimension a static size, which the verifier of
+    `memref.collapse_shape` rejects.
 
     Example:
     ```mlir
@@ -93,13 +96,14 @@ def FoldEmptyReshapes : Pass<"fp8-fold-empty-reshapes", "mlir::func::FuncOp"> {
 }
 
 def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp"> {
-  let summary = "Give every use of a tensor.empty one of its own";
+  let summary = "give every use of a tensor.empty a tensor.empty of its own";
   let description = [{
-    In and out: any function. A `tensor.empty` with several uses is cloned in front of each;
-    one without uses disappears. Bufferization, which comes next, would weigh all uses of a
-    shared one against each other. A destination that is a tensor needed elsewhere becomes a
-    `tensor.empty` too, or a copy where it is read: the elimination of empty tensors would
-    take both for one buffer.
+    Before: any function.
+    After: a `tensor.empty` with several uses is cloned before each use; one without uses
+    is gone. Bufferization, which comes next, would otherwise analyse all uses of a shared
+    one as uses of one buffer. A destination that is also needed elsewhere is replaced by a
+    `tensor.empty`, or by a copy if the operation reads it: the elimination of empty tensors
+    would put both into one buffer.
 
     Example:
     ```mlir
@@ -126,20 +130,26 @@ def SeparateDestinations : Pass<"fp8-separate-destinations", "mlir::func::FuncOp
 }
 
 def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
-  let summary = "Give every result of an entry the memory it is computed in";
+  let summary = "give every result of an entry point the memory it is computed in";
   let description = [{
-    In: a public function on tensors and scalars, one block.
-    Out: scalars are tensors of rank 0. A result that an argument carries
-    (`tf.aliasing_output`, also on state) is materialized in that argument; any other of
-    static shape in a destination argument appended at the end, marked `fp8.result`; one of
-    dynamic shape stays a result. A residual that is an argument of the pair's forward
-    (`fp8.returned`) stays in that argument's memory, and nothing is copied. Destinations and
-    carried arguments are `bufferization.writable`, all others are not. Values that share memory with a carried
-    argument are copied before it is overwritten. Where a carried result has a dynamic size,
-    `cf.assert` checks that it is the argument's.
+    Before: a public function on tensors and scalars, in one block.
+    After: scalar arguments and results are tensors of rank 0.
+    - A result that an argument carries to the next step (`tf.aliasing_output`, also on
+      state) is materialized in that argument. If it has a dynamic size, `cf.assert` checks
+      that the size is the argument's.
+    - A residual that is an argument of the pair's forward (`fp8.returned`) stays in that
+      argument's memory, and is not copied.
+    - Any other result of static shape is materialized in a destination argument that is
+      appended at the end and marked `fp8.result`.
+    - A result of dynamic shape stays a result.
 
-    Errors: types that no tensor can carry, a result carried twice or with another type,
-    an argument marked as a result that it is not, control flow between blocks, globals that can be written.
+    Destinations and carried arguments are `bufferization.writable`, all other arguments
+    are not. Values that share memory with a carried argument are copied before the
+    argument is overwritten.
+
+    Errors: types that cannot be an element type of a tensor, a result that is carried twice
+    or by an argument of another type, an argument that is marked as a result but is not
+    one, control flow between blocks, mutable globals.
 
     Example:
     ```mlir
@@ -241,12 +251,13 @@ def ReinterpretReshapes : Pass<"fp8-reinterpret-reshapes", "mlir::func::FuncOp">
 }
 
 def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
-  let summary = "Return no result that is in its destination argument";
+  let summary = "drop results that are in their destination arguments";
   let description = [{
-    In: bufferized entries of fp8-bind-results. Out: public functions that return only
-    results of dynamic shape, each an allocation of its own in the function's block and
-    marked `fp8.result` with its number. A returned buffer of static shape that is not the
-    destination of its result is an error.
+    Before: entry points after `fp8-bind-results` and bufferization.
+    After: public functions return only results of dynamic shape, each an allocation of its
+    own in the function's block and marked `fp8.result` with its number.
+
+    Errors: a returned buffer of static shape that is not the destination of its result.
 
     Example:
     ```mlir

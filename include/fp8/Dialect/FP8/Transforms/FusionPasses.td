@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The passes of stage 3: code that reads and writes whole tensors moves into the casts and
-// products next to it, where that saves memory traffic. Included by Passes.td.
+// The passes of stage 3: code that reads and writes whole tensors moves into adjacent casts and
+// products if that saves memory traffic. Included by Passes.td.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_FUSIONPASSES_TD
 #define FP8_DIALECT_FP8_TRANSFORMS_FUSIONPASSES_TD
@@ -11,12 +11,13 @@
 include "mlir/Pass/PassBase.td"
 
 def SinkIntoBranches : Pass<"fp8-sink-into-branches", "::mlir::func::FuncOp"> {
-  let summary = "compute what only one branch reads where that branch runs";
+  let summary = "move operations that only one branch reads into the branch";
   let description = [{
-    In and out: any function. An operation without effects, a cast to FP8 among them,
-    whose results only one region of an `scf.if` (or of another branch) reads moves
-    there. Regions of loops, and branches on scalars inside a linalg operation, which
-    run for every element, take nothing in.
+    Before: any function.
+    After: an operation without side effects, such as a cast to FP8, whose results are read
+    in one region of an `scf.if` (or of another branch) only, is in that region. Nothing
+    moves into loops, or into branches inside the body of a linalg operation, which run
+    once per element.
 
     Example:
     ```mlir
@@ -47,12 +48,12 @@ def SinkIntoBranches : Pass<"fp8-sink-into-branches", "::mlir::func::FuncOp"> {
 }
 
 def FoldTransposes : Pass<"fp8-fold-transposes", "::mlir::func::FuncOp"> {
-  let summary = "products read FP8 bytes in the layout that they have";
+  let summary = "fold transposes of FP8 operands into products";
   let description = [{
-    Before: an operand of `fp8.scaled_matmul` may be a transposed copy of FP8 bytes
+    Before: an operand of `fp8.scaled_matmul` may be a transposed copy of an FP8 tensor
     (`linalg.transpose`, or a generic that only permutes).
-    After: the product reads the bytes themselves; the permutation is in its
-    indexing maps. Operands with scales per block stay as they are.
+    After: the product reads the FP8 tensor itself; the permutation is in its
+    indexing maps. Operands with scales per block stay unchanged.
 
     Example:
     ```mlir
@@ -82,17 +83,19 @@ def FoldTransposes : Pass<"fp8-fold-transposes", "::mlir::func::FuncOp"> {
 }
 
 def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
-  let summary = "Compute elementwise chains in one loop instead of through memory";
+  let summary = "fuse chains of elementwise operations into one loop";
   let description = [{
-    Before: linalg on tensors. After: no named elementwise operation (`linalg.add`,
-    `linalg.map`, `linalg.broadcast`, `linalg.transpose`, …) is left but `linalg.fill`, no
-    `linalg.reduce` and no `linalg.softmax`; they are generics, fused. Upstream's elementwise fusion under a rule of our own: a
-    producer moves into its consumer where nothing is computed more often than before, or
-    where computing it again is cheaper than reading it back: constants, broadcasts and
-    widening casts, which read less than they write, always; other casts where
-    `recompute` allows it. So exp, tanh, divisions and square roots are never duplicated. What
-    reads a product's result through a reshape works on the product's own dimensions.
-    No bit of any result changes.
+    Before: linalg on tensors.
+    After: elementwise operations (`linalg.add`, `linalg.map`, `linalg.broadcast`,
+    `linalg.transpose`, … except `linalg.fill`), `linalg.reduce` and `linalg.softmax` are
+    fused `linalg.generic` operations. An operation that read the result of a product
+    through a reshape works on the product's own dimensions. No bit of any result changes.
+
+    The fusion is upstream's, with a control function of our own: a producer moves into its
+    consumer if nothing is computed more often than before, or if computing it again is
+    cheaper than reading it back. Computing again is always cheaper for constants,
+    broadcasts and widening casts, which read less than they write; other casts are computed
+    again if `recompute` is set. exp, tanh, divisions and square roots are never duplicated.
 
     Example:
     ```mlir
@@ -133,32 +136,35 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"recompute", "recompute", "bool", "true",
-           "cheap code may run once per reader; false: only where it reads less than it writes">
+           "compute cheap code once per reader; false: only code that reads less than it writes">
   ];
   let dependentDialects = ["::fp8::FP8Dialect", "mlir::affine::AffineDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];
 }
 
 def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
-  let summary = "readers of a product's result run in its epilogue";
+  let summary = "fuse readers of a product's result into its epilogue";
   let description = [{
     Before: products, in FP8 or kept in high precision, write their result; elementwise
     `linalg.generic` operations, `fp8.quantize` and `fp8.amax` read it.
-    After: a reader of the result runs in the `epilogue` region where everything else
-    that it reads is there before the product: bias, activation, residual, gate,
-    cast, and the quantize whose scale is known (delayed scaling), which gives the
-    product an FP8 result; where the scale is the result's own (current scaling), its
-    amax is taken while the result is written. A result that has other readers is stored as an extra
-    result; where that is what is cast, or all that is read, it is the first result. Of an extra
-    result's own readers the amax moves as well, and code that leads to a cast at once: to one with
-    its own scale, or to one with a known scale where nothing else reads the extra result. A reader's
-    read of the result disappears, so traffic never rises. The region rounds to the result's type
-    first, as the program does: no bit changes.
+    After: a reader of the result is in the `epilogue` region of the product if all its
+    other operands are computed before the product: bias, activation, residual, gate, cast.
+    - A quantize whose scale is known before the product (delayed scaling) gives the product
+      an FP8 result. If the scale depends on the result itself (current scaling), the
+      product records the amax while it writes the result.
+    - A result with other readers is stored as an extra result, or as the first result if
+      it is the one to cast or the only one that is read.
+    - Of the readers of an extra result, the amax moves into the epilogue as well, and so
+      does code whose result is cast directly: with a scale of its own, or with a known
+      scale if nothing else reads the extra result.
 
-    Stay outside: readers through a reshape (which `fp8-fuse-elementwise` moves behind them), with
-    a gather in the body, with more than 16 inputs together (a loop that reads more arrays runs out
-    of registers and prefetch streams), quantizes of sums that are accumulated, and products of
-    f64.
+    A reader in the epilogue no longer reads the result from memory, so traffic never
+    rises. The region rounds to the result's type first, as the program does: no bit
+    changes.
+
+    Not fused: readers through a reshape (`fp8-fuse-elementwise` moves reshapes behind such
+    readers), bodies with a gather, quantizes of sums that are accumulated, products of f64,
+    and readers that would give the loop more inputs than the target allows (16 on the CPU).
 
     Example:
     ```mlir
@@ -203,24 +209,24 @@ def FuseEpilogues : Pass<"fp8-fuse-epilogues", "::mlir::func::FuncOp"> {
 }
 
 def FuseProducers : Pass<"fp8-fuse-producers", "::mlir::func::FuncOp"> {
-  let summary = "code that computes a quantized tensor runs while it is cast";
+  let summary = "fuse the code that computes a tensor into its quantize or amax";
   let description = [{
     Before: `fp8.amax` and `fp8.quantize` read tensors that elementwise
-    `linalg.generic` operations wrote.
-    After: such an operation runs in the `producer` region, several deep, where that
-    lowers the traffic: the bytes of all distinct tensors that operations read, each
-    once, and of all that they write.
-    - A tensor with no other reader is not stored any more.
-    - One with other readers becomes an extra result: stored once, read once less.
-      Where the body is cheap (at most 3 operations, no division, no call of the
-      math library) and all readers can compute it themselves for fewer bytes, it
-      is computed there instead.
+    `linalg.generic` operations write.
+    After: such an operation is in the `producer` region, and so are its own producers, if
+    that lowers the memory traffic: the bytes of all distinct tensors that each operation
+    reads and of all that it writes.
+    - A tensor without other readers is no longer stored.
+    - A tensor with other readers becomes an extra result, which is stored once and read
+      once less. If its code is cheap (at most 3 operations, no division, no call of the
+      math library) and all readers can compute it themselves for fewer bytes, they do
+      so instead.
     - A sum of the tensor over its leading dimensions (a bias gradient), in f32 from
-      zero, becomes an extra result that is summed, in the same order.
+      zero, becomes a summed extra result with the same order of summation.
 
-    No bit changes: the region rounds as the program does. Stay outside: bodies with
-    a gather, reads through a reshape, and more than 16 inputs together (a
-    loop that reads more arrays runs out of registers and prefetch streams).
+    No bit changes: the region rounds as the program does. Not fused: bodies with
+    a gather, reads through a reshape, and operations that would give the loop more inputs
+    than the target allows (16 on the CPU).
 
     Example:
     ```mlir
@@ -260,26 +266,26 @@ def FuseProducers : Pass<"fp8-fuse-producers", "::mlir::func::FuncOp"> {
 }
 
 def FuseRows : Pass<"fp8-fuse-rows", "::mlir::func::FuncOp"> {
-  let summary = "norms and softmaxes run, row by row, in the cast that reads them";
+  let summary = "fuse norms and softmaxes, row by row, into the cast that reads them";
   let description = [{
-    Before: `fp8.amax` and `fp8.quantize`, their regions included, read what reductions over
-    the rows of a tensor gave: the statistics of a norm, the maximum and sum of a softmax,
+    Before: `fp8.amax` and `fp8.quantize`, or their regions, read the results of reductions
+    over the rows of a tensor: the statistics of a norm, the maximum and sum of a softmax,
     or the two sums in the backward pass of either.
-    After: the reductions and the elementwise code before, between and after them run in
-    the region, on one row at a time (`rows`), so that each tensor is read once. Whatever
-    else the program reads of it becomes an extra result: tensors, and statistics with one
-    scalar per row. What the region did with elements it does with rows, sums over the
-    rows included.
+    After: the reductions and the elementwise code before, between and after them are in
+    the region, which works on one row at a time (`rows`), so that each tensor is read once.
+    Their results with other readers become extra results: tensors, and statistics of
+    one scalar per row. Code that was in the region before works on rows as well, sums
+    over the rows included.
 
-    All this happens where it lowers the traffic: the bytes of all distinct tensors that
-    operations read, each once, and of all that they write. No bit changes: a row is
+    Operations are fused if that lowers the memory traffic: the bytes of all distinct
+    tensors that each operation reads and of all that it writes. No bit changes: a row is
     summed in the program's order.
 
-    Stay outside: what has no row of its own in each row (the cast of a weight, say), what
-    another operation outside of the cluster leads from to the cast, more than 16 inputs
-    together (a loop that reads more arrays runs out of registers and prefetch streams),
-    and rows whose temporaries take more than 256 KiB (they lie on a thread's stack) or
-    have a size that is not known.
+    Not fused: tensors without a row of their own for each row of the cast (such as the cast
+    of a weight); operations that reach the cast by way of an operation that is not fused;
+    operations that would give the loop more inputs, or the temporaries of a row more
+    bytes, than the target allows (on the CPU 16 inputs and 256 KiB); and rows of dynamic
+    size.
 
     Example:
     ```mlir

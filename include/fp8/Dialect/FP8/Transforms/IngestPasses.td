@@ -10,13 +10,14 @@
 include "mlir/Pass/PassBase.td"
 
 def MakeSignless : Pass<"fp8-make-signless", "::mlir::ModuleOp"> {
-  let summary = "integers without sign inside the program";
+  let summary = "give signed and unsigned integers signless types";
   let description = [{
-    Before: any module. Exports of StableHLO keep unsigned integers (`ui32`: the keys of
-    JAX's random numbers) as arguments, results and values of loops, and cast them to
-    signless ones, which arithmetic works on.
-    After: all integers are signless, and casts between the kinds are gone. Unsigned
-    arguments and results of public functions are marked `fp8.unsigned`: the manifest and
+    Before: any module. Programs exported from StableHLO may keep unsigned integers
+    (`ui32`, as in the keys of JAX's random numbers) as arguments, results and loop-carried
+    values, and cast them to signless integers, the only ones that arith operations take.
+    Upstream can neither bufferize these casts nor fold them across loops.
+    After: all integers are signless, and the casts between the types are gone. Unsigned
+    arguments and results of public functions are marked `fp8.unsigned`, so the manifest and
     the compiled library still call them `ui32`.
 
     Example:
@@ -40,13 +41,13 @@ def MakeSignless : Pass<"fp8-make-signless", "::mlir::ModuleOp"> {
 }
 
 def CropPads : Pass<"fp8-crop-pads"> {
-  let summary = "pads of negative width become slices";
+  let summary = "turn pads of negative width into slices";
   let description = [{
-    Before: no pass has folded yet: a `tensor.pad` whose widths may be negative, as
-    PyTorch's `F.pad` allows, folds to something else.
-    After: all widths are 0 or more. What a negative width cuts off is left out by a
-    `tensor.extract_slice`; a program whose widths are known only at run time asserts
-    that the size of the result is the one of its type, or not negative.
+    Before: widths of `tensor.pad` may be negative, which cuts elements off, as in
+    PyTorch's `F.pad`. No pass has folded yet: upstream folds such a pad incorrectly.
+    After: all widths are 0 or more. A `tensor.extract_slice` before the pad leaves out
+    the elements that a negative width cuts off. If widths are known only at run time,
+    `cf.assert` checks that the size of the result is the one in its type, or not negative.
 
     Example:
     ```mlir
@@ -172,13 +173,13 @@ def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
   let summary = "assert that sizes fit together and indices are in range";
   let description = [{
     Before: operations on tensors of dynamic shape, whose sizes must fit together;
-    `tensor.extract`, `tensor.insert` and slices with indices of any kind, in the
-    bodies of other operations too.
-    After: `cf.assert` for everything that cannot be shown to fit: at the start
-    of the function, naming the arguments, where it follows from their shapes;
-    otherwise in front of the operation. Indices that are clamped, bounded by
-    branches or assertions, or those of loops need none; programs of static shape
-    without other indices stay as they are.
+    `tensor.extract`, `tensor.insert` and slices with any indices, also in the
+    bodies of other operations.
+    After: a `cf.assert` checks every condition on sizes and indices that is not proved
+    at compile time. If the condition depends on shapes of arguments only, it is checked at
+    the start of the function and the message names the arguments; otherwise it is checked
+    before the operation. Indices that are clamped, bounded by branches or assertions, or
+    induction variables of loops need no check, nor do static shapes.
 
     Example:
     ```mlir
@@ -208,15 +209,16 @@ def CheckSizes : Pass<"fp8-check-sizes", "::mlir::func::FuncOp"> {
 }
 
 def HoistAsserts : Pass<"fp8-hoist-asserts"> {
-  let summary = "assert before an operation what its body asserts of every element";
+  let summary = "move assertions out of the bodies of operations";
   let description = [{
     Before: `cf.assert` in the body of a linalg operation on tensors or a
-    `tensor.generate`, as PyTorch's exporters and fp8-check-sizes check indices.
-    After: the condition for all elements is an operation of its own, over the
-    inputs and dimensions that it needs, and is asserted before the other runs.
-    What is asserted in a branch of the body holds where the branch is not taken.
+    `tensor.generate`. PyTorch's exporters and fp8-check-sizes check indices in this way.
+    After: a separate operation, over the inputs and dimensions that the condition needs,
+    computes the condition of all elements; its result is asserted before the original
+    operation. An assertion in a branch of the body counts as true for elements that do
+    not take the branch.
 
-    Errors: a condition on what the operation computes, or in a loop of its body.
+    Errors: the condition depends on a result of the operation, or is in a loop of its body.
 
     Example:
     ```mlir
@@ -256,12 +258,14 @@ def HoistAsserts : Pass<"fp8-hoist-asserts"> {
 }
 
 def ExpandPacks : Pass<"fp8-expand-packs"> {
-  let summary = "take linalg.pack and linalg.unpack apart";
+  let summary = "expand linalg.pack and linalg.unpack into pads, reshapes and transposes";
   let description = [{
-    Before: operands and results of `linalg.mmt4d` and the like may be packed into
-    tiles.
-    After: they are padded, reshaped and transposed instead. Tile sizes that are
-    known only at run time are an error.
+    Before: operands and results of `linalg.mmt4d` and similar operations may be packed
+    into tiles (data tiling of a host compiler).
+    After: `linalg.pack` and `linalg.unpack` are pads, reshapes and transposes, which the
+    later passes understand.
+
+    Errors: tile sizes that are known only at run time.
 
     Example:
     ```mlir
@@ -290,15 +294,15 @@ def ExpandPacks : Pass<"fp8-expand-packs"> {
 }
 
 def JoinProducts : Pass<"fp8-join-products"> {
-  let summary = "make one op of a product and the sum over it";
+  let summary = "join an elementwise product and the sum over it into one contraction";
   let description = [{
     Before: a matrix product may be written as an elementwise product (of
-    tensors that are repeated along the dimensions they lack) and a sum.
-    After: it is one `linalg.generic` that multiplies and adds. That is the same
-    computation where nothing else reads the product and products are added in
-    the type that they are rounded to, f32 or f64; others stay as they are, and
-    the report lists them. Products without an M or N dimension (norms, means,
-    dot products) are no matrix products: they stay, too.
+    tensors that are broadcast along the dimensions they lack) and a sum.
+    After: it is one `linalg.generic` that multiplies and adds. The two are joined only if
+    the values stay the same: nothing else reads the elementwise product, and its type,
+    f32 or f64, is the type of the sum. Other pairs stay unchanged and are listed in the
+    report. Products without an M or N dimension (norms, means, dot products) are not
+    matrix products and stay unchanged as well.
 
     Example:
     ```mlir
@@ -337,16 +341,21 @@ def RaiseContractions : Pass<"fp8-raise-contractions"> {
   let summary = "turn every contraction of floats into an fp8.matmul";
   let description = [{
     Before: contractions are linalg ops of any kind (named, `linalg.contract`,
-    `linalg.generic`), known by their maps and body: a sum of products with at
-    least one K dimension. The body may cast anywhere; what else it does to an
-    operand first becomes an op of its own. A dimension that one operand alone
-    sums is one more of the other, which is repeated along it; one that the
-    result alone has is left out of the product, and its sums are repeated.
-    After: each is one `fp8.matmul` with the same location. It sums in f32 (f64
-    for f64) whatever the type of the result; a bf16 accumulator is gone.
-    Destinations filled with zeros are replaced by `tensor.empty`; others are
-    added to (`accumulate`). Contractions of integers, complex numbers and
-    memrefs stay, and so do look-alikes without a K dimension.
+    `linalg.generic`). They are recognized by their maps and body: a sum of products with
+    at least one K dimension. The body may contain casts anywhere.
+    After: each contraction of floats is one `fp8.matmul` with the same location. It sums
+    in f32 (f64 for f64) whatever the type of the result, also if the program's
+    accumulator was bf16.
+    - A destination filled with zeros is replaced by `tensor.empty`; any other is added to
+      (`accumulate`).
+    - Other code that the body applies to an operand becomes an op of its own.
+    - A summed dimension of one operand only is added to the other operand, which is
+      broadcast along it.
+    - A dimension of the result only is left out of the product; the sums are broadcast
+      along it.
+
+    Contractions of integers, complex numbers and memrefs stay unchanged, and so do
+    operations of the same form without a K dimension.
 
     Example:
     ```mlir
@@ -379,13 +388,13 @@ def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
   let description = [{
     Before: transposes, broadcasts, reshapes and casts around an `fp8.matmul` are
     ops of their own, named or generic, in chains.
-    After: those that change no value are gone. An operand is read through
-    transposes, broadcasts, `tensor.cast` and extensions of bf16 or f16 to f32.
-    A result is written through transposes and the rounding of an f32 sum to bf16
-    or f16, where that is its only use. An operand that the program rounds stays
-    rounded. Reshapes become more dimensions of the product, where everything that
-    has a dimension splits it alike into static sizes; others stay, as they cost
-    nothing.
+    After: those that change no value are part of the product. It reads an operand
+    through transposes, broadcasts, `tensor.cast` and extensions of bf16 or f16 to f32,
+    and writes its result through transposes and the rounding of an f32 sum to bf16
+    or f16 if that is the only use of the result. An operand that the program rounds stays
+    rounded. A reshape splits dimensions of the product, if all operands and results with
+    such a dimension split it into the same static sizes; other reshapes stay, because they
+    move no data.
 
     Example:
     ```mlir
@@ -413,10 +422,10 @@ def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
 }
 
 def WidenSums : Pass<"fp8-widen-sums"> {
-  let summary = "sums with a narrow accumulator are taken in f32 and rounded once";
+  let summary = "take sums with a bf16 or f16 accumulator in f32 and round them once";
   let description = [{
-    Before: linalg on tensors; contractions have been raised.
-    After: no `linalg.generic` adds up in bf16 or f16. What is added keeps the
+    Before: linalg on tensors; contractions are `fp8.matmul`.
+    After: no `linalg.generic` sums in bf16 or f16. The summands keep the
     roundings that the program wrote; only the accumulator is wider.
 
     Example:

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The passes of stages 1 to 5, in the order in which a program meets them. Each
-// states what it needs, what it leaves, and IR before and after.
+// The passes of stages 1 to 5, in the order in which they run. Each description states
+// what the pass expects, what it guarantees, and shows IR before and after.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_PASSES_TD
 #define FP8_DIALECT_FP8_TRANSFORMS_PASSES_TD
@@ -27,11 +27,11 @@ include "fp8/Dialect/FP8/Transforms/RecipePasses.td"
 //===----------------------------------------------------------------------===//
 
 def MergeQuantizes : Pass<"fp8-merge-quantizes", "::mlir::func::FuncOp"> {
-  let summary = "one quantize per tensor, format and scale";
+  let summary = "merge quantizes of the same tensor, format and scale";
   let description = [{
-    Before: common subexpressions are gone, so equal tensors are one value.
-    After: of several quantizes of one tensor in one format with one scale, in
-    one block, the first is left; it records amax where any of them did.
+    Before: common subexpressions are eliminated, so equal tensors are one value.
+    After: of several quantizes of one tensor to one format with one scale, in
+    one block, only the first is left; it records the amax if any of them did.
 
     Example:
     ```mlir
@@ -71,9 +71,9 @@ def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
   let summary = "one amax vector, one reduction and one history update per update point";
   let description = [{
     Before: each column has its own `fp8.all_reduce` and
-    `fp8.update_amax_history`, one chained to the next.
-    After: a chain is one update on one vector that all amaxes are inserted in,
-    reduced over the ranks once.
+    `fp8.update_amax_history`; the updates form a chain.
+    After: each chain is one `fp8.update_amax_history`. All amaxes of the chain are in one
+    vector, which one `fp8.all_reduce` combines over the ranks.
 
     Example:
     ```mlir
@@ -117,7 +117,7 @@ def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
 include "fp8/Dialect/FP8/Transforms/BufferizePasses.td"
 
 //===----------------------------------------------------------------------===//
-// Pairs: around what looks at forward and backward as one
+// Pairs: forward and backward functions that are compiled together
 //===----------------------------------------------------------------------===//
 
 include "fp8/Dialect/FP8/Transforms/PairPasses.td"
@@ -129,16 +129,16 @@ include "fp8/Dialect/FP8/Transforms/PairPasses.td"
 def VerifyStage : Pass<"fp8-verify-stage", "::mlir::ModuleOp"> {
   let summary = "check what a stage promises to the next";
   let description = [{
-    Changes nothing; anything that breaks the exit contract of `stage` is an error
+    Changes nothing. An operation that violates the exit contract of `stage` is an error
     at its location:
     - `ingest`: no linalg operation is a contraction of floats; every `fp8.matmul`
       has a site and a role;
-    - `recipe`: every `fp8.matmul` says why it was kept; an `fp8.scaled_matmul`
-      with a recipe has an operand that comes from `fp8.quantize` (or is an
-      argument); others are on the program's own bytes;
-      public functions hold their state in their last arguments;
+    - `recipe`: every `fp8.matmul` has `kept`, the reason why it is not FP8; an
+      `fp8.scaled_matmul` with a recipe has an operand that is the result of
+      `fp8.quantize` (or an argument), one without reads FP8 tensors of the program;
+      the state is in the last arguments of public functions;
     - `fusion`: one quantize per tensor, format and scale; no named elementwise operation
-      but `linalg.fill`; no product reads a transposed copy of FP8 bytes;
+      but `linalg.fill`; no product reads a transposed copy of an FP8 tensor;
     - `batching`: at most one `fp8.update_amax_history` per update point (one per
       function now) and one `fp8.all_reduce` before it;
     - `bufferize`: no tensors;

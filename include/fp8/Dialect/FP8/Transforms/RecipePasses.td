@@ -68,13 +68,13 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
 }
 
 def HoistCasts : Pass<"fp8-hoist-casts", "::mlir::func::FuncOp"> {
-  let summary = "cast, transpose and reshape outside a loop what is the same in every iteration";
+  let summary = "move casts, transposes and reshapes of loop-invariant tensors out of loops";
   let description = [{
-    Before: anything.
-    After: casts, transposes and reshapes of tensors from outside a loop are outside, so
-    that a weight that several microbatches read is quantized once. A tensor that a loop
-    or branch only hands on counts as outside. Nothing that repeats elements is moved,
-    and nothing else.
+    Before: any function.
+    After: casts, transposes and reshapes of tensors from outside a loop are outside the
+    loop, so that a weight that several microbatches read is quantized once. A tensor that
+    a loop or branch only passes on unchanged counts as outside. Broadcasts and all other
+    operations stay where they are.
 
     Example:
     ```mlir
@@ -107,16 +107,16 @@ def HoistCasts : Pass<"fp8-hoist-casts", "::mlir::func::FuncOp"> {
 }
 
 def RaiseDequantization : Pass<"fp8-raise-dequantization"> {
-  let summary = "read the program's own FP8 tensors as bytes and a scale";
+  let summary = "turn the program's own dequantization of FP8 tensors into fp8.dequantize";
   let description = [{
-    Before: `fp8-select-sites` has decided every site. Operands may be FP8 already:
-    as they stand, or extended and multiplied with (or divided by) a scale of the
-    whole tensor, in ops of any granularity.
+    Before: `fp8-select-sites` has decided every site. The program may pass FP8 tensors to
+    products: directly, or extended and multiplied (or divided) by one scale per tensor,
+    written in one op or several.
     After: each such operand of a product without `kept` is the result of an
-    `fp8.dequantize` of the bytes; transposes and broadcasts are in the maps of the
-    product. Roundings that the program writes between bytes and product are gone:
-    the bytes are multiplied as they are and the scale is applied to the sum.
-    Kept products read what the program wrote.
+    `fp8.dequantize`; transposes and broadcasts are in the maps of the product.
+    Roundings that the program wrote between the FP8 data and the product are gone: the
+    product multiplies the FP8 data and applies the scale to the sum. Operands of products
+    with `kept` stay unchanged.
 
     Example:
     ```mlir
@@ -160,21 +160,22 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     Before: `fp8-select-sites` has decided every site.
     After: every `fp8.matmul` without `kept` is an `fp8.scaled_matmul` on the
     results of `fp8.quantize`. A tensor is quantized once per format, however many
-    sites read it, before the views (reshapes) that they read it through. An
-    operand that is the result of an `fp8.dequantize` is read as those bytes with
-    that scale; a product of two of them needs no recipe and has none.
+    sites read it, and before any reshapes that the sites read it through. If an
+    operand is the result of an `fp8.dequantize`, the product reads the FP8 data and the
+    scale of that operation instead; a product of two such operands has no recipe.
 
-    A stateful recipe gives every quantized tensor a column of the state, which
+    A stateful recipe gives every quantized tensor a column of the state. The state
     becomes two arguments at the end of each function, `scale: tensor<Nxf32>` and
-    `amax_history: tensor<HxNxf32>`, and two results, aliased to them, with what
-    `fp8.update_amax_history` made of them. Amaxes that are recorded inside `scf.for`,
-    `scf.while`, `scf.if`, `scf.index_switch` or `scf.forall` leave it as one more
-    result, the maximum over the iterations; a branch that is not taken gives 0, which
-    leaves the column as it is. Functions of one module share the columns. A function without gradients is evaluation: it reads the state and
-    gets no results, unless `calibrate` is set.
+    `amax_history: tensor<HxNxf32>`, and two results that are aliased to them, the results
+    of `fp8.update_amax_history`. The functions of a module share the columns.
+    An amax that is recorded inside `scf.for`, `scf.while`, `scf.if`, `scf.index_switch` or
+    `scf.forall` becomes an additional result of that operation, the maximum over the
+    iterations; a branch that is not taken returns 0, which leaves the column unchanged.
+    A function without gradients is evaluation: it reads the state but does not return
+    it, unless `calibrate` is set.
 
-    Roles whose recipes differ in format only share columns where their format is
-    the same, and one update.
+    Roles whose recipes differ in format only share one update, and the columns of tensors
+    with the same format.
 
     Example:
     ```mlir
@@ -227,13 +228,15 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
 }
 
 def PrepareRecipeFunctions : Pass<"fp8-prepare-recipe-functions", "::mlir::ModuleOp"> {
-  let summary = "functions that recipes name become private and know the length of their columns";
+  let summary = "make the functions that recipes name private and give them static shapes";
   let description = [{
-    Before: `fp8.update_amax_history` and `fp8.compute_scale` may have a `#fp8.custom`
-    that names functions; calls in those are inlined.
-    After: those functions are private, so no entries of the program; one that takes a
-    column takes it with as many rows as the history has, so that what it computes with
-    has static shapes. Effects in them are errors.
+    Before: `fp8.update_amax_history` and `fp8.compute_scale` may have a `#fp8.custom` recipe
+    that names functions; calls inside these functions are inlined.
+    After: the functions are private, so they are not entry points of the compiled library.
+    A function of a column takes a tensor with as many elements as the history has rows, so
+    that it computes on static shapes.
+
+    Errors: a function with side effects.
 
     Example:
     ```mlir

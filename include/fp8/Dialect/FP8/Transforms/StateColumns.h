@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The layout of a program's FP8 state: which quantized tensor each column of
-// `scale` and `amax_history` belongs to. Written on the module by
-// fp8-apply-recipe, read by whoever describes the program (the manifest).
+// `scale` and `amax_history` belongs to. fp8-apply-recipe writes it as attributes of the
+// module, the manifest reads it.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_STATECOLUMNS_H
 #define FP8_DIALECT_FP8_TRANSFORMS_STATECOLUMNS_H
@@ -18,15 +18,15 @@
 
 namespace fp8 {
 
-/// One quantized tensor in one format.
+/// A column: one quantized tensor in one format.
 struct StateColumn {
   llvm::SmallVector<std::string> sites; ///< the sites that read it, in the order of columns
   TensorKind kind;
   mlir::FloatType format;
 };
 
-/// What identifies a column: a site's operand. `operand` tells the two inputs of a product
-/// without weight apart and is 0 otherwise.
+/// An operand of a site, which identifies a column. `operand` distinguishes the two inputs of a
+/// product without a weight and is 0 for all others.
 struct ColumnKey {
   std::string site;
   TensorKind kind;
@@ -34,15 +34,15 @@ struct ColumnKey {
   unsigned operand;
 };
 
-/// All columns of a module's programs.
+/// The columns of a module; its functions share them.
 class StateLayout {
 public:
   llvm::ArrayRef<StateColumn> getColumns() const { return columns; }
   int64_t getHistoryLength() const { return historyLength; }
   void setHistoryLength(int64_t length) { historyLength = length; }
 
-  /// Sixteen hexadecimal digits that change whenever a column changes its meaning: state
-  /// files carry it. A history of another length is still one of the same tensors.
+  /// Returns sixteen hexadecimal digits that change whenever the meaning of a column changes;
+  /// state files contain them. The hash does not depend on the length of the history.
   std::string getHash() const;
 
   /// Adds a column and returns its index.
@@ -52,8 +52,8 @@ public:
   }
 
   void writeTo(mlir::ModuleOp module) const;
-  /// Empty where the module has no state. The attributes are those of writeTo: fp8-compile
-  /// refuses input that brings its own.
+  /// Reads the attributes that writeTo set; without them the layout is empty. They are not
+  /// checked: fp8-compile rejects input that has such attributes.
   static StateLayout readFrom(mlir::ModuleOp module);
 
 private:
@@ -61,16 +61,16 @@ private:
   int64_t historyLength = 0;
 };
 
-/// Finds the columns of a module: operands that are one tensor in any of its functions are
-/// one column in all of them.
+/// Finds the columns of a module: operands that are the same tensor in one of its functions
+/// share a column in all of them.
 class ColumnFinder {
 public:
-  /// Notes that one tensor of a function is read through all of `keys`.
+  /// Records that all of `keys` are the same tensor.
   void addTensor(llvm::ArrayRef<ColumnKey> keys);
-  /// Numbers the columns by the names of their sites and by what they are to them: edits
-  /// elsewhere in the program do not change the order. Once, after the last addTensor.
+  /// Appends the columns to `layout`, ordered by site name and tensor kind, so that edits
+  /// elsewhere in the program do not change the order. Call once, after the last addTensor.
   void appendTo(StateLayout &layout);
-  /// The column of a key that was noted.
+  /// Returns the column of a key that was passed to addTensor.
   int64_t getColumn(const ColumnKey &key) const;
 
 private:

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registers how upstream tiles the dialect's operations and fuses them into its loops.
+// Registration of the tiling of the dialect's operations.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_TILINGINTERFACEIMPL_H
 #define FP8_DIALECT_FP8_TRANSFORMS_TILINGINTERFACEIMPL_H
