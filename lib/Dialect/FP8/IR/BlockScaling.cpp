@@ -38,8 +38,8 @@ SmallVector<NamedAttribute> BlockScalingAttr::getParameters() const {
       .add("power_2_scale", getPower_2Scale());
 }
 
-/// A scale that overflows becomes the largest number of the tensor's own type, so that products
-/// of it with elements stay numbers.
+/// A scale that overflows becomes the largest finite number of the tensor's own type, so that its
+/// products with elements stay finite.
 Value BlockScalingAttr::buildScale(OpBuilder &builder, Location loc, Operation *,
                                    const ScaleInputs &inputs) const {
   float largest = FLT_MAX;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Classification of the iteration dimensions of a matrix product.
+// Classifies the iteration dimensions of a matrix product as batch, M, N and K.
 
 #include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "llvm/ADT/STLExtras.h"

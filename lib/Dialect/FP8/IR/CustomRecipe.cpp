@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// #fp8.custom: a recipe per role, and functions of the module in the place of a rule.
+// #fp8.custom: a recipe per role, and functions of the module in place of a recipe's formulas.
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/IR/Builders.h"
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace fp8;
 
 //===----------------------------------------------------------------------===//
-// The attribute: everything is the base's answer, unless a role has its own recipe
+// The attribute: it forwards to the base, unless a role has its own recipe
 //===----------------------------------------------------------------------===//
 
 LogicalResult CustomAttr::verify(function_ref<InFlightDiagnostic()> emitError, RecipeAttrInterface base,
@@ -62,7 +62,7 @@ FloatType CustomAttr::getScaleType() const { return getBase().getScaleType(); }
 Accumulation CustomAttr::getAccumulation(Role role) const { return getBase().getAccumulation(role); }
 bool CustomAttr::getReduceAmax() const { return getBase().getReduceAmax(); }
 StringRef CustomAttr::getRecipeName() const {
-  // What holds for one role with functions says so; the words of the base name the rest.
+  // A recipe with functions is "custom" and the base; without them and without roles it is the base.
   if (!hasFunctions())
     return getFprop() || getDgrad() || getWgrad() ? "custom" : getBase().getRecipeName();
   return StringAttr::get(getContext(), "custom " + getBase().getRecipeName()).getValue();
@@ -79,11 +79,11 @@ SmallVector<NamedAttribute> CustomAttr::getParameters() const {
 }
 
 //===----------------------------------------------------------------------===//
-// The rules: those of the base, but where a function replaces one
+// The formulas: those of the base, unless a function replaces one
 //===----------------------------------------------------------------------===//
 
-/// The result of a function of the module, whose body is copied to where `builder` stands. The
-/// verifier has seen it: one block, and these arguments.
+/// Copies the body of a function of the module to the insertion point and returns its result. The
+/// verifier has checked that it has one block and these arguments.
 static Value inlineFunction(OpBuilder &builder, Location loc, Operation *user, FlatSymbolRefAttr name,
                             ValueRange arguments) {
   auto function = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(user, name);
@@ -149,7 +149,8 @@ SmallVector<FlatSymbolRefAttr> CustomAttr::getFunctions() const {
   return functions;
 }
 
-/// f32 of rank 1: a tensor, or its memory after bufferization.
+/// Returns whether `type` can be a column of the history: f32 of rank 1, a tensor before
+/// bufferization, a memref after it.
 static bool isColumn(Type type, int64_t rows) {
   auto shaped = dyn_cast<ShapedType>(type);
   return isa<RankedTensorType, MemRefType>(type) && shaped.getElementType().isF32() &&

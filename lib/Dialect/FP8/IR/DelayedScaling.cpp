@@ -17,7 +17,7 @@ LogicalResult DelayedScalingAttr::verify(function_ref<InFlightDiagnostic()> emit
     return emitError() << "amax_history_len must be at least 1, got " << historyLen;
   if (margin < -64 || margin > 64)
     return emitError() << "margin counts binades and must be between -64 and 64, got " << margin;
-  // The one row is 0 again after every update.
+  // With one row the history is 0 after every update and would always seem empty.
   if (init == InitialScale::current && historyLen < 2)
     return emitError() << "init = current needs an amax_history_len of 2 or more: one row does not tell "
                           "whether there has been an amax";
@@ -52,14 +52,14 @@ SmallVector<NamedAttribute> DelayedScalingAttr::getParameters() const {
 }
 
 //===----------------------------------------------------------------------===//
-// The rules of a column
+// The formulas for one column of the state
 //===----------------------------------------------------------------------===//
 
 Value DelayedScalingAttr::buildScale(OpBuilder &builder, Location loc, Operation *,
                                      const ScaleInputs &inputs) const {
   ScalarBuilder s(builder, loc);
   ScaleInputs scaled = inputs;
-  if (getMargin() != 0) // exact: fp8_max has few bits, and the margin stays within the exponents of f32
+  if (getMargin() != 0) // exact: a power of two, and the product stays within the exponents of f32
     scaled.fp8Max = arith::MulFOp::create(builder, loc, inputs.fp8Max,
                                           s.real(std::ldexp(1.0f, -static_cast<int>(getMargin()))));
   return buildQuotient(s, scaled, APFloat(0.0f), /*power2=*/false);
@@ -75,7 +75,7 @@ Value DelayedScalingAttr::buildPast(OpBuilder &builder, Location loc, Value amax
 
 bool DelayedScalingAttr::readsHistory() const { return getAmaxComputeAlgo() == AmaxComputeAlgo::max; }
 
-/// The maximum; a NaN counts only where nothing else does.
+/// The maximum, which ignores NaN unless both are NaN.
 Value DelayedScalingAttr::buildAmaxStep(OpBuilder &builder, Location loc, Value soFar, Value past) const {
   return arith::MaxNumFOp::create(builder, loc, soFar, past);
 }

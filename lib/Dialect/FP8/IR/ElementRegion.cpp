@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Regions of fused code: one view of them, one verifier.
+// Producer and epilogue regions: their common view and their verifier.
 
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "OpVerification.h"
@@ -16,7 +16,7 @@ static SmallVector<AffineMap> readMaps(std::optional<ArrayAttr> maps) {
   return maps ? llvm::to_vector(maps->getAsValueRange<AffineMapAttr>()) : SmallVector<AffineMap>();
 }
 
-/// An amax or a quantize of `inputs`, with its amax or without.
+/// Views an fp8.amax or fp8.quantize; `rank` is that of its tensor.
 template <typename Op>
 static ElementRegion viewProducer(Op op, unsigned rank, bool hasAmax) {
   SmallVector<AffineMap> maps = readMaps(op.getIndexingMaps());
@@ -83,7 +83,7 @@ Type ElementRegion::partOf(Value operand, AffineMap map) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Changing what is fused
+// Rebuilding operations
 //===----------------------------------------------------------------------===//
 
 template <typename Product>
@@ -99,7 +99,8 @@ std::optional<ProductResults> ProductResults::of(Operation *operation) {
   return std::nullopt;
 }
 
-/// `op` with another epilogue, without its region; `operands` stand before the inputs of the epilogue.
+/// Creates a copy of `op` with other epilogue operands, without its region; `operands` are the ones
+/// before the epilogue inputs.
 template <typename Product>
 static Operation *createProduct(RewriterBase &rewriter, Product op, SmallVector<Value> operands,
                                 ValueRange inputs, Value outScale, ArrayRef<int64_t> recordAmax,
@@ -132,7 +133,7 @@ static Operation *createProduct(RewriterBase &rewriter, Operation *operation, Va
                        inputs, outScale, recordAmax, outs, maps);
 }
 
-/// The attribute of a product.
+/// Returns the attribute `record_amax` of a product.
 static SmallVector<int64_t> getRecordAmax(Operation *operation) {
   SmallVector<int64_t> amaxes = ElementRegion::of(operation)->amaxes;
   if (ProductResults::of(operation)->outScale)
@@ -140,7 +141,7 @@ static SmallVector<int64_t> getRecordAmax(Operation *operation) {
   return amaxes;
 }
 
-/// `operation` with other inputs, destinations, maps and rows, and without its region.
+/// Creates a copy of `operation` with other inputs, destinations, maps and rows, without its region.
 static Operation *createLike(RewriterBase &rewriter, Operation *operation, ValueRange inputs, ValueRange outs,
                              ArrayAttr maps, DenseI64ArrayAttr rows) {
   TypeRange types = operation->getNumResults() == 0 ? TypeRange() : TypeRange(outs);
@@ -191,7 +192,7 @@ LogicalResult fp8::detail::dropUnusedExtras(Operation *op, PatternRewriter &rewr
   SmallVector<Value> outs(element.outs.take_front(element.firstExtra()));
   SmallVector<Value> results(op->getResults().take_front(element.firstExtra()));
   SmallVector<Value> yielded{element.yield().getValue()};
-  SmallVector<int64_t> measured; // those of the values that stay
+  SmallVector<int64_t> measured; // new positions of the measured values
   for (auto [i, map] : llvm::enumerate(element.extraMaps())) {
     Value result = op->getResult(element.firstExtra() + i);
     bool isMeasured = llvm::is_contained(element.amaxes, i + 1);
@@ -241,7 +242,8 @@ static LogicalResult verifyArguments(const ElementRegion &element, StringRef nam
   return success();
 }
 
-/// Of the dimensions of a row all or none, and so of the others; 0 where the size is 1.
+/// The map of an extra result with `rows` has all dimensions in `rows` or none of them, and the same
+/// for the other dimensions; a dimension of size 1 may be 0.
 static bool isExtraMapOfRows(const ElementRegion &element, AffineMap map, ShapedType out) {
   llvm::SetVector<int64_t> dims;
   for (auto [position, expr] : llvm::enumerate(map.getResults())) {
@@ -256,7 +258,7 @@ static bool isExtraMapOfRows(const ElementRegion &element, AffineMap map, Shaped
   return (inRow == 0 || inRow == element.rows.size()) && dims.size() == element.firstArgument + inRow;
 }
 
-/// Stored at a permutation of the dimensions, or summed into the last ones.
+/// An extra result is stored at a permutation of the dimensions, or summed over the leading ones.
 static bool isExtraMap(const ElementRegion &element, AffineMap map, ShapedType out) {
   if (static_cast<int64_t>(map.getNumResults()) != out.getRank())
     return false;
@@ -292,7 +294,8 @@ static LogicalResult verifyExtras(const ElementRegion &element, YieldOp yield, S
   return success();
 }
 
-/// Some dimensions of the tensor, in order and of known size, each read whole or not at all.
+/// Checks that `rows` are some dimensions of the tensor, in order and of static size, and that each
+/// input has all of a dimension in `rows` or nothing of it.
 static LogicalResult verifyRows(const ElementRegion &element, StringRef name) {
   Operation *op = element.op;
   if (!llvm::is_sorted(element.rows, std::less_equal<int64_t>()) || element.rows.front() < 0 ||

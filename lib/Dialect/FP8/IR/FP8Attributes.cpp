@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registration of the attributes, and what is true of formats. Each recipe has a file of its
+// Registration of the attributes, and properties of FP8 formats. Each recipe has a file of its
 // own.
 
 #include "fp8/Dialect/FP8/IR/FP8.h"

@@ -14,7 +14,7 @@ using namespace mlir;
 
 namespace {
 
-/// Version 1 is all there is: newer files are refused, none needs an upgrade.
+/// The only version so far is 1: files of newer versions are refused, none needs an upgrade.
 struct FP8Version : public DialectVersion {
   explicit FP8Version(int64_t value) : value(value) {}
   int64_t value;
@@ -41,7 +41,7 @@ struct FP8BytecodeInterface : public BytecodeDialectInterface {
   }
 };
 
-/// All operations may be inlined: they hold no symbols and no hidden state.
+/// All operations may be inlined, because they define no symbols and have no hidden state.
 struct FP8InlinerInterface : public DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
   bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final { return true; }

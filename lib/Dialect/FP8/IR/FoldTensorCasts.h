@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sizes that a tensor.cast forgot. Private to the library.
+// A canonicalization pattern that folds tensor.cast into operations. Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_IR_FOLDTENSORCASTS_H
 #define FP8_LIB_DIALECT_FP8_IR_FOLDTENSORCASTS_H
@@ -13,9 +13,9 @@
 
 namespace fp8::detail {
 
-/// Reads and writes what a tensor.cast made less precise. Upstream has the same pattern for
-/// every destination-style op, but cannot clone one with a region that has no block; this
-/// one is tried first.
+/// Folds a tensor.cast of an operand that makes static sizes dynamic. Upstream has the same pattern
+/// for every destination-style op, but it cannot clone ops with a region without blocks; this
+/// pattern has a higher benefit, so that it is tried first.
 template <typename Op>
 struct FoldTensorCasts : mlir::OpRewritePattern<Op> {
   explicit FoldTensorCasts(mlir::MLIRContext *context) : mlir::OpRewritePattern<Op>(context, /*benefit=*/2) {}

@@ -27,10 +27,10 @@ SmallVector<NamedAttribute> MXScalingAttr::getParameters() const {
   return ParameterList(getContext()).add("format", getFormat());
 }
 
-/// The multiplier 2^(127 - e) of the E8M0 byte e = clamp(127 + ceil(log2(amax / fp8_max)), 0, 254)
-/// (OCP Microscaling Formats 1.0, rounded up). The bits of positive floats are ordered as 2^23 times
-/// the exponent, plus the mantissa: the difference of two, divided by 2^23 and rounded up, is
-/// that logarithm, and of an Inf or a subnormal it is so far out that the clamp takes over.
+/// Builds the multiplier 2^(127 - e) of the E8M0 byte e = clamp(127 + ceil(log2(amax / fp8_max)), 0,
+/// 254) (OCP Microscaling Formats 1.0, rounded up). The bits of a positive float are 2^23 times the
+/// exponent plus the mantissa, so the difference of the bits of amax and fp8_max, divided by 2^23 and
+/// rounded up, is the rounded logarithm. For subnormals it is out of range, and the clamp applies.
 Value MXScalingAttr::buildScale(OpBuilder &builder, Location loc, Operation *,
                                 const ScaleInputs &inputs) const {
   ScalarBuilder s(builder, loc);
@@ -47,7 +47,7 @@ Value MXScalingAttr::buildScale(OpBuilder &builder, Location loc, Operation *,
   log = s.select(isFinite, log, integer(127));
   log = arith::MaxSIOp::create(builder, loc, log, integer(-127));
   log = arith::MinSIOp::create(builder, loc, log, integer(127));
-  // 2^-log by its exponent's bits; 2^-127 is subnormal.
+  // Build 2^-log from its exponent bits; 2^-127 is subnormal.
   Value exponent = arith::SubIOp::create(builder, loc, integer(127), log);
   Value isSubnormal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, exponent, integer(0));
   Value normal = arith::ShLIOp::create(builder, loc, exponent, integer(23));

@@ -15,12 +15,12 @@ using namespace mlir;
 using namespace fp8;
 
 //===----------------------------------------------------------------------===//
-// What both contractions check
+// Checks that both contractions share
 //===----------------------------------------------------------------------===//
 
 static StringRef kOperandNames[] = {"the first operand", "the second operand", "the result"};
 
-/// Sizes of every iteration dimension; an error where two operands disagree.
+/// Returns the size of every iteration dimension, or emits an error if two operands disagree.
 static FailureOr<SmallVector<int64_t>> inferLoopRanges(Operation *op, ArrayRef<AffineMap> maps,
                                                        ArrayRef<ShapedType> types) {
   SmallVector<int64_t> ranges(maps[0].getNumDims(), ShapedType::kDynamic);
@@ -57,12 +57,12 @@ template <typename Op>
 static SmallVector<int64_t> staticLoopRanges(Op op) {
   auto shaped = [](Value value) { return cast<ShapedType>(value.getType()); };
   ValueRange outs = op->getOperands().slice(op.getDpsInitsMutable()[0].getOperandNumber(), 1);
-  // The verifier has compared all sizes: this cannot fail on a verified operation.
+  // This cannot fail on a verified operation, because the verifier has compared all sizes.
   return *inferLoopRanges(op, op.getIndexingMapsArray(),
                           {shaped(op.getLhs()), shaped(op.getRhs()), shaped(outs.front())});
 }
 
-/// `record_amax` lists, in increasing order, values that are stored as floats.
+/// Checks that `record_amax` lists, in increasing order, values that are stored as floats.
 template <typename Op>
 static LogicalResult verifyRecordAmax(Op op) {
   ArrayRef<int64_t> listed = op.getRecordAmax().value_or(ArrayRef<int64_t>());
@@ -84,7 +84,8 @@ static LogicalResult verifyRecordAmax(Op op) {
   return success();
 }
 
-/// Results: the product, with `out_scale` its scale_inv; then amaxes; then the extra results.
+/// Checks the number and types of `outs`: the product, with `out_scale` its scale_inv, the amaxes,
+/// the extra results.
 template <typename Op>
 static LogicalResult verifyOutputs(Op op) {
   Type element = getElementTypeOrSelf(op.getInit());
@@ -159,7 +160,7 @@ LogicalResult MatmulOp::verify() {
 
 namespace {
 
-/// Adding to zeros is writing.
+/// Drops `accumulate` if the destination is filled with zeros.
 struct DropZeroAccumulator : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -175,7 +176,7 @@ struct DropZeroAccumulator : OpRewritePattern<MatmulOp> {
   }
 };
 
-/// An amax that nothing reads is not computed.
+/// Removes amaxes that nothing reads.
 template <typename Op>
 struct DropUnusedAmax : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -202,7 +203,7 @@ struct DropUnusedAmax : OpRewritePattern<Op> {
   }
 };
 
-/// What canonicalizes in both products.
+/// Adds the canonicalization patterns that both products share.
 template <typename Op>
 void addProductPatterns(RewritePatternSet &patterns) {
   patterns.add<fp8::detail::FoldTensorCasts<Op>, fp8::detail::DropUnusedExtras<Op>, DropUnusedAmax<Op>>(

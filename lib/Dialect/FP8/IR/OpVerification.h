@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks that the verifiers of several operations share, and one pattern. Private to the library.
+// The checks and interface methods that several operations share, and one canonicalization pattern.
+// Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_IR_OPVERIFICATION_H
 #define FP8_LIB_DIALECT_FP8_IR_OPVERIFICATION_H
@@ -12,32 +13,33 @@
 
 namespace fp8::detail {
 
-/// Tensors give one result per `outs` operand, memrefs none; a mix is refused.
+/// Checks that an operation on tensors has one result per `outs` operand, that one on memrefs has
+/// none, and that it does not mix both.
 mlir::LogicalResult verifyDestinationStyle(mlir::DestinationStyleOpInterface op);
 
-/// Dynamic sizes agree with every size.
+/// Return whether sizes or shapes can be equal at run time: a dynamic size matches every size.
 bool sizesMatch(int64_t a, int64_t b);
 bool shapesMatch(mlir::ShapedType a, mlir::ShapedType b);
 
-/// The shape of a scale: rank 0 without `block`, else one entry per block of `data`.
+/// Returns the shape of a scale: rank 0 without `block`, else one entry per block of `data`.
 llvm::SmallVector<int64_t> getScaleShape(mlir::ShapedType data, std::optional<llvm::ArrayRef<int64_t>> block);
 
-/// `scale`, called `name` in messages, has the shape that `data` and `block` ask for.
+/// Checks that `scale`, called `name` in messages, has the shape of getScaleShape.
 mlir::LogicalResult verifyScale(mlir::Operation *op, llvm::StringRef name, mlir::ShapedType scale,
                                 mlir::ShapedType data, std::optional<llvm::ArrayRef<int64_t>> block);
 
-/// The fp8.yield that ends `body`; null where something else or nothing does: an
-/// operation is verified before its regions are.
+/// Returns the fp8.yield that terminates `body`; null if there is none, because verifiers of
+/// operations run before those of their regions.
 YieldOp getYield(mlir::Block &body);
 
-/// The region `name` (producer, epilogue) of `op`, where it has one, fits its inputs and
-/// extra results. That there are as many `outs` as wanted has been checked.
+/// Checks that the region `name` (producer, epilogue) of `op`, if there is one, fits the inputs and
+/// extra results. The number of `outs` must have been checked before.
 mlir::LogicalResult verifyElementRegion(mlir::Operation *op, llvm::StringRef name);
 
-/// What the region of `op` yields first is an element of `tensor`, or a row of it.
+/// Checks that the first value that the region of `op` yields is an element of `tensor`, or a row.
 mlir::LogicalResult verifyYieldedPart(mlir::Operation *op, mlir::ShapedType tensor);
 
-/// Canonicalization: extra results of a region that nothing reads are not computed.
+/// Canonicalization: removes unused extra results of a region.
 mlir::LogicalResult dropUnusedExtras(mlir::Operation *op, mlir::PatternRewriter &rewriter);
 
 template <typename Op>
@@ -48,13 +50,14 @@ struct DropUnusedExtras : mlir::OpRewritePattern<Op> {
   }
 };
 
-/// Reads of all inputs, writes of all inits, and reads of inits where `readsInit` says so.
+/// Adds memory effects: reads of all inputs, writes of all inits, and reads of those inits for which
+/// `readsInit` returns true.
 void addEffects(
     mlir::DestinationStyleOpInterface op,
     llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<mlir::MemoryEffects::Effect>> &effects,
     llvm::function_ref<bool(mlir::OpOperand &)> readsInit);
 
-/// Result shapes are those of the inits.
+/// Reifies the shapes of the results, which are those of the inits.
 mlir::LogicalResult reifyShapesOfInits(mlir::DestinationStyleOpInterface op, mlir::OpBuilder &builder,
                                        mlir::ReifiedRankedShapedTypeDims &shapes);
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What several recipes answer alike.
+// The code that several recipes share.
 
 #include "RecipeParts.h"
 
@@ -43,7 +43,7 @@ LogicalResult fp8::detail::verifyEps(function_ref<InFlightDiagnostic()> emitErro
 Value fp8::detail::buildQuotient(ScalarBuilder s, const ScaleInputs &inputs, const APFloat &eps, bool power2,
                                  float largest) {
   Value amax = inputs.amax;
-  if (!eps.isZero()) // maximumf keeps NaN, which then asks for the old scale
+  if (!eps.isZero()) // maximumf propagates NaN, for which the old scale is kept below
     amax = arith::MaximumFOp::create(s.b, s.loc, amax, s.real(eps.convertToFloat()));
   Value scale = s.saturatingQuotient(inputs.fp8Max, amax, largest);
   if (power2)

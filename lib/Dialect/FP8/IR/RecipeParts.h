@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What several recipes answer alike, and the parameters of a recipe for reports. Private to
-// the library.
+// The code that several recipes share, and the list of a recipe's parameters for reports.
+// Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_IR_RECIPEPARTS_H
 #define FP8_LIB_DIALECT_FP8_IR_RECIPEPARTS_H
@@ -16,18 +16,19 @@ namespace fp8::detail {
 
 mlir::FloatType formatOf(mlir::MLIRContext *context, FormatPolicy policy, TensorKind kind);
 
-/// The forward may run fast; gradients sum in parts, where few bits would show.
+/// Returns `split` for dgrad and wgrad, `fast` for other roles. `fast` sums keep fewer bits on
+/// Hopper's tensor cores, which matters for gradients.
 Accumulation accumulationOf(Role role);
 
-/// Blocks of `extent` along the last contracted dimension and of `other` along
-/// the last of the rest; every other dimension has one block per index.
+/// Returns blocks of `extent` along the last contracted dimension and of `other` along
+/// the last dimension of the others; every other dimension has blocks of one element.
 llvm::SmallVector<int64_t> blocksAlong(llvm::ArrayRef<bool> contracted, int64_t extent, int64_t other);
 
 mlir::LogicalResult verifyEps(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                               const llvm::APFloat &eps);
 
-/// fp8_max / max(amax, eps), `largest` where that overflows, floored to a power of two where
-/// asked for; the old scale where the amax is 0, Inf or NaN.
+/// Builds fp8_max / max(amax, eps), limited to `largest`, and with `power2` floored to a power of
+/// two; the result is `inputs.old` where max(amax, eps) is 0, Inf or NaN.
 mlir::Value buildQuotient(ScalarBuilder s, const ScaleInputs &inputs, const llvm::APFloat &eps, bool power2,
                           float largest = FLT_MAX);
 

@@ -36,7 +36,7 @@ LogicalResult IndexOp::verify() {
 
 FP8_DEFINE_DPS_METHODS(AmaxOp, false)
 
-/// Without a region: one input of floats, no maps, no rows.
+/// Checks an operation without a region: one input of floats, no maps, no rows.
 static LogicalResult verifyPlainInput(Operation *op, ValueRange inputs, std::optional<ArrayAttr> maps) {
   if (inputs.size() != 1 || maps || op->getAttr("rows"))
     return op->emitOpError("without a producer region there is one input and no indexing_maps or rows");
@@ -45,11 +45,11 @@ static LogicalResult verifyPlainInput(Operation *op, ValueRange inputs, std::opt
   return success();
 }
 
-/// How many results `op` has beyond the `wanted` ones: those of its region.
+/// Returns the number of extra results of `op`.
 static unsigned countExtras(Operation *op) { return ElementRegion::of(op)->numExtras(); }
 
-/// Sizes of the dimensions that inputs and stored extras are read and written in; an error
-/// where nothing gives one.
+/// Returns the sizes of the dimensions of the tensor that the region computes, from the inputs and
+/// stored extra results; emits an error if none of them has a dimension.
 static FailureOr<SmallVector<int64_t>> inferSizes(AmaxOp op) {
   ElementRegion element = *ElementRegion::of(op);
   SmallVector<std::optional<int64_t>> sizes(element.numDims);
@@ -89,7 +89,7 @@ LogicalResult AmaxOp::verify() {
   return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), tensor, getBlock());
 }
 
-/// Whether `op` takes `input` as it is, with one scale, so that its shape does not matter.
+/// Returns whether the shape of the input does not matter to `op`: it has no region and no blocks.
 template <typename Op>
 static bool ignoresShape(Op op) {
   return op->getNumResults() != 0 && op.getProducer().empty() && !op.getBlock();
@@ -97,7 +97,7 @@ static bool ignoresShape(Op op) {
 
 namespace {
 
-/// A reshape changes no element: the amax is that of its source.
+/// Takes the amax of the source of a reshape, which has the same elements.
 struct MeasureBeforeReshape : OpRewritePattern<AmaxOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -207,7 +207,7 @@ LogicalResult QuantizeOp::verify() {
 
 namespace {
 
-/// An amax or transposed copy that nothing reads is not computed.
+/// Removes an amax or transposed copy that nothing reads.
 struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -238,7 +238,8 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
   }
 };
 
-/// The cast comes before a reshape, next to what computes the tensor: the bytes are reshaped.
+/// Moves a cast before a reshape, which brings it next to the producer of the tensor; the FP8 data
+/// is reshaped instead.
 struct QuantizeBeforeReshape : OpRewritePattern<QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
 

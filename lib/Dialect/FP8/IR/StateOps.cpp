@@ -19,7 +19,7 @@ static bool hasRankZero(Value value) { return shaped(value).getRank() == 0; }
 // UpdateAmaxHistoryOp
 //===----------------------------------------------------------------------===//
 
-// Columns that are not named, or whose amax is 0, keep what they hold.
+// The operation reads its destinations: unlisted columns, and those whose amax is 0, stay unchanged.
 FP8_DEFINE_DPS_METHODS(UpdateAmaxHistoryOp, true)
 
 static LogicalResult verifyColumns(UpdateAmaxHistoryOp op, int64_t numColumns) {
@@ -30,7 +30,7 @@ static LogicalResult verifyColumns(UpdateAmaxHistoryOp op, int64_t numColumns) {
   for (Attribute format : op.getFormats())
     if (!isa<Float8E4M3FNType, Float8E5M2Type>(cast<TypeAttr>(format).getValue()))
       return op.emitOpError() << "format " << format << " must be f8E4M3FN or f8E5M2";
-  // A column may be named twice: its amaxes are combined. Its scale follows one format.
+  // A column may be listed twice, for amaxes to combine, but its scale depends on one format.
   llvm::SmallDenseMap<int64_t, Attribute> formats;
   for (auto [column, format] : llvm::zip_equal(op.getColumns(), op.getFormats()))
     if (Attribute first = formats.try_emplace(column, format).first->second; first != format)
@@ -84,7 +84,7 @@ LogicalResult AllReduceOp::verify() {
 
 namespace {
 
-/// A maximum over the ranks of a maximum over the same ranks changes nothing.
+/// Folds a max all-reduce of the result of another one over the same group.
 struct FoldRepeatedMax : OpRewritePattern<AllReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -167,11 +167,11 @@ LogicalResult UpdateLossScaleOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// What the generated parsers and printers call
+// Custom directives of the generated parsers and printers
 //===----------------------------------------------------------------------===//
 
-/// The word of an enumeration between parentheses: `role(fprop)`. The attribute's own
-/// printer would start with a space, which its generic form needs.
+/// Parse and print the keyword of an enumeration between parentheses, `role(fprop)`. The generated
+/// printer of the attribute would print a space before it.
 template <typename EnumAttrT>
 static ParseResult parseEnumWord(OpAsmParser &parser, EnumAttrT &attribute) {
   auto value = FieldParser<decltype(attribute.getValue())>::parse(parser);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The target of a module, targets by name, and the CPU as one.
+// The target of a module, targets by name, and the CPU target.
 
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -56,7 +56,7 @@ llvm::Expected<TargetAttrInterface> fp8::findTarget(StringRef text, MLIRContext 
 
 StringRef CPUAttr::getTargetName() const { return "cpu"; }
 
-/// Casts and products on the CPU take one f32 scale per tensor.
+/// Returns whether `recipe` has one f32 scale per tensor, which casts and products on the CPU need.
 static bool isPerTensor(RecipeAttrInterface recipe) {
   for (TensorKind kind : {TensorKind::input, TensorKind::weight, TensorKind::grad_output})
     if (!recipe.getBlockShape(kind, {false, true}).empty())
@@ -72,15 +72,15 @@ std::string CPUAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
       .str();
 }
 
-/// The temporaries of a row lie on a thread's stack, which may be as small as 1 MiB, and in a
-/// core's second cache.
+/// The temporaries of a row are on the stack of a thread, which may be as small as 1 MiB, and
+/// should fit into the L2 cache of a core.
 int64_t CPUAttr::getMaxRowBytes() const { return 256 * 1024; }
 
 /// Loops that read more arrays than this run out of registers and prefetch streams.
 unsigned CPUAttr::getMaxFusedInputs() const { return 16; }
 
-/// The rows of a chunk hand a buffer of 128 KiB to their sums, in a core's second cache.
+/// The summands of a chunk then take a buffer of 128 KiB, which fits into the L2 cache of a core.
 int64_t CPUAttr::getRowChunkElements() const { return 32768; }
 
-/// Vector instructions like their buffers on cache lines.
+/// A cache line: vector loads and stores that cross none are fastest.
 int64_t CPUAttr::getBufferAlignment() const { return 64; }
