@@ -37,14 +37,14 @@ struct HostCodeOptions {
   unsigned optimizationLevel = 3;
 };
 
-/// The processor that code for `options` needs.
+/// The processor that the code of a library needs.
 struct RequiredProcessor {
   std::string name;
-  /// Those that the code may use and a processor of this kind may lack, as LLVM names them.
+  /// LLVM features that the code may use and that a processor of this kind may lack.
   std::vector<std::string> features;
 };
 
-/// For `options` whose processor is known; empty where no code can be made.
+/// Returns the processor that code for `options` needs; empty if no code can be generated.
 RequiredProcessor getRequiredProcessor(const HostCodeOptions &options);
 
 /// An error where LLVM knows no processor `name` that runs the programs of this machine: the

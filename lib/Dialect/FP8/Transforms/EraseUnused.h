@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Cleans up behind a rewrite: what it made superfluous, and nothing else.
+// Erases the operations that a rewrite left without uses, and no others.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ERASEUNUSED_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ERASEUNUSED_H
@@ -13,7 +13,7 @@
 
 namespace fp8::detail {
 
-/// Erases `op`, and what it alone used, as far as nothing uses them.
+/// Erases `op` if it is dead, and then each producer of its operands that is dead as well.
 inline void eraseUnused(mlir::RewriterBase &rewriter, mlir::Operation *op) {
   llvm::SetVector<mlir::Operation *> candidates;
   candidates.insert(op);

@@ -32,8 +32,8 @@ LogicalResult verifyIngest(Operation *op) {
   return success();
 }
 
-/// Whether `data` are FP8 bytes of a quantize, of an argument or of a stack that a loop filled
-/// with bytes, behind views and slices.
+/// Returns whether `data` is the result of a quantize, an argument, or a stack that a loop fills with
+/// FP8 data, through views and slices.
 bool isQuantized(Value data) {
   while (Operation *op = data.getDefiningOp()) {
     if (isa<QuantizeOp, LoopLikeOpInterface>(op))
@@ -47,7 +47,7 @@ bool isQuantized(Value data) {
   return true;
 }
 
-/// State arguments are the last two, scale before amax_history.
+/// Checks that state arguments are the last two, scale before amax_history.
 LogicalResult verifyStatePosition(func::FuncOp function) {
   unsigned count = function.getNumArguments();
   for (unsigned i = 0; i < count; ++i) {
@@ -73,7 +73,7 @@ LogicalResult verifyRecipe(Operation *op) {
   return success();
 }
 
-/// Elementwise code is generic, where it is not in a region.
+/// Checks that elementwise code outside of regions is linalg.generic.
 LogicalResult verifyIsGeneric(linalg::LinalgOp op) {
   if (isa<linalg::GenericOp, linalg::FillOp>(op.getOperation()) || op.getNumReductionLoops() != 0 ||
       !op.hasPureTensorSemantics())
@@ -82,7 +82,7 @@ LogicalResult verifyIsGeneric(linalg::LinalgOp op) {
                        "with it");
 }
 
-/// Products read bytes in the layout that they have.
+/// Checks that a product reads no transposed copy of an FP8 tensor.
 LogicalResult verifyReadsInPlace(ScaledMatmulOp op) {
   for (auto [value, block] : {std::pair(op.getLhs(), op.getLhsBlock()), {op.getRhs(), op.getRhsBlock()}}) {
     Operation *producer = value.getDefiningOp();

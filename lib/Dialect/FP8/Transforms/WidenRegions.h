@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops and branches that carry more out.
+// Adds operands and results to loops and branches.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_WIDENREGIONS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_WIDENREGIONS_H
@@ -12,8 +12,8 @@
 
 namespace fp8::detail {
 
-/// `op` with more operands and results at its end, in its place. Its regions are the same ones:
-/// the caller adds to their arguments and terminators.
+/// Replaces `op` by a copy with additional operands and results at the end, and moves its regions
+/// there. The caller adds arguments and terminator operands to the regions.
 inline mlir::Operation *widen(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange operands,
                               mlir::TypeRange results) {
   mlir::OperationState state(op->getLoc(), op->getName());

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One amax vector, one reduction over the ranks and one history update per update point.
+// Leaves one amax vector, one reduction over the ranks and one history update per update point.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -17,7 +17,7 @@ namespace fp8 {
 
 namespace {
 
-/// The update that `op` continues, if nothing else reads what is between them.
+/// Returns the update whose results `op` updates, if nothing else reads these results.
 UpdateAmaxHistoryOp getPrevious(UpdateAmaxHistoryOp op) {
   auto previous = op.getScale().getDefiningOp<UpdateAmaxHistoryOp>();
   if (!previous || op.getHistory().getDefiningOp() != previous || !previous->getResult(0).hasOneUse() ||
@@ -29,7 +29,7 @@ UpdateAmaxHistoryOp getPrevious(UpdateAmaxHistoryOp op) {
 
 AllReduceOp getReduction(UpdateAmaxHistoryOp op) { return op.getAmaxes().getDefiningOp<AllReduceOp>(); }
 
-/// All updates of a chain reduce over one group, or none does.
+/// Returns whether both updates reduce over the same group, or neither reduces.
 bool reduceAlike(UpdateAmaxHistoryOp a, UpdateAmaxHistoryOp b) {
   AllReduceOp first = getReduction(a), second = getReduction(b);
   return !first == !second &&
@@ -82,7 +82,7 @@ private:
     }
   }
 
-  /// All recorded amaxes, before any reduction, in one vector.
+  /// Builds one vector of all recorded amaxes before their reduction.
   static Value concatenate(OpBuilder &builder, ArrayRef<UpdateAmaxHistoryOp> chain, int64_t count) {
     Location loc = chain.back()->getLoc();
     Value vector = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{count}, builder.getF32Type());
@@ -90,7 +90,7 @@ private:
     for (UpdateAmaxHistoryOp op : chain) {
       AllReduceOp reduction = getReduction(op);
       Value part = reduction ? reduction.getInput() : op.getAmaxes();
-      // A lone amax is inserted as the scalar it is, so that it can be computed in its slot.
+      // Insert a single amax as a rank-0 tensor, so that it can be computed in its place.
       if (auto expanded = part.getDefiningOp<tensor::ExpandShapeOp>())
         part = expanded.getSrc();
       int64_t size = op.getColumns().size();

@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Says where every result of an entry lives: in the argument that carries it to the next
-// step, or in a destination argument of its own; where its size is only known while the
-// program runs, it stays a result. Everything else the caller passes in is marked
-// read-only, which one-shot bufferization does not assume by itself.
+// Determines the memory of every result of an entry point: that of the argument that carries it
+// to the next step, or that of an additional destination argument. A result of dynamic size stays a
+// result. All other arguments are marked read-only, which one-shot bufferization does not assume
+// by itself.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -27,12 +27,12 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Tensors of these elements, and scalars of these types, can cross the boundary.
+/// Returns whether scalars of this type, and tensors of them, can be arguments and results.
 static bool isStorable(Type type) {
   return isa<FloatType>(type) || (isa<IntegerType>(type) && type.getIntOrFloatBitWidth() <= 64);
 }
 
-/// An error unless a value of this type can be handed over as one dense tensor.
+/// Emits an error unless a value of this type can be passed as one dense tensor.
 static LogicalResult verifyBoundaryType(func::FuncOp func, Location loc, StringRef kind, unsigned index,
                                         Type type) {
   auto report = [&](StringRef problem) {
@@ -43,13 +43,13 @@ static LogicalResult verifyBoundaryType(func::FuncOp func, Location loc, StringR
     return success();
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !isStorable(tensor.getElementType()))
-    return report("only tensors and scalars of floats and integers can cross the boundary");
+    return report("only tensors and scalars of floats and integers can be arguments and results");
   if (tensor.getEncoding())
-    return report("only dense tensors can cross the boundary; this one has an encoding");
+    return report("only dense tensors can be arguments and results; this one has an encoding");
   return success();
 }
 
-/// Calls that inlining left are recursion, or go to code that a library does not contain.
+/// Emits an error for calls that inlining left: recursion, or functions outside of the library.
 static LogicalResult verifyCalls(func::FuncOp func) {
   WalkResult walked = func.walk([&](CallOpInterface call) {
     call->emitError() << "'" << func.getName() << "' calls a function that cannot be inlined: functions "
@@ -59,7 +59,7 @@ static LogicalResult verifyCalls(func::FuncOp func) {
   return failure(walked.wasInterrupted());
 }
 
-/// What a step keeps between calls is in its arguments: no memory of the library's own.
+/// Emits an error for mutable globals: a step keeps state in arguments only.
 static LogicalResult verifyEffects(func::FuncOp func) {
   WalkResult walked = func.walk([&](Operation *op) -> WalkResult {
     FlatSymbolRefAttr name;
@@ -94,7 +94,7 @@ static LogicalResult verifyBoundary(func::FuncOp func) {
   return success();
 }
 
-/// Scalars become tensors of rank 0, so that everything is passed in one way.
+/// Turns scalars into tensors of rank 0, so that all values are passed in the same way.
 static void wrapScalars(func::FuncOp func) {
   OpBuilder builder = OpBuilder::atBlockBegin(&func.front());
   for (BlockArgument argument : func.getArguments()) {
@@ -116,7 +116,7 @@ static void wrapScalars(func::FuncOp func) {
   }
 }
 
-/// For every result the argument that carries it, or null.
+/// Returns for every result the argument that carries it, or null.
 static FailureOr<SmallVector<BlockArgument>> findCarriers(func::FuncOp func) {
   SmallVector<BlockArgument> carriers(func.getNumResults());
   ValueRange results = func.front().getTerminator()->getOperands();
@@ -141,7 +141,7 @@ static FailureOr<SmallVector<BlockArgument>> findCarriers(func::FuncOp func) {
   return carriers;
 }
 
-/// Adds the arguments that are returned as they are: residuals, which the caller hands on.
+/// Adds the arguments that are returned unchanged: residuals, which the caller passes on.
 static LogicalResult addReturned(func::FuncOp func, SmallVectorImpl<BlockArgument> &carriers) {
   ValueRange results = func.front().getTerminator()->getOperands();
   for (BlockArgument argument : func.getArguments()) {
@@ -158,7 +158,7 @@ static LogicalResult addReturned(func::FuncOp func, SmallVectorImpl<BlockArgumen
   return success();
 }
 
-/// The value whose memory `value` shows, behind views.
+/// Returns the value that `value` is a view of.
 static Value findRoot(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
@@ -169,8 +169,8 @@ static Value findRoot(Value value) {
   return value;
 }
 
-/// True where the memory of `root` may be that of an argument this function overwrites: it
-/// must be saved before the overwriting begins.
+/// Returns whether `root` may share memory with an argument that this function overwrites, so that
+/// it must be copied before.
 static bool mayBeCarriedMemory(Value root) {
   if (Operation *op = root.getDefiningOp())
     return isa<scf::SCFDialect>(op->getDialect()) || isa<arith::SelectOp>(op);
@@ -179,9 +179,8 @@ static bool mayBeCarriedMemory(Value root) {
   return !func || func.getArgAttr(argument.getArgNumber(), kCarriedAttrName);
 }
 
-/// Copies of returned values that another result's destination would overwrite, taken
-/// before the first result is written: values in carried memory, and views of a value that
-/// is itself written to a destination.
+/// Copies returned values that writing another result would overwrite, before the first result is
+/// written: values in carried memory, and views of a value that is itself written to a destination.
 static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers) {
   Operation *terminator = func.front().getTerminator();
   DenseMap<Value, Value> shown; // the first returned value of each root
@@ -198,7 +197,7 @@ static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers)
   }
 }
 
-/// What is computed in an argument's memory must have its size.
+/// Asserts that a result has the size of the argument that carries it.
 static void assertSameSizes(OpBuilder &builder, Value value, BlockArgument argument, unsigned result) {
   auto type = cast<RankedTensorType>(value.getType());
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
@@ -252,7 +251,7 @@ void BindResultsPass::bind(func::FuncOp func, ArrayRef<BlockArgument> carriers) 
   for (auto [index, operand] : llvm::enumerate(body.getTerminator()->getOpOperands())) {
     Value value = operand.get(), destination = carriers[index];
     bool isDynamic = !cast<RankedTensorType>(value.getType()).hasStaticShape();
-    if (value == destination || (isDynamic && !destination)) // returned as it is
+    if (value == destination || (isDynamic && !destination)) // returned unchanged
       continue;
     if (isDynamic)
       assertSameSizes(builder, value, carriers[index], index);
@@ -265,8 +264,8 @@ void BindResultsPass::bind(func::FuncOp func, ArrayRef<BlockArgument> carriers) 
       setWritable(position, true);
       destination = func.getArgument(position);
     }
-    // A value that is returned twice is read back from its first destination: read again
-    // itself it could not be computed there.
+    // A value that is returned twice is copied from its first destination: a second use of the
+    // value itself would keep it from being computed in that destination.
     Value source = bound.lookup_or(value, value);
     auto written = bufferization::MaterializeInDestinationOp::create(
         builder, value.getLoc(), destination.getType(), source, destination);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bufferization of the dialect: every operation is in destination style, so upstream's
+// Bufferization of the dialect. Every operation is in destination style, so upstream's
 // analysis only needs to know which destinations are read.
 
 #include "fp8/Dialect/FP8/Transforms/BufferizableOpInterfaceImpl.h"
@@ -15,9 +15,9 @@ using namespace mlir::bufferization;
 
 namespace {
 
-/// Whether `op` reads what its destination holds before it writes there.
+/// Returns whether `op` reads the previous value of its destination.
 bool readsInit(Operation *op, OpOperand &operand) {
-  // Another destination may be the same value.
+  // Compare operands, not values: another destination may be the same value.
   if (auto matmul = dyn_cast<fp8::MatmulOp>(op))
     return matmul.getAccumulate() && &operand == matmul.getDpsInitOperand(0);
   if (auto matmul = dyn_cast<fp8::ScaledMatmulOp>(op))

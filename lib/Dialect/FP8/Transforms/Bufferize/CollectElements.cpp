@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A vector filled slot by slot over the whole program, as the amaxes of all columns are,
-// becomes one operation at its end. Otherwise every kernel that computes a slot would be
-// another kernel, because its slot is in its types, and bufferization would compare every
-// slot with every other.
+// Turns a vector that is filled element by element over the whole program, such as the amaxes of
+// all columns, into one operation at the end. Otherwise kernels that compute equal code for different
+// offsets would be different, because the offset is in their types, and bufferization would compare
+// every insertion with every other.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
@@ -20,11 +20,11 @@ namespace fp8 {
 
 using namespace mlir;
 
-/// Longer pieces are slices that are worth a copy, not elements.
+/// Longer pieces are copied as slices, not element by element.
 static constexpr int64_t kMaxPiece = 8;
 
-/// Notes which element each slot of the vector gets from this insertion: at most one
-/// dimension, constant offset, no gaps.
+/// Records which elements of the vector this insertion sets. Returns false unless the source has at
+/// most one dimension, a constant offset and stride 1.
 static bool readSlots(tensor::InsertSliceOp insert, MutableArrayRef<Value> sources,
                       MutableArrayRef<int64_t> positions) {
   RankedTensorType type = insert.getSourceType();

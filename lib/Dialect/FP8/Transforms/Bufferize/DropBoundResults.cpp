@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// After bufferization every result of an entry is the memory of one of its arguments, and
-// not returned any more; or it is of dynamic shape, and returned in memory of its own. A
-// result that is neither is an error, not a leak.
+// After bufferization every result of an entry point is in the memory of an argument, and is no
+// longer returned, or has a dynamic shape, and is returned in memory of its own. Any other result
+// is an error, because its memory would leak.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -20,7 +20,7 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// The argument whose memory holds result `index`.
+/// Returns whether the memory of `argument` holds result `index`.
 static bool isDestinationOf(func::FuncOp func, unsigned argument, unsigned index) {
   for (StringRef name :
        {StringRef(kCarriedAttrName), StringRef(kReturnedAttrName), StringRef(kResultAttrName)})
@@ -48,8 +48,8 @@ static LogicalResult verifyInDestination(func::FuncOp func, Value value, unsigne
                           << "' was not computed in its destination";
 }
 
-/// `value` as an allocation of the function's own block that no other result shows: itself,
-/// or a copy.
+/// Returns `value` if it is an allocation in the function's own block that is no other result, else
+/// a copy of it in such an allocation.
 static Value asOwnAllocation(OpBuilder &builder, Value value, DenseSet<Value> &taken) {
   auto alloc = skipCasts(value).getDefiningOp<memref::AllocOp>();
   if (alloc && alloc->getBlock() == builder.getInsertionBlock() && taken.insert(alloc).second)

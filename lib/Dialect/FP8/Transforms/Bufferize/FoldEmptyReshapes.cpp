@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reshapes of tensors without elements. memref.collapse_shape of a group with a size of
-// zero and one that is known only at run time infers a static size, 0, where its verifier
-// demands a dynamic one, so no such reshape may reach bufferization.
+// Replaces reshapes of tensors without elements. For a group with a size of 0 and a dynamic size,
+// memref.collapse_shape infers the static size 0, but its verifier demands a dynamic one, so no such
+// reshape may reach bufferization.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
@@ -19,7 +19,7 @@ namespace fp8 {
 
 using namespace mlir;
 
-/// True if some group has a size of zero and one of run time.
+/// Returns whether some group has a size of 0 and a dynamic size.
 static bool hasEmptyDynamicGroup(tensor::CollapseShapeOp op) {
   ArrayRef<int64_t> shape = op.getSrcType().getShape();
   return llvm::any_of(op.getReassociationIndices(), [&](ArrayRef<int64_t> group) {
@@ -28,7 +28,8 @@ static bool hasEmptyDynamicGroup(tensor::CollapseShapeOp op) {
   });
 }
 
-/// A tensor of the same sizes: those of run time are 0 in such a group, elsewhere products of the source's.
+/// Creates an empty tensor in the shape of the result. A dynamic size is 0 in a group with a size of
+/// 0, elsewhere the product of the sizes of the group.
 static Value createEmpty(tensor::CollapseShapeOp op) {
   OpBuilder builder(op);
   Location loc = op.getLoc();

@@ -2,14 +2,14 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One tensor.empty per use. Sharing them, as common subexpression elimination does, means
-// nothing for the program, but bufferization then weighs every use against every other:
-// its time grew with the square of the program's length.
+// Gives every use a tensor.empty of its own. Common subexpression elimination shares them, which
+// is harmless, but bufferization then analyses all uses of a shared one together, in time that
+// grows with the square of the program's length.
 //
-// Nor may a destination be a tensor that is needed elsewhere: elementwise operations get an
-// operand as destination, products what they are added to. Upstream's elimination of empty
-// tensors takes both for one buffer: it follows destinations back to a tensor.empty
-// without asking who else reads what lies on the way.
+// A destination that is needed elsewhere is replaced as well: elementwise operations may have an
+// operand as destination, and products have the tensor that they are added to. Upstream's
+// elimination of empty tensors would put both into one buffer: it follows destinations back to a
+// tensor.empty without checking what else reads the tensors in between.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
@@ -27,8 +27,8 @@ namespace fp8 {
 using namespace mlir;
 using bufferization::BufferizableOpInterface;
 
-/// Whether a destination's value is needed elsewhere: after the operation, by another
-/// run of it, or as another of its destinations.
+/// Returns whether a destination's value is needed elsewhere: after the operation, by another
+/// execution of it, or as another of its destinations.
 static bool isNeededElsewhere(OpOperand &init) {
   Operation *op = init.getOwner();
   if (init.get().getParentBlock() != op->getBlock())
@@ -56,7 +56,7 @@ static void separateSharedEmpties(func::FuncOp function) {
   }
 }
 
-/// A tensor of its own with the same elements.
+/// Creates a copy of `value` in `empty`.
 static Value makeCopy(OpBuilder &builder, Value value, Value empty) {
   if (auto fill = value.getDefiningOp<linalg::FillOp>())
     return linalg::FillOp::create(builder, fill.getLoc(), fill.getInputs(), empty).getResult(0);
@@ -73,7 +73,7 @@ static void separateNeededTensors(func::FuncOp function) {
     for (OpOperand &init : op.getDpsInitsMutable()) {
       Value value = init.get();
       auto type = dyn_cast<RankedTensorType>(value.getType());
-      // Arguments are no tensor.empty, the state among them.
+      // Block arguments, such as the state, are never a tensor.empty.
       if (!type || !isa<OpResult>(value) || value.getDefiningOp<tensor::EmptyOp>() ||
           !isNeededElsewhere(init))
         continue;

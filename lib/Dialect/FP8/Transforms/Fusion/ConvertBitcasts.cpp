@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checkpoints keep FP8 bytes as i8, and programs reinterpret them by tensor.bitcast, which
-// upstream does not bufferize. arith.bitcast, element by element, does the same.
+// Checkpoints store FP8 data as i8, and programs reinterpret it by tensor.bitcast, which upstream
+// does not bufferize. The elementwise arith.bitcast does the same.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,7 +24,7 @@ struct ConvertBitcasts : fp8::impl::ConvertBitcastsBase<ConvertBitcasts> {
   void runOnOperation() final {
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](tensor::BitcastOp op) {
-      // arith.bitcast keeps dynamic sizes as they are.
+      // arith.bitcast cannot make static sizes dynamic or dynamic ones static.
       if (op.getSource().getType().getShape() != op.getType().getShape())
         return;
       rewriter.setInsertionPoint(op);

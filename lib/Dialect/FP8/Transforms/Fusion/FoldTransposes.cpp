@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product reads FP8 bytes in any layout: transposed copies of them become indexing maps.
+// Products read FP8 tensors in any layout, so transposes of their operands are folded into
+// indexing maps.
 
 #include "EraseUnused.h"
 #include "fp8/Analysis/Rearrangement.h"
@@ -18,7 +19,7 @@ namespace fp8 {
 
 namespace {
 
-/// Reads what the operand is a transposed copy of; false where it is none.
+/// Replaces an operand that is a transposed copy by its source; returns false if it is none.
 bool foldTranspose(RewriterBase &rewriter, ScaledMatmulOp op, OpOperand &operand) {
   Operation *producer = operand.get().getDefiningOp();
   std::optional<Rearrangement> view = producer ? matchRearrangement(producer) : std::nullopt;
@@ -40,7 +41,7 @@ public:
   void runOnOperation() final {
     IRRewriter rewriter(&getContext());
     getOperation().walk([&](ScaledMatmulOp op) {
-      // Blocks are those of the operand's own dimensions.
+      // Blocks refer to the operand's own dimensions.
       while (!op.getLhsBlock() && foldTranspose(rewriter, op, op.getLhsMutable())) {
       }
       while (!op.getRhsBlock() && foldTranspose(rewriter, op, op.getRhsMutable())) {

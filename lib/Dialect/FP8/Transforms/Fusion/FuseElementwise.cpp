@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elementwise fusion among linalg operations: upstream's patterns, our rule for when. A value
-// that is needed once moves into its only reader; a value that is almost free to compute
-// moves into all of them.
+// Elementwise fusion of linalg operations, by upstream's patterns with a control function of our
+// own: a value with one reader is computed in the reader; a value that is cheap to compute is
+// computed in all of its readers.
 
 #include "Fusion/RegionFusion.h"
 #include "fp8/Analysis/MemoryTraffic.h"
@@ -27,7 +27,7 @@ namespace fp8 {
 
 using namespace mlir;
 
-/// Cheaper to compute again than to store and read back.
+/// Returns whether computing `op` again is cheaper than storing its result and reading it back.
 static bool isCheap(linalg::GenericOp op) {
   unsigned count = 0;
   for (Operation &inner : op.getBody()->without_terminator()) {
@@ -43,7 +43,7 @@ static bool isCheap(linalg::GenericOp op) {
   return count <= fp8::detail::kCheapOps && llvm::count_if(op.getDpsInputOperands(), isFullSize) <= 1;
 }
 
-/// The consumer runs the producer's body once per element that the producer computes.
+/// Returns whether the consumer would run the producer's body once per element of its result.
 static bool isComputedOnce(OpOperand *operand, linalg::GenericOp producer, linalg::GenericOp consumer) {
   return llvm::hasSingleElement(operand->get().getUses()) &&
          llvm::all_of(producer.getResults(),
@@ -51,8 +51,8 @@ static bool isComputedOnce(OpOperand *operand, linalg::GenericOp producer, linal
          consumer.getMatchingIndexingMap(operand).isPermutation();
 }
 
-/// Reads fewer bytes than it writes (constants, broadcasts, widening casts): however many compute
-/// it themselves, they read less than if it were stored.
+/// Returns whether `op` reads fewer bytes than it writes (constants, broadcasts, widening casts).
+/// Readers that compute it themselves then read less than the stored result, however many they are.
 static bool readsLess(linalg::GenericOp op) {
   llvm::SmallPtrSet<Value, 4> inputs;
   int64_t read = 0, written = 0;
@@ -69,7 +69,7 @@ static bool shouldFuse(OpOperand *operand, bool recompute) {
   auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
   if (!producer || !consumer)
     return false;
-  // A contraction reads every element many times, and packs it first.
+  // A contraction packs its operands and would compute every element while packing.
   if (linalg::isaContractionOpInterface(consumer))
     return false;
   if (producer.getNumDpsInputs() + consumer.getNumDpsInputs() > fp8::getTarget(consumer).getMaxFusedInputs())
@@ -82,22 +82,24 @@ static bool computesElements(Operation *op) {
   return isa_and_nonnull<linalg::GenericOp>(op) || (op && fp8::ProductResults::of(op));
 }
 
-/// A reader that works as well on other dimensions of the same elements.
+/// Returns the reader at `operand` if it is an elementwise generic, which can work on any shape of
+/// the same elements; null otherwise.
 static linalg::GenericOp getReshapableReader(OpOperand *operand) {
   auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner());
   return reader && reader.getNumReductionLoops() == 0 ? reader : linalg::GenericOp();
 }
 
-/// Whether a generic reads, dimensions collapsed, what a product or another generic computes. It
-/// works as well on all dimensions, next to what computes them; its own result is collapsed.
+/// Returns whether an elementwise generic reads the result of a product or another generic through
+/// a collapse_shape. The generic can then work on the uncollapsed dimensions, adjacent to the
+/// producer, and its result is collapsed instead.
 static bool readsCollapsedResult(OpOperand *operand) {
   auto reshape = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
   return reshape && getReshapableReader(operand) && computesElements(reshape.getSrc().getDefiningOp());
 }
 
-/// Whether a generic reads, a dimension made into several, what a product computes. It works as
-/// well on the one, in the epilogue, unless something else that it reads is computed with several:
-/// then all of them stay.
+/// Returns whether an elementwise generic reads the result of a product through an expand_shape. The
+/// generic can then work on the unexpanded dimensions, in the epilogue, unless another input is
+/// computed in the expanded dimensions.
 static bool readsExpandedResult(OpOperand *operand) {
   auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
   linalg::GenericOp reader = getReshapableReader(operand);
@@ -112,7 +114,7 @@ static bool readsExpandedResult(OpOperand *operand) {
   });
 }
 
-/// Takes linalg.softmax apart, which upstream does not bufferize.
+/// Decomposes linalg.softmax, which upstream does not bufferize.
 static void decomposeAggregates(Operation *root) {
   IRRewriter rewriter(root->getContext());
   SmallVector<linalg::SoftmaxOp> aggregates;
@@ -127,8 +129,8 @@ static void decomposeAggregates(Operation *root) {
   }
 }
 
-/// Patterns fuse generics only. A fill stays: sums are known by what they start from. So do
-/// products that were kept, pools and convolutions.
+/// Generalizes named operations, because upstream's patterns fuse generics only. Fills stay, because
+/// sums are recognized by their initial value, and so do contractions, pools and convolutions.
 static void generalizeNamed(Operation *root) {
   IRRewriter rewriter(root->getContext());
   SmallVector<linalg::LinalgOp> named;
@@ -139,7 +141,7 @@ static void generalizeNamed(Operation *root) {
   });
   for (linalg::LinalgOp op : named) {
     rewriter.setInsertionPoint(op);
-    (void)linalg::generalizeNamedOp(rewriter, op); // what has no scalar body stays as it is
+    (void)linalg::generalizeNamedOp(rewriter, op); // ops without a scalar body stay unchanged
   }
 }
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Readers of what a product stores move into its epilogue: elementwise code, sums over rows, and
-// at last one quantize, and the amaxes that scales are computed from. Every one saves a read of a result,
+// Fuses readers of a product's results into its epilogue: elementwise code, sums over rows, then one
+// quantize, and the amaxes that scales are computed from. Each fused reader saves a read of a result,
 // and nothing is computed twice.
 
 #include "RegionFusion.h"
@@ -25,7 +25,7 @@ public:
 
   void fuseInto(Operation *op) {
     if (!ElementRegion::of(op)->amaxes.empty())
-      return; // what is cast or measured stays what it is
+      return; // the product was fused with a cast or an amax before
     while (Operation *fused = fuseElementwise(op))
       op = fused;
     op = fuseSums(op);
@@ -39,15 +39,15 @@ private:
   static AffineMap identityOf(Operation *op) {
     return AffineMap::getMultiDimIdentityMap(ElementRegion::of(op)->numDims, op->getContext());
   }
-  /// What the region yields as value `i`, as a result: 0 is the first.
+  /// The result that stores value `i` of the yield; 0 is the first result.
   static OpResult getStored(Operation *op, unsigned i) {
     return op->getResult(i == 0 ? 0 : ElementRegion::of(op)->firstExtra() + i - 1);
   }
-  /// How value `i` lies in memory.
+  /// The map of the result that stores value `i`.
   static AffineMap getMap(Operation *op, unsigned i) {
     return i == 0 ? identityOf(op) : ElementRegion::of(op)->extraMaps()[i - 1];
   }
-  /// Readers of value `i` in the same block, in the order of the program.
+  /// The readers of value `i` in the same block, in the order of the program.
   static SmallVector<Operation *> findReaders(Operation *op, unsigned i) {
     llvm::SetVector<Operation *> users;
     for (Operation *user : getStored(op, i).getUsers())
@@ -75,8 +75,9 @@ private:
   RewriterBase &rewriter;
 };
 
-/// From dimensions of the result to loops of `reader`, if it reads all of value `value` in one way. What it
-/// makes of the first result becomes the first result, and must be written like it.
+/// Returns the map from dimensions of the result to loops of `reader`, or null if `reader` cannot be
+/// fused. It must read value `value` with one map. A reader of the first result replaces that result,
+/// and must write its own with the same map.
 AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::GenericOp reader) {
   Value tensor = getStored(op, value);
   AffineMap identity = identityOf(op), loops;
@@ -88,7 +89,7 @@ AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::Generi
       return {};
     loops = found;
   }
-  // The other values are known too, where they are read as written.
+  // Other values that are read with the map of their result are in the region as well.
   for (unsigned i = 0; i <= ElementRegion::of(op)->numExtras(); ++i)
     for (OpOperand *input : reader.getDpsInputOperands())
       if (loops && i != value && input->get() == getStored(op, i) &&
@@ -100,16 +101,17 @@ AffineMap EpilogueFuser::findLoops(Operation *op, unsigned value, linalg::Generi
     return {};
   if (value != 0)
     return loops;
-  // The result is added to: it must stay what it is.
+  // With `accumulate` the type of the first result must not change.
   Type element = getElementTypeOrSelf(reader.getResult(0));
   bool allowed = ProductResults::of(op)->accumulate ? element == getElementTypeOrSelf(tensor)
                                                     : element.isF32() || element.isBF16() || element.isF16();
   return allowed && mapOf(*reader.getDpsInitOperand(0)) == identity ? loops : AffineMap();
 }
 
-/// What is computed from an extra result goes where its other readers are, in a row's region perhaps, but for
-/// what is cast at once: its amax would read the extra result again. With a known scale the cast takes the
-/// code in as well, and only saves what both read if nothing else keeps the extra result.
+/// Returns whether to fuse `reader`. A reader of an extra result is better fused with the other readers
+/// of that result, perhaps in a region on rows, unless its result is cast directly: the amax of the cast
+/// would read the extra result again. If the scale is known, the cast can take in the reader instead,
+/// and fusing it here only saves traffic if nothing else keeps the extra result.
 bool EpilogueFuser::isWorthwhile(Operation *op, unsigned value, linalg::GenericOp reader) {
   if (value == 0)
     return true;
@@ -150,7 +152,7 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, linalg::GenericOp
   IRMapping mapping = fuser.inlineCode(reader, loops, known, /*atEnd=*/true);
   SmallVector<Value> yielded = llvm::map_to_vector(reader.getBody()->getTerminator()->getOperands(),
                                                    [&](Value v) { return mapping.lookupOrDefault(v); });
-  // What is made of the first result takes its place.
+  // The result of a reader of the first result replaces it.
   unsigned replaced = value == 0 ? 1 : 0;
   if (replaced)
     fuser.setElement(yielded[0]);
@@ -176,7 +178,7 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, linalg::GenericOp
   return fused;
 }
 
-/// Sums over the result, and over what was stored on the way to it.
+/// Fuses sums over the result and over extra results.
 Operation *EpilogueFuser::fuseSums(Operation *op) {
   for (unsigned i = 0; i <= ElementRegion::of(op)->numExtras();) {
     auto elementOf = [&](detail::RegionFuser &fuser) {
@@ -191,14 +193,14 @@ Operation *EpilogueFuser::fuseSums(Operation *op) {
   return op;
 }
 
-/// Whether value `value` has the form of a first result, or is it.
+/// Returns whether value `value` is the first result or could be.
 bool EpilogueFuser::canBeFirst(Operation *op, unsigned value) {
   Type element = getElementTypeOrSelf(getStored(op, value));
   return value == 0 || (!ProductResults::of(op)->accumulate && getMap(op, value) == identityOf(op) &&
                         (element.isF32() || element.isBF16() || element.isF16()));
 }
 
-/// Value `value` becomes the first result, and the first one an extra result. Returns what `op` has become.
+/// Exchanges value `value` and the first result. Returns the operation that replaces `op`.
 Operation *EpilogueFuser::exchangeFirst(Operation *op, unsigned value) {
   if (value == 0)
     return op;
@@ -211,7 +213,7 @@ Operation *EpilogueFuser::exchangeFirst(Operation *op, unsigned value) {
   return exchanged;
 }
 
-/// A first result that nothing reads cannot be left out: another one takes its place.
+/// If nothing reads the first result, which cannot be dropped, exchanges it with one that is read.
 Operation *EpilogueFuser::bringReadFirst(Operation *op) {
   if (!op->getResult(0).use_empty())
     return op;
@@ -221,8 +223,8 @@ Operation *EpilogueFuser::bringReadFirst(Operation *op) {
   return op;
 }
 
-/// The first quantize whose scale is known in time gives the product an FP8 result. Returns what `op` has
-/// become.
+/// Fuses the first quantize whose scale is computed before the product, which gives the product an FP8
+/// result. Returns the operation that replaces `op`.
 Operation *EpilogueFuser::fuseQuantize(Operation *op) {
   if (ProductResults::of(op)->accumulate)
     return op;
@@ -270,7 +272,7 @@ Operation *EpilogueFuser::apply(Operation *op, QuantizeOp reader, Operation *pla
   return fused;
 }
 
-/// The amax of a value is taken while it is written.
+/// Fuses amaxes of stored values.
 Operation *EpilogueFuser::fuseAmax(Operation *op) {
   for (unsigned value = 0; value <= ElementRegion::of(op)->numExtras(); ++value) {
     if (isSummed(getMap(op, value)) || getElementTypeOrSelf(getStored(op, value)).isF64())
@@ -307,7 +309,7 @@ Operation *EpilogueFuser::apply(Operation *op, unsigned value, AmaxOp reader, Op
   return fused;
 }
 
-/// Products whose sums are f32.
+/// Returns whether `op` is a product that can have an epilogue: not one in f64.
 bool hasEpilogue(Operation *op) {
   return ProductResults::of(op) && op->getNumResults() != 0 &&
          llvm::none_of(op->getOperandTypes(), [](Type type) { return getElementTypeOrSelf(type).isF64(); });

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Producers of quantized tensors move into the cast or into the amax that reads them. The
-// cost model is bytes read and written, see MemoryTraffic.h.
+// Fuses producers of quantized tensors into the quantize or amax that reads them. The cost model
+// is bytes read and written, see MemoryTraffic.h.
 
 #include "RegionFusion.h"
 #include "fp8/Analysis/MemoryTraffic.h"
@@ -24,10 +24,10 @@ struct Move {
   linalg::GenericOp producer;
   AffineMap loops;              ///< from dimensions of the region to the producer's loops
   SmallVector<unsigned> stored; ///< results of the producer that become extra results
-  bool recompute = false;       ///< the producer stays where it is
+  bool recompute = false;       ///< the code is copied, and the producer stays for other readers
 };
 
-/// Other readers of what `producer` computes.
+/// Returns all readers of the results of `producer` except `reader`.
 llvm::SetVector<Operation *> findOtherReaders(linalg::GenericOp producer, Operation *reader) {
   llvm::SetVector<Operation *> others(producer->user_begin(), producer->user_end());
   others.remove(reader);
@@ -43,8 +43,8 @@ int64_t countInputBytes(linalg::GenericOp op) {
   return bytes;
 }
 
-/// Whether all readers can compute the producer's only result, and move fewer bytes so than
-/// if it is written once and read by all but the one that computes it.
+/// Returns whether all readers can compute the producer's only result themselves and move fewer bytes
+/// in total than if one of them stores it and the others read it.
 bool isWorthRecomputing(linalg::GenericOp producer, const llvm::SetVector<Operation *> &others) {
   if (!detail::isCheap(producer) || producer->getNumResults() != 1)
     return false;
@@ -56,8 +56,8 @@ bool isWorthRecomputing(linalg::GenericOp producer, const llvm::SetVector<Operat
   return readers * inputs < inputs + result + (readers - 1) * result;
 }
 
-/// Whether after `move` every dimension is still one of an input or of a stored result: from
-/// where else would its size be known?
+/// Returns whether after `move` every dimension is still a dimension of an input or of a stored
+/// result, which determines its size.
 bool coversDims(const ElementRegion &region, unsigned dropped, Move &move) {
   SmallVector<AffineMap> maps(region.maps);
   maps.erase(maps.begin() + dropped);
@@ -78,7 +78,7 @@ public:
 
   void fuseInto(Operation *op) {
     op = fuseSumsOfInputs(op);
-    // What has one reader first: then other readers are really others.
+    // Fuse producers with one reader first, which may leave the others with fewer readers.
     while (true) {
       Operation *fused = fuseOne(op, /*withOtherReaders=*/false);
       if (!fused)
@@ -99,7 +99,7 @@ private:
   RewriterBase &rewriter;
 };
 
-/// Sums over tensors that the region reads anyway.
+/// Fuses sums over tensors that the region reads anyway.
 Operation *ProducerFuser::fuseSumsOfInputs(Operation *op) {
   for (unsigned i = 0; i < ElementRegion::of(op)->inputs.size();) {
     ElementRegion region = *ElementRegion::of(op);
@@ -111,7 +111,8 @@ Operation *ProducerFuser::fuseSumsOfInputs(Operation *op) {
   return op;
 }
 
-/// The results of `move` that others read become extra results, if each is a permutation.
+/// Adds the results that others read to `move.stored`; returns false if one of them is not a
+/// permutation of the dimensions and so cannot be an extra result.
 bool ProducerFuser::canStore(Operation *op, Move &move) {
   for (OpResult result : move.producer->getResults()) {
     if (llvm::all_of(result.getUsers(), [&](Operation *user) { return user == op; }))
@@ -130,7 +131,7 @@ std::optional<Move> ProducerFuser::findMove(Operation *op, unsigned input, bool 
   Move move{detail::getElementwise(tensor.getDefiningOp()), {}, {}};
   if (!move.producer || move.producer->getBlock() != op->getBlock())
     return std::nullopt;
-  // All of its results that this operation reads would have to move at once.
+  // Only one operand of `op` may be a result of the producer, since one operand is replaced at a time.
   if (llvm::count_if(region.inputs, [&](Value v) { return v.getDefiningOp() == move.producer; }) != 1 ||
       llvm::count(op->getOperands(), tensor) != 1)
     return std::nullopt;
@@ -139,7 +140,7 @@ std::optional<Move> ProducerFuser::findMove(Operation *op, unsigned input, bool 
   move.loops = detail::findLoops(move.producer, *move.producer.getDpsInitOperand(number), map);
   if (!move.loops || detail::readsTooMuch(op, move.producer, move.loops, tensor))
     return std::nullopt;
-  // Read at a broadcast, the body runs more often than it did.
+  // If the result is broadcast, the body would run more often than before.
   if (!map.isPermutation() && !detail::isCheap(move.producer))
     return std::nullopt;
   llvm::SetVector<Operation *> others = findOtherReaders(move.producer, op);

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Norms and softmaxes move into the cast or the amax that reads them, whose region works on
-// rows from then on. RowCluster.h says what can move, RowBuilder.h what it becomes; here bytes
-// read and written decide whether it stays.
+// Fuses norms and softmaxes into the cast or amax that reads them, whose region then works on rows.
+// RowCluster.h finds the operations that can be fused, RowBuilder.h builds the fused operation; this
+// pass keeps it if it reads and writes fewer bytes.
 
 #include "RowBuilder.h"
 #include "fp8/Analysis/MemoryTraffic.h"
@@ -19,8 +19,8 @@ namespace fp8 {
 
 namespace {
 
-/// What reads the cluster's results, or depends on what does, before `op`: it has to come after.
-/// Fails where something of it has effects.
+/// Returns the operations before `op` that depend on results of the cluster, which must move behind
+/// the fused operation. Fails if one of them has side effects.
 FailureOr<SmallVector<Operation *>> findReadersBefore(Operation *op, const detail::RowCluster &cluster) {
   SmallVector<Operation *> readers;
   llvm::SmallPtrSet<Operation *, 16> late;
@@ -44,7 +44,7 @@ FailureOr<SmallVector<Operation *>> findReadersBefore(Operation *op, const detai
   return readers;
 }
 
-/// Moves the cluster into `op`, if that saves traffic. Returns whether it did.
+/// Fuses the cluster into `op` if that saves traffic. Returns whether it did.
 bool fuse(RewriterBase &rewriter, Operation *op, ArrayRef<int64_t> rows) {
   detail::RowCluster cluster(op, rows);
   if (failed(cluster.find()))
@@ -74,8 +74,8 @@ bool fuse(RewriterBase &rewriter, Operation *op, ArrayRef<int64_t> rows) {
   return true;
 }
 
-/// The sets of dimensions that may be rows: those that a tensor lacks which the region reads, as
-/// a statistic of the rows does, and the last one.
+/// Returns the sets of dimensions that may be rows: those that an input of the region lacks, since it
+/// may be a statistic of the rows, and the last dimension.
 SmallVector<SmallVector<int64_t>> findCandidates(Operation *op) {
   ElementRegion region = *ElementRegion::of(op);
   SmallVector<SmallVector<int64_t>> candidates;

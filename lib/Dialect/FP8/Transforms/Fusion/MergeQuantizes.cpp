@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One quantize per tensor, format and scale. Recipes make it so from the start;
-// equal tensors that only common-subexpression elimination recognised meet here.
+// Merges quantizes of the same tensor, format and scale. fp8-apply-recipe creates only one for each
+// tensor; this pass merges those of tensors that turned out to be equal later.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -18,14 +18,14 @@ namespace fp8 {
 
 namespace {
 
-/// The same bytes: equal inputs, scale, format, blocks and column.
+/// Returns whether both have the same result: equal inputs, scale, format, blocks and column.
 bool quantizesTheSame(QuantizeOp a, QuantizeOp b) {
   return a.getInputs() == b.getInputs() && a.getScale() == b.getScale() && a.getFormat() == b.getFormat() &&
          a.getBlockAttr() == b.getBlockAttr() && a.getColumnAttr() == b.getColumnAttr() &&
          a.getProducer().empty() && b.getProducer().empty() && !a.getTransposition() && !b.getTransposition();
 }
 
-/// `op` with an amax, recorded in place of `op`.
+/// Replaces `op` by a quantize that records the amax, if it does not already.
 QuantizeOp withAmax(QuantizeOp op) {
   if (op.getRecordAmax())
     return op;
@@ -47,7 +47,7 @@ public:
   }
 
 private:
-  /// Quantizes of one value stand among that value's users: no pair is compared in vain.
+  /// Compares only quantizes of the same value.
   void mergeIn(Block &block) {
     SmallVector<QuantizeOp> kept;
     DenseMap<Value, SmallVector<unsigned>> byInput;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The mechanics of fusing into regions; the passes decide.
+// The mechanics of fusing code into regions. The passes decide what to fuse.
 
 #include "RegionFusion.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -18,7 +18,7 @@ using namespace fp8::detail;
 // What can move
 //===----------------------------------------------------------------------===//
 
-/// Arithmetic on scalars and positions: no gather, no branch.
+/// Returns whether the body is arithmetic on scalars and indices, without gathers and branches.
 static bool isScalarCode(linalg::GenericOp op) {
   for (Operation &inner : op.getBody()->without_terminator()) {
     bool scalar = isa<linalg::IndexOp>(inner) ||
@@ -61,17 +61,18 @@ std::optional<Sum> fp8::detail::matchSum(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Where
+// Where two operations can become one
 //===----------------------------------------------------------------------===//
 
-/// Takes no time and no memory of its own: nothing is lost where it happens earlier.
+/// Returns whether `op` takes neither time nor memory, so that it may move up.
 static bool isLight(Operation *op) {
   return op->hasTrait<OpTrait::ConstantLike>() ||
          isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
              tensor::CastOp, tensor::DimOp>(op);
 }
 
-/// Collects what must be moved before `place` for `value` to be there; false where it cannot.
+/// Collects the operations that must move before `place` to make `value` available there; returns
+/// false if that is impossible.
 static bool collectMoves(Value value, Operation *place, llvm::SetVector<Operation *> &moves) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place) || moves.contains(op))
@@ -84,7 +85,7 @@ static bool collectMoves(Value value, Operation *place, llvm::SetVector<Operatio
   return moves.insert(op);
 }
 
-/// What `op` reads. A sum needs the tensor that it is written to, not the zeros in it.
+/// Returns the values that `op` needs. A sum needs its destination, but not the fill with zeros.
 static SmallVector<Value> findNeeds(Operation *op) {
   llvm::SetVector<Value> values(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), values);
@@ -133,7 +134,7 @@ AffineMap fp8::detail::findLoops(linalg::GenericOp op, OpOperand &operand, Affin
 // How a region grows
 //===----------------------------------------------------------------------===//
 
-/// The region that changes nothing: it rounds a product's sum to the result's type.
+/// Builds the region that changes nothing; that of a product rounds the sum to the result's type.
 static void buildIdentity(OpBuilder &builder, ElementRegion &region) {
   SmallVector<Type> types(region.firstArgument, builder.getF32Type());
   for (Value input : region.inputs)
@@ -170,7 +171,7 @@ Value RegionFuser::addInput(Value tensor, AffineMap map) {
   return body->addArgument(getElementTypeOrSelf(tensor), op->getLoc());
 }
 
-/// What `index` is in a region whose dimensions `loops` maps to loops.
+/// Builds the value of `index` in a region; `loops` maps its dimensions to the loops of the code.
 static Value createIndex(OpBuilder &builder, linalg::IndexOp index, AffineMap loops) {
   AffineExpr expr = loops.getResult(index.getDim());
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
@@ -250,8 +251,8 @@ Operation *RegionFuser::rebuild(Operation *place, Value out) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// From dimensions of the region to loops of `sum`, if it sums over the leading dimensions in
-/// their order.
+/// Returns the map from dimensions of the region to loops of `sum`, or null unless it sums over the
+/// leading dimensions in their order.
 static AffineMap findLoopsOfSum(const Sum &sum, Value tensor, AffineMap map) {
   linalg::GenericOp op = sum.op;
   OpOperand *found = nullptr;
@@ -280,7 +281,7 @@ static AffineMap findLoopsOfSum(const Sum &sum, Value tensor, AffineMap map) {
   return loops;
 }
 
-/// The first reader of `tensor` that can become a sum in the region of `op`.
+/// Returns the first reader of `tensor` that can become a sum in the region of `op`.
 static std::optional<Sum> findSum(Operation *op, Value tensor, AffineMap map) {
   for (Operation *user : tensor.getUsers()) {
     if (user == op || user->getBlock() != op->getBlock())

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What fusing into a producer region and into an epilogue share: which code can move, where
+// The code that fusion into producer regions and into epilogues share: which code can move, where
 // two operations can become one, and how a region grows. Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_REGIONFUSION_H
@@ -16,14 +16,14 @@ namespace fp8::detail {
 /// Bodies up to this many operations may be computed once per reader.
 constexpr unsigned kCheapOps = 3;
 
-/// `op` as a generic of parallel loops on tensors that computes scalars from scalars and
-/// reads no destination; null where it is none.
+/// Returns `op` if it is a generic of parallel loops on tensors that computes scalars from scalars
+/// and reads no destination; null otherwise.
 mlir::linalg::GenericOp getElementwise(mlir::Operation *op);
 
-/// Few simple operations: no division, no call of the math library.
+/// Returns whether the body has few simple operations, no division and no call of the math library.
 bool isCheap(mlir::linalg::GenericOp op);
 
-/// A sum in f32, from zero, of what a body computes.
+/// A sum in f32, starting from zero, of a value that a body computes.
 struct Sum {
   mlir::linalg::GenericOp op;
   mlir::Value addend; ///< in the body
@@ -31,46 +31,46 @@ struct Sum {
 };
 std::optional<Sum> matchSum(mlir::Operation *op);
 
-/// Where `first` and `second`, in this order in one block, can become one operation: before
-/// the one that is returned, or nowhere (null). What `second` reads, if it only looks at other
-/// tensors or makes empty ones, may be moved up.
+/// Returns the operation before which `first` and `second`, in this order in one block, can become
+/// one operation; null if there is none. Views and empty tensors that `second` reads may be moved
+/// up for this.
 mlir::Operation *findMeetingPoint(mlir::RewriterBase &rewriter, mlir::Operation *first,
                                   mlir::Operation *second);
 
-/// The region of one operation while code moves into it. Nothing is undone: check first.
+/// The region of one operation while code moves into it. Changes are not undone, so check first.
 class RegionFuser {
 public:
-  /// Gives `op` a region where it has none: the one that changes nothing.
+  /// Gives `op` a region that changes nothing if it has none.
   RegionFuser(mlir::RewriterBase &rewriter, mlir::Operation *op);
 
-  /// The element that stands for the tensor: what is yielded first.
+  /// The first value of the yield: the element of the tensor.
   mlir::Value getElement() { return yielded.front(); }
   void setElement(mlir::Value value) { yielded.front() = value; }
-  /// What stands for extra result `i`.
+  /// The value of the yield for extra result `i`.
   mlir::Value getExtra(unsigned i) { return yielded[1 + i]; }
 
-  /// Extra result `i` becomes the first one, and the first one that extra result. Returns the
-  /// destination of the new first one, which is for the caller to rebuild with.
+  /// Exchanges extra result `i` and the first result. Returns the destination of the new first
+  /// result, which the caller passes to rebuild.
   mlir::Value exchangeFirst(unsigned i);
 
   /// Copies the code of `op` to the end of the region (`atEnd`) or its start. `loops` maps the
-  /// dimensions of the tensor to the loops of `op`; inputs that are `known` are not read.
-  /// Returns where the values of the body are now.
+  /// dimensions of the tensor to the loops of `op`. Inputs in `known` are replaced by those values
+  /// of the region. Returns the mapping from values of the body to their copies.
   mlir::IRMapping inlineCode(mlir::linalg::GenericOp op, mlir::AffineMap loops,
                              const llvm::DenseMap<mlir::Value, mlir::Value> &known, bool atEnd);
 
   mlir::Value getArgument(unsigned input) { return body->getArgument(firstArgument + input); }
-  /// Input `i` is `element` from now on.
+  /// Replaces input `i` by `element`.
   void replaceInput(unsigned i, mlir::Value element);
   void addExtra(mlir::Value element, mlir::AffineMap map, mlir::Value out);
 
   llvm::ArrayRef<mlir::Value> getInputs() const { return inputs; }
   llvm::ArrayRef<mlir::Value> getExtraOuts() const { return extraOuts; }
 
-  /// Puts the yield in order; returns the maps of inputs and extras.
+  /// Updates the yield; returns the maps of inputs and extra results.
   mlir::ArrayAttr finishBody();
-  /// The operation with this region, before `place`; its first destination is `out`, if given.
-  /// The caller replaces the old one's results.
+  /// Creates the operation with this region before `place`; its first destination is `out`, if
+  /// given. The caller replaces the results of the old operation.
   mlir::Operation *rebuild(mlir::Operation *place, mlir::Value out = {});
 
 private:
@@ -84,19 +84,19 @@ private:
   llvm::SmallVector<mlir::AffineMap> inputMaps, extraMaps;
 };
 
-/// Whether the region of `op` would have too many inputs if the code of `code` moved there, in
-/// which `tensor` is not read any more.
+/// Returns whether the region of `op` would have more inputs than the target allows if it took in
+/// the code of `code`, and `tensor` were no longer read.
 bool readsTooMuch(mlir::Operation *op, mlir::linalg::GenericOp code, mlir::AffineMap loops,
                   mlir::Value tensor);
 
-/// From dimensions of the tensor to loops of `op`, where `tensorMap` is how the tensor lies in
-/// the dimensions, and operand `operand` of `op` is the tensor. Null where `op` reads (or
-/// writes) it otherwise than as a permutation of its loops.
+/// Returns the map from dimensions of the region to loops of `op`, if operand `operand` of `op` is a
+/// tensor that has the map `tensorMap` in the region. Returns null unless `op` reads (or writes) the
+/// tensor at a permutation of its loops.
 mlir::AffineMap findLoops(mlir::linalg::GenericOp op, mlir::OpOperand &operand, mlir::AffineMap tensorMap);
 
-/// Sums over the leading dimensions of `tensor`, in the order of its elements, become extra
-/// results of `op`, in whose region `tensor` lies at `map` and is what `elementOf` says. Returns
-/// what `op` has become; itself where there are none.
+/// Fuses sums over the leading dimensions of `tensor`, in the order of its elements, into `op` as
+/// extra results. `map` is the map of `tensor` in the region of `op`, `elementOf` returns its
+/// element there. Returns the operation that replaces `op`, or `op` itself if there are no sums.
 mlir::Operation *fuseSums(mlir::RewriterBase &rewriter, mlir::Operation *op, mlir::Value tensor,
                           mlir::AffineMap map, llvm::function_ref<mlir::Value(RegionFuser &)> elementOf);
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Members of a cluster become code of the region: what runs once per row is scalar code, the
-// rest linalg on parts of the row's size.
+// Turns the members of a cluster into code of the region: scalar code for what runs once per row,
+// linalg operations on slices of the row's size for the rest.
 
 #include "RowBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +22,7 @@ static Type getPartType(Value value, AffineMap map, ArrayRef<int64_t> rows) {
   return sizes.empty() ? type.getElementType() : RankedTensorType::get(sizes, type.getElementType());
 }
 
-/// What the region has of `value`: computed there, or an argument.
+/// Returns the value in the region for the row's part of `value`: computed there, or an argument.
 Value RowBuilder::partOf(Value value, AffineMap map) {
   if (!isa<ShapedType>(value.getType()))
     return value;
@@ -37,7 +37,7 @@ Value RowBuilder::partOf(Value value, AffineMap map) {
   return body->addArgument(getPartType(value, map, rows), loc);
 }
 
-/// `map`, which reads an operand of a member, on its loops over the row alone.
+/// Returns `map`, of an operand of a member, restricted to the member's loops over the row.
 AffineMap RowBuilder::dropOuterLoops(AffineMap map, AffineMap loops) {
   SmallVector<AffineExpr> renumbered;
   unsigned numLoops = 0;
@@ -50,7 +50,7 @@ AffineMap RowBuilder::dropOuterLoops(AffineMap map, AffineMap loops) {
   return AffineMap::get(numLoops, 0, exprs, op->getContext());
 }
 
-/// The index of the row in the dimension `place`.
+/// Returns the index of the row in dimension `place`.
 Value RowBuilder::indexOf(AffineExpr place) {
   auto dim = dyn_cast<AffineDimExpr>(place);
   if (!dim)
@@ -59,7 +59,7 @@ Value RowBuilder::indexOf(AffineExpr place) {
   return body->getArgument(dim.getPosition() - inRow);
 }
 
-/// The index in dimension `dim` of the tensor, in a loop nest over the row.
+/// Builds the index in dimension `dim` of the tensor, in a loop nest over the row.
 Value RowBuilder::elementIndex(OpBuilder &b, int64_t dim) {
   if (!llvm::is_contained(rows, dim))
     return indexOf(rewriter.getAffineDimExpr(dim));
@@ -67,7 +67,7 @@ Value RowBuilder::elementIndex(OpBuilder &b, int64_t dim) {
   return linalg::IndexOp::create(b, loc, loop);
 }
 
-/// Copies the body of a member into `b`; its loops over the row are those of the operation there.
+/// Copies the body of a member to the insertion point of `b`, whose loops are those over the row.
 IRMapping RowBuilder::cloneBody(OpBuilder &b, linalg::GenericOp generic, AffineMap loops, IRMapping mapping) {
   for (Operation &inner : generic.getBody()->without_terminator()) {
     auto index = dyn_cast<linalg::IndexOp>(inner);
@@ -89,7 +89,7 @@ IRMapping RowBuilder::cloneBody(OpBuilder &b, linalg::GenericOp generic, AffineM
   return mapping;
 }
 
-/// Code that runs once per row.
+/// Adds a member that runs once per row, as scalar code.
 void RowBuilder::addScalar(linalg::GenericOp generic, AffineMap loops) {
   IRMapping mapping;
   for (OpOperand *input : generic.getDpsInputOperands())
@@ -104,7 +104,7 @@ void RowBuilder::addScalar(linalg::GenericOp generic, AffineMap loops) {
     parts[result] = mapping.lookupOrDefault(value);
 }
 
-/// Code that runs once per element of a row.
+/// Adds a member that runs once per element of a row, as a linalg operation.
 void RowBuilder::addRow(linalg::GenericOp generic, AffineMap loops) {
   SmallVector<Value> ins, outs;
   SmallVector<AffineMap> maps;
@@ -162,7 +162,7 @@ void RowBuilder::inlineMember(linalg::GenericOp generic, AffineMap loops) {
     addScalar(generic, loops);
 }
 
-/// The elementwise region of `op`, on a row. Returns what it yields.
+/// Adds the elementwise region of `op`, applied to a row. Returns the values that it yields.
 SmallVector<Value> RowBuilder::addElements() {
   if (old.isEmpty())
     return {partOf(old.inputs[0], old.maps[0])};
@@ -213,7 +213,7 @@ SmallVector<Value> RowBuilder::addElements() {
   return SmallVector<Value>(row->getResults());
 }
 
-/// Results of members that are read outside of the cluster become extra results.
+/// Adds extra results for results of members that are read outside of the cluster.
 void RowBuilder::store(SmallVectorImpl<Value> &yielded, SmallVectorImpl<Value> &outs,
                        SmallVectorImpl<AffineMap> &extraMaps) {
   for (Operation *member : cluster.members) {

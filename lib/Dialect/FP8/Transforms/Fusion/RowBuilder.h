@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builds a cast or an amax that works on rows of it and of what leads to it. Private to the
-// library.
+// Builds a cast or an amax on rows from one on elements and a cluster of its producers. Private to
+// the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ROWBUILDER_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ROWBUILDER_H
@@ -14,7 +14,7 @@
 
 namespace fp8::detail {
 
-/// Builds a cast or an amax on rows, next to the one without.
+/// Builds a cast or an amax on rows beside the original one.
 class RowBuilder {
 public:
   RowBuilder(mlir::RewriterBase &rewriter, mlir::Operation *op, llvm::ArrayRef<int64_t> rows,
@@ -22,9 +22,9 @@ public:
       : rewriter(rewriter), op(op), old(*ElementRegion::of(op)), rows(rows), cluster(cluster),
         loc(op->getLoc()) {}
 
-  /// The operation on rows before `op`, which it does not replace yet.
+  /// Creates the operation on rows before `op`, and does not replace `op`.
   mlir::Operation *build();
-  /// Results of members that become extra results, in their order after those of `op`.
+  /// The results of members that become extra results, in order, after those of `op`.
   llvm::SetVector<mlir::Value> stored;
 
 private:
@@ -50,7 +50,7 @@ private:
   mlir::Block *body = nullptr;
   llvm::SmallVector<mlir::Value> inputs;
   llvm::SmallVector<mlir::AffineMap> inputMaps;
-  llvm::DenseMap<mlir::Value, mlir::Value> parts; ///< of results of members
+  llvm::DenseMap<mlir::Value, mlir::Value> parts; ///< values in the region for results of members
 };
 
 } // namespace fp8::detail

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the members from the cast upwards: an operation joins if it computes a row at a time
-// and nothing outside of the cluster stands between it and the cast.
+// Finds the members backwards from the cast: an operation joins if it can be computed row by row
+// and no operation outside of the cluster depends on it and leads to the cast.
 
 #include "RowCluster.h"
 #include "RegionFusion.h"
@@ -23,7 +23,7 @@ Value fp8::detail::getFillValue(Value init) {
   return fill ? fill.getInputs().front() : Value();
 }
 
-/// The tensor.empty that `init` is, or a fill of it; null where it is anything else.
+/// Returns the tensor.empty if `init` is one or a fill of one; null otherwise.
 static Value getEmpty(Value init) {
   if (auto fill = init.getDefiningOp<linalg::FillOp>())
     init = fill.getOutputs().front();
@@ -43,7 +43,7 @@ Value fp8::detail::getUnusedDestination(OpBuilder &builder, Value init) {
 // Maps
 //===----------------------------------------------------------------------===//
 
-/// Every dimension of a row is read whole or not at all, and once.
+/// Returns whether `map` has each dimension of a row at most once, and nothing else of a row.
 bool RowCluster::isSliceable(AffineMap map) const {
   llvm::DenseSet<int64_t> seen;
   for (AffineExpr expr : map.getResults()) {
@@ -64,7 +64,7 @@ bool RowCluster::differsByRow(AffineMap map) const {
   });
 }
 
-/// Sizes of the dimensions, as far as known; those of a row must be.
+/// Returns the sizes of the dimensions, possibly dynamic; fails if one in `rows` is dynamic.
 static FailureOr<SmallVector<int64_t>> findSizes(const ElementRegion &region, ArrayRef<int64_t> rows) {
   SmallVector<int64_t> sizes(region.numDims, ShapedType::kDynamic);
   auto read = [&](Value operand, AffineMap map) {
@@ -115,7 +115,7 @@ void RowCluster::want(Value value, AffineMap map) {
     pending.insert(source);
 }
 
-/// Arithmetic on scalars and on positions: no gather, no branch.
+/// Returns whether the body is arithmetic on scalars and indices, without gathers and branches.
 static bool isScalarCode(linalg::GenericOp generic) {
   for (Operation &inner : generic.getBody()->without_terminator()) {
     bool scalar = isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()) && isPure(&inner);
@@ -127,8 +127,9 @@ static bool isScalarCode(linalg::GenericOp generic) {
   return generic.hasPureTensorSemantics();
 }
 
-/// From dimensions to loops: those of a result follow from where it is wanted. The others reduce,
-/// each over a dimension of the row of its size that no other loop has. Null where there is none.
+/// Returns the map from dimensions to loops of `generic`. The loops of its results follow from the
+/// maps at which the results are read; each other loop is a reduction over a dimension of the row of
+/// the same size that no other loop has. Returns null if there is no such dimension.
 AffineMap RowCluster::findLoops(linalg::GenericOp generic) {
   MLIRContext *context = generic.getContext();
   SmallVector<AffineExpr> exprs(generic.getNumLoops());
@@ -161,8 +162,8 @@ AffineMap RowCluster::findLoops(linalg::GenericOp generic) {
   return AffineMap::get(sizes.size(), 0, exprs, context);
 }
 
-/// Whether with these loops every operand comes in rows, and every result that others read
-/// can be stored by rows.
+/// Returns whether with these loops every operand can be read row by row, and every result with
+/// other readers can be stored row by row.
 bool RowCluster::fitsRows(linalg::GenericOp generic, AffineMap map) {
   for (OpOperand *input : generic.getDpsInputOperands())
     if (isa<ShapedType>(input->get().getType()) &&
@@ -183,7 +184,7 @@ bool RowCluster::fitsRows(linalg::GenericOp generic, AffineMap map) {
   return true;
 }
 
-/// Bytes of a temporary along these dimensions.
+/// Returns the bytes of a temporary with these dimensions.
 int64_t RowCluster::countRowBytes(Type element, ArrayRef<int64_t> dims) const {
   int64_t bytes = countBytes(RankedTensorType::get({}, element));
   for (int64_t dim : dims)
@@ -191,7 +192,7 @@ int64_t RowCluster::countRowBytes(Type element, ArrayRef<int64_t> dims) const {
   return bytes;
 }
 
-/// Whether the row's temporaries stay small and the arrays read few.
+/// Returns whether the temporaries of a row and the number of inputs stay within the target's limits.
 bool RowCluster::hasRoomFor(linalg::GenericOp generic, AffineMap map) {
   int64_t bytes = 0;
   for (OpOperand &init : generic.getDpsInitsMutable()) {
@@ -232,7 +233,7 @@ bool RowCluster::addGeneric(linalg::GenericOp generic) {
   return true;
 }
 
-/// Reshapes that add or drop dimensions of one element change nothing in a row.
+/// Adds a reshape that adds or drops dimensions of size 1, which changes nothing within a row.
 bool RowCluster::addReshape(Operation *reshape) {
   Value source = reshape->getOperand(0), result = reshape->getResult(0);
   if (clashing.contains(result))
@@ -291,7 +292,7 @@ LogicalResult RowCluster::find() {
   if (rowBytes > getTarget(op).getMaxRowBytes())
     return failure();
 
-  // Others that lead to the cast: what they read has to be there before it.
+  // Operations outside of the cluster that lead to the cast: their operands must not be members.
   llvm::SmallPtrSet<Operation *, 16> others;
   for (Operation *candidate = op->getPrevNode(); candidate && !pending.empty();
        candidate = candidate->getPrevNode()) {

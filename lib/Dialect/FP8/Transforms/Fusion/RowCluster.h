@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which operations before a cast can compute a row at a time together with it. Private to the
-// library.
+// Finds the operations before a cast that can be computed row by row together with it. Private to
+// the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ROWCLUSTER_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ROWCLUSTER_H
@@ -13,29 +13,31 @@
 
 namespace fp8::detail {
 
-/// Operations that compute what `op`, an fp8.amax or fp8.quantize, reads, and that can compute it
-/// by rows. All are in its block; no way leads from one of them to `op` around the others.
+/// Operations that compute the inputs of `op`, an fp8.amax or fp8.quantize, and that can be computed
+/// row by row. All are in its block, and none of them reaches `op` through an operation that is not
+/// a member.
 class RowCluster {
 public:
   RowCluster(mlir::Operation *op, llvm::ArrayRef<int64_t> rows) : op(op), rows(rows) {}
 
-  /// Finds the members. Fails where none of them reduces over a row, or where something that
-  /// `op` reads or sums does not come in rows.
+  /// Finds the members. Fails if none of them reduces over a row, or if an input or a summed extra
+  /// result of `op` cannot be read or computed row by row.
   mlir::LogicalResult find();
 
-  /// In their order: linalg.generic, and reshapes that add or drop dimensions of one element.
+  /// The members in order: linalg.generic, and reshapes that add or drop dimensions of size 1.
   llvm::SmallVector<mlir::Operation *> members;
-  /// From the dimensions of the tensor to the loops of a member: a dimension, or 0 for a loop
-  /// with one iteration. Of a reshape: to the dimensions of what it reads.
+  /// The map of each member from the dimensions of the tensor to its loops (a dimension, or 0 for a
+  /// loop with one iteration); for a reshape, to the dimensions of its operand.
   llvm::DenseMap<mlir::Operation *, mlir::AffineMap> loops;
-  /// Where the results of members lie in the dimensions of the tensor.
+  /// The map of each result of a member in the dimensions of the tensor.
   llvm::DenseMap<mlir::Value, mlir::AffineMap> placements;
 
   bool isMember(mlir::Operation *other) const { return other && loops.contains(other); }
-  /// Whether `value`, the result of a member, has readers outside of the cluster.
+  /// Returns whether `value`, the result of a member, has readers outside of the cluster.
   bool isReadOutside(mlir::Value value) const;
   llvm::SmallVector<int64_t> rowSizes() const;
-  /// Whether the map has every dimension outside of a row, so that each row has its own.
+  /// Returns whether the map has every dimension outside of a row, so that each row has a value of
+  /// its own.
   bool differsByRow(mlir::AffineMap map) const;
 
 private:
@@ -51,19 +53,19 @@ private:
 
   mlir::Operation *op;
   llvm::SmallVector<int64_t> rows;
-  llvm::SmallVector<int64_t> sizes;                 ///< of the tensor's dimensions
-  llvm::SmallPtrSet<mlir::Operation *, 16> pending; ///< what computes a value that is wanted
-  llvm::DenseSet<mlir::Value> reads;                ///< by the members, if nothing more is added
-  llvm::DenseSet<mlir::Value> clashing;             ///< wanted at two places
+  llvm::SmallVector<int64_t> sizes;                 ///< sizes of the tensor's dimensions
+  llvm::SmallPtrSet<mlir::Operation *, 16> pending; ///< producers of values that members read
+  llvm::DenseSet<mlir::Value> reads;                ///< inputs of the cluster so far
+  llvm::DenseSet<mlir::Value> clashing;             ///< values that are read at two different maps
   int64_t rowBytes = 0;
   bool reduces = false;
 };
 
-/// The scalar that fills `init` before it is added to; null where it is anything else.
+/// Returns the scalar that `init` is filled with; null if `init` is not a fill.
 mlir::Value getFillValue(mlir::Value init);
 
-/// A tensor like `init` that nothing has written yet; null where its size is not known and `init`
-/// is not one, or a fill of one, itself.
+/// Returns a tensor.empty of the type of `init`; null if the type is dynamic and `init` is neither
+/// a tensor.empty nor a fill of one.
 mlir::Value getUnusedDestination(mlir::OpBuilder &builder, mlir::Value init);
 
 } // namespace fp8::detail

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Upstream's control flow sinking, for branches of the program. Its own pass also sinks into
-// the scalar branches inside linalg bodies, and would compute a tensor anew per element.
+// Upstream's control flow sinking, restricted to branches of the program. Upstream's pass also sinks
+// into branches inside linalg bodies, where a tensor would be computed once per element.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The names of an entry's arguments, and places in the user's program: one rule for the
-// command line, the manifest, the report and the error messages of a compiled library.
+// The names of arguments and of places in the user's program, shared by the command line, the
+// manifest, the report and the error messages of a compiled library.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/IR/BuiltinAttributes.h"

@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operations on tensors of dynamic shape say nothing of what happens where their sizes do
-// not fit together, nor those with indices where one is out of range. Compiled code would read
-// and write past the end; so whatever cannot be shown to fit is asserted, before anything else
-// where it follows from the arguments.
+// Operations on tensors of dynamic shape are undefined if their sizes do not fit together, and
+// operations with indices if an index is out of range: compiled code would read and write past
+// the end of a buffer. This pass asserts every condition that it cannot prove, at the start of the
+// function if it depends on the arguments only.
 
 #include "SizeMessages.h"
 #include "TensorSizes.h"
@@ -38,7 +38,7 @@ static bool hasDynamicShape(Operation *op) {
   return llvm::any_of(op->getOperands(), isDynamic) || llvm::any_of(op->getResults(), isDynamic);
 }
 
-/// Whether an index, offset or size of `op` is computed, or a constant that its verifier passes over.
+/// Returns whether `op` has an index, offset or size that its verifier does not check.
 static bool hasIndices(Operation *op) {
   if (isa<tensor::ExtractOp>(op))
     return op->getNumOperands() > 1;
@@ -49,13 +49,13 @@ static bool hasIndices(Operation *op) {
          !(slice.getOffsets().empty() && slice.getSizes().empty() && slice.getStrides().empty());
 }
 
-/// Where assertions about `op` may stand.
+/// Returns the operation before which assertions about `op` can be inserted.
 static Operation *getAnchor(Operation *op) {
   return isa<InParallelOpInterface>(op->getParentOp()) ? op->getParentOp() : op;
 }
 
 namespace {
-/// Asserts what one function's operations need.
+/// Inserts the assertions of one function.
 class SizeChecker {
 public:
   explicit SizeChecker(func::FuncOp func) : func(func), sizes(func) {}
@@ -136,8 +136,9 @@ OpFoldResult SizeChecker::multiply(Operation *op, ArrayRef<OpFoldResult> factors
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// Every dimension of the iteration space has one size; other index expressions stay within
-/// the operand at its end. (Their coefficients are positive: they begin at the front.)
+/// Asserts that every dimension of the iteration space has one size, and that other index
+/// expressions do not exceed the end of the operand. They start at 0, because their coefficients
+/// are positive.
 void SizeChecker::checkLinalg(linalg::LinalgOp op) {
   SmallVector<OpFoldResult> extents(op.getNumLoops());
   auto forEachSize = [&](llvm::function_ref<void(AffineExpr, OpFoldResult)> visit) {
@@ -163,7 +164,7 @@ void SizeChecker::checkLinalg(linalg::LinalgOp op) {
     for (unsigned dim : llvm::seq<unsigned>(extents.size()))
       last.push_back(getAffineSymbolExpr(dim, op->getContext()) - 1);
     requireAtMost(op, apply(op, expr.replaceDims(last) + 1, extents), size,
-                  "an operand ends before the indices into it");
+                  "an operand is too small for the indices at which it is read");
   });
 }
 
@@ -196,7 +197,7 @@ void SizeChecker::checkExpand(tensor::ExpandShapeOp op) {
   }
 }
 
-/// The elements of the shape are read where they were put together.
+/// Takes the elements of the shape from the tensor.from_elements that creates it.
 void SizeChecker::checkReshape(tensor::ReshapeOp op) {
   auto type = dyn_cast<RankedTensorType>(op.getType());
   if (!type || !isa<RankedTensorType>(op.getSource().getType()))
@@ -246,7 +247,7 @@ void SizeChecker::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole) {
   }
 }
 
-/// True where `index` is that of a loop over all of `size`.
+/// Returns whether `index` is the induction variable of a loop that ends at `size`.
 bool SizeChecker::isIndexUpTo(OpFoldResult index, OpFoldResult size) {
   auto value = dyn_cast<Value>(index);
   if (auto op = value ? value.getDefiningOp<linalg::IndexOp>() : linalg::IndexOp()) {
@@ -266,7 +267,7 @@ void SizeChecker::checkIndices(Operation *op, Value tensor, ValueRange indices) 
   IntegerRanges ranges(op);
   for (auto [dim, value] : llvm::enumerate(indices)) {
     OpFoldResult index = sizes.simplify(value), size = sizes.get(tensor, dim);
-    // As numbers without sign, negative ones are beyond every size.
+    // Unsigned comparison: a negative index is larger than every size.
     if (!ranges.isInside(index, size) && !isIndexUpTo(index, size))
       require(op, arith::CmpIPredicate::ult, index, size, describeOutside("an index", tensor, dim, {index}));
   }

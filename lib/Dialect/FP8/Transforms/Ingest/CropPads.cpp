@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A pad of negative width cuts elements off (PyTorch's F.pad). Upstream folds such a pad to its
-// source where the types are equal, and cannot bufferize it elsewhere: the cut becomes a slice
-// before any pass folds.
+// source if the types are equal, which is wrong, and cannot bufferize it otherwise. This pass turns
+// the cut into a slice before any pass folds.
 
 #include "fp8/Analysis/IntegerRanges.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -35,15 +35,15 @@ struct Arithmetic {
   Location loc;
 };
 
-/// Along one dimension: `kept` elements of the source from `first` on, between `low` and `high`
-/// elements of padding.
+/// The result along one dimension: `low` elements of padding, `kept` elements of the source from
+/// `first` on, `high` elements of padding.
 struct Part {
   OpFoldResult first, kept, low, high;
 };
 } // namespace
 
-/// Result element i is source element i - low, where the source has that one. Sums of sizes that
-/// fit in memory do not overflow; widths are limited to them first.
+/// Element i of the result is element i - low of the source, if there is one. Nothing overflows,
+/// because widths are clamped to sizes that fit into memory before they are added.
 static Part cropDimension(Arithmetic &math, tensor::PadOp pad, int64_t dim) {
   OpBuilder &builder = math.builder;
   OpFoldResult extent = tensor::getMixedSize(builder, math.loc, pad.getSource(), dim);
@@ -66,7 +66,7 @@ static Part cropDimension(Arithmetic &math, tensor::PadOp pad, int64_t dim) {
                          "size " + std::to_string(dim) + " of a padded tensor must be " +
                              (isFixed ? std::to_string(known) : "0 or more"));
   }
-  // Upstream takes no slice of nothing at the end of a tensor.
+  // Upstream rejects an empty slice at the end of a tensor.
   if (getConstantIntValue(kept) == 0)
     return {getAsOpFoldResult(zero), getAsOpFoldResult(kept), getAsOpFoldResult(zero),
             getAsOpFoldResult(total)};
@@ -76,12 +76,12 @@ static Part cropDimension(Arithmetic &math, tensor::PadOp pad, int64_t dim) {
           getAsOpFoldResult(after)};
 }
 
-/// Whether the width may be negative.
+/// Returns whether a width may be negative.
 static bool mayCrop(IntegerRanges &ranges, OpFoldResult width) {
   return ranges.get(width).smin().isNegative();
 }
 
-/// The elements that are kept of `pad`'s source, padded by widths of 0 or more.
+/// Replaces `pad` by a slice of its source and a pad with widths of 0 or more.
 static void crop(RewriterBase &rewriter, tensor::PadOp pad) {
   Location loc = pad.getLoc();
   rewriter.setInsertionPoint(pad);

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Takes the data tiling of a host compiler apart: an operand that was packed for linalg.mmt4d is
-// padded, reshaped and transposed instead, which the later passes understand.
+// Undoes the data tiling of a host compiler: the packing of operands for linalg.mmt4d becomes
+// pads, reshapes and transposes, which the later passes understand.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -30,13 +30,13 @@ struct ExpandPacks : fp8::impl::ExpandPacksBase<ExpandPacks> {
         return WalkResult::advance();
       rewriter.setInsertionPoint(op);
       auto pack = dyn_cast<linalg::PackOp>(op);
-      // Nothing but a pad and a reshape: slices are harder to see through.
+      // Without slices, which the later passes do not look through as easily as pads and reshapes.
       bool done = pack ? succeeded(linalg::lowerPack(rewriter, pack, /*lowerPadLikeWithInsertSlice=*/false))
                        : succeeded(linalg::lowerUnPack(rewriter, cast<linalg::UnPackOp>(op),
                                                        /*lowerUnpadLikeWithExtractSlice=*/false));
       if (done)
         return WalkResult::advance();
-      op->emitError("cannot be taken apart: its tiles have sizes that are known only at run time");
+      op->emitError("cannot be expanded: its tile sizes are known only at run time; give it static ones");
       return WalkResult::interrupt();
     });
     if (walked.wasInterrupted())

@@ -25,7 +25,8 @@ using namespace fp8;
 
 static bool isHalf(Type type) { return type.isBF16() || type.isF16(); }
 
-/// Extending bf16 or f16 to f32 changes no value, and fp8.matmul sums in f32.
+/// Returns whether fp8.matmul can read the operand before `castOp`: extending bf16 or f16 to f32
+/// changes no value, and fp8.matmul sums in f32.
 static bool isFreeOnOperand(Operation *castOp) {
   if (!castOp)
     return true;
@@ -33,7 +34,8 @@ static bool isFreeOnOperand(Operation *castOp) {
          getElementTypeOrSelf(castOp->getResult(0)).isF32();
 }
 
-/// Rounding an f32 sum to bf16 or f16 is what fp8.matmul does for such a result.
+/// Returns whether fp8.matmul can write the result of `castOp`: it rounds f32 sums to bf16 or f16
+/// itself.
 static bool isFreeOnResult(Operation *castOp) {
   if (!castOp)
     return true;
@@ -44,7 +46,7 @@ static bool isFreeOnResult(Operation *castOp) {
              arith::RoundingMode::to_nearest_even;
 }
 
-/// True if `maps` describe a product that sums over the same dimensions as before.
+/// Returns whether `maps` describe a product that sums over the same dimensions as `op`.
 static bool keepsContraction(MatmulOp op, ArrayRef<AffineMap> maps) {
   std::optional<ContractionDims> dims = fp8::inferContractionDims(maps);
   return dims && dims->k == op.getContractionDims().k;
@@ -58,7 +60,7 @@ static bool foldCast(RewriterBase &rewriter, MatmulOp op, OpOperand &operand) {
   return true;
 }
 
-/// Reads the operand through the op that made it; true if that was possible.
+/// Folds the producer of an operand into `op`; returns whether that was possible.
 static bool foldProducer(RewriterBase &rewriter, MatmulOp op, OpOperand &operand) {
   Operation *producer = operand.get().getDefiningOp();
   std::optional<Rearrangement> view = producer ? matchRearrangement(producer) : std::nullopt;
@@ -76,8 +78,7 @@ static bool foldProducer(RewriterBase &rewriter, MatmulOp op, OpOperand &operand
   return true;
 }
 
-/// A destination with the sizes of `init` at the positions that `permutation`
-/// names, of another element type.
+/// Creates a destination with the permuted sizes of `init` and another element type.
 static Value createPermutedDestination(RewriterBase &rewriter, Location loc, Value init,
                                        AffineMap permutation, Type element) {
   auto empty = init.getDefiningOp<tensor::EmptyOp>();
@@ -89,7 +90,7 @@ static Value createPermutedDestination(RewriterBase &rewriter, Location loc, Val
   return tensor::EmptyOp::create(rewriter, loc, permuted, element);
 }
 
-/// Writes what the only user makes of the result; true if that was possible.
+/// Folds the only user of the result into `op`; returns whether that was possible.
 static bool foldUser(RewriterBase &rewriter, MatmulOp op) {
   Value result = op->getResult(0);
   if (!result.hasOneUse() || op.getAccumulate())
@@ -113,7 +114,7 @@ static bool foldUser(RewriterBase &rewriter, MatmulOp op) {
   });
   if (oldInit)
     fp8::detail::eraseUnused(rewriter, oldInit);
-  // The user may know sizes that the matmul does not, or the reverse.
+  // Either type may have static sizes where the other one has dynamic ones.
   rewriter.setInsertionPointAfter(user);
   if (init.getType() != oldType)
     result = tensor::CastOp::create(rewriter, user->getLoc(), oldType, result);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reshapes become more dimensions of the product.
+// Folds reshapes around a product into additional dimensions of the product.
 
 #include "FoldReshapes.h"
 #include "EraseUnused.h"
@@ -14,8 +14,8 @@ using namespace fp8;
 
 namespace {
 
-/// A reshape of an operand or the result: the sizes that each dimension of the product's
-/// side is split into (one size: not split). No op, no split.
+/// A reshape of an operand or the result: the sizes that each dimension on the product's side is
+/// split into (one size: not split). Without an op nothing is split.
 struct Reshape {
   Operation *op = nullptr;
   SmallVector<SmallVector<int64_t>> sizes;
@@ -23,7 +23,7 @@ struct Reshape {
 
 } // namespace
 
-/// The sizes of every group of dimensions; nothing where a split size is not known.
+/// Returns the sizes of every group of dimensions; an empty Reshape if a split size is dynamic.
 static Reshape makeReshape(Operation *op, ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> shape) {
   Reshape reshape{op, {}};
   for (const ReassociationIndices &group : groups) {
@@ -52,20 +52,20 @@ static Reshape findResultReshape(MatmulOp op) {
                 : Reshape();
 }
 
-/// How `reshape` splits the dimension at `position`: the sizes, or none.
+/// Returns the sizes that `reshape` splits the dimension at `position` into, or none.
 static ArrayRef<int64_t> getSplit(const Reshape &reshape, unsigned position) {
   ArrayRef<int64_t> sizes = reshape.op ? ArrayRef<int64_t>(reshape.sizes[position]) : ArrayRef<int64_t>();
   return sizes.size() > 1 ? sizes : ArrayRef<int64_t>();
 }
 
-/// Gives up reshapes until all that remain split each dimension alike. The result maps
-/// every iteration dimension to its sizes.
+/// Drops reshapes until the remaining ones agree on the split of each dimension. Returns the sizes
+/// of every iteration dimension.
 static SmallVector<ArrayRef<int64_t>> agreeOnSplits(ArrayRef<AffineMap> maps,
                                                     MutableArrayRef<Reshape> reshapes) {
   while (true) {
     SmallVector<std::optional<ArrayRef<int64_t>>> splits(maps[0].getNumDims());
     Reshape *contradicting = nullptr;
-    // Values without a reshape come first: their dimensions cannot be split.
+    // Values without a reshape come first, because their dimensions cannot be split.
     for (bool withReshape : {false, true})
       for (auto [map, reshape] : llvm::zip(maps, reshapes))
         for (unsigned i = 0; i < map.getNumResults() && bool(reshape.op) == withReshape; ++i) {
@@ -81,7 +81,7 @@ static SmallVector<ArrayRef<int64_t>> agreeOnSplits(ArrayRef<AffineMap> maps,
   }
 }
 
-/// The map in the dimensions that each old dimension became.
+/// Returns `map` with each dimension replaced by the new dimensions that it is split into.
 static AffineMap splitMap(AffineMap map, ArrayRef<SmallVector<unsigned>> newDims, unsigned count) {
   SmallVector<AffineExpr> results;
   for (unsigned i = 0; i < map.getNumResults(); ++i)
@@ -90,7 +90,7 @@ static AffineMap splitMap(AffineMap map, ArrayRef<SmallVector<unsigned>> newDims
   return AffineMap::get(count, 0, results, map.getContext());
 }
 
-/// A destination of the shape that `reshape` expands `init` to.
+/// Creates a destination of the shape that `reshape` expands `init` to.
 static Value createExpandedDestination(RewriterBase &rewriter, Location loc, Value init,
                                        const Reshape &reshape) {
   auto empty = init.getDefiningOp<tensor::EmptyOp>();

@@ -13,10 +13,10 @@
 namespace fp8::detail {
 
 /// Exporters flatten tensors for a two- or three-dimensional product and unflatten the
-/// result. Where all values that have a dimension split it into the same static sizes,
-/// the product gets those dimensions instead: operands are read before they are
-/// collapsed, the result is written as its only user expands it. True if that changed
-/// something.
+/// result. If all operands and results with a dimension split it into the same static sizes,
+/// the product gets these dimensions instead: it reads operands before they are collapsed and
+/// writes the result in the shape to which its only user expands it. Returns whether anything
+/// changed.
 bool foldReshapes(mlir::RewriterBase &rewriter, MatmulOp op);
 
 } // namespace fp8::detail

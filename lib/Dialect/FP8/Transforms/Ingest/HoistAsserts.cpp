@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PyTorch's exporters assert in the body of an operation that every index is within bounds,
-// and so does fp8-check-sizes. Kernels run in parallel and cannot fail halfway: the condition
-// becomes an operation of its own, over the operands that it needs, and is asserted before the
-// other one runs.
+// PyTorch's exporters and fp8-check-sizes assert in the body of an operation that every index is
+// within bounds. Kernels run in parallel and cannot stop halfway, so a separate operation, over
+// the operands that the condition needs, computes the condition, and the result is asserted before
+// the original operation.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
@@ -28,11 +28,11 @@ namespace fp8 {
 using namespace mlir;
 
 namespace {
-/// One assertion in the body of `op`, and what its condition is computed from.
+/// One assertion in the body of `op`, with the code and the inputs of its condition.
 struct BodyAssert {
   linalg::LinalgOp op;
   cf::AssertOp assertion;
-  llvm::SetVector<Operation *> slice; // in order, of the body's own block
+  llvm::SetVector<Operation *> slice; // in order, without nested operations
   llvm::SetVector<OpOperand *> inputs;
   llvm::SmallBitVector dims; // of the iteration space
 };
@@ -46,13 +46,14 @@ static void addInput(BodyAssert &found, OpOperand &operand) {
       found.dims.set(dim);
 }
 
-/// A dimension's size comes from an operand that has it by itself.
+/// Adds operands until every dimension in `dims` is a dimension of an input, which determines its
+/// size. Returns false if there is no such operand.
 static bool addOperandsOfDims(BodyAssert &found) {
   auto hasDim = [&](OpOperand *operand, unsigned dim) {
     AffineMap map = found.op.getMatchingIndexingMap(operand);
     return map.getResultPosition(getAffineDimExpr(dim, map.getContext())).has_value();
   };
-  // An operand may bring further dimensions: look until all of them have one.
+  // An added operand may have further dimensions.
   for (;;) {
     auto dims = found.dims.set_bits();
     auto lacking = llvm::find_if(dims, [&](unsigned dim) {
@@ -70,8 +71,8 @@ static bool addOperandsOfDims(BodyAssert &found) {
   }
 }
 
-/// Puts an assertion that stands in a branch in front of it: it holds where the branch is not
-/// taken. What its condition follows from there is computed twice.
+/// Moves an assertion out of a branch, before it; its condition is true if the branch is not taken.
+/// The code that computes the condition in the branch is duplicated.
 static void moveOutOfBranch(cf::AssertOp assertion) {
   auto branch = cast<scf::IfOp>(assertion->getParentOp());
   Location loc = assertion.getLoc();
@@ -100,8 +101,8 @@ static void moveOutOfBranch(cf::AssertOp assertion) {
   assertion->moveBefore(branch);
 }
 
-/// Fails where the condition depends on more than elements of inputs, indices and values
-/// from outside, or is computed in a loop.
+/// Finds the code and the inputs of a condition. Fails if it depends on anything but elements of
+/// inputs, indices and values from outside, or is computed in a loop.
 static FailureOr<BodyAssert> analyze(linalg::LinalgOp op, cf::AssertOp assertion) {
   BodyAssert found{op, assertion, {}, {}, llvm::SmallBitVector(op.getNumLoops())};
   Block *body = op.getBlock();
@@ -136,12 +137,12 @@ static FailureOr<BodyAssert> analyze(linalg::LinalgOp op, cf::AssertOp assertion
   return found;
 }
 
-/// True where the condition holds for all elements, as a tensor of rank 0.
+/// Builds the conjunction of the condition over all elements, a tensor of rank 0.
 static Value buildCondition(OpBuilder &builder, BodyAssert &found) {
   Location loc = found.assertion->getLoc();
   linalg::LinalgOp op = found.op;
   MLIRContext *context = op->getContext();
-  // The dimensions that are left, and what the others become.
+  // Renumber the dimensions that the condition needs; all others become 0.
   SmallVector<AffineExpr> renamed(op.getNumLoops(), builder.getAffineConstantExpr(0));
   unsigned count = 0;
   for (unsigned dim : found.dims.set_bits())
@@ -175,7 +176,7 @@ static Value buildCondition(OpBuilder &builder, BodyAssert &found) {
 
 namespace {
 struct HoistAssertsPass : public fp8::impl::HoistAssertsBase<HoistAssertsPass> {
-  /// Bodies of tensor.generate that assert become those of linalg operations.
+  /// Converts every tensor.generate with assertions to a linalg operation.
   LogicalResult convertGenerates() {
     SmallVector<tensor::GenerateOp> generates;
     getOperation()->walk([&](tensor::GenerateOp op) {

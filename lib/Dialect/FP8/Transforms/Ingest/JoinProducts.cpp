@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A matrix product that is written as two ops becomes one. Only where that is the same
-// computation: products that are rounded to less than the sum before they are added stay.
+// Joins a matrix product that is written as two ops, if the result stays the same: products that
+// are rounded to a narrower type than that of the sum before they are added stay unchanged.
 
 #include "EraseUnused.h"
 #include "fp8/Analysis/SummedProduct.h"
@@ -20,7 +20,7 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// What the product computes of one element of each factor.
+/// Clones the code that multiplies one element of each factor.
 static Value cloneProduct(OpBuilder &builder, Operation *product, ValueRange elements) {
   auto structured = dyn_cast<linalg::LinalgOp>(product);
   if (!structured)
@@ -43,7 +43,7 @@ static void join(RewriterBase &rewriter, linalg::LinalgOp sum, const SummedProdu
   Value init = sum.getDpsInits()[0];
   auto joined = linalg::GenericOp::create(rewriter, sum.getLoc(), sum->getResultTypes(), match.factors, init,
                                           match.maps, sum.getIteratorTypesArray(), body);
-  // The user may have named either of the two.
+  // The user may have put the attributes on either of the two.
   for (Operation *from : {match.product, sum.getOperation()})
     for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName)})
       if (Attribute attribute = from->getAttr(name))

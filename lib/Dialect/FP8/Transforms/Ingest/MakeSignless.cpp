@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Unsigned integer types become signless ones: in MLIR's arith dialect operations say whether
-// an integer has a sign, types do not. Casts between the two kinds disappear with them; upstream
-// can neither bufferize such casts nor fold them across loops.
+// Gives signed and unsigned integers signless types. Upstream's arithmetic works on signless
+// integers only, so exported programs cast between the types, and upstream can neither bufferize
+// these casts nor fold them across loops.
 
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -22,7 +22,7 @@ namespace fp8 {
 
 namespace {
 
-/// Marks the arguments and results whose types are unsigned now and will be signless.
+/// Marks unsigned arguments and results, whose types will be signless.
 void markUnsigned(func::FuncOp function) {
   UnitAttr mark = UnitAttr::get(function.getContext());
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
@@ -40,7 +40,7 @@ public:
       if (function.isPublic())
         markUnsigned(function);
     replaceTypes();
-    // A cast between the kinds is one from a type to the same type now.
+    // Casts that only changed signedness have equal operand and result types now.
     getOperation().walk([](Operation *op) {
       bool isCast = isa<UnrealizedConversionCastOp, tensor::BitcastOp>(op);
       if (!isCast || op->getOperandTypes() != op->getResultTypes())

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows an integer through tensors of one element, and computes it without them.
+// Looks through tensors of one integer, and computes the integer without tensors.
 
 #include "OneElement.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,7 +20,7 @@ bool fp8::holdsOneInteger(Type type) {
   return type.isIntOrIndex();
 }
 
-/// The body of an operation that computes tensors of one element, each once.
+/// Returns whether `op` computes tensors of one integer from such tensors, without reductions.
 static bool isOneComputation(linalg::LinalgOp op) {
   return op.hasPureTensorSemantics() && op.getNumReductionLoops() == 0 &&
          llvm::all_of(op->getOperandTypes(), holdsOneInteger);

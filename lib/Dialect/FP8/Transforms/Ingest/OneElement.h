@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Integers that a program keeps in tensors of one element, as JAX's counters are. Private to
-// the library.
+// Integers that a program keeps in tensors of one element, such as JAX's loop counters. Private
+// to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_INGEST_ONEELEMENT_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_INGEST_ONEELEMENT_H
@@ -12,18 +12,18 @@
 
 namespace fp8 {
 
-/// True for integers, indices, and tensors of one of these.
+/// Returns whether `type` is an integer, an index, or a tensor of one element of these types.
 bool holdsOneInteger(mlir::Type type);
 
-/// What holds the same integer as `value`, an operand or a value of the body of the operation
-/// that makes it; null where `value` is computed, or unknown.
+/// Returns a value that holds the same integer as `value`: an operand of the operation that defines
+/// it, or a value in the body of that operation. Returns null if there is none.
 mlir::Value getElementSource(mlir::Value value);
 
-/// `value` itself, or the only element of the tensor `value`.
+/// Returns `value` itself if it is a scalar, else its only element.
 mlir::Value extractOne(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 
-/// The only element of `value`, computed where `builder` stands without tensors; null where
-/// `value` follows from anything but integers outside of tensors.
+/// Computes the only element of `value` at the insertion point, without tensors. Returns null if
+/// `value` is not computed from scalar integers alone.
 mlir::Value cloneElement(mlir::OpBuilder &builder, mlir::Value value);
 
 } // namespace fp8

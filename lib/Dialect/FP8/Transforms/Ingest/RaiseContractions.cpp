@@ -2,9 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every contraction of floats, whatever linalg op it is written as, becomes one
-// fp8.matmul. A contraction is known by its indexing maps and its body, never by
-// the name of its op.
+// Turns every contraction of floats, whatever linalg op it is written as, into one fp8.matmul.
+// Contractions are recognized by their indexing maps and body, never by the name of the op.
 
 #include "EraseUnused.h"
 #include "fp8/Analysis/FloatContraction.h"
@@ -28,9 +27,8 @@ using namespace fp8;
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// Extensions at the end of what the body does to an operand change no value where
-/// fp8.matmul extends its operands itself: to f32. It multiplies in f64 only where an
-/// operand is f64.
+/// Drops extensions right before the multiplication: fp8.matmul extends its operands to f32 itself.
+/// Not for products in f64, because fp8.matmul multiplies in f64 only if an operand is f64.
 static void dropExtensions(FloatContraction &contraction) {
   if (contraction.productType.isF64())
     return;
@@ -39,8 +37,8 @@ static void dropExtensions(FloatContraction &contraction) {
       factor = extension.getIn();
 }
 
-/// A linalg.generic of its own that computes `factor`, of the body of `op`, for every element
-/// of operand `index`, repeated along `added` dimensions of `op`, which become the last ones.
+/// Creates a linalg.generic that computes `factor`, a value of the body of `op`, for every element
+/// of operand `index`, broadcast along the dimensions `added` of `op`, which become its last ones.
 static Value computeFactor(RewriterBase &rewriter, linalg::LinalgOp op, unsigned index, Value factor,
                            ArrayRef<unsigned> added) {
   Value operand = op.getDpsInputs()[index], other = op.getDpsInputs()[1 - index];
@@ -69,7 +67,7 @@ static Value computeFactor(RewriterBase &rewriter, linalg::LinalgOp op, unsigned
       .getResult(0);
 }
 
-/// The dimensions of the iteration space that `has` alone has of the three.
+/// Returns the iteration dimensions that occur in the map number `has` only.
 static SmallVector<unsigned> findLoneDims(ArrayRef<AffineMap> maps, unsigned has) {
   SmallVector<unsigned> dims;
   for (unsigned d = 0; d < maps[0].getNumDims(); ++d)
@@ -86,11 +84,10 @@ static AffineMap appendDims(AffineMap map, ArrayRef<unsigned> dims) {
 }
 
 //===----------------------------------------------------------------------===//
-// The value that the products are added to
+// The initial value of the sums
 //===----------------------------------------------------------------------===//
 
-/// True for a scalar zero, and for a tensor every element of which is zero by
-/// the way it was made.
+/// Returns whether `value` is a scalar zero, or a tensor that is filled with zeros.
 static bool isZero(Value value) {
   if (matchPattern(value, m_AnyZeroFloat()))
     return true;
@@ -106,7 +103,7 @@ static bool isZero(Value value) {
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   if (!structured || structured.getNumReductionLoops() != 0 || op->getNumResults() != 1)
     return false;
-  // Fills, broadcasts, transposes: the body passes on a value that is zero.
+  // Fills, broadcasts, transposes: the body yields an input that is zero.
   Value yielded = structured.getBlock()->getTerminator()->getOperand(0);
   auto argument = dyn_cast<BlockArgument>(yielded);
   if (!argument || argument.getOwner() != structured.getBlock())
@@ -114,7 +111,7 @@ static bool isZero(Value value) {
   return isZero(structured.getMatchingOpOperand(argument)->get());
 }
 
-/// A destination of the type and sizes of `init` whose contents do not matter.
+/// Creates a destination with the type and sizes of `init`, without contents.
 static Value createDestination(RewriterBase &rewriter, Location loc, Value init) {
   while (auto fill = init.getDefiningOp<linalg::FillOp>())
     init = fill.getOutputs().front();
@@ -128,14 +125,14 @@ static Value createDestination(RewriterBase &rewriter, Location loc, Value init)
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// What the user wrote on the contraction stays on it for fp8-infer-sites.
+/// Copies the user's attributes from a contraction to its fp8.matmul, for fp8-infer-sites.
 static void copyUserAttributes(Operation *from, Operation *to) {
   for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName)})
     if (Attribute attribute = from->getAttr(name))
       to->setAttr(name, attribute);
 }
 
-/// The fp8.matmul of `op`, added to `init` or written to it.
+/// Creates the fp8.matmul of `op`, which is added to `init` or written to it.
 static MatmulOp createMatmul(RewriterBase &rewriter, linalg::LinalgOp op, Value lhs, Value rhs, Value init,
                              ArrayRef<AffineMap> maps, bool accumulate) {
   MatmulOp::Properties properties;
@@ -148,8 +145,8 @@ static MatmulOp createMatmul(RewriterBase &rewriter, linalg::LinalgOp op, Value 
   return matmul;
 }
 
-/// The sums once, without the dimensions along which the result repeats them; then the
-/// result, which adds them to `init` where that is not zero.
+/// Creates an fp8.matmul without the `repeated` dimensions, which only the result has, and
+/// broadcasts the sums along them; with `accumulate` they are added to `init`.
 static Value createRepeated(RewriterBase &rewriter, linalg::LinalgOp op, Value lhs, Value rhs, Value init,
                             SmallVector<AffineMap> maps, ArrayRef<unsigned> repeated, bool accumulate) {
   Location loc = op.getLoc();
@@ -203,7 +200,7 @@ static void raise(RewriterBase &rewriter, linalg::LinalgOp op, FloatContraction 
   bool accumulate = !isZero(init);
   if (!accumulate)
     init = createDestination(rewriter, op.getLoc(), init);
-  // A destination may be known more precisely than the result.
+  // A destination may have static sizes where the result has dynamic ones.
   if (init.getType() != op->getResult(0).getType())
     init = tensor::CastOp::create(rewriter, op.getLoc(), op->getResult(0).getType(), init);
   SmallVector<unsigned> repeated = findLoneDims(maps, 2);

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A user knows the arguments that the program was called with: messages name those that sizes
-// and indices follow from.
+// Messages name the arguments that sizes and indices are computed from, because these are what a
+// user knows of a call.
 
 #include "SizeMessages.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -35,7 +35,7 @@ static bool isFunctionArgument(BlockArgument argument) {
 // Sizes
 //===----------------------------------------------------------------------===//
 
-/// The argument and dimension that a size is that of, if it is.
+/// Returns the argument and its dimension if `size` is the size of one.
 static std::optional<std::pair<BlockArgument, int64_t>> getArgumentSize(OpFoldResult size) {
   auto value = dyn_cast<Value>(size);
   auto op = value ? value.getDefiningOp<tensor::DimOp>() : tensor::DimOp();
@@ -47,7 +47,7 @@ static std::optional<std::pair<BlockArgument, int64_t>> getArgumentSize(OpFoldRe
 
 std::string fp8::describeMismatch(TensorSizes &sizes, OpFoldResult a, OpFoldResult b) {
   auto left = getArgumentSize(a), right = getArgumentSize(b);
-  // The argument that comes later is the one that does not fit.
+  // Report the later of two arguments as the one that does not fit.
   if (right && (!left || left->first.getArgNumber() < right->first.getArgNumber())) {
     std::swap(left, right);
     std::swap(a, b);
@@ -69,7 +69,7 @@ std::string fp8::describeMismatch(TensorSizes &sizes, OpFoldResult a, OpFoldResu
 // Indices
 //===----------------------------------------------------------------------===//
 
-/// What an integer, or a tensor of integers, is computed from in one step.
+/// Appends the values that an integer, or a tensor of integers, is directly computed from.
 static void appendSources(Value value, SmallVectorImpl<Value> &sources) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     Operation *parent = argument.getOwner()->getParentOp();

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a running program says of sizes that do not fit together and indices out of range.
+// The error messages of a running program about sizes that do not fit together and indices that
+// are out of range.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SIZEMESSAGES_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SIZEMESSAGES_H
@@ -12,10 +13,12 @@
 
 namespace fp8 {
 
-/// That sizes `a` and `b` must be the same, naming the arguments they are sizes of, or follow from.
+/// Returns the message that sizes `a` and `b` must be the same. It names the arguments that they are
+/// sizes of, or computed from.
 std::string describeMismatch(TensorSizes &sizes, mlir::OpFoldResult a, mlir::OpFoldResult b);
 
-/// That `what` ("an index") is outside of a tensor's dimension, and from which arguments it follows.
+/// Returns the message that `what` ("an index") is outside of a dimension of `tensor`. It names the
+/// arguments that `causes` are computed from.
 std::string describeOutside(llvm::StringRef what, mlir::Value tensor, int64_t dim,
                             llvm::ArrayRef<mlir::OpFoldResult> causes);
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the size of a result back to those of the operands, operation by operation, by what
-// upstream's operations say of themselves.
+// Computes sizes of results from sizes of operands, operation by operation, by upstream's
+// interfaces.
 
 #include "TensorSizes.h"
 
@@ -81,7 +81,7 @@ OpFoldResult TensorSizes::simplify(OpFoldResult size) {
   auto value = dyn_cast<Value>(size);
   if (!value)
     return size;
-  // To another integer and back.
+  // A cast to another integer type and back.
   if (auto outer = value.getDefiningOp<arith::IndexCastOp>())
     if (auto inner = outer.getIn().getDefiningOp<arith::IndexCastOp>();
         inner && inner.getIn().getType().isIndex())
@@ -93,7 +93,7 @@ OpFoldResult TensorSizes::simplify(OpFoldResult size) {
   auto type = op ? dyn_cast<RankedTensorType>(op.getSource().getType()) : RankedTensorType();
   if (!dim || !type || *dim < 0 || *dim >= type.getRank())
     return size;
-  // Its own name for the size of an argument: nothing simpler is found behind it.
+  // This tensor.dim already is the simplest form of the size.
   if (known.lookup({op.getSource(), *dim}) == size)
     return size;
   return get(op.getSource(), *dim);

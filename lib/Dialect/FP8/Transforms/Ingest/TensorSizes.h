@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The sizes of a function's tensors, as far as possible in terms of the sizes of its
-// arguments, so that equal ones can be told.
+// The sizes of a function's tensors, expressed as far as possible by sizes of its arguments, so
+// that equal sizes can be recognized.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_TENSORSIZES_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_TENSORSIZES_H
@@ -16,7 +16,7 @@
 
 namespace fp8 {
 
-/// Builds and compares sizes. What it builds and nobody uses is erased at its end.
+/// Builds and compares sizes. The destructor erases operations that it built and nothing uses.
 class TensorSizes : mlir::OpBuilder::Listener {
 public:
   explicit TensorSizes(mlir::func::FuncOp func);
@@ -24,27 +24,27 @@ public:
   TensorSizes &operator=(const TensorSizes &) = delete;
   ~TensorSizes();
 
-  /// The size of one dimension, available wherever `tensor` is.
+  /// Return the size of one dimension, or of all. The values are available wherever `tensor` is.
   mlir::OpFoldResult get(mlir::Value tensor, int64_t dim);
   mlir::SmallVector<mlir::OpFoldResult> getAll(mlir::Value tensor);
 
-  /// `size`, or what it is the size of another tensor's dimension for.
+  /// Returns `size` in simpler terms if it is a tensor.dim, else `size` itself.
   mlir::OpFoldResult simplify(mlir::OpFoldResult size);
 
-  /// True where both are known to be one number.
+  /// Returns whether both sizes are known to be equal.
   bool isSame(mlir::OpFoldResult a, mlir::OpFoldResult b);
 
-  /// From now on both count as one number: the program checks it before anything else.
+  /// Records that both sizes are equal, because the program asserts it at the start.
   void setSame(mlir::OpFoldResult a, mlir::OpFoldResult b);
 
-  /// Puts the computation of `size` at the start of the function, if it follows from scalars
-  /// and the shapes of the arguments alone.
+  /// Moves the computation of `size` to the start of the function, if it depends on scalars and
+  /// shapes of the arguments only; returns false otherwise.
   bool hoist(mlir::OpFoldResult size);
 
-  /// In front of the function's own operations, behind all that was put there.
+  /// Returns a builder before the function's own operations, after those that were inserted there.
   mlir::OpBuilder atStart();
 
-  /// The arguments whose shapes or values `size` follows from.
+  /// Collects the arguments whose shapes or values `size` is computed from.
   void collectArguments(mlir::OpFoldResult size, llvm::SetVector<mlir::BlockArgument> &arguments);
 
 private:
@@ -55,7 +55,7 @@ private:
 
   mlir::func::FuncOp func;
   mlir::OpBuilder builder;
-  /// Marks the end of what is put at the start.
+  /// The first operation of the function that was not inserted at the start.
   mlir::Operation *firstOwn;
   llvm::SmallSetVector<mlir::Operation *, 16> built;
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::OpFoldResult> known;

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums with a bf16 or f16 accumulator are taken in f32 and rounded once: the narrow
-// accumulator is how exporters write a sum, not what a training step wants. A bias
-// gradient over a thousand tokens would lose most of its bits in it.
+// Takes sums with a bf16 or f16 accumulator in f32 and rounds them once. Exporters write sums with
+// the element type of the tensor as accumulator, but in such a narrow one a bias gradient over a
+// thousand tokens would lose most of its bits.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,8 +23,8 @@ namespace fp8 {
 
 namespace {
 
-/// The addition that accumulates into the only output of `op`, if that is all the body
-/// does with the accumulator.
+/// Returns the addition that accumulates into the only output of `op`; null if the body uses the
+/// accumulator in another way.
 arith::AddFOp getAccumulation(linalg::LinalgOp op) {
   BlockArgument accumulator = op.getRegionOutputArgs().front();
   auto add = op.getBlock()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
@@ -33,7 +33,7 @@ arith::AddFOp getAccumulation(linalg::LinalgOp op) {
   return add;
 }
 
-/// True where `op` sums into one tensor of bf16 or f16.
+/// Returns whether `op` sums into one tensor of bf16 or f16.
 bool isNarrowSum(linalg::LinalgOp op) {
   if (op.getNumReductionLoops() == 0 || op.getNumDpsInits() != 1 || op->getNumResults() != 1)
     return false;
@@ -41,7 +41,7 @@ bool isNarrowSum(linalg::LinalgOp op) {
   return (element.isBF16() || element.isF16()) && getAccumulation(op);
 }
 
-/// An elementwise cast of `value` to `element`.
+/// Creates an elementwise cast of `value` to `element`.
 Value buildCast(PatternRewriter &rewriter, Location loc, Value value, Type element) {
   auto type = cast<RankedTensorType>(value.getType());
   Value init = tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, value), element);
@@ -58,7 +58,7 @@ Value buildCast(PatternRewriter &rewriter, Location loc, Value value, Type eleme
       .getResult(0);
 }
 
-/// The starting value in f32: a fill is filled again, anything else is cast.
+/// Creates the initial value in f32: a fill with an f32, or a cast of anything else.
 Value widenInit(PatternRewriter &rewriter, Location loc, Value init) {
   auto fill = init.getDefiningOp<linalg::FillOp>();
   if (!fill)
@@ -89,7 +89,7 @@ struct WidenSum : OpRewritePattern<linalg::GenericOp> {
   }
 
 private:
-  /// The body of `op` with its last addition in f32.
+  /// Builds the body of `op` with its last addition in f32.
   static void buildWideBody(PatternRewriter &rewriter, linalg::GenericOp op, arith::AddFOp add,
                             linalg::GenericOp wide) {
     Block *body = op.getBody();
@@ -117,12 +117,12 @@ public:
     generalizeSums();
     RewritePatternSet patterns(&getContext());
     patterns.add<WidenSum>(&getContext());
-    // Folding is left to the passes that ask for it: the input stays recognisable.
+    // No folding or canonicalization, so that the rest of the program stays as the user wrote it.
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 
 private:
-  /// Sums by name (linalg.reduce, pooling, convolutions) as linalg.generic.
+  /// Turns named sums (linalg.reduce, pooling, convolutions) into linalg.generic.
   void generalizeSums() {
     SmallVector<linalg::LinalgOp> sums;
     getOperation()->walk([&](linalg::LinalgOp op) {
@@ -132,7 +132,7 @@ private:
     IRRewriter rewriter(&getContext());
     for (linalg::LinalgOp op : sums) {
       rewriter.setInsertionPoint(op);
-      (void)linalg::generalizeNamedOp(rewriter, op); // what has no such form stays as it is
+      (void)linalg::generalizeNamedOp(rewriter, op); // ops without a generic form stay unchanged
     }
   }
 };

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plans which operands are cast and which columns of the state they get, over all
-// functions of a module, and has RecipeRewriter carry it out.
+// Decides, for all functions of a module, which operands share a cast and which columns of the
+// state they get. RecipeRewriter rewrites the functions.
 
 #include "RecipeRewriter.h"
 #include "fp8/Analysis/TensorIdentity.h"
@@ -21,7 +21,7 @@ namespace fp8 {
 
 namespace {
 
-/// What one cast is told apart by, before any rewriting.
+/// Identifies a cast before rewriting: operands with equal keys share it.
 using CastKey = std::tuple<const void *, const void *, const void *, std::vector<int64_t>>;
 CastKey castKey(const QuantizedOperand &operand) {
   SmallVector<int64_t> block = operand.block();
@@ -29,7 +29,7 @@ CastKey castKey(const QuantizedOperand &operand) {
           operand.format().getAsOpaquePointer(), std::vector<int64_t>(block.begin(), block.end())};
 }
 
-/// A tensor, by its number among those of a function, and the format it is read in.
+/// A tensor, by its number in the function, and the format in which it is read.
 using TensorKey = std::pair<unsigned, const void *>;
 
 class ApplyRecipe : public impl::ApplyRecipeBase<ApplyRecipe> {
@@ -48,7 +48,7 @@ public:
       return signalPassFailure();
     for (FlatSymbolRefAttr name : chosen.getFunctions())
       if (Operation *function =
-              module.lookupSymbol(name.getAttr())) // no entry, even where nothing becomes FP8
+              module.lookupSymbol(name.getAttr())) // not an entry point, even if nothing becomes FP8
         SymbolTable::setSymbolVisibility(function, SymbolTable::Visibility::Private);
 
     stateful = {};
@@ -72,15 +72,15 @@ public:
   }
 
 private:
-  /// One function and what becomes of it.
+  /// The plan for one function.
   struct Program {
     explicit Program(func::FuncOp function)
         : function(function), tensors(cast<FunctionOpInterface>(*function)) {}
     func::FuncOp function;
     SmallVector<QuantizedOperand> operands; ///< two per product, in program order
     std::map<CastKey, unsigned> casts;
-    /// Through what a tensor is read, where its scale is state. It is one tensor, however the program
-    /// narrows it for each use: casts of it share a column.
+    /// The operands that read each tensor with a stateful recipe. Casts of one tensor share a column,
+    /// also if the program narrows the tensor separately for each use.
     std::map<TensorKey, SmallVector<ColumnKey>> readers;
     std::map<unsigned, TensorKey> tensorOfCast;
     TensorIdentity tensors;
@@ -116,8 +116,8 @@ private:
     return success();
   }
 
-  /// True for what a gradient without a weight reads besides dy: a tensor that belongs to its
-  /// forward product, as either operand, and has that one's column.
+  /// Returns whether `operand` is the other operand than the cotangent in a backward product without
+  /// a weight. It is an operand of the forward product, and shares that operand's column.
   static bool readsForwardOperand(const QuantizedOperand &operand) {
     MatmulOp op = operand.product;
     return *op.getRole() == Role::other && operand.kind() == TensorKind::input &&
@@ -131,7 +131,7 @@ private:
   }
 
   LogicalResult addReader(const QuantizedOperand &operand, Program &program) {
-    // One update serves casts in any formats: the columns have them.
+    // One update serves casts in any format, because each column has its own format.
     RecipeAttrInterface scaling = operand.recipe.getScaling();
     if (stateful && stateful != scaling)
       return operand.product->emitError() << "recipes " << stateful << " and " << scaling
@@ -150,7 +150,7 @@ private:
     return success();
   }
 
-  /// What one function reads as one tensor is one column in all functions.
+  /// Assigns columns: operands that are the same tensor in one function share a column in all.
   static void assignColumns(MutableArrayRef<Program> programs, StateLayout &layout) {
     ColumnFinder finder;
     for (const Program &program : programs)
@@ -173,7 +173,7 @@ private:
       rewriter.updateState(stateful);
   }
 
-  /// How the program's history becomes scales; null without one.
+  /// The stateful recipe of the program, without formats; null if there is none.
   RecipeAttrInterface stateful;
 };
 

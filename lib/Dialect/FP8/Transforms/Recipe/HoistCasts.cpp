@@ -2,9 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Moves what loops compute anew in every iteration from one and the same tensor out of them,
-// as far as it is a cast, a transpose or a reshape: so that a weight is quantized once. What
-// loops and branches only hand on is the same tensor.
+// Moves casts, transposes and reshapes of loop-invariant tensors out of loops, so that a weight is
+// quantized once. A tensor that loops and branches forward unchanged is loop-invariant.
 
 #include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Analysis/RegionFlow.h"
@@ -25,7 +24,8 @@ namespace fp8 {
 
 namespace {
 
-/// Same elements, once each: nothing that makes a tensor larger than the one it is made of.
+/// Returns whether `op` is a cast, a transpose or a reshape: its result has the elements of its
+/// operand, each once. Broadcasts are not moved, because their results are larger.
 bool isView(Operation *op) {
   if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op))
     return true;
@@ -33,10 +33,10 @@ bool isView(Operation *op) {
   return view && view->map.isPermutation();
 }
 
-/// Destinations go with what is written into them, and nowhere alone.
+/// Returns whether `op` is the destination of such operations only, and so moves with them.
 bool isDestination(Operation *op) { return isa<tensor::EmptyOp>(op) && llvm::all_of(op->getUsers(), isView); }
 
-/// Values that loops and branches only hand on are read where they come from.
+/// Replaces values that loops and branches forward unchanged by their origins.
 void readOrigins(ValueRange values) {
   for (Value value : values) {
     SmallVector<Value> origins = getOrigins(value);
@@ -50,13 +50,13 @@ class HoistCasts : public impl::HoistCastsBase<HoistCasts> {
 public:
   void runOnOperation() final {
     getOperation()->walk([](RegionBranchOpInterface op) {
-      if (isa<scf::ForallOp>(op)) // writes to what it was handed
+      if (isa<scf::ForallOp>(op)) // its region arguments are written to
         return;
       for (Region &region : op->getRegions())
         readOrigins(region.getArguments());
       readOrigins(op->getResults());
     });
-    // Inner loops first, so that what leaves one can leave the next as well.
+    // Inner loops first, so that an operation can leave several loops.
     getOperation()->walk([](LoopLikeOpInterface loop) {
       moveLoopInvariantCode(
           loop.getLoopRegions(), [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },

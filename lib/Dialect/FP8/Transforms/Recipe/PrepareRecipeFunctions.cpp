@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions that a recipe names are code of the update, not entries of the program, and
-// bufferization plans their memory best where shapes are static.
+// Makes the functions that a recipe names private, because they are part of the history update,
+// not entry points, and gives them static shapes, for which memory can be planned.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -19,8 +19,8 @@ namespace fp8 {
 
 namespace {
 
-/// Whether `op`, what is in it aside, can be left out, moved and repeated. A failed assertion
-/// ends the call, as anywhere.
+/// Returns whether `op` itself, apart from nested operations, has no side effects. Assertions are
+/// allowed: a failed one ends the call, as anywhere.
 bool isHarmless(Operation *op) {
   return isa<cf::AssertOp>(op) || op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
          op->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(op);
@@ -37,8 +37,8 @@ LogicalResult verifyEffects(func::FuncOp function) {
   return failure(walked.wasInterrupted());
 }
 
-/// Arguments that are columns of the history, tensor<?xf32>, become tensors of `rows`; the body
-/// sees them as before.
+/// Changes arguments that are columns of the history, tensor<?xf32>, to tensors of `rows` elements,
+/// and casts them back for the body.
 void specializeColumns(func::FuncOp function, int64_t rows) {
   OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
   for (BlockArgument column : function.getArguments()) {
@@ -71,7 +71,7 @@ public:
 private:
   LogicalResult prepare(RecipeAttrInterface recipe) {
     for (FlatSymbolRefAttr name : recipe.getFunctions()) {
-      // The verifier of the operation has seen that each is there and takes what it should.
+      // The verifier of the operation has checked that each exists and has the right signature.
       auto function = getOperation().lookupSymbol<func::FuncOp>(name.getAttr());
       if (!function)
         continue;

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operands that the program makes of FP8 bytes of its own become one fp8.dequantize each,
-// which fp8-apply-recipe then reads the bytes and the scale of.
+// Turns the code with which a program dequantizes its own FP8 tensors into fp8.dequantize.
+// fp8-apply-recipe then passes the FP8 data and the scale of these operations to products.
 
 #include "EraseUnused.h"
 #include "fp8/Analysis/Dequantization.h"
@@ -20,7 +20,7 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// The bytes in the order of the tensor that is made of them.
+/// Creates a transpose of `data` into the order of the tensor that is computed from it.
 static Value createTranspose(RewriterBase &rewriter, Location loc, Value data, AffineMap map) {
   SmallVector<int64_t> permutation(map.getNumResults());
   for (unsigned d = 0; d < permutation.size(); ++d)
@@ -32,7 +32,7 @@ static Value createTranspose(RewriterBase &rewriter, Location loc, Value data, A
   return linalg::TransposeOp::create(rewriter, loc, data, init, permutation).getResult()[0];
 }
 
-/// The views between `value` and `source`, of `replacement` instead.
+/// Repeats the views between `source` and `value` on `replacement`.
 static Value replayViews(RewriterBase &rewriter, Value value, Value source, Value replacement) {
   if (value == source)
     return replacement;
@@ -57,7 +57,7 @@ static void raise(RewriterBase &rewriter, MatmulOp op, unsigned index, const Deq
     maps[index] = match.map.compose(maps[index]);
   else if (!match.map.isIdentity())
     data = createTranspose(rewriter, loc, data, match.map);
-  // What is FP8 as it stands is read as f32, exactly.
+  // FP8 data without a cast becomes f32, which is exact.
   Type element = getElementTypeOrSelf(source);
   if (source == match.data || isa<Float8E4M3FNType, Float8E5M2Type>(element))
     element = rewriter.getF32Type();

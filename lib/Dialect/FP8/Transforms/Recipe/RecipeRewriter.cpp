@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Casts operands, replaces products, threads the state through one function.
+// Casts operands, replaces products, and threads the state through one function.
 
 #include "RecipeRewriter.h"
 #include "fp8/Analysis/Dequantization.h"
@@ -59,7 +59,8 @@ Value FunctionRewriter::emptyScale(Location loc, Value source, ArrayRef<int64_t>
   return tensor::EmptyOp::create(builder, loc, sizes, elementType);
 }
 
-/// What products of the forward part read is updated at its end, unless it is a gradient.
+/// Finds the columns that are updated at the end of the forward part of a pair: those of operands
+/// of forward products that are not gradients.
 void FunctionRewriter::findForwardColumns(ArrayRef<QuantizedOperand> operands) {
   std::set<int64_t> gradients;
   for (const QuantizedOperand &operand : operands) {
@@ -75,13 +76,14 @@ void FunctionRewriter::findForwardColumns(ArrayRef<QuantizedOperand> operands) {
     forwardColumns.erase(column);
 }
 
-/// The scale of the state or, where the recipe says so, that of the tensor itself while the
-/// column's history is empty. `repeats`: as forward took it, before its update.
+/// Returns the scale in the state or, if the recipe starts from the tensor and the column's history
+/// is empty, the scale computed from the tensor's own amax. With `repeats` backward repeats a cast of
+/// forward and uses the scale from before forward's update.
 Value FunctionRewriter::scaleOfColumn(Location loc, const QuantizedOperand &operand, Value source,
                                       State &from, int64_t column, bool repeats) {
   bool startsFromTensor = operand.recipe.startsFromTensor();
   OpBuilder::InsertPoint place = builder.saveInsertionPoint();
-  if (repeats) // one scale crosses, not the state
+  if (repeats) // read the scale in forward, so that one scale becomes a residual, not the state
     builder.setInsertionPoint(pair->getEndForward());
   auto type = RankedTensorType::get({}, builder.getF32Type());
   SmallVector<OpFoldResult> offsets{builder.getIndexAttr(column)}, ones{builder.getIndexAttr(1)};
@@ -106,7 +108,7 @@ Value FunctionRewriter::scaleOfColumn(Location loc, const QuantizedOperand &oper
   return choice.getResult(0);
 }
 
-/// Per column the largest amax of its history: 0 where there is none yet.
+/// Returns the largest amax in each column of the history: 0 if there is none yet.
 Value FunctionRewriter::getLargestAmaxes(State &from) {
   if (from.largestAmaxes)
     return from.largestAmaxes;
@@ -122,13 +124,13 @@ Value FunctionRewriter::getLargestAmaxes(State &from) {
       builder, loc, init.getType(), from.history, init, {rows, columns},
       {utils::IteratorType::reduction, utils::IteratorType::parallel},
       [](OpBuilder &b, Location loc, ValueRange values) {
-        // A NaN is an amax, too.
+        // NaN must win: a column with a NaN is not empty.
         linalg::YieldOp::create(b, loc, arith::MaximumFOp::create(b, loc, values[0], values[1]).getResult());
       });
   return from.largestAmaxes = largest.getResult(0);
 }
 
-/// The scale that this step computes from the tensor itself.
+/// Returns the scale computed from the tensor's own amax.
 Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &operand, Value source) {
   SmallVector<int64_t> block = operand.block();
   DenseI64ArrayAttr blockAttr = block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
@@ -153,11 +155,11 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
   Location loc = operand.product->getLoc();
   auto column = columns.find(operand.castId);
   bool stateful = column != columns.end();
-  // Forward code that backward computes again: recorded already, and cast with the same scale.
+  // Backward computes a forward tensor again: its amax is recorded already, the scale is the same.
   bool inBackward = pair && !pair->isForward(source);
   bool repeats = stateful && inBackward && forwardColumns.count(column->second);
   State &from = inBackward && !repeats ? backwardState : state;
-  // What depends on the state alone comes before the casts of arguments.
+  // Code that depends on the state only comes before the casts of arguments.
   bool comesWithState = stateful && !repeats && source.getParentBlock() == from.scale.getParentBlock() &&
                         source.getDefiningOp() == from.scale.getDefiningOp();
   builder.setInsertionPointAfterValue(
@@ -180,8 +182,8 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
                           record ? quantize.getResult(2) : Value()};
 }
 
-/// The amax counts where the product runs: once in a block, and not in blocks inside one
-/// where it counts already. What forward records, backward does not record again.
+/// Records `amax` for the block of the product: once per block, and not if an enclosing block has
+/// recorded it already. Backward does not record an amax that forward records.
 void FunctionRewriter::recordAmax(const QuantizedOperand &operand, Value amax) {
   int64_t column = columns.at(operand.castId);
   Operation *product = operand.product;
@@ -195,7 +197,7 @@ void FunctionRewriter::recordAmax(const QuantizedOperand &operand, Value amax) {
     recorded.push_back({amax, product->getBlock()});
 }
 
-/// The views between `source` and `operand`, on the FP8 bytes of `source`.
+/// Repeats the views between `source` and `operand` on the FP8 data of `source`.
 Value FunctionRewriter::replayViews(Value operand, Value source, Value data) {
   if (operand == source)
     return data;
@@ -241,7 +243,7 @@ void FunctionRewriter::rewrite(ArrayRef<QuantizedOperand> operands) {
     replaceProduct(operands[i], operands[i + 1]);
 }
 
-/// scale and amax_history become the last arguments.
+/// Appends the arguments scale and amax_history.
 void FunctionRewriter::addStateArguments() {
   int64_t columnCount = layout.getColumns().size();
   Type f32 = builder.getF32Type();
@@ -251,7 +253,7 @@ void FunctionRewriter::addStateArguments() {
     DictionaryAttr attrs =
         builder.getDictionaryAttr({builder.getNamedAttr(kStateAttrName, builder.getStringAttr(name))});
     Location loc = NameLoc::get(builder.getStringAttr(name));
-    // Inserting cannot fail on a function whose type its arguments follow.
+    // This cannot fail, because the function's type matches its arguments.
     (void)function.insertArgument(function.getNumArguments(), type, attrs, loc);
   }
   state = {function.getArguments().end()[-2], function.getArguments().end()[-1]};
@@ -261,7 +263,7 @@ void FunctionRewriter::addStateArguments() {
   }
 }
 
-/// The amaxes recorded for one column, in one vector, reduced over the ranks.
+/// Builds one vector of the amaxes recorded for one column, combined over the ranks.
 Value FunctionRewriter::reduceAmaxes(Location loc, ArrayRef<RecordedAmax> recorded,
                                      RecipeAttrInterface recipe) {
   int64_t count = recorded.size();
@@ -288,8 +290,7 @@ Value FunctionRewriter::reduceAmaxes(Location loc, ArrayRef<RecordedAmax> record
       .getResult(0);
 }
 
-/// One update for each column of the forward part, or for each of the others, where the
-/// builder stands.
+/// Builds one update for each column of the forward part (`ofForward`) or for each other column.
 FunctionRewriter::State FunctionRewriter::updateColumns(State from, RecipeAttrInterface recipe,
                                                         bool ofForward) {
   Location loc = function.getLoc();
@@ -308,8 +309,8 @@ FunctionRewriter::State FunctionRewriter::updateColumns(State from, RecipeAttrIn
   return from;
 }
 
-/// Updates before the return, and for forward's tensors at the end of forward; the new state
-/// becomes the last results.
+/// Updates the columns before the return, those of forward's tensors at the end of forward, and
+/// appends the new state to the results.
 void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
   carryOutAmaxes(amaxes, recipe.getNoAmax());
   State updated = state;

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How one function becomes FP8: its operands that are to be cast, and the rewriter that
-// casts them, replaces the products and threads the state. Private to the library;
-// ApplyRecipe.cpp plans, this carries out.
+// Rewrites one function to FP8: the operands to cast, and the rewriter that casts them, replaces
+// the products and threads the state through the function. ApplyRecipe.cpp decides. Private to
+// the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_RECIPEREWRITER_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_RECIPEREWRITER_H
@@ -23,10 +23,10 @@ namespace fp8 {
 
 /// One operand of a product that becomes FP8.
 struct QuantizedOperand {
-  mutable MatmulOp product; ///< a handle, which upstream does not let one read when const
+  mutable MatmulOp product; ///< mutable, because upstream's accessors of operations are not const
   unsigned index;           ///< 0 or 1
   RecipeAttrInterface recipe;
-  /// Number of its cast in the function: operands that share a cast share it.
+  /// The number of its cast in the function; operands may share a cast.
   unsigned castId = 0;
 
   mlir::Value value() const { return index == 0 ? product.getLhs() : product.getRhs(); }
@@ -34,13 +34,13 @@ struct QuantizedOperand {
   mlir::FloatType format() const { return recipe.getFormat(kind()); }
   mlir::AffineMap map() const { return product.getIndexingMapsArray()[index]; }
 
-  /// The program's own FP8 tensor that this operand reads, behind views; null for one that
-  /// the recipe quantizes.
+  /// The program's own FP8 tensor that this operand reads, possibly through views; null if the
+  /// recipe quantizes the operand.
   DequantizeOp ownBytes() const;
   /// Extents of the blocks that share a scale; empty for one scale per tensor.
   llvm::SmallVector<int64_t> block() const;
-  /// What is quantized: blocks lie in the operand as it is, a single scale is the
-  /// same before and after a reshape, so that all views share one cast.
+  /// The tensor to quantize: the operand itself with blocks, which depend on its shape; the tensor
+  /// behind all views with a single scale, so that all views share one cast.
   mlir::Value source() const;
   ColumnKey columnKey() const;
 };
@@ -48,7 +48,7 @@ struct QuantizedOperand {
 /// State columns of the casts of one function, by number of the cast.
 using CastColumns = std::map<unsigned, int64_t>;
 
-/// Rewrites one function; the state's layout is complete.
+/// Rewrites one function. The layout of the state must be complete.
 class FunctionRewriter {
 public:
   FunctionRewriter(mlir::func::FuncOp function, const StateLayout &layout, const CastColumns &columns,
@@ -61,13 +61,13 @@ public:
   void updateState(RecipeAttrInterface recipe);
 
 private:
-  /// The FP8 bytes of a tensor, their scale_inv, and its amax if that is recorded.
+  /// The FP8 data of a tensor, its scale_inv, and its amax if that is recorded.
   struct Cast {
     mlir::Value data, scaleInv, amax;
   };
   struct State {
     mlir::Value scale, history;
-    mlir::Value largestAmaxes = nullptr; ///< of each column's history, once something asked
+    mlir::Value largestAmaxes = nullptr; ///< of each column's history; created on first use
   };
   Cast getOrCreateCast(const QuantizedOperand &operand);
   mlir::Value emptyLike(mlir::Location loc, mlir::Value like, mlir::Type elementType);
@@ -86,16 +86,16 @@ private:
   State updateColumns(State from, RecipeAttrInterface recipe, bool ofForward);
 
   mlir::func::FuncOp function;
-  std::optional<JoinedPair> pair; ///< where the function is forward and backward in one
+  std::optional<JoinedPair> pair; ///< set if the function is a joined forward and backward
   const StateLayout &layout;
   const CastColumns &columns;
   bool updates;
   mlir::OpBuilder builder;
-  State state, backwardState; ///< as the function, and its backward part, receive it
+  State state, backwardState; ///< the state that the function, and its backward part, receive
   /// Columns that are updated at the end of the forward part of a pair.
   std::set<int64_t> forwardColumns;
   std::map<unsigned, Cast> casts;
-  /// Recorded amaxes by column, for the update.
+  /// The recorded amaxes by column, for the update.
   ColumnAmaxes amaxes;
 };
 

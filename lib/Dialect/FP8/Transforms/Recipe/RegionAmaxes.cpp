@@ -25,13 +25,13 @@ bool fp8::canCarryOut(Operation *op) {
 
 namespace {
 
-/// One loop or branch, which gets one more result per column recorded inside.
+/// Adds one result per recorded column to one loop or branch.
 class RegionCarrier {
 public:
-  /// `recorded`: by column, the amaxes of blocks of `op` itself; `none`: what stands for no amax.
+  /// `recorded`: by column, the amaxes of blocks of `op` itself; `none`: the value for no amax.
   RegionCarrier(Operation *op, const ColumnAmaxes &recorded, float none)
       : op(op), recorded(recorded), none(none), builder(op) {}
-  /// The new results, in the order of `recorded`.
+  /// Returns the new results, in the order of `recorded`.
   SmallVector<Value> run();
 
 private:
@@ -53,7 +53,7 @@ static RankedTensorType getAmaxType(OpBuilder &builder) {
   return RankedTensorType::get({}, builder.getF32Type());
 }
 
-/// No amax.
+/// Creates the value that stands for no amax.
 Value RegionCarrier::createNone() {
   auto value = DenseElementsAttr::get(getAmaxType(builder), llvm::APFloat(none));
   return arith::ConstantOp::create(builder, op->getLoc(), value);
@@ -66,7 +66,7 @@ SmallVector<Value> RegionCarrier::addArguments(Block *block) {
   return arguments;
 }
 
-/// The maximum of `known` (null for none) and the amaxes of `block`. None of them is NaN.
+/// Returns the maximum of `known` (may be null) and the amaxes of `block`. None of them is NaN.
 Value RegionCarrier::combine(Value known, ArrayRef<RecordedAmax> amaxes, Block *block) {
   for (const RecordedAmax &amax : amaxes)
     if (amax.block == block)
@@ -74,7 +74,7 @@ Value RegionCarrier::combine(Value known, ArrayRef<RecordedAmax> amaxes, Block *
   return known ? known : createNone();
 }
 
-/// One value per column, at the end of `block`.
+/// Returns one value per column, computed at the end of `block`.
 SmallVector<Value> RegionCarrier::combineAll(ArrayRef<Value> known, Block *block) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(block->getTerminator());
@@ -84,7 +84,7 @@ SmallVector<Value> RegionCarrier::combineAll(ArrayRef<Value> known, Block *block
   return combined;
 }
 
-/// Every iteration writes its amaxes to elements of its own: iterations run side by side.
+/// Iterations run in parallel, so each writes its amaxes to elements of its own.
 SmallVector<Value> RegionCarrier::carryOutOfForall(scf::ForallOp loop) {
   Location loc = loop.getLoc();
   AffineExpr lower = builder.getAffineSymbolExpr(0), upper = builder.getAffineSymbolExpr(1),
@@ -146,7 +146,7 @@ SmallVector<Value> RegionCarrier::run() {
       builder.createBlock(&region);
       scf::YieldOp::create(builder, op->getLoc());
     }
-    // In a while loop what the first region hands on is what the second one receives.
+    // In a while loop the first region passes its values on to the second one.
     Block *block = &region.front();
     SmallVector<Value> known = isLoop ? addArguments(block) : SmallVector<Value>(count);
     Operation *terminator = block->getTerminator();
@@ -162,7 +162,7 @@ static unsigned getDepth(Operation *op) {
   return depth;
 }
 
-/// The innermost loop or branch that something is recorded in; null where there is none.
+/// Returns the innermost loop or branch in which an amax is recorded; null if there is none.
 static Operation *findInnermost(const ColumnAmaxes &amaxes) {
   Operation *innermost = nullptr;
   unsigned depth = 0;

@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Amaxes that are recorded inside loops and branches, and how they get out. Private to
-// the library.
+// Carries amaxes that are recorded inside loops and branches out of them. Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_REGIONAMAXES_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_REGIONAMAXES_H
@@ -15,23 +14,23 @@
 
 namespace fp8 {
 
-/// An amax (`tensor<f32>`), and the block that must run for it to count: that of a product
-/// which reads the quantized tensor. The cast itself may be outside.
+/// An amax (`tensor<f32>`) and the block of a product that reads the quantized tensor. The amax
+/// counts only if this block runs; the cast itself may be outside of it.
 struct RecordedAmax {
   mlir::Value value;
   mlir::Block *block;
 };
 
-/// By column of the state.
+/// The recorded amaxes by column of the state.
 using ColumnAmaxes = std::map<int64_t, llvm::SmallVector<RecordedAmax>>;
 
-/// Whether a value of a region of `op` can be carried out of it: loops and branches of scf.
+/// Returns whether values can be carried out of the regions of `op`: loops and branches of scf.
 bool canCarryOut(mlir::Operation *op);
 
 /// Replaces every amax that is recorded inside a loop or branch by one in the block of the
-/// function: the maximum over all iterations, `none` (0 or below) from a branch not taken or a
-/// loop that does not run, which leaves the column as it is. Loops and branches get one more
-/// result per column.
+/// function, the maximum over all iterations. A branch that is not taken and a loop that does not
+/// run give `none` (0 or negative), which leaves the column unchanged. Loops and branches get one
+/// more result per column.
 void carryOutAmaxes(ColumnAmaxes &amaxes, float none);
 
 } // namespace fp8

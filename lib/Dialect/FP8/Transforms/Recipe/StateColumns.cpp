@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The layout of the FP8 state and its form as module attributes.
+// The layout of the FP8 state, and its conversion from and to attributes of the module.
 
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -37,8 +37,8 @@ void ColumnFinder::addTensor(ArrayRef<ColumnKey> readers) {
     classes.join(first, indexOf(key));
 }
 
-/// Orders columns by what they are, whatever the order of the program: h2 before h10, the input
-/// of a site before its weight.
+/// Orders columns independently of the order of the program: by site (h2 before h10), then by
+/// tensor kind (input before weight), format and further sites.
 static bool comesBefore(const StateColumn &a, const StateColumn &b) {
   if (int order = StringRef(a.sites.front()).compare_numeric(b.sites.front()))
     return order < 0;
@@ -61,7 +61,7 @@ void ColumnFinder::appendTo(StateLayout &layout) {
   for (StateColumn &column : found)
     llvm::sort(column.sites, [](StringRef a, StringRef b) { return a.compare_numeric(b) < 0; });
 
-  // The two inputs of a product without weight look alike: they stay in their order.
+  // The two inputs of a product without a weight compare equal and stay in their order.
   SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, found.size()));
   llvm::sort(order, [&](unsigned a, unsigned b) {
     return comesBefore(found[a], found[b]) || (a < b && !comesBefore(found[b], found[a]));

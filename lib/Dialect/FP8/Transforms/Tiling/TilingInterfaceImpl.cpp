@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tiling of the dialect by upstream. A tile computes exactly what the whole computes there:
-// dimensions that a result is reduced over stay whole, and blocks are never cut.
+// Implements upstream's TilingInterface. A tile computes the same bits as the whole operation:
+// dimensions that a result is reduced over are not tiled, and blocks are never split.
 
 #include "fp8/Dialect/FP8/Transforms/TilingInterfaceImpl.h"
 #include "TilingSpace.h"
@@ -72,7 +72,7 @@ struct TilingModel : TilingInterface::ExternalModel<TilingModel<Op>, Op> {
     return success();
   }
 
-  // Fusion is an offer: where a tile cannot be had, the operation stays whole, and no error is due.
+  // Fusion is optional: an operation that cannot be tiled is not fused, without an error.
   FailureOr<TilingResult> generateResultTileValue(Operation *op, OpBuilder &builder, unsigned result,
                                                   ArrayRef<OpFoldResult> resultOffsets,
                                                   ArrayRef<OpFoldResult> resultSizes) const {
@@ -100,11 +100,11 @@ void attachTo(MLIRContext *context) {
 } // namespace
 
 void fp8::registerTilingInterfaceExternalModels(DialectRegistry &registry) {
-  // Two sizes known only at run time are compared by what they are computed from.
+  // Needed to compare dynamic sizes by the operations that compute them.
   tensor::registerValueBoundsOpInterfaceExternalModels(registry);
   memref::registerValueBoundsOpInterfaceExternalModels(registry);
   registry.addExtension(+[](MLIRContext *context, FP8Dialect *) {
-    // Positions of tiles are computed with affine.apply.
+    // Offsets and sizes of tiles are computed with affine.apply.
     context->loadDialect<affine::AffineDialect>();
     attachTo<MatmulOp, ScaledMatmulOp, QuantizeOp, DequantizeOp, AmaxOp, ComputeScaleOp>(context);
   });

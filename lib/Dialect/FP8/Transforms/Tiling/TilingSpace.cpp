@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every operation is described by one affine map per operand, from its iteration space to what an
-// iteration reads or writes there; all else follows from the maps.
+// Every operation is described by one affine map per operand, from its iteration space to the
+// element that an iteration reads or writes; everything else is computed from these maps.
 
 #include "TilingSpace.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
@@ -25,7 +25,8 @@ static AffineMap identityOf(Value value) {
   return AffineMap::getMultiDimIdentityMap(cast<ShapedType>(value.getType()).getRank(), value.getContext());
 }
 
-/// Where the scale of the element at `data` is: dimensions of extent e count blocks of e.
+/// Returns the map to the scale of the element at `data`: index / extent in each dimension, or 0 for
+/// extent 0.
 static AffineMap getScaleMap(AffineMap data, std::optional<ArrayRef<int64_t>> block) {
   SmallVector<AffineExpr> entries;
   if (block)
@@ -50,7 +51,7 @@ static void getMaps(QuantizeOp op, SmallVectorImpl<AffineMap> &maps) {
   llvm::append_range(maps, element.extraMaps());
 }
 
-/// After the operands of a product: what its epilogue reads and writes; `out` is the result's map.
+/// Appends the maps of the epilogue inputs and of all `outs` of a product; `out` is the result's map.
 template <typename Product>
 static void appendEpilogueMaps(Product op, AffineMap out, SmallVectorImpl<AffineMap> &maps) {
   ElementRegion element = *ElementRegion::of(op);
@@ -84,7 +85,7 @@ static void getMaps(AmaxOp op, SmallVectorImpl<AffineMap> &maps) {
   llvm::append_range(maps, element.extraMaps());
 }
 
-/// One map per operand.
+/// Returns one map per operand.
 static SmallVector<AffineMap> getMaps(Operation *operation) {
   SmallVector<AffineMap> maps;
   llvm::TypeSwitch<Operation *>(operation)
@@ -124,7 +125,7 @@ OpFoldResult TilingSpace::getSize(OpBuilder &builder, unsigned dim) {
 std::optional<unsigned> TilingSpace::getReducedResult(unsigned dim) {
   for (OpOperand &init : op.getDpsInitsMutable()) {
     unsigned result = init.getOperandNumber() - getInit(0).getOperandNumber();
-    // scale_inv follows from the scale alone: every tile writes the same.
+    // scale_inv depends on the scale only, so every tile writes the same value.
     auto quantize = dyn_cast<QuantizeOp>(op.getOperation());
     if (quantize && result == quantize.getScaleInvIndex())
       continue;
@@ -141,8 +142,8 @@ bool TilingSpace::isWhole(unsigned dim, OpFoldResult size) {
   });
 }
 
-/// Whether `value` is known to be a multiple: a constant, an index that a loop counts in
-/// multiples, or computed from one by an affine map.
+/// Returns whether `value` is known to be a multiple of `factor`: a constant, the induction variable
+/// of a loop with such a lower bound and step, or an affine.apply.
 static bool isMultipleOf(OpFoldResult value, int64_t factor) {
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return *constant % factor == 0;
@@ -181,7 +182,7 @@ std::string TilingSpace::findObstacle(ArrayRef<OpFoldResult> offsets, ArrayRef<O
   };
   if (llvm::any_of(op->getRegions(), [](Region &region) { return !region.getOps<IndexOp>().empty(); }) &&
       !isAllWhole())
-    return "cannot be tiled: its region reads an index, which is that in the whole tensor";
+    return "cannot be tiled: its region reads fp8.index, which counts in the whole tensor, not in a tile";
   for (auto [number, map] : llvm::enumerate(maps))
     for (AffineExpr expr : map.getResults()) {
       if (isa<AffineDimExpr>(expr) || expr == getAffineConstantExpr(0, op.getContext()))
@@ -234,7 +235,7 @@ void TilingSpace::fillInWhole(OpBuilder &builder, SmallVectorImpl<OpFoldResult> 
     }
 }
 
-/// The last index of each dimension of a tile, which upstream maps to sizes of slices.
+/// Returns the last index of each dimension of a tile, from which upstream computes slice sizes.
 static SmallVector<OpFoldResult> getLastIndices(OpBuilder &builder, Location loc,
                                                 ArrayRef<OpFoldResult> sizes) {
   AffineExpr last = getAffineSymbolExpr(0, builder.getContext()) - 1;
@@ -251,7 +252,7 @@ linalg::SliceParameters TilingSpace::getSlice(OpBuilder &builder, OpOperand &ope
                                         /*omitPartialTileCheck=*/true);
 }
 
-/// The indices that a region on rows starts with count from the start of the whole, not of the tile.
+/// Adds the offsets of the tile to the row indices, which are relative to the whole tensor.
 static void offsetRowIndices(OpBuilder &builder, Operation *tiled, ArrayRef<OpFoldResult> offsets) {
   std::optional<ElementRegion> element = ElementRegion::of(tiled);
   if (!element || element->rows.empty())

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The iteration space of an operation, tiles of it, and which of them can be computed on their
-// own. Private to the library.
+// The iteration space of an operation, and the tiles of it that can be computed separately. Private
+// to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_TILINGSPACE_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_TILINGSPACE_H
@@ -16,28 +16,28 @@
 
 namespace fp8::detail {
 
-/// What upstream asks about, for one operation: its iteration space and a tile of it.
+/// The iteration space of one operation and its tiles, for TilingInterface.
 class TilingSpace {
 public:
   explicit TilingSpace(mlir::Operation *op);
 
   unsigned getNumDims() { return maps.front().getNumDims(); }
-  /// Whether dimension `dim` belongs to rows, which are computed whole.
+  /// Returns whether dimension `dim` is in `rows` and so cannot be tiled.
   bool isInRow(unsigned dim) {
     std::optional<ElementRegion> element = ElementRegion::of(op);
     return element && llvm::is_contained(element->rows, dim);
   }
-  /// The result that dimension `dim` is reduced into, if there is one.
+  /// Returns the number of a result that is reduced over dimension `dim`, if there is one.
   std::optional<unsigned> getReducedResult(unsigned dim);
-  /// Number of iterations of dimension `dim`.
+  /// Returns the size of dimension `dim`.
   mlir::OpFoldResult getSize(mlir::OpBuilder &builder, unsigned dim);
 
-  /// Why the tile cannot be computed on its own, empty where it can. No IR is made. A null
+  /// Returns why the tile cannot be computed separately, or "" if it can. Creates no IR. A null
   /// size stands for the whole dimension.
   std::string findObstacle(llvm::ArrayRef<mlir::OpFoldResult> offsets,
                            llvm::ArrayRef<mlir::OpFoldResult> sizes);
-  /// The tile of the iteration space that computes a tile of a result; null offsets and sizes
-  /// for dimensions that stay whole. Fails where no such tile can be computed on its own.
+  /// Finds the tile of the iteration space that computes a tile of a result, with null offsets and
+  /// sizes for whole dimensions. Fails if no such tile can be computed separately.
   mlir::LogicalResult getTileOfResult(unsigned result, llvm::ArrayRef<mlir::OpFoldResult> resultOffsets,
                                       llvm::ArrayRef<mlir::OpFoldResult> resultSizes,
                                       llvm::SmallVectorImpl<mlir::OpFoldResult> &offsets,
@@ -54,7 +54,7 @@ public:
                           llvm::ArrayRef<mlir::OpFoldResult> sizes);
 
 private:
-  /// Operand dimensions that run through iteration dimension `dim`.
+  /// Returns the dimensions of operands that iteration dimension `dim` indexes.
   llvm::SmallVector<std::pair<mlir::Value, int64_t>> getOperandDims(unsigned dim);
   bool isWhole(unsigned dim, mlir::OpFoldResult size);
 

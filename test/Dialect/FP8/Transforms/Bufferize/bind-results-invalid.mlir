@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-bind-results
 
-// expected-error @below {{argument 0 of 'complex' has type 'tensor<4xcomplex<f32>>': only tensors and scalars of floats and integers can cross the boundary}}
+// expected-error @below {{argument 0 of 'complex' has type 'tensor<4xcomplex<f32>>': only tensors and scalars of floats and integers can be arguments and results}}
 func.func @complex(%x: tensor<4xcomplex<f32>>) {
   return
 }

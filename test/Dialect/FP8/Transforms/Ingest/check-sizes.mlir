@@ -80,7 +80,7 @@ func.func @branch(%x: tensor<?xf32> loc("x"), %t: tensor<?xf32> loc("t"), %c: i1
 // Sizes of several arguments together; an index expression that is no dimension.
 // CHECK-LABEL: func @together
 // CHECK: cf.assert %{{.*}}, "sizes do not fit together, which follow from argument 0 'x', argument 1 't', argument 2 'y'"
-// CHECK: cf.assert %{{.*}}, "an operand ends before the indices into it"
+// CHECK: cf.assert %{{.*}}, "an operand is too small for the indices at which it is read"
 func.func @together(%x: tensor<?xf32> loc("x"), %t: tensor<?xf32> loc("t"), %y: tensor<?xf32> loc("y"),
                     %f: tensor<3xf32>, %e: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
   %both = tensor.concat dim(0) %x, %t : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
