@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Casts and amaxes that work on rows become loops over the rows, still on tensors, so that
-// bufferization places what a row computes. Sums over the rows keep the order of the rows:
-// what a chunk of rows adds is computed in parallel into a buffer, and summed after it.
+// Expands casts and amaxes with rows into loops over the rows, still on tensors, so that
+// bufferization allocates the temporaries of a row. Sums over the rows keep the order of the rows:
+// the rows of a chunk write their summands into a buffer in parallel, which is then summed.
 
 #include "fp8/Conversion/ExpandRows/RowLoops.h"
 #include "fp8/Conversion/Passes.h"
@@ -25,7 +25,7 @@ namespace fp8 {
 
 namespace {
 
-/// A slice of a tensor, without the dimensions in which it has one index.
+/// A slice of a tensor, of a rank reduced by the dimensions in which it has a single index.
 struct Slice {
   SmallVector<OpFoldResult> offsets, sizes, strides;
   RankedTensorType type;
@@ -40,10 +40,10 @@ public:
   void expand();
 
 private:
-  /// A tensor that the loops write, and where in it a row's part lies.
+  /// A tensor that the loops write, with the map to a row's part of it.
   struct Target {
     AffineMap map;
-    int64_t result; ///< of the operation; -1 for the amaxes of the rows
+    int64_t result; ///< number of the operation's result; -1 for the amaxes of the rows
   };
 
   OpFoldResult sizeOf(unsigned dim);
@@ -69,7 +69,7 @@ private:
   ElementRegion region;
   SmallVector<unsigned> outer;
   SmallVector<Target> targets;
-  SmallVector<unsigned> sums; ///< extras that are
+  SmallVector<unsigned> sums; ///< the extra results that are sums
 };
 
 //===----------------------------------------------------------------------===//
@@ -124,7 +124,7 @@ Value RowExpander::readPart(OpBuilder &b, Value tensor, AffineMap map, ArrayRef<
 // One row
 //===----------------------------------------------------------------------===//
 
-/// What the loops write, `tensors` of it first, and the sums.
+/// Finds the tensors that the loops write and the sums, and creates the initial `tensors`.
 void RowExpander::findTargets(SmallVectorImpl<Value> &tensors) {
   auto add = [&](AffineMap map, int64_t result) {
     targets.push_back({map, result});
@@ -150,7 +150,7 @@ void RowExpander::findTargets(SmallVectorImpl<Value> &tensors) {
   tensors.push_back(tensor::EmptyOp::create(rewriter, loc, sizes, rewriter.getF32Type()));
 }
 
-/// The cast, or the amax, of one row. Returns what it writes, in the order of `outs`.
+/// Creates the cast or the amax of one row. Returns its results, in the order of `outs`.
 static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp quantize, Value row,
                                         ArrayRef<int64_t> rows, SmallVector<Value> outs) {
   if (!quantize)
@@ -165,7 +165,7 @@ static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp q
         order.push_back(found - rows.begin());
     transposition = b.getDenseI64ArrayAttr(order);
   }
-  // It is the same for all rows, and computed outside of the loops.
+  // scale_inv is the same for all rows and computed outside of the loops.
   Value unused = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{}, b.getF32Type());
   outs.insert(outs.begin() + quantize.getScaleInvIndex(), unused);
   auto cast = QuantizeOp::create(b, loc, TypeRange(ValueRange(outs)), row, quantize.getScale(), outs,
@@ -177,7 +177,7 @@ static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp q
 }
 
 /// Computes the row at `indices` of the tensor's dimensions (0 in those of the row). Returns the
-/// parts of `tensors` that it writes, at `slices`; what it adds to the sums goes to `addends`.
+/// values that it writes to `tensors` at `slices`; `addends` receives its summands of the sums.
 SmallVector<Value> RowExpander::runRow(OpBuilder &b, ArrayRef<OpFoldResult> indices, ValueRange tensors,
                                        SmallVectorImpl<Slice> &slices, SmallVectorImpl<Value> &addends) {
   IRMapping mapping;
@@ -227,7 +227,8 @@ int64_t RowExpander::countRowElements() {
   return count;
 }
 
-/// Rows in parallel. `buffers` get what each row adds to the sums. Returns all that is written.
+/// Runs rows in parallel. Each row writes its summands to `buffers`. Returns the written tensors and
+/// buffers.
 SmallVector<Value>
 RowExpander::runRows(OpBuilder &b, ArrayRef<OpFoldResult> counts, ValueRange tensors, ValueRange buffers,
                      function_ref<SmallVector<OpFoldResult>(OpBuilder &, ValueRange)> findIndices) {
@@ -242,7 +243,7 @@ RowExpander::runRows(OpBuilder &b, ArrayRef<OpFoldResult> counts, ValueRange ten
   SmallVector<Value> addends;
   ValueRange arguments(loop.getRegionIterArgs());
   SmallVector<Value> parts = runRow(b, indices, arguments.take_front(tensors.size()), slices, addends);
-  // A buffer has a row's addends in each of its own.
+  // A buffer has one row of its own per row of the tensor.
   for (Value addend : addends) {
     auto type = cast<RankedTensorType>(addend.getType());
     Slice slice{
@@ -261,7 +262,7 @@ RowExpander::runRows(OpBuilder &b, ArrayRef<OpFoldResult> counts, ValueRange ten
   return SmallVector<Value>(loop.getResults());
 }
 
-/// `sum` and the first `count` rows of `buffer`, in their order.
+/// Adds the first `count` rows of `buffer` to `sum`, in order.
 Value RowExpander::sumChunk(OpBuilder &b, Value buffer, OpFoldResult count, Value sum) {
   auto type = cast<RankedTensorType>(buffer.getType());
   unsigned rank = type.getRank();
@@ -280,8 +281,8 @@ Value RowExpander::sumChunk(OpBuilder &b, Value buffer, OpFoldResult count, Valu
       .getResult(0);
 }
 
-/// Chunks of rows one after the other, the rows of a chunk in parallel. Returns `tensors` as
-/// written, then the sums.
+/// Runs chunks of rows one after the other, the rows of a chunk in parallel. Returns the written
+/// `tensors`, then the sums.
 SmallVector<Value> RowExpander::runChunks(SmallVector<Value> tensors) {
   size_t numTensors = tensors.size();
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
@@ -331,7 +332,7 @@ SmallVector<Value> RowExpander::runChunks(SmallVector<Value> tensors) {
   return SmallVector<Value>(nest.results);
 }
 
-/// scale_inv: correctly rounded, as for any other cast.
+/// Computes scale_inv, correctly rounded, as for any other cast.
 Value RowExpander::invertScale() {
   Value scale = tensor::ExtractOp::create(rewriter, loc, quantize.getScale(), ValueRange());
   Value unit = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(1.0f));

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules of recipes as ordinary code: every recipe emits its own for one amax or one column,
-// and this pass puts loops around it.
+// Expands scales and history updates: the recipe emits the code for one amax or one column, and
+// this pass the loops around it.
 
 #include "LoopBuilder.h"
 #include "fp8/Conversion/Passes.h"
@@ -16,7 +16,7 @@ namespace fp8 {
 
 namespace {
 
-/// One scale per amax, in loops over all dimensions.
+/// Computes one scale per amax, in loops over all dimensions.
 void expandComputeScale(OpBuilder &builder, ComputeScaleOp op) {
   LoopBuilder s(builder, op.getLoc());
   auto type = cast<MemRefType>(op.getAmax().getType());

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8.update_amax_history: loops over all columns, which are contiguous in each row, around the
-// rules of the recipe.
+// Expands fp8.update_amax_history into loops over all columns, which are contiguous in each row,
+// around the code of the recipe.
 
 #include "LoopBuilder.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// A private constant of the module that holds `values`.
+/// Creates a private constant of the module that holds `values`.
 template <typename T>
 static Value buildTable(OpBuilder &builder, Location loc, Operation *op, ArrayRef<T> values,
                         Type elementType) {
@@ -33,7 +33,8 @@ static Value buildTable(OpBuilder &builder, Location loc, Operation *op, ArrayRe
 
 namespace {
 
-/// One update in four steps, over all columns; those whose site did not run stay as they are.
+/// Builds one update in four steps, each over all columns. Columns whose site did not run stay
+/// unchanged.
 class HistoryUpdate {
 public:
   HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op);
@@ -54,7 +55,8 @@ private:
   void rotate();
   void moveRow(LoopBuilder &outer, Value row, FromColumn from);
 
-  /// What an amax counts for that this step recorded, and what one that an earlier cast staged.
+  /// The value to use for an amax that this step recorded, and for one that an earlier cast staged in
+  /// row 0.
   Value countRecorded(LoopBuilder &s, Value amax) { return recipe.buildRecorded(s.b, loc, amax); }
   Value countStaged(LoopBuilder &s, Value amax) {
     Value isSome = s.compare(arith::CmpFPredicate::UNE, amax, s.real(0.0f));
@@ -70,12 +72,12 @@ private:
   Location loc;
   LoopBuilder s;
   int64_t rows;
-  /// In the place of an amax, that there is none.
+  /// The value that stands for an amax that was not recorded.
   float none;
   Value zero, one, columns, last;
   Value scale, history, amaxes;
   Value formatTable, columnTable;
-  /// Per column: what this step recorded, and what the next scale follows from.
+  /// Per column: the amax of this step, and the amax that the next scale is computed from.
   Value current, amax;
 };
 
@@ -103,9 +105,10 @@ HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op)
   amax = memref::AllocOp::create(builder, loc, scratch);
 }
 
-/// The current amax of each column: `none` where this step recorded none, which leaves a
-/// column as it is; otherwise at least what an earlier cast staged in row 0. All of a column are
-/// combined before any is ignored: loops, and ranks, have combined theirs before they come here.
+/// Computes the current amax of each column: `none` if this step recorded none, which leaves the
+/// column unchanged; else the maximum of the recorded amaxes and row 0, where an earlier cast may
+/// have staged one. The amaxes of a column are combined before the recipe may discard the result,
+/// because those of loops and ranks are combined already and dividing a batch must change nothing.
 void HistoryUpdate::collectCurrent() {
   s.loop(zero, columns, [&](LoopBuilder &s, Value c) { s.store(s.real(none), current, c); });
   combineIntoCurrent([&](LoopBuilder &s, Value i, Value, Value known) {
@@ -117,7 +120,7 @@ void HistoryUpdate::collectCurrent() {
   });
 }
 
-/// For every amax i, of column c: `current` of the column from what it is.
+/// Updates `current` of column c for every recorded amax i.
 void HistoryUpdate::combineIntoCurrent(
     function_ref<Value(LoopBuilder &, Value i, Value c, Value known)> combine) {
   s.loop(zero, s.index(op.getColumns().size()), [&](LoopBuilder &s, Value i) {
@@ -126,8 +129,8 @@ void HistoryUpdate::combineIntoCurrent(
   });
 }
 
-/// The amax that the next scale follows from, folded over the rows from the oldest to the newest:
-/// row by row, over all columns, as they lie in memory.
+/// Computes the amax for the next scale as a fold over the rows from the oldest to the newest, row by
+/// row over all columns, in the order of memory.
 void HistoryUpdate::chooseAmax() {
   if (recipe.readsWholeColumn())
     return chooseAmaxOfColumns();
@@ -168,7 +171,7 @@ void HistoryUpdate::computeScales() {
   };
   bool callsFunctions = !recipe.getFunctions().empty();
   s.loop(zero, columns, [&](LoopBuilder &s, Value c) {
-    if (callsFunctions) // not asked about columns that did not run
+    if (callsFunctions) // do not call them for columns that did not run
       s.ifThen(hasRun(s, c), [&](LoopBuilder &s) { s.store(nextScale(s, c), scale, c); });
     else
       s.store(s.select(hasRun(s, c), nextScale(s, c), s.load(scale, c)), scale, c);
@@ -182,7 +185,7 @@ void HistoryUpdate::moveRow(LoopBuilder &outer, Value row, FromColumn from) {
   });
 }
 
-/// Row i takes row i+1, the last row what this step enters, row 0 is staged anew.
+/// Moves row i+1 to row i, enters this step in the last row, and clears row 0.
 void HistoryUpdate::rotate() {
   if (rows > 1) {
     s.loop(one, last, [&](LoopBuilder &inner, Value row) {

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shorthand for loops, loads and stores around the scalar code of recipes, and the lowerings
-// of this folder. Private to the library.
+// Shorthand for loops, loads and stores around the scalar code of recipes, and the declarations of
+// this folder's lowerings. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_EXPANDSCALING_LOOPBUILDER_H
 #define FP8_LIB_CONVERSION_EXPANDSCALING_LOOPBUILDER_H
@@ -14,7 +14,7 @@
 
 namespace fp8 {
 
-/// A ScalarBuilder that also reads and writes memory in loops.
+/// A ScalarBuilder that also builds loops, branches, loads and stores.
 class LoopBuilder : public ScalarBuilder {
 public:
   using ScalarBuilder::ScalarBuilder;
@@ -42,8 +42,8 @@ public:
   }
 };
 
-/// Replaces an update of the history by loops over its columns; `op` is left for the caller to
-/// erase. Fails, with an error, for a history of dynamic shape.
+/// Builds the loops of a history update before `op`, which the caller erases. Emits an error for a
+/// history of dynamic shape.
 mlir::LogicalResult expandUpdateAmaxHistory(mlir::OpBuilder &builder, UpdateAmaxHistoryOp op);
 
 } // namespace fp8

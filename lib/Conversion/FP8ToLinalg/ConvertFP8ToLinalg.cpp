@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers every operation of the fp8 dialect on memrefs, or says at its location that it
-// cannot.
+// Lowers every operation of the fp8 dialect on memrefs, or emits an error if it has no lowering.
 
 #include "Lowering.h"
 #include "fp8/Conversion/Passes.h"
@@ -53,7 +52,7 @@ public:
       if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp, IndexOp>(op))
         ops.push_back(op);
     });
-    // One error for each of the user's operations, of which several of ours may come.
+    // Report one error per location: one of the user's operations may have become several of ours.
     llvm::DenseSet<Location> failedAt;
     for (Operation *op : ops) {
       if (failedAt.contains(op->getLoc()))

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows in parallel, a maximum per row, then the maximum of the rows. Where there are sums
-// over the rows, groups of columns in parallel, so that each sum keeps its order.
+// Runs rows in parallel, with one maximum per row, then computes the maximum of the rows. With sums
+// over the rows it runs groups of columns in parallel, so that each sum keeps its order.
 
 #include "ElementLoops.h"
 #include "FP8Casts.h"
@@ -21,11 +21,11 @@ using namespace fp8;
 /// Tensors of fewer elements run on one thread: starting another takes longer.
 static constexpr int64_t kParallelThreshold = 32768;
 
-/// Columns that one thread sums: enough neighbouring cache lines of a row to be fetched ahead, few
-/// enough for several threads.
+/// The number of columns that one thread sums: enough adjacent cache lines of a row for prefetching,
+/// few enough to occupy several threads.
 static constexpr int64_t kColumns = 128;
 
-/// The sizes of the tensor's dimensions, each read off an operand that has it.
+/// Returns the sizes of the tensor's dimensions, each from an operand that has the dimension.
 static SmallVector<Value> findSizes(OpBuilder &builder, Location loc, const ElementRegion &region) {
   SmallVector<Value> sizes(region.numDims);
   auto read = [&](Value operand, AffineMap map) {
@@ -62,7 +62,7 @@ bool ElementLoops::isParallel() const {
   return count >= kParallelThreshold;
 }
 
-/// Where the maxima start.
+/// Returns the initial values of the maxima.
 SmallVector<Value> ElementLoops::noMaxima(OpBuilder &b) {
   if (region.amaxes.empty())
     return {};
@@ -77,7 +77,7 @@ void ElementLoops::storeMaxima(ValueRange bits) {
   }
 }
 
-/// Of each pair the larger one.
+/// Returns the pairwise maxima.
 static SmallVector<Value> buildMaxima(OpBuilder &b, Location loc, ValueRange a, ValueRange other) {
   SmallVector<Value> maxima;
   for (auto [x, y] : llvm::zip_equal(a, other))
@@ -101,7 +101,7 @@ void fp8::cloneElementCode(OpBuilder &b, const ElementRegion &region, IRMapping 
   }
 }
 
-/// What the region yields at `indices`; extra results are stored or added on the way.
+/// Returns the value that the region yields at `indices`; stores or sums the extra results.
 SmallVector<Value> ElementLoops::compute(OpBuilder &b, ValueRange indices) {
   if (region.isEmpty())
     return {first ? first(b, loc, indices)
@@ -127,7 +127,7 @@ SmallVector<Value> ElementLoops::compute(OpBuilder &b, ValueRange indices) {
   return values;
 }
 
-/// Sequential loops inside `outer`; returns the maxima.
+/// Builds sequential loops inside the loops `outer`; returns the maxima.
 SmallVector<Value> ElementLoops::runInner(OpBuilder &b, const Bounds &bounds, ValueRange outer,
                                           ValueRange carried) {
   SmallVector<Value> indices(outer);
@@ -148,7 +148,7 @@ SmallVector<Value> ElementLoops::runInner(OpBuilder &b, const Bounds &bounds, Va
   return SmallVector<Value>(loop.getResults());
 }
 
-/// `count` parts of the tensor, in parallel where it is large enough; then their maxima.
+/// Runs `count` parts of the tensor, in parallel if it is large enough, then combines their maxima.
 void ElementLoops::runParts(Value count, PartBuilder buildPart) {
   Value zero = index(builder, 0), one = index(builder, 1);
   SmallVector<Value> ofParts; // an array of maxima per amax

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One loop nest over the elements of a tensor: what is fused is computed, extra results are
-// stored or summed, and the largest magnitude is kept. Private to the library.
+// One loop nest over the elements of a tensor, which runs the fused code, stores or sums extra
+// results, and computes amaxes. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H
@@ -13,18 +13,18 @@
 
 namespace fp8 {
 
-/// Copies the code of `region` to where `b` builds; `mapping` knows the arguments, `indexOf` where
-/// along a dimension the element is.
+/// Copies the code of `region` to the insertion point of `b`. `mapping` holds the values of the region
+/// arguments, `indexOf` returns the index of the element in a dimension.
 void cloneElementCode(mlir::OpBuilder &b, const ElementRegion &region, mlir::IRMapping &mapping,
                       llvm::function_ref<mlir::Value(int64_t)> indexOf);
 
 /// Emits the loops for one operation on memrefs.
 class ElementLoops {
 public:
-  /// Stores one element: `value` is what the region yields, or the only input.
+  /// Stores one element; `value` is the value that the region yields, or an element of the only input.
   using ElementBuilder = llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value value,
                                                  mlir::ValueRange indices)>;
-  /// The region's first argument at `indices`: the scaled sum of a product.
+  /// Builds the first argument of the region at `indices`: the scaled sum of a product.
   using FirstBuilder =
       llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange indices)>;
 

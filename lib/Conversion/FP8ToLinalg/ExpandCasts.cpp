@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Expands arith casts from and to FP8, which upstream does not lower, and those from f64 to
-// bf16 or f16, for which it or LLVM calls a function that compiler runtimes may lack.
+// Expands arith casts from and to FP8, which upstream does not lower, and casts from f64 to bf16
+// or f16, which become calls of a function that compiler runtimes may lack.
 
 #include "FP8Casts.h"
 #include "fp8/Conversion/Passes.h"
@@ -35,8 +35,9 @@ Type withElement(Type like, Type element) {
 /// `like` with elements of f32.
 Type f32Like(Type like) { return withElement(like, Float32Type::get(like.getContext())); }
 
-/// The f64 operand of `op` in f32, so that rounding the result once more rounds as if from
-/// f64: what is not exact is cut off and gets an odd last bit, which no tie has.
+/// Rounds the f64 operand of `op` to f32 to odd: inexact values are truncated and get an odd last bit,
+/// so that they are no tie when they are rounded again. Both roundings together then equal one from
+/// f64.
 Value buildRoundToOdd(arith::TruncFOp op) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
@@ -49,7 +50,7 @@ Value buildRoundToOdd(arith::TruncFOp op) {
     Value flag = arith::CmpFOp::create(builder, loc, predicate, lhs, rhs);
     return arith::ExtUIOp::create(builder, loc, bits, flag).getResult();
   };
-  // NaN is neither: it stays as it is.
+  // Both comparisons are false for NaN, which stays unchanged.
   Value isLarger = compare(arith::CmpFPredicate::OGT, math::AbsFOp::create(builder, loc, back),
                            math::AbsFOp::create(builder, loc, wide));
   Value isInexact = compare(arith::CmpFPredicate::ONE, back, wide);
@@ -80,7 +81,7 @@ public:
   }
 
 private:
-  /// A power of two as f32: its byte is the exponent; 0 is 2^-127, below the normal numbers.
+  /// Expands an E8M0 byte, which is the exponent of an f32; 0 is 2^-127, a subnormal.
   static void expandExponent(arith::ExtFOp op) {
     OpBuilder builder(op);
     Location loc = op.getLoc();

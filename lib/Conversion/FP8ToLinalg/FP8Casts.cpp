@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exact conversions between f32 and FP8 in integer arithmetic, without branches, so
-// that LLVM vectorizes them.
+// Exact conversions between f32 and FP8 in integer arithmetic, without branches, so that LLVM
+// can vectorize them.
 
 #include "FP8Casts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace {
 
-/// What the two formats differ in.
+/// The constants in which the two formats differ.
 struct FormatBits {
   explicit FormatBits(FloatType format)
       : mantissa(format.getFPMantissaWidth() - 1), bias(isa<Float8E5M2Type>(format) ? 15 : 7),
@@ -26,7 +26,8 @@ struct FormatBits {
 
   int shift() const { return 23 - mantissa; }
   float smallestNormal() const { return std::ldexp(1.0f, 1 - bias); }
-  /// Adding this leaves a subnormal's bits at the end of the f32, rounded to nearest even.
+  /// Adding this to an f32 rounds it to a subnormal of the format, to nearest even, whose bits are
+  /// then the last bits of the sum.
   float subnormalMagic() const { return std::ldexp(1.0f, 23 + 1 - bias - mantissa); }
 };
 
@@ -84,7 +85,7 @@ Value fp8::buildEncodeFP8(OpBuilder &builder, Location loc, Value value, FloatTy
   Value bits = a.toBits(value);
   Value magnitude = a.apply<arith::AndIOp>(bits, a.integer(0x7FFFFFFF));
   Value isNaN = a.compare(arith::CmpIPredicate::ugt, magnitude, a.integer(0x7F800000));
-  // Saturating first keeps the rounding below from reaching past the largest value.
+  // Saturate first, so that the rounding below cannot exceed the largest value.
   Value clamped = a.apply<arith::MinUIOp>(magnitude, a.integer(bitsOf(f.largest)));
 
   // Normal results: round to nearest even at the last mantissa bit, then rebias.
@@ -94,7 +95,7 @@ Value fp8::buildEncodeFP8(OpBuilder &builder, Location loc, Value value, FloatTy
   Value rounded = a.apply<arith::ShRUIOp>(a.apply<arith::AddIOp>(clamped, halfUp), shift);
   Value normal = a.apply<arith::SubIOp>(rounded, a.integer((127 - f.bias) << f.mantissa));
 
-  // Subnormal results: the f32 adder rounds.
+  // Subnormal results: an f32 addition rounds them.
   Value magic = a.real(f.subnormalMagic());
   Value sum = a.toBits(a.apply<arith::AddFOp>(a.toReal(clamped), magic));
   Value subnormal = a.apply<arith::SubIOp>(sum, a.integer(bitsOf(f.subnormalMagic())));
@@ -114,8 +115,8 @@ Value fp8::buildDecodeFP8(OpBuilder &builder, Location loc, Value value) {
   Value wide = arith::ExtUIOp::create(builder, loc, a.as(builder.getI32Type()), byte);
   Value magnitude = a.apply<arith::AndIOp>(wide, a.integer(0x7F));
 
-  // Shifted into place the bits are an f32 with too small a bias; a multiplication by a
-  // power of two corrects it, subnormals included.
+  // Shifted into place the bits are an f32 whose exponent has the bias of FP8; a multiplication by
+  // a power of two corrects that, also for subnormals.
   Value shifted = a.apply<arith::ShLIOp>(magnitude, a.integer(f.shift()));
   Value number = a.toBits(a.apply<arith::MulFOp>(a.toReal(shifted), a.real(std::ldexp(1.0f, 127 - f.bias))));
 

@@ -12,18 +12,19 @@
 
 namespace fp8 {
 
-/// `value` (f32, or a vector of it) in `format`: nearest even, saturating to the
-/// largest finite value, every NaN the byte 0x7F.
+/// Converts `value` (f32, or a vector of f32) to `format`: to nearest even, saturating to the
+/// largest finite value; every NaN becomes the byte 0x7F.
 mlir::Value buildEncodeFP8(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                            mlir::FloatType format);
 
-/// The f32 value of `value`, an FP8 scalar or vector. Exact.
+/// Converts `value`, an FP8 scalar or vector, to f32. Exact.
 mlir::Value buildDecodeFP8(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 
 /// Widens any float up to 32 bits to f32.
 mlir::Value buildWiden(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 
-/// The bits of |value|, an f32, 0 for NaN: as unsigned integers they order like the magnitudes.
+/// Returns the bits of |value| (f32), 0 for NaN. As unsigned integers they are ordered like the
+/// magnitudes.
 mlir::Value buildMagnitudeBits(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 
 /// Rounds an f32 once to `type` (f32, bf16, f16 or f64).

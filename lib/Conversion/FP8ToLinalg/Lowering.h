@@ -21,7 +21,7 @@ mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp o
 // QuantizeLowering.cpp
 mlir::LogicalResult lowerAmax(mlir::OpBuilder &builder, AmaxOp op);
 mlir::LogicalResult lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op);
-/// The result of the product `op` in FP8 with its scale_inv and amax; `sum` builds the sum.
+/// Lowers the epilogue of a product with an FP8 result, scale_inv and amax; `sum` builds the sum.
 void lowerQuantizedEpilogue(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value outScale,
                             ElementLoops::FirstBuilder sum);
 mlir::LogicalResult lowerDequantize(mlir::OpBuilder &builder, DequantizeOp op);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products: a packed f32 product, then an epilogue per element.
+// Lowers matrix products to a packed f32 product, followed by an epilogue per element.
 
 #include "FP8Casts.h"
 #include "Lowering.h"
@@ -18,7 +18,7 @@ using namespace fp8;
 
 using BodyBuilder = function_ref<void(OpBuilder &, Location, ValueRange)>;
 
-/// A generic over the elements of `output`, which reads `inputs` at `maps`.
+/// Builds a generic over the elements of `output` that reads `inputs` at `maps`.
 static void buildElementwise(OpBuilder &builder, Location loc, ValueRange inputs, ArrayRef<AffineMap> maps,
                              Value output, BodyBuilder body) {
   int64_t rank = cast<MemRefType>(output.getType()).getRank();
@@ -28,8 +28,8 @@ static void buildElementwise(OpBuilder &builder, Location loc, ValueRange inputs
   linalg::GenericOp::create(builder, loc, inputs, ValueRange{output}, allMaps, iterators, body);
 }
 
-/// A product with f64 in it sums in f64, element by element: it is rare and never packed. As
-/// without f64, operands of less are multiplied in f32: what the program rounds stays rounded.
+/// Lowers a product with an f64 operand or result to loops that sum in f64; such products are rare
+/// and not worth packing. Two operands of narrower types are multiplied in f32, as in other products.
 static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
   Location loc = op.getLoc();
   Value out = op.getInit(), sums = out;
@@ -81,13 +81,13 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
 }
 
 namespace {
-/// What one element of the result is made of before its epilogue.
+/// The parts of one element of the result before its epilogue.
 struct Sum {
-  Value sums;   ///< of the products
+  Value sums;   ///< the buffer of the sums of products
   Value scale;  ///< the product of the two scale_inv; null without
   Value addend; ///< C; null without `accumulate`
 
-  /// [scale ·] sum [+ C], of elements.
+  /// Builds [scale ·] sum [+ C] from elements.
   Value build(OpBuilder &b, Location loc, Value value, Value c) const {
     if (scale)
       value = arith::MulFOp::create(b, loc, scale, value);
@@ -96,7 +96,7 @@ struct Sum {
 };
 } // namespace
 
-/// The epilogue as one generic operation, whose loops the target orders.
+/// Builds the epilogue as one generic operation, whose loops the target orders.
 static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region, const Sum &sum) {
   AffineMap identity = builder.getMultiDimIdentityMap(region.numDims);
   SmallVector<Value> inputs{sum.sums};
@@ -126,7 +126,7 @@ static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region
       });
 }
 
-/// The epilogue in loops of its own: they can sum over rows and take a maximum.
+/// Builds the epilogue as loops, which can sum over rows and compute an amax.
 static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum) {
   auto buildSum = [&](OpBuilder &b, Location loc, ValueRange indices) {
     Value c;
@@ -163,7 +163,8 @@ static LogicalResult lowerEpilogue(OpBuilder &builder, Operation *op, Value sums
   return success();
 }
 
-/// The packed product of `op`, an fp8.matmul or fp8.scaled_matmul, with its mark.
+/// Builds the packed product of `op`, an fp8.matmul or fp8.scaled_matmul, with its mark
+/// (ProductMarks.h).
 template <typename ProductOp>
 static FailureOr<Value> buildSums(OpBuilder &builder, ProductOp op, bool split) {
   bool isFP8 = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [](Value value) {

@@ -2,9 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A contraction of any indexing maps as pack, multiply, view: sorts the dimensions into
-// batch, M, N and K, has the operands packed, calls the micro-kernel, and shapes its sums
-// like the output.
+// Builds a contraction with any indexing maps: sorts the dimensions into batch, M, N and K, packs
+// the operands, calls the micro-kernel, and views its sums in the shape of the output.
 
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "PackedGemmDetail.h"
@@ -17,7 +16,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Where `maps[operand]` has dimension `dim`, if it has.
+/// Returns the position of dimension `dim` in the results of `map`, if it has one.
 static std::optional<unsigned> findDim(AffineMap map, unsigned dim) {
   return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
 }
@@ -57,8 +56,8 @@ static SmallVector<unsigned> positionsOf(AffineMap map, ArrayRef<unsigned> dims)
   return llvm::map_to_vector(dims, [&](unsigned dim) { return *findDim(map, dim); });
 }
 
-/// Views c [batch][M padded][N padded] as the logical output: every dimension has a size
-/// and a stride, and the padding is never reached.
+/// Views c [batch][M padded][N padded] in the shape of the output: a strided memref that leaves out
+/// the padding.
 static Value viewAsOutput(OpBuilder &builder, Location loc, Value c, AffineMap outMap,
                           const ContractionDims &dims, ArrayRef<OpFoldResult> dimSizes) {
   SmallVector<OpFoldResult> padded = memref::getMixedSizes(builder, loc, c);
@@ -82,7 +81,7 @@ static Value viewAsOutput(OpBuilder &builder, Location loc, Value c, AffineMap o
   return memref::ReinterpretCastOp::create(builder, loc, c, builder.getIndexAttr(0), sizes, strides);
 }
 
-/// The size of every dimension of the iteration space, taken from lhs where it is there.
+/// Returns the size of every iteration dimension, from lhs if it has the dimension, else from rhs.
 static SmallVector<OpFoldResult> sizesOfDims(OpBuilder &builder, Location loc, Value lhs, Value rhs,
                                              ArrayRef<AffineMap> maps) {
   SmallVector<OpFoldResult> sizes;

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the two halves of the packed contraction share: how one operand is cut into panels.
+// Packing of one operand into panels, and helpers that both files of the packed contraction use.
+// Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_PACKEDGEMMDETAIL_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_PACKEDGEMMDETAIL_H
@@ -12,27 +13,27 @@
 
 namespace fp8 {
 
-/// One operand, seen as [batch][outer][K]; outer is M or N. Each group lists positions of
+/// One operand as [batch][outer][K], where outer is M or N. Each group lists positions of
 /// the operand's own dimensions, in the order of the iteration space.
 struct PackedOperand {
   mlir::Value source;
   mlir::SmallVector<unsigned> batch, outer, reduction;
 };
 
-/// Allocates [batch][ceil(outer/width)][K][width] of f32 and fills it from the operand,
-/// zero where the last panel is ragged.
+/// Allocates [batch][ceil(outer/width)][K][width] of f32 and fills it from the operand, with zeros
+/// in the unused part of the last panel.
 mlir::Value buildPackedPanels(mlir::OpBuilder &builder, mlir::Location loc, PackedOperand operand,
                               int64_t width);
 
-/// The product of sizes, folded where they are constants.
+/// Returns the product of `sizes`, folded if they are constants.
 mlir::OpFoldResult multiplySizes(mlir::OpBuilder &builder, mlir::Location loc,
                                  mlir::ArrayRef<mlir::OpFoldResult> sizes);
 
-/// ceil(size / width), folded where size is a constant.
+/// Returns ceil(size / width), folded if size is a constant.
 mlir::OpFoldResult ceilDivSize(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult size,
                                int64_t width);
 
-/// A 64-byte aligned buffer of f32 in identity layout.
+/// Allocates a 64-byte aligned buffer of f32 in identity layout.
 mlir::Value allocateF32(mlir::OpBuilder &builder, mlir::Location loc,
                         mlir::ArrayRef<mlir::OpFoldResult> sizes);
 

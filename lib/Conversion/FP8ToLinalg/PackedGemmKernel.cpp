@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The micro-kernel: a register tile of sums, one vector of B times one element of A per
-// fused multiply-add, K from first to last. One private function per module and kind.
+// The micro-kernel: a register tile of sums, one vector of B times one element of A per fused
+// multiply-add, K in increasing order. One private function per module for `fast` and for `split`.
 
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Partial sums of `split` accumulation end after this many products.
+/// The number of products in a partial sum of `split` accumulation.
 static constexpr int64_t kSplitLength = 128;
 
 namespace {
@@ -31,9 +31,9 @@ public:
 private:
   Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   SmallVector<Value> zeros();
-  /// sums + products of k in [begin, end), in order.
+  /// Adds the products of k in [begin, end) to `sums`, in order.
   SmallVector<Value> accumulate(Value begin, Value end, ValueRange sums);
-  /// Blocks of kSplitLength products, each summed from zero, added in order.
+  /// Sums blocks of kSplitLength products, each from zero, and adds them in order.
   SmallVector<Value> accumulateBlocks(Value depth);
   void store(ValueRange sums);
 
@@ -97,8 +97,8 @@ void TileBuilder::build(bool split) {
   store(split ? accumulateBlocks(depth) : accumulate(index(0), depth, zeros()));
 }
 
-/// Panels of B outside, panels of A inside: a B panel stays in the first-level cache while
-/// A passes by.
+/// The outer loop is over panels of B, the inner one over panels of A, so that a panel of B stays in
+/// the L1 cache.
 static void buildBody(OpBuilder &builder, func::FuncOp gemm, bool split, const PackedGemmTile &tile) {
   Location loc = gemm.getLoc();
   OpBuilder::InsertionGuard guard(builder);

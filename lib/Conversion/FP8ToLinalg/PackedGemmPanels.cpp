@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Packing: one operand of a contraction, of any element type and any order of dimensions,
-// becomes f32 panels that the micro-kernel reads front to back.
+// Packs one operand of a contraction, with any element type and any order of dimensions, into f32
+// panels that the micro-kernel reads sequentially.
 
 #include "PackedGemmDetail.h"
 
@@ -36,8 +36,7 @@ Value fp8::allocateF32(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> 
                                  builder.getI64IntegerAttr(64));
 }
 
-/// True where the positions follow each other in the operand, so that one collapse_shape
-/// can merge them.
+/// Returns whether the positions are consecutive, so that one collapse_shape can merge them.
 static bool isRun(ArrayRef<unsigned> positions) {
   for (auto index : llvm::seq<size_t>(1, positions.size()))
     if (positions[index] != positions[index - 1] + 1)
@@ -45,8 +44,8 @@ static bool isRun(ArrayRef<unsigned> positions) {
   return true;
 }
 
-/// Merges every group whose dimensions lie side by side, which saves the divisions that
-/// splitting a linear index would cost in the inner loops.
+/// Merges every group of consecutive dimensions, which saves the divisions that splitting a linear
+/// index takes in the inner loops.
 static PackedOperand collapseGroups(OpBuilder &builder, Location loc, PackedOperand operand) {
   auto type = cast<MemRefType>(operand.source.getType());
   SmallVector<unsigned> *groups[] = {&operand.batch, &operand.outer, &operand.reduction};
@@ -67,8 +66,8 @@ static PackedOperand collapseGroups(OpBuilder &builder, Location loc, PackedOper
     for (unsigned position : llvm::drop_begin(*group))
       merged[position] = true;
   }
-  // Without elements there is nothing to index faster, and upstream's collapse takes a size of zero times one
-  // of run time for static where its verifier does not.
+  // A buffer without elements needs no merging, and upstream's collapse_shape infers a static size for
+  // a group with a size of 0 and a dynamic size, which its verifier rejects.
   if (!llvm::is_contained(merged, true) || llvm::is_contained(type.getShape(), 0))
     return operand;
 
@@ -99,7 +98,7 @@ public:
   void write(OpBuilder &builder, Value panels, OpFoldResult outer, OpFoldResult depth);
 
 private:
-  /// Splits a linear index over a group's dimensions and notes them as source indices.
+  /// Splits a linear index into the indices of a group's dimensions.
   void splitIndex(OpBuilder &builder, Value linear, ArrayRef<unsigned> group,
                   MutableArrayRef<Value> indices) const;
   /// panels[batch, panel, k, i] = source[batch, panel * width + i, k], for all k, i < rows.
@@ -108,7 +107,7 @@ private:
   Value index(OpBuilder &builder, int64_t value) const {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
-  /// The source is contiguous along K.
+  /// Returns whether the source is contiguous along K.
   bool isContiguousInK() const {
     return !operand.reduction.empty() && operand.reduction.back() + 1 == sizes.size();
   }
@@ -129,14 +128,14 @@ void PanelWriter::splitIndex(OpBuilder &builder, Value linear, ArrayRef<unsigned
   if (group.empty())
     return;
   SmallVector<OpFoldResult> basis;
-  for (unsigned position : group) // without elements there is no index, and a basis must not be 0
+  for (unsigned position : group) // a basis must not be 0; without elements its value is irrelevant
     basis.push_back(isZeroInteger(sizes[position]) ? builder.getIndexAttr(1) : sizes[position]);
   auto split = affine::AffineDelinearizeIndexOp::create(builder, loc, linear, basis);
   for (auto [position, part] : llvm::zip_equal(group, split.getResults()))
     indices[position] = part;
 }
 
-/// The element as f32; FP8 types are expanded by the conversion of arith.extf.
+/// Extends an element to f32; fp8-expand-casts expands arith.extf from FP8.
 static Value extendToF32(OpBuilder &builder, Location loc, Value element) {
   if (element.getType().isF32())
     return element;
@@ -147,7 +146,7 @@ void PanelWriter::copyRows(OpBuilder &builder, Value panels, Value batch, Value 
                            Value depth) const {
   Value zero = index(builder, 0), one = index(builder, 1);
   Value first = arith::MulIOp::create(builder, loc, panel, index(builder, width));
-  // Read along the contiguous dimension: the conversion of the elements vectorizes then.
+  // Read along the contiguous dimension, so that the conversion of the elements vectorizes.
   bool rowsOutside = isContiguousInK();
   auto loop = scf::ForOp::create(builder, loc, zero, rowsOutside ? rows : depth, one);
   OpBuilder outside = OpBuilder::atBlockTerminator(loop.getBody());

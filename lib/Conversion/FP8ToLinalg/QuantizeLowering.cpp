@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// amax, quantize and dequantize, and the cast of a product's result.
+// Lowers amax, quantize and dequantize, and the cast of a product's result.
 
 #include "FP8Casts.h"
 #include "Lowering.h"
@@ -35,7 +35,7 @@ static LogicalResult refuseF64(Operation *op, Type element) {
   return op->emitOpError("of f64 has no lowering for the CPU yet");
 }
 
-/// The type of the tensor that `op` casts or measures.
+/// Returns the element type of the tensor that `op` casts or measures.
 static Type getElementType(Operation *op) {
   ElementRegion region = *ElementRegion::of(op);
   return region.isEmpty() ? getElementTypeOrSelf(region.inputs[0]) : region.yield().getValue().getType();
