@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one list of what this project registers.
+// Registers the dialects, passes and pipelines of this project.
 
 #include "fp8/InitAll.h"
 #include "fp8/Conversion/Passes.h"

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which code computes the products of the report: read off the code itself.
+// Finds out which code computes the products of the report, from attributes on the generated code.
 
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -15,22 +15,22 @@ using namespace mlir;
 using namespace fp8;
 
 namespace {
-/// A product that is in the code.
+/// A product in the generated code.
 struct EmittedProduct {
   std::string location, code;
   bool isTaken = false;
 };
 
-/// The products in the code, by entry, site and role: what tells products apart that do not
-/// become one.
+/// The products in the generated code, by entry point, site and role: products that differ in one of
+/// these are never merged.
 class EmittedProducts {
 public:
   explicit EmittedProducts(ModuleOp module);
 
-  /// A product of the record's site that no other record has taken; one at the record's own
-  /// place where `atPlace`. Null where there is none.
+  /// Returns a product of the record's site that no other record has taken; with `atPlace` only one
+  /// at the record's own location. Returns null if there is none.
   EmittedProduct *take(const SiteRecord &record, bool atPlace);
-  /// Any product of the record's site, or null.
+  /// Returns any product of the record's site, or null.
   const EmittedProduct *find(const SiteRecord &record) const;
 
 private:
@@ -44,7 +44,7 @@ private:
 };
 } // namespace
 
-/// The entry whose code `op` is part of, by its name in the program.
+/// Returns the name, in the program, of the entry point that contains `op`.
 static StringRef findEntry(Operation *op) {
   auto function = op->getParentOfType<FunctionOpInterface>();
   if (!function)
@@ -90,7 +90,7 @@ void fp8::readEmittedCode(ModuleOp module, std::vector<SiteRecord> &sites) {
   EmittedProducts products(module);
   for (SiteRecord &record : sites)
     record.code.clear();
-  // Products that were written at one place and needed by results come first to their code.
+  // Assign code first to records with its location, and to records that results depend on.
   for (auto [isNeeded, atPlace] : {std::pair(true, true), {true, false}, {false, true}, {false, false}})
     for (SiteRecord &record : sites)
       if (record.code.empty() && record.isNeeded == isNeeded)

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The manifest, from the IR after the recipe stage to JSON.
+// Builds the manifest from the IR after stage 2, and writes it as JSON.
 
 #include "fp8/Pipelines/Manifest.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Version of the manifest's layout.
+/// The version of the manifest's format.
 static constexpr int64_t kManifestVersion = 1;
 
 static std::string typeName(Type type) {
@@ -22,7 +22,7 @@ static std::string typeName(Type type) {
   return text;
 }
 
-/// `attrs` are those of the argument or result; may be null.
+/// `attrs` are the attributes of the argument or result; may be null.
 static ManifestValue describeValue(Type type, std::string name, DictionaryAttr attrs) {
   StringAttr state = attrs ? attrs.getAs<StringAttr>(kStateAttrName) : StringAttr();
   if (attrs && !state)
@@ -52,7 +52,7 @@ static ManifestEntry describeEntry(func::FuncOp function) {
       name = info.str();
     entry.results.push_back(describeValue(type, name, function.getResultAttrDict(i)));
   }
-  // An index of no result is an error of fp8-bind-results, later.
+  // fp8-bind-results reports an index that is not the number of a result.
   auto resultCount = static_cast<int64_t>(entry.results.size());
   for (auto [i, argument] : llvm::enumerate(entry.arguments)) {
     if (argument.alias && *argument.alias >= 0 && *argument.alias < resultCount)
@@ -64,12 +64,12 @@ static ManifestEntry describeEntry(func::FuncOp function) {
   return entry;
 }
 
-/// Parsers of JSON take -0 for a whole number, which has no sign: it is written as a string.
+/// Writes -0 as a string, because JSON parsers read it as an integer, which has no sign.
 static llvm::json::Value realToJSON(double value) {
   return value == 0 && std::signbit(value) ? llvm::json::Value("-0.0") : llvm::json::Value(value);
 }
 
-/// A number where all elements are equal, a list in row-major order otherwise.
+/// Returns a number if all elements are equal, otherwise a list in row-major order.
 static llvm::json::Value initialToJSON(DenseElementsAttr values) {
   llvm::json::Array list;
   int64_t count = values.isSplat() ? 1 : values.getNumElements();
@@ -84,7 +84,7 @@ static llvm::json::Value initialToJSON(DenseElementsAttr values) {
   return values.isSplat() ? std::move(list.front()) : llvm::json::Value(std::move(list));
 }
 
-/// The tensors that globals of the program became, in the order in which entries take them.
+/// Describes the state tensors that globals of the program became, in the order of the arguments.
 static void describeProgramState(ModuleOp module, llvm::json::Array &tensors) {
   llvm::StringSet<> known;
   for (auto function : module.getOps<func::FuncOp>())
@@ -100,7 +100,7 @@ static void describeProgramState(ModuleOp module, llvm::json::Array &tensors) {
     }
 }
 
-/// The columns and tensors of the state.
+/// Describes the columns and tensors of the state.
 static llvm::json::Object describeState(ModuleOp module, const StateLayout &layout) {
   llvm::json::Array columns;
   for (auto [i, column] : llvm::enumerate(layout.getColumns()))
@@ -147,7 +147,7 @@ void fp8::addWorkspaceSizes(Manifest &manifest, ModuleOp module) {
         entry.workspaceBytes = bytes.getInt();
 }
 
-/// Dynamic sizes are null.
+/// Converts a shape to JSON; dynamic sizes are null.
 static llvm::json::Array shapeToJSON(ArrayRef<int64_t> shape) {
   llvm::json::Array list;
   for (int64_t size : shape)

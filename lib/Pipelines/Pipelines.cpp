@@ -27,17 +27,17 @@ static void verifyStage(OpPassManager &manager, StringRef stage) {
 
 void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
   manager.addPass(createMakeSignless());
-  // No canonicalization while inlining: it could remove contractions, and all are counted.
+  // No canonicalization while inlining, which could remove contractions before they are counted.
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLiftControlFlowToSCFPass()); // blocks and branches
-  manager.addPass(createCropPads()); // before any pass folds
+  manager.addPass(createCropPads());                 // before any pass folds
   manager.addNestedPass<func::FuncOp>(createCountLoops());
   manager.addPass(createGlobalsToState());
   manager.addNestedPass<func::FuncOp>(createCheckSizes());
   manager.addPass(createHoistAsserts());
   manager.addPass(createExpandPacks());
-  // What backward reads of forward is folded into its products and inferred from as in one function.
+  // Join the pair here, so that folding and inference see forward and backward as one function.
   JoinPairOptions join;
   join.pair = pair.str();
   manager.addPass(createJoinPair(join));
@@ -50,7 +50,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
   verifyStage(manager, "ingest");
 }
 
-/// The type in which the products of a role stay, by the word of its option; empty for FP8.
+/// Returns the type in which the products of a role stay, from the value of its option; empty for FP8.
 static std::string getKeptType(StringRef word) {
   return word == "fp8" || word == "e4m3" || word == "e5m2" ? "" : word.str();
 }
@@ -74,10 +74,9 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
 
 void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
   if (!recipe.empty()) {
-    // What loops read anew in every iteration, and equal tensors, become one value, so that
-    // they are cast once and share a column.
-    // Products that are equal become one as well: their decisions have been read.
-    // Forward code that backward computes again stays apart: a pair is joined after that.
+    // Loop-invariant casts and equal tensors become one value, so that they are cast once and share
+    // a column. Equal products become one as well; the report has read the decisions about them.
+    // The pair is joined after CSE, so that forward code that backward computes again stays separate.
     manager.addNestedPass<func::FuncOp>(createHoistCasts());
     manager.addPass(createCSEPass());
     manager.addPass(createJoinPair());
@@ -100,14 +99,14 @@ static void addCleanUp(OpPassManager &manager) {
 void fp8::buildFusionPipeline(OpPassManager &manager) {
   manager.addPass(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
-  // What only one branch reads, casts among it, is computed only where that branch runs.
+  // Operations that only one branch reads, such as casts, run only if that branch does.
   manager.addNestedPass<func::FuncOp>(createSinkIntoBranches());
   manager.addPass(createCanonicalizerPass());
   manager.addNestedPass<func::FuncOp>(createConvertBitcasts());
   manager.addNestedPass<func::FuncOp>(createFoldTransposes());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
-  // Chains without other readers become one operation each, which moves as a whole; what has
-  // other readers is left for the casts to store, and computed twice only after them.
+  // Fuse chains without other readers into one operation each, which then moves as a whole. A tensor
+  // with other readers is left for casts to store; it is computed again only after they are fused.
   FuseElementwiseOptions chains;
   chains.recompute = false;
   manager.addNestedPass<func::FuncOp>(createFuseElementwise(chains));
@@ -117,7 +116,7 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createFuseRows());
   manager.addNestedPass<func::FuncOp>(createFuseElementwise());
   addCleanUp(manager);
-  // What was written in two ways is one tensor by now, or two branches have become one.
+  // Tensors that were written in two ways, or in two branches, may have become one by now.
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
   verifyStage(manager, "fusion");
 }
@@ -160,13 +159,13 @@ struct IngestPipelineOptions : PassPipelineOptions<IngestPipelineOptions> {
                                           "function are arguments 0… of the second")};
 };
 
-/// RecipeOptions as pipeline options.
+/// The RecipeOptions as options of a pipeline.
 struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<std::string> recipe{
       *this, "recipe",
       llvm::cl::desc("delayed, current, block, row, mxfp8, auto, none or a recipe attribute"),
       llvm::cl::init("delayed")};
-  Option<std::string> target{*this, "target", llvm::cl::desc("what recipe=auto chooses for"),
+  Option<std::string> target{*this, "target", llvm::cl::desc("the target for which recipe=auto chooses"),
                              llvm::cl::init("cpu")};
   Option<std::string> fprop{*this, "fprop", llvm::cl::desc("precision or format of forward products"),
                             llvm::cl::init("fp8")};
@@ -176,16 +175,16 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
                             llvm::cl::init("fp8")};
   Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"),
                             llvm::cl::init("linear")};
-  Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay as they are")};
-  Option<int64_t> first{*this, "first", llvm::cl::desc("layers at the start that stay as they are")};
-  Option<int64_t> last{*this, "last", llvm::cl::desc("layers at the end that stay as they are")};
+  Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay in high precision")};
+  Option<int64_t> first{*this, "first", llvm::cl::desc("number of first layers that stay in high precision")};
+  Option<int64_t> last{*this, "last", llvm::cl::desc("number of last layers that stay in high precision")};
   Option<std::string> require{*this, "require",
                               llvm::cl::desc("all, or a regex of sites that must become FP8")};
   Option<bool> calibrate{*this, "calibrate",
                          llvm::cl::desc("functions without gradients update the state too"),
                          llvm::cl::init(false)};
   Option<bool> allowUnsupported{*this, "allow-unsupported",
-                                llvm::cl::desc("go on with a recipe that the target has no kernels for"),
+                                llvm::cl::desc("allow a recipe that the target has no kernels for"),
                                 llvm::cl::init(false)};
   std::vector<std::unique_ptr<Option<std::string>>> parameters;
 
@@ -216,7 +215,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   }
 };
 
-/// A pipeline's builder cannot fail: a pass that reports the error stands in for it.
+/// A pass that reports an error in the options, because the builder of a pipeline cannot fail.
 struct ReportError : PassWrapper<ReportError, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReportError)
   explicit ReportError(std::string message) : message(std::move(message)) {}

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the words of a command line to a recipe attribute, and back to what was in force.
+// Turns the options of the command line into a recipe attribute, and lists the values of all
+// options for reports.
 
 #include "fp8/Pipelines/Pipelines.h"
 #include "llvm/ADT/STLExtras.h"
@@ -19,16 +20,16 @@ llvm::ArrayRef<RecipeParameter> fp8::getRecipeParameters() {
       {"format", "format", "hybrid|e4m3", kAllRecipes,
        "E5M2 for gradients (hybrid, default), or E4M3 throughout (default of block, row, mxfp8)"},
       {"margin", "margin", "N", "delayed", "Binades left free above amax (0)"},
-      {"amax-history-len", "amax_history_len", "N", "delayed", "Steps that amaxes are kept for (1024)"},
+      {"amax-history-len", "amax_history_len", "N", "delayed", "Number of steps in the amax history (1024)"},
       {"amax-compute-algo", "amax_compute_algo", "max|most_recent", "delayed",
-       "Which amax of the history the scale follows from (max)"},
+       "Which amax of the history the scale is computed from (max)"},
       {"reduce-amax", "reduce_amax", "true|false", "delayed current", "Combine amaxes over all ranks (true)"},
       {"ignore-non-finite", "ignore_non_finite", "true|false", "delayed",
-       "Leave Inf and NaN out of the history: one Inf freezes a scale of max until it leaves (false)"},
+       "Keep Inf and NaN out of the history, where one Inf freezes the scale until it leaves (false)"},
       {"executed-mask", "executed_mask", "true|false", "delayed",
-       "A tensor of zeros counts as recorded; otherwise an amax of 0 leaves its column as it is (false)"},
+       "An amax of 0 enters the history; by default it means that the site did not run (false)"},
       {"init", "init", "one|current", "delayed",
-       "Scale of a tensor that has no history yet: 1, or from its own amax (one)"},
+       "Scale of a tensor with an empty history: 1, or computed from its own amax (one)"},
       {"eps", "eps", "X", "current block row", "Smallest amax that a scale is computed from (0)"},
       {"power-2-scale", "power_2_scale", "true|false", "current block row",
        "Round scales down to powers of two (false; block: true)"},
@@ -45,16 +46,16 @@ static llvm::SmallVector<StringRef> splitList(StringRef text, char separator) {
 StringRef fp8::getChosenRecipe(const RecipeOptions &options) {
   if (options.recipe != "auto")
     return options.recipe;
-  // The tensor cores of Blackwell apply MX scales themselves; one scale per tensor, taken from
-  // the tensor, runs at full speed on the others and needs no state.
+  // The tensor cores of Blackwell apply MX scales in hardware. On the other targets current scaling
+  // runs at full speed and needs no state.
   return options.target == "sm_100a" || options.target == "sm_120a" ? "mxfp8" : "current";
 }
 
 //===----------------------------------------------------------------------===//
-// What is wrong
+// Errors
 //===----------------------------------------------------------------------===//
 
-/// An option that the chosen recipe does not have.
+/// Returns the error for an option that the chosen recipe does not have.
 static llvm::Error contradiction(StringRef option, const RecipeOptions &options, StringRef owner) {
   std::string recipe = options.recipe;
   if (recipe == "auto")
@@ -143,8 +144,8 @@ static llvm::Error checkRoles(const RecipeOptions &options) {
 // The attribute
 //===----------------------------------------------------------------------===//
 
-/// The recipe of a word with the parameters that were given, in the place of whose format
-/// `format` is, if not empty.
+/// Returns the text of a recipe attribute with the parameters that the user set; `format` replaces
+/// their format unless it is empty.
 static std::string printRecipe(StringRef mnemonic, const RecipeOptions &options, StringRef format) {
   llvm::SmallVector<std::string> parameters;
   for (const RecipeParameter &parameter : getRecipeParameters()) {
@@ -160,7 +161,7 @@ static std::string printRecipe(StringRef mnemonic, const RecipeOptions &options,
   return ("#fp8." + mnemonic).str() + (parameters.empty() ? "" : "<" + llvm::join(parameters, ", ") + ">");
 }
 
-/// The format policy that gives the role the format `word`; empty where `base` does.
+/// Returns the format policy that gives the role the format `word`; empty if `base` does.
 static StringRef policyOfRole(unsigned role, StringRef word, StringRef base) {
   if (!isFormat(word))
     return "";
@@ -206,7 +207,7 @@ llvm::Expected<std::string> fp8::getRecipeAttribute(const RecipeOptions &options
 }
 
 //===----------------------------------------------------------------------===//
-// What was in force
+// The values of all options
 //===----------------------------------------------------------------------===//
 
 static llvm::json::Value toJSON(mlir::Attribute value) {

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The product of the sizes of `dims`; unset where one is dynamic.
+/// Returns the product of the sizes of `dims`; unset if one is dynamic.
 static std::optional<int64_t> extentOf(ArrayRef<unsigned> dims, ArrayRef<int64_t> ranges) {
   int64_t extent = 1;
   for (unsigned d : dims) {
@@ -25,7 +25,7 @@ static std::optional<int64_t> extentOf(ArrayRef<unsigned> dims, ArrayRef<int64_t
   return extent;
 }
 
-/// What all products have: names, sizes and a place.
+/// Fills in the fields that all products have: names, sizes and location.
 template <typename Op>
 static SiteRecord describeProduct(Op op) {
   SiteRecord record;
@@ -44,7 +44,7 @@ static SiteRecord describeProduct(Op op) {
   return record;
 }
 
-/// How much a product reads: both operands, in what they are multiplied in.
+/// Returns the bytes of both operands, in the formats in which they are multiplied.
 static std::optional<int64_t> countOperandBytes(const SiteRecord &record, ArrayRef<unsigned> bits) {
   if (!record.batch || !record.m || !record.n || !record.k)
     return std::nullopt;
@@ -76,7 +76,7 @@ static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
   return record;
 }
 
-/// A product that was in FP8 before our recipe: it has the scales that the program gave it.
+/// Describes a product that the program has in FP8 with scales of its own.
 static SiteRecord describe(ScaledMatmulOp op) {
   SiteRecord record = describeProduct(op);
   record.isFP8 = true;

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The report as people read it: one block per site with its roles below each other, equal
-// layers in one row, reasons as footnotes, all of it in 120 columns where names allow.
+// Prints the report as text: one block per site with its roles below each other, equal layers in
+// one row, reasons as footnotes, in 120 columns unless names are too long.
 
 #include "fp8/Analysis/Sites/LayerNumbers.h"
 #include "fp8/Pipelines/Report.h"
@@ -20,21 +20,21 @@ using namespace fp8;
 
 using Cells = std::vector<std::string>;
 
-/// By text, in the order in which it comes up.
+/// A map from text that keeps the order of insertion.
 template <typename T>
 using InOrder = llvm::MapVector<std::string, T, std::map<std::string, unsigned>>;
 
-/// Lines are cut, where they can be, before they get longer.
+/// Lines are wrapped at this width, where possible.
 static constexpr size_t kWidth = 100;
-/// A longer name stands on a line of its own.
+/// A longer name gets a line of its own.
 static constexpr size_t kNameWidth = 36;
 
 //===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
 
-/// Cells padded to the width of their column, the last one free. Of a first cell that is too
-/// long the others go on the next line.
+/// Prints cells padded to the width of their column, except for the last one. After a first cell
+/// that is too long the others follow on the next line.
 static void printTable(ArrayRef<Cells> rows, raw_ostream &os) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const Cells &row : rows)
@@ -79,15 +79,15 @@ static std::string shapeOf(const SiteRecord &record) {
 }
 
 namespace {
-/// Products that read the same but for the number of their layer.
+/// Products that are equal except for the number of their layer.
 struct Row {
   std::string before, after; ///< the site's name around the number
-  std::set<int64_t> layers;  ///< empty where the site is in none
+  std::set<int64_t> layers;  ///< empty if the site is in no layer
   Role role;
-  Cells cells; ///< all others
+  Cells cells; ///< the other cells
   unsigned count = 0;
 
-  /// "h{0-3}/attention"; the number alone where there is one.
+  /// "h{0-3}/attention"; for a single layer "h0/attention".
   std::string name() const {
     if (layers.empty())
       return before;
@@ -97,7 +97,7 @@ struct Row {
   }
 
 private:
-  /// "0-3", "0,2,5"
+  /// "0-3" or "0,2,5".
   std::string range() const {
     if (*layers.rbegin() - *layers.begin() + 1 == int64_t(layers.size()))
       return std::to_string(*layers.begin()) + "-" + std::to_string(*layers.rbegin());
@@ -105,7 +105,7 @@ private:
   }
 };
 
-/// The numbers of the reasons.
+/// The reasons and their numbers.
 using Footnotes = InOrder<unsigned>;
 } // namespace
 
@@ -128,7 +128,7 @@ static void splitName(Row &row, StringRef site, const llvm::StringMap<int64_t> &
   }
 }
 
-/// What one entry's products say, equal layers together, in the order of the program.
+/// Returns the rows of one entry point, equal layers together, in the order of the program.
 static std::vector<Row> collectRows(ArrayRef<const SiteRecord *> sites, Footnotes &reasons) {
   std::vector<StringRef> names;
   for (const SiteRecord *record : sites)
@@ -158,7 +158,7 @@ static std::vector<Row> collectRows(ArrayRef<const SiteRecord *> sites, Footnote
   return list;
 }
 
-/// One block per site: its roles in the order fprop, dgrad, wgrad, other.
+/// Prints one block per site, with its roles in the order fprop, dgrad, wgrad, other.
 static void printSites(ArrayRef<const SiteRecord *> sites, Footnotes &reasons, raw_ostream &os) {
   InOrder<std::vector<Row>> blocks;
   bool repeats = false;
@@ -185,7 +185,7 @@ static void printSites(ArrayRef<const SiteRecord *> sites, Footnotes &reasons, r
   printTable(table, os);
 }
 
-/// How many became FP8, and why the others did not.
+/// Prints how many products became FP8, and why the others did not.
 static void printSummary(ArrayRef<SiteRecord> sites, const Footnotes &reasons, raw_ostream &os) {
   auto inFP8 = llvm::count_if(sites, [](const SiteRecord &record) { return record.isFP8; });
   os << sites.size() << " contractions: " << inFP8 << " in FP8, " << sites.size() - inFP8
@@ -197,7 +197,7 @@ static void printSummary(ArrayRef<SiteRecord> sites, const Footnotes &reasons, r
   }
 }
 
-/// What computes the products, and how many each.
+/// Prints the kinds of code that compute the products, with the number of products of each.
 static void printCode(ArrayRef<SiteRecord> sites, raw_ostream &os) {
   InOrder<unsigned> counts;
   for (const SiteRecord &record : sites)
@@ -209,7 +209,7 @@ static void printCode(ArrayRef<SiteRecord> sites, raw_ostream &os) {
     os << "  " << count << ": " << code << "\n";
 }
 
-/// A pattern that keeps nothing is likely a slip of the pen.
+/// Warns if the pattern of --keep matches no site, because that is probably a mistake.
 static void printUnusedKeep(const Report &report, raw_ostream &os) {
   for (const auto &[name, value] : report.options) {
     std::optional<StringRef> pattern = value.getAsString();
@@ -225,7 +225,7 @@ static void printUnusedKeep(const Report &report, raw_ostream &os) {
 // The rest
 //===----------------------------------------------------------------------===//
 
-/// What is no matrix product of floats, though it looks like one.
+/// Prints the operations that resemble a matrix product of floats but are not one.
 static void printLookAlikes(ArrayRef<LookAlikeRecord> records, raw_ostream &os) {
   if (records.empty())
     return;
@@ -236,7 +236,7 @@ static void printLookAlikes(ArrayRef<LookAlikeRecord> records, raw_ostream &os) 
   printTable(rows, os);
 }
 
-/// One line per figure, the numbers below each other; nothing of what takes no memory.
+/// Prints one line per figure, except for those of 0 bytes, with aligned numbers.
 static void printMemory(ArrayRef<MemoryFigure> all, raw_ostream &os) {
   std::vector<MemoryFigure> figures;
   llvm::copy_if(all, std::back_inserter(figures),
@@ -263,7 +263,7 @@ void fp8::printParts(ArrayRef<std::string> parts, raw_ostream &os) {
   os << line << "\n";
 }
 
-/// "name=value" for each option, in lines of moderate length.
+/// Prints "name=value" for each option, in lines of moderate length.
 static void printOptions(const OptionValues &options, raw_ostream &os) {
   std::vector<std::string> parts{"options:"};
   for (const auto &[name, value] : options) {
@@ -280,7 +280,7 @@ static void printOptions(const OptionValues &options, raw_ostream &os) {
 }
 
 void fp8::printReport(const Report &report, raw_ostream &os) {
-  // One table per entry, in the order of the program.
+  // One table per entry point, in the order of the program.
   llvm::MapVector<StringRef, std::vector<const SiteRecord *>> entries;
   for (const SiteRecord &record : report.sites)
     entries[record.entry].push_back(&record);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Counts with the cost model that fusion decides by.
+// Counts memory traffic with the cost model of fusion.
 
 #include "fp8/Pipelines/TrafficReport.h"
 #include "fp8/Pipelines/Report.h"

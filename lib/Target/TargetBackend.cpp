@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The interface of backends; the targets implement it.
+// The generated definitions of TargetBackendInterface.
 
 #include "fp8/Target/TargetBackend.h"
 

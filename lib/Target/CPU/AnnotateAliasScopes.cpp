@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Alias scopes on loads and stores: what `llvm.noalias` on a kernel's arguments says, in a
-// form that survives the outlining of parallel loops.
+// Adds alias scopes to loads and stores. They have the meaning of `llvm.noalias` on a kernel's
+// arguments, but are kept when parallel loops are outlined.
 
 #include "fp8/Target/CPU/Passes.h"
 
@@ -16,7 +16,7 @@ namespace fp8 {
 
 using namespace mlir;
 
-/// The pointer that address arithmetic started from.
+/// Returns the pointer from which `address` is computed.
 static Value findBase(Value address) {
   while (auto step = address.getDefiningOp<LLVM::GEPOp>())
     address = step.getBase();

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// #fp8.cpu as a backend.
+// The TargetBackendInterface of #fp8.cpu.
 
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/TargetBackend.h"

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stages 6 and 7 for the CPU as lists of passes: the fp8 dialect to linalg and loops; our own
-// passes on kernels and memory, then upstream's way to the LLVM dialect.
+// The pipelines of stages 6 and 7 for the CPU: stage 6 lowers the fp8 dialect to linalg and loops;
+// stage 7 runs our own passes on kernels and memory, then upstream's lowering to the LLVM dialect.
 
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -33,7 +33,7 @@ static void verifyStage(OpPassManager &manager, StringRef stage) {
 void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   verifyStage(manager, "bufferize"); // upstream's passes crash on loops over tensors
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
-  // Kernels use all cores themselves, and their temporaries are planned for one at a time.
+  // Sequential: kernels use all cores themselves, and the workspace is planned for one at a time.
   manager.addPass(createForallToForLoopPass());
   manager.addPass(createExpandScaling());
   manager.addPass(createConvertFP8ToLinalg());
@@ -42,8 +42,8 @@ void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   verifyStage(manager, "kernels");
 }
 
-/// bf16 and f16 arithmetic as f32 arithmetic with a rounding after every operation, and
-/// bf16 conversions as integer operations: the processor's own flush denormals.
+/// Expands bf16 and f16 arithmetic to f32 arithmetic with a rounding after every operation, and
+/// bf16 conversions to integer operations, because those of the processor flush denormals.
 static void addNarrowFloatPasses(OpPassManager &functions) {
   math::MathExtendToSupportedTypesOptions extend;
   functions.addPass(math::createMathExtendToSupportedTypes(extend));

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Buffers on the stack of a parallel loop: one per thread instead of one per iteration.
-// What is left of upstream's scope around an iteration then folds away; branches inside of
-// one have no lowering.
+// Allocates stack buffers of a parallel loop once per thread instead of once per iteration. The
+// memref.alloca_scope that upstream puts around an iteration can then be folded away, which is
+// necessary because branches inside one have no lowering.
 
 #include "fp8/Target/CPU/Passes.h"
 

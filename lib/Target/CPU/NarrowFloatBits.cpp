@@ -2,9 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// bf16 is moved and chosen as i16. All arithmetic is in f32 by now and conversions are integer
-// operations; but of what is left LLVM would make vectors of bf16, and choose among their
-// elements by extending and rounding each, the latter by a function that nothing provides.
+// Loads, stores and selects bf16 values as i16. All arithmetic is in f32 by now and conversions are
+// integer operations, but LLVM would vectorize the remaining operations with vectors of bf16, and
+// lower selects of these by extending and rounding each element, the latter with a function that no
+// linked library defines.
 
 #include "fp8/Target/CPU/Passes.h"
 
@@ -19,21 +20,21 @@ using namespace mlir;
 
 static bool isBF16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
 
-/// `type` with i16 for bf16.
+/// Returns `type` with i16 in place of bf16.
 static Type getBitsType(Type type) {
   Type bits = IntegerType::get(type.getContext(), 16);
   auto vector = dyn_cast<VectorType>(type);
   return vector ? vector.clone(bits) : bits;
 }
 
-/// Has `op` read the bits of an operand that is bf16.
+/// Replaces a bf16 operand by its bits.
 static void readBits(OpOperand &operand) {
   OpBuilder builder(operand.getOwner());
   operand.set(LLVM::BitcastOp::create(builder, operand.getOwner()->getLoc(),
                                       getBitsType(operand.get().getType()), operand.get()));
 }
 
-/// Has `op` make bits; who uses the result sees bf16 as before.
+/// Changes the bf16 result of `op` to its bits, and casts them back for users.
 static void makeBits(Operation *op) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);

@@ -2,9 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memory whose size is only known while the program runs: results come from the caller,
-// temporaries from the heap. Both can fail, and so can assertions, so that these entries
-// return a status.
+// Allocates memory of dynamic size: results by the caller, temporaries on the heap. Allocations and
+// assertions can fail, so entry points with one of them return a status.
 
 #include "EntryPointHelpers.h"
 #include "Memory.h"
@@ -26,7 +25,7 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// True where something can go wrong while the entry runs.
+/// Returns whether the entry point can fail at run time.
 static bool canFail(func::FuncOp func) {
   return func.getNumResults() != 0 || func.walk([](Operation *op) {
                                             auto alloc = dyn_cast<memref::AllocOp>(op);
@@ -38,7 +37,7 @@ static bool canFail(func::FuncOp func) {
 }
 
 namespace {
-/// Rewrites one entry.
+/// Rewrites one entry point.
 class Rewriter {
 public:
   Rewriter(func::FuncOp func, Value frame)
@@ -64,7 +63,7 @@ private:
 };
 } // namespace
 
-/// A call of a function that fp8-emit-entry-points will bring.
+/// Creates a call of a function that fp8-emit-entry-points will define.
 func::CallOp Rewriter::callHelper(Location loc, StringRef name, TypeRange results, ValueRange operands) {
   auto module = func->getParentOfType<ModuleOp>();
   if (!module.lookupSymbol(name))
@@ -79,7 +78,7 @@ SmallVector<Value> Rewriter::getDynamicSizes(memref::AllocOp alloc) {
   });
 }
 
-/// Puts the memory that a helper gave, or NULL, in the place of the allocation.
+/// Replaces the allocation by memory of a helper; asserts that it is not NULL.
 void Rewriter::replace(memref::AllocOp alloc, Value memory, ValueRange sizes, const Twine &failure) {
   Location loc = alloc.getLoc();
   Value null = LLVM::ZeroOp::create(builder, loc, pointer);

@@ -2,15 +2,15 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memory of sizes that are only known while a compiled program runs: results from the caller,
-// temporaries from the heap in a list that belongs to the call. Whatever way the call ends,
-// what is left in the list is freed. EntryPointHelpers.h says what each function does.
+// Allocation of memory of dynamic size: results by the caller, temporaries on the heap, in a list
+// that belongs to the call. The temporaries that are left in the list are freed at the end of the
+// call, also after an error. EntryPointHelpers.h describes each function.
 
 llvm.func @aligned_alloc(i64, i64) -> !llvm.ptr
 llvm.func @free(!llvm.ptr)
 
-// Asks the caller. A result without elements may lie at NULL: the frame's address stands
-// for it then, which nobody reads or writes.
+// Calls the caller's function. For a result without elements, which may be at NULL, it returns the
+// address of the frame instead, which nothing reads or writes.
 func.func private @fp8_abi_allocate_result(%frame: !llvm.ptr, %result: i64, %shape: !llvm.ptr, %rank: i64)
     -> !llvm.ptr {
   %ok = arith.constant 0 : i32
@@ -40,8 +40,8 @@ func.func private @fp8_abi_allocate_result(%frame: !llvm.ptr, %result: i64, %sha
   return %memory : !llvm.ptr
 }
 
-// A block on the heap: the next block, what points to this one, and from byte 64 on the
-// memory.
+// A block on the heap: a pointer to the next block, the address of the pointer to this block, and
+// from byte 64 on the memory.
 func.func private @fp8_abi_allocate(%frame: !llvm.ptr, %bytes: i64) -> !llvm.ptr {
   %null = llvm.mlir.zero : !llvm.ptr
   %header = arith.constant 64 : i64
@@ -69,7 +69,7 @@ func.func private @fp8_abi_allocate(%frame: !llvm.ptr, %bytes: i64) -> !llvm.ptr
   return %memory : !llvm.ptr
 }
 
-// Puts a block at the front of the list that begins at `first_at`.
+// Inserts a block at the front of the list that starts at `first_at`.
 func.func private @fp8_abi_link(%block: !llvm.ptr, %first_at: !llvm.ptr) {
   %null = llvm.mlir.zero : !llvm.ptr
   %next = llvm.load %first_at : !llvm.ptr -> !llvm.ptr

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The C ABI of a compiled library: one checked function per entry. What is checked is data
-// (EntrySignature.cpp); how is in EntryPointHelpers.mlir.
+// Builds the C ABI of a compiled library: one function per entry point that checks the call. The
+// expected types and shapes are data (EntrySignature.cpp); the checks are in EntryPointHelpers.mlir.
 
 #include "EntryPointHelpers.h"
 #include "EntrySignature.h"
@@ -46,11 +46,11 @@ private:
   Value callHelper(StringRef helper, Type result, ValueRange operands) {
     return func::CallOp::create(builder, loc, helper, result, operands).getResult(0);
   }
-  /// The sizes of the entry's argument `position` that its type does not tell.
+  /// Returns the dynamic sizes of the entry point's argument `position`.
   SmallVector<Value> getDynamicSizes(Value call, unsigned position);
-  /// Calls the entry and returns its status.
+  /// Calls the entry point and returns its status.
   Value callEntry(Value call);
-  /// Calls it with a frame, and frees what it left on the heap.
+  /// Calls the entry point with a frame, and frees the temporaries that it left on the heap.
   Value callWithFrame(Value call, SmallVectorImpl<Value> &operands);
   void copyCarried(Value call, ArrayRef<Value> data, ArrayRef<Value> results);
 
@@ -131,7 +131,7 @@ Value EntryPointBuilder::callWithFrame(Value call, SmallVectorImpl<Value> &opera
   return status;
 }
 
-/// Where the tensor of a carried result is not the memory of its argument.
+/// Copies every carried result whose tensor is not the memory of its argument.
 void EntryPointBuilder::copyCarried(Value call, ArrayRef<Value> data, ArrayRef<Value> results) {
   for (auto [memory, result] : llvm::zip_equal(results, signature.results)) {
     if (!memory || data[*result.position] == memory)
@@ -183,7 +183,7 @@ static LogicalResult addHelpers(ModuleOp module, bool declareOnly) {
       helper.eraseBody();
     bool isUsed =
         !declareOnly || (helper && !SymbolTable::symbolKnownUseEmpty(helper.getSymNameAttr(), module));
-    // fp8-allocate-dynamic has declared what it calls.
+    // fp8-allocate-dynamic has declared the functions that it calls.
     if (Operation *declared = isUsed && helper ? module.lookupSymbol(helper.getName()) : nullptr)
       declared->erase();
     if (isUsed)
@@ -192,7 +192,7 @@ static LogicalResult addHelpers(ModuleOp module, bool declareOnly) {
   return success();
 }
 
-/// The frame of an entry that can fail, the last argument.
+/// Returns whether `argument` is the frame, the last argument of an entry point that can fail.
 static bool isFrame(func::FuncOp entry, BlockArgument argument) {
   return entry.getNumResults() == 1 && entry.getResultTypes().front().isInteger(32) &&
          isa<LLVM::LLVMPointerType>(argument.getType()) &&
@@ -213,8 +213,8 @@ static LogicalResult verifyEntry(func::FuncOp entry) {
   return success();
 }
 
-/// Where a stride is 0, as in 8x0xf32, MLIR passes no bare pointer. Nothing is ever read
-/// from or written to such a memref: the entry takes an empty list in its place.
+/// Replaces arguments without elements by ones of type memref<0xT>: MLIR cannot pass a memref with a
+/// stride of 0, such as 8x0xf32, as a bare pointer, and nothing is read from or written to it.
 static void flattenEmptyArguments(func::FuncOp entry) {
   OpBuilder builder = OpBuilder::atBlockBegin(&entry.getBody().front());
   for (BlockArgument argument : entry.getArguments()) {
@@ -256,13 +256,13 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
     entry.setPrivate();
     if (canPassPointers(entry.getArgumentTypes()))
       entry->setAttr(kBarePointersAttrName, UnitAttr::get(&getContext()));
-    // A name of our own: the user's could be that of a library function.
+    // Rename it: the user's name could be that of a library function.
     SymbolTable symbols(getOperation());
     if (failed(symbols.rename(entry, (kEntryPrefix + name).str())))
       return failure();
     flattenEmptyArguments(entry);
     EntryPointBuilder(entry, *signature).build(*tables, name);
-    // Said what it had to say; LLVM knows none of it.
+    // The attributes on the arguments are no longer needed, and LLVM rejects unknown ones.
     for (unsigned index : llvm::seq(entry.getNumArguments()))
       entry.setArgAttrs(index, ArrayRef<NamedAttribute>());
     return success();

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arguments and results from the attributes of a lowered entry, and what is checked of them,
-// as data: a table of types and shapes, a table of error lines.
+// Reads arguments and results from the attributes of a lowered entry point, and builds the data to
+// check them with: a table of types and shapes, and a table of error lines.
 
 #include "EntrySignature.h"
 #include "EntryPointHelpers.h"
@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// DLPack's type code, bits and one lane, as the 32-bit word in memory.
+/// Returns DLPack's type (code, bits and one lane) as the 32-bit word in memory.
 static std::optional<int64_t> getDLDataType(Type type) {
   auto word = [](int64_t code, int64_t bits) { return code | bits << 8 | int64_t(1) << 16; };
   if (auto integer = dyn_cast<IntegerType>(type)) {
@@ -75,14 +75,14 @@ FailureOr<EntrySignature> fp8::readSignature(func::FuncOp entry) {
   return signature;
 }
 
-/// The words for the sizes of `type`; dynamic ones are `dynamic`'s.
+/// Appends the rank and the sizes of `type`; `dynamic` returns the word for a dynamic size.
 static void appendShape(CheckTables &tables, MemRefType type, llvm::function_ref<int64_t()> dynamic) {
   tables.specs.push_back(type.getRank());
   for (int64_t size : type.getShape())
     tables.specs.push_back(ShapedType::isDynamic(size) ? dynamic() : size);
 }
 
-/// The error line of a tensor, after what it is.
+/// Appends the error line of a tensor, which starts with `what`.
 static void appendLine(CheckTables &tables, MemRefType type, const Twine &what, StringRef where) {
   llvm::raw_string_ostream line(tables.lines);
   line << what << ": expected " << type.getElementType() << " [";
@@ -91,7 +91,7 @@ static void appendLine(CheckTables &tables, MemRefType type, const Twine &what, 
   line << "] (" << where << ")" << '\0';
 }
 
-/// The word for the elements of `type`, or an error.
+/// Appends the word for the element type of `type`, or emits an error.
 static LogicalResult appendElementType(CheckTables &tables, Location loc, func::FuncOp entry, MemRefType type,
                                        const Twine &what) {
   std::optional<int64_t> dataType = getDLDataType(type.getElementType());

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a caller sees of an entry, and the tables that its arguments are checked with.
+// The signature of an entry point for its caller, and the tables for checking a call.
 
 #ifndef FP8_LIB_TARGET_HOST_ENTRYSIGNATURE_H
 #define FP8_LIB_TARGET_HOST_ENTRYSIGNATURE_H
@@ -13,34 +13,35 @@
 
 namespace fp8 {
 
-/// A result: its type, and the position of the argument that holds it, which there is none of
-/// where the caller allocates it.
+/// A result: its type, and the number of the argument that holds it, unset if the caller allocates
+/// the result.
 struct EntryResult {
   mlir::MemRefType type;
   std::optional<unsigned> position;
 };
 
-/// An entry's arguments by what the caller sees: its arguments and results.
+/// The arguments of an entry point's function, as arguments and results for the caller.
 struct EntrySignature {
   unsigned numArguments = 0;
   llvm::SmallVector<EntryResult> results;
   bool hasWorkspace = false;
   int64_t workspaceBytes = 0;
-  /// The last argument is the frame, and the result a status.
+  /// The last argument is the frame, and the function returns a status.
   bool canFail = false;
 };
 
-/// What is checked of an entry's call: the types and shapes that it must have, as words, and the
-/// error lines, each ending in a NUL.
+/// The data to check a call with: the expected types and shapes as words (see EntryPointHelpers.h),
+/// and the error lines, each ending in a NUL.
 struct CheckTables {
   llvm::SmallVector<int64_t> specs;
   std::string lines;
 };
 
-/// Reads the attributes that fp8-plan-workspace and fp8-allocate-dynamic have left.
+/// Reads the attributes that fp8-plan-workspace and fp8-allocate-dynamic set. Emits an error if no
+/// argument holds a result.
 mlir::FailureOr<EntrySignature> readSignature(mlir::func::FuncOp entry);
 
-/// Fails, with an error, for elements that DLPack has no type for.
+/// Builds the tables. Emits an error for element types that DLPack does not have.
 mlir::FailureOr<CheckTables> buildTables(mlir::func::FuncOp entry, const EntrySignature &signature);
 
 } // namespace fp8

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The processor ends the process where an integer is divided by zero, or the least one by -1.
-// StableHLO leaves the result to the implementation; it is what XLA makes of it.
+// Processors end the process on a division by zero, or of the least integer by -1. StableHLO leaves
+// the result to the implementation; this pass gives it the value that XLA gives.
 
 #include "fp8/Target/Host/Passes.h"
 
@@ -17,7 +17,7 @@ namespace fp8 {
 
 using namespace mlir;
 
-/// A constant divisor for which the processor has a result: most are.
+/// Returns whether the divisor is a constant for which every result is defined.
 static bool isHarmless(Value divisor, bool isSigned) {
   APInt constant;
   return matchPattern(divisor, m_ConstantInt(&constant)) && !constant.isZero() &&
@@ -32,8 +32,8 @@ static Value makeConstant(OpBuilder &builder, Location loc, Type type, const API
   return LLVM::ConstantOp::create(builder, loc, type, attribute);
 }
 
-/// Divides by 1 instead, which gives what the least integer divided by -1 shall give and its
-/// remainder 0; chooses -1 for a quotient, or the dividend for a remainder, where the divisor is 0.
+/// In the undefined cases divides by 1 instead, which gives the result for the least integer divided
+/// by -1. If the divisor is 0, then selects -1 for a quotient, or the dividend for a remainder.
 static void guard(Operation *op, bool isSigned, bool isRemainder) {
   OpBuilder builder(op);
   Location loc = op->getLoc();

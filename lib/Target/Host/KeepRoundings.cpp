@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Upstream's emulation of narrow floats marks its casts `contract`, which lets a later
-// folder drop a rounding together with the extension after it. Our results are the
-// program's, rounding by rounding.
+// Upstream's emulation of narrow floats sets `contract` on its casts, which allows a later fold to
+// drop a rounding together with the extension after it. This pass removes the flag, because all
+// roundings of the program must happen.
 
 #include "fp8/Target/Host/Passes.h"
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Linalg on memrefs to loops: which dimension is innermost, and whether threads are worth
-// starting. The loops themselves are upstream's.
+// Lowers linalg on memrefs to loops: chooses the innermost dimension, and whether to use threads.
+// Upstream builds the loops.
 
 #include "fp8/Target/Host/Passes.h"
 
@@ -23,14 +23,14 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Relative prices of one access in the innermost loop, by its stride there.
+/// Relative cost of an access in the innermost loop, by its stride.
 static constexpr int64_t kContiguousCost = 1, kStridedCost = 4;
-/// Price of a sum carried from one innermost iteration to the next: no vectors.
+/// Cost of a sum that is carried from one innermost iteration to the next, which prevents vectors.
 static constexpr int64_t kSerialCost = 3;
-/// Price of a call of the math library, in simple operations.
+/// Cost of a call of the math library, in simple operations.
 static constexpr int64_t kMathCost = 20;
 
-/// The distance in memory between two neighbours along `dim`: 0, 1, or 2 for anything else.
+/// Returns the stride in memory along `dim`: 0, 1, or 2 for anything else.
 static int64_t strideClass(MemRefType type, AffineMap map, unsigned dim) {
   int64_t offset, result = 0;
   SmallVector<int64_t> strides;
@@ -44,7 +44,7 @@ static int64_t strideClass(MemRefType type, AffineMap map, unsigned dim) {
   return std::min<int64_t>(result, 2);
 }
 
-/// What an iteration costs in memory accesses if `dim` is the innermost loop.
+/// Returns the cost of the memory accesses of an iteration if `dim` is the innermost loop.
 static int64_t innermostCost(linalg::GenericOp op, unsigned dim) {
   bool reduction = linalg::isReductionIterator(op.getIteratorTypesArray()[dim]);
   int64_t cost = reduction ? kSerialCost : 0;
@@ -58,8 +58,8 @@ static int64_t innermostCost(linalg::GenericOp op, unsigned dim) {
   return cost;
 }
 
-/// The loop order: the cheapest innermost dimension last. Reductions keep their order among
-/// each other, so a reduction can be innermost only if it is the last one.
+/// Returns the loop order, with the cheapest innermost dimension last. Reductions keep their relative
+/// order, so a reduction can be innermost only if it is the last one.
 static SmallVector<unsigned> chooseLoopOrder(linalg::GenericOp op) {
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
@@ -89,7 +89,7 @@ static SmallVector<unsigned> chooseLoopOrder(linalg::GenericOp op) {
   return order;
 }
 
-/// Elements times the price of one; the maximum where a size is dynamic.
+/// Returns the number of elements times the cost of one; the maximum if a size is dynamic.
 static int64_t estimateWork(linalg::GenericOp op) {
   int64_t cost = op->getNumOperands();
   op.getRegion().walk(
@@ -103,7 +103,7 @@ static int64_t estimateWork(linalg::GenericOp op) {
   return work;
 }
 
-/// The first `count` loops of a perfect nest, as one scf.parallel.
+/// Turns the first `count` loops of a perfect nest into one scf.parallel.
 static void parallelize(RewriterBase &rewriter, ArrayRef<Operation *> loops, unsigned count) {
   SmallVector<Value> lower, upper, step, ivs;
   for (Operation *op : loops.take_front(count)) {
@@ -131,7 +131,7 @@ static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linal
   rewriter.setInsertionPoint(linalgOp);
   bool inParallel = linalgOp->getParentOfType<scf::ParallelOp>() != nullptr;
   FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, linalgOp);
-  if (failed(generic)) // it is one already
+  if (failed(generic)) // linalgOp is a generic already
     generic = cast<linalg::GenericOp>(linalgOp.getOperation());
   SmallVector<unsigned> order = chooseLoopOrder(*generic);
   rewriter.setInsertionPoint(*generic);
@@ -140,7 +140,7 @@ static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linal
     if (failed(generic))
       return failure();
   }
-  // The innermost loop stays serial: it is the one that vectorizes.
+  // The innermost loop stays sequential, because it is the one that is vectorized.
   unsigned parallel = 0;
   SmallVector<utils::IteratorType> iterators = generic->getIteratorTypesArray();
   while (parallel + 1 < iterators.size() && linalg::isParallelIterator(iterators[parallel]))
@@ -156,7 +156,7 @@ static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linal
   return success();
 }
 
-/// memref.copy as a linalg op, which gets loops instead of a call of a support library.
+/// Turns memref.copy into a linalg op, so that it becomes loops instead of a call of a support library.
 static void lowerCopies(RewriterBase &rewriter, func::FuncOp func) {
   func.walk([&](memref::CopyOp copy) {
     rewriter.setInsertionPoint(copy);
@@ -172,7 +172,7 @@ static void lowerCopies(RewriterBase &rewriter, func::FuncOp func) {
   });
 }
 
-/// An error at the first operation of linalg that says nothing about its loops.
+/// Emits an error at the first operation of linalg that does not implement LinalgOp.
 static LogicalResult verifyHasLoops(func::FuncOp func) {
   WalkResult result = func.walk([](Operation *op) {
     bool known = isa<linalg::LinalgOp, linalg::YieldOp, linalg::IndexOp>(op);

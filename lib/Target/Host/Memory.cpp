@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sizes in bytes, and buffers over memory that comes from outside of the program.
+// Sizes in bytes, and memrefs over memory that MLIR did not allocate.
 
 #include "Memory.h"
 
@@ -21,7 +21,7 @@ uint64_t fp8::getElementBytes(Type type) {
   return llvm::PowerOf2Ceil(llvm::divideCeil(bits, 8));
 }
 
-/// All sizes of a buffer, from its type and its dynamic sizes.
+/// Returns all sizes of a buffer, from its type and its dynamic sizes.
 static SmallVector<Value> getAllSizes(OpBuilder &builder, Location loc, MemRefType type, ValueRange dynamic) {
   SmallVector<Value> sizes;
   for (int64_t size : type.getShape()) {

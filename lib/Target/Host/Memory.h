@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the passes on memory share: sizes of elements, and buffers over memory that is not
-// MLIR's own.
+// Code that the passes on memory share: sizes in bytes, and memrefs over memory that MLIR did not
+// allocate.
 
 #ifndef FP8_LIB_TARGET_HOST_MEMORY_H
 #define FP8_LIB_TARGET_HOST_MEMORY_H
@@ -14,17 +14,16 @@
 
 namespace fp8 {
 
-/// Bytes of one element in memory: i1 and the 8-bit floats take one. 0 where they are not known.
+/// Returns the bytes of one element in memory (1 for i1 and 8-bit floats), or 0 if unknown.
 uint64_t getElementBytes(mlir::Type type);
 
-/// The elements at `pointer`, row-major without gaps, as a buffer of `type`, whose dynamic
-/// sizes are `sizes` (i64).
+/// Builds a memref of `type` with dynamic sizes `sizes` (i64) over the elements at `pointer`, which
+/// are row-major without gaps.
 mlir::Value buildMemRef(mlir::OpBuilder &builder, mlir::Location loc,
                         const mlir::LLVMTypeConverter &converter, mlir::MemRefType type, mlir::Value pointer,
                         mlir::ValueRange sizes);
 
-/// The product of the sizes and of the bytes of an element, as i64;
-/// the largest number where that overflows.
+/// Builds the size of a buffer in bytes, as i64; the largest number if that overflows.
 mlir::Value buildByteCount(mlir::OpBuilder &builder, mlir::Location loc, mlir::MemRefType type,
                            mlir::ValueRange sizes);
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every kernel a function of its own, equal kernels the same function: the layers of a
-// model are compiled once.
+// Outlines every kernel into a function, and equal kernels into the same function, so that equal
+// layers of a model are compiled once.
 
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
@@ -27,8 +27,8 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Loops that are one kernel: nothing in them is a kernel of its own, needs memory or can fail.
-/// What they result in are numbers.
+/// Returns whether `op` is a loop that is one kernel: nothing in it is a kernel of its own, allocates
+/// memory or can fail, and its results are scalars.
 static bool isLeafLoop(Operation *op) {
   if (!isa<scf::ForOp, scf::ParallelOp>(op) ||
       !llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndexOrFloat(); }))
@@ -55,8 +55,8 @@ static void collectKernels(Region &region, SmallVectorImpl<Operation *> &kernels
   }
 }
 
-/// The buffer a view starts from, where that is memory of its own: an allocation, a global
-/// or an argument of the entry. Null where it may be several.
+/// Returns the buffer that `value` is a view of if that is separate memory: an allocation, a global
+/// or an argument of the entry point. Returns null if it may be one of several.
 static Value findOwnMemory(Value value) {
   while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
     value = view.getViewSource();
@@ -67,7 +67,7 @@ static Value findOwnMemory(Value value) {
 }
 
 namespace {
-/// What a kernel takes from around it.
+/// The values from outside that a kernel uses.
 struct Captures {
   SmallVector<Value> arguments;
   SmallVector<Operation *> constants; // cloned into the kernel
@@ -126,7 +126,7 @@ func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
   if (pointers)
     func->setAttr(kBarePointersAttrName, builder.getUnitAttr());
   for (auto [index, noAlias] : llvm::enumerate(captures.noAlias))
-    if (noAlias && pointers) // else the argument becomes a pointer and sizes
+    if (noAlias && pointers) // otherwise the argument becomes a descriptor
       func.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
   IRMapping mapping;
   builder.setInsertionPointToStart(func.addEntryBlock());
@@ -138,8 +138,8 @@ func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
   return func;
 }
 
-/// Takes the marks of the products in `kernel` off: equal kernels compute products of
-/// several sites, so the call has to say which.
+/// Removes the marks of products in `kernel` and returns them for the call: equal kernels compute
+/// products of several sites.
 static ArrayAttr takeProductMarks(Operation *kernel) {
   SmallVector<Attribute> products;
   kernel->walk([&](Operation *op) {
@@ -153,7 +153,7 @@ void Outliner::outline(Operation *kernel) {
   ArrayAttr products = takeProductMarks(kernel);
   Captures captures = findCaptures(kernel);
   func::FuncOp func = build(kernel, captures);
-  // Printing leaves locations out and numbers values in order, so equal text is equal code.
+  // Printing omits locations and numbers values in order, so equal text means equal code.
   std::string text;
   llvm::raw_string_ostream stream(text);
   func->print(stream, OpPrintingFlags().useLocalScope().assumeVerified());

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops over rows, bufferized, become one kernel each: parallel where threads are worth
-// starting, with what a row needs for itself on the stack.
+// Turns each bufferized loop over rows into one kernel: a parallel loop with the temporaries of a
+// row on the stack, if it is large enough for threads, else sequential loops.
 
 #include "fp8/Conversion/ExpandRows/RowLoops.h"
 #include "fp8/Target/Host/HostCode.h"
@@ -25,7 +25,7 @@ using namespace fp8;
 /// Loops over fewer elements run on one thread: starting another takes longer.
 static constexpr int64_t kParallelThreshold = 32768;
 
-/// Whether all rows together are large enough; also where their number is not known.
+/// Returns whether all rows together have enough elements; true if their number is dynamic.
 static bool isParallel(scf::ForallOp loop, int64_t rowElements) {
   int64_t count = rowElements;
   for (OpFoldResult size : loop.getMixedUpperBound()) {
@@ -37,7 +37,7 @@ static bool isParallel(scf::ForallOp loop, int64_t rowElements) {
   return count >= kParallelThreshold;
 }
 
-/// The body's temporaries, each of known size.
+/// Returns the temporaries of the body; emits an error if one has a dynamic size.
 static FailureOr<SmallVector<memref::AllocOp>> findTemporaries(Operation *loop) {
   SmallVector<memref::AllocOp> allocs;
   loop->walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
@@ -47,7 +47,7 @@ static FailureOr<SmallVector<memref::AllocOp>> findTemporaries(Operation *loop) 
   return allocs;
 }
 
-/// One row after the other: they share their temporaries.
+/// Turns the loop into sequential loops, in which all rows share one set of temporaries.
 static FailureOr<Operation *> serialize(RewriterBase &rewriter, scf::ForallOp loop,
                                         ArrayRef<memref::AllocOp> temporaries) {
   for (memref::AllocOp alloc : temporaries)
@@ -58,7 +58,7 @@ static FailureOr<Operation *> serialize(RewriterBase &rewriter, scf::ForallOp lo
   return nest.front();
 }
 
-/// Every row has temporaries of its own, on the stack.
+/// Turns the loop into a parallel one, in which every row has its own temporaries on the stack.
 static FailureOr<Operation *> parallelize(RewriterBase &rewriter, scf::ForallOp loop,
                                           ArrayRef<memref::AllocOp> temporaries) {
   for (memref::AllocOp alloc : temporaries) {

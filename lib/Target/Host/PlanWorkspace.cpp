@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Static memory planning: the temporary buffers of an entry get fixed places in one
-// workspace, and buffers whose lifetimes do not meet share theirs. Buffers whose size is
-// only known while the program runs stay allocations, freed after their last use.
+// Static memory planning: the temporary buffers of an entry point get fixed offsets in one
+// workspace, and buffers whose lifetimes do not overlap share memory. Buffers of dynamic size stay
+// allocations, which are freed after their last use.
 
 #include "Memory.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
@@ -27,11 +27,11 @@ using namespace mlir;
 using namespace fp8;
 
 namespace {
-/// One temporary: how large, from which to which operation of the entry's body alive, and
-/// where in the workspace.
+/// One temporary buffer: its size, its lifetime (numbers of operations in the entry point's body),
+/// and its offset in the workspace.
 struct Buffer {
   memref::AllocOp alloc;
-  size_t order = 0; // in the program
+  size_t order = 0; // position in the program
   uint64_t bytes = 0;
   unsigned first = 0, last = 0;
   uint64_t offset = 0;
@@ -52,8 +52,8 @@ static void extendLifetime(Buffer &buffer, const BufferViewFlowAnalysis &views, 
       }
 }
 
-/// True where a loop around the allocation hands its memory from one iteration to the next:
-/// one fixed place would then be read and written at once.
+/// Returns whether a loop around the allocation passes its memory from one iteration to the next: at a
+/// fixed offset an iteration would overwrite the buffer of the previous one.
 static bool isCarriedByLoop(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
   for (Operation *parent = alloc->getParentOp(); !isa<func::FuncOp>(parent); parent = parent->getParentOp()) {
     auto loop = dyn_cast<LoopLikeOpInterface>(parent);
@@ -67,8 +67,8 @@ static bool isCarriedByLoop(memref::AllocOp alloc, const BufferViewFlowAnalysis 
   return false;
 }
 
-/// An error for memory that is neither planned nor freed: of unknown size, or one buffer for
-/// all threads or iterations that need one each.
+/// Emits an error for a buffer that cannot be planned: one whose element size is unknown, or of which
+/// several threads or iterations need one each.
 static LogicalResult verifyAlloc(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
   MemRefType type = alloc.getType();
   if (getElementBytes(type.getElementType()) == 0)
@@ -88,8 +88,8 @@ static bool isReturned(memref::AllocOp alloc, const BufferViewFlowAnalysis &view
   });
 }
 
-/// Frees a buffer of dynamic size after its last use, where all uses are in its block.
-/// What leaves its block lives until the call ends.
+/// Frees a buffer of dynamic size after its last use, if all uses are in its block. Any other buffer
+/// is freed at the end of the call.
 static void freeAfterLastUse(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
   Block *block = alloc->getBlock();
   Operation *last = alloc;
@@ -136,14 +136,14 @@ static FailureOr<SmallVector<Buffer>> collectBuffers(func::FuncOp func) {
   return buffers;
 }
 
-/// First fit, largest first: each buffer gets the lowest place that no buffer alive at the
-/// same time occupies. Returns the size of the whole.
+/// First fit, largest first: each buffer gets the lowest offset at which no buffer that is live at
+/// the same time is. Returns the size of the workspace.
 static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment) {
   llvm::sort(buffers, [](const Buffer &a, const Buffer &b) {
     return std::make_tuple(b.bytes, a.order) < std::make_tuple(a.bytes, b.order);
   });
   uint64_t total = 0;
-  SmallVector<const Buffer *> placed; // by offset
+  SmallVector<const Buffer *> placed; // sorted by offset
   for (Buffer &buffer : buffers) {
     uint64_t offset = 0;
     for (const Buffer *other : placed) {
@@ -171,8 +171,8 @@ static void replaceAlloc(memref::AllocOp alloc, Value memory) {
   alloc.erase();
 }
 
-/// Appends the workspace argument and replaces every allocation by its place in it. Buffers
-/// without elements have no place: upstream cannot lower views of them.
+/// Appends the workspace argument and replaces every allocation by a view of it, except for buffers
+/// without elements, because upstream cannot lower views of these.
 static void useWorkspace(func::FuncOp func, ArrayRef<Buffer> buffers, uint64_t total) {
   OpBuilder builder(func.getContext());
   Value workspace;

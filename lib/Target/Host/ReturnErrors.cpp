@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A failed assertion ends the call, not the process: it leaves its message in the call and
-// returns the status. Later steps of the program do not run.
+// Makes a failed assertion end the call instead of the process: the entry point writes the message
+// into the call and returns the status at once.
 
 #include "EntryPointHelpers.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -21,7 +21,7 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// One line, what the call's error holds: what is wrong, and where in the user's program.
+/// Returns the error line of the call: the message and the location in the user's program.
 static std::string describe(cf::AssertOp assertion) {
   std::string line = assertion.getMsg().str(), place = describeLocation(assertion.getLoc());
   if (!place.empty())
@@ -32,7 +32,7 @@ static std::string describe(cf::AssertOp assertion) {
   return line;
 }
 
-/// The address of a constant that holds the message, ending in a NUL.
+/// Creates a constant that holds the message, ending in a NUL, and returns its address.
 static Value addMessage(OpBuilder &builder, func::FuncOp func, cf::AssertOp assertion, unsigned number) {
   Location loc = assertion.getLoc();
   std::string text = describe(assertion) + std::string(1, '\0');
@@ -48,7 +48,7 @@ static Value addMessage(OpBuilder &builder, func::FuncOp func, cf::AssertOp asse
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
-/// The block that returns with the message it is given.
+/// Adds the block that stores the message in its argument and returns.
 static Block *addFailure(OpBuilder &builder, func::FuncOp func) {
   Location loc = func.getLoc();
   auto pointer = LLVM::LLVMPointerType::get(func.getContext());
