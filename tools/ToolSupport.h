@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the command lines of our tools have in common: only options of their own, and what
-// is wrong in one line.
+// The code that the command lines of our tools share: they accept only options of their own, and
+// report an error in one line.
 
 #ifndef FP8_TOOLS_TOOLSUPPORT_H
 #define FP8_TOOLS_TOOLSUPPORT_H
@@ -19,7 +19,7 @@
 
 namespace fp8tool {
 
-/// LLVM's library brings hundreds of options of its own; only those of `ours` are valid.
+/// Unregisters all options except those of `ours`: LLVM's libraries have hundreds of their own.
 inline void dropForeignOptions(llvm::cl::OptionCategory &ours) {
   llvm::SmallVector<llvm::cl::Option *> foreign;
   for (auto &[name, option] : llvm::cl::getRegisteredOptions())
@@ -29,8 +29,8 @@ inline void dropForeignOptions(llvm::cl::OptionCategory &ours) {
     option->removeArgument();
 }
 
-/// Those of `ours` are valid no more: LLVM keeps pointers to options that are gone, and the
-/// linker resets all that it knows.
+/// Unregisters the options of `ours`, because LLVM keeps pointers to options that are destroyed, and
+/// the linker resets all registered ones.
 inline void dropOptions(llvm::cl::OptionCategory &ours) {
   llvm::SmallVector<llvm::cl::Option *> options;
   for (auto &[name, option] : llvm::cl::getRegisteredOptions())
@@ -40,7 +40,7 @@ inline void dropOptions(llvm::cl::OptionCategory &ours) {
     option->removeArgument();
 }
 
-/// Without line breaks.
+/// Returns `text` without line breaks.
 inline std::string oneLine(llvm::StringRef text) {
   std::string line = text.trim().str();
   for (char &c : line)
@@ -49,9 +49,9 @@ inline std::string oneLine(llvm::StringRef text) {
   return line;
 }
 
-/// Reads the command line; what is wrong with it, if anything, in LLVM's words without the
-/// tool's name before every sentence. It is empty where LLVM has complained itself: of a
-/// value that does not parse.
+/// Parses the command line; returns LLVM's error message, without the tool's name before every
+/// sentence, if it is wrong. The message is empty if LLVM has printed it already, as for a value that
+/// does not parse.
 inline std::optional<std::string> parseCommandLine(int argc, char **argv, llvm::cl::OptionCategory &ours,
                                                    const char *overview) {
   dropForeignOptions(ours);

@@ -2,23 +2,23 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What fp8-bench measures.
+// The measurements of fp8-bench.
 
 #ifndef FP8_TOOLS_FP8BENCH_BENCH_H
 #define FP8_TOOLS_FP8BENCH_BENCH_H
 
 namespace fp8bench {
 
-/// How fast the PTX emulator is: a table on standard output. `threads` host threads, 0
-/// for one per processor; each row is measured for at least `seconds`.
+/// Measures the speed of the PTX emulator and prints a table to standard output. Uses `threads` host
+/// threads (0: one per processor) and measures each row for at least `seconds`.
 void benchEmulator(unsigned threads, double seconds);
 
-/// Seconds that a 512 x 512 x 512 product by wgmma takes in it, wall clock and processor: a
-/// table on standard output. False, with a line on standard error, where the product is
-/// wrong. The fastest of the launches within `seconds`, of one at least.
+/// Measures a 512 x 512 x 512 product by wgmma in the emulator, and prints its wall-clock and
+/// processor time in seconds: the fastest of the launches within `seconds`, of at least one. Returns
+/// false, with a line on standard error, if the product is wrong.
 bool benchProduct(unsigned threads, double seconds);
 
-/// Of this process, all threads together.
+/// Returns the processor time of this process, of all threads together, in seconds.
 double processorSeconds();
 
 } // namespace fp8bench

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Thread-instructions per second of the emulator. The kernels are what compilers emit
-// for elementwise code, written by hand.
+// Measures the thread-instructions per second of the emulator. The kernels are written by hand in
+// the form that compilers emit for elementwise code.
 
 #include "Bench.h"
 
@@ -45,7 +45,7 @@ $end:
 }
 )";
 
-/// Four f32 by a scale to E4M3.
+/// Casts four f32 to E4M3 with a scale.
 const char *const kCast = R"(
   mul.wide.s32 %rd5, %r5, 16; add.s64 %rd6, %rd3, %rd5; mul.wide.s32 %rd8, %r5, 4; add.s64 %rd7, %rd4, %rd8;
   ld.global.v4.f32 {%f2, %f3, %f4, %f5}, [%rd6];
@@ -79,7 +79,7 @@ public:
     return report.kernels().at("k").total.threadInstructions;
   }
 
-  /// Processor seconds of one launch.
+  /// Returns the processor time of one launch in seconds.
   double measure(double seconds) {
     unsigned launches = 0;
     double begin = fp8bench::processorSeconds(), end = begin;

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How long a product of matrices by wgmma takes in the emulator: Triton's kernel with tiles
-// of 128 x 128 x 128 and two warp groups a block.
+// Measures how long a matrix product by wgmma takes in the emulator: Triton's kernel with tiles of
+// 128 x 128 x 128 and two warp groups per block.
 
 #include "Bench.h"
 
@@ -27,7 +27,7 @@ namespace {
 constexpr uint32_t kSize = 512, kTile = 128;
 constexpr float kScale = 0.125f;
 
-/// Whole numbers of at most 3, so that all sums are exact.
+/// Returns random integers of at most 3, so that all sums are exact.
 std::vector<int> smallNumbers(uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<int> out(kSize * kSize);
@@ -36,7 +36,7 @@ std::vector<int> smallNumbers(uint64_t seed) {
   return out;
 }
 
-/// The number in another format, rounded to the nearest.
+/// Returns the bits of `value` in another format, rounded to nearest even.
 uint64_t bitsOf(const llvm::fltSemantics &format, float value) {
   APFloat number(value);
   bool losesInfo = false;
@@ -46,7 +46,7 @@ uint64_t bitsOf(const llvm::fltSemantics &format, float value) {
 
 double bfloat16(uint16_t bits) { return APFloat(APFloat::BFloat(), llvm::APInt(16, bits)).convertToDouble(); }
 
-/// c = scale a b^T in bf16, of a and b in E4M3.
+/// Computes c = scale a b^T in bf16, from a and b in E4M3.
 class Product {
 public:
   Product() : module(machine.load(Source(kProductPtx))), a(smallNumbers(1)), b(smallNumbers(2)) {
@@ -58,7 +58,7 @@ public:
     // M, N, K and the strides of a, b and c.
     for (unsigned i = 0; i < 6; ++i)
       append(kSize);
-    // Triton's own: scratch memory and a profiler's, neither used.
+    // Triton's own parameters: scratch memory and that of a profiler, both unused.
     append(uint64_t(0));
     append(uint64_t(0));
     config.grid = {kSize / kTile, kSize / kTile, 1};

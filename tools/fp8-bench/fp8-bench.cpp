@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8-bench: measures what this project promises to be fast.
+// fp8-bench: measures the speed of parts of this project.
 
 #include "Bench.h"
 
@@ -29,7 +29,7 @@ cl::extrahelp examples(
     "element a thread, and the cast of four f32 by a scale to E4M3, with and without checks.\n"
     "Behind them seconds for a product of matrices in E4M3 by wgmma, which is compared first.\n");
 
-/// LLVM's library brings hundreds of options of its own; only ours are valid.
+/// Unregisters the options of LLVM's libraries, so that only ours are valid.
 void dropForeignOptions() {
   llvm::SmallVector<cl::Option *> foreign;
   for (auto &[name, option] : cl::getRegisteredOptions())

@@ -28,7 +28,7 @@ namespace {
 struct TypeName {
   const char *name;
   uint8_t code, bits;
-  /// Of floats.
+  /// The semantics of a float type.
   const llvm::fltSemantics &(*semantics)() = nullptr;
 };
 
@@ -67,7 +67,7 @@ std::string typeNames() {
 
 Error wrong(StringRef text, const llvm::Twine &message) { return failure("--arg=" + text + ": " + message); }
 
-/// The bits of a number; nothing where the text is not one of the type.
+/// Returns the bits of a number; unset if the text is not a number of the type.
 std::optional<uint64_t> bitsOf(const TypeName &type, StringRef number) {
   if (type.semantics) {
     APFloat value(type.semantics());

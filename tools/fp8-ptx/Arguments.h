@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The arguments of a kernel as --arg gives them: text to a scalar's bytes, or to a
-// tensor of the inputs or of the outputs.
+// The arguments of a kernel in --arg: the bytes of a scalar, or a tensor of the inputs or of the
+// outputs.
 
 #ifndef FP8_TOOLS_FP8PTX_ARGUMENTS_H
 #define FP8_TOOLS_FP8PTX_ARGUMENTS_H
@@ -18,7 +18,7 @@
 
 namespace fp8ptx {
 
-/// An error without a place in a file: the line begins with the tool's name.
+/// Creates an error without a location in a file; its line starts with the tool's name.
 llvm::Error failure(const llvm::Twine &message);
 
 struct Argument {
@@ -27,16 +27,16 @@ struct Argument {
     Scalar,
     /// The address of tensor `name` of the inputs.
     In,
-    /// As In, and written to the outputs afterwards.
+    /// As In, and the tensor is written to the outputs afterwards.
     InOut,
     /// The address of a zeroed tensor `name` of `type` and `shape`, written to the
     /// outputs.
     Out,
-    /// The bytes of tensor `name` of the inputs themselves, as of a structure.
+    /// The bytes of tensor `name` of the inputs, for a parameter that is a structure.
     Value,
   };
   Kind kind = Scalar;
-  /// As it was written.
+  /// The argument as the user wrote it.
   std::string text;
   std::string name;
   DLDataType type{};
@@ -44,7 +44,7 @@ struct Argument {
   std::vector<uint8_t> bytes;
 };
 
-/// Reads `KEY`, `in:KEY`, `inout:KEY`, `value:KEY`, `out:NAME:TYPE[SHAPE]` or
+/// Parses `KEY`, `in:KEY`, `inout:KEY`, `value:KEY`, `out:NAME:TYPE[SHAPE]` or
 /// `TYPE:NUMBER`.
 llvm::Expected<Argument> parseArgument(llvm::StringRef text);
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Counting the instructions of a module by their text.
+// Counts the instructions of a module by their text.
 
 #include "Coverage.h"
 
@@ -24,9 +24,9 @@ namespace {
 /// An instruction with its modifiers, as in "ld.global.f32".
 struct Entry {
   unsigned count = 0;
-  /// Of the first one.
+  /// The line of the first one.
   uint32_t line = 0;
-  /// Why it is not known; empty where it is.
+  /// Why the emulator does not support it; empty if it does.
   std::string missing;
 };
 using Table = std::map<std::string, Entry>;
@@ -36,7 +36,7 @@ Table count(const std::vector<ListedInstruction> &instructions) {
   for (const ListedInstruction &instruction : instructions) {
     const std::string &text = instruction.text;
     llvm::StringRef reason = instruction.unsupported;
-    // One text may be known with some operands and not with others.
+    // An instruction may be supported with some operands and not with others.
     Entry &entry = table[reason.empty() ? text : text + " "];
     if (!entry.count++)
       entry.line = instruction.where.line;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8-ptx coverage: the instructions of PTX files, and those that the emulator lacks.
+// fp8-ptx coverage: lists the instructions of PTX files, and those that the emulator lacks.
 
 #ifndef FP8_TOOLS_FP8PTX_COVERAGE_H
 #define FP8_TOOLS_FP8PTX_COVERAGE_H
@@ -13,7 +13,7 @@
 
 namespace fp8ptx {
 
-/// Prints a file's table, or only what is missing; whether nothing is.
+/// Prints the table of a file, or only the missing instructions; returns whether none is missing.
 llvm::Expected<bool> coverage(const std::string &file, bool missingOnly);
 
 } // namespace fp8ptx

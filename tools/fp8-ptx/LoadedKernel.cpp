@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loading and launching a kernel on the machine.
+// Loads and launches a kernel on the emulated machine.
 
 #include "LoadedKernel.h"
 
@@ -57,7 +57,7 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const RunOptions &opt
   return loaded;
 }
 
-/// The chip asked for, else the one of the module's target, else any that runs it.
+/// Chooses the chip in the options, else that of the module's target, else any that can run it.
 Error LoadedKernel::choose(const std::string &target) {
   auto names = [] {
     return llvm::join(llvm::map_range(knownChips(), [](const Chip &known) { return known.target; }), ", ");
@@ -123,8 +123,8 @@ Expected<LaunchConfig> LoadedKernel::configure(llvm::ArrayRef<std::vector<uint8_
 }
 
 Error LoadedKernel::describe(const Fault &fault) const {
-  // The place leads; what more there is to say, as where every warp of a deadlock
-  // is, follows the line.
+  // The first line starts with the location; details, such as the position of every warp in a
+  // deadlock, follow it.
   auto [first, rest] = StringRef(fault.message).split('\n');
   Fault line = fault;
   line.line = 0;

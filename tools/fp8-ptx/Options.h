@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the command line asked for.
+// The options of the command line.
 
 #ifndef FP8_TOOLS_FP8PTX_OPTIONS_H
 #define FP8_TOOLS_FP8PTX_OPTIONS_H
@@ -28,8 +28,8 @@ struct RunOptions {
   std::string chip;
   uint64_t seed = 0;
   bool checks = true;
-  /// Whether what the kernel does is counted; where `profileFile` is empty as a table on
-  /// standard output, else there as JSON.
+  /// Whether to profile the kernel. The profile is JSON in `profileFile`, or a table on standard output
+  /// if that is empty.
   bool profile = false;
   std::string profileFile;
   /// "hardware", "exact" or "korder".

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Running one kernel: arguments are checked against its parameters, placed in device
-// memory, and those that are results are written.
+// Runs one kernel: checks arguments against its parameters, places them in device memory, and
+// writes those that are results.
 
 #include "Runner.h"
 
@@ -113,7 +113,7 @@ Expected<uint64_t> Runner::upload(const Argument &argument, const void *data, ui
   return address;
 }
 
-/// The results are where the kernel wrote them: addresses are the host's.
+/// Adds a result without a copy: device addresses are addresses of the host.
 Error Runner::addOutput(const Argument &argument, DLTensor tensor, uint64_t address) {
   tensor.data = reinterpret_cast<void *>(address);
   return check(fp8rt_tensors_add(outputs.get(), argument.name.c_str(), &tensor));

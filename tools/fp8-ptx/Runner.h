@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8-ptx run: tensors of a file to a kernel and back.
+// fp8-ptx run: runs a kernel on tensors of a file.
 
 #ifndef FP8_TOOLS_FP8PTX_RUNNER_H
 #define FP8_TOOLS_FP8PTX_RUNNER_H
@@ -13,7 +13,7 @@
 
 namespace fp8ptx {
 
-/// Runs the kernel. The outputs file is complete or untouched.
+/// Runs the kernel. The outputs file is written completely or not at all.
 llvm::Error run(const RunOptions &options);
 
 } // namespace fp8ptx

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8-ptx: PTX files on the emulator. The command line is here.
+// fp8-ptx: runs PTX files on the emulator. This file parses the command line.
 
 #include "../ToolSupport.h"
 #include "Coverage.h"
@@ -36,7 +36,7 @@ cl::opt<std::string> cluster("cluster", cl::value_desc("X[,Y,Z]"), cl::init("1")
 cl::opt<uint32_t> shared("shared", cl::value_desc("BYTES"), cl::sub(runCommand), cl::cat(category),
                          cl::desc("dynamic shared memory of a block (default: 0)"));
 cl::opt<bool> cooperative("cooperative", cl::sub(runCommand), cl::cat(category),
-                          cl::desc("the grid may synchronise as a whole"));
+                          cl::desc("cooperative launch: the grid may synchronise as a whole"));
 cl::list<std::string> arguments("arg", cl::value_desc("ARG"), cl::sub(runCommand), cl::cat(category),
                                 cl::desc("the next parameter, see below; repeatable"));
 cl::opt<std::string> inputs("inputs", cl::value_desc("FILE"), cl::sub(runCommand), cl::cat(category),
@@ -46,9 +46,9 @@ cl::opt<std::string> outputs("outputs", cl::value_desc("FILE"), cl::sub(runComma
 cl::opt<std::string> chip("chip", cl::value_desc("sm_NN"), cl::sub(runCommand), cl::cat(category),
                           cl::desc("sm_89, sm_90a, sm_100a or sm_120a (default: one that runs the file)"));
 cl::opt<uint64_t> seed("seed", cl::value_desc("N"), cl::sub(runCommand), cl::cat(category),
-                       cl::desc("another order of warps and of asynchronous completions (default: 0)"));
+                       cl::desc("selects the order of warps and of asynchronous completions (default: 0)"));
 cl::opt<bool> noChecks("no-checks", cl::sub(runCommand), cl::cat(category),
-                       cl::desc("values only: several times faster, mistakes go unseen"));
+                       cl::desc("compute values only: several times faster, but finds no mistakes"));
 cl::opt<std::string> sums("sums", cl::value_desc("MODEL"), cl::init("hardware"), cl::sub(runCommand),
                           cl::cat(category),
                           cl::desc("sums of tensor cores: hardware (as the chip's, default), exact (one "
@@ -108,7 +108,7 @@ bool parseSize(llvm::StringRef text, Dim3 &out) {
   return true;
 }
 
-/// Fills in `options`; what is wrong with the command line, if anything.
+/// Fills in `options`; returns the error if the command line is wrong.
 std::optional<std::string> interpret(RunOptions &options) {
   const std::pair<const cl::opt<std::string> &, Dim3 &> sizes[] = {
       {grid, options.grid}, {block, options.block}, {cluster, options.cluster}};

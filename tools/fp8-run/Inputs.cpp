@@ -65,8 +65,8 @@ Error Inputs::bindStream(const Stream &stream, Program &program) {
   return Error::success();
 }
 
-/// What is to be set, by its place, so that an argument given twice, once by
-/// its name and once by its number, is found.
+/// The keys of the inputs by argument, to find an argument that is given twice,
+/// by its name and by its number.
 using Assignments = std::map<std::pair<Function *, uint32_t>, const char *>;
 
 Error Inputs::setArguments(Program &program) {
@@ -99,7 +99,7 @@ std::string Inputs::describeIgnored() const {
   return path + " has tensors that are no arguments: " + llvm::join(ignored, ", ");
 }
 
-/// Slice `index` of the leading dimension; shares `tensor`'s shape array.
+/// Returns slice `index` of the leading dimension; it shares `tensor`'s shape array.
 static DLTensor slice(const DLTensor &tensor, uint64_t index) {
   DLTensor part = tensor;
   part.ndim -= 1;

@@ -12,17 +12,17 @@
 
 namespace fp8run {
 
-/// The tensors of the inputs file, and what of them changes from step to step.
+/// The tensors of the inputs file, and the streams, which change from step to step.
 class Inputs {
 public:
   /// Reads the file and sets every argument it has.
   llvm::Error load(const Options &options, Program &program);
 
-  /// Gives every streamed argument its slice for step `step`.
+  /// Sets every streamed argument to its slice for step `step`.
   llvm::Error advance(uint64_t step);
 
-  /// What to tell the user of tensors that are neither arguments nor streams;
-  /// empty if there are none.
+  /// Returns a warning about tensors that are neither arguments nor streams; empty
+  /// if there are none.
   std::string describeIgnored() const;
 
 private:

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the command line asked for.
+// The options of the command line.
 
 #ifndef FP8_TOOLS_FP8RUN_OPTIONS_H
 #define FP8_TOOLS_FP8RUN_OPTIONS_H

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loading a compiled library and stepping through its entries.
+// Loads a compiled library and runs steps of its entry points.
 
 #include "Program.h"
 
@@ -23,7 +23,7 @@ Error fp8run::check(fp8rt_status status) {
   return failure(fp8rt_last_error());
 }
 
-/// The numbers of the residuals among arguments or results.
+/// Returns the indices of the residuals among arguments or results.
 static std::vector<uint32_t> residuals(const std::vector<fp8rt_value> &values) {
   std::vector<uint32_t> found;
   for (uint32_t i = 0; i < values.size(); ++i)

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The runtime's C ABI as LLVM errors and owning pointers, and the entries being
-// run: one, or the two functions of a pair.
+// The runtime's C ABI with LLVM errors and owning pointers, and the entry points
+// to run: one, or the two functions of a pair.
 
 #ifndef FP8_TOOLS_FP8RUN_PROGRAM_H
 #define FP8_TOOLS_FP8RUN_PROGRAM_H
@@ -18,15 +18,15 @@
 
 namespace fp8run {
 
-/// The runtime's last error if `status` is one.
+/// Returns the runtime's last error if `status` is one.
 llvm::Error check(fp8rt_status status);
 
-/// An error of our own.
+/// Creates an error with this message.
 llvm::Error failure(const llvm::Twine &message);
 
 using namespace fp8rt::owned;
 
-/// One function being run.
+/// One function to run.
 struct Function {
   std::string name;
   Session session;
@@ -52,12 +52,12 @@ public:
   std::vector<Function> &functions() { return steps; }
   fp8rt_state *state() { return fp8State.get(); }
 
-  /// What a key means: in a pair, `B.` in front selects the second function
-  /// (`F.` the first, which is also meant without).
+  /// Find the argument or result with `key`. In a pair the prefix `B.` selects the
+  /// second function; the first is the default, or `F.`.
   llvm::Expected<Place> findArgument(llvm::StringRef key);
   llvm::Expected<Place> findResult(llvm::StringRef key);
 
-  /// Runs every function once, residuals handed from the first to the second.
+  /// Runs every function once; residuals are passed from the first to the second.
   llvm::Error step();
 
 private:

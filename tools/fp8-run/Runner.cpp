@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stepping, printing and saving.
+// Runs steps, prints results and saves files.
 
 #include "Runner.h"
 #include "Inputs.h"
@@ -56,7 +56,7 @@ Error newTensors(Tensors &tensors) {
   return error;
 }
 
-/// Found before the first step rather than after the last.
+/// Checks before the first step that the output files can be written after the last.
 Error Runner::checkOutputs() const {
   for (const std::string &path : {options.outputs, options.saveState})
     if (!path.empty())
@@ -142,7 +142,7 @@ Error Runner::printResult(uint64_t step) {
   const DLTensor *value = fp8rt_session_result(printed->function->session.get(), printed->index);
   if (Error error = check(fp8rt_format_scalar(value, text, sizeof(text))))
     return error;
-  // Flushed, so that whoever reads the pipe can follow the run.
+  // Flush, so that the reader of a pipe can follow the run.
   if (std::printf("%llu\t%s\n", static_cast<unsigned long long>(step), text) < 0 || std::fflush(stdout))
     return failure("cannot write to standard output");
   return Error::success();
@@ -173,7 +173,8 @@ void Runner::reportTiming() {
                                1e3 * seconds.back());
 }
 
-/// A key with a typing error is a likely reason for a missing argument.
+/// Checks that all arguments have values. The error mentions ignored tensors, because a key with a
+/// typing error is a likely reason for a missing argument.
 Error Runner::checkArguments() {
   for (Function &function : program.functions())
     for (uint32_t i = 0; i < function.arguments.size(); ++i) {

@@ -13,7 +13,7 @@
 
 namespace fp8run {
 
-/// Does what the options say. An output file is complete or untouched.
+/// Runs the program as the options say. An output file is written completely or not at all.
 llvm::Error run(const Options &options);
 
 } // namespace fp8run

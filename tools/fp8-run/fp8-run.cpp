@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8-run: runs a compiled step, as often as asked, with its state in files.
-// The command line is here; the work is the runtime's.
+// fp8-run: runs a compiled step, as often as requested, with its state in files.
+// This file parses the command line; the runtime does the work.
 
 #include "../ToolSupport.h"
 #include "Options.h"
@@ -28,15 +28,15 @@ cl::opt<std::string> inputs("inputs", cl::value_desc("FILE"), cl::cat(category),
                             cl::desc("safetensors file with the arguments, keyed by index or "
                                      "name"));
 cl::opt<std::string> entry("entry", cl::value_desc("F|F,B"), cl::init("main"), cl::cat(category),
-                           cl::desc("function to run (default: main), or a pair: then the other "
-                                    "arguments of B are keyed B.0, ..., the outputs F.0, ..., "
-                                    "B.0, ..."));
+                           cl::desc("function to run (default: main), or a pair: then the arguments "
+                                    "of B that are not residuals are keyed B.0, ..., the outputs "
+                                    "F.0, ..., B.0, ..."));
 cl::opt<uint64_t> steps("steps", cl::value_desc("N"), cl::init(1), cl::cat(category),
-                        cl::desc("how often to run it (default: 1); carried "
-                                 "arguments and FP8 state flow on"));
+                        cl::desc("number of steps to run (default: 1); carried arguments and FP8 "
+                                 "state pass from step to step"));
 cl::opt<uint64_t> firstStep("first-step", cl::value_desc("N"), cl::init(0), cl::cat(category),
-                            cl::desc("number of the first step (default: 0), where --stream "
-                                     "and --print go on after a resume"));
+                            cl::desc("number of the first step (default: 0) for --stream and "
+                                     "--print, to resume a run"));
 cl::list<std::string> streams("stream", cl::value_desc("ARG=KEY"), cl::cat(category),
                               cl::desc("step i gets slice i, wrapping round, of the leading "
                                        "dimension of tensor KEY of the inputs; repeatable"));
@@ -51,22 +51,23 @@ cl::opt<std::string> state("state", cl::value_desc("FILE"), cl::cat(category),
                            cl::desc("start from the FP8 state in FILE"));
 cl::opt<std::string>
     history("history", cl::value_desc("newest|oldest"), cl::cat(category),
-            cl::desc("where the amax history in FILE is longer or shorter than the program's: "
-                     "keep its newest rows, or its oldest (otherwise an error)"));
+            cl::desc("if the amax history in the state file is longer or shorter than the program's, "
+                     "import its newest or its oldest rows (default: an error)"));
 cl::opt<std::string> saveState("save-state", cl::value_desc("FILE"), cl::cat(category),
                                cl::desc("write the FP8 state after the last step"));
 cl::opt<uint64_t> saveEvery("save-every", cl::value_desc("N"), cl::cat(category),
-                            cl::desc("write it after every N-th step as well"));
+                            cl::desc("also write the state of --save-state after every N-th step"));
 cl::opt<bool> withCarry("with-carry", cl::cat(category),
-                        cl::desc("the carried arguments (weights, optimizer) "
-                                 "are in the state files too"));
+                        cl::desc("state files also hold the carried arguments "
+                                 "(weights, optimizer)"));
 cl::opt<Device> device("device", cl::init(Device::CPU), cl::cat(category),
                        cl::desc("where to run (default: cpu)"),
                        cl::values(clEnumValN(Device::CPU, "cpu", "this processor"),
                                   clEnumValN(Device::CUDA, "cuda", "a GPU (not available yet)"),
                                   clEnumValN(Device::Emulator, "emulator",
                                              "the GPU path without a GPU (not available yet)")));
-cl::opt<bool> profile("profile", cl::cat(category), cl::desc("where the time goes (not available yet)"));
+cl::opt<bool> profile("profile", cl::cat(category),
+                      cl::desc("print where time is spent (not available yet)"));
 cl::opt<bool> timing("timing", cl::cat(category), cl::desc("print the time per step on standard error"));
 
 constexpr const char *kOverview = "runs a step that fp8-compile compiled, on tensors in safetensors files\n";
@@ -87,12 +88,12 @@ cl::extrahelp examples("\nEXAMPLES:\n"
                        "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
                        "command line is wrong\n");
 
-/// One line on standard error.
+/// Prints one line to standard error.
 void complain(llvm::StringRef message) {
   llvm::errs() << "fp8-run: error: " << fp8tool::oneLine(message) << "\n";
 }
 
-/// Fills in `options`; what is wrong with the command line, if anything.
+/// Fills in `options`; returns the error if the command line is wrong.
 std::optional<std::string> interpret(Options &options) {
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringRef(entry).split(names, ',');
@@ -136,7 +137,7 @@ std::optional<std::string> interpret(Options &options) {
   return std::nullopt;
 }
 
-/// Requests that are well formed and cannot be met yet.
+/// Returns the error for a well-formed request that is not supported yet.
 std::optional<std::string> unavailable() {
   if (device == Device::CUDA)
     return "--device=cuda is not available yet; use --device=cpu";

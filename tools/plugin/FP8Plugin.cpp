@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// FP8Plugin.so: brings the dialect, every pass and every pipeline into a stock mlir-opt,
+// FP8Plugin.so: loads the dialect, all passes and all pipelines into a stock mlir-opt:
 //   mlir-opt-22 --load-dialect-plugin=FP8Plugin.so --load-pass-plugin=FP8Plugin.so
 
 #include "fp8/InitAll.h"

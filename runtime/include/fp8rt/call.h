@@ -2,11 +2,11 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The C ABI of a compiled library: what the compiler emits and what the runtime
-// (or any other host program) calls. A compiled library exports
+// The C ABI of a compiled library, which the compiler emits and the runtime (or
+// any other host program) calls. A compiled library exports
 //
-//   const char *fp8_manifest(void);               // JSON, valid for ever
-//   int fp8_call_<entry>(fp8rt_call *call);       // one per entry function
+//   const char *fp8_manifest(void);               // JSON; never freed
+//   int fp8_call_<entry>(fp8rt_call *call);       // one per entry point
 //
 // It has no global mutable state: calls that share no memory may run at the
 // same time. It allocates nothing that outlives the call and frees nothing.
@@ -23,78 +23,79 @@ extern "C" {
 /// The version of `fp8rt_call` that this header describes.
 #define FP8RT_CALL_VERSION 1
 
-/// Asked by the compiled code for the memory of a result whose shape is only
-/// known while it runs. Fills `out_tensor`, which is `call->results[result]`:
+/// A function of the host that the compiled code calls to allocate a result of
+/// dynamic shape. It fills in `out_tensor`, which is `call->results[result]`:
 /// data (64-byte aligned, or NULL for no elements), ndim and shape; strides
-/// NULL, byte_offset 0. The memory is the host's and outlives the call.
-/// Returns 0, or something else where there is no memory: the call then fails.
+/// NULL, byte_offset 0. The host owns the memory, which must outlive the call.
+/// Returns 0, or another value if out of memory, which makes the call fail.
 /// Called at most once per result and call, from the calling thread.
 typedef int (*fp8rt_allocate_fn)(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
                                  DLTensor *out_tensor);
 
-/// One call of one entry. The caller owns everything in it, for the time of the
-/// call; the fields are read only, and so are the tensors' descriptors except
-/// those of results of dynamic shape.
+/// One call of one entry point. The caller owns everything in it. The compiled
+/// code does not change the fields, nor the tensors' descriptors except those of
+/// results of dynamic shape.
 typedef struct fp8rt_call {
   /// FP8RT_CALL_VERSION of the caller. Compiled code of another version fails
-  /// with a message and touches nothing but `error`.
+  /// with a message in `error` and changes nothing else.
   uint32_t version;
   /// The lengths of `arguments` and `results`; they must be the manifest's.
   uint32_t num_arguments;
   uint32_t num_results;
-  /// 0.
+  /// Must be 0.
   uint32_t reserved;
 
   /// The arguments in the manifest's order: residuals of a pair, the user's,
   /// state. dtype, ndim and static dimensions must be the manifest's; the data
-  /// row-major without gaps (strides NULL or saying just that). A tensor
-  /// without elements may have NULL data. i1 is one byte per element, 0 or 1
-  /// (kDLBool).
+  /// must be row-major without gaps (strides NULL or the corresponding values).
+  /// A tensor without elements may have NULL data. i1 is one byte per element,
+  /// 0 or 1 (kDLBool).
   ///
   /// Memory is written only for arguments that the manifest calls "written":
   /// state and carried ones that a result aliases. No two written arguments
   /// overlap, and none overlaps any other argument.
   DLTensor **arguments;
 
-  /// The results in the manifest's order. Static shape: the caller has filled
-  /// in the whole tensor, and the data is written before the call returns.
-  /// Dynamic shape and no alias: only dtype and device are set, and `allocate`
-  /// fills in the rest.
+  /// The results in the manifest's order. For a result of static shape the
+  /// caller fills in the whole tensor, and the call writes its data. For one of
+  /// dynamic shape without alias the caller sets only dtype and device, and
+  /// `allocate` fills in the rest.
   ///
   /// A result with "alias": A in the manifest is computed in the memory of
-  /// argument A, or is that argument unchanged where it is a residual. Its tensor may point to that very memory (the usual case), or
-  /// elsewhere: then the final value is copied there too. The memory of any
-  /// other result overlaps no argument and no other result.
+  /// argument A; a residual may be that argument, unchanged. Its tensor may point
+  /// to that memory (the usual case) or to other memory, into which the final
+  /// value is then copied. The memory of any other result must not overlap an
+  /// argument or another result.
   DLTensor **results;
 
-  /// At least the entry's "workspace_bytes", aligned to "workspace_alignment";
-  /// contents undefined before and after. NULL where the size is 0. Calls that
-  /// run at the same time need one each.
+  /// Scratch memory of at least the entry's "workspace_bytes", aligned to
+  /// "workspace_alignment"; its contents are undefined before and after. NULL if
+  /// the size is 0. Calls that run at the same time need one each.
   void *workspace;
   uint64_t workspace_bytes;
 
-  /// A CUstream for device code, which the call only enqueues on; NULL on the
-  /// CPU, where the call returns when the work is done.
+  /// A CUstream for device code, on which the call only enqueues work. NULL on
+  /// the CPU, where the call returns when the work is done.
   void *stream;
 
-  /// For results of dynamic shape; may be NULL where the entry has none.
+  /// Allocates results of dynamic shape; may be NULL if the entry has none.
   fp8rt_allocate_fn allocate;
   void *allocate_context;
 
-  /// Where a failing call leaves one line of text (UTF-8, ending in a NUL, no
-  /// newline), cut to the capacity. Untouched by a call that succeeds. May be
-  /// NULL, with capacity 0.
+  /// A buffer into which a failing call writes one line of text (UTF-8, ending
+  /// in a NUL, no newline), truncated to the capacity. A call that succeeds does
+  /// not change it. May be NULL, with capacity 0.
   char *error;
   uint64_t error_capacity;
 } fp8rt_call;
 
-/// The type of `fp8_call_<entry>`. Returns 0, or something else with a reason
-/// in `call->error`. Wrong counts, shapes, types or sizes are found before
-/// anything is written; after a failure later on, results and written arguments
-/// hold nothing of use.
+/// The type of `fp8_call_<entry>`. Returns 0, or another value with the reason
+/// in `call->error`. Wrong counts, shapes, types or sizes are reported before
+/// anything is written; after a later failure the contents of results and
+/// written arguments are undefined.
 ///
-/// Sets the floating-point environment it needs (denormals are kept, rounding is
-/// to nearest even, nothing traps) and restores the caller's.
+/// Sets the floating-point environment that it needs (denormals are kept,
+/// rounding is to nearest even, nothing traps) and restores the caller's.
 typedef int (*fp8rt_call_fn)(fp8rt_call *call);
 
 /// The type of `fp8_manifest`.

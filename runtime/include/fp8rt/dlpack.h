@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// DLPack's DLTensor, the form in which every tensor crosses the C ABI. Where
-// DLPack itself is installed its header is used; otherwise the few types that
-// are needed are defined here, with the ABI of DLPack 1.1 and under DLPack's
-// own include guard. Whoever needs more of DLPack includes it before this.
+// DLPack's DLTensor, the form of every tensor in the C ABI. If DLPack is
+// installed its header is used; otherwise the few types that are needed are
+// defined here, with the ABI of DLPack 1.1 and under DLPack's own include
+// guard. To use more of DLPack, include it before this header.
 
 #ifndef FP8RT_DLPACK_H
 #define FP8RT_DLPACK_H
@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-/// Where the data lies.
+/// The kind of memory that holds the data.
 #ifdef __cplusplus
 typedef enum : int32_t {
 #else
@@ -71,8 +71,8 @@ typedef struct {
   uint16_t lanes;
 } DLDataType;
 
-/// A view of memory that someone else owns. `strides` counts elements; NULL
-/// says that the tensor is row-major without gaps.
+/// A view of memory that it does not own. `strides` counts elements; NULL means
+/// that the tensor is row-major without gaps.
 typedef struct {
   void *data;
   DLDevice device;
@@ -89,8 +89,8 @@ typedef struct {
 
 #endif // DLPACK_DLPACK_H_
 
-/// DLPack's type codes for the FP8 formats, by number because a DLPack older
-/// than 1.1 has no names for them.
+/// DLPack's type codes for the FP8 formats, as numbers because DLPack before
+/// 1.1 has no names for them.
 #define FP8RT_DTYPE_CODE_F8E4M3FN 10
 #define FP8RT_DTYPE_CODE_F8E5M2 12
 #define FP8RT_DTYPE_CODE_F8E8M0FNU 14

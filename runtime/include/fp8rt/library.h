@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loading a compiled library (call.h) and asking what its entries take and
-// give.
+// Loading a compiled library (call.h) and querying the arguments and results of
+// its entry points.
 
 #ifndef FP8RT_LIBRARY_H
 #define FP8RT_LIBRARY_H
@@ -24,19 +24,19 @@ typedef enum fp8rt_kind {
   FP8RT_KIND_USER = 0,
   /// The FP8 state (state.h).
   FP8RT_KIND_STATE = 1,
-  /// Handed from the first to the second function of a pair.
+  /// A residual, passed from the first to the second function of a pair.
   FP8RT_KIND_RESIDUAL = 2
 } fp8rt_kind;
 
 /// An argument or result. Pointers are valid as long as the library.
 typedef struct fp8rt_value {
-  /// The program's name for it; may be empty and need not be unique.
+  /// Its name in the program; may be empty and need not be unique.
   const char *name;
-  /// The element type in MLIR's words, as in "bf16".
+  /// The element type in MLIR's syntax, as in "bf16".
   const char *type;
   DLDataType dtype;
   int32_t ndim;
-  /// -1 where a dimension is dynamic.
+  /// The sizes; -1 for a dynamic one.
   const int64_t *shape;
   fp8rt_kind kind;
   /// The result that becomes this argument in the next step, or -1.
@@ -55,22 +55,22 @@ typedef struct fp8rt_value {
 /// file of the working directory.
 FP8RT_API fp8rt_status fp8rt_library_load(const char *path, fp8rt_library **out_library);
 
-/// Gives the library up; sessions and states made from it keep it loaded. NULL
+/// Releases the handle; sessions and states of the library keep it loaded. NULL
 /// is allowed.
 FP8RT_API void fp8rt_library_destroy(fp8rt_library *library);
 
-/// The manifest's text.
+/// Returns the text of the manifest.
 FP8RT_API const char *fp8rt_library_manifest(const fp8rt_library *library);
 
-/// The number of entries, and the name of one; NULL out of range.
+/// Return the number of entry points, and the name of one; NULL out of range.
 FP8RT_API uint32_t fp8rt_library_num_entries(const fp8rt_library *library);
 FP8RT_API const char *fp8rt_library_entry_name(const fp8rt_library *library, uint32_t index);
 
-/// How many arguments and results an entry has.
+/// Returns the numbers of arguments and results of an entry point.
 FP8RT_API fp8rt_status fp8rt_library_counts(const fp8rt_library *library, const char *entry,
                                             uint32_t *out_num_arguments, uint32_t *out_num_results);
 
-/// Describes argument or result `index` of an entry.
+/// Describe argument or result `index` of an entry point.
 FP8RT_API fp8rt_status fp8rt_library_argument(const fp8rt_library *library, const char *entry, uint32_t index,
                                               fp8rt_value *out_value);
 FP8RT_API fp8rt_status fp8rt_library_result(const fp8rt_library *library, const char *entry, uint32_t index,

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The runtime's handles for C++ programs: pointers that destroy what they own.
+// The runtime's handles for C++ programs, as owning pointers.
 
 #ifndef FP8RT_OWNED_H
 #define FP8RT_OWNED_H
@@ -14,7 +14,7 @@
 
 namespace fp8rt::owned {
 
-/// Calls the C function that gives a handle back.
+/// A deleter that calls the C function which destroys a handle.
 template <auto destroy>
 struct Destroyer {
   template <typename T>

@@ -2,8 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The state of a program (scales, amax history and whatever else its manifest
-// lists, such as what it keeps in globals): one object shared by the sessions of all its entries.
+// The state of a program (scales, amax history and any other tensor that its
+// manifest lists, such as those that the program keeps in globals): one object,
+// shared by the sessions of all its entry points.
 //
 // As safetensors, the state is one tensor per manifest entry under its own name
 // plus the metadata `version` ("1"), `layout_hash` and `columns` (JSON).
@@ -18,40 +19,41 @@
 extern "C" {
 #endif
 
-/// The state's tensors. Not for use by two threads at once.
+/// The tensors of a state. Only one thread may use it at a time.
 typedef struct fp8rt_state fp8rt_state;
 
-/// A state with the initial values of the manifest; without tensors where the
-/// program has no FP8 state.
+/// Creates a state with the initial values of the manifest; it has no tensors if
+/// the program has no FP8 state.
 FP8RT_API fp8rt_status fp8rt_state_create(const fp8rt_library *library, fp8rt_state **out_state);
 
-/// Gives the state up; sessions that use it keep it alive. NULL is allowed.
+/// Releases the handle; sessions that use the state keep it alive. NULL is
+/// allowed.
 FP8RT_API void fp8rt_state_destroy(fp8rt_state *state);
 
-/// The state tensor of that name, in place; NULL if there is none.
+/// Returns the state tensor of that name, not a copy; NULL if there is none.
 FP8RT_API const DLTensor *fp8rt_state_tensor(const fp8rt_state *state, const char *name);
 
 /// Adds views of the state's tensors, and its metadata, to `tensors`.
 FP8RT_API fp8rt_status fp8rt_state_export(const fp8rt_state *state, fp8rt_tensors *tensors);
 
 /// Copies the state's values from `tensors`, after checking version, layout
-/// hash, types and shapes: a failing import changes nothing. Tensors named
-/// `carry.…` are not its business; any other stranger is an error.
+/// hash, types and shapes; a failing import changes nothing. Tensors named
+/// `carry.…` are ignored; any other unknown tensor is an error.
 FP8RT_API fp8rt_status fp8rt_state_import(fp8rt_state *state, const fp8rt_tensors *tensors);
 
-/// Which rows of `amax_history` to take over where it has more or fewer than the
-/// program's: row 0 (what the step under way has recorded) always, of the others, the
-/// finished steps, the newest that there is room for, or the first of the file, which
-/// are the oldest. Rows that are left are 0: older than all others after `newest`,
-/// newer after `oldest`.
+/// Which rows of `amax_history` to import if the file has more or fewer than the
+/// program. Row 0, the amaxes of the current step, is always imported. Of the
+/// other rows, the finished steps, NEWEST imports the newest and OLDEST the
+/// oldest that fit. The remaining rows become 0: with NEWEST those of the oldest
+/// steps, with OLDEST those of the newest.
 typedef enum fp8rt_history {
   FP8RT_HISTORY_EXACT = 0, ///< another length is an error
   FP8RT_HISTORY_NEWEST = 1,
   FP8RT_HISTORY_OLDEST = 2,
 } fp8rt_history;
 
-/// fp8rt_state_import, which is this with FP8RT_HISTORY_EXACT, for a program whose
-/// history may have another length than the one that saved the state.
+/// As fp8rt_state_import, for a program whose history may have another length
+/// than that of the file. fp8rt_state_import uses FP8RT_HISTORY_EXACT.
 FP8RT_API fp8rt_status fp8rt_state_import_history(fp8rt_state *state, const fp8rt_tensors *tensors,
                                                   fp8rt_history history);
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How every function of the runtime reports failure: a status for programs and
-// a line of text for people.
+// How the functions of the runtime report failure: a status for programs and a
+// line of text for people.
 
 #ifndef FP8RT_STATUS_H
 #define FP8RT_STATUS_H
@@ -21,14 +21,14 @@ extern "C" {
 /// Returned by every function that can fail. New values may be added.
 typedef enum fp8rt_status {
   FP8RT_OK = 0,
-  /// The caller passed something no input could make right: a null pointer, an
-  /// index out of range, a tensor with gaps.
+  /// A bug of the caller, whatever the input: a null pointer, an index out of
+  /// range, a tensor with gaps.
   FP8RT_INVALID_ARGUMENT = 1,
   /// No file, entry, argument or tensor of that name.
   FP8RT_NOT_FOUND = 2,
-  /// The operating system refused to read or write.
+  /// The operating system failed to read or write.
   FP8RT_IO = 3,
-  /// A file is not what it should be: truncated, malformed, contradictory.
+  /// A file is invalid: truncated, malformed, contradictory.
   FP8RT_CORRUPT = 4,
   /// Well formed, but of another shape, type or layout than the program's.
   FP8RT_MISMATCH = 5,
@@ -41,8 +41,8 @@ typedef enum fp8rt_status {
   FP8RT_INTERNAL = 9
 } fp8rt_status;
 
-/// What went wrong in the last failing call of this thread: one line of UTF-8
-/// without a newline that names the thing and, where it can, what to change.
+/// Returns the error of the last failing call of this thread: one line of UTF-8
+/// without a newline that names its subject and, if possible, what to change.
 /// Valid until this thread's next failing call; empty before the first.
 FP8RT_API const char *fp8rt_last_error(void);
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Named sets of tensors in host memory, and the safetensors files they are read
-// from and written to.
+// Sets of named tensors in host memory, and reading and writing them as
+// safetensors files.
 
 #ifndef FP8RT_TENSORS_H
 #define FP8RT_TENSORS_H
@@ -18,46 +18,46 @@ extern "C" {
 /// Tensors by name, and text metadata by key.
 typedef struct fp8rt_tensors fp8rt_tensors;
 
-/// An empty set.
+/// Creates an empty set.
 FP8RT_API fp8rt_status fp8rt_tensors_create(fp8rt_tensors **out_tensors);
 
-/// Reads a safetensors file whole. Everything in the header is checked: a file
+/// Reads a whole safetensors file. Everything in the header is checked: a file
 /// that is truncated, has overlapping or missing bytes, or BOOL elements other
-/// than 0 and 1, is FP8RT_CORRUPT. The tensors' memory belongs to the set; it
-/// need not be aligned to the element.
+/// than 0 and 1, is FP8RT_CORRUPT. The set owns the tensors' memory, which need
+/// not be aligned to the element.
 FP8RT_API fp8rt_status fp8rt_tensors_read(const char *path, fp8rt_tensors **out_tensors);
 
 /// Writes a safetensors file under a temporary name beside `path` and renames
-/// it at the end: whatever fails, `path` is as it was. (Where `path` is not a
-/// regular file, a pipe say, it is written directly.) The same set always gives
-/// the same bytes.
+/// it at the end, so that a failure leaves `path` unchanged. (A `path` that is
+/// not a regular file, such as a pipe, is written directly.) Equal sets give
+/// equal bytes.
 FP8RT_API fp8rt_status fp8rt_tensors_write(const fp8rt_tensors *tensors, const char *path);
 
 /// Frees the set, and the memory of tensors that were read. NULL is allowed.
 FP8RT_API void fp8rt_tensors_destroy(fp8rt_tensors *tensors);
 
-/// The number of tensors.
+/// Returns the number of tensors.
 FP8RT_API uint64_t fp8rt_tensors_count(const fp8rt_tensors *tensors);
 
-/// The name of tensor `index`, in alphabetical order; NULL out of range.
+/// Returns the name of tensor `index`, in alphabetical order; NULL out of range.
 FP8RT_API const char *fp8rt_tensors_name(const fp8rt_tensors *tensors, uint64_t index);
 
-/// The tensor of that name; NULL if there is none.
+/// Returns the tensor of that name; NULL if there is none.
 FP8RT_API const DLTensor *fp8rt_tensors_find(const fp8rt_tensors *tensors, const char *name);
 
-/// Adds a view of `tensor`, whose data must stay where it is as long as the set
-/// is used: nothing is copied. Host memory, row-major without gaps. A name can
-/// be added once.
+/// Adds a view of `tensor` without a copy: its data must stay valid as long as
+/// the set is used. It must be in host memory and row-major without gaps. A name
+/// can be added once.
 FP8RT_API fp8rt_status fp8rt_tensors_add(fp8rt_tensors *tensors, const char *name, const DLTensor *tensor);
 
-/// The metadata of that key; NULL if there is none.
+/// Returns the metadata of that key; NULL if there is none.
 FP8RT_API const char *fp8rt_tensors_metadata(const fp8rt_tensors *tensors, const char *key);
 
 /// Sets one metadata text.
 FP8RT_API fp8rt_status fp8rt_tensors_set_metadata(fp8rt_tensors *tensors, const char *key, const char *value);
 
-/// Says whether fp8rt_tensors_write could write `path`, without touching it:
-/// for finding out before a long computation rather than after it.
+/// Checks whether fp8rt_tensors_write could write `path`, without changing it,
+/// to find out before a long computation.
 FP8RT_API fp8rt_status fp8rt_check_writable(const char *path);
 
 /// Writes the one element of `tensor` as a decimal number that reads back as

@@ -18,13 +18,13 @@
 
 using namespace fp8rt;
 
-/// `path` as the kernel finds it, so that a symbolic link stays one.
+/// Returns `path` with symbolic links resolved, so that a link is not replaced.
 static std::string followLinks(const std::string &path) {
   char resolved[PATH_MAX];
   return realpath(path.c_str(), resolved) ? resolved : path;
 }
 
-/// Beside `target`, the name of attempt `attempt` of this process.
+/// Returns a name beside `target` for attempt `attempt` of this process.
 static std::string temporaryName(const std::string &target, unsigned attempt) {
   size_t slash = target.rfind('/');
   size_t base = slash == std::string::npos ? 0 : slash + 1;
@@ -39,8 +39,8 @@ AtomicFile::AtomicFile(const std::string &path) : path(path), target(followLinks
       failWith("cannot write", EISDIR);
     descriptor = open(target.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
-    // O_EXCL: of the writers that try one name (threads of this process, or one that was
-    // killed and left its file) a single one gets it, the others go on to the next.
+    // O_EXCL: a name that another thread uses, or that a killed process left, is
+    // skipped for the next one.
     for (unsigned attempt = 0; attempt < 10000; ++attempt) {
       temporary = temporaryName(target, attempt);
       descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Files that appear whole or not at all.
+// Writes files that appear complete or not at all.
 
 #ifndef FP8RT_CORE_ATOMICFILE_H
 #define FP8RT_CORE_ATOMICFILE_H
@@ -12,9 +12,10 @@
 
 namespace fp8rt {
 
-/// A file being written under a temporary name in the folder of `path`, which
-/// `commit` gives its final name; gone if it is destroyed before. A path that
-/// is there and not a regular file (/dev/stdout, a pipe) is written directly.
+/// A file that is written under a temporary name in the folder of `path`.
+/// `commit` gives it its final name; the destructor deletes it otherwise. An
+/// existing path that is not a regular file (/dev/stdout, a pipe) is written
+/// directly.
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path);

@@ -41,7 +41,7 @@ static bool same(DLDataType a, DLDataType b) {
 }
 
 const DType *fp8rt::findMlirType(const std::string &name) {
-  // si32 and i32 have the same bytes.
+  // si32 has the same representation as i32.
   std::string signless = name.compare(0, 2, "si") ? name : name.substr(1);
   for (const DType &type : kTypes)
     if (signless == type.mlir)
@@ -82,8 +82,8 @@ static T load(const void *data) {
   return value;
 }
 
-/// The value of a small float: `bits` holds sign, `exponentBits` and
-/// `mantissaBits`; IEEE but for `finiteOnly`, where only all ones is NaN.
+/// Returns the value of a small float: `bits` holds the sign, `exponentBits` and
+/// `mantissaBits`. IEEE semantics; with `finiteOnly` only all ones is NaN.
 static double decodeFloat(unsigned bits, int exponentBits, int mantissaBits, bool finiteOnly) {
   unsigned mantissa = bits & ((1u << mantissaBits) - 1);
   int top = (1 << exponentBits) - 1;

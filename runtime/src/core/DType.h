@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The element types the runtime knows, under their three names: MLIR's,
-// safetensors' and DLPack's.
+// The element types that the runtime supports, with their names in MLIR,
+// safetensors and DLPack.
 
 #ifndef FP8RT_CORE_DTYPE_H
 #define FP8RT_CORE_DTYPE_H
@@ -24,31 +24,33 @@ struct DType {
   size_t bytes() const { return dlpack.bits / 8; }
 };
 
-/// The type of that name; null if there is none.
+/// Return the type of that name; null if there is none.
 const DType *findMlirType(const std::string &name);
 const DType *findSafetensorsType(const std::string &name);
 const DType *findDLPackType(DLDataType type);
 
-/// A type's MLIR name for messages, whether known or not.
+/// Returns the MLIR name of a type for messages, also of an unsupported one.
 std::string typeName(DLDataType type);
 
-/// Whether data of type `given` may serve where `wanted` is declared: the same
-/// type, or an unsigned integer for a signless one (MLIR's i8 says nothing of
-/// its sign, and DLPack has no signless integers).
+/// Returns whether data of type `given` is valid for the declared type `wanted`:
+/// the same type, or an unsigned integer for a signless one (DLPack has no
+/// signless integers, so `wanted` is signed for these).
 bool accepts(DLDataType wanted, DLDataType given);
 
-/// The element at `data` (any alignment) as text that reads back the same.
+/// Formats the element at `data` (any alignment) as text that reads back to the
+/// same value.
 std::string formatElement(const DType &type, const void *data);
 
-/// A number from text: whole ones keep all their digits.
+/// A number from text; a whole one keeps all its digits.
 struct Number {
   bool isWhole = true;
   int64_t whole = 0;
-  double real = 0.0; // of a whole one the nearest
+  double real = 0.0; // for a whole number the nearest double
 };
 
-/// Writes `value` as an element of `type` to `data`; false where it is none of
-/// the type's values, or that is not implemented (8-bit floats but for zero).
+/// Writes `value` as an element of `type` to `data`; returns false if it is not
+/// a value of the type, or a nonzero 8-bit float, for which this is not
+/// implemented.
 bool encodeElement(const DType &type, const Number &value, void *data);
 
 } // namespace fp8rt

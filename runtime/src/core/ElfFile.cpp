@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks that all parts an ELF file speaks of lie within it.
+// Checks that all parts of an ELF file lie within the file.
 
 #include "ElfFile.h"
 #include "Status.h"
@@ -15,7 +15,7 @@
 
 using namespace fp8rt;
 
-/// Whether `count` records of `size` bytes at `offset` lie within the file.
+/// Returns whether `count` records of `size` bytes at `offset` are in the file.
 static bool lieWithin(uint64_t fileBytes, uint64_t offset, uint64_t count, uint64_t size) {
   uint64_t bytes;
   return !__builtin_mul_overflow(count, size, &bytes) && bytes <= fileBytes && offset <= fileBytes - bytes;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A look at a shared library's file before the system's loader sees it.
+// Checks the file of a shared library before dlopen loads it.
 
 #ifndef FP8RT_CORE_ELFFILE_H
 #define FP8RT_CORE_ELFFILE_H
@@ -12,7 +12,7 @@
 namespace fp8rt {
 
 /// Throws an Error unless `path` is a complete 64-bit ELF file. dlopen maps a
-/// file without asking for its size: a truncated one would kill the process.
+/// file without checking its size, so a truncated one would kill the process.
 void checkElfFile(const std::string &path);
 
 } // namespace fp8rt

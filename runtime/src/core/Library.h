@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A compiled library in this process.
+// A compiled library that is loaded into this process.
 
 #ifndef FP8RT_CORE_LIBRARY_H
 #define FP8RT_CORE_LIBRARY_H
@@ -13,7 +13,8 @@
 
 namespace fp8rt {
 
-/// Immutable after loading; shared by handles, states and sessions.
+/// A loaded library with its manifest. Immutable after loading; shared by
+/// handles, states and sessions.
 class Library {
 public:
   /// Throws Errors whose text starts with the path.
@@ -25,7 +26,7 @@ public:
   const std::string &manifestText() const { return text; }
   const Manifest &manifest() const { return parsed; }
 
-  /// The number of the entry of that name; throws if there is none.
+  /// Returns the number of the entry of that name; throws if there is none.
   size_t findEntry(const std::string &name) const;
   const Entry &entry(size_t index) const { return parsed.entries[index]; }
   fp8rt_call_fn function(size_t index) const { return functions[index]; }

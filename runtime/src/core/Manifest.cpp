@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parsing the manifest: JSON to structs, every field's type checked. The rules
-// between fields are in ManifestRules.cpp.
+// Parses the manifest from JSON to structs and checks the type of every field.
+// ManifestRules.cpp checks rules between fields.
 
 #include "ManifestRules.h"
 #include "Status.h"
@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A place in the manifest: a JSON value and the way to it.
+/// A JSON value in the manifest, and its path for messages.
 class Node {
 public:
   Node(const json &value, std::string path) : value(value), path(std::move(path)) {}
@@ -25,7 +25,7 @@ public:
     fail(FP8RT_CORRUPT, "manifest" + path + " " + what);
   }
 
-  /// A field that may be absent or null.
+  /// Returns a field that may be absent or null.
   std::optional<Node> get(const char *key) const {
     if (!value.is_object())
       reject("is not an object");
@@ -195,7 +195,7 @@ StateTensor parseStateTensor(const Node &node) {
   return tensor;
 }
 
-/// A program without FP8 state may have no "state", or an empty one.
+/// Parses "state", which may be absent or empty for a program without FP8 state.
 void parseState(const Node &root, Manifest &manifest) {
   std::optional<Node> state = root.get("state");
   manifest.columns = "[]";

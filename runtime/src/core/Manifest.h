@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a compiled library says about itself, parsed and checked.
+// The manifest of a compiled library, parsed and checked.
 
 #ifndef FP8RT_CORE_MANIFEST_H
 #define FP8RT_CORE_MANIFEST_H
@@ -20,8 +20,8 @@ struct Value {
   const DType *type = nullptr;
   Shape shape;
   fp8rt_kind kind = FP8RT_KIND_USER;
-  int32_t carry = -1; // arguments: the result that follows it
-  int32_t alias = -1; // results: the argument whose memory it is
+  int32_t carry = -1; // arguments: the result that is its next value
+  int32_t alias = -1; // results: the argument whose memory holds it
   bool written = false;
 };
 
@@ -46,14 +46,14 @@ struct Manifest {
   std::vector<StateTensor> state;
   std::string layoutHash;
   RequiredProcessor processor;
-  std::string columns; // JSON, as it goes into state files
+  std::string columns; // JSON, as in state files
 
-  /// Null if there is none.
+  /// Returns null if there is none.
   const StateTensor *findState(const std::string &name) const;
 };
 
-/// Parses the text and checks all that the runtime relies on; throws Errors
-/// that name the place in the manifest.
+/// Parses the text and checks everything that the runtime relies on; throws
+/// Errors that name the place in the manifest.
 Manifest parseManifest(const std::string &text);
 
 } // namespace fp8rt

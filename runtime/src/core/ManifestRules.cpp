@@ -34,12 +34,12 @@ void checkCarries(const Entry &entry) {
   }
 }
 
-/// Whether `result` may be `argument` as it was given, for the other function of a pair.
+/// Returns whether `result` may be `argument` unchanged, as a residual for the other function of a pair.
 bool isReturned(const Value &argument, const Value &result) {
   return result.kind == FP8RT_KIND_RESIDUAL && argument.kind == FP8RT_KIND_USER && argument.carry < 0;
 }
 
-/// Whether a call may write `argument` as the memory of result `index`.
+/// Returns whether result `index` may alias `argument`.
 bool mayAlias(const Value &argument, const Value &result, size_t index) {
   if (argument.kind == FP8RT_KIND_STATE)
     return result.kind == FP8RT_KIND_STATE && result.name == argument.name;

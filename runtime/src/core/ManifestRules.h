@@ -11,14 +11,13 @@
 
 namespace fp8rt {
 
-/// Throws an Error naming the first rule that the manifest breaks:
-/// - entries and state tensors have different names; state shapes are static;
-/// - a carried user argument and its result have one type and shape;
-/// - a result aliases an argument of its type and shape, each argument once,
-/// and
-///   only a state argument of its name or the argument it is carried into;
+/// Throws an Error that names the first rule that the manifest breaks:
+/// - names of entries and of state tensors are unique; state shapes are static;
+/// - a carried user argument and its result have the same type and shape;
+/// - a result aliases an argument of its type and shape: a state argument of
+///   its name, or the argument that carries it; no argument is aliased twice;
 /// - exactly the aliased arguments are written;
-/// - state arguments and results are tensors of the state, each once.
+/// - state arguments and results are tensors of the state, each at most once.
 void checkManifest(const Manifest &manifest);
 
 } // namespace fp8rt

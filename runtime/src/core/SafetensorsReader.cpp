@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reading safetensors files. A file is 8 bytes of header length, a JSON header
+// Reads safetensors files. A file is 8 bytes of header length, a JSON header
 // `{name: {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__":
-// {…}}` and the data. Nothing in it is believed before it is checked: files
+// {…}}` and the data. Everything is checked before it is used, because files
 // come from other programs, and from interrupted ones.
 
 #include "Status.h"
@@ -82,8 +82,8 @@ uint64_t headerBytes(InputFile &file) {
   return bytes;
 }
 
-/// The header as JSON. A key that occurs twice is an error: JSON parsers differ
-/// on which of the two counts.
+/// Parses the header. A key that occurs twice is an error, because JSON parsers
+/// differ on which of the two counts.
 json parseHeader(const std::string &text) {
   std::set<std::string> keys;
   std::optional<std::string> twice;
@@ -101,7 +101,7 @@ json parseHeader(const std::string &text) {
   return header;
 }
 
-/// A list of non-negative numbers below 2^63.
+/// Parses a list of non-negative numbers below 2^63.
 Shape parseNumbers(const json &list) {
   if (!list.is_array())
     corrupt("a shape or data_offsets is not a list");
@@ -134,7 +134,7 @@ struct Extent {
   int64_t begin, end;
 };
 
-/// Takes one tensor of the header into `tensors`; returns where its bytes are.
+/// Adds one tensor of the header to `tensors`; returns the extent of its bytes.
 Extent parseTensor(const std::string &name, const json &entry, uint64_t dataBytes, fp8rt_tensors &tensors) {
   if (!entry.is_object())
     corrupt("it is not described by a JSON object");
@@ -163,7 +163,7 @@ void parseMetadata(const json &object, fp8rt_tensors &tensors) {
   }
 }
 
-/// Every byte of the data belongs to exactly one tensor.
+/// Checks that every byte of the data belongs to exactly one tensor.
 void checkCoverage(std::vector<Extent> extents, uint64_t dataBytes) {
   std::sort(extents.begin(), extents.end(),
             [](Extent a, Extent b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });

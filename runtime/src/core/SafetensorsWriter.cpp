@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Writing safetensors files: see SafetensorsReader.cpp for the format.
+// Writes safetensors files; SafetensorsReader.cpp describes the format.
 
 #include "AtomicFile.h"
 #include "Status.h"
@@ -15,8 +15,8 @@ using nlohmann::json;
 
 using Item = std::pair<const std::string, fp8rt_tensors::Item>;
 
-/// Wide elements first, so that every tensor is aligned to its element; then by
-/// name.
+/// Returns the tensors with wide elements first, so that every tensor is aligned
+/// to its element; then by name.
 static std::vector<const Item *> inFileOrder(const fp8rt_tensors &tensors) {
   std::vector<const Item *> order;
   for (size_t bytes : {8, 4, 2, 1})

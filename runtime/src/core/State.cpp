@@ -76,7 +76,7 @@ const Tensor &fp8rt::findFitting(const fp8rt_tensors &tensors, const std::string
   return *tensor;
 }
 
-/// Whether `tensor` is a history of as many columns as `wanted`, of whatever length.
+/// Returns whether `tensor` is a history with as many columns as `wanted`, of any length.
 static bool isHistoryOfColumns(const Tensor *tensor, const StateTensor &wanted) {
   return wanted.name == kHistoryName && tensor && tensor->shape().size() == 2 && wanted.shape.size() == 2 &&
          tensor->shape()[0] > 0 && tensor->shape()[1] == wanted.shape[1] &&
@@ -99,7 +99,7 @@ void State::checkTensors(const fp8rt_tensors &tensors, fp8rt_history history) co
       fail(FP8RT_MISMATCH, "tensor " + inQuotes(name) + " is not part of the program's state");
 }
 
-/// Copies row 0 and as many others as both have room for; the rest becomes 0.
+/// Copies row 0 and as many other rows as fit; the remaining rows become 0.
 static void copyHistory(const Tensor &from, Tensor &to, fp8rt_history history) {
   size_t rows = from.shape()[0], wanted = to.shape()[0], rowBytes = to.bytes() / wanted;
   size_t kept = std::min(rows, wanted) - 1;

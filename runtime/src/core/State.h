@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The FP8 state's tensors in memory.
+// The tensors of the FP8 state in memory.
 
 #ifndef FP8RT_CORE_STATE_H
 #define FP8RT_CORE_STATE_H
@@ -15,9 +15,9 @@ namespace fp8rt {
 
 /// The version in a state file's metadata.
 inline const char *const kStateFileVersion = "1";
-/// Carried arguments lie in the same file under names that begin so.
+/// The prefix of the names of carried arguments in the same file.
 inline const char *const kCarryPrefix = "carry.";
-/// The state tensor whose rows are steps.
+/// The name of the state tensor whose rows are steps.
 inline const char *const kHistoryName = "amax_history";
 
 class State {
@@ -25,7 +25,7 @@ public:
   explicit State(std::shared_ptr<const Library> library);
 
   const Library &library() const { return *program; }
-  /// Null if there is none.
+  /// Returns null if there is none.
   Tensor *find(const std::string &name);
 
   void exportTo(fp8rt_tensors &tensors);
@@ -39,7 +39,8 @@ private:
   std::vector<Tensor> values; // in the manifest's order
 };
 
-/// The tensor `name` of the set, which must have that type and shape.
+/// Returns the tensor `name` of the set; throws unless it has that type and
+/// shape.
 const Tensor &findFitting(const fp8rt_tensors &tensors, const std::string &name, const DType &type,
                           const Shape &shape);
 
@@ -48,7 +49,7 @@ const Tensor &findFitting(const fp8rt_tensors &tensors, const std::string &name,
 /// The C ABI's handle.
 struct fp8rt_state {
   std::shared_ptr<fp8rt::State> shared;
-  /// What C callers are given, in the manifest's order.
+  /// The tensors for C callers, in the manifest's order.
   std::vector<DLTensor> views;
 };
 

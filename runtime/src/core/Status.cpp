@@ -13,13 +13,13 @@ using namespace fp8rt;
 
 namespace {
 
-/// Per thread, because C callers ask for the text after the call.
+/// The text is per thread, because C callers read it after the call.
 std::string &lastError() {
   static thread_local std::string text;
   return text;
 }
 
-/// Names from damaged files may hold anything; a message stays one line.
+/// Makes a message one line: names from damaged files may contain anything.
 std::string oneLine(const std::string &text) {
   std::string line;
   for (char c : text) {

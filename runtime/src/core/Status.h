@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How the runtime fails inside: an exception that carries a status and a line
-// of text, turned into the C ABI's status and last error at the border.
+// Errors inside the runtime: an exception with a status and a line of text,
+// which the functions of the C ABI turn into a status and the last error.
 
 #ifndef FP8RT_CORE_STATUS_H
 #define FP8RT_CORE_STATUS_H
@@ -23,8 +23,7 @@ struct Error {
 /// Throws an Error.
 [[noreturn]] void fail(fp8rt_status status, std::string message);
 
-/// Throws FP8RT_INVALID_ARGUMENT if a pointer that the caller must give is
-/// null.
+/// Returns `*pointer`; throws FP8RT_INVALID_ARGUMENT if it is null.
 template <typename T>
 T &required(T *pointer, const char *name) {
   if (!pointer)
@@ -32,10 +31,11 @@ T &required(T *pointer, const char *name) {
   return *pointer;
 }
 
-/// The status of the exception in flight, its text kept for fp8rt_last_error.
+/// Stores the text of the current exception for fp8rt_last_error and returns its
+/// status.
 fp8rt_status recordException() noexcept;
 
-/// Runs the body of a C ABI function.
+/// Runs the body of a C ABI function and turns exceptions into a status.
 template <typename Fn>
 fp8rt_status guarded(Fn &&body) noexcept {
   try {
@@ -46,7 +46,7 @@ fp8rt_status guarded(Fn &&body) noexcept {
   }
 }
 
-/// Runs `body`; an Error in it gets `where: ` in front of its text.
+/// Runs `body`; prefixes the text of an Error in it with `where: `.
 template <typename Fn>
 auto within(const std::string &where, Fn &&body) {
   try {
@@ -56,7 +56,7 @@ auto within(const std::string &where, Fn &&body) {
   }
 }
 
-/// `text` in quotes, for messages.
+/// Returns `text` in quotes, for messages.
 std::string inQuotes(const std::string &text);
 
 } // namespace fp8rt

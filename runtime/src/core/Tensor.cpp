@@ -20,7 +20,7 @@ bool fp8rt::isStatic(const Shape &shape) {
 }
 
 std::optional<uint64_t> fp8rt::byteSize(const Shape &shape, const DType &type) {
-  // A zero dimension makes the product zero however large the others are.
+  // A zero dimension makes the product zero, even if the others overflow.
   for (int64_t dim : shape)
     if (dim == 0)
       return 0;

@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Host memory for tensors, and the checks every tensor from outside goes
-// through.
+// Tensors in host memory, and the checks of tensors that callers pass.
 
 #ifndef FP8RT_CORE_TENSOR_H
 #define FP8RT_CORE_TENSOR_H
@@ -19,15 +18,15 @@ namespace fp8rt {
 
 using Shape = std::vector<int64_t>;
 
-/// Stands for a dimension that is only known while a program runs.
+/// The size of a dynamic dimension.
 constexpr int64_t kDynamicDim = -1;
 
 bool isStatic(const Shape &shape);
 
-/// The bytes of a tensor of a static shape; none where they overflow 63 bits.
+/// Returns the bytes of a tensor of static shape; unset if they overflow 63 bits.
 std::optional<uint64_t> byteSize(const Shape &shape, const DType &type);
 
-/// As in "f32[2,3]", "?" for dynamic dimensions: for messages.
+/// Returns "f32[2,3]", with "?" for dynamic dimensions, for messages.
 std::string describe(const Shape &shape, const DType &type);
 
 struct FreeDeleter {
@@ -35,10 +34,10 @@ struct FreeDeleter {
 };
 using Buffer = std::unique_ptr<void, FreeDeleter>;
 
-/// Uninitialised memory, at least 64-byte aligned; null for 0 bytes.
+/// Allocates uninitialised memory, at least 64-byte aligned; null for 0 bytes.
 Buffer allocateBuffer(uint64_t bytes, uint64_t alignment = 64);
 
-/// A tensor in host memory: its own, or a view of someone else's.
+/// A tensor in host memory that it owns, or a view of other memory.
 class Tensor {
 public:
   Tensor() = default;
@@ -52,8 +51,8 @@ public:
   uint64_t bytes() const { return size; }
   void *data() const { return pointer; }
 
-  /// The C form. It points into this tensor's shape, so it is made anew after
-  /// every move.
+  /// Returns the C form. It points to this tensor's shape, so it is invalid after
+  /// a move.
   DLTensor view() const;
 
 private:
@@ -64,12 +63,12 @@ private:
   Buffer memory;
 };
 
-/// Whether a tensor with strides is row-major without gaps. Strides of dimensions
-/// with at most one element mean nothing.
+/// Returns whether a tensor with strides is row-major without gaps. The strides of
+/// dimensions with at most one element are ignored.
 bool isContiguous(const DLTensor &tensor);
 
-/// A view of `tensor` after checking that it is one the runtime can read: host
-/// memory, a known type, no gaps. Its data may be unaligned.
+/// Returns a view of `tensor`; throws unless the runtime can read it: host
+/// memory, a supported type, no gaps. Its data may be unaligned.
 Tensor viewOf(const DLTensor &tensor);
 
 } // namespace fp8rt

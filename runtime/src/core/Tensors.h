@@ -13,32 +13,33 @@
 
 #include <map>
 
-/// The C ABI's handle. Sorted maps, so that the same set is always written as
-/// the same bytes.
+/// The C ABI's handle. The maps are sorted, so that equal sets are written as
+/// equal bytes.
 struct fp8rt_tensors {
   struct Item {
     fp8rt::Tensor tensor;
-    DLTensor view; // what C callers are given
+    DLTensor view; // the tensor for C callers
   };
 
-  /// The path it was read from, in front of messages; may be empty.
+  /// The path it was read from, as prefix of messages; may be empty.
   std::string source;
   std::map<std::string, Item> items;
   std::map<std::string, std::string> metadata;
-  /// What the tensors of a read file point into.
+  /// The memory of the tensors that were read from a file.
   fp8rt::Buffer memory;
 
   void add(const std::string &name, fp8rt::Tensor tensor);
-  /// Null if there is none.
+  /// Returns null if there is none.
   const fp8rt::Tensor *find(const std::string &name) const;
 };
 
 namespace fp8rt {
 
-/// The key of a safetensors header that is no tensor.
+/// The key of a safetensors header that is not a tensor.
 inline const char *const kMetadataKey = "__metadata__";
 
-/// Throw Errors whose text starts with the path.
+/// Read and write safetensors files; throw Errors whose text starts with the
+/// path.
 std::unique_ptr<fp8rt_tensors> readSafetensors(const std::string &path);
 void writeSafetensors(const fp8rt_tensors &tensors, const std::string &path);
 
