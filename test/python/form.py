@@ -1,12 +1,12 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One way to write a matrix product, as a function of MLIR with its meaning in numpy.
+"""A form: one way to write a matrix product, as a function of MLIR with its meaning in numpy.
 
-A form's body computes `%r` from `%a`, `%b` and, where it adds to something, `%c`; `spec` says as
-in einsum what it multiplies, `dims` in what order dimensions iterate (K dimensions are summed in
-that order, the last one fastest). `lhs` and `rhs` say what the program makes of its arguments
-before it multiplies them, `finish` what it makes of the product.
+The body of a form computes `%r` from `%a`, `%b` and, if it accumulates, `%c`. `spec` describes the
+product as in einsum, `dims` the order in which dimensions iterate (K dimensions are summed in
+that order, the last one fastest). `lhs` and `rhs` are the functions that the program applies to
+its arguments before the product, `finish` the one that it applies to the result.
 """
 
 import re

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""All forms of a matrix product: named operations and generics here, the rest beside."""
+"""All forms of a matrix product: named operations and generics; surrounded_forms.py has the others."""
 
 import numpy as np
 

@@ -1,10 +1,10 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the value tests share: tensors in files, compiling MLIR, running what came out.
+"""Helpers of the value tests: tensors in files, compiling MLIR, running the result.
 
-Everything goes through the tools as a user has them: fp8-compile makes a library, fp8-run
-calls it on safetensors files. FP8 tensors travel as ml_dtypes arrays.
+Everything uses the tools as a user does: fp8-compile writes a library, fp8-run calls it on
+safetensors files. FP8 tensors are ml_dtypes arrays.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The training step of inputs/net.mlir in numpy, quantized as the options of fp8-compile say."""
+"""The training step of inputs/net.mlir in numpy, quantized according to options of fp8-compile."""
 from types import MappingProxyType
 
 import numpy as np

@@ -1,9 +1,9 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of recipes' parameters share: the steps of net.py, and single updates of a history.
+"""Helpers of the tests of recipe parameters: the steps of net.py, and single updates of a history.
 
-Whole steps are in f32, where every product in FP8 agrees bit for bit.
+Whole steps are in f32, in which every FP8 product agrees with numpy bit for bit.
 """
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What FP8 operations compute, in numpy: an account of its own, not derived from the compiler.
+"""A reference of the FP8 operations in numpy, written independently of the compiler.
 
 All arithmetic is on numpy's float32, which rounds to nearest even and keeps denormals.
 """

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Norms and softmaxes, forward and backward, as exporters write them.
 
-Each is text that computes tensors [B, T, C] by rows of C, with the statistics between: kept
-dimensions, reductions over dimensions of one element, and reshapes are JAX's own ways.
+Each is MLIR text that computes tensors [B, T, C] by rows of C, with statistics in between. Kept
+dimensions, reductions over dimensions of size 1, and reshapes are written as JAX exports them.
 """
 from harness import BF16, tensor_type
 

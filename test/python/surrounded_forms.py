@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Forms whose product has something around it: views, casts, packs, sums, repeated operands."""
+"""Forms with other code around the product: views, casts, packs, sums, broadcast operands."""
 
 import numpy as np
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Delayed scaling by value: fp8.update_amax_history through compiled code.
 
-First the worked column and its corners with every number written out, then random histories
-against the account in reference.py.
+First one column and its corner cases with every number written out, then random histories
+against reference.py.
 """
 import numpy as np
 import pytest

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A step in bf16 (or f16) as exporters write it, bit for bit, with and without FP8.
 
-Products accumulate in the narrow type in the input, weights are narrowed from f32 first. What
-comes out: sums in f32 rounded once, the narrowed weight cast (not the f32 one), every rounding
-of the program's elementwise operations kept, in gradients too.
+In the input, products accumulate in the narrow type, and weights are first narrowed from f32. In
+the compiled code sums are in f32 and rounded once, casts to FP8 read the narrowed weight (not the
+f32 one), and every rounding of elementwise operations is kept, also in the backward pass.
 """
 import numpy as np
 import pytest

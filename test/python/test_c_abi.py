@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # The C ABI of compiled libraries, called as any host program would: what a call checks and
-# says, what it writes and what it leaves alone. The structures are those of fp8rt/call.h.
+# reports, what it writes and what it leaves unchanged. The structures are those of fp8rt/call.h.
 
 import ctypes
 import json

@@ -1,9 +1,9 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of an FP8 training step from a host program: what they write, at the same time, again.
+"""Calls of an FP8 training step from a host program: what they write, in parallel and repeatedly.
 
-test_c_abi.py covers how a call is checked; here it is a whole step with state.
+test_c_abi.py tests the checks of a call; here a call is a whole step with state.
 """
 import ctypes
 import json

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A whole training step, compiled and run, against the same step written in numpy.
 
-inputs/net.mlir is in f32 throughout, so that everything outside the products is one rounding
-per operation and must agree bit for bit, weights and FP8 state after every step included. Only
-the loss is compared with a tolerance: it is a sum, and no order is promised for those.
+inputs/net.mlir is in f32 throughout, so that every operation outside of products rounds once and
+must agree bit for bit, including weights and FP8 state after every step. Only
+the loss is compared with a tolerance, because it is a sum, whose order is not specified.
 """
 import json
 import re

@@ -2,7 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """FP8 products inside loops and branches: one site, amaxes combined with max, nothing recorded
-by what did not run.
+by code that did not run.
 
 Every program computes some of y[i] = x[i] · w, i < 4, and leaves the rest of y at 0.
 """

@@ -1,8 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loops that count become scf.for where that is the same loop: first value, end and step from
-below, at and beyond each other, in each type that a counter may have."""
+"""Loops that count become scf.for if the result is the same loop: with the first value below, at and
+beyond the end, and with every type of a counter."""
 import itertools
 
 import numpy as np

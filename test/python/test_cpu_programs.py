@@ -2,8 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Small programs with everything but contractions, through compiled code: loops, memory that
-# changes places, narrow floats, scalars.
+# Small programs without contractions, compiled and run: loops, buffers that loops exchange,
+# narrow floats, scalars.
 
 import json
 

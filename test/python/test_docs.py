@@ -4,8 +4,8 @@
 #
 # Runs the examples of the documentation. An operation's example must verify; a pass's
 # example starts with the command, `// fp8-opt --flag`, and a second block holds the
-# IR that the command makes of the first: all of it, or with `...` for what is left out.
-# test/README.md shows the form.
+# output of the command, all of it or with `...` for omitted parts. test/README.md
+# shows the form.
 
 import json
 import pathlib

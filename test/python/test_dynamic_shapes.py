@@ -1,10 +1,10 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs with sizes that are only known while they run, by value.
+"""Programs with dynamic sizes, by value.
 
-One library with `?` in its types must give, at every size, the very bits that a library
-compiled for that size gives: the sums are taken in the same order.
+One library with `?` in its types must give, at every size, the same bits as a library that was
+compiled for that size, because sums are taken in the same order.
 """
 import subprocess
 

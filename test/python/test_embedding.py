@@ -2,8 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Others build on us in two ways: on an installation (find_package), or with our sources
-# in their tree (add_subdirectory). test/Embedding holds a project for each.
+# Other projects can use this one as an installation (find_package) or with its sources in
+# their tree (add_subdirectory). test/Embedding holds a project for each way.
 
 import subprocess
 

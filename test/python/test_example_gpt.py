@@ -2,7 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The example GPT: its files without the compiler, then (slow) a short training.
+# The example GPT: tests of its files without the compiler, then (slow) a short training.
 
 import gzip
 import json

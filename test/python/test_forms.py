@@ -1,10 +1,10 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every form of a matrix product (forms.py), by value: as the program has it and in FP8.
+"""Every form of a matrix product (forms.py), by value: in high precision and in FP8.
 
-Operands are multiples of a quarter: without a recipe sums are exact, whatever the order. In FP8
-they are those of the quantized operands, summed in f32 in the order of the program.
+Operands are multiples of a quarter, so that without a recipe sums are exact in any order. In FP8
+the expected sums are those of the quantized operands, in f32 in the order of the program.
 """
 
 import json

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Wrong input of every kind to fp8-compile: one clear line, the right exit code, no file left.
 
-Exit code 1 and `file:line:col: error:` for the input and for what it is asked to become; 2 and
-`fp8-compile: error:` for a command line that is wrong in itself.
+Exit code 1 and `file:line:col: error:` for errors in the input, also with respect to the options;
+2 and `fp8-compile: error:` for a wrong command line.
 """
 import json
 import os

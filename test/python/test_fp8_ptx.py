@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Drives fp8-ptx from outside, on hand-written kernels: values, errors with their lines, coverage."""
+"""Runs the command fp8-ptx on hand-written kernels: values, errors with their lines, coverage."""
 import json
 import subprocess
 

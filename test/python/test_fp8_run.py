@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Drives fp8-run from outside, on the runtime's hand-written library (runtime/test/fixture.c)."""
+"""Runs the command fp8-run on the runtime's hand-written library (runtime/test/fixture.c)."""
 import os
 import re
 import subprocess

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fusion never changes a bit: random elementwise programs around casts and products.
 
-Each program is compiled with everything in one entry, which fuses, and cut into entries that
-cannot: one that computes the tensor, one that casts it. Their results must be equal bit for
-bit, and equal to numpy's where no math library is involved.
+Each program is compiled as one entry point, in which code is fused, and as two, in which it
+cannot be: one that computes the tensor, one that casts it. Their results must be equal bit for
+bit, and equal to numpy's unless the math library is involved.
 """
 import json
 import subprocess

@@ -1,9 +1,9 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What products take in beside arithmetic: the amax of their result, and transposed copies of operands.
+"""Fusion of other code than arithmetic into products: the amax of their result, and transposes of operands.
 
-`test_fusion.py` compares random programs; these count what is left to read as well.
+`test_fusion.py` compares random programs; these tests also count the remaining memory traffic.
 """
 import json
 import re

@@ -1,9 +1,9 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Indices that a program computes: in range they give numpy's values, outside an error of the call.
+"""Indices that a program computes: in range they give numpy's values, out of range an error of the call.
 
-Nothing is checked that can be shown to be in range, as front ends clamp their indices.
+Indices that are proved to be in range, such as clamped ones of front ends, are not checked.
 """
 import subprocess
 

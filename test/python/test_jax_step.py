@@ -1,11 +1,11 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One training step in JAX, exported in ten writings: the same sites, roles, columns and numbers.
+"""One training step in JAX, exported from ten versions: the same sites, roles, columns and values.
 
-same_step/steps.py has the writings and says why nothing but the loss may differ in a bit: loops
-over microbatches, unrolled or not, looped back, with layers looped or not, recomputed, in inner
-jitted functions, and with forward and backward as two functions.
+same_step/steps.py has the versions and explains why only the loss may differ in a bit: loops
+over microbatches, unrolled or not, with the backward pass in a loop, with layers in a loop or not,
+recomputed, in inner jitted functions, and with forward and backward as two functions.
 """
 import json
 import pathlib

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Casts, amaxes and scales by value: FP8 operations through compiled code against numpy.
 
-All 65,536 values of bf16 and f16; f32 around every rounding boundary. reference.py says
-what is right.
+All 65,536 values of bf16 and f16; f32 around every rounding boundary. reference.py computes
+the expected values.
 """
 import numpy as np
 import pytest

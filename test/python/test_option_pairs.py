@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Options of fp8-compile two by two: what they choose together, or an error that says what to change."""
+"""Pairs of options of fp8-compile: their combined effect, or an error that says what to change."""
 import json
 import re
 

@@ -1,10 +1,10 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operands that are FP8 in the program, with scales of its own: read as those bytes.
+"""Operands that are FP8 in the program, with scales of the program: products read the FP8 data.
 
-Every program multiplies x [6, 12] with FP8 bytes w that stand for w · s [12, 5]. With a recipe
-the result is (scale_inv of x · s) Σ x_fp8 · w; without one it is what the program says.
+Every program multiplies x [6, 12] by FP8 data w that stands for w · s [12, 5]. With a recipe
+the result is (scale_inv of x · s) Σ x_fp8 · w; without one it is computed as the program is written.
 """
 
 import json

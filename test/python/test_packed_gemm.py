@@ -2,8 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Contractions of every shape and order of dimensions through compiled code, bit for bit
-# against the sum that the numerics promise: f32, one product after the other along K.
+# Compiled contractions of every shape and order of dimensions, compared bit for bit with
+# the specified sum: in f32, one product after the other along K.
 
 import string
 

@@ -1,12 +1,11 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Forward and backward as two functions: --pair makes of them what it makes of one function.
+"""Forward and backward as two functions: --pair compiles them to the same step as one function.
 
 The step is written once. As one function backward reads forward's values; as a pair it reads
-residuals: an f32 weight handed over unchanged, another as it was transposed in bf16, bf16
-activations, an i1 mask and the f32 result. Sites, columns, results and state have to be equal,
-bit for bit.
+residuals: an unchanged f32 weight, another weight transposed in bf16, bf16 activations, an i1 mask
+and the f32 result. Sites, columns, results and state must be equal, bit for bit.
 """
 import json
 import re

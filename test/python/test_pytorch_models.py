@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Models that PyTorch exported, as one function and as forward and backward: sites, roles, values.
 
-pytorch/export_models.py made them, and what PyTorch itself computes. Nothing in them has a name.
+pytorch/export_models.py wrote the models and PyTorch's own results. Nothing in the models has a name.
 """
 import collections
 import json

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every option that was in force is in the report and the manifest."""
+"""The report and the manifest list every option with its value."""
 import json
 import subprocess
 

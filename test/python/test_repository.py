@@ -2,9 +2,9 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The rules of the house that a program can check: headers, sizes, names that belong
-# together, what the compiler's libraries must not do, links in the documentation,
-# layout of the code.
+# The house rules that a program can check: licence headers, sizes of files, names of passes,
+# flags and tests, what the compiler's libraries must not use, links in the documentation,
+# formatting of the code.
 
 import pathlib
 import re

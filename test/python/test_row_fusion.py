@@ -1,11 +1,11 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Norms and softmaxes run in the cast that reads them, and no bit changes.
+"""Norms and softmaxes are fused into the cast that reads them, and no bit changes.
 
-Each program is compiled with everything in one entry, which fuses, and cut into entries that
-cannot: one that computes the tensors, one that casts. Their results must be equal bit for bit,
-and those of norms, which call nothing of the math library but sqrt, equal to numpy's.
+Each program is compiled as one entry point, in which code is fused, and as two, in which it
+cannot be: one that computes the tensors, one that casts. Their results must be equal bit for bit;
+those of norms, which call only sqrt of the math library, must equal numpy's.
 """
 import json
 import subprocess

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One training step, written in several ways, has the same sites, roles and state.
 
-Three microbatches in a loop of the program or one after the other, forward and backward as one
-function or two; names as JAX leaves them, in call sites, in attributes, or none at all.
+Three microbatches in a loop or unrolled, forward and backward as one function or two; names as
+JAX writes them, in call sites, in attributes, or no names at all.
 """
 import json
 import re

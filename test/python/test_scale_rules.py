@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The scale that each recipe computes from an amax, for many amaxes at once, against exact arithmetic.
 
-fp8.compute_scale on a tensor of amaxes: what fp8-expand-scaling makes of the rules that recipes emit.
+fp8.compute_scale on a tensor of amaxes, expanded by fp8-expand-scaling to the code that recipes emit.
 """
 from fractions import Fraction
 

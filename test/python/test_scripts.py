@@ -2,8 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The scripts that everything starts with explain themselves, refuse what they do not
-# know, and count tests honestly.
+# The scripts tools/quickstart and tools/check print their help, reject unknown options, and
+# count tests correctly.
 
 import shutil
 import subprocess

@@ -1,9 +1,9 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One column for one quantized value: microbatches, shared weights, shared activations.
+"""One column for one quantized tensor: microbatches, shared weights, shared activations.
 
-Amaxes that several casts record for one column in one step combine with max.
+The amaxes that several casts record for one column in one step are combined with max.
 """
 import numpy as np
 import pytest

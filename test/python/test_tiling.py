@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations that upstream tiled and fused compute, bit for bit, what they computed whole."""
+"""Operations that upstream tiled and fused compute the same bits as without tiling."""
 import ml_dtypes
 import numpy as np
 from safetensors.numpy import load_file, save_file

@@ -2,8 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Unsigned integers of a program, such as the keys of JAX's random numbers: the caller's stay
-# unsigned, casts between the kinds cost nothing, also round loops.
+# Unsigned integers in a program, such as the keys of JAX's random numbers: those of the caller
+# stay unsigned, and casts between signed and unsigned types are free, also around loops.
 
 import json
 

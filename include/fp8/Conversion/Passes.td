@@ -151,7 +151,7 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
     After: the same conversions in integer and f32 arithmetic. `arith.truncf` has
     upstream's semantics for values in range; values out of range saturate, and
     NaN becomes 0x7F, as in all FP8 casts of this project. To round an f64 only once,
-    it is rounded to f32 to odd first. Casts from f64 to bf16 are expanded in the same way,
+    it is rounded to f32 to odd first. Casts from f64 to bf16 and f16 are expanded in the same way,
     because upstream lowers them to a call of a function that need not exist.
 
     Example:
