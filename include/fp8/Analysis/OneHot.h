@@ -11,9 +11,9 @@
 
 namespace fp8 {
 
-/// True if every element of `value` is 0 or 1 by construction: a comparison that is converted to a float, behind
-/// casts, views and broadcasts, and products, choices and maxima of such. Masks that carry other values, such as
-/// the weights of gates, are none.
+/// True if every element of `value` is 0 or 1 by construction: a comparison that is converted to a float,
+/// behind casts, views and broadcasts, and products, choices and maxima of such. Masks that carry other
+/// values, such as the weights of gates, are none.
 bool isZeroOrOne(mlir::Value value);
 
 } // namespace fp8
