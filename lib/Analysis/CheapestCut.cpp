@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A minimum cut in the graph of values that can be computed again.
+// Finds a minimum cut in the graph of values that can be computed again.
 
 #include "fp8/Analysis/CheapestCut.h"
 #include "mlir/IR/Operation.h"
@@ -22,9 +22,9 @@ SmallVector<Value> fp8::getReadValues(Operation *op) {
 
 namespace {
 
-/// Every value is two vertices, wanted and handed over, and an edge from one to the other
-/// of the value's cost. From there edges without limit lead to what the value is computed
-/// from, or to the end where it cannot be computed again.
+/// Every value is two vertices, needed and saved, with an edge between them whose capacity is the
+/// value's cost. Edges of unlimited capacity lead from the second vertex to the values that the value
+/// is computed from, or to the sink if it cannot be computed again.
 class CutFinder {
 public:
   CutFinder(function_ref<bool(OpResult)> canRepeat, function_ref<int64_t(Value)> cost)
@@ -35,9 +35,9 @@ public:
 private:
   struct Edge {
     unsigned to;
-    int64_t capacity; ///< what is left of it
+    int64_t capacity; ///< the remaining capacity
   };
-  /// Large, but twice as much can be counted.
+  /// Large, but the sum of two does not overflow.
   static constexpr int64_t kUnlimited = int64_t(1) << 60;
   static constexpr unsigned kEnd = 0;
 
@@ -86,7 +86,7 @@ void CutFinder::addEdges(unsigned number) {
     addEdge(handedOver(number), wanted(addValue(read)), kUnlimited);
 }
 
-/// Sends as much as one way to the end admits, and returns it.
+/// Sends flow along one path to the sink and returns the amount.
 int64_t CutFinder::augment(unsigned vertex, int64_t limit) {
   if (vertex == kEnd)
     return limit;
@@ -104,7 +104,7 @@ int64_t CutFinder::augment(unsigned vertex, int64_t limit) {
   return 0;
 }
 
-/// Marks all that can still be reached.
+/// Marks the vertices that can still be reached.
 void CutFinder::visit(unsigned vertex) {
   if (visited.test(vertex))
     return;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows a tensor back to FP8 bytes, noting the scales on the way.
+// Traces a tensor back to FP8 data and collects the scales on the way.
 
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/Rearrangement.h"
@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// How many multiplications and casts are followed: a product of two tensors could be
-/// anything, and is tried both ways.
+/// The largest number of multiplications and casts to trace. It limits the time, because either
+/// factor of a multiplication may lead to the data, and both are tried.
 static constexpr unsigned kMaxDepth = 8;
 
 static bool isCast(Operation *op) { return isa_and_present<arith::ExtFOp, arith::TruncFOp>(op); }
@@ -42,7 +42,7 @@ static bool matchConstant(Value value, UniformFactor &factor) {
   return static_cast<bool>(factor.constant);
 }
 
-/// True if all elements of `tensor` are one number by the way it is made.
+/// Returns whether all elements of `tensor` are equal because of the operations that compute it.
 static bool matchUniformTensor(Value tensor, UniformFactor &factor) {
   while (true) {
     auto type = dyn_cast<RankedTensorType>(tensor.getType());
@@ -67,7 +67,7 @@ static bool matchUniformTensor(Value tensor, UniformFactor &factor) {
   }
 }
 
-/// The same for a value of the body of `op`.
+/// As matchUniformTensor, for a value in the body of `op`.
 static bool matchUniformElement(Value element, linalg::LinalgOp op, UniformFactor &factor) {
   while (element.getParentBlock() == op.getBlock() && isCast(element.getDefiningOp())) {
     addCast(factor, element.getDefiningOp());
@@ -86,7 +86,7 @@ static bool matchUniformElement(Value element, linalg::LinalgOp op, UniformFacto
   return matchUniformTensor(operand, factor);
 }
 
-/// True for an element of a tensor that `op` reads several times: a scale per channel, say.
+/// Returns whether `op` broadcasts the tensor of `element`, such as a scale per channel.
 static bool isRepeated(Value element, linalg::LinalgOp op) {
   while (isCast(element.getDefiningOp()))
     element = element.getDefiningOp()->getOperand(0);
@@ -140,7 +140,8 @@ Value Dequantization::createScaleInv(OpBuilder &builder, Location loc) const {
 
 namespace {
 
-/// Follows `result` back. A failed attempt leaves it in pieces: try on a copy.
+/// Traces a tensor back and fills in `result`. A failed attempt leaves `result` incomplete, so try on
+/// a copy.
 class Tracer {
 public:
   bool traceTensor(Value tensor, AffineMap map, unsigned depth);
@@ -155,7 +156,7 @@ private:
 
 } // namespace
 
-/// One of two factors leads to the bytes, the other one is a scale.
+/// Traces a product of two factors: one leads to the FP8 data, the other one is a scale.
 bool Tracer::traceFactors(ValueRange operands, bool divides, function_ref<bool(Tracer &, Value)> trace,
                           function_ref<bool(Value, UniformFactor &)> matchUniform,
                           function_ref<bool(Value)> isChannelScale) {
@@ -203,7 +204,7 @@ bool Tracer::traceElement(Value element, linalg::LinalgOp op, AffineMap loops, u
 bool Tracer::traceTensor(Value tensor, AffineMap map, unsigned depth) {
   Operation *op = tensor.getDefiningOp();
   std::optional<Rearrangement> view = op ? matchRearrangement(op) : std::nullopt;
-  // A cast to FP8 makes the bytes.
+  // A cast to FP8 creates the data, so the trace ends there.
   bool hasBytes = isFP8(elementOf(tensor));
   if (view && depth > 0 && !(hasBytes && view->cast))
     return traceTensor(view->input, view->map.compose(map), depth - 1);
@@ -249,7 +250,7 @@ std::optional<Dequantization> fp8::matchOwnBytes(MatmulOp op, unsigned operand) 
   std::optional<Dequantization> match = matchDequantization(source);
   if (!match)
     return std::nullopt;
-  if (value != source) // views of the bytes, which can be transposed but not repeated
+  if (value != source) // views of the FP8 data, which can be transposed but not broadcast
     return match->map.isPermutation() ? match : std::nullopt;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   maps[operand] = match->map.compose(maps[operand]);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognition of matrix products by structure.
+// Recognizes matrix products by indexing maps and body.
 
 #include "fp8/Analysis/FloatContraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -50,7 +50,7 @@ std::optional<BodySlice> fp8::sliceOfOneArgument(Value value, Block *body) {
     Operation *op = next.getDefiningOp();
     if (!op || op->getBlock() != body)
       continue; // from outside
-    // linalg.index makes the value depend on where it is.
+    // linalg.index makes the value depend on its position.
     if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 || isa<linalg::IndexOp>(op))
       return std::nullopt;
     slice.ops.insert(op);
@@ -74,7 +74,7 @@ struct MultiplyAdd {
 
 } // namespace
 
-/// Takes a product apart that may be negated, and cast before it is added.
+/// Matches a product, which may be negated, and cast before it is added.
 static bool matchProduct(Value value, MultiplyAdd &result) {
   value = skipCasts(value);
   while (auto negation = value.getDefiningOp<arith::NegFOp>()) {
@@ -123,7 +123,7 @@ static std::optional<FloatContraction> matchBody(linalg::LinalgOp op) {
 }
 
 std::optional<FloatContraction> fp8::matchFloatContraction(linalg::LinalgOp op) {
-  // Operands may be of any type that the body makes floats of.
+  // Operands may have any type that the body converts to floats.
   if (!hasContractionMaps(op) || !isa<FloatType>(getElementTypeOrSelf(op.getDpsInits()[0])))
     return std::nullopt;
   return matchBody(op);

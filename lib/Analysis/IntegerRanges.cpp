@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a value back to what it is computed from, with intervals. What is not known may be
-// anything of its type.
+// Computes the range of a value from those of its operands. The range of an unknown value is that of
+// its type.
 
 #include "fp8/Analysis/IntegerRanges.h"
 
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Longer chains are not worth the stack, nor more steps the time.
+/// Limits on the depth of the recursion and on the number of steps.
 static constexpr unsigned kMaxDepth = 200;
 static constexpr unsigned kMaxSteps = 10'000;
 
@@ -32,7 +32,7 @@ static bool isEmpty(const ConstantIntRanges &range) {
 //===----------------------------------------------------------------------===//
 
 IntegerRanges::IntegerRanges(Operation *at) {
-  // From the outside in: conditions inside may be about narrower values.
+  // From the outside in, because inner conditions may narrow values further.
   SmallVector<Operation *> chain{at};
   while (Operation *parent = chain.back()->getParentOp())
     chain.push_back(parent);
@@ -40,8 +40,8 @@ IntegerRanges::IntegerRanges(Operation *at) {
   for (Operation *op : llvm::drop_begin(llvm::reverse(chain))) {
     if (auto branch = dyn_cast<scf::IfOp>(op->getParentOp()))
       assume(branch.getCondition(), op->getBlock() == branch.thenBlock());
-    // Those in a body are asserted for all elements before the operation runs. (Whole
-    // functions are not searched for each operation of a body.)
+    // All assertions in a linalg body hold for all elements before the operation runs. (For an
+    // operation in a body, blocks outside of the body are not searched.)
     bool inBody = body && op->getParentOp() == body;
     if (inBody || op == at)
       for (auto assertion : op->getBlock()->getOps<cf::AssertOp>())
@@ -76,7 +76,8 @@ arith::CmpIPredicate fp8::swapOperands(arith::CmpIPredicate predicate) {
   llvm_unreachable("all predicates are above");
 }
 
-/// What is `predicate` some value of `bound`. Where nothing can be, anything: that code never runs.
+/// Returns the range of values that satisfy `predicate` for some value of `bound`; the full range if
+/// there is none, because then the code never runs.
 static ConstantIntRanges getSatisfying(arith::CmpIPredicate predicate, const ConstantIntRanges &bound) {
   using P = arith::CmpIPredicate;
   unsigned width = bound.smin().getBitWidth();
@@ -113,7 +114,7 @@ void IntegerRanges::assume(arith::CmpIPredicate predicate, Value value, Value bo
   if (isEmpty(narrowed))
     return;
   assumed.insert_or_assign(value, narrowed);
-  known.clear(); // it may have followed from this value
+  known.clear(); // known ranges may depend on this value
 }
 
 void IntegerRanges::assume(Value condition, bool holds) {
@@ -210,7 +211,7 @@ ConstantIntRanges IntegerRanges::computeResult(OpResult result) {
 
 ConstantIntRanges IntegerRanges::computeArgument(BlockArgument argument) {
   Operation *parent = argument.getOwner()->getParentOp();
-  // What is summed up may be anything, but for what computeElements() holds of it.
+  // An accumulator has no known range, except the one that computeElements() assumes.
   if (auto op = dyn_cast<linalg::LinalgOp>(parent))
     if (OpOperand *operand = op.getMatchingOpOperand(argument); !op.isDpsInit(operand))
       return get(operand->get());
@@ -220,7 +221,7 @@ ConstantIntRanges IntegerRanges::computeArgument(BlockArgument argument) {
   return getFullRange(argument);
 }
 
-/// From its lower bound to before its upper one.
+/// Returns the range of an induction variable: from the lower bound to below the upper bound.
 std::optional<ConstantIntRanges> IntegerRanges::computeLoopIndex(LoopLikeOpInterface loop,
                                                                  BlockArgument argument) {
   if (auto loopOp = dyn_cast<scf::ForOp>(loop.getOperation()); loopOp && loopOp.getUnsignedCmp())
@@ -238,15 +239,15 @@ std::optional<ConstantIntRanges> IntegerRanges::computeLoopIndex(LoopLikeOpInter
   return std::nullopt;
 }
 
-/// Of all elements that a linalg operation makes: those its body yields, and those it begins
-/// with, which stay where a reduction is over nothing.
+/// Returns the range of all elements of a linalg result: those that the body yields, and the initial
+/// ones, which remain if a reduction is over no elements.
 ConstantIntRanges IntegerRanges::computeElements(linalg::LinalgOp op, unsigned result) {
   OpOperand *init = op.getDpsInitOperand(result);
   BlockArgument soFar = op.getMatchingBlockArgument(init);
   Value yielded = op.getBlock()->getTerminator()->getOperand(result);
   if (soFar.use_empty() && op.getNumReductionLoops() == 0 && op.getMatchingIndexingMap(init).isPermutation())
     return get(yielded); // each element once
-  // By induction, with two guesses of what holds of the result so far.
+  // By induction, with two guesses of the range of the accumulator.
   ConstantIntRanges guess = get(init->get());
   llvm::scope_exit forget([&] {
     assumed.erase(soFar);
@@ -276,7 +277,7 @@ bool IntegerRanges::isInside(OpFoldResult first, OpFoldResult count, OpFoldResul
   ConstantIntRanges start = get(first), length = get(count), step = get(stride);
   if (start.smin().isNegative() || length.smin().isNegative() || step.smin().isNegative())
     return false;
-  // Twice as wide, so that nothing overflows: the end of the last element.
+  // Compute the end of the last element in twice the width, so that nothing overflows.
   auto widen = [](const APInt &value) { return value.sext(2 * value.getBitWidth()); };
   APInt end = widen(start.smax()) + (widen(length.smax()) - 1) * widen(step.smax()) + 1;
   return end.sle(widen(get(size).smin()));

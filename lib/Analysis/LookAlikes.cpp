@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The reasons why an op with the maps or the name of a matrix product is none.
+// Explains why an op with the maps or the name of a matrix product is not one.
 
 #include "fp8/Analysis/LookAlikes.h"
 #include "fp8/Analysis/FloatContraction.h"
@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The maps of a product with a K dimension and an M or N dimension. Without the latter all
-/// kinds of sums over two tensors have them.
+/// Returns whether `op` has the maps of a product with a K dimension and an M or N dimension. Without
+/// an M or N dimension, all kinds of sums over two tensors have such maps.
 static bool hasMatrixMaps(linalg::LinalgOp op) {
   if (!hasContractionMaps(op))
     return false;
@@ -24,7 +24,7 @@ static bool hasMatrixMaps(linalg::LinalgOp op) {
   return dims && (!dims->m.empty() || !dims->n.empty());
 }
 
-/// Sums over windows have the maps of a convolution as well.
+/// Returns whether the body multiplies: sums over windows have the maps of a convolution, too.
 static bool multiplies(linalg::LinalgOp op) {
   return llvm::any_of(*op.getBlock(), llvm::IsaPred<arith::MulFOp, arith::MulIOp, complex::MulOp>);
 }
@@ -51,8 +51,8 @@ static std::string explainBody(linalg::LinalgOp op) {
   return "its body is no sum of products of its operands";
 }
 
-/// True for a sum of products of three tensors or more, two of which alone would make a
-/// matrix product: they share what is summed, and each has a dimension of its own.
+/// Returns whether `op` sums products of three or more tensors, two of which would be a matrix product
+/// by themselves: they share a summed dimension, and each has a dimension of its own.
 static bool multipliesMany(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() < 3 || op.getNumDpsInits() != 1 || !multiplies(op))
     return false;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Counts bytes from the types of operands and results alone.
+// Counts bytes by the types of operands and results.
 
 #include "fp8/Analysis/MemoryTraffic.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
@@ -30,14 +30,14 @@ int64_t fp8::countBytes(Type type) {
   if (!tensor)
     return 0;
   Type element = tensor.getElementType();
-  // Elements lie in whole bytes.
+  // Elements take whole bytes.
   int64_t bytes = element.isIntOrFloat() ? (element.getIntOrFloatBitWidth() + 7) / 8 : 8;
   for (int64_t size : tensor.getShape())
     bytes *= ShapedType::isDynamic(size) ? kAssumedSize : size;
   return bytes;
 }
 
-/// Whether a destination-style operation reads what `init` holds.
+/// Returns whether a destination-style operation reads the value of `init`.
 static bool readsInit(DestinationStyleOpInterface op, OpOperand &init) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op.getOperation()))
     return linalgOp.payloadUsesValueFromOperand(&init);
@@ -48,7 +48,7 @@ static bool readsInit(DestinationStyleOpInterface op, OpOperand &init) {
   return !isa<QuantizeOp, AmaxOp, ComputeScaleOp, DequantizeOp>(op.getOperation());
 }
 
-/// Operations of the tensor dialect that look at a tensor in place.
+/// Returns whether `op` is a view or an empty tensor, which moves no data.
 static bool isView(Operation *op) {
   return isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
              tensor::CastOp, tensor::DimOp>(op);
@@ -67,7 +67,7 @@ MemoryTraffic fp8::countTraffic(Operation *op) {
     if (destination && destination.isDpsInit(&operand) && !readsInit(destination, operand))
       continue;
     if (insertion && operand.get() == insertion.getDest())
-      continue; // the rest of it stays where it is
+      continue; // the rest of the destination is not touched
     reads.insert(operand.get());
   }
   getUsedValuesDefinedAbove(op->getRegions(), reads); // gathers
@@ -80,7 +80,7 @@ MemoryTraffic fp8::countTraffic(Operation *op) {
     traffic.estimated |= isDynamic(type);
   };
   for (Value value : reads)
-    if (!value.getDefiningOp<tensor::EmptyOp>()) // there is nothing in it
+    if (!value.getDefiningOp<tensor::EmptyOp>()) // which has no contents to read
       add(traffic.read, value.getType());
   if (insertion)
     add(traffic.written, insertion.getSourceType());
@@ -90,7 +90,7 @@ MemoryTraffic fp8::countTraffic(Operation *op) {
   return traffic;
 }
 
-/// How often the body of `op` runs; nothing where that is not known.
+/// Returns how often the body of `op` runs; unset if unknown.
 static std::optional<int64_t> countRuns(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     if (std::optional<APInt> trips = loop.getStaticTripCount())

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognition of transposes, broadcasts and casts.
+// Recognizes transposes, broadcasts and casts.
 
 #include "fp8/Analysis/Rearrangement.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Values that control flow hands on unchanged.
+// Finds the values that control flow forwards.
 
 #include "fp8/Analysis/RegionFlow.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -12,7 +12,7 @@
 
 using namespace mlir;
 
-/// The op with control flow that defines `value` by handing something on, if any.
+/// Returns the op with control flow that forwards values to `value`, if any.
 static RegionBranchOpInterface getForwardingOp(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getOwner()->isEntryBlock()
@@ -52,7 +52,7 @@ SmallVector<Value> fp8::getOrigins(Value value) {
   seen.insert(value);
   for (size_t i = 0; i < seen.size(); ++i) {
     SmallVector<Value> forwarded = getForwardedValues(seen[i]);
-    // What is undefined where it comes from is never read.
+    // Poison is never read, so it is no origin.
     if (forwarded.empty() && !seen[i].getDefiningOp<ub::PoisonOp>())
       origins.push_back(seen[i]);
     seen.insert(forwarded.begin(), forwarded.end());

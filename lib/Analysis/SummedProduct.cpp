@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognition of matrix products in two ops.
+// Recognizes matrix products that are written as two ops.
 
 #include "fp8/Analysis/SummedProduct.h"
 #include "fp8/Analysis/FloatContraction.h"
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// True for a sum of one tensor, every element of which it reads once. Sets the types.
+/// Matches a sum over one tensor that reads every element once. Sets the types.
 static bool matchSum(linalg::LinalgOp op, SummedProduct &result) {
   if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 ||
       op.getNumReductionLoops() == 0 || !op.getIndexingMapsArray()[0].isPermutation() ||
@@ -34,8 +34,8 @@ static bool matchSum(linalg::LinalgOp op, SummedProduct &result) {
   return result.productType && addend == op.getBlock()->getArgument(0);
 }
 
-/// True for an elementwise product of two tensors. The maps read the factors in the
-/// dimensions of its result.
+/// Matches an elementwise product of two tensors. Sets the factors and their maps in the dimensions
+/// of its result.
 static bool matchProduct(Operation *op, SummedProduct &result) {
   if (!op || !op->hasOneUse())
     return false;
@@ -71,7 +71,7 @@ static bool matchProduct(Operation *op, SummedProduct &result) {
   return true;
 }
 
-/// Reads a factor through transposes and broadcasts, which show what is repeated.
+/// Looks through transposes and broadcasts of a factor, to find the dimensions that it lacks.
 static void stepThroughViews(Value &factor, AffineMap &map) {
   while (Operation *op = factor.getDefiningOp()) {
     std::optional<Rearrangement> view = matchRearrangement(op);

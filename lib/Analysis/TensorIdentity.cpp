@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows views to the tensors behind them.
+// Looks through views to the tensors behind them.
 
 #include "fp8/Analysis/TensorIdentity.h"
 #include "fp8/Analysis/Dequantization.h"
@@ -25,7 +25,7 @@ static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(v
 // One step towards the tensor
 //===----------------------------------------------------------------------===//
 
-/// A transpose or cast, or what makes a tensor of FP8 bytes: the same tensor, scaled.
+/// Matches a transpose, a cast, or a dequantization, whose result is the same tensor scaled.
 static std::optional<Rearrangement> matchView(Operation *op) {
   if (std::optional<Rearrangement> view = matchRearrangement(op))
     return view;
@@ -36,7 +36,7 @@ static std::optional<Rearrangement> matchView(Operation *op) {
   return Rearrangement{bytes->data, bytes->map};
 }
 
-/// Through a transpose or cast; false where it repeats elements.
+/// Steps through a transpose or cast; returns false if it is a broadcast.
 static bool stepThrough(const Rearrangement &view, Value &value, DimUses &uses) {
   ArrayRef<int64_t> shape = getShape(value);
   for (unsigned d = 0; d < shape.size(); ++d)
@@ -74,7 +74,7 @@ static void stepThrough(tensor::ExpandShapeOp op, Value &value, DimUses &uses) {
   uses = std::move(inner);
 }
 
-/// Moves uses between shapes that differ in unit dimensions only; false if they differ in more.
+/// Transfers uses between shapes that differ in unit dimensions only; returns false otherwise.
 static bool transferUses(ArrayRef<int64_t> from, ArrayRef<int64_t> to, DimUses &uses) {
   DimUses moved(to.size(), kUnused);
   size_t position = 0;
@@ -91,7 +91,7 @@ static bool transferUses(ArrayRef<int64_t> from, ArrayRef<int64_t> to, DimUses &
   return true;
 }
 
-/// One step through a view that keeps all elements; false where there is none.
+/// Takes one step through a view that keeps all elements; returns false if there is none.
 static bool stepThroughView(Value &value, DimUses &uses) {
   SmallVector<Value> origins = getOrigins(value);
   if (origins.size() == 1 && origins.front() != value && origins.front().getType() == value.getType()) {
@@ -121,7 +121,7 @@ static bool stepThroughView(Value &value, DimUses &uses) {
   return view && stepThrough(*view, value, uses);
 }
 
-/// All steps. A stack may be filled from itself: no value is visited twice.
+/// Takes all steps. Visits no value twice, because a stack may be filled from itself.
 static void stepThroughViews(Value &value, DimUses &uses, llvm::SmallPtrSetImpl<Value> &seen) {
   while (seen.insert(value).second && stepThroughView(value, uses)) {
   }
@@ -166,7 +166,7 @@ TensorUse TensorIdentity::resolve(Value value, DimUses uses) {
 // Parameters
 //===----------------------------------------------------------------------===//
 
-/// One step through a view that drops or repeats elements; false where there is none.
+/// Takes one step through a view that may drop or repeat elements; returns false if there is none.
 static bool stepThroughPart(Value &value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -197,7 +197,7 @@ Value fp8::getParameter(Value value) {
                : Value();
   if (value.getDefiningOp<EndForwardOp>()) // an argument of backward
     return value;
-  // A buffer of a global that is only read.
+  // The buffer of a constant global.
   if (auto toTensor = value.getDefiningOp<bufferization::ToTensorOp>())
     return toTensor.getBuffer().getDefiningOp<memref::GetGlobalOp>() ? value : Value();
   return matchPattern(value, m_Constant()) ? value : Value();

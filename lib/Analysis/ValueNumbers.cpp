@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compares operations in program order, so that their operands are numbered already.
+// Visits operations in program order, so that their operands are numbered before them.
 
 #include "fp8/Analysis/ValueNumbers.h"
 #include "fp8/Analysis/Rearrangement.h"
@@ -29,7 +29,7 @@ Value fp8::getStackedValue(Value value) {
   tensor::InsertSliceOp insert;
   for (Value origin : getOrigins(slice.getSource())) {
     auto candidate = origin.getDefiningOp<tensor::InsertSliceOp>();
-    // Other origins are what the stack holds before it is filled.
+    // Other origins are the initial contents of the stack.
     if (candidate && insert)
       return nullptr;
     if (candidate)
@@ -42,7 +42,7 @@ Value fp8::getStackedValue(Value value) {
   return insert.getSource();
 }
 
-/// The value that `value` is a plain copy of, of the same type.
+/// Returns the value of the same type that `value` is a copy of, through loops and stacks.
 static Value getCopied(Value value) {
   llvm::SmallPtrSet<Value, 4> seen; // a stack may be filled from itself
   while (seen.insert(value).second) {
@@ -60,7 +60,7 @@ ValueNumbers::ValueNumbers(FunctionOpInterface function) {
     if (op == function)
       return WalkResult::advance();
     visit(op);
-    // Elements have no numbers of their own.
+    // Values in linalg bodies get no numbers.
     return isa<RegionBranchOpInterface>(op) ? WalkResult::advance() : WalkResult::skip();
   });
 }
@@ -106,7 +106,7 @@ unsigned ValueNumbers::numberOf(Layout layout) {
   return it->second;
 }
 
-/// What a cast, a transpose or a product makes, whatever the order of its dimensions.
+/// Returns the layout of the result of a cast, a transpose or a product; unset for other operations.
 std::optional<ValueNumbers::Layout> ValueNumbers::layOut(Operation *op) {
   auto product = dyn_cast<MatmulOp>(op);
   if (product && product.getInit().getDefiningOp<tensor::EmptyOp>())
@@ -127,8 +127,8 @@ std::optional<ValueNumbers::Layout> ValueNumbers::layOut(Operation *op) {
   return Layout{layout.tensor, std::move(dims)};
 }
 
-/// The same loops over the same tensors are one product. Loops are numbered as the operands
-/// have them.
+/// Products with the same loops over the same tensors are equal. Loops are numbered in the order in
+/// which they occur in the operands.
 ValueNumbers::Layout ValueNumbers::layOutProduct(MatmulOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   llvm::SmallMapVector<unsigned, unsigned, 4> loops;
@@ -159,7 +159,7 @@ ValueNumbers::Layout ValueNumbers::layOutProduct(MatmulOp op) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// An operation before `op` that computes the same; null where there is none.
+/// Returns an operation before `op` that computes the same values; null if there is none.
 Operation *ValueNumbers::findEqual(Operation *op) {
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op); slice && hasVaryingOffset(slice)) {
     std::vector<int64_t> key;
