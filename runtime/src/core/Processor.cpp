@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// x86-64's features by LLVM's names, asked of the processor by CPUID and of the operating
-// system, which must save the registers that they use, by XGETBV.
+// Detects features of x86-64 by LLVM's names: CPUID tells what the processor supports, XGETBV
+// which registers the operating system saves.
 
 #include "Processor.h"
 #include "Status.h"
@@ -25,7 +25,7 @@ enum Register { EAX, EBX, ECX, EDX };
 /// Bits of XCR0: the registers that the operating system saves.
 enum Saved : uint32_t { NONE = 0, YMM = 0x6, ZMM = 0xE6, APX = 0x80000 };
 
-/// Where CPUID tells of a feature.
+/// The bit of CPUID that tells whether there is a feature.
 struct Feature {
   const char *name;
   uint32_t leaf, subleaf;
@@ -106,9 +106,9 @@ uint32_t readSavedRegisters() {
   return low;
 }
 
-/// 0 in every register where the processor has no such leaf.
+/// Reads a leaf of CPUID; sets every register to 0 if the processor does not have it.
 void readLeaf(uint32_t leaf, uint32_t subleaf, unsigned (&registers)[4]) {
-  // A processor answers for what is beyond its last subleaf with anything.
+  // The registers are undefined beyond the last subleaf.
   unsigned a = 0, b, c, d;
   bool known = subleaf == 0 || (__get_cpuid_count(leaf, 0, &a, &b, &c, &d) && subleaf <= a);
   if (!known ||

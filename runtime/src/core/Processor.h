@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What this machine's processor can do.
+// Checks whether this machine can run the instructions of compiled code.
 
 #ifndef FP8RT_CORE_PROCESSOR_H
 #define FP8RT_CORE_PROCESSOR_H
@@ -14,8 +14,8 @@ namespace fp8rt {
 
 /// The processor that compiled code needs.
 struct RequiredProcessor {
-  std::string name; // for people
-  /// As LLVM names them.
+  std::string name; // for messages
+  /// Names of features in LLVM.
   std::vector<std::string> features;
 };
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a program keeps from step to step in globals, as values: arguments and results of its
-// entries. Nothing is kept in memory that nobody can see, save or restore.
+// Turns globals in which a program keeps state from step to step into arguments and results of its
+// entry points, so that callers can see, save and restore the state.
 
 #include "fp8/Dialect/FP8/IR/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -30,14 +30,14 @@ using ml_program::GlobalStoreOp;
 // One global
 //===----------------------------------------------------------------------===//
 
-/// A global, the tensor it becomes (scalars become tensors of rank 0) and what it begins with.
+/// A global, the type of its state tensor (of rank 0 for a scalar) and its initial value.
 struct Global {
   GlobalOp op;
   RankedTensorType type;
   DenseElementsAttr initial;
 };
 
-/// The values that a global begins with, whatever attribute holds them; null for others.
+/// Returns the initial values of a global, whatever attribute holds them; null for other attributes.
 DenseElementsAttr getInitialValues(Attribute value, RankedTensorType type) {
   if (auto dense = dyn_cast_or_null<DenseElementsAttr>(value))
     return dense;
@@ -66,7 +66,8 @@ FailureOr<Global> describe(GlobalOp op) {
   return Global{op, type, initial};
 }
 
-/// The manifest says what the tensor begins with in JSON, and the runtime has names of its own.
+/// Checks that the manifest can hold the initial value in JSON, and that the runtime does not use the
+/// name itself.
 LogicalResult verifyState(Global global) {
   GlobalOp op = global.op;
   Type element = global.type.getElementType();
@@ -169,7 +170,7 @@ FailureOr<Value> Tracer::traceBranch(scf::IfOp branch, Value current) {
 
 FailureOr<Value> Tracer::traceInto(Operation *op, Value current) {
   if (!accesses(op, name, /*onlyWrites=*/true)) {
-    // Reads alone: the value is the same everywhere inside.
+    // There are only reads, so the value is the same everywhere inside.
     for (Region &region : op->getRegions())
       for (Block &block : region)
         if (failed(trace(block, current)))
@@ -212,7 +213,7 @@ FailureOr<Value> Tracer::trace(Block &block, Value current) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// In front of residuals, whose number is the compiler's to choose.
+/// Returns the position of the new result: before residuals, whose number the compiler chooses.
 unsigned findPlaceOfResult(func::FuncOp function) {
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     if (function.getResultAttr(i, kResidualAttrName))
@@ -220,7 +221,7 @@ unsigned findPlaceOfResult(func::FuncOp function) {
   return function.getNumResults();
 }
 
-/// An argument for the value before `function` runs and, where that changes it, a result.
+/// Adds an argument for the value before `function` runs and, if the function changes it, a result.
 LogicalResult addState(func::FuncOp function, Global global) {
   Builder builder(function.getContext());
   GlobalOp op = global.op;
@@ -240,7 +241,7 @@ LogicalResult addState(func::FuncOp function, Global global) {
   return function.insertResult(result, global.type, builder.getDictionaryAttr(mark));
 }
 
-/// Nobody changes it: a constant.
+/// Replaces reads of a global that no function changes by a constant.
 LogicalResult replaceReads(func::FuncOp function, Global global) {
   OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
   auto value = arith::ConstantOp::create(builder, global.op.getLoc(), global.type, global.initial);
