@@ -60,10 +60,10 @@ private:
   Value countRecorded(LoopBuilder &s, Value amax) { return recipe.buildRecorded(s.b, loc, amax); }
   Value countStaged(LoopBuilder &s, Value amax) {
     Value isSome = s.compare(arith::CmpFPredicate::UNE, amax, s.real(0.0f));
-    return countRecorded(s, s.select(isSome, amax, s.real(none)));
+    return countRecorded(s, s.select(isSome, amax, s.real(noAmax)));
   }
   Value hasRun(LoopBuilder &s, Value c) {
-    return s.compare(arith::CmpFPredicate::UNE, s.load(current, c), s.real(none));
+    return s.compare(arith::CmpFPredicate::UNE, s.load(current, c), s.real(noAmax));
   }
 
   OpBuilder &builder;
@@ -73,7 +73,7 @@ private:
   LoopBuilder s;
   int64_t rows;
   /// The value that stands for an amax that was not recorded.
-  float none;
+  float noAmax;
   Value zero, one, columns, last;
   Value scale, history, amaxes;
   Value formatTable, columnTable;
@@ -88,7 +88,7 @@ HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op)
       scale(op.getScale()), history(op.getHistory()), amaxes(op.getAmaxes()) {
   auto type = cast<MemRefType>(history.getType());
   rows = type.getDimSize(0);
-  none = recipe.getNoAmax();
+  noAmax = recipe.getNoAmax();
   int64_t columnCount = type.getDimSize(1);
   zero = s.index(0);
   one = s.index(1);
@@ -105,12 +105,12 @@ HistoryUpdate::HistoryUpdate(OpBuilder &builder, UpdateAmaxHistoryOp op)
   amax = memref::AllocOp::create(builder, loc, scratch);
 }
 
-/// Computes the current amax of each column: `none` if this step recorded none, which leaves the
+/// Computes the current amax of each column: `noAmax` if this step recorded none, which leaves the
 /// column unchanged; else the maximum of the recorded amaxes and row 0, where an earlier cast may
 /// have staged one. The amaxes of a column are combined before the recipe may discard the result,
 /// because those of loops and ranks are combined already and dividing a batch must change nothing.
 void HistoryUpdate::collectCurrent() {
-  s.loop(zero, columns, [&](LoopBuilder &s, Value c) { s.store(s.real(none), current, c); });
+  s.loop(zero, columns, [&](LoopBuilder &s, Value c) { s.store(s.real(noAmax), current, c); });
   combineIntoCurrent([&](LoopBuilder &s, Value i, Value, Value known) {
     return arith::MaximumFOp::create(s.b, loc, known, s.load(amaxes, i));
   });

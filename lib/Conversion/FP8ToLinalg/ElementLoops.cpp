@@ -63,7 +63,7 @@ bool ElementLoops::isParallel() const {
 }
 
 /// Returns the initial values of the maxima.
-SmallVector<Value> ElementLoops::noMaxima(OpBuilder &b) {
+SmallVector<Value> ElementLoops::getInitialMaxima(OpBuilder &b) {
   if (region.amaxes.empty())
     return {};
   Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
@@ -159,7 +159,7 @@ void ElementLoops::runParts(Value count, PartBuilder buildPart) {
                                 ShapedType::isDynamic(known) ? ValueRange(count) : ValueRange()));
   }
   auto part = [&](OpBuilder &b, Location, ValueRange number) {
-    SmallVector<Value> maxima = buildPart(b, number[0], noMaxima(b));
+    SmallVector<Value> maxima = buildPart(b, number[0], getInitialMaxima(b));
     for (auto [maximum, all] : llvm::zip_equal(maxima, ofParts))
       memref::StoreOp::create(b, loc, maximum, all, number);
   };
@@ -169,7 +169,7 @@ void ElementLoops::runParts(Value count, PartBuilder buildPart) {
     scf::buildLoopNest(builder, loc, zero, count, one, part);
   if (ofParts.empty())
     return;
-  auto maxima = scf::ForOp::create(builder, loc, zero, count, one, noMaxima(builder),
+  auto maxima = scf::ForOp::create(builder, loc, zero, count, one, getInitialMaxima(builder),
                                    [&](OpBuilder &b, Location, Value i, ValueRange carried) {
                                      SmallVector<Value> values =
                                          llvm::map_to_vector(ofParts, [&](Value all) -> Value {
@@ -195,7 +195,7 @@ void ElementLoops::run(ElementBuilder elementBuilder, FirstBuilder firstBuilder)
   bool sumsAll = llvm::any_of(region.extraMaps(), [](AffineMap map) { return map.getNumResults() == 0; });
   bool inRow = region.op->getParentOfType<scf::ParallelOp>() != nullptr;
   if (sizes.size() < 2 || inRow || (sums && sumsAll)) {
-    storeMaxima(runInner(builder, whole, {}, noMaxima(builder)));
+    storeMaxima(runInner(builder, whole, {}, getInitialMaxima(builder)));
     return;
   }
   if (!sums) {

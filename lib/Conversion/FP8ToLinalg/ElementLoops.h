@@ -48,7 +48,7 @@ private:
   llvm::SmallVector<mlir::Value> runInner(mlir::OpBuilder &b, const Bounds &bounds, mlir::ValueRange outer,
                                           mlir::ValueRange carried);
   mlir::Value index(mlir::OpBuilder &b, int64_t value);
-  llvm::SmallVector<mlir::Value> noMaxima(mlir::OpBuilder &b);
+  llvm::SmallVector<mlir::Value> getInitialMaxima(mlir::OpBuilder &b);
   void storeMaxima(mlir::ValueRange bits);
 
   mlir::OpBuilder &builder;

@@ -18,7 +18,7 @@ namespace fp8 {
 using namespace mlir;
 
 /// Returns whether the divisor is a constant for which every result is defined.
-static bool isHarmless(Value divisor, bool isSigned) {
+static bool isAlwaysDefined(Value divisor, bool isSigned) {
   APInt constant;
   return matchPattern(divisor, m_ConstantInt(&constant)) && !constant.isZero() &&
          !(isSigned && constant.isAllOnes());
@@ -62,7 +62,7 @@ struct GuardDivisionsPass : public fp8::impl::GuardDivisionsBase<GuardDivisionsP
   void runOnOperation() override {
     getOperation()->walk([](Operation *op) {
       bool isSigned = isa<LLVM::SDivOp, LLVM::SRemOp>(op);
-      if ((isSigned || isa<LLVM::UDivOp, LLVM::URemOp>(op)) && !isHarmless(op->getOperand(1), isSigned))
+      if ((isSigned || isa<LLVM::UDivOp, LLVM::URemOp>(op)) && !isAlwaysDefined(op->getOperand(1), isSigned))
         guard(op, isSigned, isa<LLVM::SRemOp, LLVM::URemOp>(op));
     });
   }

@@ -29,7 +29,7 @@ public:
     while (Operation *fused = fuseElementwise(op))
       op = fused;
     op = fuseSums(op);
-    op = bringReadFirst(op);
+    op = makeFirstResultUsed(op);
     op = fuseQuantize(op);
     while (Operation *fused = fuseAmax(op))
       op = fused;
@@ -66,7 +66,7 @@ private:
   Operation *fuseSums(Operation *op);
   bool canBeFirst(Operation *op, unsigned value);
   Operation *exchangeFirst(Operation *op, unsigned value);
-  Operation *bringReadFirst(Operation *op);
+  Operation *makeFirstResultUsed(Operation *op);
   Operation *fuseQuantize(Operation *op);
   Operation *apply(Operation *op, QuantizeOp reader, Operation *place);
   Operation *fuseAmax(Operation *op);
@@ -214,7 +214,7 @@ Operation *EpilogueFuser::exchangeFirst(Operation *op, unsigned value) {
 }
 
 /// If nothing reads the first result, which cannot be dropped, exchanges it with one that is read.
-Operation *EpilogueFuser::bringReadFirst(Operation *op) {
+Operation *EpilogueFuser::makeFirstResultUsed(Operation *op) {
   if (!op->getResult(0).use_empty())
     return op;
   for (unsigned value = 1; value <= ElementRegion::of(op)->numExtras(); ++value)

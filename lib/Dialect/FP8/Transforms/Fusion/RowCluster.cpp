@@ -102,7 +102,7 @@ bool RowCluster::isReadOutside(Value value) const {
 // Members
 //===----------------------------------------------------------------------===//
 
-void RowCluster::want(Value value, AffineMap map) {
+void RowCluster::addRead(Value value, AffineMap map) {
   if (!isa<ShapedType>(value.getType()))
     return;
   reads.insert(value);
@@ -134,11 +134,11 @@ AffineMap RowCluster::findLoops(linalg::GenericOp generic) {
   MLIRContext *context = generic.getContext();
   SmallVector<AffineExpr> exprs(generic.getNumLoops());
   for (OpResult result : generic->getResults()) {
-    auto wanted = placements.find(result);
-    if (wanted == placements.end())
+    auto placement = placements.find(result);
+    if (placement == placements.end())
       continue;
     AffineMap out = generic.getIndexingMapMatchingResult(result);
-    for (auto [loop, place] : llvm::zip_equal(out.getResults(), wanted->second.getResults())) {
+    for (auto [loop, place] : llvm::zip_equal(out.getResults(), placement->second.getResults())) {
       auto dim = dyn_cast<AffineDimExpr>(loop);
       if (!dim || (!isa<AffineDimExpr>(place) && place != getAffineConstantExpr(0, context)))
         return {};
@@ -174,7 +174,7 @@ bool RowCluster::fitsRows(linalg::GenericOp generic, AffineMap map) {
     AffineMap place = generic.getMatchingIndexingMap(&init).compose(map);
     if (clashing.contains(result) || !isSliceable(place) || !differsByRow(place))
       return false;
-    if (auto wanted = placements.find(result); wanted != placements.end() && wanted->second != place)
+    if (auto placement = placements.find(result); placement != placements.end() && placement->second != place)
       return false;
     if (generic.payloadUsesValueFromOperand(&init) && !getFillValue(init.get()))
       return false;
@@ -227,7 +227,7 @@ bool RowCluster::addGeneric(linalg::GenericOp generic) {
   for (OpOperand &init : generic.getDpsInitsMutable())
     placements[generic.getTiedOpResult(&init)] = generic.getMatchingIndexingMap(&init).compose(map);
   for (OpOperand *input : generic.getDpsInputOperands())
-    want(input->get(), generic.getMatchingIndexingMap(input).compose(map));
+    addRead(input->get(), generic.getMatchingIndexingMap(input).compose(map));
   for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypesArray()))
     reduces |= kind == utils::IteratorType::reduction && isRowDim(map.getResult(loop), rows);
   return true;
@@ -257,7 +257,7 @@ bool RowCluster::addReshape(Operation *reshape) {
     return false;
   loops[reshape] = map;
   reads.erase(result);
-  want(source, map);
+  addRead(source, map);
   return true;
 }
 
@@ -278,7 +278,7 @@ LogicalResult RowCluster::find() {
   for (auto [input, map] : llvm::zip(region.inputs, region.inputMaps())) {
     if (!isSliceable(map))
       return failure();
-    want(input, map);
+    addRead(input, map);
   }
   for (AffineMap map : region.extraMaps())
     if (isSummed(map) && !llvm::equal(map.getResults(), rows, [](AffineExpr expr, int64_t dim) {

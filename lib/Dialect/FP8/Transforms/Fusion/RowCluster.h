@@ -42,7 +42,7 @@ public:
 
 private:
   bool isSliceable(mlir::AffineMap map) const;
-  void want(mlir::Value value, mlir::AffineMap map);
+  void addRead(mlir::Value value, mlir::AffineMap map);
   bool add(mlir::Operation *candidate);
   bool addGeneric(mlir::linalg::GenericOp generic);
   bool addReshape(mlir::Operation *reshape);

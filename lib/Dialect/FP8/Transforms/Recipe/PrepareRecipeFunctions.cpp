@@ -21,14 +21,14 @@ namespace {
 
 /// Returns whether `op` itself, apart from nested operations, has no side effects. Assertions are
 /// allowed: a failed one ends the call, as anywhere.
-bool isHarmless(Operation *op) {
+bool hasNoSideEffects(Operation *op) {
   return isa<cf::AssertOp>(op) || op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
          op->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(op);
 }
 
 LogicalResult verifyEffects(func::FuncOp function) {
   WalkResult walked = function.getFunctionBody().walk([&](Operation *op) {
-    if (isHarmless(op))
+    if (hasNoSideEffects(op))
       return WalkResult::advance();
     op->emitError() << "'" << op->getName() << "' may have effects; functions named by a recipe, like '"
                     << function.getName() << "', compute a value and nothing else";
