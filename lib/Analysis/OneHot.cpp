@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows a value back to comparisons, through whatever keeps 0 and 1.
+// Traces a value back to comparisons, through operations that keep 0 and 1.
 
 #include "fp8/Analysis/OneHot.h"
 #include "fp8/Analysis/RegionFlow.h"
@@ -19,8 +19,8 @@ namespace {
 class ZeroOrOne {
 public:
   bool holds(Value value);
-  /// True if a comparison was met: constants of zeros, say the first state of a recurrent cell, select
-  /// nothing.
+  /// Returns whether the trace found a comparison. Without one the value is constant, such as the zeros
+  /// of the initial state of a recurrent cell, and selects nothing.
   bool readsComparison() const { return comparison; }
 
 private:
@@ -30,7 +30,7 @@ private:
   bool holdsOfResult(Operation *op, Value result);
 
   bool comparison = false;
-  llvm::SmallPtrSet<Value, 16> seen; ///< what comes round a loop is asked for once
+  llvm::SmallPtrSet<Value, 16> seen; ///< visited values; a loop may lead back to one
 };
 
 } // namespace

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operands that only select rows of the other one: one-hot embeddings, dispatch masks.
+// Recognizes operands that only select rows of the other operand: one-hot embeddings, dispatch masks.
 
 #ifndef FP8_ANALYSIS_ONEHOT_H
 #define FP8_ANALYSIS_ONEHOT_H
@@ -11,9 +11,9 @@
 
 namespace fp8 {
 
-/// True if every element of `value` is 0 or 1 by construction: a comparison that is converted to a float,
-/// behind casts, views and broadcasts, and products, choices and maxima of such. Masks that carry other
-/// values, such as the weights of gates, are none.
+/// Returns whether every element of `value` is 0 or 1 by construction: a comparison that is converted to a
+/// float, through casts, views and broadcasts, or a product, select or maximum of such values. False for
+/// masks with other values, such as the weights of gates.
 bool isZeroOrOne(mlir::Value value);
 
 } // namespace fp8

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The same floating-point environment for every call and every thread of it: results do not
-// depend on who calls. The instructions are in FloatEnvironment.mlir.
+// Sets the same floating-point environment for every call and all of its threads, so that results
+// do not depend on the caller. The instructions are in FloatEnvironment.mlir.
 
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
@@ -28,7 +28,7 @@ static constexpr llvm::StringLiteral kHelpers =
 #include "FloatEnvironment.mlir.inc"
     ;
 
-/// Enters where `region` begins and leaves at each of its ends.
+/// Sets the environment at the start of `region` and restores it at each of its ends.
 static void surround(Region &region) {
   OpBuilder builder = OpBuilder::atBlockBegin(&region.front());
   Location loc = region.getLoc();

@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calling an entry on the caller's own memory with little time between calls:
-// types and shapes are checked once, a call passes pointers alone. Nothing is
-// copied, allocated or carried: values of the next step are the caller's to
-// pass. (session.h does all of that.)
+// Calling an entry point on the caller's own memory with little overhead: types
+// and shapes are checked once, and a call passes pointers only. Nothing is
+// copied, allocated or carried; the caller passes the values of the next step.
+// (session.h does all of that.)
 
 #ifndef FP8RT_PREPARED_H
 #define FP8RT_PREPARED_H
@@ -16,21 +16,22 @@
 extern "C" {
 #endif
 
-/// An entry ready to be called, with a workspace. Not for use by two threads at
-/// once: each prepares its own. It keeps library and state loaded.
+/// An entry point that is ready to be called, with a workspace. Only one thread
+/// may use it at a time; each thread prepares its own. It keeps the library and
+/// the state alive.
 typedef struct fp8rt_prepared fp8rt_prepared;
 
-/// Prepares calls of an entry. `arguments` and `results` describe what every
-/// call will pass, in the manifest's order, all kinds included: device, dtype,
-/// shape and strides are checked, the data is ignored. Either may be NULL, and so
-/// may each description: the manifest's own shape then counts, which must be
-/// static unless it is a result that aliases an argument, whose shape it has.
+/// Prepares calls of an entry point. `arguments` and `results` describe the
+/// tensors that every call will pass, in the manifest's order and of all kinds:
+/// device, dtype, shape and strides are checked, the data is ignored. Either may
+/// be NULL, and so may each description: the shape is then the manifest's, which
+/// must be static, or for a result that aliases an argument, that argument's.
 ///
-/// `state` may be NULL; otherwise state arguments (and the results that alias
-/// them) that a call leaves out are its tensors.
+/// `state` may be NULL; otherwise a call may leave out state arguments (and the
+/// results that alias them), and uses the tensors of `state`.
 ///
-/// FP8RT_INVALID_ARGUMENT where the numbers are not the entry's,
-/// FP8RT_MISMATCH where a type or shape is not.
+/// Returns FP8RT_INVALID_ARGUMENT if the numbers of arguments and results are not
+/// the entry point's, FP8RT_MISMATCH if a type or shape is not.
 FP8RT_API fp8rt_status fp8rt_prepare(const fp8rt_library *library, const char *entry, fp8rt_state *state,
                                      const DLTensor *const *arguments, uint32_t num_arguments,
                                      const DLTensor *const *results, uint32_t num_results,
@@ -39,16 +40,16 @@ FP8RT_API fp8rt_status fp8rt_prepare(const fp8rt_library *library, const char *e
 /// NULL is allowed.
 FP8RT_API void fp8rt_prepared_destroy(fp8rt_prepared *prepared);
 
-/// Calls the entry. `arguments` and `results` hold one pointer each to row-major
-/// elements in host memory, aligned to the element. call.h says what is written,
-/// and what may overlap.
+/// Calls the entry point. `arguments` and `results` hold one pointer each to
+/// row-major elements in host memory, aligned to the element. call.h describes
+/// which memory is written and which may overlap.
 ///
-/// A null pointer stands for the state's tensor at a state argument, and for the
-/// argument's memory at a result that aliases it; elsewhere only tensors
-/// without elements may have one. A result of dynamic shape must get the shape
-/// it was prepared with.
+/// A null pointer for a state argument means the tensor of the state, for a
+/// result that aliases an argument that argument's memory; otherwise only tensors
+/// without elements may have a null pointer. A result of dynamic shape must turn
+/// out to have the shape that it was prepared with.
 ///
-/// FP8RT_CALL_FAILED with the compiled code's own words.
+/// Returns FP8RT_CALL_FAILED, with the error of the compiled code, if that fails.
 FP8RT_API fp8rt_status fp8rt_prepared_call(fp8rt_prepared *prepared, void *const *arguments,
                                            void *const *results);
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls that are checked once, and the C ABI of prepared.h.
+// Calls with checks in advance, and the C ABI of prepared.h.
 
 #include "Prepared.h"
 #include "Status.h"
@@ -16,7 +16,7 @@ static std::string describeValue(const char *what, size_t index, const Value &va
   return value.name.empty() ? text : text + " " + inQuotes(value.name);
 }
 
-/// The shape of a description that fits `value`.
+/// Checks that a description fits `value`, and returns its shape.
 static Shape checkDescription(const Value &value, const DLTensor &given) {
   if (given.device.device_type != kDLCPU)
     fail(FP8RT_INVALID_ARGUMENT, "the tensor is not in host memory");
@@ -94,7 +94,8 @@ void Prepared::describeResults(Given given) {
   results.finish();
 }
 
-/// Where a call may leave state arguments out. New values must come into the same memory.
+/// Sets the memory of state arguments that a call may leave out. The call must write new values of the
+/// state into the same memory.
 void Prepared::bindState() {
   defaults.resize(entry.arguments.size());
   if (state && &state->library() != library.get())
@@ -160,7 +161,7 @@ void Prepared::checkAsked(uint32_t result, const Shape &shape) const {
                              ", prepared for " + describe(wanted, *value.type));
 }
 
-/// The result's memory is in its description already, as is the shape it must have.
+/// Checks the shape of a result; its memory is in its description already.
 int Prepared::allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
                        DLTensor *out_tensor) {
   auto &prepared = *static_cast<Prepared *>(context);

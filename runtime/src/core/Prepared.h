@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An entry with descriptions of its tensors, whose data each call fills in.
+// An entry point with descriptions of its tensors; each call fills in their data.
 
 #ifndef FP8RT_CORE_PREPARED_H
 #define FP8RT_CORE_PREPARED_H
@@ -15,7 +15,7 @@ namespace fp8rt {
 
 class Prepared {
 public:
-  /// Descriptions of arguments and results, of which some or all may be null.
+  /// Descriptions of arguments or results; some or all may be null.
   struct Given {
     const DLTensor *const *tensors;
     uint32_t count;
@@ -29,7 +29,7 @@ public:
   void operator()(void *const *argumentData, void *const *resultData);
 
 private:
-  /// Descriptions of tensors, in the form that calls are given.
+  /// Descriptions of tensors, in the form that a call takes.
   struct Views {
     std::vector<Shape> shapes;
     std::vector<DLTensor> tensors;
@@ -52,9 +52,9 @@ private:
   const Entry &entry;
   fp8rt_call_fn function;
   Views arguments, results;
-  /// What stands for a null pointer: memory of the state.
+  /// The memory to use in place of a null pointer: that of the state.
   std::vector<void *> defaults;
-  /// Why a call that asked for the memory of a result did not get it.
+  /// Why the allocation of a result was refused in a call.
   std::string refusal;
   Buffer workspace;
   fp8rt_call call = {};

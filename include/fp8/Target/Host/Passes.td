@@ -360,16 +360,17 @@ def GuardDivisions : Pass<"fp8-guard-divisions", "mlir::LLVM::LLVMFuncOp"> {
 }
 
 def SetFloatEnvironment : Pass<"fp8-set-float-environment", "mlir::ModuleOp"> {
-  let summary = "Compute in one floating-point environment, whoever calls";
+  let summary = "set the floating-point environment of calls and threads";
   let description = [{
-    Callers may flush denormals (XLA's threads do) or round in another direction, and threads of
-    OpenMP have whatever their pool was left with.
+    Callers may flush denormals (XLA's threads do) or round in another direction, and the threads
+    of OpenMP keep the environment that was last set in them.
 
-    In: entry points (fp8-emit-entry-points) and parallel regions of OpenMP. Out: each begins by
-    setting the environment that compiled code needs (denormals are kept, rounding is to
-    nearest even, nothing traps) and ends by restoring what it found.
+    Before: entry points (`fp8-emit-entry-points`) and parallel regions of OpenMP.
+    After: each first sets the environment that compiled code needs (denormals are kept, rounding
+    is to nearest even, nothing traps), and restores the previous one at its end.
 
-    The module's `llvm.target_triple` says for which processor; without one it is this machine's.
+    The code is for the processor in the module's `llvm.target_triple`, or for that of this
+    machine if there is none.
 
     Example:
     ```mlir

@@ -225,10 +225,11 @@ def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
 }
 
 def ReinterpretReshapes : Pass<"fp8-reinterpret-reshapes", "mlir::func::FuncOp"> {
-  let summary = "Reshapes to several dynamic sizes state their strides";
+  let summary = "turn reshapes to several dynamic sizes into memref.reinterpret_cast";
   let description = [{
-    In: bufferized code. Out: no `memref.expand_shape` makes more than one dynamic dimension of
-    one of its source's; it is a `memref.reinterpret_cast` with the sizes that it stated.
+    Before: bufferized code.
+    After: a `memref.expand_shape` that splits one dimension of its source into more than one
+    dynamic dimension is a `memref.reinterpret_cast` with the same sizes.
 
     Example:
     ```mlir

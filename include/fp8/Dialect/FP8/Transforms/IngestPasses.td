@@ -131,18 +131,18 @@ def CountLoops : Pass<"fp8-count-loops", "::mlir::func::FuncOp"> {
 }
 
 def GlobalsToState : Pass<"fp8-globals-to-state", "::mlir::ModuleOp"> {
-  let summary = "what globals keep from step to step as arguments and results";
+  let summary = "turn globals that a program writes into arguments and results";
   let description = [{
-    Before: functions that are inlined, with `ml_program` globals: the state of random numbers
-    in what torch-mlir exports.
-    After: none. A global that some function writes is an argument, and where it is written a
-    result, of the functions that use it, behind all others (a result in front of residuals):
-    a tensor of the state, marked `fp8.program_state` with its name and `fp8.initial` with
-    what it begins with. It is saved and restored with the FP8 state. A global that nobody
-    writes is a constant.
+    Before: functions, with calls inlined, that may use `ml_program` globals, as programs of
+    torch-mlir do for the state of random numbers.
+    After: no globals. A global that some function writes is an argument of the functions that
+    use it and a result of those that write it: the last argument, and the last result before
+    residuals. It is a tensor of the state, marked `fp8.program_state` with its name and
+    `fp8.initial` with its initial value, and is saved and restored with the FP8 state. A global
+    that no function writes is a constant.
 
-    Errors: a global without a value to begin with or of dynamic shape; a write inside of
-    anything but scf.for and scf.if.
+    Errors: a global without an initial value or of dynamic shape; a write inside an operation
+    other than scf.for and scf.if.
 
     Example:
     ```mlir
