@@ -232,7 +232,7 @@ def test_sites_linear_all_and_regex(bin_dir, tmp_path_factory):
 
     program, sites = decide()
     assert [sites[name]["decision"] for name in ("q", "k", "score")] == ["fp8", "fp8", "high"]
-    assert (sites["score"]["role"], "attention" in sites["score"]["reason"]) == ("other", True)
+    assert (sites["score"]["role"], sites["score"]["reason"]) == ("other", "no weight operand")
     program, sites = decide("--sites=all")
     assert {s["decision"] for s in sites.values()} == {"fp8"}
     assert sites["score"]["formats"] == ["E4M3", "E4M3"]

@@ -84,7 +84,7 @@ WeightNames::Parts WeightNames::getParts(const ContractionRole &leader) const {
     return {};
   Parts common = all.front();
   for (const Parts &parts : all) {
-    auto ends = std::mismatch(common.begin(), common.end(), parts.begin(), parts.end());
+    auto ends = llvm::mismatch(common, parts);
     common.erase(ends.first, common.end());
   }
   bool tells = llvm::any_of(llvm::drop_begin(common, !common.empty()),

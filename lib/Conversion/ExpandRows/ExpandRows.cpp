@@ -209,7 +209,7 @@ SmallVector<Value> RowExpander::runRow(OpBuilder &b, ArrayRef<OpFoldResult> indi
       outs.push_back(part);
   }
   SmallVector<Value> written = castOrMeasure(b, loc, quantize, yielded(0), region.rows, outs);
-  auto next = written.begin();
+  auto *next = written.begin();
   for (Value &part : parts)
     if (!part)
       part = *next++;
