@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matches forward products with their gradients, by the rules of a table. The header says what a gradient looks like.
+// Matches forward products with their gradients, by the rules of a table. The header says what a
+// gradient looks like.
 
 #include "fp8/Analysis/Sites/BackwardMatching.h"
 #include "BackwardCandidates.h"

@@ -82,9 +82,9 @@ SmallVector<unsigned> orderResults(func::FuncOp forward, func::FuncOp backward) 
   };
   if (fits())
     return order;
-  auto sizes = llvm::find_if_not(llvm::reverse(order), [&](unsigned result) {
-                 return forward.getResultTypes()[result].isIntOrIndex();
-               }).base();
+  auto *sizes = llvm::find_if_not(llvm::reverse(order), [&](unsigned result) {
+                  return forward.getResultTypes()[result].isIntOrIndex();
+                }).base();
   std::rotate(order.begin(), sizes, order.end());
   return fits() ? order : SmallVector<unsigned>();
 }
