@@ -154,8 +154,8 @@ static uint64_t placeBuffers(MutableArrayRef<Buffer> buffers, uint64_t alignment
       offset = std::max(offset, llvm::alignTo(other->offset + other->bytes, alignment));
     }
     buffer.offset = offset;
-    auto place = llvm::upper_bound(placed, offset,
-                                   [](uint64_t value, const Buffer *other) { return value < other->offset; });
+    auto *place = llvm::upper_bound(
+        placed, offset, [](uint64_t value, const Buffer *other) { return value < other->offset; });
     placed.insert(place, &buffer);
     total = std::max(total, offset + buffer.bytes);
   }

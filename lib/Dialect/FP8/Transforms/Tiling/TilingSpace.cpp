@@ -156,7 +156,7 @@ static bool isMultipleOf(OpFoldResult value, int64_t factor) {
        steps = loop ? loop.getLoopSteps() : std::nullopt;
   if (!indices || !begins || !steps)
     return false;
-  auto found = llvm::find(*indices, argument);
+  auto *found = llvm::find(*indices, argument);
   size_t position = found - indices->begin();
   return found != indices->end() && isMultipleOf((*begins)[position], factor) &&
          isMultipleOf((*steps)[position], factor);
