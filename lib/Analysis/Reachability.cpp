@@ -54,7 +54,7 @@ void Reachability::visit(Operation *op) {
     return visitPlain(op);
   if (reach != Reach::everything)
     return visitControlFlow(op);
-  // What comes round the loop enters it again, until nothing is new.
+  // Values of one iteration enter the next one: repeat until no set grows.
   bool before = changed, any = false;
   do {
     changed = false;
@@ -80,7 +80,7 @@ void Reachability::visitPlain(Operation *op) {
   }
   for (Value result : op->getResults())
     store(result, all);
-  // Sources inside a region that we know nothing about depend on all that enters it.
+  // Sources inside a region with unknown control flow depend on all values that enter the operation.
   for (Region &region : holders.contains(op) ? op->getRegions() : MutableArrayRef<Region>()) {
     for (Value argument : region.getArguments())
       store(argument, all);
@@ -88,8 +88,8 @@ void Reachability::visitPlain(Operation *op) {
   }
 }
 
-/// What enters a region first, then the region, then what leaves. An argument that is known by now entered
-/// the region; the rest comes round the loop.
+/// Visits the arguments of each region, then the region, and the results of `op` last. In the first visit,
+/// values that come from an earlier iteration have no sources yet.
 void Reachability::visitControlFlow(Operation *op) {
   for (Region &region : op->getRegions()) {
     for (Value argument : region.getArguments()) {
@@ -103,7 +103,7 @@ void Reachability::visitControlFlow(Operation *op) {
   for (Value result : op->getResults()) {
     llvm::BitVector set(count);
     if (getForwardedValues(result).empty())
-      addAllReadInside(set, op); // put together otherwise, as in scf.forall
+      addAllReadInside(set, op); // assembled in another way, as in scf.forall
     for (Value value : getOrigins(result))
       add(set, value);
     store(result, set);

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects the candidates from who reads what, and answers from dataflow and names.
+// Collects the candidates from the readers of tensors, and answers questions about them from dataflow and
+// names.
 
 #include "BackwardCandidates.h"
 #include "fp8/Analysis/Sites/NewValues.h"
@@ -73,8 +74,9 @@ void BackwardCandidates::collect() {
         }
 }
 
-/// A weight that is carried has its gradients in its new value, and so have the arguments that a weight is
-/// computed from: what goes into the new values of others instead is no gradient of this one.
+/// Drops candidates that are gradients of other arguments. The gradients of a carried weight go into its new
+/// value, and those of the arguments that a weight is computed from into theirs: a product that goes into the
+/// new value of another argument instead is no gradient of this one.
 void BackwardCandidates::dropForeign() {
   llvm::SmallDenseMap<Value, llvm::SmallPtrSet<Operation *, 4>> made;
   auto getCarried = [&](const Candidate &candidate) {
@@ -124,7 +126,7 @@ void BackwardCandidates::countContradictions() {
 }
 
 //===----------------------------------------------------------------------===//
-// What is known of a candidate
+// Questions about a candidate
 //===----------------------------------------------------------------------===//
 
 ArrayRef<std::pair<unsigned, unsigned>> BackwardCandidates::getReaders(unsigned tensor) const {
@@ -142,11 +144,11 @@ SmallVector<Value> BackwardCandidates::getDifferentiatedArguments(unsigned forwa
     return {argument};
   if (!values.getContractions(value).empty())
     return {};
-  // Rows that are gathered, or masked, have another form than what they are taken from.
+  // Gathered or masked rows differ in form from the tensor that they are taken from.
   SmallVector<Value> arguments = values.getFloatArguments(value);
   if (arguments.size() != values.getArguments(value).size())
     return {};
-  // One argument beside another one: as well an input that is multiplied with a weight in two ways.
+  // A single argument beside a parameter may as well be an input that a weight multiplies in two ways.
   if (arguments.size() < 2 && getParameter(contractions[forward].op->getOperand(1 - operand)))
     return {};
   return arguments;

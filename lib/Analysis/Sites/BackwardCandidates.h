@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pairs of products of which, by their form, one may be a gradient of the other one, and what else is known
-// of them. Private to the library.
+// Pairs of products of which one may, by its form, be a gradient of the other one, and questions about such
+// pairs. Private to the library.
 
 #ifndef FP8_LIB_ANALYSIS_BACKWARDCANDIDATES_H
 #define FP8_LIB_ANALYSIS_BACKWARDCANDIDATES_H
@@ -26,8 +26,8 @@ struct Candidate {
   unsigned contradictions = 0;
 };
 
-/// The candidates of a function. `contractions` are looked at anew by every question: matches that were
-/// settled meanwhile count.
+/// The candidates of a function. Every question reads `contractions` again, so that answers depend on the
+/// matches settled so far.
 class BackwardCandidates {
 public:
   BackwardCandidates(mlir::FunctionOpInterface function, const Reachability &reachability,
@@ -60,8 +60,9 @@ public:
   /// True if the gradient reaches a result of the function that has the type of an argument that it is the
   /// gradient of, or replaces it in the next step.
   bool isGradientAResult(const Candidate &candidate) const;
-  /// Pairs need more than dataflow: a name that says so or, where no name says anything, that the function
-  /// trains.
+  /// True if the products may be a pair: the forward product is no gradient, the backward product is
+  /// unmatched and repeats no forward product, and names, where they mark backward code, mark the backward
+  /// product only.
   bool isPlausiblePair(const Candidate &candidate) const;
   /// True if the candidate has the form of a weight gradient, but reads an activation that is not the forward
   /// product's: other operations may have computed that one again.

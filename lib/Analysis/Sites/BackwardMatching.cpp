@@ -155,9 +155,9 @@ bool BackwardMatcher::matchGradientInNewValue() {
 // Matches and their order
 //===----------------------------------------------------------------------===//
 
-/// Products of one name first, and those that other products do not contradict. Then, of
-/// triples, the nearest products; of pairs, the last ones: what turns out to be forward is no
-/// gradient of anything before it.
+/// Products of one name come first, then those that other products do not contradict; then, of triples, the
+/// nearest products, and of pairs the last ones, since a product that turns out to be forward is no gradient
+/// of an earlier one.
 Match BackwardMatcher::makeMatch(ArrayRef<Candidate> members) const {
   int64_t sameNames = 0, contradictions = 0, distance = 0;
   for (const Candidate &member : members) {
@@ -179,7 +179,7 @@ std::vector<Match> BackwardMatcher::makeMatches(ArrayRef<Candidate> singles) con
   return matches;
 }
 
-/// `sorted`: by the forward product.
+/// Collects pairs of candidates with one forward product, which `sorted` is sorted by.
 std::vector<Match> BackwardMatcher::collectTriples(ArrayRef<Candidate> sorted) const {
   std::vector<Match> triples;
   for (size_t begin = 0, end; begin < sorted.size(); begin = end) {

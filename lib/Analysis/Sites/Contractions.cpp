@@ -13,9 +13,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The sum over the first dimensions of a product that alone reads `result`, whose
-/// dimension i is dimension dims[i] of the product; null where there is none. What is summed
-/// over is added to `summed`.
+/// The sum over the first dimensions of a product, if nothing else reads `result`, whose dimension i is
+/// dimension dims[i] of the product; null if there is none. Adds the summed dimensions to `summed`.
 static Value findSum(Value result, SmallVector<unsigned> dims, SmallVectorImpl<unsigned> &summed) {
   while (result.hasOneUse()) {
     Operation *user = *result.user_begin();

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looks for gradients of products whose other gradient, or first ones, are settled.
+// Finds gradients by other gradients that are settled, or by the new values of weights.
 
 #include "LaterGradients.h"
 #include "fp8/Analysis/Sites/NewValues.h"

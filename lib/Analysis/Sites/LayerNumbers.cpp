@@ -49,7 +49,7 @@ StringMap<int64_t> fp8::findLayers(ArrayRef<StringRef> sites) {
     for (const NumberInName &number : findNumbers(site))
       values[{number.before, number.after}].insert(number.value);
 
-  // The first component in which some number varies, and what stands before it there.
+  // The first component in which some number varies, and the texts before such numbers in it.
   size_t first = StringRef::npos;
   std::set<StringRef> counters;
   for (const auto &[around, found] : values) {

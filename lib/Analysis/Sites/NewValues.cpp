@@ -31,14 +31,14 @@ static bool isSmaller(Value operand, RankedTensorType whole) {
          (type.hasStaticShape() && whole.hasStaticShape() && type.getNumElements() < whole.getNumElements());
 }
 
-/// What the elements of `value` are made of, one step back.
+/// Adds the values that the elements of `value` are computed from, one step back, to `parts`.
 static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
   SmallVector<Value> forwarded = getForwardedValues(value);
   parts.append(forwarded);
   Operation *op = value.getDefiningOp();
   if (!op || !forwarded.empty())
     return;
-  if (auto product = dyn_cast<MatmulOp>(op)) { // adds to what it is given
+  if (auto product = dyn_cast<MatmulOp>(op)) { // the product is added to its init
     parts.push_back(product.getInit());
     return;
   }
@@ -49,7 +49,7 @@ static void collectParts(Value value, SmallVectorImpl<Value> &parts) {
       parts.push_back(operand);
 }
 
-/// The products that these values are made of.
+/// The products that `values` are computed from, with no other product between.
 static llvm::SmallPtrSet<Operation *, 4> findProducts(SmallVector<Value> values) {
   llvm::SmallPtrSet<Operation *, 4> products;
   llvm::SmallPtrSet<Value, 16> seen;

@@ -16,7 +16,7 @@ public:
   explicit RoleInference(FunctionOpInterface function);
   /// Adds the names of the parameters that this function trains.
   void collectTrainedNames(llvm::StringSet<> &names) const { weights->collectTrainedNames(names); }
-  /// Parameters are known by name where other functions train them.
+  /// Makes arguments parameters if another function trains arguments of their names.
   void addTrainedNames(const llvm::StringSet<> &names) { weights->addTrainedNames(names, contractions); }
   std::vector<ContractionRole> run();
 
@@ -62,7 +62,7 @@ RoleInference::RoleInference(FunctionOpInterface function) : contractions(collec
 // Forward products
 //===----------------------------------------------------------------------===//
 
-/// Notes what the operand is that was found to be the weight.
+/// Sets the weight of `entry`, and the arguments it is computed from, from the operand that is the weight.
 void RoleInference::setWeight(ContractionRole &entry) const {
   Value operand = entry.contraction.op->getOperand(entry.weightOperand);
   Value argument = getParameter(operand);
@@ -118,10 +118,9 @@ bool RoleInference::dependsOnBackward(unsigned i) const {
   return reachability->reachesAny(backward, op.getLhs()) || reachability->reachesAny(backward, op.getRhs());
 }
 
-/// The gradient of a table that rows are gathered from, as a product with a mask: one operand
-/// is a gradient, the other one is neither that nor a parameter, and of all products only
-/// this one is on the way to a result that a parameter of its size becomes, or has the
-/// gradient of.
+/// True for the gradient of a table that rows are gathered from, computed as a product with a mask: one
+/// operand depends on gradients, the other one does not, and neither is a parameter; no other product lies
+/// between this one and a result of its size that has the type of an argument.
 bool RoleInference::isGradientOfAnUnmultipliedWeight(unsigned i) const {
   const Contraction &contraction = contractions[i];
   MatmulOp op = contraction.op;
@@ -140,7 +139,7 @@ bool RoleInference::isGradientOfAnUnmultipliedWeight(unsigned i) const {
          });
 }
 
-/// True for an activation that forward code, computed again, leaves.
+/// True for an activation that recomputed forward code computes.
 bool RoleInference::isRecomputed(Value value) const {
   llvm::BitVector sources = direct->getSources(value);
   return sources.any() && llvm::all_of(sources.set_bits(), [&](unsigned source) {
@@ -148,9 +147,9 @@ bool RoleInference::isRecomputed(Value value) const {
          });
 }
 
-/// The gradient dy among the operands: none that forward code computed again; the one that is
-/// computed, by the backward pass rather than without it, and that two gradients of one
-/// product share rather than one alone.
+/// Returns the operand that is the gradient dy: not a recomputed activation. Of two others it is the one
+/// that is no parameter, then the one that depends on the backward pass, then the one that two gradients of
+/// one product share.
 unsigned RoleInference::findGradientOperand(unsigned i) const {
   MatmulOp op = contractions[i].op;
   bool recomputed[] = {isRecomputed(op.getLhs()), isRecomputed(op.getRhs())};
@@ -164,7 +163,7 @@ unsigned RoleInference::findGradientOperand(unsigned i) const {
   return score(0) > score(1) ? 0 : 1;
 }
 
-/// Another unmatched gradient that reads the same dy for the other operand's sake.
+/// Another unmatched gradient that reads the same dy: that of the other operand of the forward product.
 std::optional<unsigned> RoleInference::findSibling(unsigned i, unsigned gradientOperand) const {
   const TensorUse &gradient = contractions[i].operands[gradientOperand];
   for (unsigned other = 0; other < contractions.size(); ++other)
@@ -188,8 +187,8 @@ bool RoleInference::readsLowerRank(unsigned i, unsigned sibling) const {
          cast<RankedTensorType>(mine.getType()).getRank() < cast<RankedTensorType>(other.getType()).getRank();
 }
 
-/// A gradient of a weight is a result: no other product depends on it. Its sibling, if
-/// it reads a parameter, is the gradient of the input.
+/// Assigns the role of a gradient whose forward product is unknown. No other product depends on the gradient
+/// of a weight; its sibling, if it reads a parameter, is the gradient of the input.
 void RoleInference::assignUnmatchedGradient(unsigned i) {
   ContractionRole &entry = roles[i];
   unsigned gradientOperand = findGradientOperand(i);
@@ -224,8 +223,8 @@ bool RoleInference::readsGradient(unsigned i) const {
   });
 }
 
-/// True for what is taken for a forward product, as nothing else is known of it, though gradients
-/// have to do with it. (Products without a weight in an optimizer depend on gradients, too.)
+/// True for a product that counts as forward only because nothing else is known of it, though it depends on
+/// gradients or may be one. (Products without a weight in an optimizer depend on gradients, too.)
 bool RoleInference::isInDoubt(unsigned i) const {
   const Contraction &contraction = contractions[i];
   if (contraction.isForward() || namesMarkBackward || contraction.op->hasAttr(FP8Dialect::kRoleAttrName))
@@ -235,10 +234,10 @@ bool RoleInference::isInDoubt(unsigned i) const {
 }
 
 //===----------------------------------------------------------------------===//
-// All of them
+// All roles
 //===----------------------------------------------------------------------===//
 
-/// `fp8.role` on the product: kinds follow.
+/// Applies the product's `fp8.role`, if there is one, to its role and the kinds of its operands.
 void RoleInference::applyUserRole(unsigned i) {
   ContractionRole &entry = roles[i];
   auto attribute = entry.contraction.op->getAttrOfType<StringAttr>(FP8Dialect::kRoleAttrName);
@@ -268,8 +267,8 @@ std::vector<ContractionRole> RoleInference::run() {
     roles.back().leader = i;
     for (unsigned operand : {0, 1})
       roles.back().sources[operand] = direct->getSources(contraction.op->getOperand(operand));
-    // What is computed again belongs to the first product. In a gradient of the user's own, its names are
-    // those of backward code.
+    // A recomputed product belongs to the site of the first one. In a gradient that the user defines, its
+    // names are those of backward code.
     const Contraction &first = contractions[contraction.first];
     bool again =
         contraction.first != i && !first.name.backward && !first.isBackward() && !contraction.isBackward();

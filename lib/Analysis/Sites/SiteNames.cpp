@@ -89,7 +89,7 @@ static void dropRepeatedPrefixes(SmallVectorImpl<Component> &components) {
   }
 }
 
-/// Unwraps transformations; notes what they say about the direction.
+/// Unwraps transformations, and records in `stack` whether they mark backward or recomputed code.
 static bool unwrapTransformations(StringRef &component, NameStack &stack) {
   bool wrapped = false;
   while (true) {

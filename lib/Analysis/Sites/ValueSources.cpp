@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects arguments, globals and contractions, and asks Reachability where they go.
+// Collects arguments, globals and contractions, and finds the values they reach with Reachability.
 
 #include "fp8/Analysis/Sites/ValueSources.h"
 #include "fp8/Analysis/LookAlikes.h"
@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// True for what multiplies tensors and sums: matrix products, and what looks like one.
+/// True for operations that multiply tensors and sum: matrix products and their look-alikes.
 static bool isContraction(Operation *op) {
   if (isa<MatmulOp>(op))
     return true;
@@ -28,7 +28,7 @@ static bool isContraction(Operation *op) {
          !explainLookAlike(structured).empty();
 }
 
-/// True for an operation whose results come from outside of the function, or of what can be seen of it.
+/// True for an operation whose results come from outside of the function, or from code that is not visible.
 static bool bringsValuesIn(Operation *op) {
   if (op->getNumResults() == 0)
     return false;

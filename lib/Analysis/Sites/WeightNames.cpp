@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Takes the names of arguments apart and joins what tells weights apart. The rules are in the header.
+// Splits the names of arguments and joins the parts that distinguish weights. The rules are in the header.
 
 #include "fp8/Analysis/Sites/WeightNames.h"
 #include "llvm/ADT/StringExtras.h"
@@ -16,7 +16,7 @@ using namespace fp8;
 // Parts of a name
 //===----------------------------------------------------------------------===//
 
-/// Takes `[key]` off; a quoted key may hold brackets.
+/// Removes `[key]` from the start of `rest` and returns the key; a quoted key may contain brackets.
 static std::string takeKey(StringRef &rest) {
   rest = rest.drop_front();
   StringRef key;
@@ -53,7 +53,7 @@ std::vector<std::string> fp8::splitArgumentName(StringRef name) {
 
 static bool isNumber(StringRef part) { return !part.empty() && llvm::all_of(part, llvm::isDigit); }
 
-/// The number right behind the own word, if more follows.
+/// The number right after the own word, if more parts follow; else empty.
 static StringRef getLeadingNumber(ArrayRef<std::string> parts) {
   return parts.size() > 2 && isNumber(parts[1]) ? StringRef(parts[1]) : StringRef();
 }
@@ -92,8 +92,8 @@ WeightNames::Parts WeightNames::getParts(const ContractionRole &leader) const {
   return all.size() == 1 || tells ? common : splitArgumentName(getGivenName(largest));
 }
 
-/// Drops the own word and the number behind it, as far as they tell nothing, and the last parts that say what
-/// is multiplied in every layer.
+/// Joins `parts` without the own word (unless `withWord` or if nothing else is left), without the number
+/// after it if all weights share that, and without last parts such as `kernel`, which every layer has.
 std::string WeightNames::joinParts(Parts parts, bool withWord) const {
   if (!getLeadingNumber(parts).empty() && !numbered.contains(parts.front()))
     parts.erase(parts.begin() + 1);
@@ -113,7 +113,7 @@ std::string WeightNames::getName(const ContractionRole &leader) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What the weights of a module share
+// Properties of all weights of a function
 //===----------------------------------------------------------------------===//
 
 void WeightNames::findShared(ArrayRef<ContractionRole> roles) {

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parameters from matched gradients, and weights from what operands are made of. The rules are in the header.
+// Finds parameters by their matched gradients, and weights by what operands are computed from. The rules are
+// in the header.
 
 #include "fp8/Analysis/Sites/Weights.h"
 #include "fp8/Analysis/Sites/NewValues.h"
@@ -49,8 +50,9 @@ Weights::Weights(FunctionOpInterface function, ArrayRef<Contraction> contraction
         parameters.insert(argument);
 }
 
-/// The operand has a gradient. Where it is a view of an argument, that is the argument's; where it is
-/// computed without contractions, the gradients of the arguments are computed from it, if they are results.
+/// Adds the arguments that the gradient of `operand` shows to be parameters. If the operand is a view of an
+/// argument, the gradient is the argument's; if it is computed without contractions, the gradients of its
+/// arguments are computed from this one, if they are results.
 void Weights::addParametersOf(const Contraction &contraction, unsigned operand) {
   Value value = contraction.op->getOperand(operand);
   if (Value argument = getParameter(value)) {
@@ -112,7 +114,7 @@ bool Weights::readsParameter(Value value) const {
                       [&](Value argument) { return parameters.contains(argument); });
 }
 
-/// True for what is kept from step to step though no entry trains it, in an entry without gradients.
+/// True in an entry without gradients for a value that reads a carried argument which no entry trains.
 bool Weights::readsCache(Value value) const {
   return !hasGradients && llvm::any_of(sources.getArguments(value), [&](Value argument) {
     return isCarried(argument) && !parameters.contains(argument);
@@ -136,9 +138,9 @@ bool Weights::shareArgument(Value a, Value b) const {
 
 Weights::Choice Weights::choose(MatmulOp op) const {
   bool alone[2], plain[2], made[2];
-  // Where the gradient of an input is a result, the input counts as a parameter, and what products make of it
-  // would be plain. Such operands are known by the input that they share, as q and k do, or by being two: an
-  // adapter is merged on one side.
+  // Where the gradient of an input is a result, the input counts as a parameter, and its products with
+  // weights would be plain. Such operands share an input, as q and k do, or are both products of parameters,
+  // whereas a merged adapter is one operand only.
   bool share = shareArgument(op.getLhs(), op.getRhs());
   for (unsigned operand : {0, 1}) {
     Value value = op->getOperand(operand);

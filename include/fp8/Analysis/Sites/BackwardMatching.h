@@ -12,11 +12,11 @@
 // program sums: what it sums over is no batch dimension. The groups of a grouped product
 // are summed in dx as in y, and kept in dw.)
 //
-// Gradients are found by rules, a table of which, with what each says, is in BackwardMatching.cpp.
+// Gradients are found by the rules of a table in BackwardMatching.cpp, which explains each of them.
 // In every rule products of one name come first, then those that other gradients do not
 // contradict; of layers that are alike, a carried weight has the gradients that go into its new value.
-// What is computed again for the backward pass counts as the tensor that the forward pass had, and the
-// product as the forward one.
+// Values recomputed for the backward pass count as the forward pass's tensors, and recomputed products as
+// the forward products.
 //
 // A product of one form with a dy that comes from outside, alone and without names, stays in doubt.
 
@@ -29,8 +29,8 @@
 
 namespace fp8 {
 
-/// Fills in what is known of each contraction as a gradient, and as forward of others. Sources of
-/// `reachability` and of `direct` are the contractions.
+/// Matches each contraction with its gradients, or with the forward product that it is a gradient of, and
+/// writes both into `contractions`, which are the sources of `reachability` and of `direct`.
 void matchBackward(mlir::FunctionOpInterface function, const Reachability &reachability,
                    const Reachability &direct, const ValueSources &values,
                    llvm::MutableArrayRef<Contraction> contractions);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The matrix products of a function: which tensors each reads, and in which way.
+// The matrix products of a function, with the tensors that each reads and the use of their dimensions.
 //
 // The gradient of a weight that is repeated over the batch is a product per batch, and a sum over them in the
 // program: the batch dimensions that are summed count as contracted, and the sum as the product's result.
@@ -20,8 +20,8 @@ namespace fp8 {
 /// A matrix product, and its place in the forward or backward pass.
 struct Contraction {
   MatmulOp op;
-  /// What the program makes of the product: its result, or the sum of that over batch
-  /// dimensions where nothing else reads it. Those then count as contracted.
+  /// The result of the product or, where nothing but a sum over batch dimensions reads it, that sum. The
+  /// summed dimensions then count as contracted.
   mlir::Value result;
   TensorUse operands[2];
   NameStack name;
@@ -32,8 +32,8 @@ struct Contraction {
   static constexpr int kNone = -1;
   /// The product that this one is a gradient of.
   int forward = kNone;
-  /// Which of its own operands is the gradient dy, and of which operand of the forward product
-  /// this is the gradient (with `forward`).
+  /// The operand of this product that is the gradient dy, and the operand of the forward product that this
+  /// product is the gradient of. Valid with `forward`.
   unsigned gradientOperand = 0, differentiated = 0;
   /// The name of the rule (BackwardMatching.cpp) that found `forward`.
   llvm::StringRef rule = {};
@@ -51,12 +51,12 @@ struct Contraction {
 /// True if `b` sums over what `a` keeps of a tensor that both read, and the reverse.
 bool haveOppositeUses(const TensorUse &a, const TensorUse &b);
 
-/// What becomes of the groups in the gradients of a grouped product, y[m, n] = sum over g and k of
+/// The use of the groups g in a gradient of a grouped product, y[m, n] = sum over g and k of
 /// x[g, m, k] · w[g, k, n]: the product of dy with w sums over them, that of x with dy keeps them.
 enum class GroupUse { summed, kept };
 
-/// Set if `forward` sums over groups of a tensor that `backward` reads as a gradient of the grouped product
-/// does; all other dimensions are used the opposite way.
+/// The use of the groups by `backward`, if `forward` sums over groups of a tensor that `backward` reads as a
+/// gradient of the grouped product does: all other dimensions are used the opposite way. Unset otherwise.
 std::optional<GroupUse> matchGroupedUses(const TensorUse &forward, const TensorUse &backward);
 
 /// The matrix products of a function in program order, not matched yet.

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which layer of a model a site belongs to, read off the numbers in site names.
+// Finds the layer of a model that a site belongs to, from the numbers in site names.
 
 #ifndef FP8_ANALYSIS_SITES_LAYERNUMBERS_H
 #define FP8_ANALYSIS_SITES_LAYERNUMBERS_H

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every matrix product of a function is to the training step.
+// Infers the role of every matrix product of a function in the training step.
 //
 // Forward products with a weight (Weights.h) are fprop; their gradients are dgrad, which reads the
 // weight, and wgrad, which reads the input. Products without a weight, such as attention's, and their
@@ -32,14 +32,14 @@ struct ContractionRole {
   /// The product whose site this one belongs to: its forward product, the one that it computes again, or
   /// itself.
   unsigned leader = 0;
-  /// The weight of a leader: what it is a view of (getParameter), or the operand where it is computed. Null
-  /// where it has none.
+  /// The weight of a leader: the parameter that the operand is a view of (getParameter), or the operand where
+  /// it is computed. Null if the leader has no weight.
   mlir::Value weight;
-  /// The arguments and globals of floats that the weight is made of.
+  /// The floating-point arguments and globals that the weight is computed from.
   llvm::SmallVector<mlir::Value> weightArguments;
   /// The operand that is the weight (fprop, dgrad).
   unsigned weightOperand = 1;
-  /// The products that each operand is computed from with no other one between.
+  /// The products that each operand is computed from, with no other product between.
   llvm::BitVector sources[2];
   /// Neither dataflow nor names tell whether this product is forward.
   bool inDoubt = false;

@@ -12,7 +12,7 @@
 
 namespace fp8 {
 
-/// What a location says about the contraction it belongs to.
+/// The names that a location gives the contraction it belongs to.
 ///
 /// The names of nested call sites are joined by `/`, the caller's first, and split
 /// at every `/` outside parentheses. The last component, the primitive, is dropped.
@@ -31,7 +31,7 @@ struct NameStack {
   bool rematerialized = false;
 };
 
-/// What sites without a name of the program are called: matmul0, matmul1, …
+/// Prefix of the names of sites that the program does not name: matmul0, matmul1, …
 inline constexpr llvm::StringLiteral kNamelessSite = "matmul";
 
 NameStack parseNameStack(mlir::Location location);

@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the values of a function are computed from: which arguments and globals, and through which
-// contractions.
+// Finds the arguments, globals and contractions that the values of a function are computed from.
 
 #ifndef FP8_ANALYSIS_SITES_VALUESOURCES_H
 #define FP8_ANALYSIS_SITES_VALUESOURCES_H
@@ -13,18 +12,18 @@
 
 namespace fp8 {
 
-/// The sources of the values of a function. Every iteration of a loop counts: what enters a layer that a loop
-/// repeats is computed by contractions. Constants and indices of loops are no sources.
+/// The sources of the values of a function, in all iterations of loops: the input of a layer that a loop
+/// repeats is computed by contractions of earlier iterations. Constants and indices of loops are no sources.
 class ValueSources {
 public:
   explicit ValueSources(mlir::FunctionOpInterface function);
 
   /// The arguments that `value` is computed from, in their order, then globals and results of calls.
   llvm::SmallVector<mlir::Value> getArguments(mlir::Value value) const;
-  /// The same, those of floating-point tensors alone.
+  /// The sources among getArguments that are floating-point tensors.
   llvm::SmallVector<mlir::Value> getFloatArguments(mlir::Value value) const;
-  /// The contractions that `value` is computed by: matrix products, and whatever else multiplies tensors and
-  /// sums (convolutions, products of integers).
+  /// The contractions that `value` is computed by: matrix products, and other operations that multiply
+  /// tensors and sum (convolutions, products of integers).
   llvm::SmallVector<mlir::Operation *> getContractions(mlir::Value value) const;
 
 private:

@@ -18,7 +18,7 @@ namespace fp8 {
 /// `state[0]['blocks'][1].kernel` is state, 0, blocks, 1, kernel.
 std::vector<std::string> splitArgumentName(llvm::StringRef name);
 
-/// What the weights of a module are called: the parts of the argument's name joined by `/`, without its own
+/// The names of the weights of a module: the parts of the argument's name joined by `/`, without its own
 /// word and without a last `value`, `kernel`, `weight` or `w`, though never without the last part. A leading
 /// number goes where all weights of a function, and all that the argument's word holds, share it. Where two
 /// weights would have one name, the own word stays. `state[0]['blocks'][1]['up']['kernel'].value` is
@@ -26,7 +26,7 @@ std::vector<std::string> splitArgumentName(llvm::StringRef name);
 /// the largest.
 class WeightNames {
 public:
-  /// The roles of the products of every function of a module.
+  /// `functions` has the roles of the products of every function of a module.
   explicit WeightNames(llvm::ArrayRef<std::vector<ContractionRole>> functions);
 
   /// The name of the weight; empty where it has none.

@@ -2,24 +2,25 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which arguments of a function are parameters, and which operand of a product is its weight.
+// Finds the arguments of a function that are parameters, and the operand of a product that is its weight.
 //
 // A parameter is a floating-point argument or global that training changes: its gradient is a result of an
 // entry, or enters the computation of its new value; or it is carried in an entry that has gradients. Entries
-// match arguments by name. An operand is plain where it is computed without contractions but among parameters
-// and constants: casts, views, slices, gates that are put together, weight normalization, a scaled weight and
-// a merged adapter W + A · B are plain, x · W + b is not.
+// match arguments by name. An operand is plain if the only contractions in its computation are products of
+// parameters and constants: casts, views, slices, concatenated gates, weight normalization, a scaled weight
+// and a merged adapter W + A · B are plain, x · W + b is not.
 //
-// The weight of a product that is nobody's gradient is
-// 1. the only operand that is made of parameters and constants alone;
-// 2. else the only plain one, as in inference and of frozen weights;
-// 3. of two plain ones that of lower rank, then the one that reads a parameter, then the second (the first
-// where
-//    both read parameters and products of parameters are in the second alone);
-// 4. of none that is plain: none.
-// What products made of parameters is no weight beside an operand that reads one of the same arguments or was
-// made likewise: q and k, where the gradient of their input is a result, which makes the input a parameter.
-// In an entry without gradients a carried argument that no entry trains (a KV cache) is no weight.
+// The weight of a product that is not a gradient is
+// 1. the only plain operand that is computed from parameters and constants alone;
+// 2. else the only plain operand, as in inference or with frozen weights;
+// 3. of two plain operands the one of lower rank; of equal rank the one that reads a parameter; else the
+//    second. It is the first where both read parameters and only the second contains products of them, or
+//    where neither reads a parameter and only the first reads a tree of arguments that holds weights;
+// 4. none, if no operand is plain.
+// A product of parameters is no weight beside an operand that reads one of the same arguments or is a product
+// of parameters too. Examples are q and k where the gradient of their input is a result, which makes the
+// input a parameter. In an entry without gradients a carried argument that no entry trains (a KV cache) is no
+// weight.
 
 #ifndef FP8_ANALYSIS_SITES_WEIGHTS_H
 #define FP8_ANALYSIS_SITES_WEIGHTS_H
@@ -43,11 +44,11 @@ public:
 
   /// Adds the names of the parameters that this function trains.
   void collectTrainedNames(llvm::StringSet<> &names) const;
-  /// Arguments of these names are parameters, too. With all parameters known, the weights that are certain
-  /// tell which trees of arguments hold weights.
+  /// Makes arguments of these names parameters, too. All parameters are known then, and the weights that are
+  /// certain show which trees of arguments hold weights.
   void addTrainedNames(const llvm::StringSet<> &names, llvm::ArrayRef<Contraction> contractions);
 
-  /// The operand that is the weight of a product that is nobody's gradient, if any.
+  /// The operand that is the weight of a product that is not a gradient; unset if there is none.
   std::optional<unsigned> findWeight(MatmulOp op) const;
   bool isPlain(mlir::Value value) const;
 
@@ -67,8 +68,8 @@ private:
   const Reachability &reachability;
   const ValueSources &sources;
   llvm::DenseSet<mlir::Value> parameters;
-  llvm::DenseSet<mlir::Operation *> gradients; ///< products that are matched as such, or that names mark
-  llvm::StringSet<> trees; ///< own words of arguments that have keys, of weights that are certain
+  llvm::DenseSet<mlir::Operation *> gradients; ///< products matched as gradients, or marked so by names
+  llvm::StringSet<> trees; ///< own words of the arguments with keys that certain weights are computed from
   bool hasGradients;
 };
 

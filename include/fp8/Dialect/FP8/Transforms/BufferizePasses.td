@@ -183,15 +183,17 @@ def BindResults : Pass<"fp8-bind-results", "mlir::func::FuncOp"> {
 }
 
 def PinLoopBuffers : Pass<"fp8-pin-loop-buffers", "mlir::func::FuncOp"> {
-  let summary = "Keep what a loop carries in one buffer per value";
+  let summary = "keep each value that a loop carries in one buffer";
   let description = [{
-    In: bufferized loops (`scf.for`, `scf.while`) that may hand a new allocation to every
-    iteration. Out: carried buffers are allocated and filled before the loop, and each
-    iteration copies its values into them, by way of temporaries where they change places.
-    What an iteration computes in the buffer that it was handed, or only passes on, stays in
+    Before: bufferized loops (`scf.for`, `scf.while`) that may pass a new allocation to every
+    iteration.
+    After: every carried buffer is allocated and filled before the loop, and each iteration
+    copies its value into it; values that change places go through temporaries. A value that
+    every iteration computes in the buffer that it was given, or only passes on, stays in
     that buffer. A value of dynamic shape must keep its size, which `cf.assert` checks.
 
-    Errors: a value of dynamic shape that `scf.while` computes before its condition.
+    Errors: a value of dynamic shape that `scf.while` computes before its condition, unless
+    it is an allocation whose sizes are known before the loop.
 
     Example:
     ```mlir

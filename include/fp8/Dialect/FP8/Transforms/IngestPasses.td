@@ -77,16 +77,16 @@ def CropPads : Pass<"fp8-crop-pads"> {
 }
 
 def CountLoops : Pass<"fp8-count-loops", "::mlir::func::FuncOp"> {
-  let summary = "a while that counts becomes a for";
+  let summary = "turn an scf.while that counts into an scf.for";
   let description = [{
     Before: loops are `scf.while`, as StableHLO's loops become, whose counter and
     condition may be tensors of one element.
-    After: a loop is an `scf.for` over an index where its counter starts at a value,
-    is compared with one and grows by one that are known before the loop. The counter
-    must grow for sure, and pass the end without wrapping around; a loop that may not,
-    whose first half has effects or hands on what it computes, stays as it is.
-    Integers that the body computed from the counter in tensors of one element, and
-    extracts, are computed without tensors.
+    After: a loop that counts is an `scf.for` over an index. The first value of its
+    counter, the bound that the counter is compared with, and the step are known before
+    the loop; the step is certainly positive, and the counter reaches the bound without
+    wrapping around. Other loops stay unchanged, also those whose first half has effects
+    or passes on values that it computes. Integers that the body computed in tensors of
+    one element, and extracted, are computed without tensors.
 
     Example:
     ```mlir

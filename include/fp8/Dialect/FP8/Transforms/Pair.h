@@ -26,7 +26,7 @@ struct PairRequest {
 /// Parses FORWARD:BACKWARD[:K]; the error says what is wrong.
 llvm::Expected<PairRequest> parsePair(llvm::StringRef text);
 
-/// Marks the functions of a request. An error where they are not there or do not fit.
+/// Marks the functions of a request. Reports functions that do not exist or do not fit together.
 mlir::LogicalResult markPair(mlir::ModuleOp module, const PairRequest &request);
 
 /// An error unless each fp8.end_forward stands as fp8-join-pair writes it: one in a function,
@@ -43,8 +43,8 @@ std::optional<int64_t> getStoredBytes(mlir::Type type);
 /// The bytes that forward hands to backward, by their marks; unset where a size is dynamic.
 std::optional<int64_t> countResidualBytes(mlir::ModuleOp module);
 
-/// True for what fp8-join-pair moves into forward and fp8-split-pair may repeat in backward:
-/// casts, views, rearrangements, fills, constants and sizes.
+/// True for operations that fp8-join-pair moves into forward and fp8-split-pair may repeat in
+/// backward: casts, views, rearrangements, fills, constants and sizes.
 bool isMovement(mlir::Operation *op);
 
 /// A function that is forward and backward, joined by fp8-join-pair.

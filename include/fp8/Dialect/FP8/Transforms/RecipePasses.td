@@ -279,17 +279,18 @@ def StackCasts : Pass<"fp8-stack-casts", "::mlir::ModuleOp"> {
   let description = [{
     Before: a joined forward and backward after `fp8-apply-recipe`, or any function that is
     both. Loops of forward fill stacks (a slice in every iteration of `scf.for` or
-    `scf.while`, also of loops in loops), and loops of backward read slices of them; of a
-    pair, slices of a tensor that forward has as a whole, too. Without a pair, forward of a
-    stack is what stands before the loop that reads it.
-    After: where all that reads a stack is casts with one scale of the state, recorded in
-    forward, the stack holds the bytes, and backward records nothing; forward's own cast fills it where there is one. Slices
-    that backward narrows from f32 before it casts them are narrowed by forward as well.
-    Slices of the bytes are the bytes of the slices, so that nothing changes but the size
-    of what is kept. Where scales follow from the tensors themselves (current scaling, or
-    `init = current` while a history is empty), each slice has its own: its scale_inv lies in
-    a stack beside, an f32 for each slice. Such stacks have slices of known size, are read in
-    whole slices, and keep the elements of slices so small that bytes and scales would be no less.
+    `scf.while`, also of nested loops), and loops of backward read slices of them; in a
+    pair, backward may also read slices of a tensor that forward computes as a whole.
+    Without a pair, forward of a stack is the code before the loop that reads it.
+    After: if only casts read a stack, all with the same scale of the state, and forward
+    records their amax, the stack holds the bytes, and backward records nothing; forward's
+    own cast fills the stack if there is one. Slices that backward narrows from f32 before
+    it casts them are narrowed by forward instead. Slices of the bytes are the bytes of the
+    slices, so that only the size of the kept tensors changes. Where scales are computed from
+    the tensors themselves (current scaling, or `init = current` while a history is empty),
+    each slice has its own, and a second stack holds the scale_inv of each slice, an f32.
+    Such stacks have slices of known size and are read in whole slices. They stay unchanged
+    if the slices are so small that bytes and scales would need as much memory.
 
     Example:
     ```mlir

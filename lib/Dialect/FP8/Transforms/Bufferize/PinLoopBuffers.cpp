@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Values that a loop carries live in one buffer each, allocated before the loop. One-shot
-// bufferization may hand a new allocation to every iteration; memory that is planned ahead
-// cannot hold those, and nothing would free them. What an iteration computes in the buffer that
-// it was handed is there already.
+// Gives each value that a loop carries one buffer, allocated before the loop (its pin). One-shot
+// bufferization may pass a new allocation to every iteration; memory that is planned ahead
+// cannot hold those, and nothing would free them. Values that an iteration computes in the buffer
+// that it was given stay there.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
@@ -31,8 +31,8 @@ using namespace mlir;
 static bool staysInPlace(scf::ForOp loop, unsigned number);
 static bool staysInPlace(scf::WhileOp loop, unsigned number);
 
-/// The buffer that `value` is for sure: behind casts, loops that compute in place, and branches
-/// that end in the same one. At most an argument of the innermost loop around `value`.
+/// Returns the buffer that `value` certainly is, looking through casts, loops that compute in place,
+/// and branches that end in the same buffer, up to an argument of the innermost loop around `value`.
 static Value findBuffer(Value value) {
   while (true) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -65,7 +65,7 @@ static Value findBuffer(Value value) {
   }
 }
 
-/// Whether every iteration ends in the buffer that it was handed.
+/// Whether every iteration ends with carried value `number` in the buffer that it was given.
 static bool staysInPlace(scf::ForOp loop, unsigned number) {
   return findBuffer(loop.getYieldedValues()[number]) == loop.getRegionIterArg(number);
 }
@@ -96,14 +96,14 @@ static Value allocateLike(OpBuilder &builder, Location loc, Value value) {
   return dense == type ? buffer : memref::CastOp::create(builder, loc, type, buffer);
 }
 
-/// Before `loop`: a buffer for a value that starts as `init`, without its contents. Null
-/// where that is no buffer.
+/// Allocates, before `loop`, a buffer for a value that starts as `init`, without copying its contents.
+/// Null if `init` is no buffer.
 static Value allocatePin(Operation *loop, Value init) {
   OpBuilder builder(loop);
   return isa<MemRefType>(init.getType()) ? allocateLike(builder, loop->getLoc(), init) : Value();
 }
 
-/// A pin has one size, that of the first value.
+/// Asserts that `source` has the size of `pin`, which is that of the first value.
 static void assertFits(OpBuilder &builder, Location loc, Value source, Value pin) {
   for (auto [have, want] :
        llvm::zip_equal(getDynamicSizes(builder, loc, source), getDynamicSizes(builder, loc, pin))) {
@@ -116,14 +116,14 @@ namespace {
 /// One of the copies at the end of an iteration.
 struct Move {
   Value source, pin;
-  Value argument; ///< of the loop, by which the iteration reads what is in the pin
+  Value argument; ///< of the loop, by which the iteration reads the pin's contents
   bool isTemporary = false;
 
   bool mayRead(Value argument, const BufferViewFlowAnalysis &flow) const;
 };
 } // namespace
 
-/// Whether the source may show what is in the pin of `argument`.
+/// Whether the source may alias the pin of `argument`.
 bool Move::mayRead(Value argument, const BufferViewFlowAnalysis &flow) const {
   if (isTemporary)
     return false;
@@ -131,7 +131,7 @@ bool Move::mayRead(Value argument, const BufferViewFlowAnalysis &flow) const {
   if (isa<BlockArgument>(buffer))
     return buffer == argument;
   return llvm::any_of(flow.resolveReverse(source), [&](Value from) {
-    // An operation that the analysis does not know may show any buffer.
+    // The result of an operation that the analysis does not know may alias any buffer.
     Operation *op = from.getDefiningOp();
     bool isUnknown = op && flow.mayBeTerminalBuffer(from) && !isa<memref::GetGlobalOp>(op) &&
                      !hasEffect<MemoryEffects::Allocate>(op, from);
@@ -139,15 +139,15 @@ bool Move::mayRead(Value argument, const BufferViewFlowAnalysis &flow) const {
   });
 }
 
-/// Copies the values into the pins, each before what it shows is overwritten: by way of a
-/// temporary where they change places.
+/// Copies the values into the pins, each before a copy overwrites its source; values that change
+/// places go through a temporary.
 static void copyIntoPins(Operation *terminator, SmallVector<Move> moves, const BufferViewFlowAnalysis &flow) {
   OpBuilder builder(terminator);
   Location loc = terminator->getLoc();
   for (Move &move : moves)
     assertFits(builder, loc, move.source, move.pin);
   while (!moves.empty()) {
-    // What no other move reads may be overwritten.
+    // A pin that no remaining move reads may be overwritten.
     Move *next = llvm::find_if(moves, [&](Move &move) {
       return llvm::none_of(moves, [&](Move &other) { return other.mayRead(move.argument, flow); });
     });
@@ -164,7 +164,7 @@ static void copyIntoPins(Operation *terminator, SmallVector<Move> moves, const B
   }
 }
 
-/// Makes the loop start on the pins, filled with the values it started on.
+/// Copies the initial values into the pins, and makes the loop start with the pins.
 static void fillPins(Operation *loop, MutableArrayRef<OpOperand> inits, ArrayRef<Value> pins) {
   OpBuilder builder(loop);
   for (auto [init, pin] : llvm::zip_equal(inits, pins)) {
@@ -175,7 +175,7 @@ static void fillPins(Operation *loop, MutableArrayRef<OpOperand> inits, ArrayRef
   }
 }
 
-/// Ends an iteration in the pins; values without one are in their place already.
+/// Makes an iteration end with its values in the pins; values without a pin are in their buffer already.
 static void endInPins(Operation *terminator, MutableArrayRef<OpOperand> operands, ArrayRef<Value> pins,
                       ValueRange arguments, const BufferViewFlowAnalysis &flow) {
   SmallVector<Move> moves;
@@ -201,8 +201,8 @@ static void pinFor(scf::ForOp loop, const BufferViewFlowAnalysis &flow) {
   endInPins(yield, yield->getOpOperands(), pins, loop.getRegionIterArgs(), flow);
 }
 
-/// Before `loop`: a size that its first half computes, where that is one of what it starts
-/// on or known outside. Null otherwise.
+/// Computes, before `loop`, a size that its first half computes, if that is known before the loop or is a
+/// size of an initial value. Null otherwise.
 static Value findSizeBefore(OpBuilder &builder, scf::WhileOp loop, Value size) {
   if (size.getParentRegion()->isProperAncestor(&loop.getBefore()))
     return size;
@@ -217,8 +217,8 @@ static Value findSizeBefore(OpBuilder &builder, scf::WhileOp loop, Value size) {
   return memref::DimOp::create(builder, loop.getLoc(), loop.getInits()[argument.getArgNumber()], *position);
 }
 
-/// A pin for what `condition` hands on: null where that is the buffer of an argument of its
-/// block. The size of anything else must be known before the loop.
+/// Allocates a pin for a value that the condition passes on: null if it is the buffer of an argument of the
+/// first half. The sizes of all other values must be known before the loop.
 static FailureOr<Value> allocateConditionPin(scf::WhileOp loop, Value value) {
   auto type = dyn_cast<MemRefType>(value.getType());
   auto argument = dyn_cast<BlockArgument>(findBuffer(value));

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reshapes that make several dynamic dimensions of one: upstream's expand-strided-metadata takes
-// the size of one of them from the source, and crashes where there are more. Their sizes are
-// operands of the reshape.
+// Turns reshapes that split one dimension into several dynamic ones into memref.reinterpret_cast, with
+// the sizes that are operands of the reshape. Upstream's expand-strided-metadata takes the size of one
+// dynamic dimension from the source, and crashes if there are more.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -24,7 +24,7 @@ static bool hasSeveralDynamicSizes(memref::ExpandShapeOp op) {
   });
 }
 
-/// The sizes as the reshape states them, with strides that follow from the source's.
+/// Replaces `op` by a cast to its stated sizes, with strides computed from the source's.
 static void reinterpret(RewriterBase &rewriter, memref::ExpandShapeOp op) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);

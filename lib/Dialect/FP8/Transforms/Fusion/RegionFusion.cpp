@@ -15,7 +15,7 @@ using namespace fp8;
 using namespace fp8::detail;
 
 //===----------------------------------------------------------------------===//
-// What can move
+// Code that can move
 //===----------------------------------------------------------------------===//
 
 /// Returns whether the body is arithmetic on scalars and indices, without gathers and branches.

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A while that counts is a for. JAX's counters are tensors of one element, compared and
-// increased by linalg operations: upstream's upliftWhileToForLoop() does not see through these.
+// Turns an scf.while that counts into an scf.for. JAX's counters are tensors of one element, compared
+// and increased by linalg operations: upstream's upliftWhileToForLoop() does not see through these.
 
 #include "OneElement.h"
 #include "fp8/Analysis/IntegerRanges.h"
@@ -62,8 +62,8 @@ bool CountMatcher::handsOnArguments() {
          });
 }
 
-/// The argument of the first half that `value` is, what is known before the loop and always
-/// equals it, or the operation that computes it.
+/// Returns a value that equals `value`: one known before the loop, an argument of the first half, or
+/// the result of the operation that computes it.
 Value CountMatcher::find(Value value) {
   while (!isKnownBefore(value)) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -109,7 +109,7 @@ std::optional<Count> CountMatcher::matchComparison(arith::CmpIPredicate predicat
   return isBelow || meetsEnd ? std::optional(count) : std::nullopt;
 }
 
-/// What is added to the counter in every iteration; null if anything else becomes of it.
+/// Returns the value that every iteration adds to the counter; null if the next value is no such sum.
 Value CountMatcher::matchStep(unsigned counter) {
   Value next = find(loop.getYieldOp().getOperand(counter)), argument = loop.getBeforeArguments()[counter];
   auto add = next.getDefiningOp<arith::AddIOp>();
@@ -121,7 +121,8 @@ Value CountMatcher::matchStep(unsigned counter) {
   return left == argument && isKnownBefore(right) && holdsOneInteger(right.getType()) ? right : Value();
 }
 
-/// The counter passes the end as a larger number of its type: it grows, and by no more than fits.
+/// Returns whether the counter reaches its last value without wrapping around: the step is positive, and
+/// the last value fits into the counter's type.
 bool CountMatcher::stopsBeforeWrapping(Count &count) {
   IntegerRanges ranges(loop);
   ConstantIntRanges step = ranges.get(count.step), end = ranges.get(count.end);
@@ -130,7 +131,7 @@ bool CountMatcher::stopsBeforeWrapping(Count &count) {
     return false;
   if (count.isUnsigned && width == 64) // an index is signed
     return false;
-  // The counter's last value is at most this much, as numbers that do not wrap.
+  // An upper bound of the counter's last value, in a width that does not wrap.
   auto widen = [&](const APInt &value) {
     return count.isUnsigned ? value.zext(2 * width) : value.sext(2 * width);
   };
@@ -175,7 +176,7 @@ private:
 };
 } // namespace
 
-/// An integer of the loop, as an index in front of it.
+/// Converts an integer that is known before the loop to an index, at the insertion point.
 Value LoopCounter::getIndex(Value value) {
   Location loc = loop.getLoc();
   value = extractOne(rewriter, loc, value);
@@ -186,7 +187,7 @@ Value LoopCounter::getIndex(Value value) {
   return rewriter.createOrFold<arith::IndexCastOp>(loc, rewriter.getIndexType(), value);
 }
 
-/// The loop's index as the counter that the program knows.
+/// Converts the index of the loop to the counter's type in the program.
 Value LoopCounter::getCounter(Value index, Type type) {
   Location loc = loop.getLoc();
   Type element = getElementTypeOrSelf(type);
@@ -196,7 +197,8 @@ Value LoopCounter::getCounter(Value index, Type type) {
   return isa<TensorType>(type) ? tensor::FromElementsOp::create(rewriter, loc, type, index) : index;
 }
 
-/// The counter is carried only where its last value is read after the loop.
+/// Returns whether the new loop carries value `number`: of the counter only if its last value is read after
+/// the loop.
 bool LoopCounter::isCarried(unsigned number) {
   Value argument = loop.getBeforeArguments()[number];
   return number != count.counter ||
@@ -231,7 +233,7 @@ scf::ForOp LoopCounter::rewrite() {
   inBody[count.counter] =
       getCounter(counted.getInductionVar(), loop.getBeforeArguments()[count.counter].getType());
 
-  // What the first half hands on is an argument of it or known outside.
+  // Values that the first half passes on are its arguments or known before the loop.
   SmallVector<Value> arguments, results;
   for (Value value : loop.getConditionOp().getArgs()) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -252,7 +254,7 @@ scf::ForOp LoopCounter::rewrite() {
   return counted;
 }
 
-/// Integers that the body of `loop` computes from its index as tensors of one element, and reads.
+/// Computes integers without tensors that the body of `loop` extracts from tensors of one element.
 static void computeAsIntegers(RewriterBase &rewriter, scf::ForOp loop) {
   SmallVector<tensor::ExtractOp> reads;
   loop.getBody()->walk([&](tensor::ExtractOp op) {

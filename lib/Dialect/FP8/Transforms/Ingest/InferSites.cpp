@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gives every fp8.matmul its role, the kinds of its operands, and the name of its
-// site. The analyses in lib/Analysis find out; this pass writes it down.
+// site. The analyses in lib/Analysis infer them; this pass writes the attributes.
 
 #include "fp8/Analysis/Sites/Roles.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
@@ -24,9 +24,9 @@ using namespace fp8;
 
 namespace {
 
-/// Name, whether it is computed again, and the products that the operands come from.
+/// The name of a product, whether it is a recomputation, and the products that its operands come from.
 using SourceKey = std::tuple<std::string, bool, std::vector<unsigned>, std::vector<unsigned>>;
-/// Both operands as numbers of tensors, with how their dimensions are used.
+/// The number of each operand's tensor, and how its dimensions are used.
 using OperandPair = std::array<std::pair<unsigned, DimUses>, 2>;
 
 /// Names the sites of one function.
@@ -45,9 +45,9 @@ private:
   ArrayRef<ContractionRole> roles;
   const WeightNames &weightNames;
   std::vector<std::string> leaderNames;
-  /// Sites by what makes two products one site.
+  /// Names of sites, by the weight, the scope and a detail, which all products of one site share.
   std::map<std::tuple<const void *, std::string, std::string>, std::string> known;
-  /// Products without weight, by what they are called and read, and where it comes from.
+  /// Operands of the products without weight that have the same key, in their order.
   std::map<SourceKey, std::vector<OperandPair>> readBefore;
   llvm::StringMap<unsigned> uses; ///< how many sites have a name already
   unsigned nameless = 0;
@@ -82,9 +82,9 @@ std::string SiteNaming::createName(StringRef stem) {
   return uses.try_emplace(name, 1).second ? name : createName(stem);
 }
 
-/// What tells a product without weight apart: its name, the sites that its operands come
-/// from and, of several products of such operands, which one it is. Microbatches and
-/// recomputations read other values of the same sites.
+/// Returns a key that identifies a product without weight: its name, the sites that its operands
+/// come from and its number among several products of such operands. Microbatches and
+/// recomputations have the same key: they read other values of the same sites.
 std::string SiteNaming::describeSources(unsigned i) {
   const ContractionRole &entry = roles[i];
   const NameStack &stack = entry.contraction.name;
@@ -108,8 +108,8 @@ std::string SiteNaming::describeSources(unsigned i) {
   return text;
 }
 
-/// The name that the program gives a site: that of its scope or, where that says nothing or is one for
-/// several weights, the weight's.
+/// The name that the program gives a site: that of its scope or, if the scope has no name or the name stands
+/// for several weights, the weight's.
 std::string SiteNaming::getStem(const ContractionRole &leader) const {
   const std::string &scope = leader.contraction.name.site;
   if (!leader.weight || (!scope.empty() && !weightNames.isShared(scope)))
@@ -165,12 +165,12 @@ static void writeRole(ContractionRole &entry, StringRef site) {
   op.setRhsKindAttr(TensorKindAttr::get(context, entry.kinds[1]));
   op->removeAttr(FP8Dialect::kSiteAttrName);
   op->removeAttr(FP8Dialect::kRoleAttrName);
-  // Where the program has no names, later stages show this one.
+  // Messages of later stages show this name if the program has none.
   if (entry.contraction.name.full.empty())
     op->setLoc(NameLoc::get(StringAttr::get(context, site), op->getLoc()));
 }
 
-/// Says that a product may be something else than its role. Sites by the number of the product.
+/// Remarks that a product may have another role than the inferred one. `sites` has the site of each product.
 static void remarkOnDoubt(const ContractionRole &entry, ArrayRef<std::string> sites) {
   MatmulOp op = entry.contraction.op;
   InFlightDiagnostic remark = op.emitRemark("taken for a ")
@@ -183,7 +183,7 @@ static void remarkOnDoubt(const ContractionRole &entry, ArrayRef<std::string> si
   remark << "; set fp8.role to say so";
 }
 
-/// Says by which rule a product was found to be a gradient.
+/// Remarks by which rule a product was found to be a gradient.
 static void remarkOnRule(const ContractionRole &entry, StringRef site) {
   MatmulOp op = entry.contraction.op;
   if (entry.contraction.isBackward())

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Makes one function of the two of a pair. Casts and views of forward values that backward makes
-// for itself move to forward and are merged with those that forward made: one tensor then is one
-// value, which every later pass understands without knowing of pairs.
+// Joins the two functions of a pair. Casts and views of forward values in backward move to forward
+// and are merged with forward's own: each tensor is one value then, and later passes need no
+// knowledge of pairs.
 
 #include "fp8/Analysis/CheapestCut.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -131,7 +131,7 @@ EndForwardOp join(func::FuncOp forward, func::FuncOp backward) {
   for (auto [result, argument] : llvm::zip(orderResults(forward, backward), arguments.set_bits()))
     backward.getArgument(argument).replaceAllUsesWith(end->getOperand(result));
   for (unsigned i = 0; i < forward.getNumArguments(); ++i)
-    forward.removeArgAttr(i, kReturnedAttrName); // fp8-split-pair says anew what crosses
+    forward.removeArgAttr(i, kReturnedAttrName); // fp8-split-pair chooses new residuals
   end->eraseOperands(results);
   (void)forward.eraseResults(results);
 
@@ -173,7 +173,7 @@ bool areAlike(Operation *a, Operation *b) {
                                                   OperationEquivalence::IgnoreDiscardableAttrs);
 }
 
-/// Merges movements in backward of what forward computed with forward's own, or moves them there.
+/// Moves movements of forward values (isMovement) from backward to forward, or merges them with those there.
 class MovementHoister {
 public:
   MovementHoister(Block &body, EndForwardOp marker) : body(body), marker(marker) {

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Requests for a pair, the marks on its functions, and questions to a joined function.
+// Requests for a pair, the marks on its functions, and queries of a joined function.
 
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Analysis/Rearrangement.h"
@@ -141,7 +141,7 @@ bool fp8::isMovement(Operation *op) {
     return fill.hasPureTensorSemantics();
   if (auto read = dyn_cast<bufferization::ToTensorOp>(op))
     return read.getBuffer().getDefiningOp<memref::GetGlobalOp>() != nullptr;
-  // Arithmetic of sizes.
+  // Arithmetic on sizes.
   auto isSize = [](Type type) { return type.isIntOrIndex(); };
   if (op->getNumOperands() > 0 && op->getNumRegions() == 0 && isPure(op) &&
       llvm::all_of(op->getOperandTypes(), isSize) && llvm::all_of(op->getResultTypes(), isSize))
@@ -149,7 +149,8 @@ bool fp8::isMovement(Operation *op) {
   return matchRearrangement(op).has_value();
 }
 
-/// The function that `marker` names, if fp8-join-pair took its code: it returns poison.
+/// Returns the function that `marker` names if fp8-join-pair moved its code, so that it returns poison; else
+/// null.
 static func::FuncOp findEmptied(func::FuncOp function, EndForwardOp marker) {
   auto module = function->getParentOfType<ModuleOp>();
   auto backward = module.lookupSymbol<func::FuncOp>(marker.getBackward());
@@ -161,7 +162,7 @@ static func::FuncOp findEmptied(func::FuncOp function, EndForwardOp marker) {
   return backward;
 }
 
-/// What is wrong with `marker` in `function`; empty where all fits.
+/// Returns the error of `marker` in `function`, as the end of a message; empty if there is none.
 static std::string findMisfit(func::FuncOp function, EndForwardOp marker) {
   func::FuncOp backward = findEmptied(function, marker);
   if (!backward)
@@ -186,7 +187,7 @@ static std::string findMisfit(func::FuncOp function, EndForwardOp marker) {
             "' that are no residuals, and the state")
         .str();
 
-  // Of forward, of backward, and the state where it is updated.
+  // The results are those of forward, those of backward, and the state if it is updated.
   while (!results.empty() && isState(function.getResultAttrDict(results.size() - 1)))
     results.pop_back();
   size_t updated = function.getNumResults() - results.size(), ofBackward = backward.getNumResults();
@@ -225,7 +226,7 @@ LogicalResult fp8::verifyJoinedPairs(ModuleOp module) {
 }
 
 //===----------------------------------------------------------------------===//
-// Questions
+// Queries
 //===----------------------------------------------------------------------===//
 
 std::optional<JoinedPair> JoinedPair::find(func::FuncOp function) {

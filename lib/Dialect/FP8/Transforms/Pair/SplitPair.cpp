@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two functions of a joined pair. What backward reads of forward crosses as residuals, or is
-// computed again from what crosses anyway: as few bytes as that allows.
+// Splits a joined function into forward and backward. Forward values that backward reads are
+// residuals, or backward recomputes them from residuals: the choice with the fewest bytes.
 
 #include "fp8/Analysis/CheapestCut.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -38,7 +38,7 @@ bool isRecordedAmax(OpResult value) {
   return quantize && quantize.getRecordAmax() && value == quantize->getResults().back();
 }
 
-/// The sizes of unknown dimensions are taken for this when residuals are chosen.
+/// The size that dynamic dimensions count as when residuals are chosen.
 constexpr int64_t kNominalSize = 1024;
 
 /// The cost of handing `value` over, in bytes; more than any other for a value that cannot be stored.
@@ -152,7 +152,7 @@ void Splitter::moveBackward() {
   (void)forward.eraseResults(results);
 }
 
-/// An argument that crosses as it is needs no copy, if nothing is computed in its memory.
+/// Marks a residual that is an unchanged argument: it needs no copy if nothing is computed in its memory.
 void Splitter::markReturned(Value residual, unsigned result) {
   auto argument = dyn_cast<BlockArgument>(residual);
   if (!argument || !isa<RankedTensorType>(argument.getType()))
@@ -219,7 +219,7 @@ void Splitter::returnState(func::FuncOp function) {
   }
 }
 
-/// `value` of forward, in backward: handed over, or computed again where the builder stands.
+/// Returns `value` of forward in backward: the residual, or a recomputation where the builder stands.
 Value Splitter::materialize(Value value) {
   if (value.getParentBlock() != &body || available.contains(value))
     return available.lookupOrDefault(value);
@@ -228,12 +228,12 @@ Value Splitter::materialize(Value value) {
   for (Value read : getReadValues(op))
     operands.map(read, materialize(read));
   for (auto [result, copy] : llvm::zip(op->getResults(), repeat(builder, op, operands)))
-    if (!available.contains(result)) // some may cross
+    if (!available.contains(result)) // some may be residuals
       available.map(result, copy);
   return available.lookup(value);
 }
 
-/// Has `op` of backward read values of backward only.
+/// Makes `op` of backward read only values of backward.
 void Splitter::localize(Operation *op) {
   builder.setInsertionPoint(op);
   op->walk([&](Operation *inner) {

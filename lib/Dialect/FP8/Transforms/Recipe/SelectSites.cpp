@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides for every matrix product whether it becomes FP8. What stays says why.
+// Decides for every matrix product whether it becomes FP8. Products that stay get the reason.
 
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/OneHot.h"
@@ -42,8 +42,8 @@ private:
   std::optional<llvm::Regex> regex;
 };
 
-/// What the options of one run mean for this module; a llvm::Regex cannot be copied as
-/// passes are.
+/// The options of one run, applied to this module. They are no members of the pass, because passes
+/// are copied and an llvm::Regex cannot be.
 struct Selection {
   SitePattern sites, keep, require;
   /// Sites in the first and last layers that are to stay.
@@ -94,7 +94,7 @@ public:
         reason = kept.value_or("");
       }
       if (reason.empty()) {
-        // The recipe is wrong for the target, not the product: said once.
+        // One error is enough: the recipe does not fit the target, whatever the product.
         if (chosen && !refused && !allowUnsupported && failed(checkSupported(op, chosen)))
           refused = op;
         return;
@@ -108,7 +108,7 @@ public:
   }
 
 private:
-  /// Why `op` stays in high precision; empty where it becomes FP8.
+  /// Returns the reason why `op` stays in high precision; empty if it becomes FP8.
   std::string reasonToKeep(MatmulOp op, const Selection &selection) const {
     StringRef site = op.getSite().value_or("");
     if (op.getKept())
@@ -146,8 +146,9 @@ private:
   /// True for a product with an operand of zeros and ones, which only selects rows of the other one.
   static bool selects(MatmulOp op) { return isZeroOrOne(op.getLhs()) || isZeroOrOne(op.getRhs()); }
 
-  /// Notes the sites whose gradients select, too: one need not read the operand of zeros and ones, and
-  /// another function receives it as a tensor like any other.
+  /// Collects the sites whose forward product selects rows. Their gradients select, too, which does not show
+  /// in the gradients: one need not read the operand of zeros and ones, and in another function that operand
+  /// is an argument like any other.
   void findOneHotSites(Selection &selection) {
     getOperation()->walk([&](MatmulOp op) {
       if (!isGradient(op) && op.getSite() && selects(op))
@@ -174,8 +175,8 @@ private:
     return role == Role::fprop ? fprop : role == Role::dgrad ? dgrad : wgrad;
   }
 
-  /// The reason of a product that --fprop, --dgrad or --wgrad keeps in `wanted`. Its own type
-  /// is not changed, so that must have every value of `wanted`.
+  /// Returns the reason for a product that --fprop, --dgrad or --wgrad keeps in `wanted`. Its own type is
+  /// not changed, and must have every value of `wanted`; otherwise it is an error.
   static FailureOr<std::string> keepInType(MatmulOp op, StringRef wanted) {
     Type lhs = getElementTypeOrSelf(op.getLhs()), rhs = getElementTypeOrSelf(op.getRhs());
     Type own = lhs.getIntOrFloatBitWidth() < rhs.getIntOrFloatBitWidth() ? rhs : lhs;
@@ -191,8 +192,8 @@ private:
                           << ", or keep the site with --keep";
   }
 
-  /// A pattern that no site matches is a slip of the pen, and would quietly do nothing. Only
-  /// --keep may match none, with a warning: one is often shared by many models.
+  /// Reports a pattern that no site matches: it is probably misspelt, and would silently do nothing. Only
+  /// --keep may match no site, with a warning, because one pattern is often used for many models.
   LogicalResult checkUsed(const SitePattern &pattern, StringRef option, StringRef text) {
     if (isUsed(pattern))
       return success();
@@ -244,7 +245,7 @@ private:
     return success();
   }
 
-  /// An operand that is FP8 as it stands.
+  /// True for a value that is an operand of `op` and FP8 already.
   static bool isBytes(MatmulOp op, Value value) {
     return value != op.getInit() && isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(value));
   }

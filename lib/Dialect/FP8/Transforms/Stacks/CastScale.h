@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the scale of a cast follows from: the state, the tensor itself, or both. Private to
-// the library.
+// The code that computes the scale of a cast: from the state, the tensor itself, or both. Private
+// to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSCALE_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSCALE_H
@@ -18,7 +18,7 @@ namespace fp8 {
 /// The code that computes the scale of a cast from its tensor and from arguments of the function.
 class CastScale {
 public:
-  /// Unset where the scale is computed from other values than these.
+  /// Finds the code for `op`; unset if the scale is computed from other values than these.
   static std::optional<CastScale> of(QuantizeOp op);
 
   mlir::Value getValue() const { return scale; }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows stacks from the casts that read them to what fills them, and on to all other readers.
+// Follows stacks from the casts that read them to the loops that fill them, and to all other readers.
 
 #include "CastStacks.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -125,7 +125,7 @@ bool CastStacks::addReader(OpOperand &use) {
            use.getOperandNumber() == 0 && (casts.insert(op), true);
   if (isa<AmaxOp>(op))
     return scale.followsFromTensor() && (measures.insert(op), true);
-  // What an inner loop filled is inserted into the stack of an outer one.
+  // The stack of an inner loop is inserted into the stack of an outer loop.
   if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
     auto dest = dyn_cast<BlockArgument>(insert.getDest());
     auto loop = dest ? dyn_cast<LoopLikeOpInterface>(dest.getOwner()->getParentOp()) : LoopLikeOpInterface();

@@ -2,11 +2,12 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which stacks can hold bytes: those that nothing but casts reads, all with the same scale.
-// Private to the library.
+// Finds the stacks that can hold bytes: only casts read them, all with the same scale. Private to
+// the library.
 //
-// What fills stacks is called forward here, what reads them backward: the halves of a joined
-// pair, or in any other function what is before the loop that reads and what is from it on.
+// Forward is the code that fills stacks, backward the code that reads them: the halves of a joined
+// pair or, in any other function, the code before the loop that reads a stack, and the code from
+// this loop on.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSTACKS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_CASTSTACKS_H
@@ -17,7 +18,8 @@
 
 namespace fp8 {
 
-/// What runs before an operation: in its block, in operations there, and around them.
+/// The code that runs before the operation `end`: in its block, nested in operations there, and
+/// outside of the operation that contains the block.
 class Forward {
 public:
   explicit Forward(mlir::Operation *end) : end(end) {}
@@ -34,19 +36,19 @@ public:
   CastStacks(Forward forward, QuantizeOp first, CastScale scale)
       : scale(std::move(scale)), format(first.getFormat()), column(first.getColumnAttr()),
         element(mlir::getElementTypeOrSelf(first.getInputs().front())), forward(forward) {}
-  /// False where something but such casts reads one of them, nothing would be saved, or an amax
-  /// would be lost.
+  /// Collects the stacks and their readers. False if anything else than such casts reads a stack, no
+  /// bytes would be saved, or an amax would be lost.
   bool find(QuantizeOp first);
 
-  /// What all of the casts have in common.
+  /// The scale, format, column and element type that all casts share.
   CastScale scale;
   mlir::Type format;
   mlir::IntegerAttr column;
-  mlir::Type element; ///< of what is cast
+  mlir::Type element; ///< of the tensors that are cast
 
   llvm::SmallVector<mlir::OpResult> results;       ///< of the loops that fill the stacks
   llvm::DenseMap<mlir::Value, unsigned> stacked;   ///< values of stacks, by number of the stack
-  llvm::SetVector<mlir::Operation *> casts, views; ///< that read stacks
+  llvm::SetVector<mlir::Operation *> casts, views; ///< readers of stacks
   llvm::SetVector<mlir::Operation *> sizes;        ///< of stacks and views
 
   /// Forward's own cast of `value`; null where it has none.
@@ -71,7 +73,7 @@ private:
   bool recordsInForward() const;
 
   Forward forward;
-  llvm::SmallPtrSet<mlir::Operation *, 4> measures; ///< what scales of slices follow from
+  llvm::SmallPtrSet<mlir::Operation *, 4> measures; ///< amaxes that scales of slices are computed from
 };
 
 } // namespace fp8

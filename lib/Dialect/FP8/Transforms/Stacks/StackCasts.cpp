@@ -48,10 +48,10 @@ private:
   CastScale &scale;
   SmallVector<OpResult> &results;
   OpBuilder builder;
-  Operation *start = nullptr; ///< the last of what follows from arguments
+  Operation *start = nullptr; ///< the last operation that computes the scale from arguments
   DenseMap<Value, Value> bytes, scales;
   DenseMap<Value, CastResults> quantized;
-  /// Of the stack of scales beside each stack: in the loop's body, and its result's number.
+  /// The stack of scale_inv beside each stack: its value in the loop's body, and the number of its result.
   SmallVector<std::pair<Value, unsigned>> carried;
 };
 
@@ -64,7 +64,8 @@ Value StackReplacer::invertScale(Location loc, Value scale) {
   return arith::DivFOp::create(builder, loc, arith::ConstantOp::create(builder, loc, one), scale);
 }
 
-/// Has the loop that fills stack `i` carry a stack of scale_inv too, each `none` before the loop.
+/// Makes the loop that fills stack `i` carry a stack of scale_inv too, whose elements are `none` before the
+/// loop.
 void StackReplacer::carryScales(unsigned i, Value none, ArrayRef<int64_t> dims) {
   OpOperand *init = matchStack(results[i])->init;
   Location loc = init->get().getLoc();
@@ -118,7 +119,7 @@ void StackReplacer::stackScales() {
     op->getResult(1).replaceAllUsesWith(getScaleInv(op->getOperand(0)));
 }
 
-/// scale_inv of each slice of `value`.
+/// Returns the scale_inv of each slice of `value`.
 Value StackReplacer::getScaleInv(Value value) {
   if (Value known = scales.lookup(value))
     return known;
@@ -160,7 +161,7 @@ CastResults StackReplacer::quantize(Value value) {
   return quantized[value] = {op->getResult(0), op->getResult(1)};
 }
 
-/// The bytes of a view are the view of the bytes.
+/// Returns the bytes of `value`; the bytes of a view are the view of the bytes.
 Value StackReplacer::getBytes(Value value) {
   if (found.stacked.contains(value))
     return value;
@@ -269,8 +270,8 @@ private:
 } // namespace
 
 /// The part of the function that fills the stack of which `op` casts a slice; unset where `op` is
-/// no such cast. In a pair that part is forward, and a cast that records its amax is one of a
-/// tensor of backward.
+/// no such cast. In a pair that part is forward, and a cast that records its amax casts a tensor
+/// of backward.
 std::optional<Forward> StackCasts::findForward(QuantizeOp op, std::optional<JoinedPair> &pair) {
   if (pair)
     return op.getRecordAmax() || pair->isForward(op) ? std::nullopt

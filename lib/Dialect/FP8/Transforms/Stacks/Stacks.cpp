@@ -103,7 +103,8 @@ static std::optional<SliceDims> followExtract(tensor::ExtractSliceOp view, Array
   return found;
 }
 
-/// A dimension that numbers slices may be merged with dimensions of one element only.
+/// Follows slice dimensions through a reshape, which may merge them with dimensions of one element only, or
+/// split such dimensions off; unset otherwise.
 static std::optional<SliceDims> followReshape(ArrayRef<ReassociationIndices> groups,
                                               RankedTensorType expanded, bool expands,
                                               ArrayRef<int64_t> dims) {
@@ -122,7 +123,7 @@ static std::optional<SliceDims> followReshape(ArrayRef<ReassociationIndices> gro
   return found;
 }
 
-/// Unset where the slices change their order.
+/// Follows slice dimensions through `view`; unset if the slices change their order.
 static std::optional<SliceDims> followRearrangement(const Rearrangement &view, ArrayRef<int64_t> dims) {
   SliceDims found;
   for (int64_t dim : dims) {

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensors that loops fill slice by slice, views of them, and a value for each slice that lies
-// in a stack beside. Private to the library.
+// Stacks, which are tensors that loops fill slice by slice, views of stacks, and tensors beside a
+// stack that hold one value for each of its slices. Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_STACKS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_STACKS_H

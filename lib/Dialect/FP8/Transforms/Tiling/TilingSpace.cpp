@@ -101,7 +101,7 @@ static SmallVector<AffineMap> getMaps(Operation *operation) {
 TilingSpace::TilingSpace(Operation *op) : op(cast<DestinationStyleOpInterface>(op)), maps(getMaps(op)) {}
 
 //===----------------------------------------------------------------------===//
-// What can be tiled
+// Dimensions that can be tiled
 //===----------------------------------------------------------------------===//
 
 SmallVector<std::pair<Value, int64_t>> TilingSpace::getOperandDims(unsigned dim) {
