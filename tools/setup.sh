@@ -3,15 +3,15 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What tools/quickstart and tools/check share: packages, configuration, build and the
-# Python environment. Each step does nothing where its work is done already, so a
-# second run needs no network. Sourced, never run.
+# The steps that tools/quickstart and tools/check share: packages, configuration, build and
+# the Python environment. A step whose work is done already does nothing, so that a second
+# run needs no network. This file is sourced, never run.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 BUILD=build
-# shellcheck disable=SC2034 # read by those who source this file
+# shellcheck disable=SC2034 # read by the scripts that source this file
 BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 liblld-22-dev libomp-22-dev llvm-22-dev llvm-22-tools
   libmlir-22-dev mlir-22-tools libstdc++-12-dev libzstd-dev zlib1g-dev libxml2-dev libedit-dev
   nlohmann-json3-dev libgtest-dev python3 python3-venv)
@@ -57,7 +57,8 @@ build_targets() {
   NINJA_STATUS='[%f/%t, %es] ' ninja -C "$BUILD" "$@" || die "the build failed; the first error above says where"
 }
 
-# make_venv: numpy and friends are newer on PyPI than in Debian; made once, in the build folder.
+# make_venv: creates a Python environment in the build folder, once, with packages from PyPI, where
+# they are newer than in Debian.
 make_venv() {
   local venv="$BUILD/venv"
   [[ "$(cat "$venv/packages" 2>/dev/null)" == "${PYTHON_PACKAGES[*]}" ]] && return 0

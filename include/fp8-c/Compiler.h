@@ -36,7 +36,7 @@ extern "C" {
 
 /// Options of a compilation: those of fp8-compile under the same names.
 DEFINE_C_API_STRUCT(FP8CompilerOptions, void);
-/// What a compilation gave.
+/// The result of a compilation: artifact, report and manifest.
 DEFINE_C_API_STRUCT(FP8Compiled, const void);
 
 #undef DEFINE_C_API_STRUCT
@@ -71,25 +71,26 @@ MLIR_CAPI_EXPORTED void fp8CompilerOptionsDescribe(FP8OptionCallback callback, v
 /// nothing can compile is an error at its place. Null after an error. The caller owns the module.
 MLIR_CAPI_EXPORTED MlirModule fp8ReadProgram(MlirContext context, MlirStringRef source, MlirStringRef name);
 
-/// Compiles `program`, which is left as the last stage made it: of no use but to be destroyed.
-/// Null after an error: at the place in the program that it is about; at the program as a whole
-/// where options contradict each other.
+/// Compiles `program`, which then holds the IR after the last stage and can only be destroyed.
+/// Null after an error, which is at the place in the program that is wrong, or at the program as
+/// a whole if options contradict each other.
 MLIR_CAPI_EXPORTED FP8Compiled fp8Compile(MlirModule program, FP8CompilerOptions options);
 
 static inline bool fp8CompiledIsNull(FP8Compiled compiled) { return !compiled.ptr; }
 MLIR_CAPI_EXPORTED void fp8CompiledDestroy(FP8Compiled compiled);
 
-// What is returned below lives as long as `compiled`.
+// The strings returned below live as long as `compiled`.
 
 /// The bytes that --emit asked for: a shared library, an object, LLVM IR or IR as text.
 MLIR_CAPI_EXPORTED MlirStringRef fp8CompiledGetArtifact(FP8Compiled compiled);
 
-/// What became of every product, as JSON and as a table for people. Empty lists after
-/// --emit=ingest, when nothing is decided yet.
+/// The report, the decision about every product, as JSON and as a table for people. Its lists
+/// are empty after --emit=ingest, when nothing is decided yet.
 MLIR_CAPI_EXPORTED MlirStringRef fp8CompiledGetReportJSON(FP8Compiled compiled);
 MLIR_CAPI_EXPORTED MlirStringRef fp8CompiledGetReportText(FP8Compiled compiled);
 
-/// What entries take and give, as JSON. A library contains it too.
+/// The manifest, which describes arguments, results and state of the entry points, as JSON. A
+/// library contains it, too.
 MLIR_CAPI_EXPORTED MlirStringRef fp8CompiledGetManifestJSON(FP8Compiled compiled);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C API: what a host registers in its own context, and running passes on its own modules.
+// C API: registration in a host's own context, and pipelines on the host's own modules.
 // The conventions are those of mlir-c: opaque structs by value, MlirStringRef for text,
 // errors as diagnostics of the context.
 
@@ -31,8 +31,8 @@ MLIR_CAPI_EXPORTED void fp8RegisterCompiler(MlirDialectRegistry registry);
 MLIR_CAPI_EXPORTED void fp8RegisterAllPasses(void);
 
 /// Runs a textual pipeline on `module`, "builtin.module(fp8-ingest-pipeline,canonicalize)";
-/// registered passes and pipelines have names. What is wrong with the text is an error at the
-/// module, what is wrong with the program one at the place in the program.
+/// registered passes and pipelines have names. Errors in the text are reported at the module,
+/// errors in the program at their place in the program.
 MLIR_CAPI_EXPORTED MlirLogicalResult fp8RunPipeline(MlirModule module, MlirStringRef pipeline);
 
 /// The first place in a file that `location` has: inside names, calls or several places too.

@@ -12,7 +12,7 @@
 using namespace mlir;
 
 namespace {
-/// What the C API gives to read, in one piece that owns it.
+/// The result of a compilation, and the texts that the C API returns of it.
 struct CompiledTexts {
   fp8::Compiled compiled;
   std::string reportJSON, reportText, manifestJSON;

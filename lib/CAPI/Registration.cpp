@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C API: registration, pipelines, places of errors.
+// C API: registration, pipelines, file positions of locations.
 
 #include "fp8-c/Registration.h"
 #include "fp8/Compiler/Compiler.h"

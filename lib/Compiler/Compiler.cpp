@@ -33,7 +33,7 @@ void fp8::registerCompiler(DialectRegistry &registry) {
 void fp8::addMissingRegistrations(MLIRContext &context) {
   DialectRegistry registry;
   registerCompiler(registry);
-  context.appendDialectRegistry(registry); // nothing where all of it is there
+  context.appendDialectRegistry(registry); // does nothing if all is registered
 }
 
 //===----------------------------------------------------------------------===//
@@ -42,7 +42,7 @@ void fp8::addMissingRegistrations(MLIRContext &context) {
 
 namespace {
 
-/// One compilation, from a program as it was read to what it becomes.
+/// One compilation, from a program to its artifact, report and manifest.
 class Compilation {
 public:
   /// `recipe` is null and `recipeText` empty where every product stays as it is.
@@ -124,7 +124,7 @@ LogicalResult Compilation::runToStage(StringRef last) {
   return success();
 }
 
-/// LLVM code of the module, and what the manifest says of it.
+/// Lowers kernels to LLVM code, and describes the code in the manifest and the report.
 LogicalResult Compilation::buildCode() {
   if (failed(runStage([&](OpPassManager &manager) { backend.buildCodePipeline(manager); })))
     return failure();
@@ -166,7 +166,7 @@ LogicalResult Compilation::run() {
 // The compiler
 //===----------------------------------------------------------------------===//
 
-/// The attribute that `text` is; an error gives the parser's reason.
+/// Parses a recipe attribute; an error contains the parser's reason.
 static llvm::Expected<RecipeAttrInterface> parseRecipe(StringRef text, StringRef option,
                                                        MLIRContext &context) {
   std::string reason;
@@ -179,7 +179,7 @@ static llvm::Expected<RecipeAttrInterface> parseRecipe(StringRef text, StringRef
   return llvm::createStringError("--recipe=" + option + " is not a recipe attribute" + reason);
 }
 
-/// Whether the target can give what --emit asks for.
+/// Returns an error unless the target can emit the output that --emit asks for.
 static llvm::Error checkOutput(const CompilerOptions &options, TargetBackendInterface backend) {
   if (!options.makesCode() || llvm::is_contained(backend.getOutputs(), options.emit))
     return llvm::Error::success();
@@ -192,7 +192,7 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
   addMissingRegistrations(context);
   Compiler compiler;
   compiler.options = std::move(options);
-  // Options of what does not exist yet are for that to judge.
+  // compile() reports features that are not available yet; their options are not checked further.
   if (!findUnavailable(compiler.options).empty())
     return compiler;
   context.loadDialect<FP8Dialect>();
@@ -233,7 +233,7 @@ FailureOr<Compiled> Compiler::compile(ModuleOp module) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What it gives
+// The result
 //===----------------------------------------------------------------------===//
 
 static std::string printJSON(llvm::json::Object object) {

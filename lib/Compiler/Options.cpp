@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The options: one table of names, words and what they set.
+// The table of options: their names, values, help texts and the fields that they set.
 
 #include "fp8/Compiler/Options.h"
 #include "llvm/ADT/STLExtras.h"
@@ -90,7 +90,7 @@ struct Option {
 
 using Kind = OptionDescription::Kind;
 
-/// A field of the recipe options that takes any text; what is wrong with it shows when all
+/// Sets a field of the recipe options to any text; Compiler::create() finds errors in it, when all
 /// options are known.
 template <std::string RecipeOptions::*field>
 static Error setText(CompilerOptions &options, StringRef name, StringRef value) {

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is asked of a program before its first stage: that it can be compiled at all, and the
-// marks of --carry and --pair.
+// Checks before the first stage that a program can be compiled, and marks it as --carry and --pair
+// say.
 
 #include "Request.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// An error where the program has attributes that the compiler itself writes and believes
-/// later: it has been through the recipe stage already, or claims to have been.
+/// Reports attributes that the compiler writes itself and relies on later: the program has been
+/// through the recipe stage already, or pretends to have been.
 static LogicalResult refuseOwnAttributes(ModuleOp module) {
   auto report = [](Location location, StringRef name) {
     return emitError(location) << "attribute '" << name
@@ -50,7 +50,7 @@ static LogicalResult refuseOwnAttributes(ModuleOp module) {
 // The request
 //===----------------------------------------------------------------------===//
 
-/// The argument that `text`, an index or a name, means in `function`.
+/// Finds the argument of `function` that `text`, an index or a name, stands for.
 static std::optional<unsigned> findArgument(func::FuncOp function, StringRef text) {
   unsigned index;
   if (!text.getAsInteger(10, index))
@@ -61,7 +61,7 @@ static std::optional<unsigned> findArgument(func::FuncOp function, StringRef tex
   return std::nullopt;
 }
 
-/// Whether argument and result of a request are there, and of one type.
+/// Whether the argument and the result of a request exist and have the same type.
 static bool fits(func::FuncOp function, std::optional<unsigned> argument, unsigned result) {
   return argument && result < function.getNumResults() &&
          function.getArgument(*argument).getType() == function.getResultTypes()[result];

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is asked of a program before its first stage.
+// Registrations, checks and marks before the first stage of a program.
 
 #ifndef FP8_LIB_COMPILER_REQUEST_H
 #define FP8_LIB_COMPILER_REQUEST_H
@@ -15,16 +15,16 @@ namespace fp8 {
 /// would end the process.
 void addMissingRegistrations(mlir::MLIRContext &context);
 
-/// What well-formed options ask for whose work is still to come, as an error message; empty
-/// for nothing.
+/// Returns an error message if `options` are well-formed, but ask for a feature that is not
+/// available yet; else an empty string.
 std::string findUnavailable(const CompilerOptions &options);
 
-/// Checks that `module` can be compiled as asked, and marks the arguments of --carry in every
-/// function that has them and the functions of --pair. An error at the place in the program.
+/// Checks that `module` can be compiled with `options`, and marks the arguments of --carry in every
+/// function that has them and the functions of --pair. Errors are at their place in the program.
 mlir::LogicalResult applyRequest(mlir::ModuleOp module, const CompilerOptions &options);
 
-/// The functions that the recipe names are used by nothing yet: public ones outlive ingest, and
-/// fp8-apply-recipe, which checks them, makes them private.
+/// Makes the functions that the recipe names public. Nothing calls them yet, and only public ones
+/// outlive ingest; fp8-apply-recipe checks them and makes them private.
 void keepRecipeFunctions(mlir::ModuleOp module, RecipeAttrInterface recipe);
 
 } // namespace fp8

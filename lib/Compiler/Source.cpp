@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reading a program, and locations for programs that only have names.
+// Reads programs, and adds file positions to locations that have none.
 
 #include "Request.h"
 #include "fp8/Compiler/Compiler.h"
@@ -26,7 +26,8 @@ FileLineColLoc fp8::findFilePosition(Location location) {
   return place;
 }
 
-/// `named` with the place `file` as its child; other locations are replaced.
+/// Adds the place `file` to a location: as the child of a name, in place of an unknown location, or
+/// fused with any other.
 static Location addFilePosition(Location location, Location file) {
   if (auto named = dyn_cast<NameLoc>(location))
     return NameLoc::get(named.getName(), file);
@@ -57,7 +58,7 @@ static void addFilePositions(AsmParserState &state, llvm::SourceMgr &sources, St
 static constexpr llvm::StringLiteral kUnknownDialect =
     "(fp8-compile takes linalg on tensors and upstream's other dialects: lower what else there is first)";
 
-/// Operations of unknown dialects are let in, so that the error can say what they are.
+/// Reports operations of unknown dialects. The parser accepts them, so that this error can name them.
 static LogicalResult refuseUnknownOps(ModuleOp module) {
   return failure(module
                      .walk([](Operation *op) {
@@ -71,7 +72,7 @@ static LogicalResult refuseUnknownOps(ModuleOp module) {
 }
 
 static OwningOpRef<ModuleOp> readText(StringRef name, llvm::SourceMgr &sources, MLIRContext &context) {
-  // What has a syntax of its own does not parse at all.
+  // Operations of unknown dialects in custom syntax do not parse: the parser's error gets the hint.
   ScopedDiagnosticHandler hint(&context, [](Diagnostic &diagnostic) {
     if (StringRef(diagnostic.str()).contains("not found for custom op"))
       diagnostic << kUnknownDialect;
@@ -107,11 +108,11 @@ static OwningOpRef<ModuleOp> read(StringRef name, std::unique_ptr<llvm::MemoryBu
   return module;
 }
 
-/// As a mapped file is aligned: bytecode wants its resources on cache lines or more.
+/// The alignment of mapped files: bytecode needs its resources aligned to cache lines or more.
 static constexpr uint64_t kSourceAlignment = 4096;
 
-/// A copy that is aligned and has a zero behind it, which the parser of text reads; null where
-/// there is no memory for it.
+/// Returns an aligned copy with a zero after its end, which the parser of text reads; null if there
+/// is no memory for it.
 static std::unique_ptr<llvm::MemoryBuffer> copySource(StringRef source, StringRef name) {
   auto copy =
       llvm::WritableMemoryBuffer::getNewUninitMemBuffer(source.size(), name, llvm::Align(kSourceAlignment));
@@ -134,7 +135,7 @@ OwningOpRef<ModuleOp> fp8::readProgram(StringRef source, StringRef name, MLIRCon
 OwningOpRef<ModuleOp> fp8::readProgramFile(StringRef path, MLIRContext &context) {
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(path, llvm::Align(kSourceAlignment), &message);
-  // Upstream aligns files, and not standard input.
+  // Upstream aligns files, but not standard input.
   if (file && path == "-") {
     file = copySource(file->getBuffer(), file->getBufferIdentifier());
     message = "there is no memory for standard input";

@@ -2,8 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What is installed beside libraries and tools: headers (written and generated),
-# TableGen files, and the package files that find_package(FP8) reads.
+# Installs the files beside libraries and tools: headers (written and generated), TableGen files,
+# and the package files that find_package(FP8) reads.
 
 include(CMakePackageConfigHelpers)
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The options of fp8-compile. Those that say what is compiled are the compiler's own and are
-// declared from its table; files are this tool's.
+// The options of fp8-compile. Options of the compilation are declared from the compiler's table;
+// options for files belong to this tool.
 
 #include "CommandLine.h"
 #include "../ToolSupport.h"
@@ -40,7 +40,7 @@ fp8-run.
 
 namespace {
 
-/// An option of the compiler, declared, and the values that were given.
+/// An option of the compiler, its declaration, and the values that were given.
 struct CompilerOption {
   std::string name;
   std::shared_ptr<cl::Option> declared;
@@ -92,7 +92,7 @@ private:
   }
 };
 
-/// LLVM would take the last of two values.
+/// Rejects options that are given twice, of which LLVM would take the last value.
 bool checkGivenOnce() {
   for (auto &[name, option] : cl::getRegisteredOptions())
     if (option->getNumOccurrences() > 1 && option->getNumOccurrencesFlag() == cl::Optional)
@@ -111,7 +111,7 @@ bool parseReports(const Options &o, CommandLine &out) {
   return true;
 }
 
-/// What two ways to write one file name have in common.
+/// Returns the absolute path of `file` without `.`, so that two spellings of one path are equal; "-" stays.
 std::string findPlace(llvm::StringRef file) {
   llvm::SmallString<256> place(file);
   if (file == "-" || llvm::sys::fs::make_absolute(place))
@@ -120,7 +120,7 @@ std::string findPlace(llvm::StringRef file) {
   return place.str().str();
 }
 
-/// Nothing is decided when ingest ends: there is nothing to report yet.
+/// Rejects reports and manifests after ingest, when nothing is decided yet.
 bool checkStage(const CommandLine &c) {
   if (c.options.emit != "ingest" || (c.reports.empty() && c.manifestFile.empty()))
     return true;
@@ -129,7 +129,7 @@ bool checkStage(const CommandLine &c) {
       std::string(" says what is decided after --emit=ingest; use --emit=recipe or a later stage"));
 }
 
-/// Two outputs in one place would overwrite each other, or mix.
+/// Rejects two outputs in one place, where they would overwrite each other or mix.
 bool checkOutputs(const CommandLine &c) {
   std::vector<std::pair<std::string, std::string>> outputs = {{"-o " + c.output, c.output}};
   if (!c.manifestFile.empty())

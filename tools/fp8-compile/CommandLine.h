@@ -11,23 +11,23 @@
 #include <string>
 #include <vector>
 
-/// Where a report goes, and as what.
+/// A report to write: its form, and its file.
 struct ReportRequest {
   bool json = false;
   std::string file; ///< empty: standard output
 };
 
-/// What is read, what is written, and what the compiler makes of it.
+/// The files to read and write, and the compiler's options.
 struct CommandLine {
   std::string input, output, manifestFile;
   std::vector<ReportRequest> reports;
   fp8::CompilerOptions options;
 };
 
-/// Says on standard error, in one line, what is wrong with the command line; returns false.
+/// Prints an error in the command line, one line on standard error; returns false.
 bool rejectCommandLine(const llvm::Twine &message);
 
-/// Parses the arguments. False where they are wrong: one line on standard error says what.
+/// Parses the arguments. Returns false after an error, which is one line on standard error.
 /// Prints and exits for --help and --version.
 bool parseCommandLine(int argc, char **argv, CommandLine &out);
 

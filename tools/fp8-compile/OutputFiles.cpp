@@ -19,7 +19,7 @@ static bool isSpecial(StringRef path) {
   return path == "-" || (!sys::fs::status(path, status) && !sys::fs::is_regular_file(status));
 }
 
-/// Writes all of it and says what went wrong.
+/// Writes all bytes; an error names the path and the reason.
 static Error writeAll(raw_fd_ostream &stream, StringRef path, StringRef bytes) {
   stream << bytes;
   stream.flush();

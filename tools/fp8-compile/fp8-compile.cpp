@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8-compile: reads a program, has the compiler make of it what was asked for, and writes
-// that with its report and manifest.
+// fp8-compile: compiles a program, and writes the output with its report and manifest.
 
 #include "CommandLine.h"
 #include "OutputFiles.h"
@@ -14,8 +13,8 @@ using namespace mlir;
 
 namespace {
 
-/// Prints one line: the first place in a file that the location has (`fallback` where it
-/// has none), and what is wrong there.
+/// Prints one line: the first place in a file that the location has (`fallback` if it has
+/// none), and the message.
 void printDiagnostic(Diagnostic &diagnostic, StringRef fallback) {
   FileLineColLoc place = fp8::findFilePosition(diagnostic.getLocation());
   std::string message = diagnostic.str();
@@ -23,7 +22,7 @@ void printDiagnostic(Diagnostic &diagnostic, StringRef fallback) {
   StringRef kind = diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error"
                    : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning"
                                                                              : "remark";
-  // Of bytecode that is not well formed MLIR knows the file alone, and says line 0.
+  // For malformed bytecode MLIR knows only the file, and gives line 0.
   if (place)
     llvm::errs() << place.getFilename().getValue() << ":" << std::max(place.getLine(), 1u) << ":"
                  << std::max(place.getColumn(), 1u);
@@ -32,7 +31,7 @@ void printDiagnostic(Diagnostic &diagnostic, StringRef fallback) {
   llvm::errs() << ": " << kind << ": " << message << "\n";
 }
 
-/// Reports and manifest, then what was asked for: once that is there, all went well.
+/// Writes reports and manifest, then the output: if the output exists, everything succeeded.
 llvm::Error writeOutputs(const CommandLine &line, const fp8::Compiled &compiled) {
   OutputFiles files;
   for (const ReportRequest &request : line.reports)
@@ -58,7 +57,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   fp8::registerCompiler(registry);
   MLIRContext context(registry);
-  // Errors say what is wrong in a line of their own; the operation after our passes would not help.
+  // An error is one line; the operation as our passes have changed it would not help the user.
   context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler diagnostics(
       &context, [&](Diagnostic &diagnostic) { printDiagnostic(diagnostic, line.input); });

@@ -4,7 +4,7 @@
 //
 // The compiler as a library: a program in, a library (or the IR after a stage), a report and
 // a manifest out. It writes no file, prints nothing and keeps nothing between compilations;
-// what is wrong with a program is a diagnostic of the program's context.
+// errors of a program are diagnostics of the program's context.
 //
 //   mlir::DialectRegistry registry;
 //   fp8::registerCompiler(registry);
@@ -40,20 +40,20 @@ void registerCompiler(mlir::DialectRegistry &registry);
 mlir::OwningOpRef<mlir::ModuleOp> readProgram(llvm::StringRef source, llvm::StringRef name,
                                               mlir::MLIRContext &context);
 
-/// The same of a file; "-" is standard input.
+/// Reads a program from a file in the same way; "-" is standard input.
 mlir::OwningOpRef<mlir::ModuleOp> readProgramFile(llvm::StringRef path, mlir::MLIRContext &context);
 
 /// The first place in a file that `location` has: inside names, calls or several places too.
 /// Null where it has none.
 mlir::FileLineColLoc findFilePosition(mlir::Location location);
 
-/// What a compilation gives.
+/// The result of a compilation.
 struct Compiled {
   /// The bytes of a shared library or object, or the text of LLVM IR or of IR after a stage.
   llvm::SmallString<0> artifact;
-  /// What became of every product. Nothing is decided after ingest: it is empty then.
+  /// The decision about every product. Empty after ingest, when nothing is decided yet.
   Report report;
-  /// What entries take and give. A library contains it.
+  /// The arguments, results and state of the entry points. A library contains the manifest, too.
   Manifest manifest;
 
   /// The report in indented JSON, and as a table for people.
@@ -63,15 +63,15 @@ struct Compiled {
   std::string getManifestJSON() const;
 };
 
-/// Options that fit together, for programs of one context.
+/// A compiler with checked options, for programs of one context.
 class Compiler {
 public:
   /// Checks the options as a whole. An error is one sentence that names the option that is
   /// wrong or contradicts another, and what to change.
   static llvm::Expected<Compiler> create(mlir::MLIRContext &context, CompilerOptions options);
 
-  /// Compiles `module`, which is left as the last stage that ran made it. Failure after an
-  /// error at the place in the program that it is about.
+  /// Compiles `module`, which then holds the IR after the last stage that ran. Returns failure
+  /// after an error, which starts at the place in the program that is wrong.
   mlir::FailureOr<Compiled> compile(mlir::ModuleOp module) const;
 
   const CompilerOptions &getOptions() const { return options; }
@@ -83,7 +83,7 @@ private:
   /// The recipe as an attribute and as its text; null and empty for none.
   RecipeAttrInterface recipe;
   std::string recipeText;
-  /// What the module becomes the code of.
+  /// The target that modules are compiled for.
   TargetAttrInterface target;
 };
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is compiled into what: the options of fp8-compile that say so, under the same names
-// and with the same words. The command line and the C API both read the one table of them.
+// The options of a compilation: those of fp8-compile, except for the files, under the same
+// names and with the same values. The command line and the C API read the same table.
 
 #ifndef FP8_COMPILER_OPTIONS_H
 #define FP8_COMPILER_OPTIONS_H
@@ -27,21 +27,21 @@ struct CarryRequest {
 /// All options of a compilation, with their defaults.
 struct CompilerOptions {
   RecipeOptions recipe;
-  /// The processor that host code may be for.
+  /// The processor and the optimization of host code.
   HostCodeOptions hostCode;
-  /// What to make: code that the target gives (lib, obj, llvm), or the IR after a stage.
+  /// The output: code that the target can emit (lib, obj, llvm), or the IR after a stage.
   std::string emit = "lib";
   std::vector<CarryRequest> carry;
   std::optional<PairRequest> pair;
 
-  /// The stages after which the IR can be had, in their order.
+  /// The stages after which `emit` can ask for the IR, in their order.
   static llvm::ArrayRef<llvm::StringRef> getStages();
 
   /// True where the artifact is code of the target, not the IR after a stage.
   bool makesCode() const { return !llvm::is_contained(getStages(), emit); }
 };
 
-/// An option as people see it.
+/// An option as a help text shows it.
 struct OptionDescription {
   enum class Kind {
     value, ///< given once, --name=value

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM IR, an object, or a linked shared library, as bytes.
+// Emits LLVM IR, an object, or a linked shared library, as bytes.
 
 #include "HostModule.h"
 #include "LinkLibrary.h"

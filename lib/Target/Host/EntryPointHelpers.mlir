@@ -33,7 +33,8 @@ func.func private @fp8_abi_fail(%call: !llvm.ptr, %line: !llvm.ptr) -> i32 {
   return %failed : i32
 }
 
-// The size that the spec asks for: itself, any, or that of an argument.
+// Returns the size that the spec requires: the spec itself; `size` where any size fits (0 for a negative
+// one); or the size of the same dimension of an argument.
 func.func private @fp8_abi_wanted_size(%call: !llvm.ptr, %spec: i64, %dim: i64, %size: i64) -> i64 {
   %zero = arith.constant 0 : i64
   %any = arith.constant -1 : i64
@@ -56,8 +57,9 @@ func.func private @fp8_abi_wanted_size(%call: !llvm.ptr, %spec: i64, %dim: i64, 
   return %wanted : i64
 }
 
-// Sizes as in the spec; strides absent or those of row-major data without gaps; memory
-// unless there are no elements. Strides of dimensions of size 1 mean nothing.
+// Checks that the sizes are those of the spec, that the strides are absent or those of row-major data
+// without gaps, and that there is memory unless there are no elements. Strides of dimensions of size 1
+// mean nothing.
 func.func private @fp8_abi_check_shape(%call: !llvm.ptr, %tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
   %true = arith.constant true
   %null = llvm.mlir.zero : !llvm.ptr
@@ -102,7 +104,7 @@ func.func private @fp8_abi_check_shape(%call: !llvm.ptr, %tensor: !llvm.ptr, %sp
   return %good : i1
 }
 
-// The rank and shape of the spec; where the caller allocates, that it can.
+// Checks the rank and shape against the spec or, for a result that the caller allocates, that it can.
 func.func private @fp8_abi_check_size(%call: !llvm.ptr, %tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
   %false = arith.constant false
   %zero = arith.constant 0 : i32
@@ -131,7 +133,7 @@ func.func private @fp8_abi_check_size(%call: !llvm.ptr, %tensor: !llvm.ptr, %spe
   return %good : i1
 }
 
-// A tensor of host memory with the type of the spec, and its shape.
+// Checks that a tensor is in host memory and has the type and shape of the spec.
 func.func private @fp8_abi_check_tensor(%call: !llvm.ptr, %tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
   %false = arith.constant false
   %host = arith.constant 1 : i32
@@ -160,7 +162,7 @@ func.func private @fp8_abi_check_tensor(%call: !llvm.ptr, %tensor: !llvm.ptr, %s
   return %good : i1
 }
 
-// Fails with line `number` of `lines`. Calls that are good never look for lines.
+// Fails with line `number` of `lines`. Correct calls never search `lines`.
 func.func private @fp8_abi_fail_with_line(%call: !llvm.ptr, %lines: !llvm.ptr, %number: i64) -> i32 {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
@@ -233,7 +235,7 @@ func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %result
     %specs: !llvm.ptr, %lines: !llvm.ptr) -> i32 {
   %ok = arith.constant 0 : i32
   %one = arith.constant 1 : i32
-  // The first lines; those of the tensors follow.
+  // Numbers of the first lines; the lines of the tensors follow.
   %version_line = arith.constant 0 : i64
   %count_line = arith.constant 1 : i64
   %workspace_line = arith.constant 2 : i64

@@ -4,9 +4,9 @@
 //
 // The functions that set the floating-point environment of a thread and restore it: the
 // module of the processor's name, or else `other`, is moved into every compiled program.
-//   @fp8_float_enter() -> what it found; afterwards denormals are kept, rounding is to nearest
-//     even, and nothing traps
-//   @fp8_float_leave(found)
+//   @fp8_float_enter() -> the previous environment; afterwards denormals are kept, rounding is
+//     to nearest even, and nothing traps
+//   @fp8_float_leave(previous): restores it
 
 // LLVM lowers its own intrinsics for this to calls of functions that libm does not have on
 // x86-64. The register is MXCSR; 0x1F80 is its value in a new process.
@@ -30,7 +30,8 @@ module @x86_64 {
   }
 }
 
-// Inline code on AArch64 (FPCR), calls of fegetmode and fesetmode where LLVM has none.
+// LLVM lowers its intrinsics to inline code on AArch64 (FPCR), and to calls of fegetmode and fesetmode
+// for processors that it has no such code for.
 module @other {
   func.func private @fp8_float_enter() -> i32 {
     %found = llvm.call_intrinsic "llvm.get.fpmode.i32"() : () -> i32

@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// const char *fp8_manifest(void)
+/// Adds the function `const char *fp8_manifest(void)`, which returns `manifest`.
 static void addManifest(llvm::Module &module, StringRef manifest) {
   llvm::LLVMContext &context = module.getContext();
   auto *type = llvm::FunctionType::get(llvm::PointerType::get(context, 0), false);
@@ -32,8 +32,8 @@ static void addManifest(llvm::Module &module, StringRef manifest) {
 
 static bool isExported(StringRef name) { return name == "fp8_manifest" || name.starts_with("fp8_call_"); }
 
-/// Only the C ABI is visible. Everything else stays a function of its own: inlined into the
-/// entry kernels would be optimized as one huge function.
+/// Exports the C ABI only, and sets the processor of all functions. Kernels are not inlined: LLVM would
+/// optimize an entry point with all of its kernels as one huge function.
 static void setAttributes(llvm::Module &module, const llvm::TargetMachine &machine,
                           const HostCodeOptions &options) {
   for (llvm::Function &function : module) {
@@ -72,7 +72,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   passes.run(module, modules);
 }
 
-/// A cast between types that no lowering took away, as the first place that needs one.
+/// Reports the first cast between types that is left: a lowering of its operation or type is missing.
 static LogicalResult verifyLowered(ModuleOp module) {
   WalkResult walked = module.walk([](UnrealizedConversionCastOp op) {
     op.emitError() << "code for the CPU cannot be made of values of type "

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The LLVM half of host code, without files: a module in the LLVM dialect to an
-// optimized LLVM module, and that to object code.
+// The LLVM half of host code, without files: translates a module in the LLVM dialect to an
+// optimized LLVM module, and generates object code for it.
 
 #ifndef FP8_LIB_TARGET_HOST_HOSTMODULE_H
 #define FP8_LIB_TARGET_HOST_HOSTMODULE_H

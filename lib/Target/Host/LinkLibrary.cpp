@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// lld in this process: a compiler that needs no other program and, at compile time, none of
-// the libraries that compiled code calls.
+// Links with lld in this process, so that compiling needs no other program and none of the
+// libraries that compiled code calls.
 
 #include "LinkLibrary.h"
 
@@ -23,7 +23,7 @@ LLD_HAS_DRIVER(elf)
 using namespace mlir;
 using namespace fp8;
 
-/// What compiled code calls, by the names under which the loader finds it.
+/// The libraries that compiled code calls, by the names under which the loader finds them.
 static constexpr llvm::StringLiteral kNeededLibraries[] = {"libomp.so.5", "libm.so.6"};
 
 namespace {
@@ -49,9 +49,9 @@ static InFlightDiagnostic cannotLink(ModuleOp module, StringRef path, std::error
   return module.emitError("cannot link in '") << path << "': " << error.message();
 }
 
-/// LLVM ends the process where it cannot write a file to its end.
+/// Checks that the files fit on the disk: LLVM ends the process if it cannot write a file to its end.
 static LogicalResult verifySpace(ModuleOp module, StringRef folder, uint64_t objectBytes) {
-  // The object, the library, and what begins on a page of its own.
+  // The object, the library, and padding to pages.
   uint64_t needed = 2 * objectBytes + (1 << 20);
   llvm::ErrorOr<llvm::sys::fs::space_info> space = llvm::sys::fs::disk_space(folder);
   if (space && space->available < needed)
@@ -82,8 +82,8 @@ static LogicalResult writeStub(ModuleOp module, StringRef triple, StringRef name
   return success();
 }
 
-/// Where a processor lacks an instruction, LLVM calls a function of the C compiler's own
-/// library, which a machine need not have.
+/// Reports calls of functions from the C compiler's own library, which a machine need not have. LLVM
+/// inserts them where the processor lacks an instruction.
 static llvm::Error checkSymbols(StringRef bytes) {
   auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "object"));
   if (!object)
@@ -104,20 +104,20 @@ static llvm::Error checkSymbols(StringRef bytes) {
   return llvm::Error::success();
 }
 
-/// Runs lld. What it says, if anything, is in `messages`.
+/// Runs lld; its messages are added to `messages`.
 static bool runLinker(ArrayRef<const char *> arguments, std::string &messages) {
-  // lld keeps what it works on in globals.
+  // lld keeps its working state in globals.
   static std::mutex turn;
   std::lock_guard<std::mutex> lock(turn);
   llvm::raw_string_ostream stream(messages);
   const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
   bool isLinked = false;
-  // lld frees its sections when the thread that made them ends: a thread of its own does.
+  // lld frees its sections when the thread that created them ends: it gets a thread of its own.
   std::thread([&] { isLinked = lld::lldMain(arguments, stream, stream, drivers).retCode == 0; }).join();
   return isLinked;
 }
 
-/// Makes `library` of the files `inputs`.
+/// Links the files `inputs` to the file `library`.
 static LogicalResult link(ModuleOp module, ArrayRef<std::string> inputs, const std::string &library) {
   SmallVector<const char *> arguments = {"ld.lld",      "-shared", "--gc-sections", "-z", "noexecstack",
                                          "--threads=1", "-o",      library.c_str()};

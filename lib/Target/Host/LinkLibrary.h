@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The linker, as a function.
+// Links an object to a shared library.
 
 #ifndef FP8_LIB_TARGET_HOST_LINKLIBRARY_H
 #define FP8_LIB_TARGET_HOST_LINKLIBRARY_H

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The processors that LLVM knows, and what code for one of them needs.
+// The processors that LLVM knows, and the features that code for one of them needs.
 
 #include "Processor.h"
 
@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The processor's features. bf16 conversion instructions are left out: they flush
-/// denormals, and our numerics keep them.
+/// The processor's features, without bf16 conversion instructions: these flush denormals, which our
+/// numerics keep.
 static std::string selectFeatures(const HostCodeOptions &options) {
   std::string features;
   llvm::raw_string_ostream stream(features);
@@ -29,7 +29,8 @@ static std::string selectFeatures(const HostCodeOptions &options) {
   return features;
 }
 
-/// LLVM's list of targets is the process's, and not safe to change from two threads.
+/// Registers the target once: LLVM's list of targets belongs to the process, and two threads must not
+/// change it at the same time.
 static void initializeNativeTarget() {
   static const bool isInitialized = [] {
     llvm::InitializeNativeTarget();
@@ -65,8 +66,8 @@ fp8::createTargetMachine(const HostCodeOptions &options) {
   return machine;
 }
 
-/// What LLVM makes no code with unless a program calls an intrinsic for it, and virtual
-/// machines often hide.
+/// Features that LLVM uses only for intrinsics which a program calls, and that virtual machines often
+/// hide.
 static constexpr llvm::StringLiteral kNotUsed[] = {
     "64bit",  "aes",       "cldemote", "clflushopt", "clwb",   "clzero", "enqcmd",    "fsgsbase", "fxsr",
     "hreset", "invpcid",   "kl",       "lwp",        "movrs",  "mwaitx", "movdir64b", "movdiri",  "pconfig",
@@ -80,12 +81,12 @@ static bool isUsed(StringRef feature) {
 
 RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(options);
-  if (!machine) { // making code says why
+  if (!machine) { // code generation reports the reason
     llvm::consumeError(machine.takeError());
     return {};
   }
   const llvm::MCSubtargetInfo &info = *(*machine)->getMCSubtargetInfo();
-  // LLVM's list also says what is fast; a program can find out about these.
+  // LLVM's list also has tuning flags. These are the features that a program can detect.
   llvm::StringMap<bool> detectable = llvm::sys::getHostCPUFeatures();
   RequiredProcessor required{(*machine)->getTargetCPU().str(), {}};
   for (const llvm::SubtargetFeatureKV &feature : info.getEnabledProcessorFeatures())

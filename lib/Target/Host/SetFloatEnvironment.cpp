@@ -42,7 +42,7 @@ static void surround(Region &region) {
   }
 }
 
-/// Moves the functions for the processor of `module` into it.
+/// Moves the helper functions for the processor of `module` into `module`.
 static LogicalResult addHelpers(ModuleOp module) {
   OwningOpRef<ModuleOp> all = parseSourceString<ModuleOp>(kHelpers, ParserConfig(module.getContext()));
   if (!all)

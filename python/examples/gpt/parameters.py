@@ -48,7 +48,7 @@ def deviation(name, shape):
     scale = shape[0] ** -0.5
     if name == "head/weight":
         return 0.5 * scale  # the first predictions are close to uniform
-    # What a block adds to the residual stream is made smaller, the deeper the model.
+    # The residual stream sums up the outputs of all blocks: their initial weights are smaller in deeper models.
     return scale * (2 * LAYERS) ** -0.5 if "/proj/" in name or "/fc2/" in name else scale
 
 

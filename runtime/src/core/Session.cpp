@@ -25,7 +25,7 @@ std::string describeValue(const char *what, size_t index, const Value &value) {
   return value.name.empty() ? text : text + " " + inQuotes(value.name);
 }
 
-/// Whether a tensor of that shape may stand where `wanted` is declared.
+/// Whether a tensor of shape `given` may be passed where `wanted` is declared.
 bool fits(const Shape &wanted, const Shape &given) {
   return wanted.size() == given.size() && std::equal(wanted.begin(), wanted.end(), given.begin(),
                                                      [](int64_t w, int64_t g) { return w < 0 || w == g; });
@@ -224,8 +224,8 @@ void Session::allocateResult(uint32_t index, Shape shape) {
   results[index].assign(Tensor(*entry.results[index].type, std::move(shape)), true);
 }
 
-/// What the compiled code could not compute in place becomes the next step's
-/// value by copying.
+/// Copies the next values of arguments and state that the compiled code did not compute in
+/// place.
 void Session::carryCopies() {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Value &value = entry.arguments[i];

@@ -27,7 +27,7 @@ public:
   void zeroMissing();
   void step();
 
-  /// Null out of range or without a value.
+  /// The tensor of an argument or result; null if `index` is out of range or the tensor is not set.
   const DLTensor *argument(uint32_t index) const;
   const DLTensor *result(uint32_t index) const;
 
@@ -35,7 +35,7 @@ public:
   void importCarried(const fp8rt_tensors &tensors);
 
 private:
-  /// An argument's or result's tensor and the form calls are given.
+  /// The tensor of an argument or result, and its description for calls.
   struct Slot {
     std::optional<Tensor> tensor;
     DLTensor view = {};

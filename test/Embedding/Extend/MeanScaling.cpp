@@ -20,8 +20,8 @@ public:
   using Base::Base;
   static constexpr StringLiteral name = "mean.last_two";
 
-  // What is quantized, and how: E4M3, one f32 scale per tensor, kept as state of two rows: the
-  // current step's and the step's before it.
+  // The quantization: E4M3, one f32 scale per tensor, and a state of two rows, for the current
+  // step and for the one before it.
   FloatType getFormat(fp8::TensorKind) const { return Float8E4M3FNType::get(getContext()); }
   SmallVector<int64_t> getBlockShape(fp8::TensorKind, ArrayRef<bool>) const { return {}; }
   FloatType getScaleType() const { return Float32Type::get(getContext()); }
@@ -30,8 +30,8 @@ public:
   int64_t getHistoryLength() const { return 2; }
   StringRef getRecipeName() const { return "mean"; }
 
-  // The amax: what the last step entered, then its mean with the current one. In the first
-  // step there is only the current one.
+  // The amax: the mean of the previous step's amax and the current one; in the first step the
+  // current one alone.
   bool readsHistory() const { return true; }
   Value buildAmaxStart(OpBuilder &builder, Location loc, Value) const {
     return fp8::ScalarBuilder(builder, loc).real(0.0f);

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loads a module, runs our pipelines through the public headers, and reads off what became
-// of every matrix product.
+// Loads a module, runs our pipelines through the public headers, and prints the decision about
+// every matrix product.
 
 #include "fp8/InitAll.h"
 #include "fp8/Pipelines/Pipelines.h"
