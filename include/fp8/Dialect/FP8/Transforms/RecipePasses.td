@@ -283,8 +283,8 @@ def StackCasts : Pass<"fp8-stack-casts", "::mlir::ModuleOp"> {
     pair, backward may also read slices of a tensor that forward computes as a whole.
     Without a pair, forward of a stack is the code before the loop that reads it.
     After: if only casts read a stack, all with the same scale of the state, and forward
-    records their amax, the stack holds the bytes, and backward records nothing; forward's
-    own cast fills the stack if there is one. Slices that backward narrows from f32 before
+    records every amax that they record, the stack holds the bytes, and backward records
+    nothing; forward's own cast fills the stack if there is one. Slices that backward narrows from f32 before
     it casts them are narrowed by forward instead. Slices of the bytes are the bytes of the
     slices, so that only the size of the kept tensors changes. Where scales are computed from
     the tensors themselves (current scaling, or `init = current` while a history is empty),
