@@ -134,7 +134,7 @@ TEST(BulkCopy, ToANeighbourAndReductionsThere) {
   }
 }
 
-/// What 32 bytes of `a` in global memory become with those of `b`.
+/// The result of reducing 32 bytes of `b` into those of `a` in global memory.
 template <class T>
 std::vector<T> reduceGlobal(const std::string &operation, std::vector<T> a, std::vector<T> b) {
   a.resize(32 / sizeof(T));

@@ -58,7 +58,7 @@ TEST(CheckAsync, StoresToAnotherBlock) {
 }
 
 TEST(CheckAsync, StoresToAnotherBlockNeedNoProxyFence) {
-  // What threads of the other block have written, ordered by the cluster's barrier.
+  // Writes of threads of the other block, ordered by the cluster's barrier.
   std::string text = expect(128) + kOther + "@%p2 st.shared.u32 [%r12], %t;\n$1" +
                      "@%p2 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r14], %t, [%r11];\n" +
                      await() + clusterBarrier();
@@ -199,7 +199,7 @@ TEST(CheckAsync, ProductsOfWarpgroups) {
               {"wgmma.mma_async", "st.shared", "fence.proxy.async"});
   expectFault(with(with(text, "fence.proxy.async;\n"), "", "$2"), threads(128), FaultKind::AsyncOverwrite,
               {"wgmma.mma_async", "st.shared"});
-  // What cp.async has written is generic, that it is over no fence.
+  // Writes of cp.async are of the generic proxy, and waiting for them is no proxy fence.
   std::string copy = "bar.sync 0;\nsetp.lt.u32 %p2, %i, 16;\nshl.b32 %r4, %i, 4;\nadd.u32 %r4, %r1, %r4;\n"
                      "@%p2 cp.async.ca.shared.global [%r4+2048], [%in0], 16;\ncp.async.wait_all;\n";
   expectClean(with(with(text, copy + "fence.proxy.async;\n"), wait, "$2"), threads(128));

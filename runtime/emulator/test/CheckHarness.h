@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What tests of memory order share: a kernel is clean, or faulty, whatever the seed.
+// Common parts of the tests of memory order: a kernel is clean, or faulty, whatever the seed.
 
 #ifndef FP8EMU_TEST_CHECKHARNESS_H
 #define FP8EMU_TEST_CHECKHARNESS_H

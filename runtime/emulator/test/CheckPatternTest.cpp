@@ -19,7 +19,7 @@ const std::string kWho = "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %tid.x;\nsetp.eq.
                          "setp.eq.u32 %p1, %r2, 0;\n";
 
 TEST(CheckPattern, AnObjectMadeOnce) {
-  // Whoever finds the flag unset takes the lock, looks again, and makes it.
+  // A thread that finds the flag unset takes the lock, looks again, and makes the value.
   std::string text = kWho +
                      "ld.acquire.$2.global.u32 %r3, [%in0];\nsetp.ne.u32 %p2, %r3, 0;\n@%p2 bra USE;\n"
                      "LOCK:\natom.acquire.gpu.global.cas.b32 %r4, [%in0+8], 0, 1;\nsetp.ne.u32 %p3, %r4, 0;\n"
@@ -194,7 +194,7 @@ TEST(CheckPattern, CountsThatNobodyReads) {
     ASSERT_TRUE(fault) << seed;
     EXPECT_EQ(fault->kind, FaultKind::Race) << fault->text();
   }
-  // Those whose order shows.
+  // Operations whose order shows.
   for (std::string text :
        {"atom.global.add.u32 %r2, [%out], 1;\n", "red.release.gpu.global.add.u32 [%out], 1;\n",
         "red.global.add.f32 [%out], 0f3F800000;\n", "red.global.inc.u32 [%out], 5;\n"})

@@ -120,7 +120,7 @@ TEST(CheckTensor, SumsAreReadAfterTheirCommit) {
 
 TEST(CheckTensor, ProductsFollowEachOther) {
   expectClean(block(byOne(kProduct + kCopy + kProduct + kCommit, "ISSUED") + waited()));
-  // Those of two threads where these are ordered.
+  // Products of two threads where these are ordered.
   std::string other = "setp.eq.u32 %p5, %i, 64;\n@!%p5 bra OTHER;\n" + kProduct + kCommit + "OTHER:\n";
   expectClean(block(byOne(kProduct, "ISSUED") + kOrdered + other + waited()));
   expectFault(block(byOne(kProduct, "ISSUED") + kBarrier + kAfter + other + waited()), FaultKind::Race,

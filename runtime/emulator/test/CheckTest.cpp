@@ -315,7 +315,7 @@ TEST(Check, BulkCopiesOutOfSharedMemory) {
   auto block = threads(128);
   expectClean(bulkStore(fence, barrier, read), block);
   expectClean(bulkStore(fence, barrier, wait), block);
-  // Whoever knows may fence for the others.
+  // A thread that is ordered after the others may fence for them.
   expectClean(bulkStore(barrier, fence, read), block);
   expectFault(bulkStore("", barrier, read), block, FaultKind::MissingProxyFence,
               {"st.shared.u32", "fence.proxy.async"});

@@ -42,7 +42,7 @@ TEST(Compare, FlushesSubnormals) {
              [](In in) { return 0x3C000000 | (in[0] == in[1] ? 0x3C00 : 0); });
 }
 
-/// What ptxas refuses too.
+/// Types that ptxas refuses too.
 TEST(Compare, OtherTypesAreErrors) {
   for (const char *text :
        {"setp.lt.b32 %p0,%r0,%r1;", "setp.hs.s32 %p0,%r0,%r1;", "setp.lo.f32 %p0,%f0,%f1;",

@@ -281,7 +281,7 @@ TEST(Convert, FloatsToHalves) {
 }
 
 TEST(Convert, DoublesToHalvesRoundOnce) {
-  // What rounding to f32 first would take for a tie.
+  // Values that rounding to f32 first would take for a tie.
   std::vector<double> values{1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11 - 0x1p-40, 65519.999999, 65520, 0x1p-25,
                              0x1.00000001p-25};
   EXPECT_EQ(lanewise<uint16_t>("cvt.rn.f16.f64 D, A;", values),

@@ -25,7 +25,7 @@ struct Values {
 };
 
 struct Outcome {
-  /// What each thread left in %d; nothing where the kernel stopped with a fault.
+  /// The value that each thread left in %d; nothing where the kernel stopped with a fault.
   std::vector<uint64_t> d;
   std::optional<Fault> fault;
 };
@@ -58,7 +58,7 @@ using Reference = std::function<uint64_t(const std::vector<uint64_t> &)>;
 void expectEach(const std::string &body, const std::string &resultType, const std::vector<Values> &operands,
                 const Reference &reference);
 
-/// What is wrong with the body; empty where nothing is.
+/// The error in the body; empty where there is none.
 std::string decodeError(const std::string &body);
 
 /// Numbers at which integer instructions change what they do.

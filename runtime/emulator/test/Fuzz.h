@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the tests that damage PTX share: how long they run, and random choices.
+// Common parts of the tests that damage PTX: how long they run, and random choices.
 
 #ifndef FP8EMU_TEST_FUZZ_H
 #define FP8EMU_TEST_FUZZ_H

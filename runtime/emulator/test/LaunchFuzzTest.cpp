@@ -97,7 +97,7 @@ LaunchConfig sizes(Chance &chance) {
   return config;
 }
 
-/// What became of a kernel.
+/// The outcome of a kernel.
 enum class End { Refused, Ended, Faulted };
 
 /// Launches the text's kernel by chances of its own.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char *kHeader = ".version 8.7\n.target sm_90a\n.address_size 64\n";
 
-/// What is wrong with a module; empty where nothing is.
+/// The error in a module; empty where there is none.
 std::string moduleError(const std::string &text) {
   try {
     TestMachine machine(kHeader + text);
@@ -103,7 +103,7 @@ TEST(Malformed, KernelsThatDoNotEndAreStopped) {
   EXPECT_EQ(fault->kind, FaultKind::Timeout) << fault->text();
 }
 
-/// What a kernel prints of two arguments of 8 bytes.
+/// The text that a kernel prints for two arguments of 8 bytes.
 std::string printed(const std::string &format, uint64_t first, uint64_t second) {
   std::string out, initial;
   for (char c : format + '\0')

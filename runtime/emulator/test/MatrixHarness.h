@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What tests of matrix instructions share: matrices of small integers, which every model
+// Common parts of the tests of matrix instructions: matrices of small integers, which every model
 // of the hardware sums exactly, and kernels around one instruction of one warp.
 
 #ifndef FP8EMU_TEST_MATRIXHARNESS_H

@@ -72,7 +72,7 @@ TEST(NumDotProductTest, HopperKeepsThirteenBitsOfFp8) {
   EXPECT_EQ(probe(sum, 0x1.000002p0f, {}), 1.0f);
   // No bit below the 13th of the sum either.
   EXPECT_EQ(probe(sum, 0, {{0, 1.0f}, {1, 1.0f}, {2, 0x1p-13f}}), 2.0f);
-  // What cancels leaves the others as they were cut.
+  // Terms that cancel leave the others as they were cut.
   EXPECT_EQ(probe(sum, 0, {{0, 256.0f}, {1, -256.0f}, {2, 0x1p-5f}, {3, 0x1p-6f}}), 0x1p-5f);
   float nothing = probe(sum, 0, {{0, 1.0f}, {1, -1.0f}, {2, -0x1p-14f}});
   EXPECT_EQ(bitsOf(nothing), 0U);

@@ -18,8 +18,8 @@ using namespace fp8emu::num::test;
 
 namespace {
 
-/// What an operation gives, from its operands as doubles; the exact value as a quad
-/// where the operands are finite, which it is given to be exact in.
+/// The expected result of an operation, from its result in doubles (NaN, infinity, the sign of
+/// zero) and, where the operands are finite, its exact result as a quad.
 template <const Format &format>
 class Reference {
 public:

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the tests of num/ share: a rounding that knows a format by the list of its
+// Common parts of the tests of num/: a rounding that knows a format by the list of its
 // values alone, and numbers to try.
 
 #ifndef FP8EMU_TEST_NUMREFERENCE_H

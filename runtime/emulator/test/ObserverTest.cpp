@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a launch tells an observer that is not the checks: accesses and barriers.
+// The events that a launch reports to an observer other than the checks: accesses and barriers.
 
 #include "exec/Observer.h"
 

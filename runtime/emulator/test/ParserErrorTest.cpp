@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the parser says of malformed text, one case per diagnostic: the message and
-// the place.
+// Diagnostics of the parser for malformed text, one case for each: the message and the
+// place.
 
 #include "ParserSupport.h"
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the parser's tests share: modules around a few lines of PTX.
+// Common parts of the parser's tests: modules around a few lines of PTX.
 
 #ifndef FP8EMU_TEST_PARSERSUPPORT_H
 #define FP8EMU_TEST_PARSERSUPPORT_H

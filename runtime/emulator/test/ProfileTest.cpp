@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a profile counts, by kernels whose counts can be told by hand.
+// The counts of a profile, by kernels whose counts can be told by hand.
 
 #include "Harness.h"
 

@@ -19,7 +19,7 @@ using namespace fp8emu::test;
 
 namespace {
 
-/// What ptxas gives a kernel that does nothing.
+/// The registers that ptxas gives a kernel that does nothing.
 constexpr unsigned kOverhead = 4;
 
 std::string text(const std::string &body, const std::string &directives = "",
@@ -62,7 +62,7 @@ TEST(Registers, AreThoseLiveAtOnce) {
     chain += "ld.global.f32 %f" + std::to_string(i) + ", [%rd0];\nst.global.f32 [%rd0], %f" +
              std::to_string(i) + ";\n";
   EXPECT_EQ(live(chain), 1u);
-  // What nobody reads takes one as well.
+  // A value that nobody reads takes a register as well.
   EXPECT_EQ(live("mov.u32 %r0, %tid.x;\n"), 1u);
 }
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What .target and .version allow, compared with what ptxas said of each instruction of
+// Instructions that .target and .version allow, compared with what ptxas said of each instruction of
 // ptx/requirements.txt, for every target.
 
 #include "isa/Build.h"

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What tests of tcgen05 share: a kernel around its instructions, matrices of small
+// Common parts of the tests of tcgen05: a kernel around its instructions, matrices of small
 // integers, whose sums are exact in every model.
 
 #ifndef FP8EMU_TEST_TCGEN05HARNESS_H

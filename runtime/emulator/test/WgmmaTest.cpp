@@ -222,7 +222,7 @@ TEST(Wgmma, NegatesAndOverwrites) {
   }
 }
 
-/// What a program with these instructions, after the loads, is told.
+/// The fault of a program with these instructions after the loads.
 std::string faultOf(const std::string &body, FaultKind kind = FaultKind::RegistersInFlight,
                     unsigned threads = kThreads) {
   Tile tile;

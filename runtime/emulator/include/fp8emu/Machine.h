@@ -80,7 +80,7 @@ struct Kernel {
   std::vector<Parameter> parameters;
   /// Of all parameters together.
   uint32_t parameterBytes = 0;
-  /// What it was decoded to: of the emulator itself (src/exec/Program.h).
+  /// Its decoded form, internal to the emulator (src/exec/Program.h).
   const Program *program = nullptr;
   const FunctionCode *code = nullptr;
 };
@@ -99,7 +99,7 @@ public:
   const std::vector<Kernel> &kernels() const { return entries; }
   /// Null where the module has no kernel of that name.
   const Kernel *find(const std::string &name) const;
-  /// What it was decoded to: of the emulator itself (src/exec/Program.h).
+  /// Its decoded form, internal to the emulator (src/exec/Program.h).
   const Program &program() const { return *code; }
 
 private:

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What launches did, counted by kernel and by instruction, as JSON and as a table.
+// Counts of what launches did, by kernel and by instruction, as JSON and as a table.
 
 #ifndef FP8EMU_PROFILE_H
 #define FP8EMU_PROFILE_H
@@ -20,7 +20,7 @@ class Profile;
 struct FunctionCode;
 struct Program;
 
-/// What is counted of an instruction, or of a kernel.
+/// The counts of an instruction, or of a kernel.
 struct Counts {
   /// How often it was dispatched for a warp, and how many threads took part in all.
   uint64_t warpInstructions = 0, threadInstructions = 0;

@@ -61,7 +61,7 @@ enum class FaultKind : uint8_t {
 /// The name of a kind, as in "out-of-bounds access".
 const char *describe(FaultKind kind);
 
-/// What a kernel did wrong, and where. The message says what was done and what would have
+/// A kernel's error, and its place. The message says what was done and what would have
 /// been right.
 struct Fault {
   FaultKind kind;
@@ -150,7 +150,7 @@ const Chip *findChip(const std::string &name);
 /// at least as new for others (PTX ISA 11.1.2).
 bool runs(const Chip &chip, const std::string &target);
 
-/// What a kernel was allowed beyond the defaults (cuFuncSetAttribute).
+/// Limits that a kernel may have raised above these defaults (cuFuncSetAttribute).
 struct Allowance {
   uint32_t dynamicShared = 48 * 1024;
   bool nonPortableClusters = false;

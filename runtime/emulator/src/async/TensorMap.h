@@ -51,7 +51,7 @@ bool isPadded(TensorType type);
 const char *name(TensorType type);
 
 enum class Swizzle : uint8_t { None, B32, B64, B128, B96, Count };
-/// What a 128-byte swizzle keeps together.
+/// The atom of a 128-byte swizzle: the bytes that it keeps together.
 enum class SwizzleAtom : uint8_t { B16, B32, B32Flip8, B64, Count };
 
 /// A piece of a row that lies in the tensor, and where its row begins in the box as
@@ -80,7 +80,7 @@ struct TensorMap {
   /// Reads a map from its 128 bytes; false where the bytes are no map.
   static bool decode(const uint8_t *bytes, TensorMap &map);
   void encode(uint8_t *bytes) const;
-  /// What about the map is not allowed, as the documentation of cuTensorMapEncodeTiled says;
+  /// The rule of the documentation of cuTensorMapEncodeTiled that the map breaks, in words;
   /// empty where everything is allowed.
   std::string problem() const;
 
@@ -96,7 +96,7 @@ struct TensorMap {
   /// swizzle. 8 or 16 bytes, a granule, stay together.
   uint32_t swizzled(uint32_t offset) const;
   uint32_t granule() const { return atom == SwizzleAtom::B32Flip8 ? 8 : 16; }
-  /// What the elements outside of the tensor become: repeated over a row.
+  /// The bytes that stand for elements outside of the tensor, repeated over a row.
   std::array<uint8_t, 8> filling() const;
 
 private:

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the copies of the bulk engine share: they read first, and write later; those
-// to shared memory tell an mbarrier in each block that they write to, those to global
-// memory a group of their thread.
+// Common parts of the bulk engine's copies, which read first and write later. Copies to
+// shared memory tell an mbarrier in each block that they write to, copies to global memory
+// a group of their thread.
 
 #ifndef FP8EMU_ASYNC_TRANSFER_H
 #define FP8EMU_ASYNC_TRANSFER_H
@@ -18,12 +18,12 @@
 
 namespace fp8emu {
 
-/// To shared memory of one or several blocks, one after the other.
+/// A copy to shared memory of one or several blocks, one after the other.
 class TransferToShared : public Operation {
 public:
   struct Destination {
     SharedPlace place, barrier;
-    /// What the checks know as the copy to there.
+    /// The copy to this destination, as the checks know it.
     check::Agent agent = {};
   };
   std::vector<Destination> destinations;
@@ -52,7 +52,7 @@ private:
   uint32_t transferred = 0;
 };
 
-/// From shared to global memory.
+/// A copy from shared to global memory.
 class TransferToGlobal : public Operation {
 public:
   std::shared_ptr<Groups::Group> group;

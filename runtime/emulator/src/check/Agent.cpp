@@ -17,7 +17,7 @@ using namespace fp8emu;
 using namespace fp8emu::check;
 
 namespace {
-/// Those of groups are GroupKinds.
+/// Kinds of queues besides those of groups, which are GroupKinds.
 enum QueueKind : uint64_t { OfBulkReads = kGroupKinds, OfIssued, OfMbarrier };
 
 uint64_t queueKey(QueueKind kind, uint64_t which) { return kind << 32 | which; }
@@ -72,7 +72,7 @@ struct Agent::State {
   /// Of mbarriers.
   Block *block = nullptr;
   uint32_t offset = 0;
-  /// What it accesses may be told when no instruction of its thread runs.
+  /// The instruction that started it, for faults found when no instruction of its thread runs.
   Fault origin;
 };
 

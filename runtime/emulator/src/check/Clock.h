@@ -19,8 +19,8 @@
 
 namespace fp8emu::check {
 
-/// What is known of one block. The block's time counts up at every release of one of its
-/// threads. What a thread does carries the time of the thread's last release, its epoch: all
+/// The knowledge of one block. The block's time counts up at every release of one of its
+/// threads. A thread's access carries the time of the thread's last release, its epoch: all
 /// that the thread did until a release has that epoch or a lower one.
 struct Segment {
   /// The epoch that is known of every thread of the block, at least. After a barrier of all
@@ -38,7 +38,7 @@ struct Segment {
   void join(const Segment &other);
 };
 
-/// What is known of all blocks, by their number in the grid, in order.
+/// The knowledge of all blocks, by their number in the grid, in order.
 struct Clock {
   std::vector<std::pair<uint32_t, std::shared_ptr<Segment>>> blocks;
 
@@ -57,13 +57,13 @@ Segment &change(ClockRef &clock, uint32_t block);
 void addThreads(ClockRef &clock, uint32_t block, unsigned first, Mask lanes, uint32_t epoch);
 void addQueue(ClockRef &clock, uint32_t block, unsigned queue, uint32_t count);
 
-/// What a thread knows.
-///   generic    what comes before what the thread does next;
-///   async      of that, what operations of the async proxy see that the thread starts, and
-///   maps       what uses of tensor maps see (PTX ISA 8.6);
+/// A thread's knowledge of accesses and operations.
+///   generic    all that are ordered before the thread's next accesses;
+///   async      those of them that async-proxy operations started by the thread see, and
+///   maps       those that uses of tensor maps see (PTX ISA 8.6);
 ///   tensor     operations on tensor memory that fences have handed on (9.7.16.6);
-///   sequenced  what the thread's next fence.sc will make it know: what comes before those
-///              fences that come before that one in the order of execution (8.9.2).
+///   sequenced  those that the thread's next fence.sc will add to generic: all ordered before
+///              the fences that precede that one in the order of execution (8.9.2).
 struct Knowledge {
   ClockRef generic, async, maps, tensor, sequenced;
 

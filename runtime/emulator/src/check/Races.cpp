@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What orders memory: barriers, fences, mbarriers, groups.
+// The instructions that order memory: barriers, fences, mbarriers, groups.
 
 #include "Races.h"
 
@@ -35,7 +35,7 @@ uint16_t BlockRaces::queue(uint64_t key) {
 
 namespace {
 
-/// What these lanes know, together.
+/// Adds the knowledge of these lanes to `into`.
 void collect(const WarpRaces &own, Mask lanes, Knowledge &into) {
   const Knowledge *last = nullptr;
   forLanes(lanes, [&](unsigned lane) {
@@ -64,7 +64,7 @@ void learn(WarpRaces &own, Mask lanes, const Knowledge &more) {
 
 void newEpoch(Warp &warp) { racesOf(warp)->epoch = ++racesOf(warp.block())->time; }
 
-/// What these lanes know and have done goes into `into`.
+/// Adds the knowledge of these lanes and their own accesses to `into`.
 void release(Warp &warp, Mask lanes, Knowledge &into) {
   WarpRaces &own = *racesOf(warp);
   collect(own, lanes, into);
@@ -72,8 +72,8 @@ void release(Warp &warp, Mask lanes, Knowledge &into) {
   newEpoch(warp);
 }
 
-/// What a relaxed arrival of a lane publishes: what fences before it have released, and
-/// that for which a relaxed one is enough.
+/// Adds what a relaxed arrival of a lane publishes: the knowledge that fences before it have
+/// released, and the knowledge for which a relaxed arrival is enough.
 void arriveRelaxed(Warp &warp, unsigned lane, Knowledge &into) {
   WarpRaces &own = *racesOf(warp);
   join(into.tensor, own.known[lane].tensor);
@@ -195,8 +195,8 @@ void check::fenceSequence(Warp &warp, Mask lanes) {
   newEpoch(warp);
 }
 
-/// What a thread knows and did becomes visible to a proxy, whose part of its knowledge
-/// `seen` is. Its lanes' share one clock: what is ordered for a thread is looked at besides.
+/// Makes the accesses that the lanes know, and their own, visible to a proxy, whose part of the
+/// knowledge `seen` is. The lanes share one clock: the order for each thread is checked besides.
 static void makeVisible(Warp &warp, Mask lanes, ClockRef Knowledge::*seen) {
   if (!racesOf(warp))
     return;

@@ -30,7 +30,7 @@ namespace fp8emu::check {
 
 constexpr unsigned kLevels = 3;
 
-/// What was released at a place in memory, by the scope in which it may be seen: by the number
+/// The knowledge released at a place in memory, by the scope that may see it: by the number
 /// of the block or the cluster, 0 for the device.
 class Place {
 public:
@@ -74,7 +74,7 @@ struct LaunchRaces : Observer {
   Places places;
 };
 
-/// What an mbarrier's arrivals release: in the current phase, and in those that are complete.
+/// The knowledge that an mbarrier's arrivals release: in the current phase, and in complete ones.
 struct BarrierPhases {
   Knowledge pending, complete;
 };
@@ -103,12 +103,12 @@ struct BlockRaces : Notes {
 };
 
 struct ClusterRaces : Notes {
-  /// What the even and the odd phase of the barrier release.
+  /// The knowledge that the even and the odd phase of the barrier release.
   std::array<Knowledge, 2> barrier;
 };
 
-/// What a release fence has made ready to be published by strong writes, and what
-/// strong reads have found that an acquire fence makes known (PTX ISA 8.8).
+/// A thread's knowledge between fences and strong accesses (PTX ISA 8.8): `released` by a release
+/// fence, for strong writes to publish; `pending` from strong reads, for an acquire fence to add.
 struct Patterns {
   struct Released {
     Knowledge known;
@@ -129,15 +129,15 @@ constexpr unsigned kGroupKinds = 7;
 struct Started {
   uint32_t count = 0;
   std::vector<uint32_t> committed;
-  /// What came before the operations of GroupKind::Tensor: threads that wait for them know
-  /// that too.
+  /// The knowledge before the operations of GroupKind::Tensor, which threads that wait for
+  /// them get too.
   Knowledge before;
 };
 
 struct WarpRaces : Notes {
   uint32_t epoch = 1;
   std::array<Knowledge, kLanes> known;
-  /// What operations on tensor memory that a thread starts come after.
+  /// The accesses that a thread's next operations on tensor memory are ordered after.
   std::array<ClockRef, kLanes> tensor;
   /// Where a thread has executed a fence or read what was released.
   std::unique_ptr<std::array<Patterns, kLanes>> patterns;
@@ -181,8 +181,8 @@ void arriveAtCluster(Warp &warp, Mask lanes, bool releases);
 // Fences.
 
 void fence(Warp &warp, Mask lanes, Level level, bool acquires, bool releases);
-/// What fence.sc of the device does besides: the fences of all threads are in one order (PTX
-/// ISA 8.9.2).
+/// The additional effect of fence.sc of the device: the fences of all threads are in one order
+/// (PTX ISA 8.9.2).
 void fenceSequence(Warp &warp, Mask lanes);
 /// fence.proxy.async.
 void fenceProxy(Warp &warp, Mask lanes);

@@ -86,7 +86,7 @@ void Recorder::lookAt(Word word, unsigned bytes) {
   const AccessInfo &before = launch.stamps.at(stampOf(word));
   FaultKind kind = FaultKind::Race;
   if (precedes(before, lanesOf(word))) {
-    // What generic reads leave to be overwritten needs no proxy fence: barriers do.
+    // Overwriting bytes after a generic read needs no proxy fence: a barrier is enough.
     bool crosses = info.isAsyncProxy && !before.isAsyncProxy && before.isWrite;
     if (!crosses || knows(known->async, before, lanesOf(word)))
       return;
@@ -158,8 +158,8 @@ void Recorder::addRead(Word &word, Sets &sets, unsigned bytes) {
   set.push_back(mine);
 }
 
-/// What it overwrites has come before; so what races with that races with this. `keeps`
-/// says which words stay all the same.
+/// Forgets the accesses to `bytes`. They are ordered before the access that replaces them, so
+/// whatever races with them races with that one. Words for which `keeps` holds stay.
 template <class F>
 static void forgetBytes(Word &word, Sets &sets, unsigned bytes, F keeps) {
   auto without = [&](Word one) {
@@ -250,7 +250,7 @@ bool Recorder::access(const Target &target, unsigned bytes, Mask which, const Kn
   known = &knowledge;
   found = false;
   BlockRaces *shared = target.block ? racesOf(*target.block) : nullptr;
-  // What lies outside is found when it is accessed.
+  // An access outside of memory is reported when it happens.
   if (shared ? target.address + bytes > target.block->sharedBytes()
              : !launch.launch.memory().inArena(target.address, bytes))
     return false;

@@ -56,7 +56,7 @@ std::string waitFor(const AccessInfo &operation) {
   return operation.isAsyncProxy ? "a wait for its mbarrier or group" : "cp.async.wait_group";
 }
 
-/// What would order them.
+/// The synchronization that would order the two accesses.
 std::string missing(const LaunchRaces &launch, const Conflict &conflict) {
   const AccessInfo &a = conflict.before, &b = conflict.now;
   if (conflict.kind == FaultKind::MissingProxyFence)

@@ -44,7 +44,7 @@ std::optional<TensorAccess> TensorShadow::access(const TensorAccess &now, const 
     const bool ordered = precedes(before, now, known);
     if (!ordered && (before.info.isWrite || now.info.isWrite))
       conflict = before;
-    // What races with it races with this one, too.
+    // Accesses that race with the earlier one race with this one, too.
     return ordered && (now.info.isWrite || !before.info.isWrite) && holds(now.range, before.range);
   };
   accesses.erase(std::remove_if(accesses.begin(), accesses.end(), isOver), accesses.end());

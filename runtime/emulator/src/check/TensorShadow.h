@@ -17,7 +17,7 @@
 
 namespace fp8emu::check {
 
-/// What accesses tensor memory: tcgen05.mma, .cp and .shift, which run in the order in which
+/// The pipes that access tensor memory: tcgen05.mma, .cp and .shift, which run in the order in which
 /// they are issued where the threads that issue them are ordered (9.7.16.6.2); tcgen05.ld;
 /// tcgen05.st.
 enum class TensorPipe : uint8_t { Engine, Loads, Stores };

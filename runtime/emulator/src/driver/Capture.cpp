@@ -41,7 +41,7 @@ FP8EMU_API CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     auto capture = isDefault(stream) ? nullptr : driver.check(stream).capture;
     require(capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
     require(capture->origin == stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-    // What other streams were given must have come back by an event.
+    // Work captured on other streams must have been joined to this one by an event.
     auto frontier = stream->frontier;
     leave(driver, capture);
     require(!capture->isInvalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);

@@ -27,7 +27,7 @@ void hand(const std::vector<GraphNode *> &list, CUgraphNode *out, size_t *count)
   std::fill(std::copy_n(list.begin(), *count, out), out + room, nullptr);
 }
 
-/// What a node does, in a line.
+/// The work of a node, in a line.
 std::string describe(const Work &work) {
   switch (work.kind) {
   case Work::Kernel: {

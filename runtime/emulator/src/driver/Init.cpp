@@ -37,7 +37,7 @@ struct Named {
   CUresult code;
   const char *name, *text;
 };
-// What the codes mean, in words of our own.
+// The meanings of the codes, in words of our own.
 const Named kErrors[] = {
     {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
     {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "an argument is not valid"},

@@ -85,7 +85,7 @@ FP8EMU_API CUresult cuLinkComplete(CUlinkState state, void **image, size_t *byte
     require(image && !own.units.empty());
     own.image = ptx::join(own.units);
     try {
-      // What is missing or defined twice shows when code is made of it.
+      // Symbols that are missing or defined twice show when code is made of the image.
       Machine scratch;
       scratch.load(Source(own.image));
     } catch (const PtxError &error) {

@@ -89,7 +89,7 @@ FP8EMU_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) 
   return enter([=](Driver &driver) {
     checkStream(driver, stream);
     driver.check(event);
-    // What follows in this stream comes after what the event's had been given.
+    // Later work of this stream comes after the work that the event recorded.
     auto capture = event->capture.lock();
     if (!capture)
       return;

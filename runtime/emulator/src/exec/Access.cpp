@@ -49,7 +49,7 @@ public:
     this->warp = &warp;
   }
 
-  /// What was found last: of local memory nothing.
+  /// The target found last; not set for local memory.
   Target target;
   bool isLocal = false;
 
@@ -182,7 +182,7 @@ private:
 };
 } // namespace
 
-/// What a profile is told of an access: generic addresses by where they lie.
+/// Counts an access in the profile, generic addresses by the space in which they lie.
 static void count(Profile &profile, const Warp &warp, MemorySpace space, Mask mask, const uint64_t *addresses,
                   unsigned bytes, AccessKind kind) {
   uint32_t pc = warp.block().cluster().countedPc(warp);
@@ -240,7 +240,7 @@ SharedPlace fp8emu::findShared(Warp &warp, MemorySpace space, uint64_t address, 
   return resolver.place(address, lane);
 }
 
-/// What a profile is told of an operation in flight: it counts for what started it.
+/// Counts an access of an operation in flight for the instruction that started it.
 static void count(Block &block, MemorySpace space, uint64_t address, unsigned bytes, AccessKind kind) {
   Cluster &cluster = block.cluster();
   if (Profile *profile = cluster.profile())

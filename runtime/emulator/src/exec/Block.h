@@ -32,7 +32,7 @@ struct Barrier {
   /// and for a barrier at which no thread has arrived.
   unsigned expected = 0;
   unsigned arrived = 0;
-  /// What a reduction has combined so far.
+  /// The results of a reduction so far.
   unsigned population = 0;
   bool conjunction = true, disjunction = false;
 };
@@ -101,7 +101,7 @@ public:
   std::string describe() const;
 
   void fillSpecials(uint8_t *specials, unsigned warp) const;
-  /// What the launch's observer keeps of it; null without an observer.
+  /// The notes of the launch's observer; null without an observer.
   Notes *notes() const { return observed.get(); }
 
 private:
@@ -152,7 +152,7 @@ public:
   /// barrier.cluster: threads arrive. When all have arrived, those that wait are woken.
   void arrive(unsigned threads);
   uint64_t phase() const { return completedPhases; }
-  /// What the launch's observer keeps of it; null without an observer.
+  /// The notes of the launch's observer; null without an observer.
   Notes *notes() const { return observed.get(); }
   void threadsExited();
 

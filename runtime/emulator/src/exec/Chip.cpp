@@ -28,7 +28,7 @@ uint64_t roundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / un
 uint64_t registersOfWarp(const FunctionCode &kernel) {
   return roundUp(uint64_t(kernel.registers) * kLanes, kRegisterUnit);
 }
-/// What a launch of the kernel has to find free.
+/// The registers that must be free for a block of the kernel.
 uint64_t registersOfBlock(const FunctionCode &kernel, uint64_t threads) {
   return registersOfWarp(kernel) * roundUp((threads + kLanes - 1) / kLanes, kParts);
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a chip has room for, and which launches it refuses (fp8emu/Types.h has the chips).
+// The room that a chip has, and the launches that it refuses (fp8emu/Types.h has the chips).
 
 #ifndef FP8EMU_EXEC_CHIP_H
 #define FP8EMU_EXEC_CHIP_H

@@ -25,8 +25,8 @@ struct Passed {
   unsigned bytes = 0;
 };
 
-/// What a call instruction passes. Arguments and results are variables in the frames
-/// of caller and callee: entering copies the former, returning the latter.
+/// The arguments and results that a call instruction passes: variables in the frames of
+/// caller and callee. Entering copies the arguments, returning the results.
 struct CallSite {
   std::vector<Passed> results, arguments;
 };

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What execution tells of a launch to one that observes it: accesses to memory, and the
-// barriers that order them. The checks of memory order (check/) are the observer; execution
+// The events of a launch that execution reports to an observer: accesses to memory, and
+// the barriers that order them. The checks of memory order (check/) are the observer; execution
 // knows nothing of them but this. A launch without an observer pays for the test of a
 // pointer at each access and each barrier.
 
@@ -31,13 +31,13 @@ struct Target {
   uint64_t address = 0;
 };
 
-/// What the observer remembers of a warp, a block or a cluster. Each of them holds the notes
-/// on itself; what is in them is the observer's business.
+/// The observer's notes on a warp, a block or a cluster. Each of them holds the notes on
+/// itself; their content is the observer's business.
 struct Notes {
   virtual ~Notes() = default;
 };
 
-/// Is called by the host thread that runs the block, while that runs.
+/// Called by the host thread that runs the block, while that runs.
 class Observer {
 public:
   virtual ~Observer() = default;

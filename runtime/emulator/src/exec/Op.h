@@ -65,7 +65,7 @@ struct Op {
   /// (check/Ordering.h).
   uint8_t ordering = 0;
   int64_t immediate = 0;
-  /// What is too large for the fields above, owned by the function.
+  /// Data too large for the fields above, owned by the function.
   const void *payload = nullptr;
 };
 

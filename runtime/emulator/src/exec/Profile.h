@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a launch did, counted by instruction: what can be said of performance without a GPU.
+// Counts of what a launch did, by instruction: what can be said of performance without a GPU.
 // A launch without a profile pays for the test of a pointer at each access to memory, and
 // for nothing else.
 

@@ -86,7 +86,7 @@ struct ParameterPlace {
   uint32_t offset = 0, bytes = 0, alignment = 1;
 };
 
-/// What becomes of a kernel's setmaxnreg (PTX ISA 9.7.19.5). It is obeyed in kernels that are
+/// The effect of a kernel's setmaxnreg (PTX ISA 9.7.19.5). It is obeyed in kernels that are
 /// compiled for a known number of registers, and ignored in others.
 enum class Setmaxnreg : uint8_t { Absent, Ignored, Obeyed };
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the warps of a group must agree on.
+// The check that the warps of a group execute the same setmaxnreg.
 
 #include "RegisterPool.h"
 

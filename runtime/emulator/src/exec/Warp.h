@@ -37,7 +37,7 @@ namespace fp8emu {
 
 class Block;
 
-/// What lanes wait for. A wait is ended by the block (Block::wake) or by time
+/// The event that lanes wait for. A wait is ended by the block (Block::wake) or by time
 /// (Warp::timeOut), by nothing else.
 enum class Wait : uint8_t {
   /// Runnable.
@@ -105,7 +105,7 @@ public:
   /// when they did.
   Mask &clusterArrived() { return arrivedAtCluster; }
   uint64_t &clusterPhase() { return phaseOfCluster; }
-  /// Those of the lanes whose bounded wait ended without success; the next call does not
+  /// The ones of `lanes` whose bounded wait ended without success; the next call does not
   /// return them again.
   Mask takeTimedOut(Mask lanes) {
     Mask out = timedOut & lanes;
@@ -125,10 +125,10 @@ public:
   void guardedRegistersChanged() { watch = 0; }
   /// Instructions this warp has run: what %clock counts.
   uint64_t clock() const { return executed; }
-  /// What the launch's observer keeps of it; null without an observer.
+  /// The notes of the launch's observer; null without an observer.
   Notes *notes() const { return observed.get(); }
 
-  // What handlers use.
+  // For handlers.
 
   /// The 32 values of an operand.
   template <class T>
@@ -173,7 +173,7 @@ public:
   /// Puts kernel, line, instruction, block and thread into the fault.
   void locate(Fault &fault, Mask lanes) const;
 
-  // What the block uses.
+  // For the block.
 
   /// Runs up to `budget` instructions; returns how many were run. Ends early where
   /// nothing is runnable or the warp yields.
@@ -225,7 +225,7 @@ private:
   uint8_t *memories[3] = {};
   std::unique_ptr<uint8_t[]> specials;
   std::vector<Fragment> fragments;
-  /// What gather() found last.
+  /// The parts that gather() found last.
   std::vector<Part> gathered;
   uint32_t picks = 0;
   std::unique_ptr<Notes> observed;

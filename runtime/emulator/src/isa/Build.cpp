@@ -127,7 +127,7 @@ private:
     for (const auto &[alias, target] : module.aliases)
       if (auto found = program.functionByName.find(target); found != program.functionByName.end())
         program.functionByName[alias] = found->second;
-    // What a launch adds begins behind all that is declared.
+    // Shared memory that a launch adds begins behind all that is declared.
     program.staticSharedBytes = uint32_t(alignUp(program.staticSharedBytes, dynamic.empty() ? 1 : 16));
     for (const ptx::Variable *variable : dynamic)
       program.staticSharedBytes = uint32_t(alignUp(program.staticSharedBytes, variable->alignment));

@@ -41,7 +41,7 @@ struct AddressOperand {
   /// Whether the base is a variable of the frame: local memory, or a parameter of a function or
   /// a call.
   bool inFrame = false;
-  /// What follows the base inside the brackets, as the coordinates of a tensor access.
+  /// The operands that follow the base inside the brackets, as the coordinates of a tensor access.
   std::vector<ptx::Operand> rest;
 };
 
@@ -55,7 +55,7 @@ public:
   /// are not known are listed there (text and line) instead of being errors.
   using Missing = std::vector<std::pair<std::string, ptx::Location>>;
   void decodeFunction(Missing *missing = nullptr);
-  /// What each instruction of the function reads and writes.
+  /// The registers that each instruction of the function reads and writes.
   const std::vector<RegisterAccess> &accesses() const { return registerAccesses; }
 
   // The instruction being decoded.

@@ -182,7 +182,7 @@ Ref Decoder::sourceVariable(const Operand &operand, unsigned bytes) {
   const ptx::Variable &variable =
       operand.local ? tree.variables[operand.index] : prog.tree->variables[operand.index];
   if (operand.local && variable.space == ptx::Space::Param && code.isEntry) {
-    // Those of the kernel itself come first; the rest are parameters of calls.
+    // Parameters of the kernel itself come first; the rest are parameters of calls.
     if (operand.index < tree.parameters.size())
       return blockAddress(BlockAddress::Parameter,
                           uint32_t(code.parameters[operand.index].offset + uint64_t(operand.value)), bytes);

@@ -14,7 +14,7 @@ using ptx::Instruction;
 
 namespace {
 
-/// What ptxas gives a kernel that does nothing.
+/// The registers that ptxas gives a kernel that does nothing.
 constexpr unsigned kOverhead = 4;
 constexpr unsigned kMinRegisters = 24, kMaxRegisters = 255;
 /// ptxas takes blocks for whole warp groups, as the hardware does.
@@ -68,7 +68,7 @@ uint64_t threads(const ptx::Function &tree) {
   return uint64_t(size[0]) * std::max(size[1], 1u) * std::max(size[2], 1u);
 }
 
-/// What the kernel's own directives leave each thread of the block.
+/// The registers that the kernel's own directives leave each thread of the block.
 unsigned fromThreads(const ptx::Function &tree) {
   const uint64_t allocated = (threads(tree) + kThreadsAtATime - 1) / kThreadsAtATime * kThreadsAtATime;
   const uint64_t resident = allocated * std::max(tree.minBlocksPerSM, 1u);

@@ -198,7 +198,7 @@ private:
       LiveSet live = liveOut(block);
       for (uint32_t i = block.end; i-- > block.begin;) {
         unsigned after = live.inHalves();
-        // What nobody reads has a place as well when it is written.
+        // A register that nobody reads has a place as well when it is written.
         for (uint32_t reg : accesses[i].written)
           after += live.has(reg) || kept[reg] != reg ? 0 : halves[reg];
         need.live = std::max(need.live, (after + 1) / 2);

@@ -15,8 +15,8 @@
 
 namespace fp8emu {
 
-/// What the instruction needs and the module does not offer, as in "needs .target sm_90
-/// or higher, the module is for sm_89"; nothing where the module offers all of it.
+/// A need of the instruction that the module does not meet, as in "needs .target sm_90
+/// or higher, the module is for sm_89"; nothing where the module meets all of them.
 std::optional<std::string> findUnmet(const ptx::Module &module, const ptx::Instruction &instruction);
 
 /// Throws PtxError where the module's .target or a directive of a kernel needs what the module

@@ -26,7 +26,7 @@ struct Allocation {
   uint64_t bytes = 0;
   bool freed = false;
   bool readOnly = false;
-  /// What the memory is, for messages: "cuMemAlloc", a variable's name.
+  /// A name for the memory in messages: "cuMemAlloc", a variable's name.
   std::string what;
 };
 

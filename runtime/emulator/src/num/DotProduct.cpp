@@ -57,7 +57,7 @@ public:
   const double *end() const { return values.data() + count; }
   double operator[](unsigned i) const { return values[i]; }
 
-  /// What infinities and NaNs make of the sum; finite where there are none. Sums of
+  /// The sum as infinities and NaNs make it; finite where there are none. Sums of
   /// finite numbers overflow no double.
   double special(double c) const {
     for (double product : *this)

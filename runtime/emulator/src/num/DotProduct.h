@@ -6,7 +6,7 @@
 // of one mma, wgmma or tcgen05.mma instruction. PTX leaves order and precision of
 // the sum open ("at least single precision"), so there is a choice of models.
 //
-// What hardware does was found by probing it. Products are exact; they and the addend
+// The behaviour of hardware was found by probing it. Products are exact; they and the addend
 // are aligned to the largest exponent among them, cut off (towards zero) a few bits
 // below it, added as integers without normalising in between, and the sum is cut to
 // the result. Sources:

@@ -175,7 +175,7 @@ inline uint64_t finish(const Format &format, uint64_t code, bool negative, bool 
   return (code << format.unusedBits) | (negative ? format.signBit() : 0);
 }
 
-/// What is said of encode, for UE8M0.
+/// Encodes as UE8M0; the comment on encode holds for it.
 inline uint64_t encodeScale(double value, Rounding rounding, bool satfinite) {
   assert((rounding == Rounding::Zero || rounding == Rounding::Up) && "UE8M0 rounds to zero or up alone");
   double magnitude = doubleOf(bitsOf(value) & ~(uint64_t(1) << 63));

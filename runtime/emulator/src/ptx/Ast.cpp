@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the tree's types know of themselves.
+// Properties of the tree's types.
 
 #include "Ast.h"
 

@@ -13,7 +13,7 @@
 
 namespace fp8emu::ptx {
 
-/// What the parsers of a module's parts share.
+/// The state that the parsers of a module's parts share.
 struct Context {
   Cursor &cursor;
   Module &module;

@@ -19,7 +19,7 @@ namespace fp8emu::ptx {
 /// for their product with any size in bytes to fit in 64 bits.
 constexpr uint64_t kMaxElements = uint64_t(1) << 40;
 
-/// What a short text could make large, summed over a module.
+/// Limits on what a short text could make large, summed over a module.
 struct Budget {
   /// Registers that may still be declared, bytes that may still be initialised.
   uint64_t registers, initialBytes;
@@ -39,7 +39,7 @@ std::optional<Space> spaceNamed(std::string_view name);
 /// matter where memory is of one kind (ISA 5.4.8).
 void skipAttribute(Cursor &cursor);
 
-/// What stands before the names of a declaration: .align, .v4, the type,
+/// Parses the specifiers before the names of a declaration: .align, .v4, the type,
 /// .attribute, and .ptr of parameters, in any order. `space` was taken already.
 Variable parseSpecifiers(Cursor &cursor, Space space);
 
@@ -56,7 +56,7 @@ std::vector<Variable> parseParameters(Cursor &cursor);
 /// Whether a name is declared and an initialiser may take its address.
 using IsDeclared = std::function<bool(std::string_view)>;
 
-/// What follows `=`: into variable.init and .relocations. Gives an array without a
+/// Parses the values after `=` into variable.init and .relocations. Gives an array without a
 /// size its number of elements.
 void parseInitializer(Cursor &cursor, Variable &variable, std::vector<uint64_t> dimensions, Budget &budget,
                       const IsDeclared &isDeclared);

@@ -44,7 +44,7 @@ std::string printable(char c) {
 } // namespace
 
 std::string ptx::describe(const Token &token) {
-  // What is quoted stays short and readable, whatever the token.
+  // The quotation stays short and readable, whatever the token.
   std::string text;
   for (char c : token.text.substr(0, 60))
     text += c >= ' ' && c <= '~' ? c : '?';

@@ -18,7 +18,7 @@
 
 namespace fp8emu::ptx {
 
-/// What a name stands for: an index into the list that `kind` says.
+/// The entity that a name stands for: an index into the list that `kind` says.
 struct Name {
   enum class Kind : uint8_t { Register, LocalVariable, ModuleVariable, Function };
   Kind kind = Kind::Register;

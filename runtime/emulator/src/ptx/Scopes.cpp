@@ -55,7 +55,7 @@ void Body::declare(std::string_view name, Location where, Name meaning) {
     throw PtxError(where, "'" + std::string(name) + "' is declared already");
 }
 
-/// Those in memory and, so that both lists begin alike, those in registers stand in
+/// Parameters in memory and, so that both lists begin alike, those in registers stand in
 /// Function::variables.
 void Body::declareParameters(const std::vector<Variable> &parameters) {
   for (const Variable &parameter : parameters) {

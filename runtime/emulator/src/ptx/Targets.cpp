@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What indirect branches and calls may reach: .branchtargets, .calltargets and
+// The targets of indirect branches and calls: .branchtargets, .calltargets and
 // .callprototype (ISA 11.3).
 
 #include "Body.h"

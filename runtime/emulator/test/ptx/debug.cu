@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What -G adds: DWARF sections, lines, every variable in local memory.
+// The additions of -G: DWARF sections, lines, every variable in local memory.
 
 template <typename T>
 __device__ T square(T x) {

@@ -85,7 +85,7 @@ std::string format(Warp &warp, unsigned lane, const std::string &spec, Arguments
     ++next;
     host += "." + takeNumber(spec, next);
   }
-  // What is left names the argument's size, which on the host others may have.
+  // The rest is the length modifier, whose size on the host may differ.
   const std::string size = spec.substr(next, spec.size() - 1 - next);
   const bool wide = letter == 'p' || size.find_first_of("ljzt") != std::string::npos;
   if (std::strchr("eEfFgGaA", letter)) {

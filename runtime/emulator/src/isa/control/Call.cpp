@@ -19,7 +19,7 @@ using ptx::Type;
 
 namespace {
 
-/// What a call instruction calls, besides what it passes.
+/// The callee of a call instruction, besides what it passes.
 struct Callee : CallSite {
   /// Of a direct call.
   uint32_t function = 0;
@@ -100,7 +100,7 @@ void decodeCall(Decoder &decoder) {
   if (++next < decoder.operands() && decoder.operand(next).kind == Operand::Kind::List)
     for (const Operand &argument : decoder.operand(next++).parts)
       site->arguments.push_back(decodePassed(decoder, argument, /*isResult=*/false));
-  // What follows is a prototype or a list of targets: they change nothing here.
+  // A prototype or a list of targets follows: they change nothing here.
   Op &op = decoder.op();
   if (target->kind == Operand::Kind::Register) {
     op.a = decoder.source(*target, Type::B64);

@@ -95,7 +95,7 @@ void decodeSleep(Decoder &decoder) {
   decoder.op().handler = &sleep;
 }
 
-/// What guides hardware and changes no value. A device without a debugger ignores
+/// Instructions that guide hardware and change no value. A device without a debugger ignores
 /// brkpt.
 void decodeNothing(Decoder &decoder) {
   while (!decoder.takeAny().empty()) {

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the files of cvt share: its types, which are more than those of registers, and a
+// Common parts of the files of cvt: its types, which are more than those of registers, and a
 // conversion as the modifiers of the instruction give it.
 
 #ifndef FP8EMU_ISA_CONVERT_CONVERT_H
@@ -35,7 +35,7 @@ enum class CvtRounding : uint8_t {
   Stochastic
 };
 
-/// What a handler has to know besides the types; kept in Op::flags.
+/// The modifiers that a handler needs besides the types; kept in Op::flags.
 struct CvtMode {
   bool ftz = false, sat = false, relu = false, satfinite = false, integral = false;
   num::Rounding rounding = num::Rounding::NearestEven;

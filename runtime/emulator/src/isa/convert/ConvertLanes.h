@@ -27,7 +27,7 @@ struct TF32Bits {
   uint32_t bits;
 };
 
-/// What a lane of a register holds for a `T`, and the value to compute with.
+/// The bits that a lane of a register holds for a `T`, and the value to compute with.
 template <class T>
 struct Lane {
   using Raw = T;

@@ -15,7 +15,7 @@ using ptx::Type;
 
 namespace {
 
-/// What a lane holds of a pair; those of 4 bits lie in the lower half of it.
+/// The bits of a lane that hold a pair; pairs of 4-bit elements lie in the lower half.
 template <const Format &format>
 using Pair = std::conditional_t<format.width() == 16, uint32_t, uint16_t>;
 
@@ -153,7 +153,7 @@ Handler scalePairHandler(const Conversion &c) {
   return c.from->count == 1 ? &fromFloats<num::UE8M0> : &fromPair<num::UE8M0, num::BF16>;
 }
 
-/// What a kind of packed conversion may have and must have.
+/// The modifiers that a kind of packed conversion may have and must have.
 struct Rule {
   std::initializer_list<Rounding> roundings;
   bool relu = false, satfinite = false, needsSatfinite = false, scaled = false;

@@ -135,7 +135,7 @@ public:
 private:
   Groups &groups;
   SharedPlace place;
-  /// Of what the copies wrote.
+  /// Releases the writes of the copies.
   std::function<void()> release;
 };
 

@@ -154,7 +154,7 @@ void decodeToGlobal(Decoder &decoder, MemorySpace space, AsyncStore &store) {
   decoder.op().handler = &storeToGlobal;
 }
 
-/// What is left once .async is taken: of st and, with `kind`, of red.
+/// Decodes the rest of st.async or, with `kind`, of red.async.
 void decodeAsync(Decoder &decoder, const ReductionKind *kind) {
   AsyncStore store;
   const Ordering ordering = takeOrdering(decoder);

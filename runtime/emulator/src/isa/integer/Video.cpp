@@ -19,7 +19,7 @@ namespace {
 enum Operation : uint8_t { Add, Sub, Average, AbsDifference, Minimum, Maximum, Compare };
 enum Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 
-/// What op.payload points to.
+/// The payload of an op (Op::payload).
 struct Video {
   Operation operation;
   Comparison comparison;

@@ -42,7 +42,7 @@ struct BF16Value {
 template <class T>
 constexpr bool kIsInteger = std::is_integral<T>::value;
 
-/// What is compared: with .ftz, which f32 and f16 have, subnormals are zero.
+/// The value that is compared: with .ftz, which f32 and f16 have, subnormals are zero.
 template <class T>
 auto flush(T value, bool ftz) {
   if constexpr (std::is_integral<T>::value || std::is_same<T, double>::value)
@@ -101,7 +101,7 @@ bool compare(V a, V b) {
   return false;
 }
 
-/// What is combined with a comparison's result (.and, .or, .xor).
+/// The operation that combines a comparison's result with a predicate (.and, .or, .xor).
 enum Combine : uint8_t { NoCombine, And, Or, Xor };
 constexpr uint8_t kFtz = 4, kNegated = 8;
 

@@ -21,8 +21,8 @@ namespace {
 
 constexpr unsigned kRowBytes = 16;
 
-/// What of shared memory a lane's register holds: four bytes, each of a row and a column
-/// of one matrix.
+/// The part of shared memory that a lane's register holds: four bytes, each of a row and a
+/// column of one matrix.
 struct MoveShape {
   /// Rows with an address of their own, and registers, of one matrix.
   unsigned rows, registers;

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the files that decode products of warps share.
+// Common parts of the files that decode products of warps.
 
 #ifndef FP8EMU_ISA_MATRIX_MMA_H
 #define FP8EMU_ISA_MATRIX_MMA_H

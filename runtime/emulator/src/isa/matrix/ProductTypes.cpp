@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What instructions that multiply matrices have in common when decoded: types, shapes,
-// fragments, the tensor core they run on; and that a whole warp must execute them.
+// Common decoding of instructions that multiply matrices: types, shapes, fragments, the
+// tensor core they run on; and the check that a whole warp executes them.
 
 #include "Products.h"
 

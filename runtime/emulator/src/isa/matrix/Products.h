@@ -45,7 +45,7 @@ struct Shape {
 
 /// One product of matrices.
 struct Product {
-  /// Of what one warp computes.
+  /// The shape that one warp computes.
   Shape shape;
   Element a, b;
   Accumulator c = Accumulator::F32, d = Accumulator::F32;

@@ -84,7 +84,7 @@ bool takeTransposition(Decoder &decoder, const Operand &operand) {
   return value == 1;
 }
 
-/// What follows scale-d, of floats: the signs of A and B, and of 16 bits whether those in
+/// The immediates after scale-d, of floats: the signs of A and B, and of 16 bits whether those in
 /// shared memory are transposed.
 void decodeImmediates(Decoder &decoder, WgmmaProduct &decoded) {
   Product &p = decoded.product;

@@ -14,7 +14,7 @@ namespace fp8emu {
 /// The op's payload. Its list holds the accumulators, then A's registers where it has
 /// any; op.a and op.b are the descriptors, op.c is scale-d, negated with op.flags.
 struct WgmmaProduct {
-  /// What one warp computes: 16 of the 64 rows.
+  /// The 16 of the 64 rows that one warp computes.
   Product product;
   bool aInRegisters = false;
   bool transposeA = false, transposeB = false;

@@ -28,7 +28,7 @@ struct WmmaMatrix {
   bool byRows = true;
 
   unsigned perRegister() const { return registerBytes * 8 / bits; }
-  /// What is read or written at once: an element, or a register full of smaller ones.
+  /// The unit that is read or written at once: an element, or a register full of smaller ones.
   unsigned unitBytes() const { return std::max(bits / 8, bits < 8 ? registerBytes : 0); }
   unsigned unitsPerRegister() const { return registerBytes / unitBytes(); }
   unsigned defaultStride() const { return byRows ? columns : rows; }

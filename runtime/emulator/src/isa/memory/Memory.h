@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What all instructions that reach memory share: state spaces, memory semantics,
+// Common parts of all instructions that reach memory: state spaces, memory semantics,
 // address operands.
 
 #ifndef FP8EMU_ISA_MEMORY_MEMORY_H

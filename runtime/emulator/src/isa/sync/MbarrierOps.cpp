@@ -150,7 +150,7 @@ void wait(Warp &warp, const Op &op, Mask mask) {
   d = (d & ~answered) | (complete & answered);
   if (!Waits && mask & ~complete)
     warp.yield();
-  // Those that wait do so by the object, which may differ between lanes.
+  // Lanes wait in groups by the object, which may differ between them.
   while (waiting) {
     unsigned lane = unsigned(__builtin_ctz(waiting));
     Mask same = 0;

@@ -68,7 +68,7 @@ void decodeMembers(Decoder &decoder, unsigned others, bool sync) {
 
 // shfl
 
-/// What a lane reads from one that is not there, which PTX leaves undefined: no small
+/// The value that a lane reads from one that is not there, which PTX leaves undefined: no small
 /// integer and a NaN, so that it is not mistaken for a value.
 constexpr uint32_t kUndefined = 0xFFFFFFFF;
 

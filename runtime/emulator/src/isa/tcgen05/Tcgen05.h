@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the instructions of tensor memory (tcgen05, PTX ISA 9.7.16) have in common:
+// Common parts of the instructions of tensor memory (tcgen05, PTX ISA 9.7.16):
 // addresses, one block or a pair of them, operations that run in the order of issue.
 
 #ifndef FP8EMU_ISA_TCGEN05_TCGEN05_H
@@ -39,7 +39,7 @@ Block &peerOf(Block &block);
 /// A value that must be the same in all lanes.
 uint32_t sameInAll(Warp &warp, const uint32_t *values, Mask mask, const char *what);
 
-/// What is wrong with an access to these lanes and columns, in words; empty where nothing is.
+/// The error in an access to these lanes and columns, in words; empty where there is none.
 std::string wrongWith(const TensorMemory &memory, const TensorRange &range);
 
 /// tcgen05.mma, .cp or .shift in flight.

@@ -118,7 +118,7 @@ void allocate(Warp &warp, const Op &op, Mask mask) {
   checkGroup(warp, op.flags & Pair, mask);
   uint32_t columns = columnsOf(warp, op, mask);
   const TensorMemory &memory = warp.block().tensorMemory();
-  // What the pair was granted already is not asked for again.
+  // An allocation that the pair was granted already is not checked again.
   if (!(memory.allocation.warp == &warp && memory.allocation.granted))
     checkPermit(warp, columns, mask);
   auto act = [&](const std::vector<Block *> &blocks) -> std::optional<uint32_t> {

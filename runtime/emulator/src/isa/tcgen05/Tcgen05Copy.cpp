@@ -217,7 +217,7 @@ private:
   uint64_t count;
   struct Place {
     SharedPlace barrier;
-    /// Of what the operations read and wrote.
+    /// Releases the reads and writes of the operations.
     std::function<void()> release;
   };
   std::vector<Place> places;

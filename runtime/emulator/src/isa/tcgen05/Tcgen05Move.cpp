@@ -129,7 +129,7 @@ void load(Warp &warp, const Op &op, Mask mask) {
   });
 }
 
-/// What a tcgen05.st writes.
+/// The writes of a tcgen05.st.
 class TensorStore : public Operation {
 public:
   struct Value {

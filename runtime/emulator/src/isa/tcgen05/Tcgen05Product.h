@@ -66,7 +66,7 @@ struct TensorProductShape {
   /// The first byte of the words that hold scale factors.
   unsigned scaleByteA = 0, scaleByteB = 0;
 
-  /// What is wrong with the descriptor, in words; empty where nothing is.
+  /// Decodes the descriptor. Gives the error in it, in words; empty where there is none.
   std::string decode(const TensorProductCode &code, uint32_t bits);
 };
 

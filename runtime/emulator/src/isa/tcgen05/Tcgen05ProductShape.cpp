@@ -54,7 +54,7 @@ bool setElement(ProductKind kind, unsigned code, TensorElement &element) {
     return code <= 1;
   case ProductKind::F8F6F4:
   case ProductKind::MXF8F6F4:
-    // Those of 6 and 4 bits are packed from the beginning of each 16 bytes, for 16 of
+    // Elements of 6 and 4 bits are packed from the beginning of each 16 bytes, for 16 of
     // them (PTX ISA 9.7.16.10.4.4).
     element.format = smallFormat(code);
     element.bits = element.format ? element.format->width() : 8;
