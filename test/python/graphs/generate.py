@@ -224,5 +224,6 @@ class Generator:
         if self.linears and self.chance(0.2):
             options.keep = self.choose(self.linears).split("/")[-1] + "$"
         elif self.chance(0.1):
-            options.sites = "[02468]$" if self.unnamed_sites else "fc[0-9]*[02468]$|fc1$|stack$"
+            # Sites without a scope have the name of their weight, or else matmul0, …
+            options.sites = "[02468]$|fc1$|stack$" if self.unnamed_sites else "fc[0-9]*[02468]$|fc1$|stack$"
         return options

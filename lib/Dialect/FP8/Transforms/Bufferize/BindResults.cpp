@@ -179,27 +179,17 @@ static bool mayBeCarriedMemory(Value root) {
   return !func || func.getArgAttr(argument.getArgNumber(), kCarriedAttrName);
 }
 
-/// Whether `value` is the one tensor that a loop or branch results in: no other result of the
-/// same operation is written while it waits to be.
-static bool isOnlyTensorResult(Value value) {
-  Operation *op = value.getDefiningOp();
-  return op && isa<scf::SCFDialect>(op->getDialect()) &&
-         llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) == 1;
-}
-
 /// Copies returned values that writing another result would overwrite, before the first result is
 /// written: values in carried memory, and views of a value that is itself written to a destination.
 static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers) {
   Operation *terminator = func.front().getTerminator();
   DenseMap<Value, Value> shown; // the first returned value of each root
-  bool hasCarriers = llvm::any_of(carriers, [](BlockArgument carrier) { return bool(carrier); });
   OpBuilder builder(terminator);
   for (auto [operand, carrier] : llvm::zip_equal(terminator->getOpOperands(), carriers)) {
     Value value = operand.get(), root = findRoot(value);
     Value first = shown.try_emplace(root, value).first->second;
     bool isOtherView = first != value && !isa<BlockArgument>(root);
-    if (value == carrier ||
-        (!isOtherView && !(mayBeCarriedMemory(root) && (hasCarriers || !isOnlyTensorResult(root)))))
+    if (value == carrier || (!isOtherView && !mayBeCarriedMemory(root)))
       continue;
     operand.set(bufferization::AllocTensorOp::create(
         builder, value.getLoc(), cast<RankedTensorType>(value.getType()), ValueRange(), value));
