@@ -258,7 +258,9 @@ def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
   let description = [{
     Before: entry points after `fp8-bind-results` and bufferization.
     After: public functions return only results of dynamic shape, each an allocation of its
-    own in the function's block and marked `fp8.result` with its number.
+    own in the function's block and marked `fp8.result` with its number. Results that
+    `fp8-bind-results` saved, and whose memory nothing overwrites before they are written
+    to their destination, are copied there directly, or not at all if they are there already.
 
     Errors: a returned buffer of static shape that is not the destination of its result.
 

@@ -11,6 +11,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_DROPBOUNDRESULTS
@@ -67,6 +69,66 @@ static Value asOwnAllocation(OpBuilder &builder, Value value, DenseSet<Value> &t
   return copy;
 }
 
+//===----------------------------------------------------------------------===//
+// Copies of results that were saved for nothing
+//===----------------------------------------------------------------------===//
+
+/// Returns the buffer that `value` is a view of.
+static Value findBuffer(Value value) {
+  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
+    value = view.getViewSource();
+  return value;
+}
+
+/// Returns whether two buffers are known to share no memory: an allocation of this function, and an
+/// argument or another allocation.
+static bool areDistinct(Value a, Value b) {
+  auto isOwn = [](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return value.getDefiningOp<memref::AllocOp>() ||
+           (argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()));
+  };
+  return a != b && isOwn(a) && isOwn(b);
+}
+
+/// Returns whether nothing between two operations of one block writes to `buffer`. Operations other
+/// than copies and views count as writes.
+static bool isUnchangedBetween(Value buffer, Operation *first, Operation *last) {
+  for (Operation *op = first->getNextNode(); op != last; op = op->getNextNode()) {
+    if (!op)
+      return false;
+    auto copy = dyn_cast<memref::CopyOp>(op);
+    if (copy ? !areDistinct(findBuffer(copy.getTarget()), buffer)
+             : !isa<memref::AllocOp>(op) && !isMemoryEffectFree(op))
+      return false;
+  }
+  return true;
+}
+
+/// fp8-bind-results saves a value before another result is written, as it cannot know where
+/// bufferization puts it. If the value it was copied from is still there when the result is written,
+/// the result is copied from that, or not at all where that is its own destination.
+static void forwardSavedCopies(func::FuncOp func) {
+  for (auto alloc : llvm::make_early_inc_range(func.front().getOps<memref::AllocOp>())) {
+    if (!alloc.getResult().hasNUses(2))
+      continue;
+    memref::CopyOp save, write;
+    for (Operation *user : alloc->getUsers())
+      if (auto copy = dyn_cast<memref::CopyOp>(user))
+        (copy.getTarget() == alloc.getResult() ? save : write) = copy;
+    if (!save || !write || save->getBlock() != &func.front() || write->getBlock() != &func.front() ||
+        !save->isBeforeInBlock(write) || !isUnchangedBetween(findBuffer(save.getSource()), save, write))
+      continue;
+    if (save.getSource() != write.getTarget()) {
+      OpBuilder builder(write);
+      memref::CopyOp::create(builder, write.getLoc(), save.getSource(), write.getTarget());
+    }
+    write.erase();
+    save.erase();
+    alloc.erase();
+  }
+}
+
 namespace {
 struct DropBoundResultsPass : public fp8::impl::DropBoundResultsBase<DropBoundResultsPass> {
   void runOnOperation() override {
@@ -90,6 +152,7 @@ struct DropBoundResultsPass : public fp8::impl::DropBoundResultsBase<DropBoundRe
     }
     terminator->setOperands(returned);
     (void)func.eraseResults(bound);
+    forwardSavedCopies(func);
   }
 };
 } // namespace
