@@ -95,7 +95,7 @@ TEST_F(PreparedTest, TheStateStandsForWhatIsLeftOut) {
   ASSERT_FP8RT(callWithState());
   EXPECT_EQ(values<float>(fp8rt_state_tensor(state.get(), "amax_history"))[4], 1.5f);
   EXPECT_EQ(history[4], 0);
-  // What is passed all the same is used.
+  // A pointer that is given all the same is used.
   ASSERT_FP8RT(call());
   EXPECT_EQ(history[4], 1.5f);
 }

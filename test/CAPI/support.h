@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the tests of the C API share: checks, text that grows, the program they compile.
+// Shared by the tests of the C API: checks, text that grows, the program they compile.
 
 #ifndef FP8_TEST_CAPI_SUPPORT_H
 #define FP8_TEST_CAPI_SUPPORT_H

@@ -142,7 +142,7 @@ def test_target_of_another_project(extend, tmp_path):
     # An output of its own, the target by its attribute.
     assert extend(out, "recipe=delayed", "target=#toy.target", "emit=kernel-list").returncode == 0
     assert out.read_text().startswith("kernel_0\n")
-    # What it has no kernels for is refused once, at selection.
+    # A recipe without kernels is refused once, at selection.
     done = extend(out, "recipe=current", "target=toy")
     assert done.returncode == 1
     assert done.stderr.count("error") == 1 and "scales of the step itself have no kernel on toy; use --recipe=delayed" in done.stderr

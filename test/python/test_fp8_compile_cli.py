@@ -300,7 +300,7 @@ def test_unwritable_outputs(box, tmp_path):
     # What was written before the failure goes, too.
     box.fails(1, place + "none/", "good.mlir", "-o", "none/out.so", "--report=json:r", "--manifest=m")
     box.fails(1, place + "none/", "good.mlir", "-o", "out.so", "--report=json:r", "--manifest=none/m")
-    # What was there before the failure stays.
+    # A file that was there before the failure stays.
     box.write("r", "of an earlier run")
     box.fails(1, place + "none/", "good.mlir", "-o", "none/out.so", "--report=json:r")
 

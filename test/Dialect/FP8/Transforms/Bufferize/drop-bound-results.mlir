@@ -41,3 +41,51 @@ func.func @dynamic(%x: memref<?xf32>, %out: memref<4xf32> {fp8.result = 1 : i32}
   memref.copy %x, %new : memref<?xf32> to memref<?xf32>
   return %new, %out, %new, %x : memref<?xf32>, memref<4xf32>, memref<?xf32>, memref<?xf32>
 }
+
+// -----
+
+// A result that is in its carrier already was saved for nothing.
+// CHECK-LABEL: func @in_place
+// CHECK-NEXT: return{{$}}
+func.func @in_place(%w: memref<4xf32> {tf.aliasing_output = 0 : i32}) -> memref<4xf32> {
+  %saved = memref.alloc() : memref<4xf32>
+  memref.copy %w, %saved : memref<4xf32> to memref<4xf32>
+  memref.copy %saved, %w : memref<4xf32> to memref<4xf32>
+  return %w : memref<4xf32>
+}
+
+// -----
+
+// Of two results that change places one has to be saved.
+// CHECK-LABEL: func @swap
+// CHECK-SAME: (%[[A:[a-z0-9]+]]: memref<4xf32> {{.*}}, %[[B:[a-z0-9]+]]: memref<4xf32>
+// CHECK-NEXT: %[[SAVED:.*]] = memref.alloc() : memref<4xf32>
+// CHECK-NEXT: memref.copy %[[B]], %[[SAVED]]
+// CHECK-NEXT: memref.copy %[[A]], %[[B]]
+// CHECK-NEXT: memref.copy %[[SAVED]], %[[A]]
+// CHECK-NEXT: return{{$}}
+func.func @swap(%a: memref<4xf32> {tf.aliasing_output = 0 : i32}, %b: memref<4xf32> {tf.aliasing_output = 1 : i32})
+    -> (memref<4xf32>, memref<4xf32>) {
+  %saved_a = memref.alloc() : memref<4xf32>
+  memref.copy %a, %saved_a : memref<4xf32> to memref<4xf32>
+  %saved_b = memref.alloc() : memref<4xf32>
+  memref.copy %b, %saved_b : memref<4xf32> to memref<4xf32>
+  memref.copy %saved_a, %b : memref<4xf32> to memref<4xf32>
+  memref.copy %saved_b, %a : memref<4xf32> to memref<4xf32>
+  return %a, %b : memref<4xf32>, memref<4xf32>
+}
+
+// -----
+
+// A write of anything else than a known other buffer may be one of the saved memory.
+// CHECK-LABEL: func @written
+// CHECK: memref.copy %{{.*}}, %[[SAVED:.*]] : memref<4xf32> to memref<4xf32>
+// CHECK: linalg.fill
+// CHECK: memref.copy %[[SAVED]], %{{.*}} : memref<4xf32> to memref<4xf32>
+func.func @written(%w: memref<4xf32> {tf.aliasing_output = 0 : i32}, %v: f32) -> memref<4xf32> {
+  %saved = memref.alloc() : memref<4xf32>
+  memref.copy %w, %saved : memref<4xf32> to memref<4xf32>
+  linalg.fill ins(%v : f32) outs(%w : memref<4xf32>)
+  memref.copy %saved, %w : memref<4xf32> to memref<4xf32>
+  return %w : memref<4xf32>
+}
