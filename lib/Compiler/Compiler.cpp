@@ -206,6 +206,7 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
                                    " has no backend: this program cannot make code for it");
   if (llvm::Error error = checkOutput(compiler.options, backend))
     return std::move(error);
+  compiler.target = cast<TargetAttrInterface>(backend.getTargetFor(compiler.options.hostCode));
   llvm::Expected<std::string> text = getRecipeAttribute(compiler.options.recipe);
   if (!text)
     return text.takeError();

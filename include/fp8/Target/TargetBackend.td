@@ -25,6 +25,11 @@ def FP8_TargetBackendInterface : AttrInterface<"TargetBackendInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
+      Returns the attribute of the target for the machine in `options`: the stages before
+      code generation see its properties. The same attribute by default.
+    }], "::mlir::Attribute", "getTargetFor", (ins "const ::fp8::HostCodeOptions &":$options), "",
+      [{ return $_attr; }]>,
+    InterfaceMethod<[{
       Adds the passes of stage 6, which lower bufferized IR to kernels. Their result must
       pass `fp8-verify-stage{stage=kernels}`: no operation of the fp8 dialect is left. The
       code that computes a product of the program must have the attribute `fp8.products`

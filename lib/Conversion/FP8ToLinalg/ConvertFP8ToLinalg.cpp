@@ -22,13 +22,13 @@ namespace fp8 {
 
 namespace {
 
-LogicalResult lower(Operation *op) {
+LogicalResult lower(Operation *op, const VectorRegisters &registers) {
   if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
     return op->emitOpError("is on tensors; bufferize before convert-fp8-to-linalg");
   OpBuilder builder(op);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](MatmulOp op) { return lowerMatmul(builder, op); })
-      .Case([&](ScaledMatmulOp op) { return lowerScaledMatmul(builder, op); })
+      .Case([&](MatmulOp op) { return lowerMatmul(builder, op, registers); })
+      .Case([&](ScaledMatmulOp op) { return lowerScaledMatmul(builder, op, registers); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op); })
       .Case([&](DequantizeOp op) { return lowerDequantize(builder, op); })
@@ -47,6 +47,9 @@ LogicalResult lower(Operation *op) {
 class ConvertFP8ToLinalg : public impl::ConvertFP8ToLinalgBase<ConvertFP8ToLinalg> {
 public:
   void runOnOperation() final {
+    VectorRegisters registers;
+    if (auto cpu = dyn_cast<CPUAttr>(getTarget(getOperation())))
+      registers = {cpu.getVectorBits() / 32, cpu.getVectorRegisters()};
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp, IndexOp>(op))
@@ -57,7 +60,7 @@ public:
     for (Operation *op : ops) {
       if (failedAt.contains(op->getLoc()))
         continue;
-      if (succeeded(lower(op)))
+      if (succeeded(lower(op, registers)))
         op->erase();
       else
         failedAt.insert(op->getLoc());

@@ -10,13 +10,15 @@
 #define FP8_LIB_CONVERSION_FP8TOLINALG_LOWERING_H
 
 #include "ElementLoops.h"
+#include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "mlir/IR/Builders.h"
 
 namespace fp8 {
 
 // MatmulLowering.cpp
-mlir::LogicalResult lowerMatmul(mlir::OpBuilder &builder, MatmulOp op);
-mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp op);
+mlir::LogicalResult lowerMatmul(mlir::OpBuilder &builder, MatmulOp op, const VectorRegisters &registers);
+mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp op,
+                                      const VectorRegisters &registers);
 
 // QuantizeLowering.cpp
 mlir::LogicalResult lowerAmax(mlir::OpBuilder &builder, AmaxOp op);

@@ -8,7 +8,9 @@
 #include "Lowering.h"
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
@@ -96,19 +98,48 @@ struct Sum {
 };
 } // namespace
 
-/// Builds the epilogue as one generic operation, whose loops the target orders.
-static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region, const Sum &sum) {
+/// Returns whether `map` reads or writes a box of an operand for a box of the output.
+static bool hasBoxes(AffineMap map) {
+  return llvm::all_of(map.getResults(), [](AffineExpr expr) {
+    auto constant = dyn_cast<AffineConstantExpr>(expr);
+    return isa<AffineDimExpr>(expr) || (constant && constant.getValue() == 0);
+  });
+}
+
+/// Returns the part of `operand` that `map` reads or writes for `box`.
+static Value viewBox(OpBuilder &builder, Location loc, Value operand, AffineMap map, const OutputBox &box) {
+  SmallVector<OpFoldResult> offsets, sizes, strides(map.getNumResults(), builder.getIndexAttr(1));
+  for (AffineExpr expr : map.getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    offsets.push_back(dim ? box.offsets[dim.getPosition()] : builder.getIndexAttr(0));
+    sizes.push_back(dim ? box.sizes[dim.getPosition()] : builder.getIndexAttr(1));
+  }
+  return memref::SubViewOp::create(builder, loc, operand, offsets, sizes, strides);
+}
+
+/// Builds the epilogue of a box as one generic operation, whose loops the target orders.
+static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region, const Sum &sum,
+                                 const OutputBox &box) {
+  Location loc = region.op->getLoc();
   AffineMap identity = builder.getMultiDimIdentityMap(region.numDims);
-  SmallVector<Value> inputs{sum.sums};
-  SmallVector<AffineMap> maps{identity};
-  llvm::append_range(inputs, region.inputs);
+  SmallVector<Value> inputs{sum.sums}, outs;
+  SmallVector<AffineMap> maps{identity}, outMaps{identity};
   llvm::append_range(maps, region.inputMaps());
-  maps.push_back(identity);
-  llvm::append_range(maps, region.extraMaps());
+  llvm::append_range(outMaps, region.extraMaps());
+  for (auto [input, map] : llvm::zip_equal(region.inputs, region.inputMaps()))
+    inputs.push_back(viewBox(builder, loc, input, map, box));
+  for (auto [out, map] : llvm::zip_equal(region.outs, outMaps))
+    outs.push_back(viewBox(builder, loc, out, map, box));
+  llvm::append_range(maps, outMaps);
   SmallVector<utils::IteratorType> iterators(region.numDims, utils::IteratorType::parallel);
+  auto indexOf = [&](OpBuilder &b, int64_t dim) -> Value {
+    Value inBox = linalg::IndexOp::create(b, loc, dim);
+    return getValueOrCreateConstantIndexOp(
+        b, loc, affine::makeComposedFoldedAffineApply(b, loc, b.getAffineSymbolExpr(0) + b.getAffineSymbolExpr(1),
+                                                      {inBox, box.offsets[dim]}));
+  };
   linalg::GenericOp::create(
-      builder, region.op->getLoc(), inputs, region.outs, maps, iterators,
-      [&](OpBuilder &b, Location loc, ValueRange args) {
+      builder, loc, inputs, outs, maps, iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
         Value out = args[inputs.size()];
         Value value = sum.build(b, loc, args[0], sum.addend ? out : Value());
         if (region.isEmpty()) {
@@ -118,8 +149,7 @@ static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region
         IRMapping mapping;
         mapping.map(region.body().getArgument(0), value);
         mapping.map(region.body().getArguments().drop_front(), args.slice(1, region.inputs.size()));
-        cloneElementCode(b, region, mapping,
-                         [&](int64_t dim) -> Value { return linalg::IndexOp::create(b, loc, dim); });
+        cloneElementCode(b, region, mapping, [&](int64_t dim) { return indexOf(b, dim); });
         linalg::YieldOp::create(b, loc, llvm::map_to_vector(region.yield()->getOperands(), [&](Value v) {
                                   return mapping.lookupOrDefault(v);
                                 }));
@@ -150,52 +180,56 @@ static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum)
   ElementLoops(builder, op).run(store, buildStored);
 }
 
-static LogicalResult lowerEpilogue(OpBuilder &builder, Operation *op, Value sums, Value scale) {
-  ProductResults results = *ProductResults::of(op);
-  ElementRegion region = *ElementRegion::of(op);
-  if (results.outScale && results.accumulate)
-    return op->emitOpError("cannot add to an FP8 result");
-  Sum sum{sums, scale, results.accumulate ? region.outs.front() : Value()};
-  if (!region.amaxes.empty() || llvm::any_of(region.extraMaps(), isSummed))
-    buildLoopEpilogue(builder, op, sum);
-  else
-    buildGenericEpilogue(builder, region, sum);
-  return success();
-}
-
-/// Builds the packed product of `op`, an fp8.matmul or fp8.scaled_matmul, with its mark
-/// (ProductMarks.h).
+/// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to a packed product with its mark (ProductMarks.h)
+/// and its epilogue: by boxes as part of the product, or in loops after it if the epilogue sums over rows
+/// or computes an amax.
 template <typename ProductOp>
-static FailureOr<Value> buildSums(OpBuilder &builder, ProductOp op, bool split) {
+static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, Value scale,
+                                  PackedProductOptions options) {
   bool isFP8 = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [](Value value) {
     return getElementTypeOrSelf(value).getIntOrFloatBitWidth() == 8;
   });
   std::string code = "packed f32 products";
   code += isFP8 ? " of decoded FP8" : "";
-  code += split ? ", split sums (CPU)" : " (CPU)";
-  return buildPackedContraction(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
-                                split, markProduct(op, code));
-}
+  code += options.split ? ", split sums (CPU)" : " (CPU)";
+  options.marks = markProduct(op, code);
 
-LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op) {
-  if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
-    return lowerF64Matmul(builder, op);
-  FailureOr<Value> sums = buildSums(builder, op, /*split=*/false);
+  ProductResults results = *ProductResults::of(op);
+  ElementRegion region = *ElementRegion::of(op);
+  if (results.outScale && results.accumulate)
+    return op->emitOpError("cannot add to an FP8 result");
+  Sum sum{{}, scale, results.accumulate ? region.outs.front() : Value()};
+  bool byBoxes = region.amaxes.empty() && llvm::none_of(region.extraMaps(), isSummed) &&
+                 llvm::all_of(region.maps, hasBoxes);
+  auto epilogue = [&](OpBuilder &b, Location, const OutputBox &box, Value sums) {
+    sum.sums = sums;
+    buildGenericEpilogue(b, region, sum, box);
+  };
+  FailureOr<Value> sums = buildPackedProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(),
+                                             op.getIndexingMapsArray(), options,
+                                             byBoxes ? EpilogueBuilder(epilogue) : EpilogueBuilder());
   if (failed(sums))
     return failure();
-  return lowerEpilogue(builder, op, *sums, /*scale=*/Value());
+  if (!byBoxes) {
+    sum.sums = *sums;
+    buildLoopEpilogue(builder, op, sum);
+  }
+  return success();
 }
 
-LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op) {
+LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegisters &registers) {
+  if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
+    return lowerF64Matmul(builder, op);
+  return lowerProduct(builder, op, /*scale=*/Value(), {/*split=*/false, registers, {}});
+}
+
+LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op, const VectorRegisters &registers) {
   if (op.getLhsBlock() || op.getRhsBlock())
     return op.emitOpError(
         "with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
         "--recipe=current");
-  FailureOr<Value> sums = buildSums(builder, op, op.getAccumulation() == Accumulation::split);
-  if (failed(sums))
-    return failure();
   Location loc = op.getLoc();
   Value scale = arith::MulFOp::create(builder, loc, memref::LoadOp::create(builder, loc, op.getLhsScaleInv()),
                                       memref::LoadOp::create(builder, loc, op.getRhsScaleInv()));
-  return lowerEpilogue(builder, op, *sums, scale);
+  return lowerProduct(builder, op, scale, {op.getAccumulation() == Accumulation::split, registers, {}});
 }

@@ -2,23 +2,32 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builds a contraction with any indexing maps: sorts the dimensions into batch, M, N and K, packs
-// the operands, calls the micro-kernel, and views its sums in the shape of the output.
+// Builds a contraction with any indexing maps as one kernel: sorts the dimensions into batch, M, N and
+// K, and lets each task of the plan pack its rows, multiply, and run its part of the epilogue.
 
-#include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "PackedGemmDetail.h"
+#include "fp8/Conversion/Kernel.h"
+#include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace fp8;
 
+/// Elements of the second operand that one task packs; fewer in all are packed by one thread.
+static constexpr int64_t kPackElements = 1 << 14;
+
 /// Returns the position of dimension `dim` in the results of `map`, if it has one.
 static std::optional<unsigned> findDim(AffineMap map, unsigned dim) {
   return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
+}
+
+static SmallVector<unsigned> positionsOf(AffineMap map, ArrayRef<unsigned> dims) {
+  return llvm::map_to_vector(dims, [&](unsigned dim) { return *findDim(map, dim); });
 }
 
 static FailureOr<ContractionDims> sortDims(Location loc, ArrayRef<AffineMap> maps) {
@@ -32,6 +41,8 @@ static FailureOr<ContractionDims> sortDims(Location loc, ArrayRef<AffineMap> map
     auto &group = !out ? dims.k : left && right ? dims.batch : left ? dims.m : dims.n;
     group.push_back(dim);
   }
+  for (auto *group : {&dims.batch, &dims.m, &dims.n}) // so that the sums lie in memory as the output does
+    llvm::sort(*group, [&](unsigned x, unsigned y) { return *findDim(maps[2], x) < *findDim(maps[2], y); });
   return dims;
 }
 
@@ -52,85 +63,406 @@ static LogicalResult verifyOperands(Location loc, Value lhs, Value rhs, ArrayRef
   return success();
 }
 
-static SmallVector<unsigned> positionsOf(AffineMap map, ArrayRef<unsigned> dims) {
-  return llvm::map_to_vector(dims, [&](unsigned dim) { return *findDim(map, dim); });
+namespace {
+/// A part of the sums: a block of rows of one product, and a block of its columns.
+struct Task {
+  SmallVector<OpFoldResult> batch;  ///< an index per batch dimension
+  SmallVector<OpFoldResult> outer;  ///< an index per dimension of M before the one that is cut
+  OpFoldResult begin, count;        ///< the range of the dimension that is cut
+  OpFoldResult slot;                ///< the task's number among those of all products and rows
+  OpFoldResult firstPanel, panels;  ///< the range of the panels of N
+};
+
+class ProductBuilder {
+public:
+  ProductBuilder(Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps, ContractionDims dims,
+                 const PackedProductOptions &options)
+      : loc(loc), lhs(lhs), rhs(rhs), lhsMap(maps[0]), rhsMap(maps[1]), outMap(maps[2]),
+        dims(std::move(dims)), options(options) {}
+
+  Value build(OpBuilder &b, EpilogueBuilder epilogue);
+
+private:
+  // Sizes.
+  void findSizes(OpBuilder &b);
+  OpFoldResult sizeOf(OpBuilder &b, ArrayRef<unsigned> group);
+  int64_t knownSize(ArrayRef<unsigned> group) const;
+  OpFoldResult number(OpBuilder &b, int64_t value) { return b.getIndexAttr(value); }
+  ArrayRef<unsigned> outerRows() const { return ArrayRef(dims.m).take_front(plan.cut); }
+  unsigned rowDims() const { return dims.m.size() - plan.cut; }
+  OpFoldResult cutSize(OpBuilder &b) { return dims.m.empty() ? number(b, 1) : dimSizes[dims.m[plan.cut]]; }
+  int64_t blockPanels() const { return llvm::divideCeil(plan.step * plan.inner, plan.tile.rows); }
+  OpFoldResult rowsOf(OpBuilder &b, const Task &task) {
+    return multiplySizes(b, loc, {task.count, number(b, plan.inner)});
+  }
+
+  // Steps.
+  void choose(OpBuilder &b, bool mayCutColumns);
+  void allocate(OpBuilder &b);
+  Value buildEmpty(OpBuilder &b, EpilogueBuilder epilogue);
+  void buildLoops(OpBuilder &b, ArrayRef<OpFoldResult> counts, bool parallel,
+                  function_ref<void(OpBuilder &, ArrayRef<OpFoldResult>)> body);
+  void forEachTask(OpBuilder &b, bool cutColumns, function_ref<void(OpBuilder &, const Task &)> body);
+  void packRows(OpBuilder &b, const Task &task);
+  void packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first, OpFoldResult count);
+  void packAllColumns(OpBuilder &b);
+  void multiply(OpBuilder &b, const Task &task);
+  OutputBox boxOf(OpBuilder &b, const Task &task);
+  /// Views the sums [batch][M][N padded] in the shape of the output.
+  Value viewSums(OpBuilder &b);
+
+  /// Returns the number of `indices` in row-major order.
+  OpFoldResult linearize(OpBuilder &b, ArrayRef<OpFoldResult> indices, ArrayRef<unsigned> group);
+  /// Returns `count` panels of `panels` from `first` on, in slot `slot`.
+  Value sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first, OpFoldResult count);
+  Value rowPanels(OpBuilder &b, const Task &task) {
+    OpFoldResult count = ceilDivSize(b, loc, rowsOf(b, task), plan.tile.rows);
+    return sliceOf(b, packedRows, task.slot, number(b, 0), count);
+  }
+
+  Location loc;
+  Value lhs, rhs;
+  AffineMap lhsMap, rhsMap, outMap;
+  ContractionDims dims;
+  PackedProductOptions options;
+
+  SmallVector<OpFoldResult> dimSizes; ///< of the iteration space
+  PackedOperand left, right;
+  ProductPlan plan;
+  Value packedRows;    ///< [task][panel][K][tile rows]
+  Value packedColumns; ///< [batch][panel][K][tile columns]
+  Value sums;          ///< [batch][M][N padded]
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+void ProductBuilder::findSizes(OpBuilder &b) {
+  for (unsigned dim : llvm::seq<unsigned>(outMap.getNumDims())) {
+    std::optional<unsigned> position = findDim(lhsMap, dim);
+    dimSizes.push_back(position ? memref::getMixedSize(b, loc, lhs, *position)
+                                : memref::getMixedSize(b, loc, rhs, *findDim(rhsMap, dim)));
+  }
 }
 
-/// Views c [batch][M padded][N padded] in the shape of the output: a strided memref that leaves out
-/// the padding.
-static Value viewAsOutput(OpBuilder &builder, Location loc, Value c, AffineMap outMap,
-                          const ContractionDims &dims, ArrayRef<OpFoldResult> dimSizes) {
-  SmallVector<OpFoldResult> padded = memref::getMixedSizes(builder, loc, c);
-  SmallVector<OpFoldResult> strideOf(dimSizes.size(), builder.getIndexAttr(1));
+OpFoldResult ProductBuilder::sizeOf(OpBuilder &b, ArrayRef<unsigned> group) {
+  return multiplySizes(b, loc, llvm::map_to_vector(group, [&](unsigned dim) { return dimSizes[dim]; }));
+}
+
+int64_t ProductBuilder::knownSize(ArrayRef<unsigned> group) const {
+  int64_t product = 1;
+  for (unsigned dim : group) {
+    std::optional<int64_t> size = getConstantIntValue(dimSizes[dim]);
+    if (!size)
+      return ShapedType::kDynamic;
+    product *= *size;
+  }
+  return product;
+}
+
+OpFoldResult ProductBuilder::linearize(OpBuilder &b, ArrayRef<OpFoldResult> indices,
+                                       ArrayRef<unsigned> group) {
+  OpFoldResult linear = number(b, 0);
+  for (auto [index, dim] : llvm::zip(indices, group))
+    linear = addSizes(b, loc, multiplySizes(b, loc, {linear, dimSizes[dim]}), index);
+  return linear;
+}
+
+void ProductBuilder::choose(OpBuilder &b, bool mayCutColumns) {
+  left = {lhs, positionsOf(lhsMap, dims.batch), positionsOf(lhsMap, dims.m), positionsOf(lhsMap, dims.k)};
+  right = {rhs, positionsOf(rhsMap, dims.batch), positionsOf(rhsMap, dims.n), positionsOf(rhsMap, dims.k)};
+  unsigned together = std::min<size_t>(dims.m.size(), 1);
+  while (together < dims.m.size() &&
+         hasOneStride(left.type(), ArrayRef(left.outer).take_back(together + 1)))
+    ++together;
+  ProductSizes sizes{knownSize(dims.batch), {}, knownSize(dims.n), knownSize(dims.k)};
+  for (unsigned dim : dims.m)
+    sizes.m.push_back(knownSize(dim));
+  plan = choosePlan(sizes, together, mayCutColumns, options.registers);
+  left = makePackable(b, loc, left, rowDims());
+  right = makePackable(b, loc, right, dims.n.size());
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+static Value allocateF32(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> sizes) {
+  SmallVector<int64_t> shape;
+  SmallVector<Value> dynamic;
+  dispatchIndexOpFoldResults(sizes, dynamic, shape);
+  return memref::AllocOp::create(b, loc, MemRefType::get(shape, b.getF32Type()), dynamic,
+                                 b.getI64IntegerAttr(64));
+}
+
+void ProductBuilder::allocate(OpBuilder &b) {
+  OpFoldResult blocks = ceilDivSize(b, loc, cutSize(b), plan.step);
+  OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), blocks});
+  OpFoldResult depth = sizeOf(b, dims.k);
+  OpFoldResult panels = ceilDivSize(b, loc, sizeOf(b, dims.n), plan.tile.columns);
+  OpFoldResult width = number(b, plan.tile.columns);
+  packedRows = allocateF32(b, loc, {slots, number(b, blockPanels()), depth, number(b, plan.tile.rows)});
+  packedColumns = allocateF32(b, loc, {sizeOf(b, dims.batch), panels, depth, width});
+  sums = allocateF32(b, loc,
+                     {sizeOf(b, dims.batch), sizeOf(b, dims.m), multiplySizes(b, loc, {panels, width})});
+}
+
+Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
+                              OpFoldResult count) {
+  auto type = cast<MemRefType>(panels.getType());
+  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(b, loc, panels);
+  OpFoldResult depth = sizes[2], width = sizes[3];
+  OpFoldResult panelSize = multiplySizes(b, loc, {depth, width});
+  OpFoldResult index = addSizes(b, loc, multiplySizes(b, loc, {slot, sizes[1]}), first);
+  OpFoldResult offset = multiplySizes(b, loc, {index, panelSize});
+  (void)type;
+  return memref::ReinterpretCastOp::create(b, loc, panels, offset,
+                                           ArrayRef<OpFoldResult>{count, depth, width},
+                                           ArrayRef<OpFoldResult>{panelSize, width, number(b, 1)});
+}
+
+Value ProductBuilder::viewSums(OpBuilder &b) {
+  SmallVector<OpFoldResult> padded = memref::getMixedSizes(b, loc, sums);
+  SmallVector<OpFoldResult> strideOf(dimSizes.size(), number(b, 1));
   auto assign = [&](ArrayRef<unsigned> group, OpFoldResult innermost) {
     for (unsigned dim : llvm::reverse(group)) {
       strideOf[dim] = innermost;
-      innermost = multiplySizes(builder, loc, {innermost, dimSizes[dim]});
+      innermost = multiplySizes(b, loc, {innermost, dimSizes[dim]});
     }
   };
-  assign(dims.n, builder.getIndexAttr(1));
+  assign(dims.n, number(b, 1));
   assign(dims.m, padded[2]);
-  assign(dims.batch, multiplySizes(builder, loc, {padded[1], padded[2]}));
-
+  assign(dims.batch, multiplySizes(b, loc, {padded[1], padded[2]}));
   SmallVector<OpFoldResult> sizes, strides;
   for (AffineExpr expr : outMap.getResults()) {
     unsigned dim = cast<AffineDimExpr>(expr).getPosition();
     sizes.push_back(dimSizes[dim]);
     strides.push_back(strideOf[dim]);
   }
-  return memref::ReinterpretCastOp::create(builder, loc, c, builder.getIndexAttr(0), sizes, strides);
+  return memref::ReinterpretCastOp::create(b, loc, sums, number(b, 0), sizes, strides);
 }
 
-/// Returns the size of every iteration dimension, from lhs if it has the dimension, else from rhs.
-static SmallVector<OpFoldResult> sizesOfDims(OpBuilder &builder, Location loc, Value lhs, Value rhs,
-                                             ArrayRef<AffineMap> maps) {
-  SmallVector<OpFoldResult> sizes;
-  for (unsigned dim : llvm::seq<unsigned>(maps[0].getNumDims())) {
-    std::optional<unsigned> left = findDim(maps[0], dim);
-    sizes.push_back(left ? memref::getMixedSize(builder, loc, lhs, *left)
-                         : memref::getMixedSize(builder, loc, rhs, *findDim(maps[1], dim)));
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// Runs `body` for all indices below `counts`; without loops where there is one index only.
+void ProductBuilder::buildLoops(OpBuilder &b, ArrayRef<OpFoldResult> counts, bool parallel,
+                                function_ref<void(OpBuilder &, ArrayRef<OpFoldResult>)> body) {
+  SmallVector<Value> lower, upper, step;
+  for (OpFoldResult count : counts) {
+    if (isOneInteger(count))
+      continue;
+    lower.push_back(arith::ConstantIndexOp::create(b, loc, 0));
+    upper.push_back(getValueOrCreateConstantIndexOp(b, loc, count));
+    step.push_back(arith::ConstantIndexOp::create(b, loc, 1));
   }
-  return sizes;
+  auto run = [&](OpBuilder &inside, ValueRange ivs) {
+    SmallVector<OpFoldResult> indices;
+    for (OpFoldResult count : counts) {
+      indices.push_back(isOneInteger(count) ? number(b, 0) : OpFoldResult(ivs.front()));
+      ivs = isOneInteger(count) ? ivs : ivs.drop_front();
+    }
+    body(inside, indices);
+  };
+  if (lower.empty())
+    return run(b, {});
+  if (!parallel) {
+    scf::buildLoopNest(b, loc, lower, upper, step,
+                       [&](OpBuilder &inside, Location, ValueRange ivs) { run(inside, ivs); });
+    return;
+  }
+  auto loop = scf::ParallelOp::create(b, loc, lower, upper, step);
+  OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
+  run(inside, loop.getInductionVars());
 }
 
-static Value castTo(OpBuilder &builder, Location loc, Value value, Type type) {
-  return value.getType() == type ? value : memref::CastOp::create(builder, loc, type, value);
+void ProductBuilder::forEachTask(OpBuilder &b, bool cutColumns,
+                                 function_ref<void(OpBuilder &, const Task &)> body) {
+  SmallVector<OpFoldResult> counts;
+  for (unsigned dim : llvm::concat<const unsigned>(dims.batch, outerRows()))
+    counts.push_back(dimSizes[dim]);
+  OpFoldResult blocks = ceilDivSize(b, loc, cutSize(b), plan.step);
+  OpFoldResult panels = memref::getMixedSize(b, loc, packedColumns, 1);
+  counts.push_back(blocks);
+  if (cutColumns)
+    counts.push_back(ceilDivSize(b, loc, panels, plan.panelsPerTask));
+  buildLoops(b, counts, plan.isParallel, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
+    Task task;
+    task.batch.assign(indices.begin(), indices.begin() + dims.batch.size());
+    indices = indices.drop_front(dims.batch.size());
+    task.outer.assign(indices.begin(), indices.begin() + plan.cut);
+    indices = indices.drop_front(plan.cut);
+    task.begin = multiplySizes(inside, loc, {indices[0], number(inside, plan.step)});
+    task.count = remainingSize(inside, loc, cutSize(inside), task.begin, plan.step);
+    OpFoldResult product = linearize(inside, task.batch, dims.batch);
+    SmallVector<OpFoldResult> parts{multiplySizes(inside, loc, {product, sizeOf(inside, outerRows())}),
+                                    linearize(inside, task.outer, outerRows())};
+    task.slot = addSizes(
+        inside, loc,
+        multiplySizes(inside, loc, {addSizes(inside, loc, parts[0], parts[1]), blocks}), indices[0]);
+    task.firstPanel = number(inside, 0);
+    task.panels = panels;
+    if (cutColumns) {
+      task.firstPanel = multiplySizes(inside, loc, {indices[1], number(inside, plan.panelsPerTask)});
+      task.panels = remainingSize(inside, loc, panels, task.firstPanel, plan.panelsPerTask);
+    }
+    body(inside, task);
+  });
 }
 
-FailureOr<Value> fp8::buildPackedContraction(OpBuilder &builder, Location loc, Value lhs, Value rhs,
-                                             ArrayRef<AffineMap> maps, bool split, ArrayAttr products,
-                                             const PackedGemmTile &tile) {
+//===----------------------------------------------------------------------===//
+// The parts of a task
+//===----------------------------------------------------------------------===//
+
+void ProductBuilder::packRows(OpBuilder &b, const Task &task) {
+  SmallVector<OpFoldResult> offsets(left.type().getRank(), number(b, 0));
+  for (auto [position, index] : llvm::zip_equal(left.batch, task.batch))
+    offsets[position] = index;
+  for (auto [position, index] : llvm::zip(left.outer, task.outer))
+    offsets[position] = index;
+  if (!left.outer.empty())
+    offsets[left.outer[plan.cut]] = task.begin;
+  OperandMatrix matrix = viewAsMatrix(b, loc, left, rowDims(), offsets, rowsOf(b, task));
+  buildPack(b, loc, matrix, rowPanels(b, task), options.registers);
+}
+
+void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first,
+                                 OpFoldResult count) {
+  SmallVector<OpFoldResult> offsets(right.type().getRank(), number(b, 0));
+  for (auto [position, index] : llvm::zip_equal(right.batch, batch))
+    offsets[position] = index;
+  OperandMatrix matrix = viewAsMatrix(b, loc, right, dims.n.size(), offsets, sizeOf(b, dims.n));
+  Value panels = sliceOf(b, packedColumns, linearize(b, batch, dims.batch), first, count);
+  buildPack(b, loc, matrix, panels, options.registers, first);
+}
+
+/// Packs the second operand of all products, if several tasks read the same.
+void ProductBuilder::packAllColumns(OpBuilder &b) {
+  SmallVector<OpFoldResult> counts;
+  for (unsigned dim : dims.batch)
+    counts.push_back(dimSizes[dim]);
+  int64_t depth = knownSize(dims.k);
+  int64_t panelElements = plan.tile.columns * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
+  int64_t perLoop = std::max<int64_t>(kPackElements / panelElements, 1);
+  OpFoldResult panels = memref::getMixedSize(b, loc, packedColumns, 1);
+  counts.push_back(ceilDivSize(b, loc, panels, perLoop));
+  buildLoops(b, counts, plan.isParallel, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
+    OpFoldResult first = multiplySizes(inside, loc, {indices.back(), number(inside, perLoop)});
+    packColumns(inside, indices.drop_back(), first, remainingSize(inside, loc, panels, first, perLoop));
+  });
+}
+
+void ProductBuilder::multiply(OpBuilder &b, const Task &task) {
+  OpFoldResult product = linearize(b, task.batch, dims.batch);
+  Value columns = sliceOf(b, packedColumns, product, task.firstPanel, task.panels);
+  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(b, loc, sums);
+  OpFoldResult width = number(b, plan.tile.columns);
+  OpFoldResult outer = linearize(b, task.outer, outerRows());
+  OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), task.begin);
+  OpFoldResult row = addSizes(b, loc, multiplySizes(b, loc, {product, sizes[1]}),
+                              multiplySizes(b, loc, {cut, number(b, plan.inner)}));
+  OpFoldResult offset = addSizes(b, loc, multiplySizes(b, loc, {row, sizes[2]}),
+                                 multiplySizes(b, loc, {task.firstPanel, width}));
+  Value c = memref::ReinterpretCastOp::create(
+      b, loc, sums, offset,
+      ArrayRef<OpFoldResult>{rowsOf(b, task), multiplySizes(b, loc, {task.panels, width})},
+      ArrayRef<OpFoldResult>{sizes[2], number(b, 1)});
+  buildGemm(b, loc, rowPanels(b, task), columns, c, options.split, plan.tile)
+      ->setAttr(kProductsAttrName, options.marks);
+}
+
+OutputBox ProductBuilder::boxOf(OpBuilder &b, const Task &task) {
+  SmallVector<OpFoldResult> offsets(dimSizes.size(), number(b, 0)), sizes = dimSizes;
+  auto setIndices = [&](ArrayRef<unsigned> group, ArrayRef<OpFoldResult> indices) {
+    for (auto [dim, index] : llvm::zip(group, indices)) {
+      offsets[dim] = index;
+      sizes[dim] = number(b, 1);
+    }
+  };
+  setIndices(dims.batch, task.batch);
+  setIndices(outerRows(), task.outer);
+  if (!dims.m.empty()) {
+    offsets[dims.m[plan.cut]] = task.begin;
+    sizes[dims.m[plan.cut]] = task.count;
+  }
+  if (plan.panelsPerTask) {
+    OpFoldResult width = number(b, plan.tile.columns);
+    unsigned dim = dims.n.front();
+    offsets[dim] = multiplySizes(b, loc, {task.firstPanel, width});
+    sizes[dim] = remainingSize(b, loc, dimSizes[dim], offsets[dim], plan.panelsPerTask * plan.tile.columns);
+  }
+  OutputBox box;
+  for (AffineExpr expr : outMap.getResults()) {
+    unsigned dim = cast<AffineDimExpr>(expr).getPosition();
+    box.offsets.push_back(offsets[dim]);
+    box.sizes.push_back(sizes[dim]);
+  }
+  return box;
+}
+
+/// A product without elements, or whose sums have no summands.
+Value ProductBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
+  sums = allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), sizeOf(b, dims.n)});
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  linalg::FillOp::create(b, loc, zero, sums)->setAttr(kProductsAttrName, options.marks);
+  Value view = viewSums(b);
+  bool hasElements = llvm::none_of(cast<MemRefType>(view.getType()).getShape(), [](int64_t size) { return size == 0; });
+  if (epilogue && hasElements)
+    epilogue(b, loc, boxOf(b, {{}, {}, number(b, 0), cutSize(b), {}, {}, {}}), view);
+  return view;
+}
+
+Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
+  findSizes(b);
+  if (llvm::any_of(dimSizes, [](OpFoldResult size) { return isZeroInteger(size); }))
+    return buildEmpty(b, epilogue);
+  choose(b, /*mayCutColumns=*/dims.n.size() == 1 || !epilogue);
+  allocate(b);
+  auto kernel = scf::ExecuteRegionOp::create(b, loc, TypeRange());
+  kernel->setAttr(kKernelAttrName, b.getUnitAttr());
+  OpBuilder inside = OpBuilder::atBlockEnd(&kernel.getRegion().emplaceBlock());
+  bool cutColumns = plan.panelsPerTask != 0;
+  bool ownColumns = !cutColumns && plan.cut == 0 && knownSize(dims.batch) != 1 &&
+                    getConstantIntValue(ceilDivSize(b, loc, cutSize(b), plan.step)) == 1;
+  if (!ownColumns)
+    packAllColumns(inside);
+  if (cutColumns)
+    forEachTask(inside, false, [&](OpBuilder &body, const Task &task) { packRows(body, task); });
+  forEachTask(inside, cutColumns, [&](OpBuilder &body, const Task &task) {
+    if (ownColumns)
+      packColumns(body, task.batch, task.firstPanel, task.panels);
+    if (!cutColumns)
+      packRows(body, task);
+    multiply(body, task);
+    if (!epilogue)
+      return;
+    OutputBox box = boxOf(body, task);
+    SmallVector<OpFoldResult> strides(box.sizes.size(), number(b, 1));
+    epilogue(body, loc, box,
+             memref::SubViewOp::create(body, loc, viewSums(body), box.offsets, box.sizes, strides));
+  });
+  scf::YieldOp::create(inside, loc);
+  return epilogue ? Value() : viewSums(b);
+}
+
+FailureOr<Value> fp8::buildPackedProduct(OpBuilder &builder, Location loc, Value lhs, Value rhs,
+                                         ArrayRef<AffineMap> maps, const PackedProductOptions &options,
+                                         EpilogueBuilder epilogue) {
   if (failed(verifyOperands(loc, lhs, rhs, maps)))
     return failure();
   FailureOr<ContractionDims> dims = sortDims(loc, maps);
   if (failed(dims))
     return failure();
-  SmallVector<OpFoldResult> dimSizes = sizesOfDims(builder, loc, lhs, rhs, maps);
-  auto groupSize = [&](ArrayRef<unsigned> group) {
-    return multiplySizes(builder, loc,
-                         llvm::map_to_vector(group, [&](unsigned dim) { return dimSizes[dim]; }));
-  };
-  auto padded = [&](ArrayRef<unsigned> group, int64_t width) {
-    OpFoldResult panels = ceilDivSize(builder, loc, groupSize(group), width);
-    return multiplySizes(builder, loc, {panels, builder.getIndexAttr(width)});
-  };
-
-  PackedOperand left{lhs, positionsOf(maps[0], dims->batch), positionsOf(maps[0], dims->m),
-                     positionsOf(maps[0], dims->k)};
-  PackedOperand right{rhs, positionsOf(maps[1], dims->batch), positionsOf(maps[1], dims->n),
-                      positionsOf(maps[1], dims->k)};
-  Value a = buildPackedPanels(builder, loc, left, tile.rows);
-  Value b = buildPackedPanels(builder, loc, right, tile.columns);
-  Value c = allocateF32(builder, loc,
-                        {groupSize(dims->batch), padded(dims->m, tile.rows), padded(dims->n, tile.columns)});
-
-  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
-  func::FuncOp gemm = getOrCreatePackedGemm(module, split, tile);
-  ArrayRef<Type> types = gemm.getFunctionType().getInputs();
-  auto call =
-      func::CallOp::create(builder, loc, gemm,
-                           ValueRange{castTo(builder, loc, a, types[0]), castTo(builder, loc, b, types[1]),
-                                      castTo(builder, loc, c, types[2])});
-  call->setAttr(kProductsAttrName, products);
-  return viewAsOutput(builder, loc, c, maps[2], *dims, dimSizes);
+  SmallVector<AffineMap> ordered(maps);
+  // The second operand provides the columns, which are contiguous in the sums as in the output.
+  unsigned rank = maps[2].getNumResults();
+  if (rank != 0 && llvm::is_contained(dims->m, maps[2].getDimPosition(rank - 1))) {
+    std::swap(lhs, rhs);
+    std::swap(ordered[0], ordered[1]);
+    std::swap(dims->m, dims->n);
+  }
+  return ProductBuilder(loc, lhs, rhs, ordered, *dims, options).build(builder, epilogue);
 }

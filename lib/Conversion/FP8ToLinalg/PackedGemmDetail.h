@@ -2,40 +2,140 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Packing of one operand into panels, and helpers that both files of the packed contraction use.
+// The parts of a packed product: operands as matrices, functions that pack panels, the micro-kernel.
 // Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_PACKEDGEMMDETAIL_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_PACKEDGEMMDETAIL_H
 
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/OpDefinition.h"
+#include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace fp8 {
 
+//===----------------------------------------------------------------------===//
+// Arithmetic on sizes, folded where they are constants
+//===----------------------------------------------------------------------===//
+
+mlir::OpFoldResult multiplySizes(mlir::OpBuilder &builder, mlir::Location loc,
+                                 mlir::ArrayRef<mlir::OpFoldResult> sizes);
+mlir::OpFoldResult addSizes(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult a,
+                            mlir::OpFoldResult b);
+mlir::OpFoldResult ceilDivSize(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult size,
+                               int64_t width);
+/// Returns min(width, size - begin).
+mlir::OpFoldResult remainingSize(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult size,
+                                 mlir::OpFoldResult begin, int64_t width);
+
+//===----------------------------------------------------------------------===//
+// PackedGemmOperand.cpp: operands as matrices
+//===----------------------------------------------------------------------===//
+
 /// One operand as [batch][outer][K], where outer is M or N. Each group lists positions of
-/// the operand's own dimensions, in the order of the iteration space.
+/// the operand's own dimensions, in the order in which the product runs through them.
 struct PackedOperand {
   mlir::Value source;
   mlir::SmallVector<unsigned> batch, outer, reduction;
+
+  mlir::MemRefType type() const { return mlir::cast<mlir::MemRefType>(source.getType()); }
 };
 
-/// Allocates [batch][ceil(outer/width)][K][width] of f32 and fills it from the operand, with zeros
-/// in the unused part of the last panel.
-mlir::Value buildPackedPanels(mlir::OpBuilder &builder, mlir::Location loc, PackedOperand operand,
-                              int64_t width);
+/// Returns whether one stride leads from each element of the dimensions at `group` to the next.
+bool hasOneStride(mlir::MemRefType type, mlir::ArrayRef<unsigned> group);
 
-/// Returns the product of `sizes`, folded if they are constants.
-mlir::OpFoldResult multiplySizes(mlir::OpBuilder &builder, mlir::Location loc,
-                                 mlir::ArrayRef<mlir::OpFoldResult> sizes);
+/// Returns `operand`, or a copy of it whose dimensions are in the order batch, outer, K if panels
+/// cannot be packed from it: the last `rowDims` outer dimensions or those of K have no common
+/// stride, or neither is contiguous.
+PackedOperand makePackable(mlir::OpBuilder &builder, mlir::Location loc, PackedOperand operand,
+                           unsigned rowDims);
 
-/// Returns ceil(size / width), folded if size is a constant.
-mlir::OpFoldResult ceilDivSize(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult size,
-                               int64_t width);
+/// A matrix in the source of an operand.
+struct OperandMatrix {
+  mlir::Value view;         ///< [outer][K] if alongK, else [K][outer]; the last dimension has stride 1
+  bool alongK;
+};
 
-/// Allocates a 64-byte aligned buffer of f32 in identity layout.
-mlir::Value allocateF32(mlir::OpBuilder &builder, mlir::Location loc,
-                        mlir::ArrayRef<mlir::OpFoldResult> sizes);
+/// Returns the matrix of the last `rowDims` outer dimensions and of K that begins at `offsets` (one per
+/// dimension of the operand) and has `rows` rows.
+OperandMatrix viewAsMatrix(mlir::OpBuilder &builder, mlir::Location loc, const PackedOperand &operand,
+                           unsigned rowDims, mlir::ArrayRef<mlir::OpFoldResult> offsets,
+                           mlir::OpFoldResult rows);
+
+//===----------------------------------------------------------------------===//
+// PackedGemmPanels.cpp: packing
+//===----------------------------------------------------------------------===//
+
+/// Emits a call that packs `matrix` into `panels`, a memref<?x?x{width}xf32> [panel][K][width]: as many
+/// panels as that has, from panel `first` of the matrix on. Rows beyond the last one are copies of it or
+/// zero.
+void buildPack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix &matrix, mlir::Value panels,
+               const VectorRegisters &registers, mlir::OpFoldResult first = {});
+
+//===----------------------------------------------------------------------===//
+// PackedGemmKernel.cpp: the micro-kernel
+//===----------------------------------------------------------------------===//
+
+/// The tile of sums, rows x columns, that the micro-kernel keeps in registers; panels of lhs have
+/// `rows` elements across K, those of rhs `columns`.
+struct PackedGemmTile {
+  int64_t rows;
+  int64_t columns;
+};
+
+/// Emits a call that computes c = a · b, or returns it: a [panels of M][K][tile.rows], b [panels of
+/// N][K][tile.columns], c [rows][panels of N * tile.columns] with rows <= panels of M * tile.rows.
+mlir::func::CallOp buildGemm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b,
+                             mlir::Value c, bool split, const PackedGemmTile &tile);
+
+//===----------------------------------------------------------------------===//
+// PackedGemmPlan.cpp: how a product is cut into tasks
+//===----------------------------------------------------------------------===//
+
+/// Chooses the tile for a matrix of sums of at most `rows` x `columns` (or a dynamic size).
+PackedGemmTile chooseTile(const VectorRegisters &registers, int64_t rows, int64_t columns);
+
+/// The sizes of a product; ShapedType::kDynamic where a size is known at run time only.
+struct ProductSizes {
+  int64_t batch;                     ///< number of products
+  llvm::SmallVector<int64_t> m;      ///< per dimension of M
+  int64_t n, k;
+};
+
+/// A task computes all columns, or those of some panels, of a block of rows of one product: a range of
+/// the dimension `cut` of M at one index of each dimension before it and at all of those after it.
+struct ProductPlan {
+  unsigned cut = 0;          ///< position of the dimension of M
+  int64_t inner = 1;         ///< rows per index of that dimension
+  int64_t step = 1;          ///< indices of that dimension in a block
+  int64_t panelsPerTask = 0; ///< panels of N; 0: all
+  bool isParallel = false;
+  PackedGemmTile tile;
+};
+
+/// Chooses the plan. `rowDims` is the number of last dimensions of M that rows of one block may run
+/// through; `mayCutColumns` allows to cut N.
+ProductPlan choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
+                       const VectorRegisters &registers);
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+/// Returns the private function `name` of the module around the builder; creates it with `build` (which
+/// emits the body in front of the return) on first use.
+mlir::func::FuncOp getOrCreateFunction(mlir::OpBuilder &builder, llvm::StringRef name,
+                                       mlir::ArrayRef<mlir::Type> inputs,
+                                       llvm::function_ref<void(mlir::OpBuilder &, mlir::ValueRange)> build);
+
+/// Returns the type memref<?x…x?x`element`> of `rank` dimensions with dynamic strides and offset; the
+/// last dimension has stride 1, and size `last` unless that is dynamic.
+mlir::MemRefType getStridedType(mlir::Type element, unsigned rank,
+                                int64_t last = mlir::ShapedType::kDynamic);
+
+/// Calls `function`, casting memrefs to the types of its parameters.
+mlir::func::CallOp callFunction(mlir::OpBuilder &builder, mlir::Location loc, mlir::func::FuncOp function,
+                                mlir::ValueRange arguments);
 
 } // namespace fp8
 

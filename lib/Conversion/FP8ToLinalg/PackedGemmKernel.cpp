@@ -2,13 +2,12 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The micro-kernel: a register tile of sums, one vector of B times one element of A per fused
-// multiply-add, K in increasing order. One private function per module for `fast` and for `split`.
+// The micro-kernel: a register tile of sums, vectors of B times one element of A per fused
+// multiply-add, K in increasing order. One private function per module, tile, and kind of sum.
 
-#include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
+#include "PackedGemmDetail.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -18,117 +17,142 @@ using namespace fp8;
 /// The number of products in a partial sum of `split` accumulation.
 static constexpr int64_t kSplitLength = 128;
 
+/// Elements of a panel of B that stay in the L1 cache, 32 KiB or more, while the panels of A run past.
+static constexpr int64_t kBlockElements = 6144;
+
 namespace {
-/// Emits the sums of one register tile: rows x columns elements of c.
+/// Emits the sums of one register tile for one block of K.
 class TileBuilder {
 public:
-  TileBuilder(OpBuilder &builder, Location loc, func::FuncOp gemm, PackedGemmTile tile, ValueRange position)
-      : builder(builder), loc(loc), a(gemm.getArgument(0)), b(gemm.getArgument(1)), c(gemm.getArgument(2)),
-        tile(tile), batch(position[0]), column(position[1]), row(position[2]) {}
+  TileBuilder(Location loc, ValueRange operands, const PackedGemmTile &tile, bool split)
+      : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), tile(tile), split(split) {}
 
-  void build(bool split);
+  /// The tile at panel `row` of A and panel `column` of B, for k in [begin, end).
+  void build(OpBuilder &builder, Value column, Value row, Value begin, Value end);
 
 private:
-  Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  SmallVector<Value> zeros();
-  /// Adds the products of k in [begin, end) to `sums`, in order.
-  SmallVector<Value> accumulate(Value begin, Value end, ValueRange sums);
-  /// Sums blocks of kSplitLength products, each from zero, and adds them in order.
-  SmallVector<Value> accumulateBlocks(Value depth);
-  void store(ValueRange sums);
+  Value index(OpBuilder &builder, int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  SmallVector<Value> zeros(OpBuilder &builder);
+  /// The sums of the blocks before, zeros for the first block.
+  SmallVector<Value> loadSums(OpBuilder &builder, Value isFirst);
+  SmallVector<Value> accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums);
+  void storeSums(OpBuilder &builder, Value isFirst, ValueRange sums);
 
-  OpBuilder builder;
   Location loc;
   Value a, b, c;
   PackedGemmTile tile;
-  Value batch, column, row;
+  bool split;
+  Value row, column, firstRow, firstColumn, rows;
 };
 } // namespace
 
-SmallVector<Value> TileBuilder::zeros() {
+SmallVector<Value> TileBuilder::zeros(OpBuilder &builder) {
   auto type = VectorType::get(tile.columns, builder.getF32Type());
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   return SmallVector<Value>(tile.rows, zero);
 }
 
-SmallVector<Value> TileBuilder::accumulate(Value begin, Value end, ValueRange sums) {
-  auto loop = scf::ForOp::create(builder, loc, begin, end, index(1), sums);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  Value k = loop.getInductionVar(), zero = index(0);
+SmallVector<Value> TileBuilder::loadSums(OpBuilder &builder, Value isFirst) {
+  SmallVector<Value> start = zeros(builder);
+  auto branch = scf::IfOp::create(builder, loc, ValueRange(start).getTypes(), isFirst, true);
+  OpBuilder first = OpBuilder::atBlockBegin(branch.thenBlock());
+  scf::YieldOp::create(first, loc, start);
+  OpBuilder later = OpBuilder::atBlockBegin(branch.elseBlock());
+  Value lastRow = arith::SubIOp::create(later, loc, rows, index(later, 1));
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    Value position = arith::AddIOp::create(later, loc, firstRow, index(later, i));
+    Value valid = arith::MinSIOp::create(later, loc, position, lastRow);
+    sums.push_back(vector::LoadOp::create(later, loc, cast<VectorType>(start.front().getType()), c,
+                                          ValueRange{valid, firstColumn}));
+  }
+  scf::YieldOp::create(later, loc, sums);
+  return branch.getResults();
+}
+
+SmallVector<Value> TileBuilder::accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums) {
+  auto loop = scf::ForOp::create(builder, loc, begin, end, index(builder, 1), sums);
+  OpBuilder body = OpBuilder::atBlockEnd(loop.getBody());
+  Value k = loop.getInductionVar(), zero = index(body, 0);
   auto type = cast<VectorType>(sums.front().getType());
-  Value right = vector::LoadOp::create(builder, loc, type, b, ValueRange{batch, column, k, zero});
+  Value right = vector::LoadOp::create(body, loc, type, b, ValueRange{column, k, zero});
   SmallVector<Value> next;
   for (auto [position, sum] : llvm::enumerate(loop.getRegionIterArgs())) {
-    Value left = memref::LoadOp::create(builder, loc, a, ValueRange{batch, row, k, index(position)});
-    Value spread = vector::BroadcastOp::create(builder, loc, type, left);
-    next.push_back(vector::FMAOp::create(builder, loc, spread, right, sum));
+    Value left = memref::LoadOp::create(body, loc, a, ValueRange{row, k, index(body, position)});
+    Value spread = vector::BroadcastOp::create(body, loc, type, left);
+    next.push_back(vector::FMAOp::create(body, loc, spread, right, sum));
   }
-  scf::YieldOp::create(builder, loc, next);
+  scf::YieldOp::create(body, loc, next);
   return loop.getResults();
 }
 
-SmallVector<Value> TileBuilder::accumulateBlocks(Value depth) {
-  Value length = index(kSplitLength);
-  auto loop = scf::ForOp::create(builder, loc, index(0), depth, length, zeros());
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  Value begin = loop.getInductionVar();
-  Value whole = arith::AddIOp::create(builder, loc, begin, length);
-  Value end = arith::MinSIOp::create(builder, loc, whole, depth);
-  SmallVector<Value> next;
-  for (auto [sum, block] : llvm::zip_equal(loop.getRegionIterArgs(), accumulate(begin, end, zeros())))
-    next.push_back(arith::AddFOp::create(builder, loc, sum, block));
-  scf::YieldOp::create(builder, loc, next);
-  return loop.getResults();
-}
-
-void TileBuilder::store(ValueRange sums) {
-  Value firstRow = arith::MulIOp::create(builder, loc, row, index(tile.rows));
-  Value firstColumn = arith::MulIOp::create(builder, loc, column, index(tile.columns));
-  for (auto [position, sum] : llvm::enumerate(sums)) {
-    Value target = arith::AddIOp::create(builder, loc, firstRow, index(position));
-    vector::StoreOp::create(builder, loc, sum, c, ValueRange{batch, target, firstColumn});
+/// The last panel of A may have more rows than c.
+void TileBuilder::storeSums(OpBuilder &builder, Value isFirst, ValueRange sums) {
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    Value position = arith::AddIOp::create(builder, loc, firstRow, index(builder, i));
+    Value isValid = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, position, rows);
+    auto valid = scf::IfOp::create(builder, loc, isValid, /*withElseRegion=*/false);
+    OpBuilder body = OpBuilder::atBlockTerminator(valid.thenBlock());
+    Value at[] = {position, firstColumn};
+    Value stored = sum;
+    if (split) {
+      auto branch = scf::IfOp::create(body, loc, sum.getType(), isFirst, true);
+      OpBuilder first = OpBuilder::atBlockBegin(branch.thenBlock());
+      scf::YieldOp::create(first, loc, sum);
+      OpBuilder later = OpBuilder::atBlockBegin(branch.elseBlock());
+      Value before = vector::LoadOp::create(later, loc, cast<VectorType>(sum.getType()), c, ValueRange(at));
+      scf::YieldOp::create(later, loc, arith::AddFOp::create(later, loc, before, sum).getResult());
+      stored = branch.getResult(0);
+    }
+    vector::StoreOp::create(body, loc, stored, c, ValueRange(at));
   }
 }
 
-void TileBuilder::build(bool split) {
-  Value depth = memref::DimOp::create(builder, loc, a, 2);
-  store(split ? accumulateBlocks(depth) : accumulate(index(0), depth, zeros()));
+void TileBuilder::build(OpBuilder &builder, Value columnPanel, Value rowPanel, Value begin, Value end) {
+  row = rowPanel;
+  column = columnPanel;
+  firstRow = arith::MulIOp::create(builder, loc, row, index(builder, tile.rows));
+  firstColumn = arith::MulIOp::create(builder, loc, column, index(builder, tile.columns));
+  rows = memref::DimOp::create(builder, loc, c, 0);
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, begin, index(builder, 0));
+  SmallVector<Value> start = split ? zeros(builder) : loadSums(builder, isFirst);
+  storeSums(builder, isFirst, accumulate(builder, begin, end, start));
 }
 
-/// The outer loop is over panels of B, the inner one over panels of A, so that a panel of B stays in
-/// the L1 cache.
-static void buildBody(OpBuilder &builder, func::FuncOp gemm, bool split, const PackedGemmTile &tile) {
-  Location loc = gemm.getLoc();
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(gemm.addEntryBlock());
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value batches = memref::DimOp::create(builder, loc, gemm.getArgument(0), zero);
-  Value rows = memref::DimOp::create(builder, loc, gemm.getArgument(0), one);
-  Value columns = memref::DimOp::create(builder, loc, gemm.getArgument(1), one);
-  scf::ParallelOp::create(builder, loc, ValueRange{zero, zero, zero}, ValueRange{batches, columns, rows},
-                          ValueRange{one, one, one},
-                          [&](OpBuilder &body, Location bodyLoc, ValueRange position) {
-                            TileBuilder(body, bodyLoc, gemm, tile, position).build(split);
-                          });
-  func::ReturnOp::create(builder, loc);
+/// Blocks of K outside, so that a block of a panel of B stays in the L1 cache while all panels of A run
+/// past it, and their block of K in the L2 cache.
+static void buildBody(OpBuilder &builder, ValueRange operands, bool split, const PackedGemmTile &tile) {
+  Location loc = builder.getUnknownLoc();
+  auto index = [&](OpBuilder &b, int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value zero = index(builder, 0), one = index(builder, 1);
+  int64_t length = split ? kSplitLength : kBlockElements / tile.columns;
+  Value block = index(builder, length);
+  Value rows = memref::DimOp::create(builder, loc, operands[0], zero);
+  Value depth = memref::DimOp::create(builder, loc, operands[0], one);
+  Value columns = memref::DimOp::create(builder, loc, operands[1], zero);
+  Value end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
+  scf::buildLoopNest(builder, loc, ValueRange{zero, zero, zero}, ValueRange{end, columns, rows},
+                     ValueRange{block, one, one}, [&](OpBuilder &body, Location, ValueRange position) {
+                       Value whole = arith::AddIOp::create(body, loc, position[0], block);
+                       Value last = arith::MinSIOp::create(body, loc, whole, depth);
+                       TileBuilder(loc, operands, tile, split)
+                           .build(body, position[1], position[2], position[0], last);
+                     });
 }
 
-func::FuncOp fp8::getOrCreatePackedGemm(ModuleOp module, bool split, const PackedGemmTile &tile) {
-  StringRef name = split ? "fp8_cpu_gemm_f32_split" : "fp8_cpu_gemm_f32";
-  if (auto existing = module.lookupSymbol<func::FuncOp>(name))
-    return existing;
-  OpBuilder builder(module.getBodyRegion());
-  constexpr int64_t any = ShapedType::kDynamic;
+func::CallOp fp8::buildGemm(OpBuilder &builder, Location loc, Value a, Value b, Value c, bool split,
+                            const PackedGemmTile &tile) {
+  std::string name = "fp8_cpu_gemm_f32_" + std::to_string(tile.rows) + "x" + std::to_string(tile.columns) +
+                     (split ? "_split" : "");
   Type f32 = builder.getF32Type();
-  Type inputs[] = {MemRefType::get({any, any, any, tile.rows}, f32),
-                   MemRefType::get({any, any, any, tile.columns}, f32),
-                   MemRefType::get({any, any, any}, f32)};
-  auto gemm =
-      func::FuncOp::create(builder, builder.getUnknownLoc(), name, builder.getFunctionType(inputs, {}));
-  gemm.setPrivate();
-  buildBody(builder, gemm, split, tile);
-  return gemm;
+  Type inputs[] = {getStridedType(f32, 3, tile.rows), getStridedType(f32, 3, tile.columns),
+                   getStridedType(f32, 2)};
+  func::FuncOp gemm = getOrCreateFunction(
+      builder, name, inputs,
+      [&](OpBuilder &body, ValueRange arguments) { buildBody(body, arguments, split, tile); });
+  return callFunction(builder, loc, gemm, ValueRange{a, b, c});
 }

@@ -2,217 +2,203 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Packs one operand of a contraction, with any element type and any order of dimensions, into f32
-// panels that the micro-kernel reads sequentially.
+// Functions that pack a matrix into f32 panels, which the micro-kernel reads sequentially: one
+// function per element type, panel width, and dimension along which the matrix is contiguous.
+// Along the rows of a panel whole vectors are converted and stored; along K squares of
+// lanes x lanes elements are transposed in registers.
 
 #include "PackedGemmDetail.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace fp8;
 
-OpFoldResult fp8::multiplySizes(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes) {
-  AffineExpr product = builder.getAffineConstantExpr(1);
-  for (auto index : llvm::seq<unsigned>(sizes.size()))
-    product = product * builder.getAffineSymbolExpr(index);
-  return affine::makeComposedFoldedAffineApply(builder, loc, product, sizes);
+/// Extends elements to f32; fp8-expand-casts expands arith.extf from FP8.
+static Value extendToF32(OpBuilder &b, Location loc, Value value) {
+  Type element = getElementTypeOrSelf(value);
+  if (element.isF32())
+    return value;
+  auto vector = dyn_cast<VectorType>(value.getType());
+  Type f32 = vector ? Type(vector.clone(b.getF32Type())) : b.getF32Type();
+  return arith::ExtFOp::create(b, loc, f32, value);
 }
 
-OpFoldResult fp8::ceilDivSize(OpBuilder &builder, Location loc, OpFoldResult size, int64_t width) {
-  AffineExpr quotient = builder.getAffineSymbolExpr(0).ceilDiv(width);
-  return affine::makeComposedFoldedAffineApply(builder, loc, quotient, {size});
-}
-
-Value fp8::allocateF32(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes) {
-  SmallVector<int64_t> shape;
-  SmallVector<Value> dynamic;
-  dispatchIndexOpFoldResults(sizes, dynamic, shape);
-  return memref::AllocOp::create(builder, loc, MemRefType::get(shape, builder.getF32Type()), dynamic,
-                                 builder.getI64IntegerAttr(64));
-}
-
-/// Returns whether the positions are consecutive, so that one collapse_shape can merge them.
-static bool isRun(ArrayRef<unsigned> positions) {
-  for (auto index : llvm::seq<size_t>(1, positions.size()))
-    if (positions[index] != positions[index - 1] + 1)
-      return false;
-  return true;
-}
-
-/// Merges every group of consecutive dimensions, which saves the divisions that splitting a linear
-/// index takes in the inner loops.
-static PackedOperand collapseGroups(OpBuilder &builder, Location loc, PackedOperand operand) {
-  auto type = cast<MemRefType>(operand.source.getType());
-  SmallVector<unsigned> *groups[] = {&operand.batch, &operand.outer, &operand.reduction};
-  SmallVector<SmallVector<unsigned> *> runs;
-  SmallVector<bool> merged(type.getRank(), false); // merged with the position before it
-  for (SmallVector<unsigned> *group : groups) {
-    if (group->size() < 2 || !isRun(*group))
-      continue;
-    ReassociationIndices run(group->begin(), group->end());
-    SmallVector<ReassociationIndices> alone;
-    for (int64_t position = 0; position < type.getRank();) {
-      bool starts = position == run.front();
-      alone.push_back(starts ? run : ReassociationIndices{position});
-      position += starts ? run.size() : 1;
-    }
-    if (!memref::CollapseShapeOp::isGuaranteedCollapsible(type, alone))
-      continue;
-    for (unsigned position : llvm::drop_begin(*group))
-      merged[position] = true;
+/// Transposes the square matrix whose rows are `rows`, a power of two of vectors of as many elements:
+/// each round interleaves row i of the first half with row i of the second.
+static SmallVector<Value> transpose(OpBuilder &b, Location loc, SmallVector<Value> rows) {
+  int64_t count = rows.size();
+  SmallVector<int64_t> low, high;
+  for (int64_t lane = 0; lane < count; ++lane) {
+    int64_t from = lane / 2 + (lane % 2 ? count : 0);
+    low.push_back(from);
+    high.push_back(from + count / 2);
   }
-  // A buffer without elements needs no merging, and upstream's collapse_shape infers a static size for
-  // a group with a size of 0 and a dynamic size, which its verifier rejects.
-  if (!llvm::is_contained(merged, true) || llvm::is_contained(type.getShape(), 0))
-    return operand;
-
-  SmallVector<ReassociationIndices> reassociation;
-  SmallVector<unsigned> newPosition;
-  for (auto [position, isMerged] : llvm::enumerate(merged)) {
-    if (!isMerged)
-      reassociation.emplace_back();
-    reassociation.back().push_back(position);
-    newPosition.push_back(reassociation.size() - 1);
+  for (int64_t round = 1; round < count; round *= 2) {
+    SmallVector<Value> next;
+    for (int64_t i = 0; i < count / 2; ++i)
+      for (ArrayRef<int64_t> mask : {ArrayRef(low), ArrayRef(high)})
+        next.push_back(vector::ShuffleOp::create(b, loc, rows[i], rows[i + count / 2], mask));
+    rows = std::move(next);
   }
-  for (SmallVector<unsigned> *group : groups) {
-    for (unsigned &position : *group)
-      position = newPosition[position];
-    group->erase(llvm::unique(*group), group->end());
-  }
-  operand.source = memref::CollapseShapeOp::create(builder, loc, operand.source, reassociation);
-  return operand;
+  return rows;
 }
 
 namespace {
-/// Writes the loops that fill the panels of one operand.
-class PanelWriter {
+/// Emits the body of one packing function.
+class PackBuilder {
 public:
-  PanelWriter(Location loc, const PackedOperand &operand, ArrayRef<OpFoldResult> sizes, int64_t width)
-      : loc(loc), operand(operand), sizes(sizes), width(width) {}
+  PackBuilder(Location loc, ValueRange operands, bool alongK, int64_t width, int64_t lanes)
+      : loc(loc), source(operands[0]), panels(operands[1]), firstPanel(operands[2]), alongK(alongK),
+        width(width), lanes(lanes), element(cast<MemRefType>(source.getType()).getElementType()) {}
 
-  void write(OpBuilder &builder, Value panels, OpFoldResult outer, OpFoldResult depth);
+  void build(OpBuilder &b);
 
 private:
-  /// Splits a linear index into the indices of a group's dimensions.
-  void splitIndex(OpBuilder &builder, Value linear, ArrayRef<unsigned> group,
-                  MutableArrayRef<Value> indices) const;
-  /// panels[batch, panel, k, i] = source[batch, panel * width + i, k], for all k, i < rows.
-  void copyRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows, Value depth) const;
-  void zeroRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows, Value depth) const;
-  Value index(OpBuilder &builder, int64_t value) const {
-    return arith::ConstantIndexOp::create(builder, loc, value);
+  Value index(OpBuilder &b, int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
+  void loop(OpBuilder &b, Value begin, Value end, int64_t step, function_ref<void(OpBuilder &, Value)> body);
+  /// Returns the first row of `panel`.
+  Value firstRow(OpBuilder &b, Value panel) {
+    Value position = arith::AddIOp::create(b, loc, firstPanel, panel);
+    return arith::MulIOp::create(b, loc, position, index(b, width));
   }
-  /// Returns whether the source is contiguous along K.
-  bool isContiguousInK() const {
-    return !operand.reduction.empty() && operand.reduction.back() + 1 == sizes.size();
-  }
+  /// Stores the first `count` lanes of `vector` at panels[panel, k, lane...].
+  void store(OpBuilder &b, Value vector, Value panel, Value k, int64_t lane, int64_t count);
+  Value loadVector(OpBuilder &b, ValueRange indices);
+
+  void packAlongK(OpBuilder &b, Value panel);
+  /// Packs `lanes` indices of K, from `k`, of up to `lanes` rows of a panel, from `lane`.
+  void packSquare(OpBuilder &b, Value panel, ArrayRef<Value> rows, Value k, int64_t lane);
+  void packAlongRows(OpBuilder &b, Value panel);
+  /// Packs a panel of `valid` rows element by element; the other rows become zero.
+  void packElements(OpBuilder &b, Value panel, Value valid);
 
   Location loc;
-  const PackedOperand &operand;
-  SmallVector<OpFoldResult> sizes;
-  int64_t width;
+  Value source, panels, firstPanel;
+  bool alongK;
+  int64_t width, lanes;
+  Type element;
+  Value outer, depth; ///< sizes of the source
 };
 } // namespace
 
-void PanelWriter::splitIndex(OpBuilder &builder, Value linear, ArrayRef<unsigned> group,
-                             MutableArrayRef<Value> indices) const {
-  if (group.size() == 1) {
-    indices[group.front()] = linear;
-    return;
+void PackBuilder::loop(OpBuilder &b, Value begin, Value end, int64_t step,
+                       function_ref<void(OpBuilder &, Value)> body) {
+  auto loop = scf::ForOp::create(b, loc, begin, end, index(b, step));
+  OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
+  body(inside, loop.getInductionVar());
+}
+
+void PackBuilder::store(OpBuilder &b, Value vector, Value panel, Value k, int64_t lane, int64_t count) {
+  if (count < lanes) {
+    SmallVector<int64_t> mask = llvm::to_vector(llvm::seq<int64_t>(count));
+    vector = vector::ShuffleOp::create(b, loc, vector, vector, mask);
   }
-  if (group.empty())
-    return;
-  SmallVector<OpFoldResult> basis;
-  for (unsigned position : group) // a basis must not be 0; without elements its value is irrelevant
-    basis.push_back(isZeroInteger(sizes[position]) ? builder.getIndexAttr(1) : sizes[position]);
-  auto split = affine::AffineDelinearizeIndexOp::create(builder, loc, linear, basis);
-  for (auto [position, part] : llvm::zip_equal(group, split.getResults()))
-    indices[position] = part;
+  vector::StoreOp::create(b, loc, vector, panels, ValueRange{panel, k, index(b, lane)});
 }
 
-/// Extends an element to f32; fp8-expand-casts expands arith.extf from FP8.
-static Value extendToF32(OpBuilder &builder, Location loc, Value element) {
-  if (element.getType().isF32())
-    return element;
-  return arith::ExtFOp::create(builder, loc, builder.getF32Type(), element);
+Value PackBuilder::loadVector(OpBuilder &b, ValueRange indices) {
+  auto type = VectorType::get(lanes, element);
+  return extendToF32(b, loc, vector::LoadOp::create(b, loc, type, source, indices));
 }
 
-void PanelWriter::copyRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows,
-                           Value depth) const {
-  Value zero = index(builder, 0), one = index(builder, 1);
-  Value first = arith::MulIOp::create(builder, loc, panel, index(builder, width));
-  // Read along the contiguous dimension, so that the conversion of the elements vectorizes.
-  bool rowsOutside = isContiguousInK();
-  auto loop = scf::ForOp::create(builder, loc, zero, rowsOutside ? rows : depth, one);
-  OpBuilder outside = OpBuilder::atBlockTerminator(loop.getBody());
-  auto inner = scf::ForOp::create(outside, loc, zero, rowsOutside ? depth : rows, one);
-  OpBuilder body = OpBuilder::atBlockTerminator(inner.getBody());
-  Value row = (rowsOutside ? loop : inner).getInductionVar();
-  Value k = (rowsOutside ? inner : loop).getInductionVar();
-
-  SmallVector<Value> indices(sizes.size());
-  splitIndex(body, batch, operand.batch, indices);
-  splitIndex(body, arith::AddIOp::create(body, loc, first, row), operand.outer, indices);
-  splitIndex(body, k, operand.reduction, indices);
-  Value element = memref::LoadOp::create(body, loc, operand.source, indices);
-  memref::StoreOp::create(body, loc, extendToF32(body, loc, element), panels,
-                          ValueRange{batch, panel, k, row});
+void PackBuilder::packElements(OpBuilder &b, Value panel, Value valid) {
+  Value zero = index(b, 0);
+  Value nothing = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  Value first = firstRow(b, panel);
+  loop(b, zero, depth, 1, [&](OpBuilder &overK, Value k) {
+    loop(overK, zero, valid, 1, [&](OpBuilder &body, Value row) {
+      Value position = arith::AddIOp::create(body, loc, first, row);
+      Value at[] = {position, k};
+      if (!alongK)
+        std::swap(at[0], at[1]);
+      Value value = extendToF32(body, loc, memref::LoadOp::create(body, loc, source, at));
+      memref::StoreOp::create(body, loc, value, panels, ValueRange{panel, k, row});
+    });
+    loop(overK, valid, index(overK, width), 1, [&](OpBuilder &body, Value row) {
+      memref::StoreOp::create(body, loc, nothing, panels, ValueRange{panel, k, row});
+    });
+  });
 }
 
-void PanelWriter::zeroRows(OpBuilder &builder, Value panels, Value batch, Value panel, Value rows,
-                           Value depth) const {
-  Value zero = index(builder, 0), one = index(builder, 1);
-  Value nothing = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0.0f));
-  auto overK = scf::ForOp::create(builder, loc, zero, depth, one);
-  OpBuilder outside = OpBuilder::atBlockTerminator(overK.getBody());
-  auto overRows = scf::ForOp::create(outside, loc, rows, index(outside, width), one);
-  OpBuilder body = OpBuilder::atBlockTerminator(overRows.getBody());
-  memref::StoreOp::create(body, loc, nothing, panels,
-                          ValueRange{batch, panel, overK.getInductionVar(), overRows.getInductionVar()});
+void PackBuilder::packSquare(OpBuilder &b, Value panel, ArrayRef<Value> rows, Value k, int64_t lane) {
+  SmallVector<Value> vectors =
+      llvm::map_to_vector(rows, [&](Value row) { return loadVector(b, ValueRange{row, k}); });
+  vectors.resize(lanes, vectors.back()); // lanes that are not stored
+  for (auto [position, vector] : llvm::enumerate(transpose(b, loc, vectors)))
+    store(b, vector, panel, arith::AddIOp::create(b, loc, k, index(b, position)), lane, rows.size());
 }
 
-void PanelWriter::write(OpBuilder &builder, Value panels, OpFoldResult outer, OpFoldResult depth) {
-  Value zero = index(builder, 0), one = index(builder, 1);
-  Value batches = memref::DimOp::create(builder, loc, panels, zero);
-  Value count = memref::DimOp::create(builder, loc, panels, one);
-  Value depthValue = getValueOrCreateConstantIndexOp(builder, loc, depth);
-  auto loop = scf::ParallelOp::create(builder, loc, ValueRange{zero, zero}, ValueRange{batches, count},
-                                      ValueRange{one, one});
-  OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
-  Value batch = loop.getInductionVars()[0], panel = loop.getInductionVars()[1];
-
-  std::optional<int64_t> size = getConstantIntValue(outer);
-  if (size && *size % width == 0) {
-    copyRows(body, panels, batch, panel, index(body, width), depthValue);
-    return;
+/// Rows beyond the last one repeat it: nothing reads their sums.
+void PackBuilder::packAlongK(OpBuilder &b, Value panel) {
+  Value zero = index(b, 0);
+  Value first = firstRow(b, panel);
+  Value lastRow = arith::SubIOp::create(b, loc, outer, index(b, 1));
+  Value lastSquare = arith::SubIOp::create(b, loc, depth, index(b, lanes));
+  for (int64_t lane = 0; lane < width; lane += lanes) {
+    SmallVector<Value> rows;
+    for (int64_t row = lane; row < std::min(width, lane + lanes); ++row) {
+      Value position = arith::AddIOp::create(b, loc, first, index(b, row));
+      rows.push_back(arith::MinSIOp::create(b, loc, position, lastRow));
+    }
+    // The last square ends at the end of K, so that it may repeat part of the one before.
+    loop(b, zero, depth, lanes, [&](OpBuilder &body, Value k) {
+      packSquare(body, panel, rows, arith::MinSIOp::create(body, loc, k, lastSquare), lane);
+    });
   }
-  AffineExpr d0 = body.getAffineDimExpr(0), s0 = body.getAffineSymbolExpr(0);
-  AffineExpr widthExpr = body.getAffineConstantExpr(width);
-  auto left = AffineMap::get(1, 1, {widthExpr, s0 - d0 * width}, body.getContext());
-  OpFoldResult rows = affine::makeComposedFoldedAffineMin(body, loc, left, {OpFoldResult(panel), outer});
-  Value rowsValue = getValueOrCreateConstantIndexOp(body, loc, rows);
-  copyRows(body, panels, batch, panel, rowsValue, depthValue);
-  zeroRows(body, panels, batch, panel, rowsValue, depthValue);
 }
 
-Value fp8::buildPackedPanels(OpBuilder &builder, Location loc, PackedOperand operand, int64_t width) {
-  operand = collapseGroups(builder, loc, std::move(operand));
-  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(builder, loc, operand.source);
-  auto groupSize = [&](ArrayRef<unsigned> group) {
-    SmallVector<OpFoldResult> parts;
-    for (unsigned position : group)
-      parts.push_back(sizes[position]);
-    return multiplySizes(builder, loc, parts);
+void PackBuilder::packAlongRows(OpBuilder &b, Value panel) {
+  Value first = firstRow(b, panel);
+  loop(b, index(b, 0), depth, 1, [&](OpBuilder &body, Value k) {
+    for (int64_t lane = 0; lane < width; lane += lanes) {
+      Value position = arith::AddIOp::create(body, loc, first, index(body, lane));
+      Value vector = loadVector(body, ValueRange{k, position});
+      store(body, vector, panel, k, lane, std::min(lanes, width - lane));
+    }
+  });
+}
+
+void PackBuilder::build(OpBuilder &b) {
+  Value zero = index(b, 0);
+  outer = memref::DimOp::create(b, loc, source, alongK ? 0 : 1);
+  depth = memref::DimOp::create(b, loc, source, alongK ? 1 : 0);
+  Value count = memref::DimOp::create(b, loc, panels, 0);
+  // Whether whole vectors can be read of the panel that begins at `first`.
+  auto isWhole = [&](OpBuilder &body, Value first) -> Value {
+    int64_t needed = alongK ? lanes : llvm::alignTo(width, lanes);
+    Value end = alongK ? index(body, needed)
+                       : arith::AddIOp::create(body, loc, first, index(body, needed)).getResult();
+    return arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sle, end, alongK ? depth : outer);
   };
-  OpFoldResult outer = groupSize(operand.outer), depth = groupSize(operand.reduction);
-  Value panels = allocateF32(builder, loc,
-                             {groupSize(operand.batch), ceilDivSize(builder, loc, outer, width), depth,
-                              builder.getIndexAttr(width)});
-  PanelWriter(loc, operand, sizes, width).write(builder, panels, outer, depth);
-  return panels;
+  loop(b, zero, count, 1, [&](OpBuilder &body, Value panel) {
+    Value first = firstRow(body, panel);
+    auto branch = scf::IfOp::create(body, loc, isWhole(body, first), /*withElseRegion=*/true);
+    OpBuilder whole = OpBuilder::atBlockTerminator(branch.thenBlock());
+    alongK ? packAlongK(whole, panel) : packAlongRows(whole, panel);
+    OpBuilder ragged = OpBuilder::atBlockTerminator(branch.elseBlock());
+    Value left = arith::SubIOp::create(ragged, loc, outer, first);
+    packElements(ragged, panel, arith::MinSIOp::create(ragged, loc, left, index(ragged, width)));
+  });
+}
+
+void fp8::buildPack(OpBuilder &builder, Location loc, const OperandMatrix &matrix, Value panels,
+                    const VectorRegisters &registers, OpFoldResult first) {
+  int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
+  Type element = cast<MemRefType>(matrix.view.getType()).getElementType();
+  std::string name = "fp8_cpu_pack_";
+  llvm::raw_string_ostream(name) << element << (matrix.alongK ? "_k_" : "_rows_") << width;
+  Type inputs[] = {getStridedType(element, 2), getStridedType(builder.getF32Type(), 3, width),
+                   builder.getIndexType()};
+  func::FuncOp pack =
+      getOrCreateFunction(builder, name, inputs, [&](OpBuilder &body, ValueRange arguments) {
+        PackBuilder(body.getUnknownLoc(), arguments, matrix.alongK, width, registers.lanes).build(body);
+      });
+  if (!first)
+    first = builder.getIndexAttr(0);
+  callFunction(builder, loc, pack,
+               ValueRange{matrix.view, panels, getValueOrCreateConstantIndexOp(builder, loc, first)});
 }

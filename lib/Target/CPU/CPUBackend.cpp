@@ -12,6 +12,11 @@ using namespace fp8;
 
 namespace {
 struct CPUBackend : TargetBackendInterface::ExternalModel<CPUBackend, CPUAttr> {
+  Attribute getTargetFor(Attribute target, const HostCodeOptions &options) const {
+    VectorRegisterFile registers = getVectorRegisters(options);
+    return CPUAttr::get(target.getContext(), registers.bits, registers.count);
+  }
+
   void buildKernelsPipeline(Attribute, OpPassManager &manager) const { buildCPUKernelsPipeline(manager); }
 
   void buildCodePipeline(Attribute, OpPassManager &manager) const {

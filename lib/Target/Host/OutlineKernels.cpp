@@ -5,6 +5,7 @@
 // Outlines every kernel into a function, and equal kernels into the same function, so that equal
 // layers of a model are compiled once.
 
+#include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"

@@ -7,6 +7,8 @@
 #include "Processor.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -93,6 +95,27 @@ RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
     if (detectable.contains(feature.Key) && isUsed(feature.Key))
       required.features.push_back(feature.Key);
   return required;
+}
+
+VectorRegisterFile fp8::getVectorRegisters(const HostCodeOptions &options) {
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(options);
+  if (!machine) { // code generation reports the reason
+    llvm::consumeError(machine.takeError());
+    return {};
+  }
+  llvm::LLVMContext context;
+  llvm::Module module("", context);
+  module.setDataLayout((*machine)->createDataLayout());
+  auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
+  auto *function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
+  // LLVM tells which width loops should be vectorized to; the registers may be wider.
+  function->addFnAttr("prefer-vector-width", "2048");
+  llvm::TargetTransformInfo info = (*machine)->getTargetTransformInfo(*function);
+  uint64_t bits = info.getRegisterBitWidth(llvm::TargetTransformInfo::RGK_FixedWidthVector).getFixedValue();
+  unsigned count = info.getNumberOfRegisters(info.getRegisterClassForType(/*Vector=*/true));
+  if (bits < 64 || count < 4) // a processor without vectors
+    return {};
+  return {static_cast<int64_t>(bits), count};
 }
 
 /// Up to five of `names` that are most like `wanted`.

@@ -3,20 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The contraction that all products on the CPU use: operands with any indexing maps and element
-// types are packed into f32 panels, one micro-kernel per module multiplies the panels, and
-// the caller's epilogue reads the f32 sums through a view in the shape of the output.
+// types are packed into f32 panels, a micro-kernel multiplies the panels block by block, and the
+// epilogue of a block runs as soon as the sums of the block are known, while they are in the cache.
 //
-//   memref<16x64x128xbf16> --pack--> memref<1x128x128x8xf32>  \
-//                                                              @fp8_cpu_gemm_f32 --> sums
+//   memref<16x64x128xbf16> --pack--> memref<16x5x128x13xf32>  \
+//                                                              @fp8_cpu_gemm_f32_13x32 --> sums --> epilogue
 //   memref<128x384xbf16>   --pack--> memref<1x12x128x32xf32>  /
-//
-// Lowering an operation `out = epilogue(sum over K of lhs * rhs)`:
-//
-//   FailureOr<Value> sums =
-//       buildPackedContraction(builder, loc, lhs, rhs, maps, /*split=*/false, marks);
-//   if (failed(sums)) return failure();           // the diagnostic is already emitted
-//   // *sums: a strided memref of f32 with exactly the shape of the output. Read it in a
-//   // linalg.generic whose maps are identities: scale it, add C, apply the epilogue, cast.
 //
 // Numerics: every sum is one f32 running sum over the reduction dimensions in iteration
 // order, last fastest. With `split`, blocks of 128 along the linearized reduction index are
@@ -32,26 +24,33 @@
 
 namespace fp8 {
 
-/// The tile of sums, rows x columns, that the micro-kernel keeps in registers; panels of lhs have
-/// `rows` elements across K, those of rhs `columns`.
-struct PackedGemmTile {
-  int64_t rows = 8;
-  int64_t columns = 32;
+/// The vector registers of a processor: they decide the shape of the micro-kernel.
+struct VectorRegisters {
+  int64_t lanes = 8;  ///< f32 elements in one register
+  int64_t count = 16; ///< registers that code can name
 };
 
-/// Returns the private function that multiplies packed panels; creates it on first use:
-///
-///   @fp8_cpu_gemm_f32(a: memref<?x?x?x{rows}xf32>,      // [batch][ceil(M/rows)][K][rows]
-///                     b: memref<?x?x?x{columns}xf32>,   // [batch][ceil(N/columns)][K][columns]
-///                     c: memref<?x?x?xf32>)             // [batch][M padded][N padded]
-///
-/// or, with `split`, `@fp8_cpu_gemm_f32_split`. All of c is overwritten; all three buffers
-/// are in identity layout. Runs in parallel over batch and panels.
-mlir::func::FuncOp getOrCreatePackedGemm(mlir::ModuleOp module, bool split, const PackedGemmTile &tile = {});
+/// A box of the output: an offset and a size per dimension of the output.
+struct OutputBox {
+  mlir::SmallVector<mlir::OpFoldResult> offsets, sizes;
+};
 
-/// Emits the packing of `lhs` and `rhs` and the call of the micro-kernel at the builder's
-/// insertion point; returns the sums as a view of type f32 whose shape is that of the
-/// output (`maps[2]`'s order). The call carries `products` (ProductMarks.h).
+/// Builds the epilogue of one box; `sums` is an f32 memref of the box's sizes.
+using EpilogueBuilder = llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, const OutputBox &box,
+                                                mlir::Value sums)>;
+
+/// How a product is computed.
+struct PackedProductOptions {
+  bool split = false;
+  VectorRegisters registers;
+  /// The marks (ProductMarks.h) that the calls of the micro-kernel carry.
+  mlir::ArrayAttr marks;
+};
+
+/// Emits the product of `lhs` and `rhs` at the builder's insertion point as one kernel, an
+/// scf.execute_region, and returns the sums as a view of type f32 whose shape is that of the output
+/// (`maps[2]`'s order). If `epilogue` is not null, the kernel calls it for boxes that together cover
+/// the output, in parallel.
 ///
 /// Preconditions: `lhs` and `rhs` are ranked memrefs of floats of at most 32 bits; `maps`
 /// are the indexing maps of lhs, rhs and output over one iteration space, each a projected
@@ -59,12 +58,11 @@ mlir::func::FuncOp getOrCreatePackedGemm(mlir::ModuleOp module, bool split, cons
 /// output, N: rhs and output, K: lhs and rhs). Sizes may be dynamic, zero, or not multiples
 /// of the tile. Anything else is an error at `loc`.
 /// The buffers are memref.allocs of the current block; nothing frees them here.
-/// Adds a symbol to the enclosing module, so call it from a module pass.
-mlir::FailureOr<mlir::Value> buildPackedContraction(mlir::OpBuilder &builder, mlir::Location loc,
-                                                    mlir::Value lhs, mlir::Value rhs,
-                                                    mlir::ArrayRef<mlir::AffineMap> maps, bool split,
-                                                    mlir::ArrayAttr products,
-                                                    const PackedGemmTile &tile = {});
+/// Adds functions to the enclosing module, so call it from a module pass.
+mlir::FailureOr<mlir::Value> buildPackedProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs,
+                                                mlir::Value rhs, mlir::ArrayRef<mlir::AffineMap> maps,
+                                                const PackedProductOptions &options,
+                                                EpilogueBuilder epilogue = nullptr);
 
 } // namespace fp8
 

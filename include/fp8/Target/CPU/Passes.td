@@ -14,7 +14,8 @@ def HoistStackBuffers : Pass<"fp8-hoist-stack-buffers", "mlir::func::FuncOp"> {
   let description = [{
     Before: OpenMP loops.
     After: every `memref.alloca` of static size inside an `omp.parallel` is at the start of
-    the `omp.parallel`, which every thread executes once.
+    the `omp.parallel`, which every thread executes once; no `memref.alloca_scope` is left
+    around code without a `memref.alloca`.
 
     Example:
     ```mlir
@@ -46,9 +47,7 @@ def HoistStackBuffers : Pass<"fp8-hoist-stack-buffers", "mlir::func::FuncOp"> {
         %0 = memref.alloca() : memref<64xf32>
         omp.wsloop {
           omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
-            memref.alloca_scope {
-              %1 = memref.assume_alignment %0, 64 : memref<64xf32>
-            }
+            %1 = memref.assume_alignment %0, 64 : memref<64xf32>
             omp.yield
           }
         }

@@ -18,9 +18,6 @@ namespace fp8 {
 /// fp8-plan-workspace, and kept on `fp8_call_<entry>` for the manifest.
 inline constexpr llvm::StringLiteral kWorkspaceBytesAttrName = "fp8.workspace_bytes";
 
-/// Attribute on a loop that fp8-outline-kernels must outline as one kernel.
-inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
-
 /// Every buffer in the workspace, and the workspace itself, starts at a multiple of this.
 inline constexpr uint64_t kWorkspaceAlignment = 64;
 
@@ -46,6 +43,16 @@ struct RequiredProcessor {
 
 /// Returns the processor that code for `options` needs; empty if no code can be generated.
 RequiredProcessor getRequiredProcessor(const HostCodeOptions &options);
+
+/// The vector registers of a processor.
+struct VectorRegisterFile {
+  int64_t bits = 128;
+  int64_t count = 16;
+};
+
+/// Returns the registers that code for `options` can use, those of the smallest processor if no code
+/// can be generated.
+VectorRegisterFile getVectorRegisters(const HostCodeOptions &options);
 
 /// An error where LLVM knows no processor `name` that runs the programs of this machine: the
 /// end of a sentence about `name`, which lists those that are most like it.

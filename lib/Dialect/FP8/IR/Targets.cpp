@@ -10,6 +10,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -55,6 +56,15 @@ llvm::Expected<TargetAttrInterface> fp8::findTarget(StringRef text, MLIRContext 
 //===----------------------------------------------------------------------===//
 
 StringRef CPUAttr::getTargetName() const { return "cpu"; }
+
+LogicalResult CPUAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t vectorBits,
+                              int64_t vectorRegisters) {
+  if (vectorBits < 64 || vectorBits > 2048 || !llvm::isPowerOf2_64(vectorBits))
+    return emitError() << "vectorBits is a power of two from 64 to 2048, not " << vectorBits;
+  if (vectorRegisters < 4 || vectorRegisters > 1024)
+    return emitError() << "vectorRegisters is a number from 4 to 1024, not " << vectorRegisters;
+  return success();
+}
 
 /// Returns whether `recipe` has one f32 scale per tensor, which casts and products on the CPU need.
 static bool isPerTensor(RecipeAttrInterface recipe) {

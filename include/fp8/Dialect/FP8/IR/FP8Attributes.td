@@ -214,10 +214,16 @@ def FP8_CPUAttr : AttrDef<FP8_Dialect, "CPU", [DeclareAttrInterfaceMethods<FP8_T
   let summary = "the CPU of the host";
   let description = [{
     Any processor that LLVM generates code for; code generation chooses which one.
-    Recipes must have one f32 scale per tensor.
+    Recipes must have one f32 scale per tensor. The size and the number of the vector
+    registers decide the shape of the kernels of products: by default those of AVX2.
 
-    Example: `#fp8.cpu`
+    Example: `#fp8.cpu`, `#fp8.cpu<vectorBits = 512, vectorRegisters = 32>`
   }];
+  let parameters = (ins DefaultValuedParameter<"int64_t", "256">:$vectorBits,
+                        DefaultValuedParameter<"int64_t", "16">:$vectorRegisters);
+  let builders = [AttrBuilder<(ins), [{ return $_get($_ctxt, /*vectorBits=*/256, /*vectorRegisters=*/16); }]>];
+  let assemblyFormat = "(`<` struct(params)^ `>`)?";
+  let genVerifyDecl = 1;
 }
 
 #endif // FP8_DIALECT_FP8_IR_FP8ATTRIBUTES_TD

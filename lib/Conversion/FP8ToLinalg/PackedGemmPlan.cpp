@@ -1,0 +1,95 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Chooses the register tile and the tasks of a packed product from its sizes.
+
+#include "PackedGemmDetail.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// Products of fewer multiply-adds run on one thread: starting another takes longer.
+static constexpr int64_t kParallelWork = 1 << 19;
+/// Multiply-adds of a task, if there are enough of them.
+static constexpr int64_t kTaskWork = 1 << 20;
+/// Tasks that occupy the cores of a machine evenly: as many as are useful, and as are worth cutting N.
+static constexpr int64_t kManyTasks = 64, kEnoughTasks = 16;
+/// Rows of a block: few enough for their panels to stay in the L2 cache, enough to use each panel of B
+/// several times.
+static constexpr int64_t kLeastRows = 64, kMostRows = 256;
+
+/// A register for each vector of B and one for the element of A; all others hold sums. More than 14
+/// rows would not make the loads of B cheaper.
+PackedGemmTile fp8::chooseTile(const VectorRegisters &registers, int64_t rows, int64_t columns) {
+  bool isNarrow = !ShapedType::isDynamic(columns) && columns <= registers.lanes;
+  int64_t vectors = isNarrow ? 1 : 2;
+  int64_t most = std::clamp<int64_t>((registers.count - 1 - vectors) / vectors, 1, 14);
+  if (!ShapedType::isDynamic(rows) && rows > 0)
+    most = llvm::divideCeil(rows, llvm::divideCeil(rows, most)); // panels of equal height
+  return {most, vectors * registers.lanes};
+}
+
+/// Returns the product of `sizes`, at most 2^40; the largest number if one of them is dynamic.
+static int64_t multiplyKnown(ArrayRef<int64_t> sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes) {
+    if (ShapedType::isDynamic(size))
+      return std::numeric_limits<int64_t>::max();
+    product = std::min<int64_t>(product * std::min<int64_t>(size, 1 << 20), int64_t(1) << 40);
+  }
+  return product;
+}
+
+static int64_t orElse(int64_t size, int64_t otherwise) {
+  return ShapedType::isDynamic(size) ? otherwise : std::max<int64_t>(size, 1);
+}
+
+/// Chooses `cut`, `inner` and `step` for blocks of about `wanted` rows.
+static void cutRows(ProductPlan &plan, ArrayRef<int64_t> sizes, unsigned rowDims, int64_t wanted) {
+  if (sizes.empty())
+    return;
+  plan.cut = sizes.size() - 1;
+  while (plan.cut > 0 && sizes.size() - plan.cut < rowDims && !ShapedType::isDynamic(sizes[plan.cut]) &&
+         2 * plan.inner * sizes[plan.cut] <= wanted)
+    plan.inner *= std::max<int64_t>(sizes[plan.cut--], 1);
+  int64_t size = orElse(sizes[plan.cut], wanted);
+  int64_t blocks = llvm::divideCeil(size, std::max<int64_t>(wanted / plan.inner, 1));
+  plan.step = llvm::divideCeil(size, blocks);
+}
+
+/// Returns the number of tasks, 1 for each dynamic size.
+static int64_t countTasks(const ProductPlan &plan, const ProductSizes &sizes) {
+  int64_t tasks = orElse(sizes.batch, 1);
+  for (auto [position, size] : llvm::enumerate(sizes.m))
+    if (position < plan.cut)
+      tasks *= orElse(size, 1);
+    else if (position == plan.cut)
+      tasks *= llvm::divideCeil(orElse(size, 1), plan.step);
+  return tasks;
+}
+
+ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
+                            const VectorRegisters &registers) {
+  ProductPlan plan;
+  int64_t rows = multiplyKnown(sizes.m);
+  int64_t work = multiplyKnown({sizes.batch, multiplyKnown(sizes.m), sizes.n, sizes.k});
+  if (llvm::any_of(sizes.m, ShapedType::isDynamic))
+    work = std::numeric_limits<int64_t>::max();
+  plan.isParallel = work >= kParallelWork;
+  int64_t tasks = std::clamp<int64_t>(work / kTaskWork, 1, kManyTasks);
+  int64_t perProduct = llvm::divideCeil(tasks, orElse(sizes.batch, 1));
+  int64_t wanted = kMostRows;
+  if (plan.isParallel)
+    wanted = std::clamp<int64_t>(rows / perProduct, kLeastRows, kMostRows);
+  cutRows(plan, sizes.m, rowDims, wanted);
+  plan.tile = chooseTile(registers, plan.step * plan.inner, sizes.n);
+
+  int64_t enough = std::min(tasks, kEnoughTasks), cut = countTasks(plan, sizes);
+  if (plan.isParallel && mayCutColumns && cut < enough && !ShapedType::isDynamic(sizes.n)) {
+    int64_t panels = llvm::divideCeil(orElse(sizes.n, 1), plan.tile.columns);
+    int64_t perTask = llvm::divideCeil(panels, llvm::divideCeil(enough, cut));
+    plan.panelsPerTask = perTask < panels ? perTask : 0;
+  }
+  return plan;
+}
