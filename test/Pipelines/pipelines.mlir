@@ -17,10 +17,14 @@
 // RUN: FileCheck %s --check-prefix=KERNELS --implicit-check-not=' = fp8.' --implicit-check-not='  fp8.' < %t.kernels
 // RUN: fp8-opt %t.kernels --fp8-cpu-code-pipeline | FileCheck %s --check-prefix=CODE
 //
-// fp8-compile is these pipelines, in this order, on a module that names its target.
-// RUN: fp8-compile %s -o - --emit=kernels --amax-history-len=4 --keep=head --calibrate | fp8-opt -o %t.compile
-// RUN: sed -e 's/, fp8.target = #fp8.cpu//' %t.compile > %t.compile.neutral
-// RUN: diff %t.kernels %t.compile.neutral
+// fp8-compile is these pipelines, in this order, on a module that names its target, with the vector registers of
+// this machine.
+// RUN: fp8-compile %s -o - --emit=bufferize --amax-history-len=4 --keep=head --calibrate | fp8-opt -o %t.compile
+// RUN: sed -e 's/, fp8.target = #fp8.cpu\(<[^>]*>\)\{0,1\}//' %t.compile > %t.compile.neutral
+// RUN: diff %t.bufferize %t.compile.neutral
+// RUN: fp8-opt %t.compile --fp8-cpu-kernels-pipeline -o %t.compile.kernels
+// RUN: fp8-compile %s -o - --emit=kernels --amax-history-len=4 --keep=head --calibrate | fp8-opt -o %t.kernels
+// RUN: diff %t.kernels %t.compile.kernels
 
 // INGEST-LABEL: func.func @main
 // INGEST-SAME: (%[[W:[^:]*]]: tensor<16x32xf32> {tf.aliasing_output = 0 : i32}, %[[V:[^:]*]]: tensor<32x8xf32>, %[[X:[^:]*]]: tensor<4x16xf32>)

@@ -106,7 +106,7 @@ static bool hasBoxes(AffineMap map) {
   });
 }
 
-/// Returns the part of `operand` that `map` reads or writes for `box`.
+/// Returns the part of `operand` that `map` reads or writes for `box`, `operand` itself if that is all of it.
 static Value viewBox(OpBuilder &builder, Location loc, Value operand, AffineMap map, const OutputBox &box) {
   SmallVector<OpFoldResult> offsets, sizes, strides(map.getNumResults(), builder.getIndexAttr(1));
   for (AffineExpr expr : map.getResults()) {
@@ -114,7 +114,9 @@ static Value viewBox(OpBuilder &builder, Location loc, Value operand, AffineMap 
     offsets.push_back(dim ? box.offsets[dim.getPosition()] : builder.getIndexAttr(0));
     sizes.push_back(dim ? box.sizes[dim.getPosition()] : builder.getIndexAttr(1));
   }
-  return memref::SubViewOp::create(builder, loc, operand, offsets, sizes, strides);
+  bool isWhole = sizes == memref::getMixedSizes(builder, loc, operand) &&
+                 llvm::all_of(offsets, [](OpFoldResult offset) { return isZeroInteger(offset); });
+  return isWhole ? operand : memref::SubViewOp::create(builder, loc, operand, offsets, sizes, strides);
 }
 
 /// Builds the epilogue of a box as one generic operation, whose loops the target orders.
@@ -135,8 +137,9 @@ static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region
   auto indexOf = [&](OpBuilder &b, int64_t dim) -> Value {
     Value inBox = linalg::IndexOp::create(b, loc, dim);
     return getValueOrCreateConstantIndexOp(
-        b, loc, affine::makeComposedFoldedAffineApply(b, loc, b.getAffineSymbolExpr(0) + b.getAffineSymbolExpr(1),
-                                                      {inBox, box.offsets[dim]}));
+        b, loc,
+        affine::makeComposedFoldedAffineApply(b, loc, b.getAffineSymbolExpr(0) + b.getAffineSymbolExpr(1),
+                                              {inBox, box.offsets[dim]}));
   };
   linalg::GenericOp::create(
       builder, loc, inputs, outs, maps, iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
@@ -205,9 +208,9 @@ static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, Value scale,
     sum.sums = sums;
     buildGenericEpilogue(b, region, sum, box);
   };
-  FailureOr<Value> sums = buildPackedProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(),
-                                             op.getIndexingMapsArray(), options,
-                                             byBoxes ? EpilogueBuilder(epilogue) : EpilogueBuilder());
+  FailureOr<Value> sums =
+      buildPackedProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(), options,
+                         byBoxes ? EpilogueBuilder(epilogue) : EpilogueBuilder());
   if (failed(sums))
     return failure();
   if (!byBoxes) {
@@ -223,7 +226,8 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegi
   return lowerProduct(builder, op, /*scale=*/Value(), {/*split=*/false, registers, {}});
 }
 
-LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op, const VectorRegisters &registers) {
+LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
+                                     const VectorRegisters &registers) {
   if (op.getLhsBlock() || op.getRhsBlock())
     return op.emitOpError(
         "with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "

@@ -66,11 +66,11 @@ static LogicalResult verifyOperands(Location loc, Value lhs, Value rhs, ArrayRef
 namespace {
 /// A part of the sums: a block of rows of one product, and a block of its columns.
 struct Task {
-  SmallVector<OpFoldResult> batch;  ///< an index per batch dimension
-  SmallVector<OpFoldResult> outer;  ///< an index per dimension of M before the one that is cut
-  OpFoldResult begin, count;        ///< the range of the dimension that is cut
-  OpFoldResult slot;                ///< the task's number among those of all products and rows
-  OpFoldResult firstPanel, panels;  ///< the range of the panels of N
+  SmallVector<OpFoldResult> batch; ///< an index per batch dimension
+  SmallVector<OpFoldResult> outer; ///< an index per dimension of M before the one that is cut
+  OpFoldResult begin, count;       ///< the range of the dimension that is cut
+  OpFoldResult slot;               ///< the task's number among those of all products and rows
+  OpFoldResult firstPanel, panels; ///< the range of the panels of N
 };
 
 class ProductBuilder {
@@ -108,8 +108,9 @@ private:
   void packAllColumns(OpBuilder &b);
   void multiply(OpBuilder &b, const Task &task);
   OutputBox boxOf(OpBuilder &b, const Task &task);
-  /// Views the sums [batch][M][N padded] in the shape of the output.
+  /// Views the sums [batch][M][N padded] in the shape of the output, or of a box of it.
   Value viewSums(OpBuilder &b);
+  Value viewSums(OpBuilder &b, const OutputBox &box);
 
   /// Returns the number of `indices` in row-major order.
   OpFoldResult linearize(OpBuilder &b, ArrayRef<OpFoldResult> indices, ArrayRef<unsigned> group);
@@ -174,8 +175,7 @@ void ProductBuilder::choose(OpBuilder &b, bool mayCutColumns) {
   left = {lhs, positionsOf(lhsMap, dims.batch), positionsOf(lhsMap, dims.m), positionsOf(lhsMap, dims.k)};
   right = {rhs, positionsOf(rhsMap, dims.batch), positionsOf(rhsMap, dims.n), positionsOf(rhsMap, dims.k)};
   unsigned together = std::min<size_t>(dims.m.size(), 1);
-  while (together < dims.m.size() &&
-         hasOneStride(left.type(), ArrayRef(left.outer).take_back(together + 1)))
+  while (together < dims.m.size() && hasOneStride(left.type(), ArrayRef(left.outer).take_back(together + 1)))
     ++together;
   ProductSizes sizes{knownSize(dims.batch), {}, knownSize(dims.n), knownSize(dims.k)};
   for (unsigned dim : dims.m)
@@ -205,19 +205,17 @@ void ProductBuilder::allocate(OpBuilder &b) {
   OpFoldResult width = number(b, plan.tile.columns);
   packedRows = allocateF32(b, loc, {slots, number(b, blockPanels()), depth, number(b, plan.tile.rows)});
   packedColumns = allocateF32(b, loc, {sizeOf(b, dims.batch), panels, depth, width});
-  sums = allocateF32(b, loc,
-                     {sizeOf(b, dims.batch), sizeOf(b, dims.m), multiplySizes(b, loc, {panels, width})});
+  sums =
+      allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), multiplySizes(b, loc, {panels, width})});
 }
 
 Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
                               OpFoldResult count) {
-  auto type = cast<MemRefType>(panels.getType());
   SmallVector<OpFoldResult> sizes = memref::getMixedSizes(b, loc, panels);
   OpFoldResult depth = sizes[2], width = sizes[3];
   OpFoldResult panelSize = multiplySizes(b, loc, {depth, width});
   OpFoldResult index = addSizes(b, loc, multiplySizes(b, loc, {slot, sizes[1]}), first);
   OpFoldResult offset = multiplySizes(b, loc, {index, panelSize});
-  (void)type;
   return memref::ReinterpretCastOp::create(b, loc, panels, offset,
                                            ArrayRef<OpFoldResult>{count, depth, width},
                                            ArrayRef<OpFoldResult>{panelSize, width, number(b, 1)});
@@ -242,6 +240,14 @@ Value ProductBuilder::viewSums(OpBuilder &b) {
     strides.push_back(strideOf[dim]);
   }
   return memref::ReinterpretCastOp::create(b, loc, sums, number(b, 0), sizes, strides);
+}
+
+Value ProductBuilder::viewSums(OpBuilder &b, const OutputBox &box) {
+  Value whole = viewSums(b);
+  if (box.sizes == memref::getMixedSizes(b, loc, whole))
+    return whole;
+  SmallVector<OpFoldResult> strides(box.sizes.size(), number(b, 1));
+  return memref::SubViewOp::create(b, loc, whole, box.offsets, box.sizes, strides);
 }
 
 //===----------------------------------------------------------------------===//
@@ -300,9 +306,9 @@ void ProductBuilder::forEachTask(OpBuilder &b, bool cutColumns,
     OpFoldResult product = linearize(inside, task.batch, dims.batch);
     SmallVector<OpFoldResult> parts{multiplySizes(inside, loc, {product, sizeOf(inside, outerRows())}),
                                     linearize(inside, task.outer, outerRows())};
-    task.slot = addSizes(
-        inside, loc,
-        multiplySizes(inside, loc, {addSizes(inside, loc, parts[0], parts[1]), blocks}), indices[0]);
+    task.slot =
+        addSizes(inside, loc, multiplySizes(inside, loc, {addSizes(inside, loc, parts[0], parts[1]), blocks}),
+                 indices[0]);
     task.firstPanel = number(inside, 0);
     task.panels = panels;
     if (cutColumns) {
@@ -345,7 +351,8 @@ void ProductBuilder::packAllColumns(OpBuilder &b) {
   for (unsigned dim : dims.batch)
     counts.push_back(dimSizes[dim]);
   int64_t depth = knownSize(dims.k);
-  int64_t panelElements = plan.tile.columns * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
+  int64_t panelElements =
+      plan.tile.columns * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
   int64_t perLoop = std::max<int64_t>(kPackElements / panelElements, 1);
   OpFoldResult panels = memref::getMixedSize(b, loc, packedColumns, 1);
   counts.push_back(ceilDivSize(b, loc, panels, perLoop));
@@ -409,7 +416,8 @@ Value ProductBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   linalg::FillOp::create(b, loc, zero, sums)->setAttr(kProductsAttrName, options.marks);
   Value view = viewSums(b);
-  bool hasElements = llvm::none_of(cast<MemRefType>(view.getType()).getShape(), [](int64_t size) { return size == 0; });
+  bool hasElements =
+      llvm::none_of(cast<MemRefType>(view.getType()).getShape(), [](int64_t size) { return size == 0; });
   if (epilogue && hasElements)
     epilogue(b, loc, boxOf(b, {{}, {}, number(b, 0), cutSize(b), {}, {}, {}}), view);
   return view;
@@ -440,9 +448,7 @@ Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
     if (!epilogue)
       return;
     OutputBox box = boxOf(body, task);
-    SmallVector<OpFoldResult> strides(box.sizes.size(), number(b, 1));
-    epilogue(body, loc, box,
-             memref::SubViewOp::create(body, loc, viewSums(body), box.offsets, box.sizes, strides));
+    epilogue(body, loc, box, viewSums(body, box));
   });
   scf::YieldOp::create(inside, loc);
   return epilogue ? Value() : viewSums(b);

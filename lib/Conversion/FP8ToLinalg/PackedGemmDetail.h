@@ -52,7 +52,7 @@ PackedOperand makePackable(mlir::OpBuilder &builder, mlir::Location loc, PackedO
 
 /// A matrix in the source of an operand.
 struct OperandMatrix {
-  mlir::Value view;         ///< [outer][K] if alongK, else [K][outer]; the last dimension has stride 1
+  mlir::Value view; ///< [outer][K] if alongK, else [K][outer]; the last dimension has stride 1
   bool alongK;
 };
 
@@ -97,8 +97,8 @@ PackedGemmTile chooseTile(const VectorRegisters &registers, int64_t rows, int64_
 
 /// The sizes of a product; ShapedType::kDynamic where a size is known at run time only.
 struct ProductSizes {
-  int64_t batch;                     ///< number of products
-  llvm::SmallVector<int64_t> m;      ///< per dimension of M
+  int64_t batch;                ///< number of products
+  llvm::SmallVector<int64_t> m; ///< per dimension of M
   int64_t n, k;
 };
 
@@ -130,8 +130,7 @@ mlir::func::FuncOp getOrCreateFunction(mlir::OpBuilder &builder, llvm::StringRef
 
 /// Returns the type memref<?x…x?x`element`> of `rank` dimensions with dynamic strides and offset; the
 /// last dimension has stride 1, and size `last` unless that is dynamic.
-mlir::MemRefType getStridedType(mlir::Type element, unsigned rank,
-                                int64_t last = mlir::ShapedType::kDynamic);
+mlir::MemRefType getStridedType(mlir::Type element, unsigned rank, int64_t last = mlir::ShapedType::kDynamic);
 
 /// Calls `function`, casting memrefs to the types of its parameters.
 mlir::func::CallOp callFunction(mlir::OpBuilder &builder, mlir::Location loc, mlir::func::FuncOp function,

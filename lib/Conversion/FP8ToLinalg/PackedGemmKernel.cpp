@@ -20,6 +20,9 @@ static constexpr int64_t kSplitLength = 128;
 /// Elements of a panel of B that stay in the L1 cache, 32 KiB or more, while the panels of A run past.
 static constexpr int64_t kBlockElements = 6144;
 
+/// The f32 elements of a cache line.
+static constexpr int64_t kLineElements = 16;
+
 namespace {
 /// Emits the sums of one register tile for one block of K.
 class TileBuilder {
@@ -78,6 +81,11 @@ SmallVector<Value> TileBuilder::accumulate(OpBuilder &builder, Value begin, Valu
   Value k = loop.getInductionVar(), zero = index(body, 0);
   auto type = cast<VectorType>(sums.front().getType());
   Value right = vector::LoadOp::create(body, loc, type, b, ValueRange{column, k, zero});
+  // The next panel comes from memory or the L3 cache the first time.
+  Value ahead = arith::AddIOp::create(body, loc, column, index(body, 1));
+  for (int64_t lane = 0; lane < tile.columns; lane += kLineElements)
+    memref::PrefetchOp::create(body, loc, b, ValueRange{ahead, k, index(body, lane)}, /*isWrite=*/false,
+                               /*localityHint=*/2, /*isDataCache=*/true);
   SmallVector<Value> next;
   for (auto [position, sum] : llvm::enumerate(loop.getRegionIterArgs())) {
     Value left = memref::LoadOp::create(body, loc, a, ValueRange{row, k, index(body, position)});
@@ -135,13 +143,13 @@ static void buildBody(OpBuilder &builder, ValueRange operands, bool split, const
   Value depth = memref::DimOp::create(builder, loc, operands[0], one);
   Value columns = memref::DimOp::create(builder, loc, operands[1], zero);
   Value end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
-  scf::buildLoopNest(builder, loc, ValueRange{zero, zero, zero}, ValueRange{end, columns, rows},
-                     ValueRange{block, one, one}, [&](OpBuilder &body, Location, ValueRange position) {
-                       Value whole = arith::AddIOp::create(body, loc, position[0], block);
-                       Value last = arith::MinSIOp::create(body, loc, whole, depth);
-                       TileBuilder(loc, operands, tile, split)
-                           .build(body, position[1], position[2], position[0], last);
-                     });
+  scf::buildLoopNest(
+      builder, loc, ValueRange{zero, zero, zero}, ValueRange{end, columns, rows}, ValueRange{block, one, one},
+      [&](OpBuilder &body, Location, ValueRange position) {
+        Value whole = arith::AddIOp::create(body, loc, position[0], block);
+        Value last = arith::MinSIOp::create(body, loc, whole, depth);
+        TileBuilder(loc, operands, tile, split).build(body, position[1], position[2], position[0], last);
+      });
 }
 
 func::CallOp fp8::buildGemm(OpBuilder &builder, Location loc, Value a, Value b, Value c, bool split,
@@ -151,8 +159,8 @@ func::CallOp fp8::buildGemm(OpBuilder &builder, Location loc, Value a, Value b, 
   Type f32 = builder.getF32Type();
   Type inputs[] = {getStridedType(f32, 3, tile.rows), getStridedType(f32, 3, tile.columns),
                    getStridedType(f32, 2)};
-  func::FuncOp gemm = getOrCreateFunction(
-      builder, name, inputs,
-      [&](OpBuilder &body, ValueRange arguments) { buildBody(body, arguments, split, tile); });
+  func::FuncOp gemm = getOrCreateFunction(builder, name, inputs, [&](OpBuilder &body, ValueRange arguments) {
+    buildBody(body, arguments, split, tile);
+  });
   return callFunction(builder, loc, gemm, ValueRange{a, b, c});
 }

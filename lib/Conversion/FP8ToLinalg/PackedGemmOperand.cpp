@@ -68,8 +68,7 @@ static PackedOperand copyOperand(OpBuilder &builder, Location loc, const PackedO
   PackedOperand result{copy, {}, {}, {}};
   auto positions = llvm::seq<unsigned>(rank);
   result.batch.append(positions.begin(), positions.begin() + operand.batch.size());
-  result.outer.append(positions.begin() + operand.batch.size(),
-                      positions.end() - operand.reduction.size());
+  result.outer.append(positions.begin() + operand.batch.size(), positions.end() - operand.reduction.size());
   result.reduction.append(positions.end() - operand.reduction.size(), positions.end());
   return result;
 }
@@ -105,7 +104,8 @@ OperandMatrix fp8::viewAsMatrix(OpBuilder &builder, Location loc, const PackedOp
     std::swap(steps[0], steps[1]);
   }
   steps[1] = builder.getIndexAttr(1);
-  Value view = memref::ReinterpretCastOp::create(builder, loc, metadata.getBaseBuffer(), offset,
-                                                 ArrayRef<OpFoldResult>(shape), ArrayRef<OpFoldResult>(steps));
+  Value view =
+      memref::ReinterpretCastOp::create(builder, loc, metadata.getBaseBuffer(), offset,
+                                        ArrayRef<OpFoldResult>(shape), ArrayRef<OpFoldResult>(steps));
   return {view, alongK};
 }

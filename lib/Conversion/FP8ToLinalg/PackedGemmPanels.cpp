@@ -193,10 +193,9 @@ void fp8::buildPack(OpBuilder &builder, Location loc, const OperandMatrix &matri
   llvm::raw_string_ostream(name) << element << (matrix.alongK ? "_k_" : "_rows_") << width;
   Type inputs[] = {getStridedType(element, 2), getStridedType(builder.getF32Type(), 3, width),
                    builder.getIndexType()};
-  func::FuncOp pack =
-      getOrCreateFunction(builder, name, inputs, [&](OpBuilder &body, ValueRange arguments) {
-        PackBuilder(body.getUnknownLoc(), arguments, matrix.alongK, width, registers.lanes).build(body);
-      });
+  func::FuncOp pack = getOrCreateFunction(builder, name, inputs, [&](OpBuilder &body, ValueRange arguments) {
+    PackBuilder(body.getUnknownLoc(), arguments, matrix.alongK, width, registers.lanes).build(body);
+  });
   if (!first)
     first = builder.getIndexAttr(0);
   callFunction(builder, loc, pack,

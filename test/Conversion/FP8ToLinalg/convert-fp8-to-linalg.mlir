@@ -5,18 +5,26 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// All products call one kernel for packed panels.
-// CHECK-LABEL: func.func private @fp8_cpu_gemm_f32
+// All products of one tile call one kernel for packed panels; operands of one type are packed by the same
+// functions.
+// CHECK-LABEL: func.func private @fp8_cpu_gemm_f32_4x16
 // CHECK: vector.fma
+// CHECK-LABEL: func.func private @fp8_cpu_pack_bf16_k_4(
+// CHECK: arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>
+// CHECK: vector.shuffle
+// CHECK-LABEL: func.func private @fp8_cpu_pack_bf16_rows_16(
+// CHECK: arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>
+// CHECK-NOT: vector.shuffle
 
 // CHECK-LABEL: func.func @matmul
 // CHECK-SAME: %[[A:[^:]+]]: memref<8x16xbf16>, %[[B:[^:]+]]: memref<16x32xbf16>, %[[C:[^:]+]]: memref<8x32xbf16>
 func.func @matmul(%a: memref<8x16xbf16>, %b: memref<16x32xbf16>, %c: memref<8x32xbf16>) {
-  // CHECK: %[[E:.+]] = memref.load %[[A]]
-  // CHECK: arith.extf %[[E]] : bf16 to f32
-  // CHECK: %[[F:.+]] = memref.load %[[B]]
-  // CHECK: arith.extf %[[F]] : bf16 to f32
-  // CHECK: call @fp8_cpu_gemm_f32
+  // CHECK: scf.execute_region
+  // CHECK: extract_strided_metadata %[[B]]
+  // CHECK: call @fp8_cpu_pack_bf16_rows_16
+  // CHECK: extract_strided_metadata %[[A]]
+  // CHECK: call @fp8_cpu_pack_bf16_k_4
+  // CHECK: call @fp8_cpu_gemm_f32_4x16
   // CHECK: linalg.generic {{.+}} outs(%[[C]] : memref<8x32xbf16>)
   // CHECK: arith.truncf %{{.+}} : f32 to bf16
   // CHECK-NOT: arith.addf

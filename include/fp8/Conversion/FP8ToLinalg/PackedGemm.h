@@ -36,8 +36,8 @@ struct OutputBox {
 };
 
 /// Builds the epilogue of one box; `sums` is an f32 memref of the box's sizes.
-using EpilogueBuilder = llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, const OutputBox &box,
-                                                mlir::Value sums)>;
+using EpilogueBuilder =
+    llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, const OutputBox &box, mlir::Value sums)>;
 
 /// How a product is computed.
 struct PackedProductOptions {
