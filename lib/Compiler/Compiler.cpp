@@ -126,7 +126,8 @@ LogicalResult Compilation::runToStage(StringRef last) {
 
 /// Lowers kernels to LLVM code, and describes the code in the manifest and the report.
 LogicalResult Compilation::buildCode() {
-  if (failed(runStage([&](OpPassManager &manager) { backend.buildCodePipeline(manager); })))
+  auto build = [&](OpPassManager &manager) { backend.buildCodePipeline(manager, options.hostCode); };
+  if (failed(runStage(build)))
     return failure();
   addWorkspaceSizes(result.manifest, module);
   result.manifest.processor = getRequiredProcessor(options.hostCode);

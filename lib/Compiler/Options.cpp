@@ -69,6 +69,13 @@ static Error setProcessor(HostCodeOptions &field, StringRef name, StringRef valu
   return Error::success();
 }
 
+static Error setMath(MathFunctions &field, StringRef name, StringRef value) {
+  if (value != "expanded" && value != "libm")
+    return invalid(name, value, "must be expanded or libm");
+  field = value == "libm" ? MathFunctions::libm : MathFunctions::expanded;
+  return Error::success();
+}
+
 static Error setPair(std::optional<PairRequest> &field, StringRef value) {
   llvm::Expected<PairRequest> request = parsePair(value);
   if (!request)
@@ -144,6 +151,12 @@ static constexpr Option kOptions[] = {
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setProcessor(options.hostCode, name, value);
      }},
+    {{"math", "expanded|libm",
+      "Math functions of f32, f16 and bf16: by own code, with the same bits on every target (default), or by "
+      "the C library"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setMath(options.hostCode.math, name, value);
+     }},
     {{"emit", "what",
       "lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, bufferize or kernels"},
      [](CompilerOptions &options, StringRef, StringRef value) -> Error {
@@ -183,6 +196,7 @@ Error fp8::setOption(CompilerOptions &options, StringRef name, StringRef value) 
 OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInterface recipe) {
   OptionValues values = describeOptions(options.recipe, recipe);
   values.emplace_back("cpu", options.hostCode.processor.empty() ? "native" : options.hostCode.processor);
+  values.emplace_back("math", options.hostCode.math == MathFunctions::libm ? "libm" : "expanded");
   llvm::json::Array carry;
   for (const CarryRequest &request : options.carry)
     carry.push_back(request.argument + ":" + std::to_string(request.result));

@@ -177,4 +177,43 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def ExpandMath : Pass<"fp8-expand-math"> {
+  let summary = "expand math functions of f32 into straight-line arithmetic, the same on all targets";
+  let description = [{
+    Before: operations of the math dialect on f32, scalars or vectors. Those of f16 and bf16 are
+    operations on f32 already (`math-extend-to-supported-types`).
+    After: exponentials, logarithms, powers, roots, trigonometric, hyperbolic and error
+    functions are straight-line code of operations that every target rounds correctly
+    (`arith`, `math.fma`, `math.sqrt`, and operations on bits), with selects in place of
+    branches, so that LLVM vectorizes the loops around them. The result is the same, bit for bit,
+    on every target. Its error is at most 4 units in the last place for every argument,
+    and zeros, infinities, NaN and subnormal numbers give what IEEE 754 and C ask for
+    (lib/Conversion/ExpandMath/README.md has the measured errors). `fastmath` flags are dropped.
+
+    Operations on f64, and on tensors, stay, as do those that are exact everywhere: `math.absf`,
+    `math.floor`, `math.fma`, `math.sqrt` and others.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-expand-math
+    func.func @f(%x: f32, %y: f64) -> (f32, f64) {
+      %a = math.rsqrt %x : f32
+      %b = math.rsqrt %y : f64
+      return %a, %b : f32, f64
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: f32, %y: f64) -> (f32, f64) {
+      %r = math.sqrt %x : f32
+      %one = arith.constant 1.0 : f32
+      %a = arith.divf %one, %r : f32
+      %b = math.rsqrt %y : f64
+      return %a, %b : f32, f64
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 #endif // FP8_CONVERSION_PASSES_TD

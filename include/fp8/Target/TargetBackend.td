@@ -38,8 +38,9 @@ def FP8_TargetBackendInterface : AttrInterface<"TargetBackendInterface"> {
     }], "void", "buildKernelsPipeline", (ins "::mlir::OpPassManager &":$manager)>,
     InterfaceMethod<[{
       Adds the passes of stage 7, which lower kernels to the LLVM dialect, with one
-      `fp8_call_<entry>` per entry point.
-    }], "void", "buildCodePipeline", (ins "::mlir::OpPassManager &":$manager)>,
+      `fp8_call_<entry>` per entry point. `options` are those that `emit` gets later.
+    }], "void", "buildCodePipeline",
+      (ins "::mlir::OpPassManager &":$manager, "const ::fp8::HostCodeOptions &":$options)>,
     InterfaceMethod<[{
       Returns the values of `--emit=` that `emit` supports; "lib" is one of them.
     }], "::llvm::SmallVector<::llvm::StringRef>", "getOutputs", (ins)>,

@@ -19,8 +19,10 @@ struct CPUBackend : TargetBackendInterface::ExternalModel<CPUBackend, CPUAttr> {
 
   void buildKernelsPipeline(Attribute, OpPassManager &manager) const { buildCPUKernelsPipeline(manager); }
 
-  void buildCodePipeline(Attribute, OpPassManager &manager) const {
-    buildCPUCodePipeline(manager, CPUCodeOptions());
+  void buildCodePipeline(Attribute, OpPassManager &manager, const HostCodeOptions &hostCode) const {
+    CPUCodeOptions options;
+    options.math = hostCode.math;
+    buildCPUCodePipeline(manager, options);
   }
 
   SmallVector<StringRef> getOutputs(Attribute) const { return {"lib", "obj", "llvm"}; }

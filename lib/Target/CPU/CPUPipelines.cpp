@@ -42,11 +42,17 @@ void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   verifyStage(manager, "kernels");
 }
 
+/// Computes math functions of bf16 and f16 in f32, and expands those of f32 where `math` asks for it.
+static void addMathPasses(OpPassManager &functions, MathFunctions math) {
+  math::MathExtendToSupportedTypesOptions extend;
+  functions.addPass(math::createMathExtendToSupportedTypes(extend));
+  if (math == MathFunctions::expanded)
+    functions.addPass(createExpandMath());
+}
+
 /// Expands bf16 and f16 arithmetic to f32 arithmetic with a rounding after every operation, and
 /// bf16 conversions to integer operations, because those of the processor flush denormals.
 static void addNarrowFloatPasses(OpPassManager &functions) {
-  math::MathExtendToSupportedTypesOptions extend;
-  functions.addPass(math::createMathExtendToSupportedTypes(extend));
   arith::ArithEmulateUnsupportedFloatsOptions emulate;
   emulate.sourceTypeStrs = {"bf16", "f16"};
   emulate.targetTypeStr = "f32";
@@ -90,6 +96,7 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
   functions.addPass(createLowerAffinePass());
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
+  addMathPasses(functions, options.math);
   addNarrowFloatPasses(functions);
   manager.addPass(createEmitEntryPoints());
   addLLVMConversions(manager);

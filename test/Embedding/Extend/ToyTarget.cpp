@@ -34,7 +34,7 @@ public:
   int64_t getBufferAlignment() const { return 128; }
 
   void buildKernelsPipeline(OpPassManager &manager) const { fp8::buildCPUKernelsPipeline(manager); }
-  void buildCodePipeline(OpPassManager &manager) const {
+  void buildCodePipeline(OpPassManager &manager, const fp8::HostCodeOptions &) const {
     fp8::buildCPUCodePipeline(manager, fp8::CPUCodeOptions());
   }
   SmallVector<StringRef> getOutputs() const { return {"lib", "kernel-list"}; }

@@ -8,6 +8,7 @@
 #ifndef FP8_TARGET_CPU_CPUTARGET_H
 #define FP8_TARGET_CPU_CPUTARGET_H
 
+#include "fp8/Target/Host/HostCode.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -19,6 +20,11 @@ struct CPUCodeOptions : public mlir::PassPipelineOptions<CPUCodeOptions> {
       *this, "parallel-threshold",
       llvm::cl::desc("smallest work of a loop nest, in elements times cost, that runs on threads"),
       llvm::cl::init(32768)};
+  Option<MathFunctions> math{
+      *this, "math", llvm::cl::desc("which code computes the math functions of f32"),
+      llvm::cl::init(MathFunctions::expanded),
+      llvm::cl::values(clEnumValN(MathFunctions::expanded, "expanded", "fp8-expand-math"),
+                       clEnumValN(MathFunctions::libm, "libm", "calls of the C library"))};
 };
 
 /// Adds stage 6 for the CPU, after which no operation of the fp8 dialect is left.

@@ -21,6 +21,12 @@ inline constexpr llvm::StringLiteral kWorkspaceBytesAttrName = "fp8.workspace_by
 /// Every buffer in the workspace, and the workspace itself, starts at a multiple of this.
 inline constexpr uint64_t kWorkspaceAlignment = 64;
 
+/// Which code computes the math functions of f32, and of f16 and bf16, which are computed in f32.
+enum class MathFunctions {
+  expanded, ///< fp8-expand-math: the same bits on every target
+  libm      ///< the C library of the machine that runs the code
+};
+
 /// Which machine the code is for, and how it is optimized.
 struct HostCodeOptions {
   /// An LLVM processor name; empty selects the processor of this machine, with its features.
@@ -30,6 +36,7 @@ struct HostCodeOptions {
   std::string features;
   /// The vector width in bits that the vectorizer prefers; 0 leaves the choice to LLVM.
   unsigned vectorWidth = 256;
+  MathFunctions math = MathFunctions::expanded;
   /// 0 to 3, as clang's -O.
   unsigned optimizationLevel = 3;
 };
