@@ -31,6 +31,7 @@ DEFAULTS = {
     "calibrate": False,
     "target": "cpu",
     "cpu": "native",
+    "math": "expanded",
     "carry": [],
     "pair": None,
 }
