@@ -62,12 +62,16 @@ std::optional<Expr> expandConstantPower(Expr x, double exponent) {
 /// An exponent as i32. Beyond i32, f32 has no base but 1 and -1 whose power is neither infinite nor
 /// zero, so only the last bit counts, which says whether the exponent is odd.
 Expr narrowExponent(Expr n) {
-  unsigned width = getElementTypeOrSelf(n.getType()).getIntOrFloatBitWidth();
   ImplicitLocOpBuilder &builder = n.getBuilder();
-  auto shaped = dyn_cast<ShapedType>(n.getType());
-  Type type = shaped ? Type(shaped.clone(builder.getI32Type())) : builder.getI32Type();
+  auto withElement = [&](Type element) {
+    auto shaped = dyn_cast<ShapedType>(n.getType());
+    return shaped ? Type(shaped.clone(element)) : element;
+  };
+  if (isa<IndexType>(getElementTypeOrSelf(n.getType())))
+    n = Expr(builder, arith::IndexCastOp::create(builder, withElement(builder.getI64Type()), n.getValue()));
+  unsigned width = getElementTypeOrSelf(n.getType()).getIntOrFloatBitWidth();
   if (width < 32)
-    return Expr(builder, arith::ExtSIOp::create(builder, type, n.getValue()));
+    return Expr(builder, arith::ExtSIOp::create(builder, withElement(builder.getI32Type()), n.getValue()));
   if (width == 32)
     return n;
   Expr bounded = (atLeast(atMost(n, 0x7ffffffe), -0x7ffffffe) & ~int64_t(1)) | (n & 1.0);

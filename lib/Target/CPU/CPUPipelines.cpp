@@ -74,6 +74,7 @@ static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createSCFToControlFlowPass());
   manager.addPass(createReturnErrors());
+  manager.addPass(createConvertMathToFuncs()); // integer powers
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createConvertToLLVMPass());

@@ -27,7 +27,7 @@ using namespace fp8;
 static constexpr int64_t kContiguousCost = 1, kStridedCost = 4;
 /// Cost of a sum that is carried from one innermost iteration to the next, which prevents vectors.
 static constexpr int64_t kSerialCost = 3;
-/// Cost of a call of the math library, in simple operations.
+/// Cost of a math function, in simple operations.
 static constexpr int64_t kMathCost = 20;
 
 /// Returns the stride in memory along `dim`: 0, 1, or 2 for anything else.

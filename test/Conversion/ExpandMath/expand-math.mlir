@@ -60,13 +60,14 @@ func.func @flags(%x: f32) -> f32 {
 
 // Exponents of any width become i32; constant ones that need a few products only are products.
 // CHECK-LABEL: func.func @exponents
-// CHECK-SAME: %[[X:.+]]: f32, %[[V:.+]]: vector<8xf32>, %[[N:.+]]: i16, %[[M:.+]]: i64
-func.func @exponents(%x: f32, %v: vector<8xf32>, %n: i16, %m: i64) -> (f32, vector<8xf32>, f32, f32, f32) {
+// CHECK-SAME: %[[X:.+]]: f32, %[[V:.+]]: vector<8xf32>, %[[N:.+]]: i16, %[[M:.+]]: i64, %[[I:.+]]: index
+func.func @exponents(%x: f32, %v: vector<8xf32>, %n: i16, %m: i64, %i: index)
+    -> (f32, vector<8xf32>, f32, f32, f32, f32) {
   // CHECK: %[[SQUARE:.+]] = arith.mulf %[[X]], %[[X]] : f32
   // CHECK-NEXT: %[[CUBE:.+]] = arith.mulf %[[SQUARE]], %[[X]] : f32
   %c3 = arith.constant 3 : i64
   %0 = math.fpowi %x, %c3 : f32, i64
-  // CHECK-NEXT: %[[OF_VECTOR:.+]] = arith.mulf %[[V]], %[[V]] : vector<8xf32>
+  // CHECK: arith.mulf %[[V]], %[[V]] : vector<8xf32>
   %c2 = arith.constant dense<2.0> : vector<8xf32>
   %1 = math.powf %v, %c2 : vector<8xf32>
   // CHECK: arith.extsi %[[N]] : i16 to i32
@@ -76,7 +77,9 @@ func.func @exponents(%x: f32, %v: vector<8xf32>, %n: i16, %m: i64) -> (f32, vect
   // CHECK: math.sqrt
   %half = arith.constant 0.5 : f32
   %4 = math.powf %x, %half : f32
-  return %0, %1, %2, %3, %4 : f32, vector<8xf32>, f32, f32, f32
+  // CHECK: arith.index_cast %[[I]] : index to i64
+  %5 = math.fpowi %x, %i : f32, index
+  return %0, %1, %2, %3, %4, %5 : f32, vector<8xf32>, f32, f32, f32, f32
 }
 
 // What is exact everywhere stays, as do other types.
