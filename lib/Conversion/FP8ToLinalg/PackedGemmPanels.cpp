@@ -17,6 +17,10 @@
 using namespace mlir;
 using namespace fp8;
 
+/// Vectors of so many lanes are stored in part by one masked store, which AVX-512 has; a part of a shorter
+/// vector takes two or three stores, which are faster than the masked ones of AVX2.
+static constexpr int64_t kMaskedLanes = 16;
+
 /// Extends elements to f32; fp8-expand-casts expands arith.extf from FP8.
 static Value extendToF32(OpBuilder &b, Location loc, Value value) {
   Type element = getElementTypeOrSelf(value);
@@ -93,11 +97,20 @@ void PackBuilder::loop(OpBuilder &b, Value begin, Value end, int64_t step,
 }
 
 void PackBuilder::store(OpBuilder &b, Value vector, Value panel, Value k, int64_t lane, int64_t count) {
-  if (count < lanes) {
-    SmallVector<int64_t> mask = llvm::to_vector(llvm::seq<int64_t>(count));
-    vector = vector::ShuffleOp::create(b, loc, vector, vector, mask);
+  Value at[] = {panel, k, index(b, lane)};
+  if (count < lanes && lanes >= kMaskedLanes) {
+    auto type = VectorType::get(lanes, b.getI1Type());
+    SmallVector<bool> isStored(lanes, false);
+    llvm::fill(MutableArrayRef(isStored).take_front(count), true);
+    Value mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, ArrayRef<bool>(isStored)));
+    vector::MaskedStoreOp::create(b, loc, panels, at, mask, vector);
+    return;
   }
-  vector::StoreOp::create(b, loc, vector, panels, ValueRange{panel, k, index(b, lane)});
+  if (count < lanes) {
+    SmallVector<int64_t> first = llvm::to_vector(llvm::seq<int64_t>(count));
+    vector = vector::ShuffleOp::create(b, loc, vector, vector, first);
+  }
+  vector::StoreOp::create(b, loc, vector, panels, at);
 }
 
 Value PackBuilder::loadVector(OpBuilder &b, ValueRange indices) {

@@ -35,7 +35,7 @@ struct HostCodeOptions {
   /// LLVM features added to the processor's, as "+avx2,-avx512f".
   std::string features;
   /// The vector width in bits that the vectorizer prefers; 0 leaves the choice to LLVM.
-  unsigned vectorWidth = 256;
+  unsigned vectorWidth = 0;
   MathFunctions math = MathFunctions::expanded;
   /// 0 to 3, as clang's -O.
   unsigned optimizationLevel = 3;
