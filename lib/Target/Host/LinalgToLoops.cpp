@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_LINALGTOLOOPS
@@ -105,17 +106,20 @@ static int64_t estimateWork(linalg::GenericOp op) {
 
 /// Turns the first `count` loops of a perfect nest into one scf.parallel.
 static void parallelize(RewriterBase &rewriter, ArrayRef<Operation *> loops, unsigned count) {
+  auto outermost = cast<scf::ForOp>(loops.front());
+  auto innermost = cast<scf::ForOp>(loops[count - 1]);
+  rewriter.setInsertionPoint(outermost);
   SmallVector<Value> lower, upper, step, ivs;
   for (Operation *op : loops.take_front(count)) {
     auto loop = cast<scf::ForOp>(op);
     lower.push_back(loop.getLowerBound());
     upper.push_back(loop.getUpperBound());
-    step.push_back(loop.getStep());
+    // The step of interleaved rows is a constant inside the outer loops.
+    std::optional<APInt> constant = loop.getConstantStep();
+    step.push_back(constant ? arith::ConstantIndexOp::create(rewriter, loop.getLoc(), constant->getSExtValue())
+                            : loop.getStep());
     ivs.push_back(loop.getInductionVar());
   }
-  auto outermost = cast<scf::ForOp>(loops.front());
-  auto innermost = cast<scf::ForOp>(loops[count - 1]);
-  rewriter.setInsertionPoint(outermost);
   auto parallel = scf::ParallelOp::create(rewriter, outermost.getLoc(), lower, upper, step);
   for (auto [old, replacement] : llvm::zip_equal(ivs, parallel.getInductionVars()))
     rewriter.replaceAllUsesWith(old, replacement);
@@ -124,6 +128,28 @@ static void parallelize(RewriterBase &rewriter, ArrayRef<Operation *> loops, uns
   rewriter.inlineBlockBefore(source, parallel.getBody()->getTerminator(),
                              parallel.getInductionVars()[count - 1]);
   rewriter.eraseOp(outermost);
+}
+
+/// Interleaves several rows of a nest whose innermost loop carries a sum: the sums are independent chains
+/// of operations, and each keeps its order. Nothing happens to loops that upstream does not interleave.
+/// `loops` are those in front of `op`.
+static void interleaveRows(linalg::GenericOp op, linalg::LinalgLoops &loops) {
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  if (loops.size() < 2 || !linalg::isReductionIterator(iterators.back()) ||
+      !linalg::isParallelIterator(iterators[iterators.size() - 2]))
+    return;
+  auto rows = cast<scf::ForOp>(loops[loops.size() - 2]);
+  std::optional<APInt> count = rows.getStaticTripCount();
+  for (uint64_t factor : {8, 4, 2}) // with the loop left in place
+    if (count && count->ugt(factor) && count->getZExtValue() % factor == 0) {
+      (void)loopUnrollJamByFactor(rows, factor);
+      break;
+    }
+  unsigned depth = loops.size(); // upstream may have replaced loops
+  loops.clear();
+  op->getPrevNode()->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
+  assert(loops.size() == depth && "expected a nest of loops");
+  (void)depth;
 }
 
 static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linalgOp,
@@ -150,6 +176,7 @@ static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linal
   FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, *generic);
   if (failed(loops))
     return failure();
+  interleaveRows(*generic, *loops);
   if (parallel > 0 && work >= parallelThreshold && !inParallel)
     parallelize(rewriter, *loops, parallel);
   rewriter.eraseOp(*generic);
