@@ -140,7 +140,7 @@ static void interleaveRows(linalg::GenericOp op, linalg::LinalgLoops &loops) {
     return;
   auto rows = cast<scf::ForOp>(loops[loops.size() - 2]);
   std::optional<APInt> count = rows.getStaticTripCount();
-  for (uint64_t factor : {8, 4, 2}) // with the loop left in place
+  for (uint64_t factor : {4, 2}) // with the loop left in place
     if (count && count->ugt(factor) && count->getZExtValue() % factor == 0) {
       (void)loopUnrollJamByFactor(rows, factor);
       break;
