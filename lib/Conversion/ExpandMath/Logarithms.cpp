@@ -15,11 +15,13 @@ static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 static constexpr float kLn2 = 6.931472e-01f;
 static constexpr double kTwoThirdsBits = 0x3f2aaaab, kExponentMask = 0xff800000;
 
+namespace {
 /// x = 2^exponent * (1 + fraction), fraction in [-1/3, 1/3].
 struct ReducedLog {
   Expr exponent; // an f32
   Expr fraction;
 };
+} // namespace
 
 /// The bits of 2^e without the bias, where `x` is 2^e times a number in [2/3, 4/3].
 static Expr getExponentBits(Expr x) { return (toBits(x) - kTwoThirdsBits) & kExponentMask; }
@@ -41,7 +43,7 @@ static Expr logRest(Expr f) {
   return f * f * p;
 }
 
-/// Returns `result`, the logarithm of a positive finite `x`, for such x, and else what IEEE asks for.
+/// Returns `result`, the logarithm of a positive finite `x`, and replaces it for other `x`.
 static Expr withSpecialValues(Expr x, Expr result) {
   result = select(x < kInfinity, result, x); // infinity, NaN
   return select(x > 0.0, result, select(x == 0.0, Expr(-kInfinity).like(x), kNaN));
