@@ -32,8 +32,8 @@ UNARY = {
     "log2": (1.7, np.log2),
     "log10": (1.5, np.log10),
     "log1p": (1.7, np.log1p),
-    "asinh": (2.1, np.arcsinh),
-    "acosh": (2.1, np.arccosh),
+    "asinh": (2.2, np.arcsinh),
+    "acosh": (2.2, np.arccosh),
     "atanh": (2.3, np.arctanh),
     "cbrt": (0.8, np.cbrt),
     "rsqrt": (1.5, lambda x: 1 / np.sqrt(x)),
@@ -252,16 +252,16 @@ def test_loops_are_vectorized(cpu, bin_dir, tmp_path):
     """Each loop is a whole number of vectors, so no scalar operation is left of it."""
     code = emit_llvm(bin_dir, tmp_path, entries(UNARY, BINARY, 4096, 4096), f"--cpu={cpu}")
     for operation in ["fma", "sqrt", "fabs", "copysign"]:
-        assert f"@llvm.{operation}.v8f32(<8 x float>" in code
+        assert re.search(rf"@llvm.{operation}.v(8|16)f32\(<", code)
         assert f"call float @llvm.{operation}.f32(" not in code
 
 
 def test_libm_is_called_on_request_and_for_f64(bin_dir, tmp_path):
     f32, f64 = unary_entry("tanh", 64), unary_entry("tanh", 64, "f64")
-    assert re.search(r"@llvm.tanh.(v8)?f32\(", emit_llvm(bin_dir, tmp_path, f32, "--math=libm"))
+    assert re.search(r"@llvm.tanh.\w*f32\(", emit_llvm(bin_dir, tmp_path, f32, "--math=libm"))
     assert "@llvm.tanh" not in emit_llvm(bin_dir, tmp_path, f32)
     assert "@llvm.tanh" not in emit_llvm(bin_dir, tmp_path, f32, "--math=expanded")
-    assert re.search(r"@llvm.tanh.(v4)?f64\(", emit_llvm(bin_dir, tmp_path, f64))
+    assert re.search(r"@llvm.tanh.\w*f64\(", emit_llvm(bin_dir, tmp_path, f64))
 
 
 def test_an_unknown_choice_is_an_error(run):
