@@ -39,7 +39,7 @@ UNARY = {
     "rsqrt": (1.5, lambda x: 1 / np.sqrt(x)),
     "sin": (1.6, np.sin),
     "cos": (1.6, np.cos),
-    "tan": (3.2, np.tan),
+    "tan": (3.3, np.tan),
     "asin": (2.4, np.arcsin),
     "acos": (1.2, np.arccos),
     "atan": (1.5, np.arctan),
