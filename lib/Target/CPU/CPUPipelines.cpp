@@ -58,6 +58,7 @@ static void addNarrowFloatPasses(OpPassManager &functions) {
   emulate.targetTypeStr = "f32";
   functions.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
   functions.addPass(createKeepRoundings());
+  functions.addPass(createRoundBF16());
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   functions.addPass(arith::createArithExpandOpsPass(expand));

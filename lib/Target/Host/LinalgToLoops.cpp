@@ -116,8 +116,9 @@ static void parallelize(RewriterBase &rewriter, ArrayRef<Operation *> loops, uns
     upper.push_back(loop.getUpperBound());
     // The step of interleaved rows is a constant inside the outer loops.
     std::optional<APInt> constant = loop.getConstantStep();
-    step.push_back(constant ? arith::ConstantIndexOp::create(rewriter, loop.getLoc(), constant->getSExtValue())
-                            : loop.getStep());
+    step.push_back(constant
+                       ? arith::ConstantIndexOp::create(rewriter, loop.getLoc(), constant->getSExtValue())
+                       : loop.getStep());
     ivs.push_back(loop.getInductionVar());
   }
   auto parallel = scf::ParallelOp::create(rewriter, outermost.getLoc(), lower, upper, step);

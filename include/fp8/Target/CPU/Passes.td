@@ -59,6 +59,48 @@ def HoistStackBuffers : Pass<"fp8-hoist-stack-buffers", "mlir::func::FuncOp"> {
   }];
 }
 
+def RoundBF16 : Pass<"fp8-round-bf16"> {
+  let summary = "round results of bf16 arithmetic without a test for NaN";
+  let description = [{
+    Before: arithmetic on bf16 is arithmetic on f32 between `arith.extf` and `arith.truncf`.
+    After: a sum, difference, product, quotient or negation of extended bf16 values and
+    constants is rounded by integer arithmetic. Other `arith.truncf` stay: upstream's
+    expansion tests them for NaN, whose last bits rounding could carry into the sign.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-round-bf16
+    func.func @f(%x: bf16) -> bf16 {
+      %0 = arith.extf %x : bf16 to f32
+      %1 = arith.mulf %0, %0 : f32
+      %2 = arith.truncf %1 : f32 to bf16
+      return %2 : bf16
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: bf16) -> bf16 {
+      %0 = arith.extf %x : bf16 to f32
+      %1 = arith.mulf %0, %0 : f32
+      %2 = arith.bitcast %1 : f32 to i32
+      %c16 = arith.constant 16 : i32
+      %3 = arith.shrui %2, %c16 : i32
+      %c1 = arith.constant 1 : i32
+      %4 = arith.andi %3, %c1 : i32
+      %c32767 = arith.constant 32767 : i32
+      %5 = arith.addi %2, %c32767 : i32
+      %6 = arith.addi %5, %4 : i32
+      %c16_0 = arith.constant 16 : i32
+      %7 = arith.shrui %6, %c16_0 : i32
+      %8 = arith.trunci %7 : i32 to i16
+      %9 = arith.bitcast %8 : i16 to bf16
+      return %9 : bf16
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect"];
+}
+
 def NarrowFloatBits : Pass<"fp8-narrow-float-bits", "mlir::LLVM::LLVMFuncOp"> {
   let summary = "load, store and select bf16 values as i16";
   let description = [{
