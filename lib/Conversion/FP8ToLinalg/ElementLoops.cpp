@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace fp8;
 
 /// Tensors of fewer elements run on one thread: starting another takes longer.
-static constexpr int64_t kParallelThreshold = 32768;
+static constexpr int64_t kParallelThreshold = 65536;
 
 /// The number of columns that one thread sums: enough adjacent cache lines of a row for prefetching,
 /// few enough to occupy several threads.

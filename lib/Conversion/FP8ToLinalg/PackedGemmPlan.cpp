@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace fp8;
 
 /// Products of fewer multiply-adds run on one thread: starting another takes longer.
-static constexpr int64_t kParallelWork = 1 << 19;
+static constexpr int64_t kParallelWork = 1 << 21;
 /// Multiply-adds of a task, if there are enough of them.
 static constexpr int64_t kTaskWork = 1 << 20;
 /// Tasks that occupy the cores of a machine evenly: as many as are useful, and as are worth cutting N.
