@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Outlines every kernel into a function, and equal kernels into the same function, so that equal
-// layers of a model are compiled once.
+// layers of a model are compiled once. A view of a buffer, such as a slot of the state, is passed as
+// the buffer and an offset: in the view's type, the offset would make every layer's kernels different.
 
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
@@ -17,6 +18,8 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -82,7 +85,7 @@ public:
   void outline(Operation *kernel);
 
 private:
-  func::FuncOp build(Operation *kernel, const Captures &captures);
+  func::FuncOp build(Operation *kernel, Captures &captures);
   ModuleOp module;
   SymbolTable symbols;
   llvm::StringMap<func::FuncOp> byText;
@@ -116,26 +119,90 @@ static Captures findCaptures(Operation *kernel) {
   return captures;
 }
 
-func::FuncOp Outliner::build(Operation *kernel, const Captures &captures) {
-  OpBuilder builder(module.getContext());
-  SmallVector<Type> types =
-      llvm::map_to_vector(captures.arguments, [](Value value) { return value.getType(); });
-  auto func = func::FuncOp::create(builder, kernel->getLoc(), "kernel",
-                                   builder.getFunctionType(types, kernel->getResultTypes()));
+/// Returns `type` with an unknown offset.
+static MemRefType forgetOffset(MemRefType type) {
+  auto [strides, offset] = type.getStridesAndOffset();
+  auto layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
+  return MemRefType::get(type.getShape(), type.getElementType(), layout, type.getMemorySpace());
+}
+
+/// Returns whether sizes and strides of `type` are known, and an offset other than 0 is to be passed.
+static bool hasOffsetToPass(MemRefType type) {
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  return type.hasStaticShape() && succeeded(type.getStridesAndOffset(strides, offset)) && offset != 0 &&
+         ShapedType::isStaticShape(strides) && !llvm::is_contained(strides, 0);
+}
+
+/// Collects the views of `buffer` whose offsets follow from its offset. Returns false if an operation
+/// other than a view ties the type of another value to that of `buffer`.
+static bool collectViews(Value buffer, SmallVectorImpl<Value> &views) {
+  return llvm::all_of(buffer.getUsers(), [&](Operation *user) {
+    if (isa<memref::SubViewOp, memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(user)) {
+      Value view = user->getResult(0);
+      views.push_back(view);
+      return isa<MemRefType>(view.getType()) && collectViews(view, views);
+    }
+    return isa<linalg::LinalgOp, memref::LoadOp, memref::StoreOp, memref::CopyOp, vector::TransferReadOp,
+               vector::TransferWriteOp>(user);
+  });
+}
+
+/// Changes the argument `index` of `func` from a view to the buffer and an offset, which becomes the
+/// last argument. Returns false, with `func` unchanged, if it must stay a view.
+static bool passOffset(func::FuncOp func, unsigned index) {
+  BlockArgument argument = func.getArgument(index);
+  auto type = dyn_cast<MemRefType>(argument.getType());
+  if (!type || !hasOffsetToPass(type))
+    return false;
+  auto [strides, offset] = type.getStridesAndOffset();
+  SmallVector<Value> views;
+  if (!ShapedType::isDynamic(offset) && !collectViews(argument, views))
+    return false;
+  OpBuilder builder(func.getBody());
+  unsigned last = func.getNumArguments();
+  (void)func.insertArgument(last, builder.getIndexType(), {}, func.getLoc());
+  auto view = memref::ReinterpretCastOp::create(builder, func.getLoc(), forgetOffset(type), argument,
+                                                OpFoldResult(func.getArgument(last)),
+                                                getAsIndexOpFoldResult(builder.getContext(), type.getShape()),
+                                                getAsIndexOpFoldResult(builder.getContext(), strides));
+  argument.replaceAllUsesExcept(view, view);
+  argument.setType(
+      MemRefType::get({}, type.getElementType(), MemRefLayoutAttrInterface(), type.getMemorySpace()));
+  func.setType(builder.getFunctionType(func.getBody().getArgumentTypes(), func.getResultTypes()));
+  for (Value derived : views)
+    derived.setType(forgetOffset(cast<MemRefType>(derived.getType())));
+  return true;
+}
+
+/// Clones the kernel into a new function and changes the captures to the arguments of its call.
+func::FuncOp Outliner::build(Operation *kernel, Captures &captures) {
+  OpBuilder builder(kernel);
+  SmallVector<Value> &arguments = captures.arguments;
+  auto func = func::FuncOp::create(kernel->getLoc(), "kernel",
+                                   builder.getFunctionType(TypeRange(arguments), kernel->getResultTypes()));
   func.setPrivate();
-  bool pointers = canPassPointers(types);
+  IRMapping mapping;
+  auto body = OpBuilder::atBlockBegin(func.addEntryBlock());
+  mapping.map(arguments, func.getArguments());
+  for (Operation *constant : captures.constants)
+    body.clone(*constant, mapping);
+  Operation *clone = body.clone(*kernel, mapping);
+  func::ReturnOp::create(body, kernel->getLoc(), clone->getResults());
+
+  for (unsigned i = 0, e = arguments.size(); i < e; ++i) {
+    if (!passOffset(func, i))
+      continue;
+    auto parts = memref::ExtractStridedMetadataOp::create(builder, kernel->getLoc(), arguments[i]);
+    arguments[i] = parts.getBaseBuffer();
+    arguments.push_back(parts.getOffset());
+  }
+  bool pointers = canPassPointers(func.getArgumentTypes());
   if (pointers)
     func->setAttr(kBarePointersAttrName, builder.getUnitAttr());
   for (auto [index, noAlias] : llvm::enumerate(captures.noAlias))
     if (noAlias && pointers) // otherwise the argument becomes a descriptor
       func.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
-  IRMapping mapping;
-  builder.setInsertionPointToStart(func.addEntryBlock());
-  mapping.map(captures.arguments, func.getArguments());
-  for (Operation *constant : captures.constants)
-    builder.clone(*constant, mapping);
-  Operation *body = builder.clone(*kernel, mapping);
-  func::ReturnOp::create(builder, kernel->getLoc(), body->getResults());
   return func;
 }
 

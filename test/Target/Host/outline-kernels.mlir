@@ -39,7 +39,7 @@ func.func @equal(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
 
 // Two views of one buffer may overlap: no promise to LLVM. In place is one argument.
 // CHECK-LABEL: func @overlap
-// CHECK: func private @kernel_0(%arg0: memref<4xf32, strided<[1]>>, %arg1: memref<4xf32, strided<[1], offset: 2>>)
+// CHECK: func private @kernel_0(%arg0: memref<4xf32, strided<[1]>>, %arg1: memref<f32>, %arg2: index)
 // CHECK: func private @kernel_1(%arg0: memref<8xf32> {llvm.noalias})
 func.func @overlap(%a: memref<8xf32>) {
   %0 = memref.subview %a[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
@@ -127,6 +127,79 @@ func.func @products(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
       attrs = {fp8.products = [{site = "b", role = "dgrad", code = "loops"}]} {
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+// The slots of a vector differ in their offsets only: kernels get the vector and an offset.
+// CHECK-LABEL: func @slots
+// CHECK: %[[THIRD:.*]] = memref.subview %arg1[3]
+// CHECK: %[[BASE:.*]], %[[OFFSET:.*]] = memref.extract_strided_metadata %[[THIRD]]
+// CHECK: call @kernel_0(%arg0, %[[BASE]], %[[OFFSET]]) : (memref<4xf32>, memref<f32>, index) -> ()
+// CHECK: memref.subview %arg1[5]
+// CHECK: call @kernel_0(%arg0
+// CHECK: memref.subview %arg1[%arg2]
+// CHECK: call @kernel_0(%arg0
+// CHECK-LABEL: func private @kernel_0
+// CHECK-SAME: (%[[X:.*]]: memref<4xf32> {llvm.noalias}, %[[ALL:.*]]: memref<f32> {llvm.noalias}, %[[AT:.*]]: index) attributes {llvm.bareptr}
+// CHECK: %[[SLOT:.*]] = memref.reinterpret_cast %[[ALL]] to offset: [%[[AT]]], sizes: [], strides: []
+// CHECK: linalg.generic {{.*}} ins(%[[X]] : memref<4xf32>) outs(%[[SLOT]] : memref<f32, strided<[], offset: ?>>)
+// CHECK-NOT: func private
+#one = affine_map<(i) -> (i)>
+#none = affine_map<(i) -> ()>
+func.func @slots(%x: memref<4xf32>, %state: memref<8xf32>, %i: index) {
+  %third = memref.subview %state[3] [1] [1] : memref<8xf32> to memref<f32, strided<[], offset: 3>>
+  linalg.generic {indexing_maps = [#one, #none], iterator_types = ["reduction"]}
+      ins(%x : memref<4xf32>) outs(%third : memref<f32, strided<[], offset: 3>>) {
+  ^bb0(%in: f32, %most: f32):
+    %0 = arith.maximumf %in, %most : f32
+    linalg.yield %0 : f32
+  }
+  %fifth = memref.subview %state[5] [1] [1] : memref<8xf32> to memref<f32, strided<[], offset: 5>>
+  linalg.generic {indexing_maps = [#one, #none], iterator_types = ["reduction"]}
+      ins(%x : memref<4xf32>) outs(%fifth : memref<f32, strided<[], offset: 5>>) {
+  ^bb0(%in: f32, %most: f32):
+    %0 = arith.maximumf %in, %most : f32
+    linalg.yield %0 : f32
+  }
+  %any = memref.subview %state[%i] [1] [1] : memref<8xf32> to memref<f32, strided<[], offset: ?>>
+  linalg.generic {indexing_maps = [#one, #none], iterator_types = ["reduction"]}
+      ins(%x : memref<4xf32>) outs(%any : memref<f32, strided<[], offset: ?>>) {
+  ^bb0(%in: f32, %most: f32):
+    %0 = arith.maximumf %in, %most : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// The views inside of a kernel follow, but a loop that carries a view keeps its type.
+// CHECK-LABEL: func @views
+// CHECK-LABEL: func private @kernel_0
+// CHECK-SAME: (%[[ALL:.*]]: memref<f32> {{.*}}, %[[AT:.*]]: index)
+// CHECK: %[[ROWS:.*]] = memref.reinterpret_cast %[[ALL]] to offset: [%[[AT]]], sizes: [2, 4], strides: [4, 1]
+// CHECK: %[[ROW:.*]] = memref.subview %[[ROWS]][1, 0] {{.*}} to memref<4xf32, strided<[1], offset: ?>>
+// CHECK: memref.store %{{.*}}, %[[ROW]]
+// CHECK-LABEL: func private @kernel_1(%arg0: memref<2x4xf32, strided<[4, 1], offset: 8>>
+func.func @views(%stack: memref<4x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %rows = memref.subview %stack[2, 0] [2, 4] [1, 1] : memref<4x4xf32> to memref<2x4xf32, strided<[4, 1], offset: 8>>
+  scf.for %i = %c0 to %c4 step %c1 {
+    %row = memref.subview %rows[1, 0] [1, 4] [1, 1]
+        : memref<2x4xf32, strided<[4, 1], offset: 8>> to memref<4xf32, strided<[1], offset: 12>>
+    memref.store %zero, %row[%i] : memref<4xf32, strided<[1], offset: 12>>
+  }
+  scf.for %i = %c0 to %c4 step %c1 {
+    %same = scf.for %j = %c0 to %c4 step %c1 iter_args(%view = %rows) -> memref<2x4xf32, strided<[4, 1], offset: 8>> {
+      memref.store %zero, %view[%c0, %j] : memref<2x4xf32, strided<[4, 1], offset: 8>>
+      scf.yield %view : memref<2x4xf32, strided<[4, 1], offset: 8>>
+    }
   }
   return
 }

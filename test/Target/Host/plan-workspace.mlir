@@ -187,3 +187,20 @@ func.func @vectors(%x: memref<4xvector<3xf32>>) {
   memref.copy %x, %a : memref<4xvector<3xf32>> to memref<4xvector<3xf32>>
   return
 }
+
+// -----
+
+// A kernel gets the buffer of a view and an offset: the call is a use of the buffer.
+// CHECK-LABEL: func @offset
+// CHECK-SAME: attributes {fp8.workspace_bytes = 128 : i64}
+func.func private @kernel(%base: memref<f32>, %offset: index)
+func.func @offset(%x: memref<4xf32>) {
+  %a = memref.alloc() : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  %view = memref.subview %a[2] [1] [1] : memref<4xf32> to memref<f32, strided<[], offset: 2>>
+  %base, %offset = memref.extract_strided_metadata %view : memref<f32, strided<[], offset: 2>> -> memref<f32>, index
+  %b = memref.alloc() : memref<4xf32>
+  memref.copy %x, %b : memref<4xf32> to memref<4xf32>
+  call @kernel(%base, %offset) : (memref<f32>, index) -> ()
+  return
+}

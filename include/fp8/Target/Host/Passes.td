@@ -65,7 +65,8 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     locations, so that compile time grows with the number of distinct kernels, not with the
     number of layers. Constants move into the function; other captured values become
     arguments. An argument that shares no memory with any other argument in any of its calls
-    is marked `llvm.noalias`.
+    is marked `llvm.noalias`. A view whose sizes and strides are static is passed as its
+    buffer and its offset, so that kernels for different slots of the state are equal.
 
     A loop with linalg ops, calls or allocations stays, and the pass outlines its body
     instead, unless the loop is marked `fp8.kernel`. `fp8.products`, the list of the products
@@ -93,7 +94,7 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     }
     ```
   }];
-  let dependentDialects = ["mlir::func::FuncDialect"];
+  let dependentDialects = ["mlir::func::FuncDialect", "mlir::memref::MemRefDialect"];
 }
 
 def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {
