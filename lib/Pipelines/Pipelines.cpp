@@ -91,8 +91,15 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
   verifyStage(manager, "recipe");
 }
 
+/// Adds upstream's canonicalizer without its simplification of regions, which is for blocks and branches.
+static void addCanonicalizer(OpPassManager &manager) {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  manager.addPass(createCanonicalizerPass(config));
+}
+
 static void addCleanUp(OpPassManager &manager) {
-  manager.addPass(createCanonicalizerPass());
+  addCanonicalizer(manager);
   manager.addPass(createCSEPass());
 }
 
@@ -101,7 +108,7 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
   // Operations that only one branch reads, such as casts, run only if that branch does.
   manager.addNestedPass<func::FuncOp>(createSinkIntoBranches());
-  manager.addPass(createCanonicalizerPass());
+  addCanonicalizer(manager);
   manager.addNestedPass<func::FuncOp>(createConvertBitcasts());
   manager.addNestedPass<func::FuncOp>(createFoldTransposes());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());

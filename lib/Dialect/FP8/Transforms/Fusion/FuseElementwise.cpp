@@ -157,7 +157,9 @@ struct FuseElementwisePass : public fp8::impl::FuseElementwiseBase<FuseElementwi
         patterns, [&](OpOperand *operand) { return shouldFuse(operand, recompute); });
     linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, readsCollapsedResult);
     linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns, readsExpandedResult);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    GreedyRewriteConfig config;
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled); // no branches to simplify
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       signalPassFailure();
   }
 };
