@@ -36,12 +36,14 @@ def ConvertBitcasts : Pass<"fp8-convert-bitcasts", "mlir::func::FuncOp"> {
 }
 
 def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
-  let summary = "turn a chain of insertions that fills a vector into one tensor.from_elements";
+  let summary = "access the elements of a vector as scalars, and insert them in one operation";
   let description = [{
     Before: any function.
     After: a chain of `tensor.insert_slice`s at constant offsets that fills a whole vector
     is one `tensor.from_elements`, at the end of the chain. The operations that compute the
-    elements then do not refer to their offsets, so equal ones become the same kernel.
+    elements then do not refer to their offsets, so equal ones become the same kernel. A
+    `tensor.extract_slice` of one element at a constant offset, outside of loops, is a
+    `tensor.extract`, so that bufferization has no views of the vector to compare.
 
     Example:
     ```mlir
@@ -50,6 +52,10 @@ def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
       %0 = tensor.insert_slice %a into %v[0] [1] [1] : tensor<f32> into tensor<2xf32>
       %1 = tensor.insert_slice %b into %0[1] [1] [1] : tensor<1xf32> into tensor<2xf32>
       return %1 : tensor<2xf32>
+    }
+    func.func @g(%v: tensor<2xf32>) -> tensor<f32> {
+      %0 = tensor.extract_slice %v[1] [1] [1] : tensor<2xf32> to tensor<f32>
+      return %0 : tensor<f32>
     }
     ```
     becomes
@@ -60,6 +66,12 @@ def CollectElements : Pass<"fp8-collect-elements", "mlir::func::FuncOp"> {
       %1 = tensor.extract %b[%c0] : tensor<1xf32>
       %2 = tensor.from_elements %0, %1 : tensor<2xf32>
       return %2 : tensor<2xf32>
+    }
+    func.func @g(%v: tensor<2xf32>) -> tensor<f32> {
+      %c1 = arith.constant 1 : index
+      %0 = tensor.extract %v[%c1] : tensor<2xf32>
+      %1 = tensor.from_elements %0 : tensor<f32>
+      return %1 : tensor<f32>
     }
     ```
   }];

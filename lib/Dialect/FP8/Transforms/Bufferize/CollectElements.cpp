@@ -3,9 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns a vector that is filled element by element over the whole program, such as the amaxes of
-// all columns, into one operation at the end. Otherwise kernels that compute equal code for different
-// offsets would be different, because the offset is in their types, and bufferization would compare
-// every insertion with every other.
+// all columns, into one operation at the end, and reads the elements of one, such as the scales, as
+// scalars. Otherwise bufferization would compare every slice of the vector with every other.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
@@ -72,6 +71,24 @@ static void collect(tensor::InsertSliceOp last) {
   }
 }
 
+/// Replaces a slice of one element by a tensor of its own, which holds the element.
+static void readElement(tensor::ExtractSliceOp slice) {
+  OpBuilder builder(slice);
+  Location loc = slice.getLoc();
+  Value index = arith::ConstantIndexOp::create(builder, loc, slice.getStaticOffset(0));
+  Value element = tensor::ExtractOp::create(builder, loc, slice.getSource(), index);
+  slice.replaceAllUsesWith(
+      tensor::FromElementsOp::create(builder, loc, slice.getType(), element).getResult());
+  slice.erase();
+}
+
+/// Returns whether `op` is one element of a vector. Those of loops stay: a tensor of its own would be one
+/// per iteration.
+static bool isElementOfVector(tensor::ExtractSliceOp op) {
+  return op.getSourceType().getRank() == 1 && op.getType().getRank() == 0 &&
+         !ShapedType::isDynamic(op.getStaticOffset(0)) && isa<func::FuncOp>(op->getParentOp());
+}
+
 static bool isVectorInsertion(tensor::InsertSliceOp op) {
   return op.getDestType().getRank() == 1 && op.getDestType().hasStaticShape();
 }
@@ -79,6 +96,12 @@ static bool isVectorInsertion(tensor::InsertSliceOp op) {
 namespace {
 struct CollectElementsPass : public fp8::impl::CollectElementsBase<CollectElementsPass> {
   void runOnOperation() override {
+    SmallVector<tensor::ExtractSliceOp> elements;
+    getOperation().walk([&](tensor::ExtractSliceOp op) {
+      if (isElementOfVector(op))
+        elements.push_back(op);
+    });
+    llvm::for_each(elements, readElement);
     SmallVector<tensor::InsertSliceOp> ends;
     getOperation().walk([&](tensor::InsertSliceOp op) {
       bool continued = op->hasOneUse() && isa<tensor::InsertSliceOp>(*op->user_begin()) &&

@@ -43,3 +43,27 @@ func.func @kept(%a: tensor<f32>, %long: tensor<16xf32>, %v: tensor<2xf32>, %w: t
   %2 = tensor.insert_slice %long into %w[0] [16] [1] : tensor<16xf32> into tensor<16xf32>
   return %0, %1, %2 : tensor<2xf32>, tensor<2xf32>, tensor<16xf32>
 }
+
+// -----
+
+// Elements are read as scalars, but for those of loops and those whose place is known only later.
+// CHECK-LABEL: func @read
+// CHECK-SAME: (%[[V:.*]]: tensor<3xf32>
+// CHECK: %[[C2:.*]] = arith.constant 2
+// CHECK: %[[E:.*]] = tensor.extract %[[V]][%[[C2]]]
+// CHECK: %[[T:.*]] = tensor.from_elements %[[E]] : tensor<f32>
+// CHECK: %[[ANY:.*]] = tensor.extract_slice
+// CHECK: scf.for
+// CHECK: tensor.extract_slice
+// CHECK: return %[[T]], %[[ANY]]
+func.func @read(%v: tensor<3xf32>, %i: index) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = tensor.extract_slice %v[2] [1] [1] : tensor<3xf32> to tensor<f32>
+  %1 = tensor.extract_slice %v[%i] [1] [1] : tensor<3xf32> to tensor<f32>
+  %2 = scf.for %j = %c0 to %i step %c1 iter_args(%last = %0) -> tensor<f32> {
+    %3 = tensor.extract_slice %v[1] [1] [1] : tensor<3xf32> to tensor<f32>
+    scf.yield %3 : tensor<f32>
+  }
+  return %0, %1, %2 : tensor<f32>, tensor<f32>, tensor<f32>
+}
