@@ -64,11 +64,18 @@ static void addNarrowFloatPasses(OpPassManager &functions) {
   functions.addPass(arith::createArithExpandOpsPass(expand));
 }
 
+/// Adds upstream's canonicalizer without its simplification of regions, which is for blocks and branches.
+static void addCanonicalizer(OpPassManager &manager) {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  manager.addPass(createCanonicalizerPass(config));
+}
+
 static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertSCFToOpenMPPass());
   manager.addNestedPass<func::FuncOp>(createHoistStackBuffers());
   manager.addPass(createSetFloatEnvironment());
-  manager.addPass(createCanonicalizerPass());
+  addCanonicalizer(manager);
   manager.addPass(createCSEPass());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
@@ -96,7 +103,7 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
   functions.addPass(createLinalgToLoops(loops));
   functions.addPass(affine::createAffineExpandIndexOpsPass());
   functions.addPass(createLowerAffinePass());
-  functions.addPass(createCanonicalizerPass());
+  addCanonicalizer(functions);
   functions.addPass(createCSEPass());
   addMathPasses(functions, options.math);
   addNarrowFloatPasses(functions);
