@@ -20,6 +20,7 @@
 EXPECT_OFFSET(fp8rt_call, version, 0);
 EXPECT_OFFSET(fp8rt_call, num_arguments, 4);
 EXPECT_OFFSET(fp8rt_call, num_results, 8);
+EXPECT_OFFSET(fp8rt_call, flags, 12);
 EXPECT_OFFSET(fp8rt_call, arguments, 16);
 EXPECT_OFFSET(fp8rt_call, results, 24);
 EXPECT_OFFSET(fp8rt_call, workspace, 32);
@@ -29,7 +30,9 @@ EXPECT_OFFSET(fp8rt_call, allocate, 56);
 EXPECT_OFFSET(fp8rt_call, allocate_context, 64);
 EXPECT_OFFSET(fp8rt_call, error, 72);
 EXPECT_OFFSET(fp8rt_call, error_capacity, 80);
-_Static_assert(sizeof(fp8rt_call) == 88, "fp8rt_call");
+EXPECT_OFFSET(fp8rt_call, profile, 88);
+EXPECT_OFFSET(fp8rt_profile, record, 0);
+_Static_assert(sizeof(fp8rt_call) == 96, "fp8rt_call");
 
 EXPECT_OFFSET(DLTensor, data, 0);
 EXPECT_OFFSET(DLTensor, device, 8);

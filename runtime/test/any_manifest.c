@@ -13,6 +13,8 @@ __attribute__((visibility("default"))) const char *fp8_manifest(void) {
   return getenv("FP8RT_TEST_MANIFEST");
 }
 
+__attribute__((visibility("default"))) const char *fp8_kernels(void) { return getenv("FP8RT_TEST_KERNELS"); }
+
 __attribute__((visibility("default"))) int fp8_call_main(fp8rt_call *call) {
   (void)call;
   return 0;

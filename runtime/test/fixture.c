@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -113,6 +114,19 @@ __attribute__((constructor)) static void makeText(void) {
 
 EXPORT const char *fp8_manifest(void) { return text; }
 
+EXPORT const char *fp8_kernels(void) {
+  return "{\"sites\":[\"fc\",\"h1/fc\"],\"kernels\":["
+         "{\"name\":\"double_fc\",\"kind\":\"elementwise\",\"sites\":[1,0],\"read\":12,\"written\":12,"
+         "\"operations\":3},"
+         "{\"name\":\"sum\",\"kind\":\"reductions\",\"sites\":[],\"read\":null,\"written\":4,"
+         "\"operations\":null}]}";
+}
+
+static void record(fp8rt_call *call, int32_t kernel) {
+  if ((call->flags & FP8RT_CALL_HAS_PROFILE) && call->profile)
+    call->profile->record(call->profile, kernel);
+}
+
 static int failWith(fp8rt_call *call, const char *reason) {
   if (call->error_capacity)
     snprintf(call->error, call->error_capacity, "%s", reason);
@@ -181,9 +195,15 @@ EXPORT int fp8_call_evaluate(fp8rt_call *call) {
 
 EXPORT int fp8_call_forward(fp8rt_call *call) {
   float *x = dataOf(call->arguments[0]);
-  for (int i = 0; i < 3; ++i)
+  record(call, -1);
+  for (int i = 0; i < 3; ++i) {
     ((float *)dataOf(call->results[1]))[i] = 2 * x[i];
+    record(call, 0);
+  }
   *(float *)dataOf(call->results[0]) = x[0] + x[1] + x[2];
+  if ((call->flags & FP8RT_CALL_HAS_PROFILE) && call->profile)
+    usleep(1000);
+  record(call, 1);
   *(int32_t *)dataOf(call->results[2]) = 3;
   return 0;
 }

@@ -58,7 +58,7 @@
 // KERNELS: linalg.generic
 
 // CODE-DAG: llvm.func @fp8_call_main(
-// CODE-DAG: llvm.func {{.*}}@kernel_0(
+// CODE-DAG: llvm.func {{.*}}@kernel_{{.*}}(
 
 func.func @main(%w: tensor<16x32xf32> {tf.aliasing_output = 0 : i32}, %v: tensor<32x8xf32>, %x: tensor<4x16xf32>)
     -> (tensor<16x32xf32>, tensor<4x8xf32>) {

@@ -37,7 +37,7 @@ class DLTensor(ctypes.Structure):
 
 class Call(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("num_arguments", ctypes.c_uint32), ("num_results", ctypes.c_uint32),
-                ("reserved", ctypes.c_uint32), ("arguments", ctypes.POINTER(ctypes.POINTER(DLTensor))),
+                ("flags", ctypes.c_uint32), ("arguments", ctypes.POINTER(ctypes.POINTER(DLTensor))),
                 ("results", ctypes.POINTER(ctypes.POINTER(DLTensor))), ("workspace", ctypes.c_void_p),
                 ("workspace_bytes", ctypes.c_uint64), ("stream", ctypes.c_void_p), ("allocate", ctypes.c_void_p),
                 ("allocate_context", ctypes.c_void_p), ("error", ctypes.c_char_p), ("error_capacity", ctypes.c_uint64)]
@@ -109,7 +109,7 @@ def step(library_path):
 
 def test_exports_nothing_else(library_path):
     listed = subprocess.run(["nm", "-D", "--defined-only", library_path], capture_output=True, text=True, check=True)
-    assert sorted(line.split()[-1] for line in listed.stdout.splitlines()) == ["fp8_call_step", "fp8_manifest"]
+    assert sorted(line.split()[-1] for line in listed.stdout.splitlines()) == ["fp8_call_step", "fp8_kernels", "fp8_manifest"]
 
 
 def test_writes_in_place_and_nothing_else(step):

@@ -141,7 +141,7 @@ def test_target_of_another_project(extend, tmp_path):
     assert "fp8.target = #toy.target" in out.read_text()
     # An output of its own, the target by its attribute.
     assert extend(out, "recipe=delayed", "target=#toy.target", "emit=kernel-list").returncode == 0
-    assert out.read_text().startswith("kernel_0\n")
+    assert out.read_text().startswith("kernel_")
     # A recipe without kernels is refused once, at selection.
     done = extend(out, "recipe=current", "target=toy")
     assert done.returncode == 1

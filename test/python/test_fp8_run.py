@@ -188,7 +188,7 @@ def test_unknown_input_tensors_are_warned_of(box):
 @pytest.mark.parametrize("args", [
     ["--steps=0"], ["--steps=x"], ["--steps=-1"], ["--stepz=1"], ["--O3"], ["--device=tpu"], ["--stream=x"],
     ["--stream==x"], ["--entry=a,b,c"], ["--entry="], ["--save-every=2"], ["--save-every=0", "--save-state=s"],
-    ["--with-carry"], ["--outputs=s", "--save-state=s"], ["second.so"], ["--history=newest"], ["--history=x", "--state=s"],
+    ["--with-carry"], ["--outputs=s", "--save-state=s"], ["--profile=s", "--outputs=s"], ["second.so"], ["--history=newest"], ["--history=x", "--state=s"],
 ])
 def test_wrong_command_lines(box, args):
     box.fails(2, "", *args)
@@ -202,7 +202,7 @@ def test_no_library_at_all(run):
 @pytest.mark.parametrize("args, pattern", [
     (["--device=cuda"], "not available yet"),
     (["--device=emulator"], "not available yet"),
-    (["--profile"], "not available yet"),
+    (["--profile=none/p"], "none/p: cannot write"),
     (["--entry=mian"], "no entry 'mian'; it has main, evaluate"),
     (["--print=9"], "no result '9' among 5"),
     (["--print=0"], "not a scalar"),

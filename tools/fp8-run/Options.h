@@ -36,6 +36,8 @@ struct Options {
   uint64_t saveEvery = 0;
   bool withCarry = false;
   bool timing = false;
+  bool profile = false;
+  std::string profileFile; // without one the profile is a table
 };
 
 } // namespace fp8run

@@ -121,6 +121,17 @@ Error Program::handOverResiduals() {
   return Error::success();
 }
 
+Error Program::startProfile() {
+  fp8rt_profiler *created = nullptr;
+  if (Error error = check(fp8rt_profiler_create(library.get(), &created)))
+    return error;
+  kernelTimes.reset(created);
+  for (Function &function : steps)
+    if (Error error = check(fp8rt_session_profile(function.session.get(), created)))
+      return error;
+  return Error::success();
+}
+
 Error Program::step() {
   for (Function &function : steps) {
     if (&function != &steps.front())

@@ -57,6 +57,11 @@ public:
   llvm::Expected<Place> findArgument(llvm::StringRef key);
   llvm::Expected<Place> findResult(llvm::StringRef key);
 
+  /// Measures the kernels of all following steps.
+  llvm::Error startProfile();
+  fp8rt_profiler *profiler() { return kernelTimes.get(); }
+  llvm::StringRef manifest() const { return fp8rt_library_manifest(library.get()); }
+
   /// Runs every function once; residuals are passed from the first to the second.
   llvm::Error step();
 
@@ -68,6 +73,7 @@ private:
 
   Library library;
   State fp8State;
+  Profiler kernelTimes;
   std::vector<Function> steps;
 };
 

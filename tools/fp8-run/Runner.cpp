@@ -6,10 +6,12 @@
 
 #include "Runner.h"
 #include "Inputs.h"
+#include "Profile.h"
 #include "Program.h"
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -41,6 +43,7 @@ private:
   Error printResult(uint64_t step);
   Error step(uint64_t step);
   void reportTiming();
+  Error reportProfile();
 
   const Options &options;
   Program program;
@@ -58,7 +61,7 @@ Error newTensors(Tensors &tensors) {
 
 /// Checks before the first step that the output files can be written after the last.
 Error Runner::checkOutputs() const {
-  for (const std::string &path : {options.outputs, options.saveState})
+  for (const std::string &path : {options.outputs, options.saveState, options.profileFile})
     if (!path.empty())
       if (Error error = check(fp8rt_check_writable(path.c_str())))
         return error;
@@ -173,6 +176,27 @@ void Runner::reportTiming() {
                                1e3 * seconds.back());
 }
 
+Error Runner::reportProfile() {
+  if (!options.profile)
+    return Error::success();
+  bool skippedFirst = options.steps > 1;
+  Profile profile(program.profiler(), options.steps - skippedFirst, skippedFirst,
+                  measureLimits(program.manifest()));
+  if (options.profileFile.empty()) {
+    profile.print(llvm::errs());
+    return Error::success();
+  }
+  std::error_code failed;
+  llvm::raw_fd_ostream file(options.profileFile, failed);
+  if (!failed) {
+    file << llvm::formatv("{0:2}\n", llvm::json::Value(profile.toJSON()));
+    file.close();
+    failed = file.error();
+    file.clear_error();
+  }
+  return failed ? failure(options.profileFile + ": cannot write: " + failed.message()) : Error::success();
+}
+
 /// Checks that all arguments have values. The error mentions ignored tensors, because a key with a
 /// typing error is a likely reason for a missing argument.
 Error Runner::checkArguments() {
@@ -212,7 +236,7 @@ Error Runner::prepare() {
     return error;
   if (std::string ignored = inputs.describeIgnored(); !ignored.empty())
     llvm::errs() << "fp8-run: warning: " << ignored << "\n";
-  return Error::success();
+  return options.profile ? program.startProfile() : Error::success();
 }
 
 Error Runner::run() {
@@ -221,6 +245,8 @@ Error Runner::run() {
   for (uint64_t i = 0; i < options.steps; ++i) {
     if (Error error = step(options.firstStep + i))
       return error;
+    if (i == 0 && options.steps > 1)
+      fp8rt_profiler_reset(program.profiler());
     bool isLast = i + 1 == options.steps;
     if (options.saveEvery && (i + 1) % options.saveEvery == 0 && !isLast)
       if (Error error = saveState())
@@ -231,7 +257,7 @@ Error Runner::run() {
   if (Error error = saveState())
     return error;
   reportTiming();
-  return Error::success();
+  return reportProfile();
 }
 
 } // namespace

@@ -66,8 +66,9 @@ cl::opt<Device> device("device", cl::init(Device::CPU), cl::cat(category),
                                   clEnumValN(Device::CUDA, "cuda", "a GPU (not available yet)"),
                                   clEnumValN(Device::Emulator, "emulator",
                                              "the GPU path without a GPU (not available yet)")));
-cl::opt<bool> profile("profile", cl::cat(category),
-                      cl::desc("print where time is spent (not available yet)"));
+cl::opt<std::string> profile("profile", cl::ValueOptional, cl::value_desc("FILE"), cl::cat(category),
+                             cl::desc("measure the kernels of all steps but the first: a table on standard "
+                                      "error, or JSON in FILE"));
 cl::opt<bool> timing("timing", cl::cat(category), cl::desc("print the time per step on standard error"));
 
 constexpr const char *kOverview = "runs a step that fp8-compile compiled, on tensors in safetensors files\n";
@@ -82,6 +83,8 @@ cl::extrahelp examples("\nEXAMPLES:\n"
                        "--save-state=s.safetensors --with-carry\n"
                        "    fp8-run step.so --inputs=in.safetensors --steps=6 "
                        "--state=s.safetensors --with-carry --first-step=4\n"
+                       "  See which kernels take the time of a step:\n"
+                       "    fp8-run step.so --inputs=in.safetensors --steps=10 --profile\n"
                        "  Forward and backward as two functions:\n"
                        "    fp8-run pair.so --entry=forward,backward "
                        "--inputs=in.safetensors --outputs=out.safetensors\n"
@@ -121,6 +124,8 @@ std::optional<std::string> interpret(Options &options) {
     return "--with-carry needs --state=FILE or --save-state=FILE";
   if (!outputs.empty() && outputs == saveState)
     return "--outputs and --save-state name the same file";
+  if (!profile.empty() && (profile == outputs || profile == saveState))
+    return "--profile=" + profile + ": another option writes the same file";
   options.library = library;
   options.inputs = inputs;
   options.steps = steps;
@@ -134,6 +139,8 @@ std::optional<std::string> interpret(Options &options) {
   options.saveEvery = saveEvery;
   options.withCarry = withCarry;
   options.timing = timing;
+  options.profile = profile.getNumOccurrences() != 0;
+  options.profileFile = profile;
   return std::nullopt;
 }
 
@@ -143,8 +150,6 @@ std::optional<std::string> unavailable() {
     return "--device=cuda is not available yet; use --device=cpu";
   if (device == Device::Emulator)
     return "--device=emulator is not available yet; use --device=cpu";
-  if (profile)
-    return "--profile is not available yet; use --timing";
   return std::nullopt;
 }
 

@@ -116,7 +116,8 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     (`fp8-expand-scaling`).
     After: no operation of the fp8 dialect is left. Matrix products are packed f32
     products (`PackedGemm.h`); casts are exact integer arithmetic; a quantize reads
-    its tensor once for FP8 data and amax.
+    its tensor once for FP8 data and amax. `fp8.computes` on linalg ops, copies and loops
+    tells which operation they compute.
 
     Errors: operations without a lowering (row, block and MX scales, grouped products, loss
     scaling, gathers).
@@ -132,7 +133,7 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     becomes
     ```mlir
     func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {
-      memref.copy %x, %y : memref<4xf32> to memref<4xf32>
+      memref.copy %x, %y {fp8.computes = "all_reduce"} : memref<4xf32> to memref<4xf32>
       return
     }
     ```

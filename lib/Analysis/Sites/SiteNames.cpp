@@ -106,6 +106,7 @@ NameStack fp8::parseNameStack(Location location) {
   std::string name = joinNames(location);
   SmallVector<StringRef> stack = splitComponents(name);
   StringRef primitive = stack.pop_back_val();
+  result.primitive = stack.empty() ? "" : primitive.str();
   SmallVector<Component> kept;
   for (auto [i, component] : llvm::enumerate(stack)) {
     bool wrapped = unwrapTransformations(component, result);

@@ -7,6 +7,8 @@
 
 #include "LoopBuilder.h"
 #include "fp8/Conversion/Passes.h"
+#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 
@@ -41,6 +43,15 @@ void expandComputeScale(OpBuilder &builder, ComputeScaleOp op) {
   build(s);
 }
 
+/// Names the loops between `before`, which may be null, and `op` after `op` (KernelMarks.h).
+void markLoops(Operation *before, Operation *op) {
+  auto word = StringAttr::get(op->getContext(), op->getName().stripDialect());
+  Operation *first = before ? before->getNextNode() : &op->getBlock()->front();
+  for (Operation *created = first; created != op; created = created->getNextNode())
+    if (isa<LoopLikeOpInterface>(created))
+      created->setAttr(kComputesAttrName, word);
+}
+
 class ExpandScaling : public impl::ExpandScalingBase<ExpandScaling> {
 public:
   void runOnOperation() final {
@@ -58,11 +69,13 @@ private:
   LogicalResult expand(Operation *op) {
     if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
       return op->emitOpError("is on tensors; bufferize before fp8-expand-scaling");
+    Operation *before = op->getPrevNode();
     OpBuilder builder(op);
     if (auto scale = dyn_cast<ComputeScaleOp>(op))
       expandComputeScale(builder, scale);
     else if (failed(expandUpdateAmaxHistory(builder, cast<UpdateAmaxHistoryOp>(op))))
       return failure();
+    markLoops(before, op);
     op->erase();
     return success();
   }

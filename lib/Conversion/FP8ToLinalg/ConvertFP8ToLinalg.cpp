@@ -6,9 +6,11 @@
 
 #include "Lowering.h"
 #include "fp8/Conversion/Passes.h"
+#include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -44,6 +46,22 @@ LogicalResult lower(Operation *op, const VectorRegisters &registers) {
       .Default([](Operation *op) { return op->emitOpError("has no lowering for the CPU yet"); });
 }
 
+/// Returns the word for the code that `op` becomes (KernelMarks.h). Of a product that is the code
+/// after the sums; packing has words of its own.
+StringRef getComputes(Operation *op) {
+  return isa<MatmulOp, ScaledMatmulOp>(op) ? "epilogue" : op->getName().stripDialect();
+}
+
+/// Marks the code between `before`, which may be null, and `op`, unless it is marked.
+void markCode(Operation *before, Operation *op) {
+  auto word = StringAttr::get(op->getContext(), getComputes(op));
+  Operation *first = before ? before->getNextNode() : &op->getBlock()->front();
+  for (Operation *created = first; created != op; created = created->getNextNode())
+    if (isa<linalg::LinalgOp, memref::CopyOp, LoopLikeOpInterface>(created) &&
+        !created->hasAttr(kComputesAttrName))
+      created->setAttr(kComputesAttrName, word);
+}
+
 class ConvertFP8ToLinalg : public impl::ConvertFP8ToLinalgBase<ConvertFP8ToLinalg> {
 public:
   void runOnOperation() final {
@@ -60,10 +78,13 @@ public:
     for (Operation *op : ops) {
       if (failedAt.contains(op->getLoc()))
         continue;
-      if (succeeded(lower(op, registers)))
-        op->erase();
-      else
+      Operation *before = op->getPrevNode();
+      if (failed(lower(op, registers))) {
         failedAt.insert(op->getLoc());
+        continue;
+      }
+      markCode(before, op);
+      op->erase();
     }
     if (!failedAt.empty())
       signalPassFailure();

@@ -95,6 +95,7 @@ static void addLLVMConversions(OpPassManager &manager) {
 
 void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &options) {
   manager.addPass(createOutlineKernels());
+  manager.addPass(createCountKernels());
   manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
   manager.addPass(createAllocateDynamic());
   LinalgToLoopsOptions loops;
@@ -108,6 +109,7 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
   addMathPasses(functions, options.math);
   addNarrowFloatPasses(functions);
   manager.addPass(createEmitEntryPoints());
+  manager.addPass(createEmitProfile());
   addLLVMConversions(manager);
 }
 

@@ -23,6 +23,9 @@ namespace fp8 {
 ///   @fp8_abi_size(call, argument: i64, dim: i64) -> i64
 ///   @fp8_abi_workspace(call) -> pointer
 ///   @fp8_abi_copy(to, from, bytes: i64): copies unless both are the same memory
+///   @fp8_abi_profile(call) -> pointer to the call's profile, null without
+///   @fp8_abi_record(profile, kernel: i32): tells the profile that a kernel has ended, or with -1
+///     that other code has
 ///
 /// An entry that can fail gets a frame, two pointers: the call, and the first of the
 /// temporaries on the heap, each of which points to the next.
@@ -41,6 +44,8 @@ inline constexpr llvm::StringLiteral kAllocateResultHelper = "fp8_abi_allocate_r
 inline constexpr llvm::StringLiteral kAllocateHelper = "fp8_abi_allocate";
 inline constexpr llvm::StringLiteral kFreeHelper = "fp8_abi_free";
 inline constexpr llvm::StringLiteral kFailHelper = "fp8_abi_fail";
+inline constexpr llvm::StringLiteral kProfileHelper = "fp8_abi_profile";
+inline constexpr llvm::StringLiteral kRecordHelper = "fp8_abi_record";
 
 } // namespace fp8
 

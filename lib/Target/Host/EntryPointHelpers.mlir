@@ -322,3 +322,33 @@ func.func private @fp8_abi_copy(%to: !llvm.ptr, %from: !llvm.ptr, %bytes: i64) {
   }
   return
 }
+
+// Returns call->profile, or null unless call->flags says that it is there.
+func.func private @fp8_abi_profile(%call: !llvm.ptr) -> !llvm.ptr {
+  %zero = arith.constant 0 : i32
+  %is_profiled = arith.constant 1 : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %flags_field = llvm.getelementptr %call[12] : (!llvm.ptr) -> !llvm.ptr, i8
+  %flags = llvm.load %flags_field : !llvm.ptr -> i32
+  %flag = arith.andi %flags, %is_profiled : i32
+  %has_profile = arith.cmpi ne, %flag, %zero : i32
+  %profile = scf.if %has_profile -> !llvm.ptr {
+    %profile_field = llvm.getelementptr %call[88] : (!llvm.ptr) -> !llvm.ptr, i8
+    %given = llvm.load %profile_field : !llvm.ptr -> !llvm.ptr
+    scf.yield %given : !llvm.ptr
+  } else {
+    scf.yield %null : !llvm.ptr
+  }
+  return %profile : !llvm.ptr
+}
+
+// profile->record(profile, kernel), unless the profile is null.
+func.func private @fp8_abi_record(%profile: !llvm.ptr, %kernel: i32) {
+  %null = llvm.mlir.zero : !llvm.ptr
+  %is_given = llvm.icmp "ne" %profile, %null : !llvm.ptr
+  scf.if %is_given {
+    %record = llvm.load %profile : !llvm.ptr -> !llvm.ptr
+    llvm.call %record(%profile, %kernel) : !llvm.ptr, (!llvm.ptr, i32) -> ()
+  }
+  return
+}

@@ -30,7 +30,9 @@ static void addManifest(llvm::Module &module, StringRef manifest) {
   builder.CreateRet(builder.CreateGlobalString(manifest, "fp8_manifest_text"));
 }
 
-static bool isExported(StringRef name) { return name == "fp8_manifest" || name.starts_with("fp8_call_"); }
+static bool isExported(StringRef name) {
+  return name == "fp8_manifest" || name == "fp8_kernels" || name.starts_with("fp8_call_");
+}
 
 /// Exports the C ABI only, and sets the processor of all functions. Kernels are not inlined: LLVM would
 /// optimize an entry point with all of its kernels as one huge function.

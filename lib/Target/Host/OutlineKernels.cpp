@@ -6,7 +6,9 @@
 // layers of a model are compiled once. A view of a buffer, such as a slot of the state, is passed as
 // the buffer and an offset: in the view's type, the offset would make every layer's kernels different.
 
+#include "KernelNames.h"
 #include "fp8/Conversion/Kernel.h"
+#include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"
@@ -218,6 +220,8 @@ static ArrayAttr takeProductMarks(Operation *kernel) {
 }
 
 void Outliner::outline(Operation *kernel) {
+  KernelName name = nameKernel(kernel);
+  kernel->walk([](Operation *op) { op->removeAttr(kComputesAttrName); });
   ArrayAttr products = takeProductMarks(kernel);
   Captures captures = findCaptures(kernel);
   func::FuncOp func = build(kernel, captures);
@@ -227,7 +231,8 @@ void Outliner::outline(Operation *kernel) {
   func->print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
   auto [entry, isNew] = byText.try_emplace(text, func);
   if (isNew) {
-    func.setName("kernel_" + std::to_string(byText.size() - 1));
+    func.setName(makeUnique(name.getSymbol(), [&](StringRef taken) { return symbols.lookup(taken); }));
+    func->setAttr(kKernelKindAttrName, StringAttr::get(func.getContext(), name.kind));
     symbols.insert(func);
   } else {
     func.erase();
@@ -236,6 +241,8 @@ void Outliner::outline(Operation *kernel) {
   auto call = func::CallOp::create(builder, kernel->getLoc(), entry->second, captures.arguments);
   if (products)
     call->setAttr(kProductsAttrName, products);
+  if (!name.site.empty())
+    call->setAttr(kKernelSiteAttrName, builder.getStringAttr(name.site));
   kernel->replaceAllUsesWith(call.getResults());
   kernel->erase();
 }

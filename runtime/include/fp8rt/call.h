@@ -6,6 +6,7 @@
 // any other host program) calls. A compiled library exports
 //
 //   const char *fp8_manifest(void);               // JSON; never freed
+//   const char *fp8_kernels(void);                // the same; may be absent
 //   int fp8_call_<entry>(fp8rt_call *call);       // one per entry point
 //
 // It has no global mutable state: calls that share no memory may run at the
@@ -32,6 +33,19 @@ extern "C" {
 typedef int (*fp8rt_allocate_fn)(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
                                  DLTensor *out_tensor);
 
+/// Receives the ends of kernels during a call, to measure their times: the
+/// compiled code calls `record` from the calling thread after each kernel of the
+/// entry point. `kernel` is its position in the list of `fp8_kernels`, or -1 where
+/// other code has ended. (Code at the end of a call is not recorded.) `profile` is
+/// this struct, which may be the first member of the caller's own.
+typedef struct fp8rt_profile {
+  void (*record)(struct fp8rt_profile *profile, int32_t kernel);
+} fp8rt_profile;
+
+/// A flag of `fp8rt_call.flags`: the struct has the field `profile`. Compiled code
+/// that knows nothing of profiles ignores it.
+#define FP8RT_CALL_HAS_PROFILE 1
+
 /// One call of one entry point. The caller owns everything in it. The compiled
 /// code does not change the fields, nor the tensors' descriptors except those of
 /// results of dynamic shape.
@@ -42,8 +56,8 @@ typedef struct fp8rt_call {
   /// The lengths of `arguments` and `results`; they must be the manifest's.
   uint32_t num_arguments;
   uint32_t num_results;
-  /// Must be 0.
-  uint32_t reserved;
+  /// 0 or FP8RT_CALL_HAS_PROFILE.
+  uint32_t flags;
 
   /// The arguments in the manifest's order: residuals of a pair, the user's,
   /// state. dtype, ndim and static dimensions must be the manifest's; the data
@@ -87,6 +101,10 @@ typedef struct fp8rt_call {
   /// not change it. May be NULL, with capacity 0.
   char *error;
   uint64_t error_capacity;
+
+  /// Measures the call; NULL for none. Read only with FP8RT_CALL_HAS_PROFILE: the
+  /// struct of older callers ends before it.
+  fp8rt_profile *profile;
 } fp8rt_call;
 
 /// The type of `fp8_call_<entry>`. Returns 0, or another value with the reason
@@ -100,6 +118,16 @@ typedef int (*fp8rt_call_fn)(fp8rt_call *call);
 
 /// The type of `fp8_manifest`.
 typedef const char *(*fp8rt_manifest_fn)(void);
+
+/// The type of `fp8_kernels`, which returns JSON:
+///   {"sites": [name, …], "kernels": [{"name", "kind", "sites": [number, …],
+///    "read", "written", "operations"}, …]}
+/// `kind` is products, packing, epilogues, casts, history, rows, reductions,
+/// elementwise, copies or other; the numbers are positions in the list of sites.
+/// Per call, "read" and "written" are bytes of the buffers that the kernel accesses,
+/// each distinct one once, and "operations" floating-point operations, two for a
+/// multiply-add; null if not known before the call.
+typedef const char *(*fp8rt_kernels_fn)(void);
 
 #ifdef __cplusplus
 } // extern "C"

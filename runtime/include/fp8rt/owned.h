@@ -8,6 +8,7 @@
 #define FP8RT_OWNED_H
 
 #include "fp8rt/prepared.h"
+#include "fp8rt/profiler.h"
 #include "fp8rt/session.h"
 
 #include <memory>
@@ -27,6 +28,7 @@ using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>
 using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
 using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
 using Prepared = std::unique_ptr<fp8rt_prepared, Destroyer<fp8rt_prepared_destroy>>;
+using Profiler = std::unique_ptr<fp8rt_profiler, Destroyer<fp8rt_profiler_destroy>>;
 using Tensors = std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
 
 } // namespace fp8rt::owned

@@ -46,6 +46,8 @@ void Library::load() {
   text = found;
   parsed = parseManifest(text);
   checkProcessor(parsed.processor);
+  if (auto kernelsOf = reinterpret_cast<fp8rt_kernels_fn>(dlsym(handle, "fp8_kernels")))
+    kernels = kernelsOf();
   for (const Entry &entry : parsed.entries)
     functions.push_back(reinterpret_cast<fp8rt_call_fn>(findSymbol(handle, "fp8_call_" + entry.name)));
 }

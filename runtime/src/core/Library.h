@@ -25,6 +25,8 @@ public:
 
   const std::string &manifestText() const { return text; }
   const Manifest &manifest() const { return parsed; }
+  /// The list of kernels as JSON; null for a library without one.
+  const char *kernelsText() const { return kernels; }
 
   /// Returns the number of the entry of that name; throws if there is none.
   size_t findEntry(const std::string &name) const;
@@ -37,6 +39,7 @@ private:
   std::string path;
   void *handle = nullptr;
   std::string text;
+  const char *kernels = nullptr;
   Manifest parsed;
   std::vector<fp8rt_call_fn> functions;
 };

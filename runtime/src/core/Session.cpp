@@ -165,7 +165,21 @@ void Session::prepareResults() {
   }
 }
 
+void Session::measureWith(std::shared_ptr<Profiler> measuring) {
+  if (measuring && &measuring->library() != library.get())
+    fail(FP8RT_INVALID_ARGUMENT, "the profiler is of another library");
+  profiler = std::move(measuring);
+}
+
 void Session::step() {
+  if (profiler)
+    profiler->begin();
+  runStep();
+  if (profiler)
+    profiler->end();
+}
+
+void Session::runStep() {
   if (failed)
     fail(FP8RT_INVALID_ARGUMENT, "an earlier step of this session failed");
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -198,6 +212,8 @@ void Session::call() {
   call.allocate_context = this;
   call.error = error;
   call.error_capacity = sizeof(error);
+  call.flags = FP8RT_CALL_HAS_PROFILE;
+  call.profile = profiler.get();
   if (function(&call))
     fail(FP8RT_CALL_FAILED,
          "entry " + inQuotes(entry.name) + " failed: " + (*error ? error : "it gave no reason"));

@@ -7,6 +7,7 @@
 #ifndef FP8RT_CORE_SESSION_H
 #define FP8RT_CORE_SESSION_H
 
+#include "Profiler.h"
 #include "State.h"
 
 #include "fp8rt/session.h"
@@ -26,6 +27,8 @@ public:
   void bindArgument(uint32_t index, const DLTensor &tensor);
   void zeroMissing();
   void step();
+  /// Measures all following steps; null measures none.
+  void measureWith(std::shared_ptr<Profiler> measuring);
 
   /// The tensor of an argument or result; null if `index` is out of range or the tensor is not set.
   const DLTensor *argument(uint32_t index) const;
@@ -48,6 +51,7 @@ private:
   std::string carryKey(size_t index) const;
   void copyInto(uint32_t index, const Tensor &tensor);
   void prepareResults();
+  void runStep();
   void call();
   void carryCopies();
   void allocateResult(uint32_t index, Shape shape);
@@ -61,6 +65,7 @@ private:
   std::vector<Slot> arguments;
   std::vector<Slot> results;
   Buffer workspace;
+  std::shared_ptr<Profiler> profiler;
   bool failed = false;
 };
 

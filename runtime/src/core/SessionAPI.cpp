@@ -50,6 +50,10 @@ fp8rt_status fp8rt_session_step(fp8rt_session *session) {
   return guarded([&] { required(session, "session").step(); });
 }
 
+fp8rt_status fp8rt_session_profile(fp8rt_session *session, fp8rt_profiler *profiler) {
+  return guarded([&] { required(session, "session").measureWith(profiler ? profiler->shared : nullptr); });
+}
+
 const DLTensor *fp8rt_session_argument(const fp8rt_session *session, uint32_t index) {
   return session ? session->argument(index) : nullptr;
 }

@@ -9,12 +9,13 @@
 // RUN: fp8-compile %s --recipe=none --emit=llvm -o /dev/stdout | FileCheck %s
 
 // Only the C ABI is visible; the processor's bf16 conversions, which flush denormals, are off.
-// CHECK-DAG: define internal {{.*}}void @kernel_0
+// CHECK-DAG: define internal {{.*}}void @kernel_
 // CHECK-DAG: define {{.*}}i32 @fp8_call_main
 // CHECK-DAG: define {{.*}}ptr @fp8_manifest
 // CHECK: attributes {{.*}} "target-features"="{{.*}}-avx512bf16
 
 // SYMBOLS: T fp8_call_main
+// SYMBOLS-NEXT: T fp8_kernels
 // SYMBOLS-NEXT: T fp8_manifest
 // SYMBOLS-NOT: T
 

@@ -2,15 +2,15 @@
 
 // Equal but for names and locations; constants move inside.
 // CHECK-LABEL: func @equal
-// CHECK: call @kernel_0(%arg0, %arg1)
-// CHECK: call @kernel_0(%arg1, %arg2)
-// CHECK: call @kernel_1(%arg2, %arg0)
-// CHECK-LABEL: func private @kernel_0
-// CHECK-SAME: (%[[X:.*]]: memref<4xf32> {llvm.noalias}, %[[Y:.*]]: memref<4xf32> {llvm.noalias}) attributes {llvm.bareptr}
+// CHECK: call @kernel_elementwise(%arg0, %arg1)
+// CHECK: call @kernel_elementwise(%arg1, %arg2)
+// CHECK: call @kernel_elementwise_2(%arg2, %arg0)
+// CHECK-LABEL: func private @kernel_elementwise
+// CHECK-SAME: (%[[X:.*]]: memref<4xf32> {llvm.noalias}, %[[Y:.*]]: memref<4xf32> {llvm.noalias}) attributes {fp8.kernel_kind = "elementwise", llvm.bareptr}
 // CHECK: %[[TWO:.*]] = arith.constant 2.0
 // CHECK: linalg.generic
 // CHECK: arith.mulf %{{.*}}, %[[TWO]]
-// CHECK-LABEL: func private @kernel_1
+// CHECK-LABEL: func private @kernel_elementwise_2(
 // CHECK: arith.constant 3.0
 // CHECK-NOT: func private
 #id = affine_map<(i) -> (i)>
@@ -39,8 +39,8 @@ func.func @equal(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
 
 // Two views of one buffer may overlap: no promise to LLVM. In place is one argument.
 // CHECK-LABEL: func @overlap
-// CHECK: func private @kernel_0(%arg0: memref<4xf32, strided<[1]>>, %arg1: memref<f32>, %arg2: index)
-// CHECK: func private @kernel_1(%arg0: memref<8xf32> {llvm.noalias})
+// CHECK: func private @kernel_copy(%arg0: memref<4xf32, strided<[1]>>, %arg1: memref<f32>, %arg2: index)
+// CHECK: func private @kernel_exp(%arg0: memref<8xf32> {llvm.noalias})
 func.func @overlap(%a: memref<8xf32>) {
   %0 = memref.subview %a[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
   %1 = memref.subview %a[2] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 2>>
@@ -53,12 +53,12 @@ func.func @overlap(%a: memref<8xf32>) {
 
 // A loop of its own is a kernel; one around kernels is not.
 // CHECK-LABEL: func @loops
-// CHECK: call @kernel_0(%arg0)
+// CHECK: call @kernel_loop(%arg0)
 // CHECK: scf.for
-// CHECK-NEXT: func.call @kernel_1(%arg0)
-// CHECK-LABEL: func private @kernel_0
+// CHECK-NEXT: func.call @kernel_exp(%arg0)
+// CHECK-LABEL: func private @kernel_loop
 // CHECK: scf.parallel
-// CHECK-LABEL: func private @kernel_1
+// CHECK-LABEL: func private @kernel_exp
 // CHECK: linalg.exp
 func.func @loops(%a: memref<8xf32>) {
   %c0 = arith.constant 0 : index
@@ -78,7 +78,7 @@ func.func @loops(%a: memref<8xf32>) {
 
 // Sizes unknown here are passed along with the buffer.
 // CHECK-LABEL: func @dynamic
-// CHECK: func private @kernel_0(%arg0: memref<?xf32>) {
+// CHECK: func private @kernel_exp(%arg0: memref<?xf32>) attributes {fp8.kernel_kind = "elementwise"} {
 func.func @dynamic(%a: memref<?xf32>) {
   linalg.exp ins(%a : memref<?xf32>) outs(%a : memref<?xf32>)
   return
@@ -89,9 +89,9 @@ func.func @dynamic(%a: memref<?xf32>) {
 // A loop that results in a number, as those that combine amaxes do, returns it.
 // CHECK-LABEL: func.func @number
 // CHECK-NOT: scf.for
-// CHECK: %[[AMAX:.*]] = call @kernel_0(%arg0)
+// CHECK: %[[AMAX:.*]] = call @kernel_loop(%arg0)
 // CHECK: memref.store %[[AMAX]], %arg1[]
-// CHECK: func.func private @kernel_0(%[[PARTS:.*]]: memref<8xf32>{{.*}}) -> f32
+// CHECK: func.func private @kernel_loop(%[[PARTS:.*]]: memref<8xf32>{{.*}}) -> f32
 // CHECK: %[[MOST:.*]] = scf.for
 // CHECK: return %[[MOST]] : f32
 func.func @number(%parts: memref<8xf32>, %amax: memref<f32>) {
@@ -112,9 +112,9 @@ func.func @number(%parts: memref<8xf32>, %amax: memref<f32>) {
 
 // What products a kernel computes is said at the call: one kernel serves several sites.
 // CHECK-LABEL: func @products
-// CHECK: call @kernel_0(%arg0, %arg1) {fp8.products = [{code = "loops", role = "fprop", site = "a"}]}
-// CHECK: call @kernel_0(%arg1, %arg2) {fp8.products = [{code = "loops", role = "dgrad", site = "b"}]}
-// CHECK: func private @kernel_0
+// CHECK: call @kernel_product(%arg0, %arg1) {fp8.products = [{code = "loops", role = "fprop", site = "a"}]}
+// CHECK: call @kernel_product(%arg1, %arg2) {fp8.products = [{code = "loops", role = "dgrad", site = "b"}]}
+// CHECK: func private @kernel_product
 // CHECK-NOT: fp8.products
 #id = affine_map<(i) -> (i)>
 func.func @products(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
@@ -201,5 +201,64 @@ func.func @views(%stack: memref<4x4xf32>) {
       scf.yield %view : memref<2x4xf32, strided<[4, 1], offset: 8>>
     }
   }
+  return
+}
+
+// -----
+
+// A name says what a kernel computes and for which site, the first of several. It takes no part in whether
+// kernels are equal. Fused code has no single primitive.
+// CHECK-LABEL: func @names
+// CHECK: call @kernel_tanh_h0_mlp(%arg0, %arg1) {fp8.kernel_site = "h0/mlp"}
+// CHECK: call @kernel_tanh_h0_mlp(%arg1, %arg0) {fp8.kernel_site = "h1/mlp"}
+// CHECK: call @kernel_pack_lhs_h0_fc1(%arg0, %arg2) {fp8.kernel_site = "h0/fc1"}
+// CHECK: call @kernel_reduce_sum_ln_f(%arg0, %arg3) {fp8.kernel_site = "ln_f"}
+// CHECK: call @kernel_elementwise_h0_mlp(%arg0, %arg1) {fp8.kernel_site = "h0/mlp"}
+// CHECK: call @kernel_update_st_0_w(%arg1, %arg4) {fp8.kernel_site = "st[0]['w']"}
+// CHECK: call @kernel_copy_a_very_long_name_of_a_site_that_does_not_e(%arg0, %arg1) {fp8.kernel_site = "a_very_long_name_of_a_site_that_does_not_end_so_soon"}
+// CHECK: call @kernel_copy_a_very_long_name_of_a_site_that_does_not_e_2(%arg3, %arg5)
+// CHECK: func private @kernel_pack_lhs_h0_fc1{{.*}} attributes {fp8.kernel_kind = "packing"
+// CHECK-NOT: fp8.computes
+// CHECK: func private @kernel_reduce_sum_ln_f{{.*}} attributes {fp8.kernel_kind = "reductions"
+#id = affine_map<(i) -> (i)>
+#none = affine_map<(i) -> ()>
+func.func @names(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>, %s: memref<f32>,
+                 %w: memref<4xf32> {tf.aliasing_output = 0 : i32} loc("st[0]['w']"), %t: memref<f32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%a : memref<4xf32>) outs(%b : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } loc("jit(step)/jvp(h0)/mlp/tanh")
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%b : memref<4xf32>) outs(%a : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } loc("jit(step)/jvp(h1)/mlp/tanh")
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+    %0 = memref.load %a[%i] : memref<4xf32>
+    memref.store %0, %c[%i] : memref<4xf32>
+  } {fp8.computes = "pack_lhs"} loc("jit(step)/h0/fc1/dot_general")
+  linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%a : memref<4xf32>) outs(%s : memref<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %out : f32
+    linalg.yield %0 : f32
+  } loc("jit(step)/ln_f/reduce_sum")
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%a : memref<4xf32>) outs(%b : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    %1 = arith.mulf %0, %in : f32
+    linalg.yield %1 : f32
+  } loc("jit(step)/jvp(h0)/mlp/mul")
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%b : memref<4xf32>) outs(%w : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.mulf %out, %in : f32
+    %1 = arith.addf %0, %in : f32
+    linalg.yield %1 : f32
+  } loc("jit(step)/add")
+  memref.copy %a, %b : memref<4xf32> to memref<4xf32> loc("jit(step)/a_very_long_name_of_a_site_that_does_not_end_so_soon/copy")
+  memref.copy %s, %t : memref<f32> to memref<f32> loc("jit(step)/a_very_long_name_of_a_site_that_does_not_end_so_soon/copy")
   return
 }

@@ -25,6 +25,8 @@ struct NameStack {
   std::string site;
   /// The name with its `->` components and primitive: tells contractions of one scope apart.
   std::string full;
+  /// The primitive that was dropped, as in `dot_general`; empty for a name of one component.
+  std::string primitive;
   /// Inside `transpose(…)`, and not in forward code that is computed again there.
   bool backward = false;
   /// Forward code that is computed again for the backward pass.

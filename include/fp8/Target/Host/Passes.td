@@ -61,16 +61,20 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
   let description = [{
     Before: bufferized entry points.
     After: every linalg op, memref.copy and loop nest of an entry point is a call of a
-    private function `kernel_<n>`. Structurally equal ones share a function, whatever their
-    locations, so that compile time grows with the number of distinct kernels, not with the
-    number of layers. Constants move into the function; other captured values become
-    arguments. An argument that shares no memory with any other argument in any of its calls
-    is marked `llvm.noalias`. A view whose sizes and strides are static is passed as its
-    buffer and its offset, so that kernels for different slots of the state are equal.
+    private function `kernel_<what it computes>_<site>`, marked `fp8.kernel_kind`.
+    Structurally equal ones share a function, whatever their locations, so that compile time
+    grows with the number of distinct kernels, not with the number of layers. Constants move
+    into the function; other captured values become arguments. An argument that shares no
+    memory with any other argument in any of its calls is marked `llvm.noalias`. A view whose
+    sizes and strides are static is passed as its buffer and its offset, so that kernels for
+    different slots of the state are equal.
 
     A loop with linalg ops, calls or allocations stays, and the pass outlines its body
     instead, unless the loop is marked `fp8.kernel`. `fp8.products`, the list of the products
-    that a kernel computes, moves to the call.
+    that a kernel computes, moves to the call; `fp8.kernel_site` on the call is the site or
+    the carried argument that the kernel works for in this call. The name is that of the
+    first call. It comes from `fp8.computes`, which lowerings set, or from the operation,
+    and does not affect which kernels are equal.
 
     Example:
     ```mlir
@@ -84,11 +88,11 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     becomes
     ```mlir
     func.func @main(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
-      call @kernel_0(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
-      call @kernel_0(%b, %c) : (memref<4xf32>, memref<4xf32>) -> ()
+      call @kernel_exp(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
+      call @kernel_exp(%b, %c) : (memref<4xf32>, memref<4xf32>) -> ()
       return
     }
-    func.func private @kernel_0(%x: memref<4xf32> {llvm.noalias}, %y: memref<4xf32> {llvm.noalias}) ... {
+    func.func private @kernel_exp(%x: memref<4xf32> {llvm.noalias}, %y: memref<4xf32> {llvm.noalias}) ... {
       linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
       return
     }
@@ -403,6 +407,91 @@ def SetFloatEnvironment : Pass<"fp8-set-float-environment", "mlir::ModuleOp"> {
   }];
   let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
                            "mlir::func::FuncDialect"];
+}
+
+def CountKernels : Pass<"fp8-count-kernels", "mlir::ModuleOp"> {
+  let summary = "list the kernels with the bytes that they move and their operations";
+  let description = [{
+    Before: entry points after `fp8-outline-kernels`.
+    After: `fp8.kernels` on the module lists what a profile tells apart: every kernel and, of
+    a function for several shapes, every combination of shapes and role. `fp8.kernel_number`
+    on a call is its position in the list. Per call, `read` and `written` are the bytes of
+    the buffers that the kernel accesses, each distinct byte once; `operations` are
+    floating-point operations: two for a fused multiply-add, one for any other operation or
+    function. A number that depends on dynamic sizes is absent.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-count-kernels
+    func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
+      call @kernel_exp(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    func.func private @kernel_exp(%x: memref<4xf32>, %y: memref<4xf32>) {
+      linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fp8.kernels = [{kind = "other", name = "exp", operations = 4 : i64, read = 16 : i64, sites = [], written = 16 : i64}...
+      func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
+        call @kernel_exp(%a, %b) {fp8.kernel_number = 0 : i32} : (memref<4xf32>, memref<4xf32>) -> ()
+        return
+      }
+      ...
+    ```
+  }];
+  let dependentDialects = ["mlir::func::FuncDialect"];
+}
+
+def EmitProfile : Pass<"fp8-emit-profile", "mlir::ModuleOp"> {
+  let summary = "let a call of an entry point tell its caller when kernels end";
+  let description = [{
+    Before: entry points after `fp8-emit-entry-points`, with the numbers of
+    `fp8-count-kernels`.
+    After: each entry point takes the profile of the call (fp8rt/call.h) as its first
+    argument, null for most calls, and calls `fp8_abi_record` with a kernel's number after
+    each call of that kernel. Where other code than views and constants precedes a kernel, it
+    records -1 before the kernel. Kernels in parallel loops are not recorded. The function
+    `fp8_kernels` returns the list of kernels as JSON, and `fp8.kernels` is gone.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-emit-profile
+    module attributes {fp8.kernels = [{kind = "other", name = "k", sites = []} ]} {
+      func.func @fp8_call_main(%call: !llvm.ptr) {
+        call @fp8_entry_main() : () -> ()
+        return
+      }
+      func.func private @fp8_entry_main() {
+        call @kernel_k() {fp8.kernel_number = 0 : i32} : () -> ()
+        return
+      }
+      func.func private @kernel_k()
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @fp8_call_main(%call: !llvm.ptr) {
+      %profile = call @fp8_abi_profile(%call) : (!llvm.ptr) -> !llvm.ptr
+      call @fp8_entry_main(%profile) : (!llvm.ptr) -> ()
+      return
+    }
+    func.func private @fp8_entry_main(%p: !llvm.ptr) {
+      ... = arith.constant -1 : i32
+      call @fp8_abi_record(%p, ...
+      call @kernel_k() : () -> ()
+      %number = arith.constant 0 : i32
+      call @fp8_abi_record(%p, %number) : (!llvm.ptr, i32) -> ()
+      return
+    }
+    ...
+    llvm.func @fp8_kernels() -> !llvm.ptr {
+    ...
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect", "mlir::func::FuncDialect"];
 }
 
 #endif // FP8_TARGET_HOST_PASSES

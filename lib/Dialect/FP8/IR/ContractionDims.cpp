@@ -5,6 +5,7 @@
 // Classifies the iteration dimensions of a matrix product as batch, M, N and K.
 
 #include "fp8/Dialect/FP8/IR/ContractionDims.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -30,4 +31,23 @@ std::optional<fp8::ContractionDims> fp8::inferContractionDims(ArrayRef<AffineMap
       return std::nullopt;
   }
   return dims;
+}
+
+std::optional<int64_t> fp8::countProductOperations(ArrayRef<AffineMap> maps, ArrayRef<int64_t> lhs,
+                                                   ArrayRef<int64_t> rhs) {
+  SmallVector<int64_t> sizes(maps[0].getNumDims(), 1);
+  auto read = [&](AffineMap map, ArrayRef<int64_t> shape) {
+    for (auto [expr, size] : llvm::zip_equal(map.getResults(), shape))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        sizes[dim.getPosition()] = size;
+  };
+  read(maps[0], lhs);
+  read(maps[1], rhs);
+  int64_t operations = 2;
+  for (int64_t size : sizes) {
+    if (ShapedType::isDynamic(size))
+      return std::nullopt;
+    operations *= size;
+  }
+  return operations;
 }

@@ -27,6 +27,11 @@ struct ContractionDims {
 /// too, with an empty `k`.
 std::optional<ContractionDims> inferContractionDims(llvm::ArrayRef<mlir::AffineMap> maps);
 
+/// Returns the number of floating-point operations of a product, two for every multiplication with
+/// its addition, from the shapes of its operands; nullopt if a size is not known.
+std::optional<int64_t> countProductOperations(llvm::ArrayRef<mlir::AffineMap> maps,
+                                              llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
+
 } // namespace fp8
 
 #endif // FP8_DIALECT_FP8_IR_CONTRACTIONDIMS_H

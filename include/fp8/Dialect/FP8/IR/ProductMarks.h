@@ -8,14 +8,16 @@
 #ifndef FP8_DIALECT_FP8_IR_PRODUCTMARKS_H
 #define FP8_DIALECT_FP8_IR_PRODUCTMARKS_H
 
+#include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/IR/Builders.h"
 
 namespace fp8 {
 
 /// Attribute on the operation that computes products of the program (finally a call or a launch
-/// in an entry point): an array of dictionaries {site, role, code}, one per product, where `code`
-/// describes in words what computes the product. The lowering that replaces a product sets it; a
+/// in an entry point): an array of dictionaries {site, role, code, operations}, one per product, where
+/// `code` describes in words what computes the product, and `operations` is the number of its
+/// floating-point operations, absent if a size is not known. The lowering that replaces a product sets it; a
 /// pass that outlines the operation into a function or kernel moves the attribute to the call. If
 /// the operation is erased, the mark is gone too, and the report says that no code is left.
 inline constexpr llvm::StringLiteral kProductsAttrName = "fp8.products";
@@ -25,11 +27,15 @@ inline constexpr llvm::StringLiteral kProductsAttrName = "fp8.products";
 template <typename ProductOp>
 mlir::ArrayAttr markProduct(ProductOp product, const llvm::Twine &code) {
   mlir::Builder builder(product.getContext());
-  mlir::NamedAttribute fields[] = {
+  llvm::SmallVector<mlir::NamedAttribute> fields = {
       builder.getNamedAttr("site", builder.getStringAttr(product.getSite().value_or(""))),
       builder.getNamedAttr("role",
                            builder.getStringAttr(stringifyRole(product.getRole().value_or(Role::other)))),
       builder.getNamedAttr("code", builder.getStringAttr(code))};
+  auto shape = [](mlir::Value value) { return llvm::cast<mlir::ShapedType>(value.getType()).getShape(); };
+  if (auto operations = countProductOperations(product.getIndexingMapsArray(), shape(product.getLhs()),
+                                               shape(product.getRhs())))
+    fields.push_back(builder.getNamedAttr("operations", builder.getI64IntegerAttr(*operations)));
   return builder.getArrayAttr(builder.getDictionaryAttr(fields));
 }
 

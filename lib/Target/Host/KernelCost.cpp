@@ -1,0 +1,165 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Walks the code of a kernel with the number of times that it runs, and sums up its accesses to each
+// argument. An argument counts at most once in full, however often its elements are accessed.
+
+#include "KernelCost.h"
+#include "Memory.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/CastInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// A number that may not be known.
+using Count = std::optional<int64_t>;
+
+static Count multiply(Count a, Count b) { return a && b ? Count(*a * *b) : std::nullopt; }
+
+static Count countElements(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped)
+    return 1;
+  return shaped.hasStaticShape() ? Count(shaped.getNumElements()) : std::nullopt;
+}
+
+/// Returns how many floating-point operations one execution of `op` is, without its regions.
+static int64_t countOperations(Operation *op) {
+  bool isFused = isa<math::FmaOp, vector::FMAOp>(op);
+  bool computes = isFused || isa<arith::ArithDialect, math::MathDialect>(op->getDialect());
+  if (!computes || op->getNumResults() != 1 || !isa<FloatType>(getElementTypeOrSelf(op->getResult(0))) ||
+      isa<CastOpInterface, arith::SelectOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
+    return 0;
+  return (isFused ? 2 : 1) * countElements(op->getResult(0).getType()).value_or(1);
+}
+
+/// Returns how often the body of `op` runs for each time that `op` does.
+static Count countRuns(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    std::optional<APInt> trips = loop.getStaticTripCount();
+    return trips ? Count(trips->getSExtValue()) : std::nullopt;
+  }
+  auto loop = dyn_cast<scf::ParallelOp>(op);
+  if (!loop)
+    return isa<scf::WhileOp>(op) ? std::nullopt : Count(1);
+  Count runs = 1;
+  for (auto [lower, upper, step] : llvm::zip(loop.getLowerBound(), loop.getUpperBound(), loop.getStep())) {
+    Count from = getConstantIntValue(lower), to = getConstantIntValue(upper), by = getConstantIntValue(step);
+    if (!from || !to || !by || *by <= 0)
+      return std::nullopt;
+    runs = multiply(runs, *to <= *from ? 0 : (*to - *from + *by - 1) / *by);
+  }
+  return runs;
+}
+
+namespace {
+class CostCounter {
+public:
+  CostCounter(func::FuncOp kernel, TypeRange types) : kernel(kernel), types(types) {}
+
+  KernelCost run();
+
+private:
+  void count(Region &region, Count runs);
+  void countLinalg(linalg::LinalgOp op, Count runs);
+  void countEffects(MemoryEffectOpInterface op, Count runs);
+  /// Adds accesses to elements of `memory`; unknown ones are accesses to all of them.
+  void access(Value memory, Count elements, bool isWrite);
+  Count sumUp(const llvm::DenseMap<unsigned, Count> &accesses) const;
+
+  func::FuncOp kernel;
+  TypeRange types;
+  llvm::DenseMap<unsigned, Count> reads, writes; // accessed elements, by number of the argument
+  Count operations = 0;
+};
+} // namespace
+
+void CostCounter::access(Value memory, Count elements, bool isWrite) {
+  while (auto view = memory.getDefiningOp<ViewLikeOpInterface>())
+    memory = view.getViewSource();
+  auto argument = dyn_cast<BlockArgument>(memory);
+  if (!argument || argument.getOwner() != &kernel.getBody().front())
+    return;
+  auto [found, isNew] = (isWrite ? writes : reads).try_emplace(argument.getArgNumber(), elements);
+  if (!isNew)
+    found->second = found->second && elements ? Count(*found->second + *elements) : std::nullopt;
+}
+
+void CostCounter::countLinalg(linalg::LinalgOp op, Count runs) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    Count elements = multiply(runs, countElements(operand.get().getType()));
+    if (op.payloadUsesValueFromOperand(&operand))
+      access(operand.get(), elements, /*isWrite=*/false);
+    if (op.isDpsInit(&operand))
+      access(operand.get(), elements, /*isWrite=*/true);
+  }
+  Count points = 1;
+  for (int64_t size : op.getStaticLoopRanges())
+    points = ShapedType::isDynamic(size) ? std::nullopt : multiply(points, size);
+  count(op->getRegion(0), multiply(runs, points));
+}
+
+void CostCounter::countEffects(MemoryEffectOpInterface op, Count runs) {
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  op.getEffects(effects);
+  // memref.copy accesses whole buffers; loads and stores their result or first operand.
+  Type one = op->getNumResults() != 0 ? op->getResult(0).getType() : op->getOperand(0).getType();
+  for (const MemoryEffects::EffectInstance &effect : effects)
+    if (Value memory = effect.getValue(); memory && isa<MemRefType>(memory.getType())) {
+      Type accessed = isa<memref::CopyOp>(op) ? memory.getType() : one;
+      if (isa<MemoryEffects::Read, MemoryEffects::Write>(effect.getEffect()))
+        access(memory, multiply(runs, countElements(accessed)),
+               isa<MemoryEffects::Write>(effect.getEffect()));
+    }
+}
+
+void CostCounter::count(Region &region, Count runs) {
+  for (Operation &op : region.getOps()) {
+    if (int64_t here = countOperations(&op)) {
+      Count all = multiply(runs, here);
+      operations = operations && all ? Count(*operations + *all) : std::nullopt;
+    }
+    if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+      countLinalg(structured, runs);
+      continue;
+    }
+    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+    if (effects && op.getNumRegions() == 0 && op.getNumOperands() != 0)
+      countEffects(effects, runs);
+    for (Region &inner : op.getRegions())
+      count(inner, multiply(runs, countRuns(&op)));
+  }
+}
+
+Count CostCounter::sumUp(const llvm::DenseMap<unsigned, Count> &accesses) const {
+  int64_t sum = 0;
+  for (auto [argument, elements] : accesses) {
+    Type type = types[argument];
+    Count size = countElements(type);
+    if (!size && !elements)
+      return std::nullopt;
+    int64_t touched = std::min(size.value_or(INT64_MAX), elements.value_or(INT64_MAX));
+    sum += touched * static_cast<int64_t>(getElementBytes(getElementTypeOrSelf(type)));
+  }
+  return sum;
+}
+
+KernelCost CostCounter::run() {
+  count(kernel.getBody(), 1);
+  return {sumUp(reads), sumUp(writes), operations};
+}
+
+KernelCost fp8::countKernelCost(func::FuncOp kernel, TypeRange types) {
+  return CostCounter(kernel, types).run();
+}

@@ -1,0 +1,129 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Names kernels after the lowering that created them, or after their operation; the site comes from
+// the location, as the names of products do.
+
+#include "KernelNames.h"
+#include "fp8/Analysis/Sites/SiteNames.h"
+#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+#include "fp8/Dialect/FP8/IR/ProductMarks.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Target/Host/HostCode.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// Leaves room for a suffix that makes the symbol unique: symbols have at most 60 characters.
+static constexpr size_t kLongestSymbol = 54;
+
+std::string KernelName::getSymbol() const {
+  std::string symbol = kKernelPrefix.str();
+  bool atBreak = true; // no two breaks in a row
+  for (char c : computes + "_" + site) {
+    bool isLetter = llvm::isAlnum(c);
+    if (isLetter || !atBreak)
+      symbol += isLetter ? c : '_';
+    atBreak = !isLetter;
+  }
+  symbol.resize(std::min(symbol.size(), kLongestSymbol));
+  while (StringRef(symbol).ends_with("_"))
+    symbol.pop_back();
+  return symbol;
+}
+
+std::string fp8::makeUnique(StringRef name, function_ref<bool(StringRef)> isTaken) {
+  std::string unique = name.str();
+  for (unsigned suffix = 2; isTaken(unique); ++suffix)
+    unique = (name + "_" + Twine(suffix)).str();
+  return unique;
+}
+
+/// Returns the kind of code that a lowering named; empty for other words.
+static StringRef findKind(StringRef computes) {
+  return llvm::StringSwitch<StringRef>(computes)
+      .Cases({"pack_lhs", "pack_rhs"}, "packing")
+      .Case("epilogue", "epilogues")
+      .Cases({"quantize", "dequantize", "amax"}, "casts")
+      .Cases({"update_amax_history", "compute_scale", "all_reduce"}, "history")
+      .Cases({"rows", "quantize_rows"}, "rows")
+      .Cases({"copy", "fill", "transpose", "broadcast", "map"}, "copies")
+      .Default("");
+}
+
+/// Returns the word that the lowering left on a loop around rows or on the operation itself.
+static std::string findComputes(Operation *op) {
+  if (op->hasAttr(kProductsAttrName))
+    return "product";
+  if (auto word = op->getAttrOfType<StringAttr>(kComputesAttrName))
+    return word.str();
+  if (!op->hasAttr(kKernelAttrName))
+    return "";
+  bool quantizes = false;
+  op->walk([&](Operation *inner) {
+    auto word = inner->getAttrOfType<StringAttr>(kComputesAttrName);
+    quantizes |= word && word.getValue() == "quantize";
+  });
+  return quantizes ? "quantize_rows" : "rows";
+}
+
+/// Names a linalg op by what its body computes. A body of several operations is fused code, which
+/// the primitive of its location, one of theirs, would not describe.
+static std::string describeLinalg(linalg::LinalgOp op, StringRef primitive) {
+  if (!isa<linalg::GenericOp>(op))
+    return op->getName().stripDialect().str();
+  size_t operations = op.getBlock()->getOperations().size() - 1;
+  bool isWord =
+      !primitive.empty() && llvm::all_of(primitive, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  if (op.getNumReductionLoops() != 0)
+    return isWord && primitive.starts_with("reduce") ? primitive.str() : "reduce";
+  if (operations == 0) {
+    bool reads =
+        llvm::any_of(op.getDpsInputs(), [](Value value) { return isa<MemRefType>(value.getType()); });
+    return !reads                                                          ? "fill"
+           : op.hasOnlyProjectedPermutations() && primitive == "transpose" ? "transpose"
+                                                                           : "copy";
+  }
+  return operations == 1 && isWord ? primitive.str() : "elementwise";
+}
+
+/// Returns the name of the carried argument that `op` writes, or an empty string.
+static std::string findUpdatedArgument(linalg::LinalgOp op) {
+  for (Value out : op.getDpsInits()) {
+    while (auto view = out.getDefiningOp<ViewLikeOpInterface>())
+      out = view.getViewSource();
+    auto argument = dyn_cast<BlockArgument>(out);
+    auto entry = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+    if (entry && entry.getArgAttr(argument.getArgNumber(), kCarriedAttrName))
+      return getArgumentName(argument);
+  }
+  return "";
+}
+
+KernelName fp8::nameKernel(Operation *op) {
+  NameStack stack = parseNameStack(op->getLoc());
+  KernelName name{findComputes(op), stack.site, ""};
+  auto structured = dyn_cast<linalg::LinalgOp>(op);
+  if (name.computes.empty())
+    name.computes = structured                ? describeLinalg(structured, stack.primitive)
+                    : isa<memref::CopyOp>(op) ? "copy"
+                                              : "loop";
+  name.kind = name.computes == "product"                             ? "products"
+              : !findKind(name.computes).empty()                     ? findKind(name.computes)
+              : structured && structured.getNumReductionLoops() != 0 ? "reductions"
+                                                                     : "elementwise";
+  if (!name.site.empty() || !structured)
+    return name;
+  name.site = findUpdatedArgument(structured);
+  if (!name.site.empty() && name.computes == "elementwise")
+    name.computes = "update";
+  return name;
+}

@@ -1,0 +1,102 @@
+// RUN: fp8-opt %s --split-input-file --fp8-count-kernels | FileCheck %s -enable-var-scope
+
+// One line for all calls of a kernel, with the sites of all. 1 read and 1 written buffer of 32 bytes; two operations per element.
+// CHECK: fp8.kernels = [{kind = "elementwise", name = "scale", operations = 16 : i64, read = 32 : i64, sites = ["h0", "h1"], written = 32 : i64}]
+// CHECK: call @kernel_scale(%arg0, %arg1) {fp8.kernel_number = 0 : i32
+// CHECK: call @kernel_scale(%arg1, %arg0) {fp8.kernel_number = 0 : i32
+func.func @elementwise(%a: memref<8xf32>, %b: memref<8xf32>) {
+  call @kernel_scale(%a, %b) {fp8.kernel_site = "h0"} : (memref<8xf32>, memref<8xf32>) -> ()
+  call @kernel_scale(%b, %a) {fp8.kernel_site = "h1"} : (memref<8xf32>, memref<8xf32>) -> ()
+  return
+}
+#id = affine_map<(i) -> (i)>
+func.func private @kernel_scale(%x: memref<8xf32>, %y: memref<8xf32>) attributes {fp8.kernel_kind = "elementwise"} {
+  %two = arith.constant 2.0 : f32
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.mulf %in, %two : f32
+    %1 = math.exp %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+// A function for several shapes has a line for each, and for each role; the sizes are those before the casts.
+// The product is told by its mark: 2 * 4 * 8 * 16. Three buffers of 32, 128 and 64 elements, of which the last is written.
+// CHECK: fp8.kernels = [
+// CHECK-SAME: {kind = "products", name = "product_fprop_fc1", operations = 1024 : i64, read = 640 : i64, sites = ["fc1", "fc2"], written = 256 : i64},
+// CHECK-SAME: {kind = "products", name = "product_dgrad_fc1", operations = 1024 : i64, read = 640 : i64, sites = ["fc1"], written = 256 : i64},
+// CHECK-SAME: {kind = "products", name = "product_fprop_fc3", read = 640 : i64, sites = ["fc3"], written = 320 : i64}]
+func.func @products(%a: memref<32xf32>, %b: memref<128xf32>, %c: memref<64xf32>, %d: memref<80xf32>) {
+  %0 = memref.cast %a : memref<32xf32> to memref<?xf32>
+  %1 = memref.cast %b : memref<128xf32> to memref<?xf32>
+  %2 = memref.cast %c : memref<64xf32> to memref<?xf32>
+  %3 = memref.cast %d : memref<80xf32> to memref<?xf32>
+  call @gemm(%0, %1, %2) {fp8.products = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc1"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
+  call @gemm(%0, %1, %2) {fp8.products = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc2"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
+  call @gemm(%0, %1, %2) {fp8.products = [{code = "x", operations = 1024 : i64, role = "dgrad", site = "fc1"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
+  call @gemm(%0, %1, %3) {fp8.products = [{code = "x", role = "fprop", site = "fc3"}]} : (memref<?xf32>, memref<?xf32>, memref<?xf32>) -> ()
+  return
+}
+func.func private @gemm(%a: memref<?xf32>, %b: memref<?xf32>, %c: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %c, %c0 : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %0 = memref.load %a[%i] : memref<?xf32>
+    %1 = memref.load %b[%i] : memref<?xf32>
+    %2 = arith.mulf %0, %1 : f32
+    memref.store %2, %c[%i] : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// Of the table of 1,000 rows, the loop reads 8 elements; each element of %x counts once, although it is read 4 times.
+// A temporary of the kernel is nothing from outside. 4 * 8 additions, and 4 * 8 lanes of multiply-adds.
+// CHECK: fp8.kernels = [{kind = "rows", name = "k", operations = 96 : i64, read = 96 : i64, sites = [], written = 128 : i64}]
+func.func @loops(%table: memref<1000xf32>, %x: memref<8xf64>, %y: memref<4x8xf32>) {
+  call @k(%table, %x, %y) : (memref<1000xf32>, memref<8xf64>, memref<4x8xf32>) -> ()
+  return
+}
+#id = affine_map<(i) -> (i)>
+func.func private @k(%table: memref<1000xf32>, %x: memref<8xf64>, %y: memref<4x8xf32>) attributes {fp8.kernel_kind = "rows"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  scf.parallel (%i) = (%c0) to (%c8) step (%c2) {
+    %temporary = memref.alloca() : memref<8xf64>
+    %row = memref.subview %y[%i, 0] [1, 8] [1, 1] : memref<4x8xf32> to memref<8xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<8xf64>) outs(%temporary : memref<8xf64>) {
+    ^bb0(%in: f64, %out: f64):
+      %0 = arith.addf %in, %in : f64
+      linalg.yield %0 : f64
+    }
+    %lanes = vector.load %table[%i] : memref<1000xf32>, vector<2xf32>
+    %wide = vector.broadcast %zero : f32 to vector<8xf32>
+    %sum = vector.fma %wide, %wide, %wide : vector<8xf32>
+    vector.store %sum, %row[%c0] : memref<8xf32, strided<[1], offset: ?>>, vector<8xf32>
+  }
+  return
+}
+
+// -----
+
+// Nothing is known of dynamic sizes; a function without code is no kernel.
+// CHECK: fp8.kernels = [{kind = "elementwise", name = "exp", sites = []}]
+// CHECK: call @elsewhere() : () -> ()
+func.func @dynamic(%a: memref<?xf32>) {
+  call @kernel_exp(%a) : (memref<?xf32>) -> ()
+  call @elsewhere() : () -> ()
+  return
+}
+func.func private @elsewhere()
+func.func private @kernel_exp(%x: memref<?xf32>) attributes {fp8.kernel_kind = "elementwise"} {
+  linalg.exp ins(%x : memref<?xf32>) outs(%x : memref<?xf32>)
+  return
+}
