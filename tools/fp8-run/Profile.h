@@ -31,8 +31,8 @@ struct ProfileLine {
   void add(const ProfileLine &other);
   std::optional<double> getGFlops() const;
   std::optional<double> getGBytes() const;
-  /// Returns the least time in which this machine could do the work, divided by the time it took: 1 is
-  /// the limit. More than 1 is possible for data that were in a cache.
+  /// Returns the least time in which this machine could do the known work, divided by the time it took:
+  /// 1 is the limit. More than 1 is possible for data that were in a cache.
   std::optional<double> getShareOfLimit(const MachineLimits &limits) const;
 };
 

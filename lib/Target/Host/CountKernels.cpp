@@ -10,7 +10,6 @@
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/Passes.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -27,7 +26,6 @@ namespace {
 /// A line of the list, and the calls that it counts.
 struct Line {
   func::FuncOp kernel;
-  SmallVector<Type> types;
   SmallVector<func::CallOp> calls;
 };
 
@@ -47,15 +45,6 @@ private:
 };
 } // namespace
 
-/// Returns the types of the operands before they were cast to dynamic sizes.
-static SmallVector<Type> getKnownTypes(func::CallOp call) {
-  return llvm::map_to_vector(call.getOperands(), [](Value operand) -> Type {
-    while (auto cast = operand.getDefiningOp<memref::CastOp>())
-      operand = cast.getSource();
-    return operand.getType();
-  });
-}
-
 static StringRef getField(Attribute product, StringRef field) {
   auto text = cast<DictionaryAttr>(product).getAs<StringAttr>(field);
   return text ? text.getValue() : StringRef();
@@ -71,11 +60,12 @@ void KernelList::add(func::CallOp call) {
   if (!kernel || kernel.isExternal() || kernel.isPublic())
     return;
   Builder builder(module.getContext());
-  SmallVector<Type> types = getKnownTypes(call);
-  SmallVector<Attribute> key = {call.getCalleeAttr(), builder.getTypeArrayAttr(types)};
+  SmallVector<Attribute> key = {call.getCalleeAttr()};
+  for (Value operand : call.getOperands())
+    key.push_back(describeOperand(operand));
   for (Attribute product : getProducts(call))
     key.push_back(builder.getStringAttr(getField(product, "role")));
-  Line &line = lines.try_emplace(builder.getArrayAttr(key), Line{kernel, types, {}}).first->second;
+  Line &line = lines.try_emplace(builder.getArrayAttr(key), Line{kernel, {}}).first->second;
   call->setAttr(kKernelNumberAttrName, builder.getI32IntegerAttr(std::distance(
                                            lines.begin(), lines.find(builder.getArrayAttr(key)))));
   line.calls.push_back(call);
@@ -111,7 +101,7 @@ DictionaryAttr KernelList::describe(Line &line) {
   Builder builder(module.getContext());
   ArrayRef<Attribute> products = getProducts(line.calls.front());
   SmallVector<StringRef> sites = getSites(line);
-  KernelCost cost = countKernelCost(line.kernel, line.types);
+  KernelCost cost = countKernelCost(line.calls.front(), line.kernel);
   if (!products.empty())
     cost.operations = countProducts(products);
 

@@ -42,18 +42,109 @@ static int64_t countOperations(Operation *op) {
   return (isFused ? 2 : 1) * countElements(op->getResult(0).getType()).value_or(1);
 }
 
-/// Returns how often the body of `op` runs for each time that `op` does.
-static Count countRuns(Operation *op) {
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    std::optional<APInt> trips = loop.getStaticTripCount();
-    return trips ? Count(trips->getSExtValue()) : std::nullopt;
-  }
-  auto loop = dyn_cast<scf::ParallelOp>(op);
+/// Returns the type of a buffer before it was cast to dynamic sizes.
+static Type getKnownType(Value memory) {
+  while (auto cast = memory.getDefiningOp<memref::CastOp>())
+    memory = cast.getSource();
+  return memory.getType();
+}
+
+/// Returns the value of `size` outside of kernels, if it is a constant or the size of a buffer.
+static Count findSize(Value size) {
+  if (Count constant = getConstantIntValue(size))
+    return constant;
+  auto dim = size.getDefiningOp<memref::DimOp>();
+  Count position = dim ? dim.getConstantIndex() : std::nullopt;
+  auto type = dim ? dyn_cast<MemRefType>(getKnownType(dim.getSource())) : MemRefType();
+  if (!position || !type || *position >= type.getRank() || type.isDynamicDim(*position))
+    return std::nullopt;
+  return type.getDimSize(*position);
+}
+
+Attribute fp8::describeOperand(Value operand) {
+  Count size = operand.getType().isIndex() ? findSize(operand) : std::nullopt;
+  if (size)
+    return IntegerAttr::get(operand.getType(), *size);
+  return TypeAttr::get(getKnownType(operand));
+}
+
+namespace {
+class CostCounter {
+public:
+  CostCounter(func::CallOp call, func::FuncOp kernel) : call(call), kernel(kernel) {}
+
+  KernelCost run();
+
+private:
+  /// Returns the operand of the call that `value` is in the kernel; null if it is none.
+  Value findOperand(Value value);
+  /// Returns a value of the kernel if it is a constant or known from the call.
+  Count findBound(Value value);
+  /// Returns how often the body of `op` runs for each time that `op` does.
+  Count countRuns(Operation *op);
+  void count(Region &region, Count runs);
+  void countLinalg(linalg::LinalgOp op, Count runs);
+  void countEffects(MemoryEffectOpInterface op, Count runs);
+  /// Adds accesses to elements of `memory`; unknown ones are accesses to all of them.
+  void access(Value memory, Count elements, bool isWrite);
+  Count sumUp(const llvm::DenseMap<unsigned, Count> &accesses);
+
+  func::CallOp call;
+  func::FuncOp kernel;
+  llvm::DenseMap<unsigned, Count> reads, writes; // accessed elements, by number of the argument
+  Count operations = 0;
+};
+} // namespace
+
+Value CostCounter::findOperand(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  bool isOperand = argument && argument.getOwner() == &kernel.getBody().front();
+  return isOperand ? call.getOperand(argument.getArgNumber()) : Value();
+}
+
+Count CostCounter::findBound(Value value) {
+  if (Value operand = findOperand(value))
+    return findSize(operand);
+  auto dim = value.getDefiningOp<memref::DimOp>();
+  Value memory = dim ? findOperand(dim.getSource()) : Value();
+  auto type = memory ? dyn_cast<MemRefType>(getKnownType(memory)) : MemRefType();
+  Count position = dim ? dim.getConstantIndex() : std::nullopt;
+  if (type && position && *position < type.getRank() && !type.isDynamicDim(*position))
+    return type.getDimSize(*position);
+  return findSize(value);
+}
+
+/// Returns the size of the tile in `end` = min(first + size, …), as if all tiles were full.
+static Count findTile(OpFoldResult first, OpFoldResult end) {
+  auto value = dyn_cast<Value>(end);
+  Operation *least = value ? value.getDefiningOp() : nullptr;
+  if (!isa_and_nonnull<arith::MinUIOp, arith::MinSIOp>(least))
+    return std::nullopt;
+  for (Value bound : least->getOperands())
+    if (auto sum = bound.getDefiningOp<arith::AddIOp>(); sum && OpFoldResult(sum.getLhs()) == first)
+      return getConstantIntValue(sum.getRhs());
+  return std::nullopt;
+}
+
+Count CostCounter::countRuns(Operation *op) {
+  auto loop = dyn_cast<LoopLikeOpInterface>(op);
   if (!loop)
-    return isa<scf::WhileOp>(op) ? std::nullopt : Count(1);
+    return 1;
+  std::optional<SmallVector<OpFoldResult>> lower = loop.getLoopLowerBounds(),
+                                           upper = loop.getLoopUpperBounds(), steps = loop.getLoopSteps();
+  if (!lower || !upper || !steps)
+    return std::nullopt;
+  auto find = [&](OpFoldResult bound) {
+    auto value = dyn_cast<Value>(bound);
+    return value ? findBound(value) : getConstantIntValue(bound);
+  };
   Count runs = 1;
-  for (auto [lower, upper, step] : llvm::zip(loop.getLowerBound(), loop.getUpperBound(), loop.getStep())) {
-    Count from = getConstantIntValue(lower), to = getConstantIntValue(upper), by = getConstantIntValue(step);
+  for (auto [first, end, step] : llvm::zip_equal(*lower, *upper, *steps)) {
+    Count from = find(first), to = find(end), by = find(step);
+    if (Count tile = findTile(first, end)) {
+      from = 0;
+      to = tile;
+    }
     if (!from || !to || !by || *by <= 0)
       return std::nullopt;
     runs = multiply(runs, *to <= *from ? 0 : (*to - *from + *by - 1) / *by);
@@ -61,35 +152,13 @@ static Count countRuns(Operation *op) {
   return runs;
 }
 
-namespace {
-class CostCounter {
-public:
-  CostCounter(func::FuncOp kernel, TypeRange types) : kernel(kernel), types(types) {}
-
-  KernelCost run();
-
-private:
-  void count(Region &region, Count runs);
-  void countLinalg(linalg::LinalgOp op, Count runs);
-  void countEffects(MemoryEffectOpInterface op, Count runs);
-  /// Adds accesses to elements of `memory`; unknown ones are accesses to all of them.
-  void access(Value memory, Count elements, bool isWrite);
-  Count sumUp(const llvm::DenseMap<unsigned, Count> &accesses) const;
-
-  func::FuncOp kernel;
-  TypeRange types;
-  llvm::DenseMap<unsigned, Count> reads, writes; // accessed elements, by number of the argument
-  Count operations = 0;
-};
-} // namespace
-
 void CostCounter::access(Value memory, Count elements, bool isWrite) {
   while (auto view = memory.getDefiningOp<ViewLikeOpInterface>())
     memory = view.getViewSource();
-  auto argument = dyn_cast<BlockArgument>(memory);
-  if (!argument || argument.getOwner() != &kernel.getBody().front())
+  if (!findOperand(memory))
     return;
-  auto [found, isNew] = (isWrite ? writes : reads).try_emplace(argument.getArgNumber(), elements);
+  unsigned number = cast<BlockArgument>(memory).getArgNumber();
+  auto [found, isNew] = (isWrite ? writes : reads).try_emplace(number, elements);
   if (!isNew)
     found->second = found->second && elements ? Count(*found->second + *elements) : std::nullopt;
 }
@@ -142,10 +211,10 @@ void CostCounter::count(Region &region, Count runs) {
   }
 }
 
-Count CostCounter::sumUp(const llvm::DenseMap<unsigned, Count> &accesses) const {
+Count CostCounter::sumUp(const llvm::DenseMap<unsigned, Count> &accesses) {
   int64_t sum = 0;
   for (auto [argument, elements] : accesses) {
-    Type type = types[argument];
+    Type type = getKnownType(call.getOperand(argument));
     Count size = countElements(type);
     if (!size && !elements)
       return std::nullopt;
@@ -160,6 +229,6 @@ KernelCost CostCounter::run() {
   return {sumUp(reads), sumUp(writes), operations};
 }
 
-KernelCost fp8::countKernelCost(func::FuncOp kernel, TypeRange types) {
-  return CostCounter(kernel, types).run();
+KernelCost fp8::countKernelCost(func::CallOp call, func::FuncOp kernel) {
+  return CostCounter(call, kernel).run();
 }

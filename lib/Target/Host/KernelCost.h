@@ -21,8 +21,12 @@ struct KernelCost {
   std::optional<int64_t> operations;
 };
 
-/// Counts a call of `kernel` with operands of `types`, which may know sizes that the kernel does not.
-KernelCost countKernelCost(mlir::func::FuncOp kernel, mlir::TypeRange types);
+/// Counts `call` of `kernel`, whose operands may tell sizes that the kernel does not know.
+KernelCost countKernelCost(mlir::func::CallOp call, mlir::func::FuncOp kernel);
+
+/// What is known of an operand of a kernel's call: the type of a buffer before casts to dynamic sizes,
+/// a constant, or nothing but its type. Calls of one kernel with equal operands cost the same.
+mlir::Attribute describeOperand(mlir::Value operand);
 
 } // namespace fp8
 

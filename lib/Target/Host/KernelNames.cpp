@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/StringExtras.h"
@@ -108,6 +109,20 @@ static std::string findUpdatedArgument(linalg::LinalgOp op) {
   return "";
 }
 
+/// Returns the first function, such as exp, that the kernel computes; empty if there is none. It often
+/// takes most of the time, and tells fused kernels apart.
+static StringRef findFunction(Operation *op) {
+  StringRef function;
+  op->walk([&](Operation *inner) {
+    if (!isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log1pOp, math::Log2Op, math::TanhOp,
+             math::ErfOp, math::PowFOp, math::SinOp, math::CosOp, math::RsqrtOp>(inner))
+      return WalkResult::advance();
+    function = inner->getName().stripDialect();
+    return WalkResult::interrupt();
+  });
+  return function;
+}
+
 KernelName fp8::nameKernel(Operation *op) {
   NameStack stack = parseNameStack(op->getLoc());
   KernelName name{findComputes(op), stack.site, ""};
@@ -120,10 +135,12 @@ KernelName fp8::nameKernel(Operation *op) {
               : !findKind(name.computes).empty()                     ? findKind(name.computes)
               : structured && structured.getNumReductionLoops() != 0 ? "reductions"
                                                                      : "elementwise";
-  if (!name.site.empty() || !structured)
-    return name;
-  name.site = findUpdatedArgument(structured);
-  if (!name.site.empty() && name.computes == "elementwise")
+  if (name.site.empty() && structured)
+    name.site = findUpdatedArgument(structured);
+  if (stack.site.empty() && !name.site.empty() && name.computes == "elementwise")
     name.computes = "update";
+  StringRef function = findFunction(op);
+  if (!function.empty() && function != name.computes)
+    name.computes += ("_" + function).str();
   return name;
 }

@@ -26,9 +26,9 @@ func.func private @kernel_scale(%x: memref<8xf32>, %y: memref<8xf32>) attributes
 // A function for several shapes has a line for each, and for each role; the sizes are those before the casts.
 // The product is told by its mark: 2 * 4 * 8 * 16. Three buffers of 32, 128 and 64 elements, of which the last is written.
 // CHECK: fp8.kernels = [
-// CHECK-SAME: {kind = "products", name = "product_fprop_fc1", operations = 1024 : i64, read = 640 : i64, sites = ["fc1", "fc2"], written = 256 : i64},
-// CHECK-SAME: {kind = "products", name = "product_dgrad_fc1", operations = 1024 : i64, read = 640 : i64, sites = ["fc1"], written = 256 : i64},
-// CHECK-SAME: {kind = "products", name = "product_fprop_fc3", read = 640 : i64, sites = ["fc3"], written = 320 : i64}]
+// CHECK-SAME: {kind = "products", name = "product_fprop_fc1", operations = 1024 : i64, read = 384 : i64, sites = ["fc1", "fc2"], written = 256 : i64},
+// CHECK-SAME: {kind = "products", name = "product_dgrad_fc1", operations = 1024 : i64, read = 384 : i64, sites = ["fc1"], written = 256 : i64},
+// CHECK-SAME: {kind = "products", name = "product_fprop_fc3", read = 448 : i64, sites = ["fc3"], written = 320 : i64}]
 func.func @products(%a: memref<32xf32>, %b: memref<128xf32>, %c: memref<64xf32>, %d: memref<80xf32>) {
   %0 = memref.cast %a : memref<32xf32> to memref<?xf32>
   %1 = memref.cast %b : memref<128xf32> to memref<?xf32>
@@ -98,5 +98,61 @@ func.func @dynamic(%a: memref<?xf32>) {
 func.func private @elsewhere()
 func.func private @kernel_exp(%x: memref<?xf32>) attributes {fp8.kernel_kind = "elementwise"} {
   linalg.exp ins(%x : memref<?xf32>) outs(%x : memref<?xf32>)
+  return
+}
+
+// -----
+
+// The bounds of a loop are known from the call: sizes of buffers that a caller passes as numbers or whose
+// types have lost them. Calls with other numbers are lines of their own.
+// CHECK: fp8.kernels = [
+// CHECK-SAME: {kind = "packing", name = "pack", operations = 8 : i64, read = 32 : i64, sites = [], written = 0 : i64},
+// CHECK-SAME: {kind = "packing", name = "pack_2", operations = 4 : i64, read = 16 : i64, sites = [], written = 0 : i64}]
+func.func @sizes(%a: memref<8xf32>, %b: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %cast = memref.cast %a : memref<8xf32> to memref<?xf32>
+  %n = memref.dim %cast, %c0 : memref<?xf32>
+  %m = memref.dim %b, %c0 : memref<4xf32>
+  call @kernel_pack(%cast, %n) : (memref<?xf32>, index) -> ()
+  call @kernel_pack(%cast, %m) : (memref<?xf32>, index) -> ()
+  return
+}
+func.func private @kernel_pack(%x: memref<?xf32>, %n: index) attributes {fp8.kernel_kind = "packing"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %size = memref.dim %x, %c0 : memref<?xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    %0 = memref.load %x[%i] : memref<?xf32>
+    %1 = arith.mulf %0, %0 : f32
+  }
+  scf.for %i = %size to %size step %c1 {
+    %0 = memref.load %x[%i] : memref<?xf32>
+    %1 = arith.mulf %0, %0 : f32
+  }
+  return
+}
+
+// -----
+
+// Tiles count as full ones: 4 times 4 elements.
+// CHECK: fp8.kernels = [{kind = "epilogues", name = "tiles", operations = 16 : i64, read = 56 : i64, sites = [], written = 0 : i64}]
+func.func @tiles(%a: memref<14xf32>) {
+  call @kernel_tiles(%a) : (memref<14xf32>) -> ()
+  return
+}
+func.func private @kernel_tiles(%x: memref<14xf32>) attributes {fp8.kernel_kind = "epilogues"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c14 = arith.constant 14 : index
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+    %first = arith.muli %i, %c4 : index
+    %next = arith.addi %first, %c4 : index
+    %end = arith.minui %next, %c14 : index
+    scf.for %j = %first to %end step %c1 {
+      %0 = memref.load %x[%j] : memref<14xf32>
+      %1 = arith.mulf %0, %0 : f32
+    }
+  }
   return
 }
