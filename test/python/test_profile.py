@@ -95,7 +95,7 @@ def test_kernel_in_a_loop(profile):
 
 
 def test_lines_sum_to_the_step(profile):
-    assert (profile["version"], profile["steps"], profile["skipped_first"]) == (1, 6, True)
+    assert (profile["version"], profile["measured_steps"], profile["steps"], profile["skipped_first"]) == (1, 6, 3, True)
     for lines in profile["kernels"], profile["kinds"]:
         # Sums of doubles in another order.
         assert sum(entry["ms"] for entry in lines) == pytest.approx(profile["step"]["ms"], rel=1e-9)
@@ -121,7 +121,7 @@ def test_table(bin_dir, folder, profile):
     done = run(bin_dir, folder, "--steps=3", "--profile")
     assert done.stdout == ""
     text = done.stderr.splitlines()
-    assert text[0] == "Profile of 2 steps, after a first one that is not counted"
+    assert text[0] == "Profile of 2 steps after the first: means of the faster half"
     assert re.fullmatch(r"Limits of this machine, measured now on \d+ threads: \d+ GFLOP/s in f32 multiply-adds of \d+ bits, "
                         r"\d+\.\d GB/s from memory to memory", text[1])
     tables = "\n".join(text[3:]).strip().split("\n\n")
@@ -137,7 +137,7 @@ def test_table(bin_dir, folder, profile):
 
 def test_one_step(bin_dir, folder):
     done = run(bin_dir, folder, "--profile")
-    assert done.stderr.startswith("Profile of 1 step, the first, which is slower than others\n")
+    assert done.stderr.startswith("Profile of one step, the first, which is slower than others\n")
 
 
 def test_names_are_stable_and_in_the_symbols(bin_dir, folder, profile):

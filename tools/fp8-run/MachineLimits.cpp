@@ -22,7 +22,7 @@ using namespace fp8run;
 namespace {
 
 /// The number of repetitions, of which the fastest counts: other programs may disturb some.
-constexpr int kRepetitions = 5;
+constexpr int kRepetitions = 20;
 constexpr uint64_t kRounds = 2'000'000;
 /// Independent sums: more than latency times throughput of any processor's multiply-add.
 constexpr int kSums = 12;

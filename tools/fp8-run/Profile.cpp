@@ -51,16 +51,31 @@ std::optional<double> ProfileLine::getShareOfLimit(const MachineLimits &limits) 
                   *getGBytes() * 1e9 / limits.bytesPerSecond);
 }
 
-/// Describes kernel `index`, per step.
-static ProfileLine describeKernel(const fp8rt_profiler *profiler, uint32_t index, double steps) {
+void Profile::addStep() {
+  Step step;
+  for (uint32_t i = 0; i < fp8rt_profiler_num_kernels(profiler); ++i) {
+    fp8rt_kernel kernel = {};
+    fp8rt_profiler_kernel(profiler, i, &kernel);
+    step.calls.push_back(kernel.calls);
+    step.seconds.push_back(kernel.seconds);
+  }
+  step.seconds.push_back(fp8rt_profiler_outside_seconds(profiler));
+  for (double seconds : step.seconds)
+    step.total += seconds;
+  steps.push_back(std::move(step));
+}
+
+ProfileLine Profile::describeKernel(uint32_t index) const {
   fp8rt_kernel kernel = {};
   fp8rt_profiler_kernel(profiler, index, &kernel);
   ProfileLine line;
   line.name = kernel.name;
   line.kind = kernel.kind;
   line.sites.assign(kernel.sites, kernel.sites + kernel.num_sites);
-  line.calls = double(kernel.calls) / steps;
-  line.milliseconds = 1e3 * kernel.seconds / steps;
+  for (const Step &step : steps) {
+    line.calls += double(step.calls[index]) / double(steps.size());
+    line.milliseconds += 1e3 * step.seconds[index] / double(steps.size());
+  }
   auto perStep = [&](int64_t count) {
     return count < 0 ? std::nullopt : std::optional<double>(double(count) * line.calls);
   };
@@ -85,17 +100,22 @@ static void sortByTime(std::vector<ProfileLine> &lines) {
   });
 }
 
-Profile::Profile(const fp8rt_profiler *profiler, uint64_t steps, bool skippedFirst,
-                 const MachineLimits &limits)
-    : steps(steps), skippedFirst(skippedFirst), limits(limits), whole(emptyLine("a step", "")) {
+void Profile::finish(const MachineLimits &measured) {
+  limits = measured;
+  measuredSteps = steps.size();
+  llvm::sort(steps, [](const Step &a, const Step &b) { return a.total < b.total; });
+  steps.resize((steps.size() + 1) / 2);
+
   ProfileLine outside;
   outside.name = outside.kind = kOutside.str();
-  outside.milliseconds = 1e3 * fp8rt_profiler_outside_seconds(profiler) / double(steps);
+  for (const Step &step : steps)
+    outside.milliseconds += 1e3 * step.seconds.back() / double(steps.size());
   lines.push_back(outside);
   for (uint32_t i = 0; i < fp8rt_profiler_num_kernels(profiler); ++i)
-    if (ProfileLine line = describeKernel(profiler, i, double(steps)); line.calls > 0)
+    if (ProfileLine line = describeKernel(i); line.calls > 0)
       lines.push_back(std::move(line));
   sortByTime(lines);
+  whole = emptyLine("a step", "");
   for (const ProfileLine &line : lines)
     if (line.kind == kOutside)
       whole.milliseconds += line.milliseconds;
@@ -162,10 +182,12 @@ void Profile::printLines(llvm::raw_ostream &os, llvm::ArrayRef<ProfileLine> show
 }
 
 void Profile::print(llvm::raw_ostream &os) const {
-  os << "Profile of " << steps << (steps == 1 ? " step" : " steps")
-     << (skippedFirst ? ", after a first one that is not counted"
-                      : ", the first, which is slower than others")
-     << "\n";
+  if (measuredSteps == 1)
+    os << "Profile of one step"
+       << (skippedFirst ? " after the first" : ", the first, which is slower than others");
+  else
+    os << "Profile of " << measuredSteps << " steps after the first: means of the faster half";
+  os << "\n";
   os << format(
       "Limits of this machine, measured now on %u threads: %.0f GFLOP/s in f32 multiply-adds of %u bits, "
       "%.1f GB/s from memory to memory\n",
@@ -201,7 +223,8 @@ llvm::json::Object Profile::toJSON() const {
     return array;
   };
   return llvm::json::Object{{"version", 1},
-                            {"steps", int64_t(steps)},
+                            {"steps", int64_t(steps.size())},
+                            {"measured_steps", int64_t(measuredSteps)},
                             {"skipped_first", skippedFirst},
                             {"limits", llvm::json::Object{{"threads", limits.threads},
                                                           {"vector_bits", limits.vectorBits},

@@ -36,22 +36,38 @@ struct ProfileLine {
   std::optional<double> getShareOfLimit(const MachineLimits &limits) const;
 };
 
-/// What was measured in `steps` steps.
+/// What was measured in several steps. The faster half of them counts: other programs on the machine
+/// delay some steps by more than a kernel takes.
 class Profile {
 public:
-  Profile(const fp8rt_profiler *profiler, uint64_t steps, bool skippedFirst, const MachineLimits &limits);
+  Profile(const fp8rt_profiler *profiler, bool skippedFirst)
+      : profiler(profiler), skippedFirst(skippedFirst) {}
+
+  /// Adds a step, which the profiler has measured since it was created or reset.
+  void addStep();
+  /// Computes the lines; to be called after the last step, before printing.
+  void finish(const MachineLimits &measured);
 
   void print(llvm::raw_ostream &os) const;
   llvm::json::Object toJSON() const;
 
 private:
+  struct Step {
+    std::vector<uint64_t> calls; // by kernel
+    std::vector<double> seconds; // the same, and last those outside kernels
+    double total = 0;
+  };
+
+  ProfileLine describeKernel(uint32_t index) const;
   std::vector<ProfileLine> sumUpKinds() const;
-  void printLines(llvm::raw_ostream &os, llvm::ArrayRef<ProfileLine> lines, llvm::StringRef title) const;
+  void printLines(llvm::raw_ostream &os, llvm::ArrayRef<ProfileLine> shown, llvm::StringRef title) const;
   void printLine(llvm::raw_ostream &os, const ProfileLine &line) const;
   llvm::json::Object lineToJSON(const ProfileLine &line) const;
 
-  uint64_t steps;
+  const fp8rt_profiler *profiler;
   bool skippedFirst;
+  uint64_t measuredSteps = 0;
+  std::vector<Step> steps; // after finish(), those that count
   MachineLimits limits;
   std::vector<ProfileLine> lines; // by time, the largest first
   ProfileLine whole;

@@ -50,6 +50,7 @@ private:
   Inputs inputs;
   std::optional<Place> printed;
   std::vector<double> seconds; // of every step
+  std::optional<Profile> profile;
 };
 
 Error newTensors(Tensors &tensors) {
@@ -179,17 +180,15 @@ void Runner::reportTiming() {
 Error Runner::reportProfile() {
   if (!options.profile)
     return Error::success();
-  bool skippedFirst = options.steps > 1;
-  Profile profile(program.profiler(), options.steps - skippedFirst, skippedFirst,
-                  measureLimits(program.manifest()));
+  profile->finish(measureLimits(program.manifest()));
   if (options.profileFile.empty()) {
-    profile.print(llvm::errs());
+    profile->print(llvm::errs());
     return Error::success();
   }
   std::error_code failed;
   llvm::raw_fd_ostream file(options.profileFile, failed);
   if (!failed) {
-    file << llvm::formatv("{0:2}\n", llvm::json::Value(profile.toJSON()));
+    file << llvm::formatv("{0:2}\n", llvm::json::Value(profile->toJSON()));
     file.close();
     failed = file.error();
     file.clear_error();
@@ -236,7 +235,12 @@ Error Runner::prepare() {
     return error;
   if (std::string ignored = inputs.describeIgnored(); !ignored.empty())
     llvm::errs() << "fp8-run: warning: " << ignored << "\n";
-  return options.profile ? program.startProfile() : Error::success();
+  if (!options.profile)
+    return Error::success();
+  if (Error error = program.startProfile())
+    return error;
+  profile.emplace(program.profiler(), /*skippedFirst=*/options.steps > 1);
+  return Error::success();
 }
 
 Error Runner::run() {
@@ -245,8 +249,9 @@ Error Runner::run() {
   for (uint64_t i = 0; i < options.steps; ++i) {
     if (Error error = step(options.firstStep + i))
       return error;
-    if (i == 0 && options.steps > 1)
-      fp8rt_profiler_reset(program.profiler());
+    if (profile && (i != 0 || options.steps == 1))
+      profile->addStep();
+    fp8rt_profiler_reset(program.profiler());
     bool isLast = i + 1 == options.steps;
     if (options.saveEvery && (i + 1) % options.saveEvery == 0 && !isLast)
       if (Error error = saveState())

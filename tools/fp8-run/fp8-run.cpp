@@ -67,7 +67,7 @@ cl::opt<Device> device("device", cl::init(Device::CPU), cl::cat(category),
                                   clEnumValN(Device::Emulator, "emulator",
                                              "the GPU path without a GPU (not available yet)")));
 cl::opt<std::string> profile("profile", cl::ValueOptional, cl::value_desc("FILE"), cl::cat(category),
-                             cl::desc("measure the kernels of all steps but the first: a table on standard "
+                             cl::desc("measure the kernels of the steps after the first: a table on standard "
                                       "error, or JSON in FILE"));
 cl::opt<bool> timing("timing", cl::cat(category), cl::desc("print the time per step on standard error"));
 
