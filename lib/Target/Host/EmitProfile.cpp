@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lets entry points record the ends of kernels in the caller's profile. A kernel's time is that
-// since the record before it, so one record after each kernel is enough where kernels follow each
-// other; other code ends with a record of its own.
+// Lets kernels record their ends in the caller's profile. A kernel's time is that since the record
+// before it, so one record per kernel is enough where kernels follow each other; other code that takes
+// time ends with a record of its own.
 
 #include "EntryPointHelpers.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
@@ -17,6 +17,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/JSON.h"
 
 namespace fp8 {
@@ -73,53 +74,102 @@ static void addKernelList(ModuleOp module, StringRef text) {
   LLVM::ReturnOp::create(builder, loc, address);
 }
 
-/// Returns whether `op` takes no time worth mentioning.
+/// Returns whether `op` takes a few nanoseconds at most, which the kernel after it may bear.
 static bool isFree(Operation &op) {
-  return isa<ViewLikeOpInterface, memref::DimOp, UnrealizedConversionCastOp>(op) ||
-         op.hasTrait<OpTrait::ConstantLike>() || op.hasTrait<OpTrait::IsTerminator>();
+  return isa<ViewLikeOpInterface, memref::DimOp, memref::LoadOp, memref::StoreOp, UnrealizedConversionCastOp>(
+             op) ||
+         isa<arith::ArithDialect>(op.getDialect()) || op.hasTrait<OpTrait::IsTerminator>();
+}
+
+/// Inserts the record of `kernel`.
+static void record(OpBuilder &builder, Location loc, Value profile, int32_t kernel) {
+  Value number = arith::ConstantIntOp::create(builder, loc, kernel, 32);
+  func::CallOp::create(builder, loc, kRecordHelper, TypeRange(), ValueRange{profile, number});
 }
 
 namespace {
-/// Inserts the records into one entry point.
+/// Inserts the records of a module: those of other code, and then those of kernels.
 class Recorder {
 public:
-  Recorder(func::FuncOp entry, Value profile) : builder(entry.getContext()), profile(profile) {
-    visit(entry.getBody());
-  }
+  explicit Recorder(ModuleOp module) : module(module), builder(module.getContext()) {}
+
+  /// Records code outside kernels in `entry`, whose first argument is the profile.
+  void visitEntry(func::FuncOp entry) { visit(entry.getBody(), entry.getArgument(0)); }
+  /// Records the kernels of all entry points.
+  LogicalResult recordKernels();
 
 private:
-  void visit(Region &region);
-  void record(Location loc, int32_t kernel);
+  /// The calls of one function.
+  struct Calls {
+    SmallVector<std::pair<func::CallOp, Value>> recorded; // with the profile
+    llvm::SmallSet<int32_t, 2> numbers;
+    bool hasOthers = false; // which are not recorded
+  };
 
+  void visit(Region &region, Value profile);
+  LogicalResult recordInside(func::FuncOp kernel, Calls &calls);
+
+  ModuleOp module;
   OpBuilder builder;
-  Value profile;
+  llvm::MapVector<StringAttr, Calls> kernels;
   /// Whether code outside kernels may have run since the last record.
   bool hasOtherCode = true;
 };
 } // namespace
 
-void Recorder::record(Location loc, int32_t kernel) {
-  Value number = arith::ConstantIntOp::create(builder, loc, kernel, 32);
-  func::CallOp::create(builder, loc, kRecordHelper, TypeRange(), ValueRange{profile, number});
-}
-
-void Recorder::visit(Region &region) {
+void Recorder::visit(Region &region, Value profile) {
   hasOtherCode = true; // a loop's step or a condition
   for (Operation &op : llvm::make_early_inc_range(region.getOps())) {
-    if (auto number = dyn_cast_or_null<IntegerAttr>(op.removeAttr(kKernelNumberAttrName))) {
+    if (auto number = op.getAttrOfType<IntegerAttr>(kKernelNumberAttrName)) {
+      auto call = cast<func::CallOp>(op);
+      Calls &calls = kernels[call.getCalleeAttr().getAttr()];
+      calls.recorded.push_back({call, profile});
+      calls.numbers.insert(number.getInt());
       builder.setInsertionPoint(&op);
       if (hasOtherCode)
-        record(op.getLoc(), kOutside);
-      builder.setInsertionPointAfter(&op);
-      record(op.getLoc(), number.getInt());
+        record(builder, op.getLoc(), profile, kOutside);
       hasOtherCode = false;
       continue;
     }
-    if (!isa<scf::ParallelOp>(op)) // whose kernels run at the same time
+    if (isa<scf::ParallelOp>(op)) // whose kernels run at the same time
+      op.walk([&](func::CallOp call) { kernels[call.getCalleeAttr().getAttr()].hasOthers = true; });
+    else
       for (Region &inner : op.getRegions())
-        visit(inner);
+        visit(inner, profile);
     hasOtherCode |= !isFree(op);
   }
+}
+
+/// Lets `kernel` record its own end. Entry points have thousands of calls, which LLVM optimizes together:
+/// one more operand each takes it less time than one more call.
+LogicalResult Recorder::recordInside(func::FuncOp kernel, Calls &calls) {
+  if (failed(kernel.insertArgument(0, LLVM::LLVMPointerType::get(module.getContext()), {}, kernel.getLoc())))
+    return failure();
+  builder.setInsertionPoint(kernel.getBody().back().getTerminator());
+  record(builder, kernel.getLoc(), kernel.getArgument(0), *calls.numbers.begin());
+  for (auto [call, profile] : calls.recorded)
+    call->insertOperands(0, profile);
+  return success();
+}
+
+LogicalResult Recorder::recordKernels() {
+  SymbolTable symbols(module);
+  for (auto &[name, calls] : kernels) {
+    auto kernel = symbols.lookup<func::FuncOp>(name);
+    if (calls.numbers.size() == 1 && !calls.hasOthers && kernel && !kernel.isExternal()) {
+      if (failed(recordInside(kernel, calls)))
+        return failure();
+    } else {
+      for (auto [call, profile] : calls.recorded) {
+        builder.setInsertionPointAfter(call);
+        record(builder, call.getLoc(), profile,
+               call->getAttrOfType<IntegerAttr>(kKernelNumberAttrName).getInt());
+      }
+    }
+    for (auto [call, profile] : calls.recorded)
+      call->removeAttr(kKernelNumberAttrName);
+  }
+  return success();
 }
 
 /// Declares the functions that EntryPointHelpers.mlir defines, unless they are in the module.
@@ -161,12 +211,15 @@ struct EmitProfilePass : public fp8::impl::EmitProfileBase<EmitProfilePass> {
             calls.push_back({call, entry});
         });
     auto pointer = LLVM::LLVMPointerType::get(&getContext());
+    Recorder recorder(module);
     for (auto [call, entry] : calls) {
       if (failed(entry.insertArgument(0, pointer, {}, entry.getLoc())))
         return signalPassFailure();
-      Recorder(entry, entry.getArgument(0));
+      recorder.visitEntry(entry);
       passProfile(call, entry);
     }
+    if (failed(recorder.recordKernels()))
+      return signalPassFailure();
     declareHelpers(module);
     addKernelList(module, printKernels(kernels));
   }

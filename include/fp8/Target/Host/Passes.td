@@ -450,10 +450,11 @@ def EmitProfile : Pass<"fp8-emit-profile", "mlir::ModuleOp"> {
   let description = [{
     Before: entry points after `fp8-emit-entry-points`, with the numbers of
     `fp8-count-kernels`.
-    After: each entry point takes the profile of the call (fp8rt/call.h) as its first
-    argument, null for most calls, and calls `fp8_abi_record` with a kernel's number after
-    each call of that kernel. Where other code than views and constants precedes a kernel, it
-    records -1 before the kernel. Kernels in parallel loops are not recorded. The function
+    After: each entry point takes the profile of the call (fp8rt/call.h), null for most calls,
+    as its first argument and passes it to its kernels, which call `fp8_abi_record` with
+    their number at their end. A function with several numbers is recorded where it is
+    called. Before a kernel, -1 is recorded if other code ran that may take time: loops,
+    allocations, calls. Kernels in parallel loops are not recorded. The function
     `fp8_kernels` returns the list of kernels as JSON, and `fp8.kernels` is gone.
 
     Example:
@@ -468,7 +469,9 @@ def EmitProfile : Pass<"fp8-emit-profile", "mlir::ModuleOp"> {
         call @kernel_k() {fp8.kernel_number = 0 : i32} : () -> ()
         return
       }
-      func.func private @kernel_k()
+      func.func private @kernel_k() {
+        return
+      }
     }
     ```
     becomes
@@ -481,9 +484,12 @@ def EmitProfile : Pass<"fp8-emit-profile", "mlir::ModuleOp"> {
     func.func private @fp8_entry_main(%p: !llvm.ptr) {
       ... = arith.constant -1 : i32
       call @fp8_abi_record(%p, ...
-      call @kernel_k() : () -> ()
-      %number = arith.constant 0 : i32
-      call @fp8_abi_record(%p, %number) : (!llvm.ptr, i32) -> ()
+      call @kernel_k(%p) : (!llvm.ptr) -> ()
+      return
+    }
+    func.func private @kernel_k(%q: !llvm.ptr) {
+      ... = arith.constant 0 : i32
+      call @fp8_abi_record(%q, ...
       return
     }
     ...
