@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the command fp8-run on the runtime's hand-written library (runtime/test/fixture.c)."""
+import json
 import os
 import re
 import subprocess
@@ -169,6 +170,19 @@ def test_pairs_hand_residuals_over(box):
     np.testing.assert_array_equal(out["backward.0"], 20 * X)
     box.fails(1, "takes residuals of another: run both", "--entry=backward")
     box.fails(1, "no pair: 0 residuals given, 1 taken", "--entry=evaluate,backward")
+
+
+def test_profile_of_a_pair(box):
+    box.write("in", {"x": X, "backward.0": np.array(10, np.float32)})
+    box.ok("--entry=forward,backward", "--steps=4", "--profile=profile")
+    with open(box.path("profile")) as file:
+        profile = json.load(file)
+    # What forward records in each step; backward has no kernels. The fixture waits a millisecond in 'sum'.
+    assert [(line["name"], line["calls"], line["sites"]) for line in profile["kernels"][:1]] == [("sum", 1, [])]
+    assert profile["kernels"][0]["ms"] >= 1
+    doubled = next(line for line in profile["kernels"] if line["name"] == "double_fc")
+    assert (doubled["calls"], doubled["sites"], doubled["operations"], doubled["bytes_read"]) == (3, ["h1/fc", "fc"], 9, 36)
+    assert box.ok("--entry=evaluate", "--profile").stderr.startswith("Profile of one step")
 
 
 def test_timing_and_help(box):

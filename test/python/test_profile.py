@@ -147,5 +147,5 @@ def test_names_are_stable_and_in_the_symbols(bin_dir, folder, profile):
     assert len(set(names)) == len(names) and all(len(name) <= 60 for name in names)
     symbols = command("nm", folder / "step.so").stdout
     for kernel in profile["kernels"]:
-        if kernel["kind"] not in ("products", "outside kernels"): # whose function serves several shapes
+        if kernel["kind"] != "outside kernels":
             assert re.search(r" t kernel_%s$" % re.escape(kernel["name"]), symbols, re.M), kernel["name"]

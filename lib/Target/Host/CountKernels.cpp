@@ -102,7 +102,7 @@ DictionaryAttr KernelList::describe(Line &line) {
   ArrayRef<Attribute> products = getProducts(line.calls.front());
   SmallVector<StringRef> sites = getSites(line);
   KernelCost cost = countKernelCost(line.calls.front(), line.kernel);
-  if (!products.empty())
+  if (!products.empty()) // the other code of the kernel is an epilogue, or the product itself in loops
     cost.operations = countProducts(products);
 
   StringRef symbol = line.kernel.getName(), kind = "other";

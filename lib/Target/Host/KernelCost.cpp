@@ -85,6 +85,8 @@ private:
   void count(Region &region, Count runs);
   void countLinalg(linalg::LinalgOp op, Count runs);
   void countEffects(MemoryEffectOpInterface op, Count runs);
+  /// Counts the buffers that a called function accesses, in full.
+  void countCall(func::CallOp op, Count runs);
   /// Adds accesses to elements of `memory`; unknown ones are accesses to all of them.
   void access(Value memory, Count elements, bool isWrite);
   Count sumUp(const llvm::DenseMap<unsigned, Count> &accesses);
@@ -193,6 +195,32 @@ void CostCounter::countEffects(MemoryEffectOpInterface op, Count runs) {
     }
 }
 
+/// Returns whether `memory`, or a view of it, is read or written.
+static bool isAccessed(Value memory, bool isWrite) {
+  return llvm::any_of(memory.getUsers(), [&](Operation *user) {
+    if (isa<ViewLikeOpInterface>(user))
+      return llvm::any_of(user->getResults(), [&](Value view) { return isAccessed(view, isWrite); });
+    auto effects = dyn_cast<MemoryEffectOpInterface>(user);
+    if (!effects)
+      return true;
+    return isWrite ? effects.getEffectOnValue<MemoryEffects::Write>(memory).has_value()
+                   : effects.getEffectOnValue<MemoryEffects::Read>(memory).has_value();
+  });
+}
+
+void CostCounter::countCall(func::CallOp op, Count runs) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(kernel, op.getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return;
+  for (auto [operand, argument] : llvm::zip_equal(op.getOperands(), callee.getArguments())) {
+    if (!isa<MemRefType>(operand.getType()))
+      continue;
+    for (bool isWrite : {false, true})
+      if (isAccessed(argument, isWrite))
+        access(operand, multiply(runs, countElements(getKnownType(operand))), isWrite);
+  }
+}
+
 void CostCounter::count(Region &region, Count runs) {
   for (Operation &op : region.getOps()) {
     if (int64_t here = countOperations(&op)) {
@@ -203,6 +231,8 @@ void CostCounter::count(Region &region, Count runs) {
       countLinalg(structured, runs);
       continue;
     }
+    if (auto inner = dyn_cast<func::CallOp>(op))
+      countCall(inner, runs);
     auto effects = dyn_cast<MemoryEffectOpInterface>(op);
     if (effects && op.getNumRegions() == 0 && op.getNumOperands() != 0)
       countEffects(effects, runs);

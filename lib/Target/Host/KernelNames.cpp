@@ -7,10 +7,10 @@
 
 #include "KernelNames.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
+#include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
-#include "fp8/Target/Host/HostCode.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -51,7 +51,6 @@ std::string fp8::makeUnique(StringRef name, function_ref<bool(StringRef)> isTake
 /// Returns the kind of code that a lowering named; empty for other words.
 static StringRef findKind(StringRef computes) {
   return llvm::StringSwitch<StringRef>(computes)
-      .Cases({"pack_lhs", "pack_rhs"}, "packing")
       .Case("epilogue", "epilogues")
       .Cases({"quantize", "dequantize", "amax"}, "casts")
       .Cases({"update_amax_history", "compute_scale", "all_reduce"}, "history")
@@ -60,10 +59,21 @@ static StringRef findKind(StringRef computes) {
       .Default("");
 }
 
-/// Returns the word that the lowering left on a loop around rows or on the operation itself.
+/// Returns the mark of the first product that `op` computes; null if it computes none.
+static DictionaryAttr findProduct(Operation *op) {
+  DictionaryAttr product;
+  op->walk([&](Operation *inner) {
+    auto marks = inner->getAttrOfType<ArrayAttr>(kProductsAttrName);
+    if (!marks || marks.empty())
+      return WalkResult::advance();
+    product = dyn_cast<DictionaryAttr>(marks[0]);
+    return WalkResult::interrupt();
+  });
+  return product;
+}
+
+/// Returns the word that the lowering left on the operation itself or, around rows, on those inside.
 static std::string findComputes(Operation *op) {
-  if (op->hasAttr(kProductsAttrName))
-    return "product";
   if (auto word = op->getAttrOfType<StringAttr>(kComputesAttrName))
     return word.str();
   if (!op->hasAttr(kKernelAttrName))
@@ -74,6 +84,15 @@ static std::string findComputes(Operation *op) {
     quantizes |= word && word.getValue() == "quantize";
   });
   return quantizes ? "quantize_rows" : "rows";
+}
+
+/// Names a kernel after the product that it computes.
+static KernelName nameProduct(DictionaryAttr product) {
+  auto read = [&](StringRef field) {
+    auto text = product.getAs<StringAttr>(field);
+    return text ? text.str() : "";
+  };
+  return {"product_" + read("role"), read("site"), "products"};
 }
 
 /// Names a linalg op by what its body computes. A body of several operations is fused code, which
@@ -124,6 +143,8 @@ static StringRef findFunction(Operation *op) {
 }
 
 KernelName fp8::nameKernel(Operation *op) {
+  if (DictionaryAttr product = findProduct(op))
+    return nameProduct(product);
   NameStack stack = parseNameStack(op->getLoc());
   KernelName name{findComputes(op), stack.site, ""};
   auto structured = dyn_cast<linalg::LinalgOp>(op);
@@ -131,10 +152,10 @@ KernelName fp8::nameKernel(Operation *op) {
     name.computes = structured                ? describeLinalg(structured, stack.primitive)
                     : isa<memref::CopyOp>(op) ? "copy"
                                               : "loop";
-  name.kind = name.computes == "product"                             ? "products"
-              : !findKind(name.computes).empty()                     ? findKind(name.computes)
-              : structured && structured.getNumReductionLoops() != 0 ? "reductions"
-                                                                     : "elementwise";
+  bool isReduction = structured && structured.getNumReductionLoops() != 0;
+  name.kind = findKind(name.computes);
+  if (name.kind.empty())
+    name.kind = isReduction ? "reductions" : "elementwise";
   if (name.site.empty() && structured)
     name.site = findUpdatedArgument(structured);
   if (stack.site.empty() && !name.site.empty() && name.computes == "elementwise")

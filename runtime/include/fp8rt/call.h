@@ -122,7 +122,7 @@ typedef const char *(*fp8rt_manifest_fn)(void);
 /// The type of `fp8_kernels`, which returns JSON:
 ///   {"sites": [name, …], "kernels": [{"name", "kind", "sites": [number, …],
 ///    "read", "written", "operations"}, …]}
-/// `kind` is products, packing, epilogues, casts, history, rows, reductions,
+/// `kind` is products, epilogues, casts, history, rows, reductions,
 /// elementwise, copies or other; the numbers are positions in the list of sites.
 /// Per call, "read" and "written" are bytes of the buffers that the kernel accesses,
 /// each distinct one once, and "operations" floating-point operations, two for a

@@ -106,8 +106,8 @@ func.func private @kernel_exp(%x: memref<?xf32>) attributes {fp8.kernel_kind = "
 // The bounds of a loop are known from the call: sizes of buffers that a caller passes as numbers or whose
 // types have lost them. Calls with other numbers are lines of their own.
 // CHECK: fp8.kernels = [
-// CHECK-SAME: {kind = "packing", name = "pack", operations = 8 : i64, read = 32 : i64, sites = [], written = 0 : i64},
-// CHECK-SAME: {kind = "packing", name = "pack_2", operations = 4 : i64, read = 16 : i64, sites = [], written = 0 : i64}]
+// CHECK-SAME: {kind = "epilogues", name = "pack", operations = 8 : i64, read = 32 : i64, sites = [], written = 0 : i64},
+// CHECK-SAME: {kind = "epilogues", name = "pack_2", operations = 4 : i64, read = 16 : i64, sites = [], written = 0 : i64}]
 func.func @sizes(%a: memref<8xf32>, %b: memref<4xf32>) {
   %c0 = arith.constant 0 : index
   %cast = memref.cast %a : memref<8xf32> to memref<?xf32>
@@ -117,7 +117,7 @@ func.func @sizes(%a: memref<8xf32>, %b: memref<4xf32>) {
   call @kernel_pack(%cast, %m) : (memref<?xf32>, index) -> ()
   return
 }
-func.func private @kernel_pack(%x: memref<?xf32>, %n: index) attributes {fp8.kernel_kind = "packing"} {
+func.func private @kernel_pack(%x: memref<?xf32>, %n: index) attributes {fp8.kernel_kind = "epilogues"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %size = memref.dim %x, %c0 : memref<?xf32>

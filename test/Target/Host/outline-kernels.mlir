@@ -112,9 +112,9 @@ func.func @number(%parts: memref<8xf32>, %amax: memref<f32>) {
 
 // What products a kernel computes is said at the call: one kernel serves several sites.
 // CHECK-LABEL: func @products
-// CHECK: call @kernel_product(%arg0, %arg1) {fp8.products = [{code = "loops", role = "fprop", site = "a"}]}
-// CHECK: call @kernel_product(%arg1, %arg2) {fp8.products = [{code = "loops", role = "dgrad", site = "b"}]}
-// CHECK: func private @kernel_product
+// CHECK: call @kernel_product_fprop_a(%arg0, %arg1) {fp8.kernel_site = "a", fp8.products = [{code = "loops", role = "fprop", site = "a"}]}
+// CHECK: call @kernel_product_fprop_a(%arg1, %arg2) {fp8.kernel_site = "b", fp8.products = [{code = "loops", role = "dgrad", site = "b"}]}
+// CHECK: func private @kernel_product_fprop_a
 // CHECK-NOT: fp8.products
 #id = affine_map<(i) -> (i)>
 func.func @products(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
@@ -212,13 +212,13 @@ func.func @views(%stack: memref<4x4xf32>) {
 // CHECK-LABEL: func @names
 // CHECK: call @kernel_tanh_h0_mlp(%arg0, %arg1) {fp8.kernel_site = "h0/mlp"}
 // CHECK: call @kernel_tanh_h0_mlp(%arg1, %arg0) {fp8.kernel_site = "h1/mlp"}
-// CHECK: call @kernel_pack_lhs_h0_fc1(%arg0, %arg2) {fp8.kernel_site = "h0/fc1"}
+// CHECK: call @kernel_epilogue_h0_fc1(%arg0, %arg2) {fp8.kernel_site = "h0/fc1"}
 // CHECK: call @kernel_reduce_sum_ln_f(%arg0, %arg3) {fp8.kernel_site = "ln_f"}
 // CHECK: call @kernel_elementwise_tanh_h0_mlp(%arg0, %arg1) {fp8.kernel_site = "h0/mlp"}
 // CHECK: call @kernel_update_st_0_w(%arg1, %arg4) {fp8.kernel_site = "st[0]['w']"}
 // CHECK: call @kernel_copy_a_very_long_name_of_a_site_that_does_not_e(%arg0, %arg1) {fp8.kernel_site = "a_very_long_name_of_a_site_that_does_not_end_so_soon"}
 // CHECK: call @kernel_copy_a_very_long_name_of_a_site_that_does_not_e_2(%arg3, %arg5)
-// CHECK: func private @kernel_pack_lhs_h0_fc1{{.*}} attributes {fp8.kernel_kind = "packing"
+// CHECK: func private @kernel_epilogue_h0_fc1{{.*}} attributes {fp8.kernel_kind = "epilogues"
 // CHECK-NOT: fp8.computes
 // CHECK: func private @kernel_reduce_sum_ln_f{{.*}} attributes {fp8.kernel_kind = "reductions"
 #id = affine_map<(i) -> (i)>
@@ -241,7 +241,7 @@ func.func @names(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>, %s: me
   scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
     %0 = memref.load %a[%i] : memref<4xf32>
     memref.store %0, %c[%i] : memref<4xf32>
-  } {fp8.computes = "pack_lhs"} loc("jit(step)/h0/fc1/dot_general")
+  } {fp8.computes = "epilogue"} loc("jit(step)/h0/fc1/dot_general")
   linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%a : memref<4xf32>) outs(%s : memref<f32>) {
   ^bb0(%in: f32, %out: f32):
     %0 = arith.addf %in, %out : f32

@@ -12,7 +12,7 @@
 namespace fp8 {
 
 /// Attribute on a linalg op or a loop: a word for what its code computes, as "quantize" or
-/// "pack_lhs", where the operation itself does not tell. The lowering that creates the code sets it;
+/// "epilogue", where the operation itself does not tell. The lowering that creates the code sets it;
 /// it becomes the first part of the kernel's name.
 inline constexpr llvm::StringLiteral kComputesAttrName = "fp8.computes";
 
