@@ -64,7 +64,7 @@ def run(bin_dir, folder, *args):
 
 @pytest.fixture(scope="module")
 def profile(bin_dir, folder):
-    run(bin_dir, folder, "--steps=7", "--profile=%s" % (folder / "profile"))
+    run(bin_dir, folder, "--steps=21", "--profile=%s" % (folder / "profile"))
     return json.loads((folder / "profile").read_text())
 
 
@@ -95,7 +95,7 @@ def test_kernel_in_a_loop(profile):
 
 
 def test_lines_sum_to_the_step(profile):
-    assert (profile["version"], profile["measured_steps"], profile["steps"], profile["skipped_first"]) == (1, 6, 3, True)
+    assert (profile["version"], profile["measured_steps"], profile["steps"], profile["skipped_first"]) == (1, 20, 10, True)
     for lines in profile["kernels"], profile["kinds"]:
         # Sums of doubles in another order.
         assert sum(entry["ms"] for entry in lines) == pytest.approx(profile["step"]["ms"], rel=1e-9)

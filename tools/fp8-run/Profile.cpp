@@ -73,9 +73,10 @@ ProfileLine Profile::describeKernel(uint32_t index) const {
   line.kind = kernel.kind;
   line.sites.assign(kernel.sites, kernel.sites + kernel.num_sites);
   for (const Step &step : steps) {
-    line.calls += double(step.calls[index]) / double(steps.size());
+    line.calls += double(step.calls[index]); // exact, so that equal numbers have an exact mean
     line.milliseconds += 1e3 * step.seconds[index] / double(steps.size());
   }
+  line.calls /= double(steps.size());
   auto perStep = [&](int64_t count) {
     return count < 0 ? std::nullopt : std::optional<double>(double(count) * line.calls);
   };
