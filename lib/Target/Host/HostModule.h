@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The LLVM half of host code, without files: translates a module in the LLVM dialect to an
-// optimized LLVM module, and generates object code for it.
+// The LLVM half of host code, without files: translates a module in the LLVM dialect to an LLVM
+// module, optimizes it, and generates object code for it.
 
 #ifndef FP8_LIB_TARGET_HOST_HOSTMODULE_H
 #define FP8_LIB_TARGET_HOST_HOSTMODULE_H
@@ -17,7 +17,17 @@
 
 namespace fp8 {
 
-/// An optimized LLVM module and the machine it is for.
+/// What the functions of an LLVM module are.
+enum class HostCodeKind {
+  /// All code of a library: only the C ABI can be seen outside of the module.
+  whole,
+  /// Kernels, which other modules of the same library call.
+  kernels,
+  /// Entry points, which call the kernels of other modules. Fast to compile instead of fast.
+  entry,
+};
+
+/// An LLVM module and the machine it is for.
 struct HostModule {
   // Destroyed last: the module lives in it.
   std::unique_ptr<llvm::LLVMContext> context;
@@ -25,13 +35,19 @@ struct HostModule {
   std::unique_ptr<llvm::Module> module;
 };
 
-/// Translates and optimizes. Exports `fp8_manifest` and every `fp8_call_<entry>`, nothing
-/// else. Errors are diagnostics at the module.
-mlir::FailureOr<HostModule> buildHostModule(mlir::ModuleOp module, llvm::StringRef manifest,
-                                            const HostCodeOptions &options);
+/// Makes the translations of `context` known that translate() uses. Not safe in several threads.
+void registerTranslations(mlir::MLIRContext &context);
 
-/// Writes position-independent object code.
-llvm::LogicalResult writeObject(mlir::ModuleOp module, HostModule &code, llvm::raw_pwrite_stream &stream);
+/// Translates, without optimization. Functions are exported as `kind` says. The function
+/// `fp8_manifest` is added unless `kind` is kernels. Errors are diagnostics at the module.
+mlir::FailureOr<HostModule> translate(mlir::ModuleOp module, llvm::StringRef manifest,
+                                      const HostCodeOptions &options, HostCodeKind kind);
+
+/// Runs LLVM's passes; level 0 to 3, as clang's -O.
+void optimize(HostModule &code, HostCodeKind kind, unsigned level);
+
+/// Writes position-independent object code. False where the machine has no object files.
+bool writeObject(HostModule &code, llvm::raw_pwrite_stream &stream);
 
 } // namespace fp8
 

@@ -14,6 +14,7 @@
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/TargetParser/Host.h"
 
 #include <mutex>
 #include <thread>
@@ -73,10 +74,10 @@ static LogicalResult writeFile(ModuleOp module, StringRef path, StringRef bytes)
 
 /// Writes a library without contents: linked with, it is named as needed. Symbols that are
 /// defined nowhere are the loader's to find.
-static LogicalResult writeStub(ModuleOp module, StringRef triple, StringRef name, StringRef path) {
+static LogicalResult writeStub(ModuleOp module, StringRef name, StringRef path) {
   llvm::ifs::IFSStub stub;
   stub.SoName = name.str();
-  stub.Target = llvm::ifs::parseTriple(triple);
+  stub.Target = llvm::ifs::parseTriple(llvm::sys::getProcessTriple());
   if (llvm::Error error = llvm::ifs::writeBinaryStub(path, stub))
     return cannotLink(module, path, llvm::errorToErrorCode(std::move(error)));
   return success();
@@ -131,20 +132,27 @@ static LogicalResult link(ModuleOp module, ArrayRef<std::string> inputs, const s
   return module.emitError("linking failed: ") << line;
 }
 
-LogicalResult fp8::linkLibrary(ModuleOp module, StringRef triple, StringRef object, raw_ostream &out) {
-  if (llvm::Error error = checkSymbols(object))
-    return module.emitError(llvm::toString(std::move(error)));
+LogicalResult fp8::linkLibrary(ModuleOp module, ArrayRef<SmallString<0>> objects, raw_ostream &out) {
+  uint64_t size = 0;
+  for (StringRef object : objects) {
+    if (llvm::Error error = checkSymbols(object))
+      return module.emitError(llvm::toString(std::move(error)));
+    size += object.size();
+  }
   TemporaryFolder folder;
   if (folder.error)
     return cannotLink(module, folder.path, folder.error);
-  if (failed(verifySpace(module, folder.path, object.size())))
+  if (failed(verifySpace(module, folder.path, size)))
     return failure();
-  SmallVector<std::string> inputs = {folder.getFile("step.o")};
-  if (failed(writeFile(module, inputs.front(), object)))
-    return failure();
+  SmallVector<std::string> inputs;
+  for (auto [index, object] : llvm::enumerate(objects)) {
+    inputs.push_back(folder.getFile("part" + std::to_string(index) + ".o"));
+    if (failed(writeFile(module, inputs.back(), object)))
+      return failure();
+  }
   for (StringRef name : kNeededLibraries) {
     inputs.push_back(folder.getFile(name));
-    if (failed(writeStub(module, triple, name, inputs.back())))
+    if (failed(writeStub(module, name, inputs.back())))
       return failure();
   }
   std::string library = folder.getFile("step.so");

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Links an object to a shared library.
+// Links objects to a shared library.
 
 #ifndef FP8_LIB_TARGET_HOST_LINKLIBRARY_H
 #define FP8_LIB_TARGET_HOST_LINKLIBRARY_H
@@ -11,10 +11,10 @@
 
 namespace fp8 {
 
-/// Writes the bytes of a shared library, made of those of one object for `triple`, to `out`.
-/// It needs libomp.so.5 and libm.so.6 when it is loaded; neither is looked for here. An error
-/// is a diagnostic at the module. Safe in several threads: they take turns.
-llvm::LogicalResult linkLibrary(mlir::ModuleOp module, llvm::StringRef triple, llvm::StringRef object,
+/// Links objects for this machine's system to a shared library, and writes its bytes to `out`. It needs
+/// libomp.so.5 and libm.so.6 when it is loaded; neither is looked for here. An error is a
+/// diagnostic at the module. Safe in several threads: they take turns.
+llvm::LogicalResult linkLibrary(mlir::ModuleOp module, llvm::ArrayRef<llvm::SmallString<0>> objects,
                                 llvm::raw_ostream &out);
 
 } // namespace fp8

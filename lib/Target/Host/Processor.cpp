@@ -52,17 +52,16 @@ static llvm::Expected<const llvm::Target *> findTarget(const llvm::Triple &tripl
   return llvm::createStringError("no code generator for this machine: " + error);
 }
 
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
-fp8::createTargetMachine(const HostCodeOptions &options) {
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> fp8::createTargetMachine(const HostCodeOptions &options,
+                                                                              unsigned level) {
   llvm::Triple triple(llvm::sys::getProcessTriple());
   llvm::Expected<const llvm::Target *> target = findTarget(triple);
   if (!target)
     return target.takeError();
   std::string processor = options.processor.empty() ? llvm::sys::getHostCPUName().str() : options.processor;
-  auto level = llvm::CodeGenOpt::getLevel(options.optimizationLevel);
   std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
       triple, processor, selectFeatures(options), llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
-      level.value_or(llvm::CodeGenOptLevel::Aggressive)));
+      llvm::CodeGenOpt::getLevel(level).value_or(llvm::CodeGenOptLevel::Aggressive)));
   if (!machine)
     return llvm::createStringError("no code generator for processor '" + processor + "'");
   return machine;
@@ -82,7 +81,8 @@ static bool isUsed(StringRef feature) {
 }
 
 RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(options);
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
+      createTargetMachine(options, options.optimizationLevel);
   if (!machine) { // code generation reports the reason
     llvm::consumeError(machine.takeError());
     return {};

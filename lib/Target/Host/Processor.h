@@ -13,8 +13,10 @@
 
 namespace fp8 {
 
-/// This machine's operating system and kind of processor, with the processor of `options`.
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const HostCodeOptions &options);
+/// This machine's operating system and kind of processor, with the processor of `options`. `level`
+/// says how much effort the code generator makes; 0 to 3.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const HostCodeOptions &options,
+                                                                         unsigned level);
 
 } // namespace fp8
 
