@@ -5,6 +5,7 @@
 # What every Python test can ask for: where the tools and libraries of the build are.
 # `pytest --build DIR test` tests another build than build/; slow tests need --slow.
 
+import os
 import pathlib
 import subprocess
 
@@ -19,6 +20,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # Not the user's cache.
+    os.environ["FP8_CACHE_DIR"] = str(pathlib.Path(config.getoption("--build")).resolve() / "test" / "object-cache")
     config.addinivalue_line("markers", "slow: takes more than a few seconds; runs with --slow")
 
 

@@ -18,6 +18,8 @@ config.test_exec_root = os.path.join(config.fp8_build_dir, "test")
 
 tools = [os.path.join(config.fp8_build_dir, "bin"), config.llvm_tools_dir]
 config.environment["PATH"] = os.pathsep.join(tools + [config.environment["PATH"]])
+# Not the user's cache.
+config.environment["FP8_CACHE_DIR"] = os.path.join(config.fp8_build_dir, "test", "object-cache")
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input-filter=annotation-full"
 
 config.substitutions.append(("%plugin", os.path.join(config.fp8_build_dir, "lib", "FP8Plugin.so")))

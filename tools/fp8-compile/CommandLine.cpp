@@ -59,6 +59,12 @@ struct Options {
                                cl::desc("Print or write what became of every product")};
   cl::opt<std::string> manifest{"manifest", cl::value_desc("file"), cl::cat(category),
                                 cl::desc("Also write the manifest, which a library contains")};
+  cl::opt<unsigned> threads{"threads", cl::init(0), cl::value_desc("N"), cl::cat(category),
+                            cl::desc("Threads that compile; 0 (default) is one per core. The output is the "
+                                     "same for any number")};
+  cl::opt<bool> noCache{"no-cache", cl::cat(category),
+                        cl::desc("Keep no object code for the next compilation (in $FP8_CACHE_DIR, else "
+                                 "$XDG_CACHE_HOME/fp8-mlir, else ~/.cache/fp8-mlir)")};
   std::vector<CompilerOption> compiler;
 
   Options() {
@@ -91,6 +97,17 @@ private:
     return {option.name.str(), value, [value] { return std::vector<std::string>{*value}; }};
   }
 };
+
+/// The folder for the cache of objects; empty where none is known.
+std::string findCacheFolder() {
+  if (const char *folder = std::getenv("FP8_CACHE_DIR"))
+    return folder;
+  llvm::SmallString<128> folder;
+  if (!llvm::sys::path::cache_directory(folder)) // $XDG_CACHE_HOME, else ~/.cache
+    return "";
+  llvm::sys::path::append(folder, "fp8-mlir");
+  return folder.str().str();
+}
 
 /// Rejects options that are given twice, of which LLVM would take the last value.
 bool checkGivenOnce() {
@@ -171,6 +188,9 @@ bool rejectCommandLine(const llvm::Twine &message) {
 }
 
 bool parseCommandLine(int argc, char **argv, CommandLine &out) {
+  // The linker's libraries have an option of this name.
+  if (cl::Option *foreign = cl::getRegisteredOptions().lookup("threads"))
+    foreign->removeArgument();
   Options o;
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "fp8-compile " FP8_VERSION "\n"; });
   if (auto problems = fp8tool::parseCommandLine(argc, argv, o.category, kOverview))
@@ -182,5 +202,8 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   out.input = o.input;
   out.output = o.output;
   out.manifestFile = o.manifest;
+  out.threads = o.threads;
+  if (!o.noCache)
+    out.options.hostCode.cacheFolder = findCacheFolder();
   return parseCompilerOptions(o, out) && parseReports(o, out) && checkStage(out) && checkOutputs(out);
 }

@@ -22,6 +22,7 @@ struct CommandLine {
   std::string input, output, manifestFile;
   std::vector<ReportRequest> reports;
   fp8::CompilerOptions options;
+  unsigned threads = 0; ///< 0: one per core
 };
 
 /// Prints an error in the command line, one line on standard error; returns false.

@@ -8,6 +8,7 @@
 #include "OutputFiles.h"
 #include "fp8/Compiler/Compiler.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
 
@@ -56,7 +57,10 @@ int main(int argc, char **argv) {
 
   DialectRegistry registry;
   fp8::registerCompiler(registry);
-  MLIRContext context(registry);
+  llvm::DefaultThreadPool threads(llvm::hardware_concurrency(line.threads));
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  if (line.threads != 1)
+    context.setThreadPool(threads);
   // An error is one line; the operation as our passes have changed it would not help the user.
   context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler diagnostics(

@@ -7,6 +7,7 @@
 
 #include "HostModule.h"
 #include "LinkLibrary.h"
+#include "ObjectCache.h"
 #include "Parts.h"
 #include "fp8/Target/Host/HostCode.h"
 
@@ -15,15 +16,27 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Writes the object code of `module` to `out`.
-static LogicalResult generateCode(ModuleOp module, StringRef manifest, const HostCodeOptions &options,
-                                  HostCodeKind kind, llvm::raw_pwrite_stream &out) {
+static LogicalResult generateObject(ModuleOp module, HostModule &code, HostCodeKind kind, unsigned level,
+                                    llvm::raw_pwrite_stream &out) {
+  optimize(code, kind, level);
+  if (!writeObject(code, out))
+    return module.emitError("this machine's code generator cannot write object files");
+  return success();
+}
+
+/// Sets `object` to the object code of one part of a library, from the cache if it is there.
+static LogicalResult generatePart(ModuleOp module, StringRef manifest, const HostCodeOptions &options,
+                                  HostCodeKind kind, const ObjectCache &cache, SmallString<0> &object) {
   FailureOr<HostModule> code = translate(module, manifest, options, kind);
   if (failed(code))
     return failure();
-  optimize(*code, kind, options.optimizationLevel);
-  if (!writeObject(*code, out))
-    return module.emitError("this machine's code generator cannot write object files");
+  std::string key = cache.isEnabled() ? getObjectKey(*code, kind, options.optimizationLevel) : "";
+  if (cache.find(key, object))
+    return success();
+  llvm::raw_svector_ostream stream(object);
+  if (failed(generateObject(module, *code, kind, options.optimizationLevel, stream)))
+    return failure();
+  cache.add(key, object);
   return success();
 }
 
@@ -41,7 +54,10 @@ LogicalResult fp8::emitLLVMIR(ModuleOp module, StringRef manifest, const HostCod
 LogicalResult fp8::emitObject(ModuleOp module, StringRef manifest, const HostCodeOptions &options,
                               llvm::raw_pwrite_stream &out) {
   registerTranslations(*module.getContext());
-  return generateCode(module, manifest, options, HostCodeKind::whole, out);
+  FailureOr<HostModule> code = translate(module, manifest, options, HostCodeKind::whole);
+  if (failed(code))
+    return failure();
+  return generateObject(module, *code, HostCodeKind::whole, options.optimizationLevel, out);
 }
 
 LogicalResult fp8::emitSharedLibrary(ModuleOp module, StringRef manifest, const HostCodeOptions &options,
@@ -49,14 +65,15 @@ LogicalResult fp8::emitSharedLibrary(ModuleOp module, StringRef manifest, const 
   registerTranslations(*module.getContext());
   SymbolTable symbols(module);
   SmallVector<Part> parts = cutIntoParts(module);
+  ObjectCache cache(options.cacheFolder);
   std::vector<SmallString<0>> objects(parts.size());
   auto generate = [&](size_t index) {
     OwningOpRef<ModuleOp> part = clonePart(symbols, parts[index]);
-    llvm::raw_svector_ostream stream(objects[index]);
-    return generateCode(*part, manifest, options,
-                        parts[index].isEntry ? HostCodeKind::entry : HostCodeKind::kernels, stream);
+    HostCodeKind kind = parts[index].isEntry ? HostCodeKind::entry : HostCodeKind::kernels;
+    return generatePart(*part, manifest, options, kind, cache, objects[index]);
   };
   if (failed(failableParallelForEachN(module.getContext(), 0, parts.size(), generate)))
     return failure();
+  cache.prune();
   return linkLibrary(module, objects, out);
 }

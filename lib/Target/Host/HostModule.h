@@ -46,6 +46,9 @@ mlir::FailureOr<HostModule> translate(mlir::ModuleOp module, llvm::StringRef man
 /// Runs LLVM's passes; level 0 to 3, as clang's -O.
 void optimize(HostModule &code, HostCodeKind kind, unsigned level);
 
+/// The key in the cache of the object that optimize() and writeObject() make of `code`.
+std::string getObjectKey(const HostModule &code, HostCodeKind kind, unsigned level);
+
 /// Writes position-independent object code. False where the machine has no object files.
 bool writeObject(HostModule &code, llvm::raw_pwrite_stream &stream);
 

@@ -6,7 +6,10 @@
 // pipelines, and code generation.
 
 #include "HostModule.h"
+#include "ObjectCache.h"
 
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
@@ -24,6 +27,10 @@
 #include "llvm/Transforms/Vectorize/LoopVectorize.h"
 
 using namespace fp8;
+
+/// Part of the keys in the cache of objects. Count it up where code generation (CodeGenPasses,
+/// createTargetMachine) gives other objects than before; passes are part of the keys themselves.
+static constexpr llvm::StringLiteral kCodeGenVersion = "1";
 
 namespace {
 /// The analyses that LLVM's passes use.
@@ -111,6 +118,18 @@ void fp8::optimize(HostModule &code, HostCodeKind kind, unsigned level) {
   llvm::ModulePassManager passes;
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(functions)));
   passes.run(*code.module, analyses.modules);
+}
+
+std::string fp8::getObjectKey(const HostModule &code, HostCodeKind kind, unsigned level) {
+  llvm::FunctionPassManager functions;
+  addPasses(functions, kind, level);
+  std::string passes, bitcode;
+  llvm::raw_string_ostream passesStream(passes), bitcodeStream(bitcode);
+  functions.printPipeline(passesStream, [](llvm::StringRef name) { return name; });
+  llvm::WriteBitcodeToFile(*code.module, bitcodeStream);
+  // The processor and its features are attributes of the functions.
+  std::string effort = std::to_string(static_cast<int>(code.machine->getOptLevel()));
+  return ObjectCache::getKey({kCodeGenVersion, LLVM_VERSION_STRING, effort, passes, bitcode});
 }
 
 bool fp8::writeObject(HostModule &code, llvm::raw_pwrite_stream &stream) {

@@ -98,7 +98,8 @@ RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
 }
 
 VectorRegisterFile fp8::getVectorRegisters(const HostCodeOptions &options) {
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(options);
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
+      createTargetMachine(options, options.optimizationLevel);
   if (!machine) { // code generation reports the reason
     llvm::consumeError(machine.takeError());
     return {};

@@ -39,6 +39,9 @@ struct HostCodeOptions {
   MathFunctions math = MathFunctions::expanded;
   /// 0 to 3, as clang's -O.
   unsigned optimizationLevel = 3;
+  /// A folder where objects are kept for the next compilation, 2 GiB of them; empty keeps none. A folder
+  /// that cannot be written is no error.
+  std::string cacheFolder;
 };
 
 /// The processor that the code of a library needs.
@@ -71,7 +74,9 @@ llvm::Error checkProcessor(llvm::StringRef name);
 /// written to `out` before an error are useless. The linker works in the system's folder for
 /// temporary files and leaves nothing there.
 ///
-/// Only emitSharedLibrary runs the linker (lld, in this process): calls in several threads
+/// emitSharedLibrary generates code in the threads of `module`'s context; the bytes of the library do not
+/// depend on their number. Only it uses the cache, and only it runs
+/// the linker (lld, in this process): calls in several threads
 /// take turns, and LLVM's own command line options (llvm::cl) get their default values.
 llvm::LogicalResult emitLLVMIR(mlir::ModuleOp module, llvm::StringRef manifest,
                                const HostCodeOptions &options, llvm::raw_pwrite_stream &out);
