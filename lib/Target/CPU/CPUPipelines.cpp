@@ -75,15 +75,17 @@ static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertSCFToOpenMPPass());
   manager.addNestedPass<func::FuncOp>(createHoistStackBuffers());
   manager.addPass(createSetFloatEnvironment());
-  addCanonicalizer(manager);
-  manager.addPass(createCSEPass());
-  manager.addPass(memref::createExpandStridedMetadataPass());
-  manager.addPass(createLowerAffinePass());
-  manager.addPass(createConvertVectorToLLVMPass());
-  manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(createReturnErrors());
   manager.addPass(createConvertMathToFuncs()); // integer powers
-  manager.addPass(createConvertMathToLLVMPass());
+  // By function, so that all threads work.
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  addCanonicalizer(functions);
+  functions.addPass(createCSEPass());
+  functions.addPass(memref::createExpandStridedMetadataPass());
+  functions.addPass(createLowerAffinePass());
+  functions.addPass(createConvertVectorToLLVMPass());
+  functions.addPass(createSCFToControlFlowPass());
+  functions.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createReturnErrors());
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createConvertToLLVMPass());
   manager.addPass(createConvertOpenMPToLLVMPass());
