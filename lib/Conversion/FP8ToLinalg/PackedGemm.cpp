@@ -432,17 +432,18 @@ Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
   auto kernel = scf::ExecuteRegionOp::create(b, loc, TypeRange());
   kernel->setAttr(kKernelAttrName, b.getUnitAttr());
   OpBuilder inside = OpBuilder::atBlockEnd(&kernel.getRegion().emplaceBlock());
+  // A task packs what no other task reads.
   bool cutColumns = plan.panelsPerTask != 0;
-  bool ownColumns = !cutColumns && plan.cut == 0 && knownSize(dims.batch) != 1 &&
-                    getConstantIntValue(ceilDivSize(b, loc, cutSize(b), plan.step)) == 1;
+  bool cutRows = plan.cut != 0 || getConstantIntValue(ceilDivSize(b, loc, cutSize(b), plan.step)) != 1;
+  bool ownRows = !cutColumns, ownColumns = !cutRows && (cutColumns || knownSize(dims.batch) != 1);
   if (!ownColumns)
     packAllColumns(inside);
-  if (cutColumns)
+  if (!ownRows)
     forEachTask(inside, false, [&](OpBuilder &body, const Task &task) { packRows(body, task); });
   forEachTask(inside, cutColumns, [&](OpBuilder &body, const Task &task) {
     if (ownColumns)
       packColumns(body, task.batch, task.firstPanel, task.panels);
-    if (!cutColumns)
+    if (ownRows)
       packRows(body, task);
     multiply(body, task);
     if (!epilogue)

@@ -15,6 +15,8 @@ static constexpr int64_t kParallelWork = 1 << 21;
 static constexpr int64_t kTaskWork = 1 << 20;
 /// Tasks that occupy the cores of a machine evenly: as many as are useful, and as are worth cutting N.
 static constexpr int64_t kManyTasks = 64, kEnoughTasks = 16;
+/// So many times fewer tasks are better than tasks that share both operands.
+static constexpr int64_t kFewerTasks = 4;
 /// Rows of a block: few enough for their panels to stay in the L2 cache, enough to use each panel of B
 /// several times.
 static constexpr int64_t kLeastRows = 64, kMostRows = 256;
@@ -69,6 +71,14 @@ static int64_t countTasks(const ProductPlan &plan, const ProductSizes &sizes) {
   return tasks;
 }
 
+/// Returns the panels of each of `parts` parts, 0 if that is all of them.
+static int64_t cutPanels(int64_t panels, int64_t parts) {
+  int64_t perTask = llvm::divideCeil(panels, parts);
+  return perTask < panels ? perTask : 0;
+}
+
+/// Cuts rows, or columns if these make more tasks: a task then packs its part of one operand, which stays
+/// in its cache, and the tasks share the other operand. Cuts both only if neither makes enough tasks.
 ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
                             const VectorRegisters &registers) {
   ProductPlan plan;
@@ -85,11 +95,19 @@ ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool ma
   cutRows(plan, sizes.m, rowDims, wanted);
   plan.tile = chooseTile(registers, plan.step * plan.inner, sizes.n);
 
-  int64_t enough = std::min(tasks, kEnoughTasks), cut = countTasks(plan, sizes);
-  if (plan.isParallel && mayCutColumns && cut < enough && !ShapedType::isDynamic(sizes.n)) {
-    int64_t panels = llvm::divideCeil(orElse(sizes.n, 1), plan.tile.columns);
-    int64_t perTask = llvm::divideCeil(panels, llvm::divideCeil(enough, cut));
-    plan.panelsPerTask = perTask < panels ? perTask : 0;
+  int64_t enough = std::min(tasks, kEnoughTasks), byRows = countTasks(plan, sizes);
+  if (!plan.isParallel || !mayCutColumns || byRows >= enough || ShapedType::isDynamic(sizes.n))
+    return plan;
+  ProductPlan byColumns = plan;
+  cutRows(byColumns, sizes.m, rowDims, kMostRows);
+  byColumns.tile = chooseTile(registers, byColumns.step * byColumns.inner, sizes.n);
+  int64_t panels = llvm::divideCeil(orElse(sizes.n, 1), plan.tile.columns);
+  bool isWhole = countTasks(byColumns, sizes) == orElse(sizes.batch, 1);
+  if (isWhole && panels > byRows && panels * kFewerTasks >= enough) {
+    byColumns.panelsPerTask = std::max<int64_t>(panels / enough, 1);
+    return byColumns;
   }
+  if (byRows * kFewerTasks < enough)
+    plan.panelsPerTask = cutPanels(panels, llvm::divideCeil(enough, byRows));
   return plan;
 }
