@@ -21,9 +21,14 @@ using namespace fp8;
 /// Tensors of fewer elements run on one thread: starting another takes longer.
 static constexpr int64_t kParallelThreshold = 65536;
 
-/// The number of columns that one thread sums: enough adjacent cache lines of a row for prefetching,
-/// few enough to occupy several threads.
-static constexpr int64_t kColumns = 128;
+/// The number of columns that one thread sums, of `count`: enough adjacent cache lines of a row for
+/// prefetching, few enough to occupy several threads.
+static int64_t chooseColumns(Value count) {
+  constexpr int64_t least = 128, most = 512, parts = 8;
+  std::optional<int64_t> known = getConstantIntValue(count);
+  return known ? std::clamp<int64_t>(llvm::alignTo(llvm::divideCeil(*known, parts), least), least, most)
+               : least;
+}
 
 /// Returns the sizes of the tensor's dimensions, each from an operand that has the dimension.
 static SmallVector<Value> findSizes(OpBuilder &builder, Location loc, const ElementRegion &region) {
@@ -203,11 +208,12 @@ void ElementLoops::run(ElementBuilder elementBuilder, FirstBuilder firstBuilder)
              [&](OpBuilder &b, Value row, ValueRange carried) { return runInner(b, whole, row, carried); });
     return;
   }
-  Value count = builder.createOrFold<arith::CeilDivUIOp>(loc, sizes.back(), index(builder, kColumns));
+  int64_t columns = chooseColumns(sizes.back());
+  Value count = builder.createOrFold<arith::CeilDivUIOp>(loc, sizes.back(), index(builder, columns));
   runParts(count, [&](OpBuilder &b, Value group, ValueRange carried) {
     Bounds bounds = whole;
-    bounds.lower.back() = arith::MulIOp::create(b, loc, group, index(b, kColumns));
-    Value end = arith::AddIOp::create(b, loc, bounds.lower.back(), index(b, kColumns));
+    bounds.lower.back() = arith::MulIOp::create(b, loc, group, index(b, columns));
+    Value end = arith::AddIOp::create(b, loc, bounds.lower.back(), index(b, columns));
     bounds.upper.back() = arith::MinUIOp::create(b, loc, end, sizes.back());
     return runInner(b, bounds, {}, carried);
   });
