@@ -5,6 +5,7 @@
 # Compiled contractions of every shape and order of dimensions, compared bit for bit with
 # the specified sum: in f32, one product after the other along K.
 
+import platform
 import string
 
 import ml_dtypes
@@ -38,6 +39,18 @@ CASES = [
     ("mk,kn->mn", dict(m=4, n=4, k=0), "f32"),  # an empty sum is 0
     ("abk,kn->abn", dict(a=0, b=5, n=4, k=4), "f32"),
     ("bta,btc->ac", dict(b=0, t=5, a=9, c=34), "bf16"),
+]
+
+# Products that are large enough for several threads and blocks of K.
+LARGE = [
+    ("mk,kn->mn", dict(m=300, n=40, k=300), "bf16"),  # rows are cut
+    ("abk,kn->abn", dict(a=7, b=50, n=33, k=200), "f32"),  # by the first dimension of M, and ragged
+    ("mk,kn->mn", dict(m=100, n=500, k=100), "bf16"),  # columns are cut
+    ("km,kn->mn", dict(m=100, n=500, k=401), "bf16"),  # as in wgrad: neither operand is contiguous along K
+    ("mk,kn->mn", dict(m=130, n=40, k=2000), "f16"),  # both are cut
+    ("bmk,bnk->bmn", dict(b=9, m=70, n=65, k=64), "bf16"),  # as in attention
+    ("bthe,bshe->bhts", dict(b=3, t=65, s=70, h=4, e=40), "bf16"),
+    ("kam,kn->amn", dict(a=3, m=60, n=70, k=150), "f32"),  # M is in two places: the operand is copied
 ]
 
 
@@ -89,9 +102,9 @@ def expected(formula, sizes, x, y):
     return result.astype(np.float32)
 
 
-def run_case(run, folder, formula, sizes, element, x, y):
+def run_case(run, folder, formula, sizes, element, x, y, *options):
     library, source, target = folder / "main.so", folder / "in.safetensors", folder / "out.safetensors"
-    done = run("fp8-compile", "-", "-o", library, "--recipe=none", stdin=program(formula, sizes, element))
+    done = run("fp8-compile", "-", "-o", library, "--recipe=none", *options, stdin=program(formula, sizes, element))
     assert done.returncode == 0, done.stderr
     save_file({"0": x, "1": y}, source)
     done = run("fp8-run", library, f"--inputs={source}", f"--outputs={target}")
@@ -99,13 +112,24 @@ def run_case(run, folder, formula, sizes, element, x, y):
     return load_file(target)["0"]
 
 
-@pytest.mark.parametrize("formula, sizes, element", CASES, ids=lambda value: str(value).replace(" ", ""))
-def test_contraction(run, tmp_path, formula, sizes, element):
+def check(run, folder, formula, sizes, element, *options):
     assert set(formula) <= set(string.ascii_lowercase + ",->")
     random = np.random.default_rng(0)
     left, right = formula.split("->")[0].split(",")
     # 8 significant bits: every product is exact in f32, whether multiply and add are fused or not.
     x, y = (random.standard_normal([sizes[d] for d in part]).astype(ml_dtypes.bfloat16).astype(TYPES[element])
             for part in (left, right))
-    got = run_case(run, tmp_path, formula, sizes, element, x, y)
+    got = run_case(run, folder, formula, sizes, element, x, y, *options)
     np.testing.assert_array_equal(got, expected(formula, sizes, x, y))
+
+
+@pytest.mark.parametrize("formula, sizes, element", CASES + LARGE, ids=lambda value: str(value).replace(" ", ""))
+def test_contraction(run, tmp_path, formula, sizes, element):
+    check(run, tmp_path, formula, sizes, element)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names x86-64's processors")
+@pytest.mark.parametrize("formula, sizes, element", CASES[:7] + LARGE, ids=lambda value: str(value).replace(" ", ""))
+def test_contraction_for_other_registers(run, tmp_path, formula, sizes, element):
+    """The tile of sums follows from the number and the width of the vector registers."""
+    check(run, tmp_path, formula, sizes, element, "--cpu=x86-64-v3")

@@ -137,13 +137,13 @@ func.func @products(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) {
 // CHECK-LABEL: func @slots
 // CHECK: %[[THIRD:.*]] = memref.subview %arg1[3]
 // CHECK: %[[BASE:.*]], %[[OFFSET:.*]] = memref.extract_strided_metadata %[[THIRD]]
-// CHECK: call @kernel_0(%arg0, %[[BASE]], %[[OFFSET]]) : (memref<4xf32>, memref<f32>, index) -> ()
+// CHECK: call @kernel_reduce(%arg0, %[[BASE]], %[[OFFSET]]) : (memref<4xf32>, memref<f32>, index) -> ()
 // CHECK: memref.subview %arg1[5]
-// CHECK: call @kernel_0(%arg0
+// CHECK: call @kernel_reduce(%arg0
 // CHECK: memref.subview %arg1[%arg2]
-// CHECK: call @kernel_0(%arg0
-// CHECK-LABEL: func private @kernel_0
-// CHECK-SAME: (%[[X:.*]]: memref<4xf32> {llvm.noalias}, %[[ALL:.*]]: memref<f32> {llvm.noalias}, %[[AT:.*]]: index) attributes {llvm.bareptr}
+// CHECK: call @kernel_reduce(%arg0
+// CHECK-LABEL: func private @kernel_reduce
+// CHECK-SAME: (%[[X:.*]]: memref<4xf32> {llvm.noalias}, %[[ALL:.*]]: memref<f32> {llvm.noalias}, %[[AT:.*]]: index)
 // CHECK: %[[SLOT:.*]] = memref.reinterpret_cast %[[ALL]] to offset: [%[[AT]]], sizes: [], strides: []
 // CHECK: linalg.generic {{.*}} ins(%[[X]] : memref<4xf32>) outs(%[[SLOT]] : memref<f32, strided<[], offset: ?>>)
 // CHECK-NOT: func private
@@ -178,12 +178,12 @@ func.func @slots(%x: memref<4xf32>, %state: memref<8xf32>, %i: index) {
 
 // The views inside of a kernel follow, but a loop that carries a view keeps its type.
 // CHECK-LABEL: func @views
-// CHECK-LABEL: func private @kernel_0
+// CHECK-LABEL: func private @kernel_loop
 // CHECK-SAME: (%[[ALL:.*]]: memref<f32> {{.*}}, %[[AT:.*]]: index)
 // CHECK: %[[ROWS:.*]] = memref.reinterpret_cast %[[ALL]] to offset: [%[[AT]]], sizes: [2, 4], strides: [4, 1]
 // CHECK: %[[ROW:.*]] = memref.subview %[[ROWS]][1, 0] {{.*}} to memref<4xf32, strided<[1], offset: ?>>
 // CHECK: memref.store %{{.*}}, %[[ROW]]
-// CHECK-LABEL: func private @kernel_1(%arg0: memref<2x4xf32, strided<[4, 1], offset: 8>>
+// CHECK-LABEL: func private @kernel_loop_2(%arg0: memref<2x4xf32, strided<[4, 1], offset: 8>>
 func.func @views(%stack: memref<4x4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
