@@ -23,8 +23,9 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// Loops over fewer elements run on one thread: starting another takes longer.
-static constexpr int64_t kParallelThreshold = 32768;
+/// Loops over fewer elements run on one thread: starting another takes longer. Rows are norms and softmaxes,
+/// which take several nanoseconds per element.
+static constexpr int64_t kParallelThreshold = 8192;
 
 /// Returns whether all rows together have enough elements; true if their number is dynamic.
 static bool isParallel(scf::ForallOp loop, int64_t rowElements) {
