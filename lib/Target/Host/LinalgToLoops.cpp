@@ -153,6 +153,55 @@ static void interleaveRows(linalg::GenericOp op, linalg::LinalgLoops &loops) {
   (void)depth;
 }
 
+/// Returns the comparisons `index < constant` in `loop`, with the constants.
+static SmallVector<std::pair<arith::CmpIOp, int64_t>> findComparisons(scf::ForOp loop) {
+  SmallVector<std::pair<arith::CmpIOp, int64_t>> comparisons;
+  loop.walk([&](arith::CmpIOp op) {
+    std::optional<int64_t> constant = getConstantIntValue(op.getRhs());
+    bool isLess =
+        llvm::is_contained({arith::CmpIPredicate::ult, arith::CmpIPredicate::slt}, op.getPredicate());
+    if (op.getLhs() == loop.getInductionVar() && isLess && constant && *constant >= 0)
+      comparisons.emplace_back(op, *constant);
+  });
+  return comparisons;
+}
+
+/// Cuts `loop` into one loop per range of its index in which all comparisons of the index with constants
+/// have the same results: the parts of a concatenation become copies, without a branch per element.
+static void splitAtComparisons(RewriterBase &rewriter, scf::ForOp loop) {
+  constexpr size_t mostParts = 8; // each is another copy of the code
+  auto comparisons = findComparisons(loop);
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
+  if (comparisons.empty() || !lower || !upper || *lower < 0 || getConstantIntValue(loop.getStep()) != 1 ||
+      loop.getNumResults() != 0)
+    return;
+  SmallVector<int64_t> cuts{*upper};
+  for (auto [op, constant] : comparisons)
+    if (constant > *lower && constant < *upper)
+      cuts.push_back(constant);
+  llvm::sort(cuts);
+  cuts.erase(llvm::unique(cuts), cuts.end());
+  if (cuts.size() > mostParts)
+    return;
+  Location loc = loop.getLoc();
+  rewriter.setInsertionPoint(loop);
+  int64_t begin = *lower;
+  for (int64_t end : cuts) {
+    IRMapping mapping;
+    auto part = cast<scf::ForOp>(rewriter.clone(*loop, mapping));
+    OpBuilder bounds(part);
+    part.setLowerBound(arith::ConstantIndexOp::create(bounds, loc, begin));
+    part.setUpperBound(arith::ConstantIndexOp::create(bounds, loc, end));
+    for (auto [op, constant] : comparisons) {
+      Value isLess = arith::ConstantIntOp::create(bounds, loc, end <= constant, /*width=*/1);
+      mapping.lookup(op.getResult()).replaceAllUsesWith(isLess);
+    }
+    begin = end;
+  }
+  rewriter.eraseOp(loop);
+}
+
 static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linalgOp,
                                   int64_t parallelThreshold) {
   rewriter.setInsertionPoint(linalgOp);
@@ -180,6 +229,8 @@ static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linal
   interleaveRows(*generic, *loops);
   if (parallel > 0 && work >= parallelThreshold && !inParallel)
     parallelize(rewriter, *loops, parallel);
+  if (loops->size() > parallel) // the innermost loop is left
+    splitAtComparisons(rewriter, cast<scf::ForOp>(loops->back()));
   rewriter.eraseOp(*generic);
   return success();
 }

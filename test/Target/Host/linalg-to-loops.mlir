@@ -73,24 +73,77 @@ func.func @copies(%a: memref<4xf32, strided<[2]>>, %b: memref<4xf32>, %c: memref
 
 // -----
 
-// A body that reads elsewhere and branches, as concatenations from JAX do.
+// A body that reads elsewhere and branches on its data.
 // CHECK-LABEL: func @gather
 // CHECK: scf.for %[[I:.*]] =
-// CHECK: %[[LEFT:.*]] = arith.cmpi ult, %[[I]]
+// CHECK: %[[LEFT:.*]] = arith.cmpi ult, %{{.*}}, %c4
 // CHECK: scf.if %[[LEFT]]
-// CHECK: memref.load %arg0[%[[I]]]
-func.func @gather(%x: memref<4xf32>, %y: memref<4xf32>, %out: memref<8xf32>) {
+// CHECK: memref.load %arg1[
+func.func @gather(%n: memref<8xindex>, %x: memref<4xf32>, %y: memref<4xf32>, %out: memref<8xf32>) {
   %c4 = arith.constant 4 : index
   linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%out : memref<8xf32>) {
   ^bb0(%old: f32):
     %i = linalg.index 0 : index
-    %left = arith.cmpi ult, %i, %c4 : index
+    %at = memref.load %n[%i] : memref<8xindex>
+    %left = arith.cmpi ult, %at, %c4 : index
     %value = scf.if %left -> f32 {
-      %0 = memref.load %x[%i] : memref<4xf32>
+      %0 = memref.load %x[%at] : memref<4xf32>
       scf.yield %0 : f32
     } else {
-      %j = arith.subi %i, %c4 : index
+      %j = arith.subi %at, %c4 : index
       %0 = memref.load %y[%j] : memref<4xf32>
+      scf.yield %0 : f32
+    }
+    linalg.yield %value : f32
+  }
+  return
+}
+
+// -----
+
+// Sums along rows: the sums of four rows are independent, and each is taken in order.
+// CHECK-LABEL: func @row_sums
+// CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
+// CHECK: scf.for %[[I:.*]] = {{.*}} step %[[C4]]
+// CHECK: scf.for %[[K:.*]] =
+// CHECK-COUNT-4: arith.addf
+// CHECK-NOT: arith.addf
+func.func @row_sums(%x: memref<12x16xf32>, %y: memref<12xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<12x16xf32>) outs(%y : memref<12xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %out, %in : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// A concatenation: one copy per part, and no branch per element.
+// CHECK-LABEL: func @concatenation
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C5:.*]] = arith.constant 5 : index
+// CHECK-DAG: %[[C16:.*]] = arith.constant 16 : index
+// CHECK-NOT: scf.if
+// CHECK: scf.for %[[N:.*]] = %[[C0]] to %[[C5]]
+// CHECK: memref.load %arg0[%{{.*}}, %[[N]]]
+// CHECK: scf.for %[[M:.*]] = %[[C5]] to %[[C16]]
+// CHECK: %[[L:.*]] = arith.subi %[[M]], %[[C5]]
+// CHECK: memref.load %arg1[%{{.*}}, %[[L]]]
+func.func @concatenation(%x: memref<4x5xf32>, %y: memref<4x11xf32>, %z: memref<4x16xf32>) {
+  %c5 = arith.constant 5 : index
+  linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} outs(%z : memref<4x16xf32>) {
+  ^bb0(%out: f32):
+    %m = linalg.index 0 : index
+    %n = linalg.index 1 : index
+    %first = arith.cmpi ult, %n, %c5 : index
+    %value = scf.if %first -> (f32) {
+      %0 = memref.load %x[%m, %n] : memref<4x5xf32>
+      scf.yield %0 : f32
+    } else {
+      %l = arith.subi %n, %c5 : index
+      %0 = memref.load %y[%m, %l] : memref<4x11xf32>
       scf.yield %0 : f32
     }
     linalg.yield %value : f32

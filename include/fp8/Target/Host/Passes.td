@@ -192,7 +192,9 @@ def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
     After: loops. The dimension along which most operands are contiguous is the innermost
     loop; reduction dimensions keep their order, so every sum is taken in the same order as
     before. If the work is at least `parallel-threshold`, the outer parallel loops are one
-    `scf.parallel`; all other loops are `scf.for`.
+    `scf.parallel`; all other loops are `scf.for`. Where the innermost loop carries a sum,
+    two or four rows run at a time. Where it compares its index with constants, as in a
+    concatenation, it is cut into one loop per range, without the comparisons.
 
     Example:
     ```mlir
