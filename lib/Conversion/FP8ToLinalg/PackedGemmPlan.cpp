@@ -17,6 +17,8 @@ static constexpr int64_t kTaskWork = 1 << 20;
 static constexpr int64_t kManyTasks = 64, kEnoughTasks = 16;
 /// So many times fewer tasks are better than tasks that share both operands.
 static constexpr int64_t kFewerTasks = 4;
+/// Elements of a panel of B that stay in the L2 cache between packing and multiplication.
+static constexpr int64_t kCacheElements = 1 << 17;
 /// Rows of a block: few enough for their panels to stay in the L2 cache, enough to use each panel of B
 /// several times.
 static constexpr int64_t kLeastRows = 64, kMostRows = 256;
@@ -103,7 +105,8 @@ ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool ma
   byColumns.tile = chooseTile(registers, byColumns.step * byColumns.inner, sizes.n);
   int64_t panels = llvm::divideCeil(orElse(sizes.n, 1), plan.tile.columns);
   bool isWhole = countTasks(byColumns, sizes) == orElse(sizes.batch, 1);
-  if (isWhole && panels > byRows && panels * kFewerTasks >= enough) {
+  bool fits = !ShapedType::isDynamic(sizes.k) && sizes.k * plan.tile.columns <= kCacheElements;
+  if (isWhole && fits && panels > byRows && panels * kFewerTasks >= enough) {
     byColumns.panelsPerTask = std::max<int64_t>(panels / enough, 1);
     return byColumns;
   }
