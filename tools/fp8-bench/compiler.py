@@ -5,7 +5,6 @@
 
 import array
 import dataclasses
-import os
 import pathlib
 import random
 import re
@@ -34,11 +33,9 @@ class Tools:
         """The library of a program, and seconds by the clock and of processor time in user mode.
         Nothing is taken from a cache."""
         library = self.scratch / f"{source.stem}.{len(list(self.scratch.iterdir()))}.so"
-        cache = self.scratch / f"{library.name}.cache"
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
         self._call(
-            "fp8-compile", str(source), "-o", str(library), f"--recipe={recipe}", f"--cpu={self.cpu}", *options,
-            environment={"FP8_CACHE_DIR": str(cache)},
+            "fp8-compile", str(source), "-o", str(library), "--no-cache", f"--recipe={recipe}", f"--cpu={self.cpu}", *options
         )
         wall = time.perf_counter() - begin
         return library, (wall, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
@@ -51,11 +48,9 @@ class Tools:
             raise Failure(f"fp8-run --timing printed no time: {done.stderr.strip()!r}")
         return float(found[1]) / 1000
 
-    def _call(self, tool: str, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def _call(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         try:
-            done = subprocess.run(
-                [str(self.bin / tool), *arguments], capture_output=True, text=True, env=dict(os.environ) | (environment or {})
-            )
+            done = subprocess.run([str(self.bin / tool), *arguments], capture_output=True, text=True)
         except OSError as error:
             raise Failure(f"{tool} does not run: {error.strerror}: {self.bin / tool}") from None
         if done.returncode:
