@@ -36,7 +36,7 @@ func.func @main(%%x: tensor<4x8xf32>, %%w: tensor<8x16xf32>) -> tensor<4x16xf32>
   return %%y : tensor<4x16xf32>
 }
 '''
-ANSWERS = {"version": {"version": "9.9"}, "step": {"seconds": 2.0}, "product": {"seconds": 2.0}, "compile": {"wall": 1000.0, "user": 3.0}}
+ANSWERS = {"version": {"version": "9.9", "kinds": ["f32", "bf16"]}, "step": {"seconds": 2.0}, "product": {"seconds": 2.0}, "compile": {"wall": 1000.0, "user": 3.0}}
 for line in sys.stdin:
     request = json.loads(line)
     task = request["task"]
@@ -257,6 +257,15 @@ def test_processor_without_a_limit_for_peers_is_said(bench, peer):
     done = bench("products", "--shapes=4x4x4", "--rounds=1", "--seconds=0.001", "--with=jax", f"--jax-python={peer()}", "--cpu=haswell")
     assert done.returncode == 0, done.stderr
     assert "Left out: a limit for JAX: they use all of this processor" in done.stdout
+
+
+def test_type_without_fast_code_is_left_out(bench, peer, tmp_path):
+    path, file = peer("task == 'version' and answer.update(kinds=['f32'])"), tmp_path / "r.json"
+    done = bench("products", "--shapes=4x4x4", "--rounds=1", "--seconds=0.001", "--with=torch", f"--torch-python={path}", f"--json={file}")
+    assert done.returncode == 0, done.stderr
+    read = json.loads(file.read_text())
+    assert set(read["rows"]["4 x 4 x 4"]) == {"f32", "bf16", "FP8", "PyTorch f32"}
+    assert read["left_out"] == ["PyTorch bf16, which has no fast code for the instructions of this processor"]
 
 
 @pytest.mark.slow

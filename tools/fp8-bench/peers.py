@@ -72,11 +72,13 @@ class Peer:
             )
         except OSError as error:
             raise Failure(f"{TITLES[name]}'s interpreter {python} does not run: {error.strerror}") from None
-        self.version: str = self._started()
+        about = self._started()
+        self.version: str = about["version"]
+        self.kinds: list[str] = about["kinds"]  # types whose products this processor has fast code for
 
-    def _started(self) -> str:
+    def _started(self) -> dict[str, Any]:
         try:
-            return str(self.ask("version")["version"])
+            return self.ask("version")
         except Failure:
             self.__exit__()
             raise

@@ -14,7 +14,7 @@ from session import Session
 
 SHAPES = [(512, 512, 512), (1024, 1024, 1024), (1024, 4096, 1024), (1024, 1024, 4096), (2048, 2048, 2048), (256, 256, 16384)]
 OURS = {"f32": ("f32", "none"), "bf16": ("bf16", "none"), "FP8": ("bf16", "current")}  # type, recipe
-PEERS = {"jax": "XLA", "torch": "PyTorch"}
+PEERS = {name: {f"{title} {kind}": kind for kind in ("f32", "bf16")} for name, title in (("jax", "XLA"), ("torch", "PyTorch"))}
 
 PROGRAM = """\
 func.func @main(%a: tensor<{m}x{k}x{t}>, %b: tensor<{k}x{n}x{t}>) -> tensor<{m}x{n}x{t}> {{
@@ -41,7 +41,7 @@ def compiled(session: Session, shape: tuple[int, int, int], kind: str, recipe: s
 
 def measure(session: Session, examples: pathlib.Path) -> Results:
     shapes: list[tuple[int, int, int]] = session.options.shapes
-    columns = {f"{title} {kind}": (peer, kind) for peer, title in PEERS.items() if peer in session.peers for kind in ("f32", "bf16")}
+    columns = session.columns(PEERS)
     results = Results("GFLOP/s of a product", "M x N x K", list(OURS), list(columns), larger_is_better=True, decimals=0)
     advance = session.progress(len(shapes) * (len(OURS) + session.options.rounds * (len(OURS) + len(columns))))
 

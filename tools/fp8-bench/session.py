@@ -44,6 +44,17 @@ class Session:
             *(f"Left out: {sentence}" for sentence in self.left_out),
         ]
 
+    def columns(self, titles: dict[str, dict[str, str]]) -> dict[str, tuple[str, str]]:
+        """Column -> peer and type, of those in `titles` (peer -> column -> type) that can be measured."""
+        found: dict[str, tuple[str, str]] = {}
+        for name, peer in self.peers.items():
+            for title, kind in titles[name].items():
+                if kind in peer.kinds:
+                    found[title] = name, kind
+                else:
+                    self.left_out.append(f"{title}, which has no fast code for the instructions of this processor")
+        return found
+
     def progress(self, total: int) -> Callable[[str], None]:
         """Call the result with a note before each of `total` pieces of work; draws to a terminal only."""
         line, done = display.Progress(f"fp8-bench {self.options.benchmark}"), 0

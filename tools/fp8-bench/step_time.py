@@ -32,7 +32,7 @@ def inputs(network: str) -> dict[str, compiler.Tensor]:
 
 
 def measure(session: Session, examples: pathlib.Path) -> Results:
-    columns = {title: (peer, kind) for peer, kinds in PEERS.items() if peer in session.peers for title, kind in kinds.items()}
+    columns = session.columns(PEERS)
     results = Results("Milliseconds of a training step", "network", RECIPES, list(columns))
     networks: list[str] = session.options.networks
     work = len(RECIPES) + session.options.rounds * (len(RECIPES) + len(columns))

@@ -25,7 +25,7 @@ prepared: dict[Any, Any] = {}  # what a later round measures again
 
 
 def version() -> dict[str, Any]:
-    return {"version": jax.__version__}
+    return {"version": jax.__version__, "kinds": list(TYPES)}
 
 
 def export(network: str, layers: int | None, file: str) -> dict[str, Any]:

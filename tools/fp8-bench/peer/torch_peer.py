@@ -17,7 +17,9 @@ prepared: dict[Any, Any] = {}  # what a later round measures again
 
 
 def version() -> dict[str, Any]:
-    return {"version": torch.__version__}
+    """Where oneDNN has no bf16 (AVX2), PyTorch multiplies bf16 one number at a time: nobody would use it."""
+    kinds = ["f32", "bf16"] if torch.ops.mkldnn._is_mkldnn_bf16_supported() else ["f32"]
+    return {"version": torch.__version__, "kinds": kinds}
 
 
 def step(network: str, kind: str, seconds: float) -> dict[str, Any]:
