@@ -268,6 +268,12 @@ def test_type_without_fast_code_is_left_out(bench, peer, tmp_path):
     assert read["left_out"] == ["PyTorch bf16, which has no fast code for the instructions of this processor"]
 
 
+def test_what_no_limit_reaches_is_said(bench, peer):
+    done = bench("products", "--shapes=4x4x4", "--rounds=1", "--seconds=0.001", "--with=jax", f"--jax-python={peer()}", "--cpu=x86-64-v3")
+    assert done.returncode == 0, done.stderr
+    assert "Left out: a limit for the library of products in XLA" in done.stdout
+
+
 @pytest.mark.slow
 def test_failing_installation_is_one_sentence(bench, monkeypatch, tmp_path):
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -104,4 +104,6 @@ def start(options: argparse.Namespace, examples: pathlib.Path) -> Iterator[Sessi
                 left_out.append(f"{peers.TITLES[name]}, which is not here (--install={name}, or --{name}-python=PYTHON)")
         if running and options.cpu != "native" and options.cpu not in machine.LIMITS:
             left_out.append(f"a limit for {' and '.join(map(peers.TITLES.get, running))}: they use all of this processor")
+        if "jax" in running and options.cpu in machine.LIMITS:
+            left_out.append("a limit for the library of products in XLA, which uses all of this processor; XLA's own code is limited")
         yield Session(options, tools, running, left_out)
