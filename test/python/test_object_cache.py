@@ -102,4 +102,4 @@ def test_library_exports_the_c_abi_only(compile_net, tmp_path):
         text=True,
         check=True,
     ).stdout.split()
-    assert sorted(symbols) == ["fp8_call_evaluate", "fp8_call_main", "fp8_manifest"]
+    assert sorted(symbols) == ["fp8_call_evaluate", "fp8_call_main", "fp8_kernels", "fp8_manifest"]
