@@ -5,9 +5,8 @@
 // Builds a contraction with any indexing maps as one kernel: sorts the dimensions into batch, M, N and
 // K, and lets each task of the plan pack its rows, multiply, and run its part of the epilogue.
 
-#include "PackedGemmDetail.h"
+#include "PackedGemmSpace.h"
 #include "fp8/Conversion/Kernel.h"
-#include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,11 +19,6 @@ using namespace fp8;
 
 /// Elements of the second operand that one task packs; fewer in all are packed by one thread.
 static constexpr int64_t kPackElements = 1 << 14;
-
-/// Returns the position of dimension `dim` in the results of `map`, if it has one.
-static std::optional<unsigned> findDim(AffineMap map, unsigned dim) {
-  return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
-}
 
 static SmallVector<unsigned> positionsOf(AffineMap map, ArrayRef<unsigned> dims) {
   return llvm::map_to_vector(dims, [&](unsigned dim) { return *findDim(map, dim); });
@@ -64,56 +58,28 @@ static LogicalResult verifyOperands(Location loc, Value lhs, Value rhs, ArrayRef
 }
 
 namespace {
-/// A part of the sums: a block of rows of one product, and a block of its columns.
-struct Task {
-  SmallVector<OpFoldResult> batch; ///< an index per batch dimension
-  SmallVector<OpFoldResult> outer; ///< an index per dimension of M before the one that is cut
-  OpFoldResult begin, count;       ///< the range of the dimension that is cut
-  OpFoldResult slot;               ///< the task's number among those of all products and rows
-  OpFoldResult firstPanel, panels; ///< the range of the panels of N
-};
-
-class ProductBuilder {
+/// Emits the kernel: packing, products and epilogues of all tasks.
+class ProductBuilder : private ProductSpace {
 public:
   ProductBuilder(Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps, ContractionDims dims,
                  const PackedProductOptions &options)
-      : loc(loc), lhs(lhs), rhs(rhs), lhsMap(maps[0]), rhsMap(maps[1]), outMap(maps[2]),
-        dims(std::move(dims)), options(options) {}
+      : ProductSpace(loc, std::move(dims), maps[2]), lhs(lhs), rhs(rhs), lhsMap(maps[0]), rhsMap(maps[1]),
+        options(options) {}
 
   Value build(OpBuilder &b, EpilogueBuilder epilogue);
 
 private:
-  // Sizes.
   void findSizes(OpBuilder &b);
-  OpFoldResult sizeOf(OpBuilder &b, ArrayRef<unsigned> group);
-  int64_t knownSize(ArrayRef<unsigned> group) const;
-  OpFoldResult number(OpBuilder &b, int64_t value) { return b.getIndexAttr(value); }
-  ArrayRef<unsigned> outerRows() const { return ArrayRef(dims.m).take_front(plan.cut); }
-  unsigned rowDims() const { return dims.m.size() - plan.cut; }
-  OpFoldResult cutSize(OpBuilder &b) { return dims.m.empty() ? number(b, 1) : dimSizes[dims.m[plan.cut]]; }
-  int64_t blockPanels() const { return llvm::divideCeil(plan.step * plan.inner, plan.tile.rows); }
-  OpFoldResult rowsOf(OpBuilder &b, const Task &task) {
-    return multiplySizes(b, loc, {task.count, number(b, plan.inner)});
-  }
-
-  // Steps.
   void choose(OpBuilder &b, bool mayCutColumns);
   void allocate(OpBuilder &b);
   Value buildEmpty(OpBuilder &b, EpilogueBuilder epilogue);
-  void buildLoops(OpBuilder &b, ArrayRef<OpFoldResult> counts, bool parallel,
-                  function_ref<void(OpBuilder &, ArrayRef<OpFoldResult>)> body);
-  void forEachTask(OpBuilder &b, bool cutColumns, function_ref<void(OpBuilder &, const Task &)> body);
   void packRows(OpBuilder &b, const Task &task);
   void packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first, OpFoldResult count);
   void packAllColumns(OpBuilder &b);
   void multiply(OpBuilder &b, const Task &task);
-  OutputBox boxOf(OpBuilder &b, const Task &task);
   /// Views the sums [batch][M][N padded] in the shape of the output, or of a box of it.
   Value viewSums(OpBuilder &b);
   Value viewSums(OpBuilder &b, const OutputBox &box);
-
-  /// Returns the number of `indices` in row-major order.
-  OpFoldResult linearize(OpBuilder &b, ArrayRef<OpFoldResult> indices, ArrayRef<unsigned> group);
   /// Returns `count` panels of `panels` from `first` on, in slot `slot`.
   Value sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first, OpFoldResult count);
   Value rowPanels(OpBuilder &b, const Task &task) {
@@ -121,15 +87,10 @@ private:
     return sliceOf(b, packedRows, task.slot, number(b, 0), count);
   }
 
-  Location loc;
   Value lhs, rhs;
-  AffineMap lhsMap, rhsMap, outMap;
-  ContractionDims dims;
+  AffineMap lhsMap, rhsMap;
   PackedProductOptions options;
-
-  SmallVector<OpFoldResult> dimSizes; ///< of the iteration space
   PackedOperand left, right;
-  ProductPlan plan;
   Value packedRows;    ///< [task][panel][K][tile rows]
   Value packedColumns; ///< [batch][panel][K][tile columns]
   Value sums;          ///< [batch][M][N padded]
@@ -137,38 +98,15 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Sizes
+// Decisions
 //===----------------------------------------------------------------------===//
 
 void ProductBuilder::findSizes(OpBuilder &b) {
   for (unsigned dim : llvm::seq<unsigned>(outMap.getNumDims())) {
     std::optional<unsigned> position = findDim(lhsMap, dim);
-    dimSizes.push_back(position ? memref::getMixedSize(b, loc, lhs, *position)
-                                : memref::getMixedSize(b, loc, rhs, *findDim(rhsMap, dim)));
+    sizes.push_back(position ? memref::getMixedSize(b, loc, lhs, *position)
+                             : memref::getMixedSize(b, loc, rhs, *findDim(rhsMap, dim)));
   }
-}
-
-OpFoldResult ProductBuilder::sizeOf(OpBuilder &b, ArrayRef<unsigned> group) {
-  return multiplySizes(b, loc, llvm::map_to_vector(group, [&](unsigned dim) { return dimSizes[dim]; }));
-}
-
-int64_t ProductBuilder::knownSize(ArrayRef<unsigned> group) const {
-  int64_t product = 1;
-  for (unsigned dim : group) {
-    std::optional<int64_t> size = getConstantIntValue(dimSizes[dim]);
-    if (!size)
-      return ShapedType::kDynamic;
-    product *= *size;
-  }
-  return product;
-}
-
-OpFoldResult ProductBuilder::linearize(OpBuilder &b, ArrayRef<OpFoldResult> indices,
-                                       ArrayRef<unsigned> group) {
-  OpFoldResult linear = number(b, 0);
-  for (auto [index, dim] : llvm::zip(indices, group))
-    linear = addSizes(b, loc, multiplySizes(b, loc, {linear, dimSizes[dim]}), index);
-  return linear;
 }
 
 void ProductBuilder::choose(OpBuilder &b, bool mayCutColumns) {
@@ -177,10 +115,10 @@ void ProductBuilder::choose(OpBuilder &b, bool mayCutColumns) {
   unsigned together = std::min<size_t>(dims.m.size(), 1);
   while (together < dims.m.size() && hasOneStride(left.type(), ArrayRef(left.outer).take_back(together + 1)))
     ++together;
-  ProductSizes sizes{knownSize(dims.batch), {}, knownSize(dims.n), knownSize(dims.k)};
+  ProductSizes known{knownSize(dims.batch), {}, knownSize(dims.n), knownSize(dims.k)};
   for (unsigned dim : dims.m)
-    sizes.m.push_back(knownSize(dim));
-  plan = choosePlan(sizes, together, mayCutColumns, options.registers);
+    known.m.push_back(knownSize(dim));
+  plan = choosePlan(known, together, mayCutColumns, options.registers);
   left = makePackable(b, loc, left, rowDims());
   right = makePackable(b, loc, right, dims.n.size());
 }
@@ -198,12 +136,12 @@ static Value allocateF32(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> size
 }
 
 void ProductBuilder::allocate(OpBuilder &b) {
-  OpFoldResult blocks = ceilDivSize(b, loc, cutSize(b), plan.step);
-  OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), blocks});
+  OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
   OpFoldResult depth = sizeOf(b, dims.k);
-  OpFoldResult panels = ceilDivSize(b, loc, sizeOf(b, dims.n), plan.tile.columns);
+  OpFoldResult panels = countPanels(b);
   OpFoldResult width = number(b, plan.tile.columns);
-  packedRows = allocateF32(b, loc, {slots, number(b, blockPanels()), depth, number(b, plan.tile.rows)});
+  int64_t blockPanels = llvm::divideCeil(plan.step * plan.inner, plan.tile.rows);
+  packedRows = allocateF32(b, loc, {slots, number(b, blockPanels), depth, number(b, plan.tile.rows)});
   packedColumns = allocateF32(b, loc, {sizeOf(b, dims.batch), panels, depth, width});
   sums =
       allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), multiplySizes(b, loc, {panels, width})});
@@ -211,10 +149,10 @@ void ProductBuilder::allocate(OpBuilder &b) {
 
 Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
                               OpFoldResult count) {
-  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(b, loc, panels);
-  OpFoldResult depth = sizes[2], width = sizes[3];
+  SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, panels);
+  OpFoldResult depth = shape[2], width = shape[3];
   OpFoldResult panelSize = multiplySizes(b, loc, {depth, width});
-  OpFoldResult index = addSizes(b, loc, multiplySizes(b, loc, {slot, sizes[1]}), first);
+  OpFoldResult index = addSizes(b, loc, multiplySizes(b, loc, {slot, shape[1]}), first);
   OpFoldResult offset = multiplySizes(b, loc, {index, panelSize});
   return memref::ReinterpretCastOp::create(b, loc, panels, offset,
                                            ArrayRef<OpFoldResult>{count, depth, width},
@@ -223,23 +161,23 @@ Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpF
 
 Value ProductBuilder::viewSums(OpBuilder &b) {
   SmallVector<OpFoldResult> padded = memref::getMixedSizes(b, loc, sums);
-  SmallVector<OpFoldResult> strideOf(dimSizes.size(), number(b, 1));
+  SmallVector<OpFoldResult> strideOf(sizes.size(), number(b, 1));
   auto assign = [&](ArrayRef<unsigned> group, OpFoldResult innermost) {
     for (unsigned dim : llvm::reverse(group)) {
       strideOf[dim] = innermost;
-      innermost = multiplySizes(b, loc, {innermost, dimSizes[dim]});
+      innermost = multiplySizes(b, loc, {innermost, sizes[dim]});
     }
   };
   assign(dims.n, number(b, 1));
   assign(dims.m, padded[2]);
   assign(dims.batch, multiplySizes(b, loc, {padded[1], padded[2]}));
-  SmallVector<OpFoldResult> sizes, strides;
+  SmallVector<OpFoldResult> shape, strides;
   for (AffineExpr expr : outMap.getResults()) {
     unsigned dim = cast<AffineDimExpr>(expr).getPosition();
-    sizes.push_back(dimSizes[dim]);
+    shape.push_back(sizes[dim]);
     strides.push_back(strideOf[dim]);
   }
-  return memref::ReinterpretCastOp::create(b, loc, sums, number(b, 0), sizes, strides);
+  return memref::ReinterpretCastOp::create(b, loc, sums, number(b, 0), shape, strides);
 }
 
 Value ProductBuilder::viewSums(OpBuilder &b, const OutputBox &box) {
@@ -248,75 +186,6 @@ Value ProductBuilder::viewSums(OpBuilder &b, const OutputBox &box) {
     return whole;
   SmallVector<OpFoldResult> strides(box.sizes.size(), number(b, 1));
   return memref::SubViewOp::create(b, loc, whole, box.offsets, box.sizes, strides);
-}
-
-//===----------------------------------------------------------------------===//
-// Loops
-//===----------------------------------------------------------------------===//
-
-/// Runs `body` for all indices below `counts`; without loops where there is one index only.
-void ProductBuilder::buildLoops(OpBuilder &b, ArrayRef<OpFoldResult> counts, bool parallel,
-                                function_ref<void(OpBuilder &, ArrayRef<OpFoldResult>)> body) {
-  SmallVector<Value> lower, upper, step;
-  for (OpFoldResult count : counts) {
-    if (isOneInteger(count))
-      continue;
-    lower.push_back(arith::ConstantIndexOp::create(b, loc, 0));
-    upper.push_back(getValueOrCreateConstantIndexOp(b, loc, count));
-    step.push_back(arith::ConstantIndexOp::create(b, loc, 1));
-  }
-  auto run = [&](OpBuilder &inside, ValueRange ivs) {
-    SmallVector<OpFoldResult> indices;
-    for (OpFoldResult count : counts) {
-      indices.push_back(isOneInteger(count) ? number(b, 0) : OpFoldResult(ivs.front()));
-      ivs = isOneInteger(count) ? ivs : ivs.drop_front();
-    }
-    body(inside, indices);
-  };
-  if (lower.empty())
-    return run(b, {});
-  if (!parallel) {
-    scf::buildLoopNest(b, loc, lower, upper, step,
-                       [&](OpBuilder &inside, Location, ValueRange ivs) { run(inside, ivs); });
-    return;
-  }
-  auto loop = scf::ParallelOp::create(b, loc, lower, upper, step);
-  OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
-  run(inside, loop.getInductionVars());
-}
-
-void ProductBuilder::forEachTask(OpBuilder &b, bool cutColumns,
-                                 function_ref<void(OpBuilder &, const Task &)> body) {
-  SmallVector<OpFoldResult> counts;
-  for (unsigned dim : llvm::concat<const unsigned>(dims.batch, outerRows()))
-    counts.push_back(dimSizes[dim]);
-  OpFoldResult blocks = ceilDivSize(b, loc, cutSize(b), plan.step);
-  OpFoldResult panels = memref::getMixedSize(b, loc, packedColumns, 1);
-  counts.push_back(blocks);
-  if (cutColumns)
-    counts.push_back(ceilDivSize(b, loc, panels, plan.panelsPerTask));
-  buildLoops(b, counts, plan.isParallel, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
-    Task task;
-    task.batch.assign(indices.begin(), indices.begin() + dims.batch.size());
-    indices = indices.drop_front(dims.batch.size());
-    task.outer.assign(indices.begin(), indices.begin() + plan.cut);
-    indices = indices.drop_front(plan.cut);
-    task.begin = multiplySizes(inside, loc, {indices[0], number(inside, plan.step)});
-    task.count = remainingSize(inside, loc, cutSize(inside), task.begin, plan.step);
-    OpFoldResult product = linearize(inside, task.batch, dims.batch);
-    SmallVector<OpFoldResult> parts{multiplySizes(inside, loc, {product, sizeOf(inside, outerRows())}),
-                                    linearize(inside, task.outer, outerRows())};
-    task.slot =
-        addSizes(inside, loc, multiplySizes(inside, loc, {addSizes(inside, loc, parts[0], parts[1]), blocks}),
-                 indices[0]);
-    task.firstPanel = number(inside, 0);
-    task.panels = panels;
-    if (cutColumns) {
-      task.firstPanel = multiplySizes(inside, loc, {indices[1], number(inside, plan.panelsPerTask)});
-      task.panels = remainingSize(inside, loc, panels, task.firstPanel, plan.panelsPerTask);
-    }
-    body(inside, task);
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,14 +218,14 @@ void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpF
 void ProductBuilder::packAllColumns(OpBuilder &b) {
   SmallVector<OpFoldResult> counts;
   for (unsigned dim : dims.batch)
-    counts.push_back(dimSizes[dim]);
+    counts.push_back(sizes[dim]);
   int64_t depth = knownSize(dims.k);
   int64_t panelElements =
       plan.tile.columns * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
   int64_t perLoop = std::max<int64_t>(kPackElements / panelElements, 1);
-  OpFoldResult panels = memref::getMixedSize(b, loc, packedColumns, 1);
+  OpFoldResult panels = countPanels(b);
   counts.push_back(ceilDivSize(b, loc, panels, perLoop));
-  buildLoops(b, counts, plan.isParallel, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
+  buildLoops(b, counts, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
     OpFoldResult first = multiplySizes(inside, loc, {indices.back(), number(inside, perLoop)});
     packColumns(inside, indices.drop_back(), first, remainingSize(inside, loc, panels, first, perLoop));
   });
@@ -365,49 +234,20 @@ void ProductBuilder::packAllColumns(OpBuilder &b) {
 void ProductBuilder::multiply(OpBuilder &b, const Task &task) {
   OpFoldResult product = linearize(b, task.batch, dims.batch);
   Value columns = sliceOf(b, packedColumns, product, task.firstPanel, task.panels);
-  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(b, loc, sums);
+  SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, sums);
   OpFoldResult width = number(b, plan.tile.columns);
   OpFoldResult outer = linearize(b, task.outer, outerRows());
   OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), task.begin);
-  OpFoldResult row = addSizes(b, loc, multiplySizes(b, loc, {product, sizes[1]}),
+  OpFoldResult row = addSizes(b, loc, multiplySizes(b, loc, {product, shape[1]}),
                               multiplySizes(b, loc, {cut, number(b, plan.inner)}));
-  OpFoldResult offset = addSizes(b, loc, multiplySizes(b, loc, {row, sizes[2]}),
+  OpFoldResult offset = addSizes(b, loc, multiplySizes(b, loc, {row, shape[2]}),
                                  multiplySizes(b, loc, {task.firstPanel, width}));
   Value c = memref::ReinterpretCastOp::create(
       b, loc, sums, offset,
       ArrayRef<OpFoldResult>{rowsOf(b, task), multiplySizes(b, loc, {task.panels, width})},
-      ArrayRef<OpFoldResult>{sizes[2], number(b, 1)});
+      ArrayRef<OpFoldResult>{shape[2], number(b, 1)});
   buildGemm(b, loc, rowPanels(b, task), columns, c, options.split, plan.tile)
       ->setAttr(kProductsAttrName, options.marks);
-}
-
-OutputBox ProductBuilder::boxOf(OpBuilder &b, const Task &task) {
-  SmallVector<OpFoldResult> offsets(dimSizes.size(), number(b, 0)), sizes = dimSizes;
-  auto setIndices = [&](ArrayRef<unsigned> group, ArrayRef<OpFoldResult> indices) {
-    for (auto [dim, index] : llvm::zip(group, indices)) {
-      offsets[dim] = index;
-      sizes[dim] = number(b, 1);
-    }
-  };
-  setIndices(dims.batch, task.batch);
-  setIndices(outerRows(), task.outer);
-  if (!dims.m.empty()) {
-    offsets[dims.m[plan.cut]] = task.begin;
-    sizes[dims.m[plan.cut]] = task.count;
-  }
-  if (plan.panelsPerTask) {
-    OpFoldResult width = number(b, plan.tile.columns);
-    unsigned dim = dims.n.front();
-    offsets[dim] = multiplySizes(b, loc, {task.firstPanel, width});
-    sizes[dim] = remainingSize(b, loc, dimSizes[dim], offsets[dim], plan.panelsPerTask * plan.tile.columns);
-  }
-  OutputBox box;
-  for (AffineExpr expr : outMap.getResults()) {
-    unsigned dim = cast<AffineDimExpr>(expr).getPosition();
-    box.offsets.push_back(offsets[dim]);
-    box.sizes.push_back(sizes[dim]);
-  }
-  return box;
 }
 
 /// A product without elements, or whose sums have no summands.
@@ -425,7 +265,7 @@ Value ProductBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
 
 Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
   findSizes(b);
-  if (llvm::any_of(dimSizes, [](OpFoldResult size) { return isZeroInteger(size); }))
+  if (llvm::any_of(sizes, [](OpFoldResult size) { return isZeroInteger(size); }))
     return buildEmpty(b, epilogue);
   choose(b, /*mayCutColumns=*/dims.n.size() == 1 || !epilogue);
   allocate(b);
@@ -434,7 +274,7 @@ Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
   OpBuilder inside = OpBuilder::atBlockEnd(&kernel.getRegion().emplaceBlock());
   // A task packs what no other task reads.
   bool cutColumns = plan.panelsPerTask != 0;
-  bool cutRows = plan.cut != 0 || getConstantIntValue(ceilDivSize(b, loc, cutSize(b), plan.step)) != 1;
+  bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
   bool ownRows = !cutColumns, ownColumns = !cutRows && (cutColumns || knownSize(dims.batch) != 1);
   if (!ownColumns)
     packAllColumns(inside);
