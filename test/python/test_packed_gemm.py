@@ -46,6 +46,8 @@ LARGE = [
     ("mk,kn->mn", dict(m=300, n=40, k=300), "bf16"),  # rows are cut
     ("abk,kn->abn", dict(a=7, b=50, n=33, k=200), "f32"),  # by the first dimension of M, and ragged
     ("mk,kn->mn", dict(m=100, n=500, k=100), "bf16"),  # columns are cut
+    ("abk,kn->abn", dict(a=3, b=30, n=500, k=100), "f32"),  # of rows in two dimensions
+    ("abk,kn->abn", dict(a=5, b=7, n=2000, k=100), "bf16"),
     ("km,kn->mn", dict(m=100, n=500, k=401), "bf16"),  # as in wgrad: neither operand is contiguous along K
     ("mk,kn->mn", dict(m=130, n=40, k=2000), "f16"),  # both are cut
     ("bmk,bnk->bmn", dict(b=9, m=70, n=65, k=64), "bf16"),  # as in attention

@@ -51,6 +51,8 @@ static int64_t orElse(int64_t size, int64_t otherwise) {
 
 /// Chooses `cut`, `inner` and `step` for blocks of about `wanted` rows.
 static void cutRows(ProductPlan &plan, ArrayRef<int64_t> sizes, unsigned rowDims, int64_t wanted) {
+  plan.cut = 0;
+  plan.inner = plan.step = 1;
   if (sizes.empty())
     return;
   plan.cut = sizes.size() - 1;
@@ -104,7 +106,8 @@ ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool ma
   cutRows(byColumns, sizes.m, rowDims, kMostRows);
   byColumns.tile = chooseTile(registers, byColumns.step * byColumns.inner, sizes.n);
   int64_t panels = llvm::divideCeil(orElse(sizes.n, 1), plan.tile.columns);
-  bool isWhole = countTasks(byColumns, sizes) == orElse(sizes.batch, 1);
+  bool isWhole =
+      llvm::none_of(sizes.m, ShapedType::isDynamic) && countTasks(byColumns, sizes) == orElse(sizes.batch, 1);
   bool fits = !ShapedType::isDynamic(sizes.k) && sizes.k * plan.tile.columns <= kCacheElements;
   if (isWhole && fits && panels > byRows && panels * kFewerTasks >= enough) {
     byColumns.panelsPerTask = std::max<int64_t>(panels / enough, 1);
