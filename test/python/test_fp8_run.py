@@ -177,7 +177,7 @@ def test_profile_of_a_pair(box):
     box.ok("--entry=forward,backward", "--steps=4", "--profile=profile")
     with open(box.path("profile")) as file:
         profile = json.load(file)
-    # What forward records in each step; backward has no kernels. The fixture waits a millisecond in 'sum'.
+    # Forward records these lines in each step; backward has no kernels. The fixture waits a millisecond in 'sum'.
     assert [(line["name"], line["calls"], line["sites"]) for line in profile["kernels"][:1]] == [("sum", 1, [])]
     assert profile["kernels"][0]["ms"] >= 1
     doubled = next(line for line in profile["kernels"] if line["name"] == "double_fc")

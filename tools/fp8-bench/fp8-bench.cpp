@@ -61,7 +61,7 @@ int runPython(int argc, char **argv) {
     llvm::errs() << "fp8-bench: error: there is no " << (python ? folder.str() : "python3 on PATH") << "\n";
     return 1;
   }
-  // What the user says comes later, and so counts.
+  // The user's own options come later, and so count.
   llvm::SmallVector<const char *> arguments = {python->c_str(), folder.c_str(), argv[1], bin.c_str(),
                                                host.c_str()};
   arguments.append(argv + 2, argv + argc);

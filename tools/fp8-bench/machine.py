@@ -7,7 +7,7 @@ import os
 import platform
 import re
 
-# What keeps XLA, oneDNN (both peers), ATen and MKL (PyTorch) to the instructions of an LLVM processor.
+# Settings that keep XLA, oneDNN (both peers), ATen and MKL (PyTorch) to the instructions of an LLVM processor.
 LIMITS: dict[str, dict[str, str]] = {
     "x86-64-v3": {
         "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",

@@ -36,7 +36,7 @@ struct ProfileLine {
   std::optional<double> getShareOfLimit(const MachineLimits &limits) const;
 };
 
-/// What was measured in several steps. The faster half of them counts: other programs on the machine
+/// The measurements of several steps. The faster half of them counts: other programs on the machine
 /// delay some steps by more than a kernel takes.
 class Profile {
 public:

@@ -17,7 +17,7 @@
 
 namespace fp8 {
 
-/// What the functions of an LLVM module are.
+/// The kind of the functions of an LLVM module.
 enum class HostCodeKind {
   /// All code of a library: only the C ABI can be seen outside of the module.
   whole,

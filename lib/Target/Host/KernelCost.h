@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What one call of a kernel moves and computes, counted on linalg, loops and memrefs.
+// The bytes that one call of a kernel moves and its operations, counted on linalg, loops and memrefs.
 
 #ifndef FP8_LIB_TARGET_HOST_KERNELCOST_H
 #define FP8_LIB_TARGET_HOST_KERNELCOST_H
@@ -24,7 +24,7 @@ struct KernelCost {
 /// Counts `call` of `kernel`, whose operands may tell sizes that the kernel does not know.
 KernelCost countKernelCost(mlir::func::CallOp call, mlir::func::FuncOp kernel);
 
-/// What is known of an operand of a kernel's call: the type of a buffer before casts to dynamic sizes,
+/// Describes an operand of a kernel's call: the type of a buffer before casts to dynamic sizes,
 /// a constant, or nothing but its type. Calls of one kernel with equal operands cost the same.
 mlir::Attribute describeOperand(mlir::Value operand);
 

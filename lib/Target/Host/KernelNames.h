@@ -16,7 +16,7 @@ namespace fp8 {
 inline constexpr llvm::StringLiteral kKernelPrefix = "kernel_";
 
 struct KernelName {
-  /// What the kernel computes, as in "quantize", "reduce_sum" or "elementwise_tanh".
+  /// The computation of the kernel, as in "quantize", "reduce_sum" or "elementwise_tanh".
   std::string computes;
   /// The site, or the carried argument that the kernel updates; empty if the program names neither.
   std::string site;
