@@ -76,7 +76,7 @@ def count_kernels(run, tmp_path, layers, recipe):
     assert (done.returncode, done.stderr) == (0, "")
     outlined = run("fp8-opt", str(kernels), "--fp8-outline-kernels")
     assert outlined.returncode == 0, outlined.stderr
-    return len(re.findall(r"func.func private @kernel_\d+", outlined.stdout))
+    return len(re.findall(r"func.func private @kernel_", outlined.stdout))
 
 
 @pytest.mark.parametrize("recipe", ["delayed", "current"])

@@ -1,18 +1,18 @@
 // RUN: fp8-opt %s -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(func.func(fp8-parallelize-rows))' | FileCheck %s
 
-// 32,768 elements: threads, each with temporaries of its own.
+// 8,192 elements: threads, each with temporaries of its own.
 // CHECK-LABEL: func @large
 // CHECK-NOT: memref.alloc()
 // CHECK: scf.parallel (%{{.+}}, %{{.+}}) = (%{{.+}}, %{{.+}}) to (%{{.+}}, %{{.+}})
-// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<256xf32>
+// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<64xf32>
 // CHECK: } {fp8.kernel}
-func.func @large(%x: memref<8x16x256xf32>) {
+func.func @large(%x: memref<8x16x64xf32>) {
   scf.forall (%i, %j) in (8, 16) {
-    %0 = memref.alloc() : memref<256xf32>
-    %1 = memref.subview %x[%i, %j, 0] [1, 1, 256] [1, 1, 1] : memref<8x16x256xf32> to memref<256xf32, strided<[1], offset: ?>>
-    linalg.exp ins(%1 : memref<256xf32, strided<[1], offset: ?>>) outs(%0 : memref<256xf32>)
-    linalg.exp ins(%0 : memref<256xf32>) outs(%1 : memref<256xf32, strided<[1], offset: ?>>)
-  } {fp8.row_elements = 256 : i64}
+    %0 = memref.alloc() : memref<64xf32>
+    %1 = memref.subview %x[%i, %j, 0] [1, 1, 64] [1, 1, 1] : memref<8x16x64xf32> to memref<64xf32, strided<[1], offset: ?>>
+    linalg.exp ins(%1 : memref<64xf32, strided<[1], offset: ?>>) outs(%0 : memref<64xf32>)
+    linalg.exp ins(%0 : memref<64xf32>) outs(%1 : memref<64xf32, strided<[1], offset: ?>>)
+  } {fp8.row_elements = 64 : i64}
   return
 }
 
@@ -20,18 +20,18 @@ func.func @large(%x: memref<8x16x256xf32>) {
 
 // One element fewer per row: one thread, and one set of temporaries for all rows.
 // CHECK-LABEL: func @small
-// CHECK: memref.alloc() : memref<255xf32>
+// CHECK: memref.alloc() : memref<63xf32>
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK-NOT: memref.alloc
 // CHECK: } {fp8.kernel}
-func.func @small(%x: memref<8x16x255xf32>) {
+func.func @small(%x: memref<8x16x63xf32>) {
   scf.forall (%i, %j) in (8, 16) {
-    %0 = memref.alloc() : memref<255xf32>
-    %1 = memref.subview %x[%i, %j, 0] [1, 1, 255] [1, 1, 1] : memref<8x16x255xf32> to memref<255xf32, strided<[1], offset: ?>>
-    linalg.exp ins(%1 : memref<255xf32, strided<[1], offset: ?>>) outs(%0 : memref<255xf32>)
-    linalg.exp ins(%0 : memref<255xf32>) outs(%1 : memref<255xf32, strided<[1], offset: ?>>)
-  } {fp8.row_elements = 255 : i64}
+    %0 = memref.alloc() : memref<63xf32>
+    %1 = memref.subview %x[%i, %j, 0] [1, 1, 63] [1, 1, 1] : memref<8x16x63xf32> to memref<63xf32, strided<[1], offset: ?>>
+    linalg.exp ins(%1 : memref<63xf32, strided<[1], offset: ?>>) outs(%0 : memref<63xf32>)
+    linalg.exp ins(%0 : memref<63xf32>) outs(%1 : memref<63xf32, strided<[1], offset: ?>>)
+  } {fp8.row_elements = 63 : i64}
   return
 }
 
