@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
   auto function = reinterpret_cast<fp8rt_call_fn>(dlsym(handle, ("fp8_call_" + std::string(entry)).c_str()));
   alignas(64) static char workspace[4096];
   fp8rt_call call = {};
-  call.version = FP8RT_CALL_VERSION;
+  call.version = 1;
   call.num_arguments = numArguments;
   call.num_results = numResults;
   call.arguments = arguments.data();

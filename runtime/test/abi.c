@@ -31,8 +31,10 @@ EXPECT_OFFSET(fp8rt_call, allocate_context, 64);
 EXPECT_OFFSET(fp8rt_call, error, 72);
 EXPECT_OFFSET(fp8rt_call, error_capacity, 80);
 EXPECT_OFFSET(fp8rt_call, profile, 88);
+EXPECT_OFFSET(fp8rt_call, device, 96);
+EXPECT_OFFSET(fp8rt_call, communicator, 104);
 EXPECT_OFFSET(fp8rt_profile, record, 0);
-_Static_assert(sizeof(fp8rt_call) == 96, "fp8rt_call");
+_Static_assert(sizeof(fp8rt_call) == 112, "fp8rt_call");
 
 EXPECT_OFFSET(DLTensor, data, 0);
 EXPECT_OFFSET(DLTensor, device, 8);

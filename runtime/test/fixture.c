@@ -145,7 +145,7 @@ static void updateState(float *scale, float *history, int c, float amax) {
 }
 
 EXPORT int fp8_call_main(fp8rt_call *call) {
-  if (call->version != FP8RT_CALL_VERSION || call->num_arguments != 6 || call->num_results != 7)
+  if (call->version != 1 || call->num_arguments != 6 || call->num_results != 7)
     return failWith(call, "the call does not fit the manifest");
   if (call->workspace_bytes < 24 || (uintptr_t)call->workspace % 64)
     return failWith(call, "the workspace does not fit the manifest");

@@ -9,20 +9,24 @@
 //   const char *fp8_kernels(void);                // the same; may be absent
 //   int fp8_call_<entry>(fp8rt_call *call);       // one per entry point
 //
+// and, if its kernels run on a device, fp8_device_code (device.h).
+//
 // It has no global mutable state: calls that share no memory may run at the
 // same time. It allocates nothing that outlives the call and frees nothing.
 
 #ifndef FP8RT_CALL_H
 #define FP8RT_CALL_H
 
+#include "fp8rt/device.h"
 #include "fp8rt/dlpack.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/// The version of `fp8rt_call` that this header describes.
-#define FP8RT_CALL_VERSION 1
+/// The newest version of `fp8rt_call`, which this header describes. The manifest's "call" says which version
+/// a library takes: 2 if it uses `device` or `communicator`, else 1, which is also the default.
+#define FP8RT_CALL_VERSION 2
 
 /// A function of the host that the compiled code calls to allocate a result of
 /// dynamic shape. It fills in `out_tensor`, which is `call->results[result]`:
@@ -50,7 +54,7 @@ typedef struct fp8rt_profile {
 /// code does not change the fields, nor the tensors' descriptors except those of
 /// results of dynamic shape.
 typedef struct fp8rt_call {
-  /// FP8RT_CALL_VERSION of the caller. Compiled code of another version fails
+  /// The version that the library takes. Compiled code of another version fails
   /// with a message in `error` and changes nothing else.
   uint32_t version;
   /// The lengths of `arguments` and `results`; they must be the manifest's.
@@ -105,6 +109,14 @@ typedef struct fp8rt_call {
   /// Measures the call; NULL for none. Read only with FP8RT_CALL_HAS_PROFILE: the
   /// struct of older callers ends before it.
   fp8rt_profile *profile;
+
+  /// Since version 2. The device that runs the kernels of this call; NULL for a library without device code.
+  /// Data of arguments and results, and the workspace, are then memory of that device. The host code calls
+  /// its functions from the calling thread and does not keep it.
+  const fp8rt_device *device;
+
+  /// Since version 2. Performs the collectives of a program for several ranks; NULL on one rank.
+  const void *communicator;
 } fp8rt_call;
 
 /// The type of `fp8_call_<entry>`. Returns 0, or another value with the reason

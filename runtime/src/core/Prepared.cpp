@@ -123,7 +123,7 @@ Prepared::Prepared(std::shared_ptr<const Library> program, size_t index, std::sh
 }
 
 void Prepared::fillCall() {
-  call.version = FP8RT_CALL_VERSION;
+  call.version = 1; // no library of this runtime uses a device yet
   call.num_arguments = static_cast<uint32_t>(arguments.tensors.size());
   call.num_results = static_cast<uint32_t>(results.tensors.size());
   call.arguments = arguments.pointers.data();
