@@ -14,12 +14,15 @@
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
 #include "fp8/Target/Host/Passes.h"
+#include "fp8/Target/PTX/PTXTarget.h"
+#include "fp8/Target/PTX/Passes.h"
 
 void fp8::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<FP8Dialect>();
   registerBufferizableOpInterfaceExternalModels(registry);
   registerTilingInterfaceExternalModels(registry);
   registerCPUBackend(registry);
+  registerPTXBackend(registry);
 }
 
 void fp8::registerAllPasses() {
@@ -27,6 +30,8 @@ void fp8::registerAllPasses() {
   registerFP8ConversionPasses();
   registerFP8TargetHostPasses();
   registerFP8TargetCPUPasses();
+  registerFP8TargetPTXPasses();
   registerPipelines();
   registerCPUPipelines();
+  registerGPUPipelines();
 }

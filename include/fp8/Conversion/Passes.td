@@ -109,6 +109,21 @@ def ExpandScaling : Pass<"fp8-expand-scaling", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "lower operations of the fp8 dialect on memrefs to launches of GPU kernels";
+  let description = [{
+    Before: all operands are memrefs; the module's target is a `#fp8.chip`.
+    After: operations that have a kernel are a `gpu.launch_func` each; the kernels are
+    `func.func` in `gpu.module @kernels`, one for all operations that can share it.
+    What has no kernel stays, for `convert-fp8-to-linalg`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+                           "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
   let summary = "lower the fp8 dialect on memrefs to linalg, scf and arith, bit for bit";
   let description = [{

@@ -4,6 +4,7 @@
 //
 // Registration of the dialect, its bytecode version and its discardable attributes.
 
+#include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
@@ -50,7 +51,12 @@ struct FP8InlinerInterface : public DialectInlinerInterface {
 
 struct FP8TargetInterface : public fp8::TargetDialectInterface {
   using TargetDialectInterface::TargetDialectInterface;
-  SmallVector<fp8::TargetAttrInterface> getTargets() const final { return {fp8::CPUAttr::get(getContext())}; }
+  SmallVector<fp8::TargetAttrInterface> getTargets() const final {
+    SmallVector<fp8::TargetAttrInterface> targets = {fp8::CPUAttr::get(getContext())};
+    for (const fp8::Chip &chip : fp8::listChips())
+      targets.push_back(fp8::ChipAttr::get(getContext(), chip.name));
+    return targets;
+  }
 };
 
 } // namespace

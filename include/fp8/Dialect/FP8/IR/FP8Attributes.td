@@ -226,4 +226,18 @@ def FP8_CPUAttr : AttrDef<FP8_Dialect, "CPU", [DeclareAttrInterfaceMethods<FP8_T
   let genVerifyDecl = 1;
 }
 
+def FP8_ChipAttr : AttrDef<FP8_Dialect, "Chip", [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface>]> {
+  let mnemonic = "chip";
+  let summary = "a GPU architecture of NVIDIA";
+  let description = [{
+    One of `sm_89`, `sm_90a`, `sm_100a` and `sm_120a`, the architectures with FP8 tensor
+    cores. `getChip()` of Chips.h returns what is known about each.
+
+    Example: `#fp8.chip<"sm_90a">`
+  }];
+  let parameters = (ins StringRefParameter<>:$name);
+  let assemblyFormat = "`<` $name `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // FP8_DIALECT_FP8_IR_FP8ATTRIBUTES_TD

@@ -1,0 +1,33 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The form of GPU kernels between stages 6 and 7: func.func with gpu.kernel in the gpu.module `kernels`,
+// launched by gpu.launch_func.
+
+#ifndef FP8_CONVERSION_FP8TOGPU_KERNELS_H
+#define FP8_CONVERSION_FP8TOGPU_KERNELS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace fp8 {
+
+/// The gpu.module that holds all kernels of a program.
+inline constexpr llvm::StringLiteral kKernelModuleName = "kernels";
+
+/// Attributes of a kernel: the threads of a block along x (i32, required), its dynamic shared memory in bytes
+/// (i32), the blocks of a cluster along x (i32), and the instruction that computes its products (a string,
+/// for the report).
+inline constexpr llvm::StringLiteral kThreadsAttrName = "fp8.threads";
+inline constexpr llvm::StringLiteral kSharedBytesAttrName = "fp8.shared_bytes";
+inline constexpr llvm::StringLiteral kClusterAttrName = "fp8.cluster";
+inline constexpr llvm::StringLiteral kInstructionAttrName = "fp8.instruction";
+
+/// Attribute of a kernel's argument of type !llvm.ptr: the host passes a tensor map of the memref that the
+/// launch names. A dictionary of `box` (array<i64>, elements of a transfer, innermost dimension first) and
+/// `swizzle` (i32, bytes).
+inline constexpr llvm::StringLiteral kTensorMapAttrName = "fp8.tensor_map";
+
+} // namespace fp8
+
+#endif // FP8_CONVERSION_FP8TOGPU_KERNELS_H

@@ -1,0 +1,51 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the compiler knows about each GPU architecture. Chips.cpp is the only place that tells one from
+// another: passes ask for a property, never for a name.
+
+#ifndef FP8_DIALECT_FP8_IR_CHIPS_H
+#define FP8_DIALECT_FP8_IR_CHIPS_H
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+
+namespace fp8 {
+
+/// The instructions that a chip's products of FP8 and 16-bit operands are made of.
+enum class ProductFamily {
+  mma,    ///< warps, operands in registers: mma.sync
+  wgmma,  ///< groups of four warps, operands in shared memory: wgmma.mma_async
+  tcgen05 ///< one thread starts them, sums in tensor memory: tcgen05.mma
+};
+
+/// A GPU architecture.
+struct Chip {
+  llvm::StringLiteral name;
+  /// The version of PTX that all kernels need, times ten: the lowest that has their instructions.
+  unsigned ptxVersion;
+  ProductFamily family;
+  /// Whether tensors are copied to shared memory by the tensor memory accelerator (TMA) rather than by
+  /// cp.async.
+  bool hasTensorMaps;
+  /// Whether FP8 products are `mma.block_scale` with scales of 1: the dense form runs at half the rate.
+  bool hasBlockScaledMma;
+  /// Whether FP8 operands may have the contracted dimension as rows, so that no transposed copy is needed.
+  bool readsTransposedFP8;
+  /// Shared memory that a block can have, in bytes.
+  int64_t sharedBytes;
+  /// 32-bit registers of a multiprocessor.
+  int64_t registers;
+  /// Multiprocessors of the largest product with this architecture.
+  int64_t multiprocessors;
+};
+
+/// Returns all chips, sorted by capability.
+llvm::ArrayRef<Chip> listChips();
+
+/// Returns what is known about the chip of `attribute`.
+const Chip &getChip(ChipAttr attribute);
+
+} // namespace fp8
+
+#endif // FP8_DIALECT_FP8_IR_CHIPS_H
