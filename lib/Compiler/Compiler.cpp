@@ -199,9 +199,6 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
   addMissingRegistrations(context);
   Compiler compiler;
   compiler.options = std::move(options);
-  // compile() reports features that are not available yet; their options are not checked further.
-  if (!findUnavailable(compiler.options).empty())
-    return compiler;
   context.loadDialect<FP8Dialect>();
   llvm::Expected<TargetAttrInterface> target = findTarget(compiler.options.recipe.target, context);
   if (!target)

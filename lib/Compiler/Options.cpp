@@ -142,8 +142,7 @@ static constexpr Option kOptions[] = {
        return setFlag(options.recipe.calibrate, name, value);
      }},
     {{"target", "target",
-      "cpu, or the attribute of a target of another dialect; sm_89, sm_90a, sm_100a, sm_120a are not "
-      "available yet"},
+      "cpu; sm_89, sm_90a, sm_100a or sm_120a for a GPU; or the attribute of a target of another dialect"},
      setText<&RecipeOptions::target>},
     {{"cpu", "native|NAME",
       "The processor whose instructions the library may use, as LLVM names it: x86-64-v3 runs on any with "

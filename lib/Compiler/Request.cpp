@@ -94,17 +94,7 @@ static LogicalResult applyCarry(ModuleOp module, const CarryRequest &request) {
                            << " and result " << unfit.getResultTypes()[request.result] << " differ in type";
 }
 
-std::string fp8::findUnavailable(const CompilerOptions &options) {
-  if (StringRef(options.recipe.target).starts_with("sm_"))
-    return "--target=" + options.recipe.target + " is not available yet; use --target=cpu";
-  if (options.emit == "ptx")
-    return "--emit=ptx is not available yet; --emit=kernels shows the last IR of the CPU's way";
-  return "";
-}
-
 LogicalResult fp8::applyRequest(ModuleOp module, const CompilerOptions &options) {
-  if (std::string unavailable = findUnavailable(options); !unavailable.empty())
-    return module.emitError() << unavailable;
   for (auto inner : module.getOps<ModuleOp>())
     return inner.emitError() << "a module inside a module cannot be compiled; move its functions out";
   if (llvm::none_of(module.getOps<func::FuncOp>(),

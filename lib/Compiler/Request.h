@@ -15,10 +15,6 @@ namespace fp8 {
 /// would end the process.
 void addMissingRegistrations(mlir::MLIRContext &context);
 
-/// Returns an error message if `options` are well-formed, but ask for a feature that is not
-/// available yet; else an empty string.
-std::string findUnavailable(const CompilerOptions &options);
-
 /// Checks that `module` can be compiled with `options`, and marks the arguments of --carry in every
 /// function that has them and the functions of --pair. Errors are at their place in the program.
 mlir::LogicalResult applyRequest(mlir::ModuleOp module, const CompilerOptions &options);

@@ -130,7 +130,7 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     Before: all operands are memrefs; scales and history updates are loops
     (`fp8-expand-scaling`).
     After: no operation of the fp8 dialect is left. Matrix products are packed f32
-    products (`PackedGemm.h`); casts are exact integer arithmetic; a quantize reads
+    products (`PackedGemm.h`), or loops with the same sums for targets with many threads; casts are exact integer arithmetic; a quantize reads
     its tensor once for FP8 data and amax. `fp8.computes` on linalg ops, copies and loops
     tells which operation they compute.
 

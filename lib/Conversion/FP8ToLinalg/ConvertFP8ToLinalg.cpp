@@ -24,7 +24,7 @@ namespace fp8 {
 
 namespace {
 
-LogicalResult lower(Operation *op, const VectorRegisters &registers) {
+LogicalResult lower(Operation *op, const VectorRegisters *registers) {
   if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
     return op->emitOpError("is on tensors; bufferize before convert-fp8-to-linalg");
   OpBuilder builder(op);
@@ -66,7 +66,8 @@ class ConvertFP8ToLinalg : public impl::ConvertFP8ToLinalgBase<ConvertFP8ToLinal
 public:
   void runOnOperation() final {
     VectorRegisters registers;
-    if (auto cpu = dyn_cast<CPUAttr>(getTarget(getOperation())))
+    TargetAttrInterface target = getTarget(getOperation());
+    if (auto cpu = dyn_cast<CPUAttr>(target))
       registers = {cpu.getVectorBits() / 32, cpu.getVectorRegisters()};
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
@@ -79,7 +80,7 @@ public:
       if (failedAt.contains(op->getLoc()))
         continue;
       Operation *before = op->getPrevNode();
-      if (failed(lower(op, registers))) {
+      if (failed(lower(op, target.hasManyThreads() ? nullptr : &registers))) {
         failedAt.insert(op->getLoc());
         continue;
       }

@@ -57,6 +57,8 @@ Value ElementLoops::index(OpBuilder &b, int64_t value) {
 }
 
 bool ElementLoops::isParallel() const {
+  if (getTarget(region.op).hasManyThreads())
+    return true;
   int64_t count = 1;
   for (Value size : sizes) {
     std::optional<int64_t> known = getConstantIntValue(size);
@@ -208,7 +210,7 @@ void ElementLoops::run(ElementBuilder elementBuilder, FirstBuilder firstBuilder)
              [&](OpBuilder &b, Value row, ValueRange carried) { return runInner(b, whole, row, carried); });
     return;
   }
-  int64_t columns = chooseColumns(sizes.back());
+  int64_t columns = getTarget(region.op).hasManyThreads() ? 1 : chooseColumns(sizes.back());
   Value count = builder.createOrFold<arith::CeilDivUIOp>(loc, sizes.back(), index(builder, columns));
   runParts(count, [&](OpBuilder &b, Value group, ValueRange carried) {
     Bounds bounds = whole;

@@ -15,10 +15,10 @@
 
 namespace fp8 {
 
-// MatmulLowering.cpp
-mlir::LogicalResult lowerMatmul(mlir::OpBuilder &builder, MatmulOp op, const VectorRegisters &registers);
+// MatmulLowering.cpp: packed products for `registers`, loops if that is null
+mlir::LogicalResult lowerMatmul(mlir::OpBuilder &builder, MatmulOp op, const VectorRegisters *registers);
 mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp op,
-                                      const VectorRegisters &registers);
+                                      const VectorRegisters *registers);
 
 // QuantizeLowering.cpp
 mlir::LogicalResult lowerAmax(mlir::OpBuilder &builder, AmaxOp op);

@@ -5,6 +5,7 @@
 // Lowers matrix products to a packed f32 product, followed by an epilogue per element.
 
 #include "FP8Casts.h"
+#include "LoopProduct.h"
 #include "Lowering.h"
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
@@ -183,19 +184,43 @@ static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum)
   ElementLoops(builder, op).run(store, buildStored);
 }
 
+/// Returns what the report says about the code of a product.
+template <typename ProductOp>
+static std::string describeCode(ProductOp op, StringRef products, StringRef where, bool split) {
+  bool isFP8 = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [](Value value) {
+    return getElementTypeOrSelf(value).getIntOrFloatBitWidth() == 8;
+  });
+  return (products + (isFP8 ? " of decoded FP8" : "") + (split ? ", split sums" : "") + " (" + where + ")")
+      .str();
+}
+
+/// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to loops and its epilogue after them.
+template <typename ProductOp>
+static LogicalResult lowerToLoops(OpBuilder &builder, ProductOp op, Value scale, bool split) {
+  ProductResults results = *ProductResults::of(op);
+  ElementRegion region = *ElementRegion::of(op);
+  if (results.outScale && results.accumulate)
+    return op->emitOpError("cannot add to an FP8 result");
+  Value sums = buildLoopProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
+                                split, markProduct(op, describeCode(op, "f32 loops", "GPU threads", split)));
+  Sum sum{sums, scale, results.accumulate ? region.outs.front() : Value()};
+  if (region.amaxes.empty() && !results.outScale && llvm::none_of(region.extraMaps(), isSummed)) {
+    SmallVector<OpFoldResult> shape = memref::getMixedSizes(builder, op.getLoc(), sums);
+    SmallVector<OpFoldResult> zeros(shape.size(), builder.getIndexAttr(0));
+    buildGenericEpilogue(builder, region, sum, {zeros, shape});
+  } else {
+    buildLoopEpilogue(builder, op, sum);
+  }
+  return success();
+}
+
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to a packed product with its mark (ProductMarks.h)
 /// and its epilogue: by boxes as part of the product, or in loops after it if the epilogue sums over rows
 /// or computes an amax.
 template <typename ProductOp>
 static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, Value scale,
                                   PackedProductOptions options) {
-  bool isFP8 = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [](Value value) {
-    return getElementTypeOrSelf(value).getIntOrFloatBitWidth() == 8;
-  });
-  std::string code = "packed f32 products";
-  code += isFP8 ? " of decoded FP8" : "";
-  code += options.split ? ", split sums (CPU)" : " (CPU)";
-  options.marks = markProduct(op, code);
+  options.marks = markProduct(op, describeCode(op, "packed f32 products", "CPU", options.split));
 
   ProductResults results = *ProductResults::of(op);
   ElementRegion region = *ElementRegion::of(op);
@@ -220,14 +245,16 @@ static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, Value scale,
   return success();
 }
 
-LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegisters &registers) {
+LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegisters *registers) {
   if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
     return lowerF64Matmul(builder, op);
-  return lowerProduct(builder, op, /*scale=*/Value(), {/*split=*/false, registers, {}});
+  if (!registers)
+    return lowerToLoops(builder, op, /*scale=*/Value(), /*split=*/false);
+  return lowerProduct(builder, op, /*scale=*/Value(), {/*split=*/false, *registers, {}});
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
-                                     const VectorRegisters &registers) {
+                                     const VectorRegisters *registers) {
   if (op.getLhsBlock() || op.getRhsBlock())
     return op.emitOpError(
         "with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
@@ -235,5 +262,7 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
   Location loc = op.getLoc();
   Value scale = arith::MulFOp::create(builder, loc, memref::LoadOp::create(builder, loc, op.getLhsScaleInv()),
                                       memref::LoadOp::create(builder, loc, op.getRhsScaleInv()));
-  return lowerProduct(builder, op, scale, {op.getAccumulation() == Accumulation::split, registers, {}});
+  bool split = op.getAccumulation() == Accumulation::split;
+  return registers ? lowerProduct(builder, op, scale, {split, *registers, {}})
+                   : lowerToLoops(builder, op, scale, split);
 }

@@ -5,6 +5,7 @@
 // Lowers linalg on memrefs to loops: chooses the innermost dimension, and whether to use threads.
 // Upstream builds the loops.
 
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Target/Host/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -202,6 +203,39 @@ static void splitAtComparisons(RewriterBase &rewriter, scf::ForOp loop) {
   rewriter.eraseOp(loop);
 }
 
+/// Moves the parallel dimensions to the front of `order`, in the same order; returns their number.
+static unsigned moveParallelFirst(linalg::GenericOp op, SmallVector<unsigned> &order) {
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  SmallVector<unsigned> parallel, reductions;
+  for (unsigned dim : order)
+    (linalg::isParallelIterator(iterators[dim]) ? parallel : reductions).push_back(dim);
+  order = parallel;
+  llvm::append_range(order, reductions);
+  return parallel.size();
+}
+
+/// Lowers `op` to loops for a target with many threads: one iteration of an scf.parallel per point of the
+/// parallel dimensions. Neighbouring iterations access neighbouring elements.
+static LogicalResult lowerToThreads(RewriterBase &rewriter, linalg::GenericOp op) {
+  SmallVector<unsigned> order = chooseLoopOrder(op);
+  unsigned parallel = moveParallelFirst(op, order);
+  rewriter.setInsertionPoint(op);
+  if (!llvm::is_sorted(order)) {
+    FailureOr<linalg::GenericOp> ordered = linalg::interchangeGenericOp(rewriter, op, order);
+    if (failed(ordered))
+      return failure();
+    op = *ordered;
+  }
+  rewriter.setInsertionPoint(op);
+  FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
+  if (failed(loops))
+    return failure();
+  if (parallel > 0 && !op->getParentOfType<scf::ParallelOp>())
+    parallelize(rewriter, *loops, parallel);
+  rewriter.eraseOp(op);
+  return success();
+}
+
 static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linalgOp,
                                   int64_t parallelThreshold) {
   rewriter.setInsertionPoint(linalgOp);
@@ -209,6 +243,8 @@ static LogicalResult lowerToLoops(RewriterBase &rewriter, linalg::LinalgOp linal
   FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, linalgOp);
   if (failed(generic)) // linalgOp is a generic already
     generic = cast<linalg::GenericOp>(linalgOp.getOperation());
+  if (getTarget(*generic).hasManyThreads())
+    return lowerToThreads(rewriter, *generic);
   SmallVector<unsigned> order = chooseLoopOrder(*generic);
   rewriter.setInsertionPoint(*generic);
   if (!llvm::is_sorted(order)) {

@@ -7,6 +7,7 @@
 
 #include "fp8/Conversion/ExpandRows/RowLoops.h"
 #include "fp8/Conversion/Kernel.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
 
@@ -29,6 +30,8 @@ static constexpr int64_t kParallelThreshold = 8192;
 
 /// Returns whether all rows together have enough elements; true if their number is dynamic.
 static bool isParallel(scf::ForallOp loop, int64_t rowElements) {
+  if (getTarget(loop).hasManyThreads())
+    return true;
   int64_t count = rowElements;
   for (OpFoldResult size : loop.getMixedUpperBound()) {
     std::optional<int64_t> known = getConstantIntValue(size);

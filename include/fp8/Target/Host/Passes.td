@@ -53,7 +53,7 @@ def ParallelizeRows : Pass<"fp8-parallelize-rows", "mlir::func::FuncOp"> {
     }
     ```
   }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect"];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect"];
 }
 
 def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
@@ -194,7 +194,8 @@ def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
     before. If the work is at least `parallel-threshold`, the outer parallel loops are one
     `scf.parallel`; all other loops are `scf.for`. Where the innermost loop carries a sum,
     two or four rows run at a time. Where it compares its index with constants, as in a
-    concatenation, it is cut into one loop per range, without the comparisons.
+    concatenation, it is cut into one loop per range, without the comparisons. For a target
+    with many threads, all parallel dimensions are one `scf.parallel`, whatever the work.
 
     Example:
     ```mlir
@@ -222,7 +223,7 @@ def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
   }];
   let options = [Option<"parallelThreshold", "parallel-threshold", "int64_t", "32768",
                         "smallest work of a loop nest, in elements times cost, that runs on threads">];
-  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
                            "mlir::linalg::LinalgDialect", "mlir::memref::MemRefDialect",
                            "mlir::scf::SCFDialect"];
 }

@@ -9,4 +9,100 @@
 
 include "mlir/Pass/PassBase.td"
 
+def OutlineScalars : Pass<"fp8-outline-scalars", "mlir::func::FuncOp"> {
+  let summary = "make kernels of code on single elements of buffers";
+  let description = [{
+    Before: entry points whose own code loads single elements of buffers, computes with
+    them and stores the results: memory that the host cannot access on a GPU.
+    After: each maximal run of such code is a kernel, which `fp8-outline-kernels` makes a
+    function. A kernel loads the values of a run that it uses from buffers of one element.
+    What stays on the host: loads that the host needs to decide something (a condition, a
+    bound, an assertion), and arithmetic on them.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-outline-scalars))'
+    func.func @f(%scale: memref<f32>, %scale_inv: memref<f32>) {
+      %one = arith.constant 1.0 : f32
+      %0 = memref.load %scale[] : memref<f32>
+      %1 = arith.divf %one, %0 : f32
+      memref.store %1, %scale_inv[] : memref<f32>
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%scale: memref<f32>, %scale_inv: memref<f32>) {
+      %one = arith.constant 1.0 : f32
+      scf.execute_region {
+        %0 = memref.load %scale[] : memref<f32>
+        %1 = arith.divf %one, %0 : f32
+        memref.store %1, %scale_inv[] : memref<f32>
+        scf.yield
+      } {fp8.computes = "scalars", fp8.kernel}
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::scf::SCFDialect"];
+}
+
+def MapThreads : Pass<"fp8-map-threads", "mlir::ModuleOp"> {
+  let summary = "make GPU kernels of outlined functions: a thread per iteration of a parallel loop";
+  let description = [{
+    Before: private functions without linalg operations (`fp8-linalg-to-loops`)
+    that the entry points call, each with scalars as its only results.
+    After: the functions are kernels in `gpu.module @kernels`, and the calls launch them. A
+    function whose code is one `scf.parallel` and pure code before it runs with one thread
+    per iteration; any other function runs with one thread, in program order.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-map-threads
+    func.func private @double(%x: memref<1000xf32>) attributes {llvm.bareptr} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c1000 = arith.constant 1000 : index
+      scf.parallel (%i) = (%c0) to (%c1000) step (%c1) {
+        %0 = memref.load %x[%i] : memref<1000xf32>
+        %1 = arith.addf %0, %0 : f32
+        memref.store %1, %x[%i] : memref<1000xf32>
+        scf.reduce
+      }
+      return
+    }
+    func.func @f(%x: memref<1000xf32>) {
+      call @double(%x) : (memref<1000xf32>) -> ()
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @kernels {
+        func.func @double(%x: memref<1000xf32>) attributes {fp8.threads = 256 : i32, gpu.kernel, llvm.bareptr} {
+          ...
+          %block = nvvm.read.ptx.sreg.ctaid.x : i32
+          %thread = nvvm.read.ptx.sreg.tid.x : i32
+          ...
+          scf.if %isInside {
+            ...
+          }
+          return
+        }
+      }
+      func.func @f(%x: memref<1000xf32>) {
+        %c4 = arith.constant 4 : index
+        %c1 = arith.constant 1 : index
+        %c256 = arith.constant 256 : index
+        gpu.launch_func  @kernels::@double blocks in (%c4, %c1, %c1) threads in (%c256, %c1, %c1)  args(%x : memref<1000xf32>)
+        return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::gpu::GPUDialect", "mlir::NVVM::NVVMDialect",
+                           "mlir::scf::SCFDialect"];
+}
+
 #endif // FP8_TARGET_PTX_PASSES

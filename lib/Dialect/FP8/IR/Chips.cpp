@@ -64,5 +64,7 @@ unsigned ChipAttr::getMaxFusedInputs() const { return 16; }
 /// All rows in one chunk: the sum over rows is one reduction of the whole tensor.
 int64_t ChipAttr::getRowChunkElements() const { return std::numeric_limits<int64_t>::max(); }
 
+bool ChipAttr::hasManyThreads() const { return true; }
+
 /// What cuMemAlloc guarantees; TMA needs 16 bytes, and caches transfer 128 at a time.
 int64_t ChipAttr::getBufferAlignment() const { return 256; }

@@ -8,8 +8,12 @@
 #include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -148,6 +152,23 @@ LogicalResult verifyKernels(Operation *op) {
   return success();
 }
 
+/// Checks that the host's code accesses memory by launches, and by loads alone, which are reads of the
+/// device.
+LogicalResult verifyGPUKernels(Operation *op) {
+  if (failed(verifyKernels(op)))
+    return failure();
+  if (isa<linalg::LinalgOp>(op))
+    return op->emitError("after gpu-kernels: this operation is not part of a kernel's loops");
+  bool isOnHost = op->getParentOfType<func::FuncOp>() && !op->getParentOfType<gpu::GPUModuleOp>();
+  bool isAllowed = isa<gpu::LaunchFuncOp, memref::LoadOp, memref::AllocOp, memref::DeallocOp>(op) ||
+                   op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() || isMemoryEffectFree(op) ||
+                   isa<cf::AssertOp, scf::ExecuteRegionOp, scf::WhileOp>(op);
+  if (isOnHost && !isAllowed)
+    return op->emitError("after gpu-kernels: '")
+           << op->getName() << "' runs on the host, which cannot access the memory of the device";
+  return success();
+}
+
 class VerifyStage : public impl::VerifyStageBase<VerifyStage> {
 public:
   using impl::VerifyStageBase<VerifyStage>::VerifyStageBase;
@@ -161,10 +182,12 @@ public:
                       .Case("batching", verifyBatching)
                       .Case("bufferize", verifyBufferize)
                       .Case("kernels", verifyKernels)
+                      .Case("gpu-kernels", verifyGPUKernels)
                       .Default(nullptr);
     if (!check) {
       getOperation().emitError() << "no stage '" << stage
-                                 << "'; there are ingest, recipe, fusion, batching, bufferize and kernels";
+                                 << "'; there are ingest, recipe, fusion, batching, bufferize, kernels "
+                                    "and gpu-kernels";
       return signalPassFailure();
     }
     bool ok = true;

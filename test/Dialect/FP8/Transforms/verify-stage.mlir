@@ -10,7 +10,7 @@
 // RUN: fp8-opt %t/good.mlir --pass-pipeline='builtin.module(fp8-verify-stage{stage=ingest},fp8-verify-stage{stage=recipe},fp8-verify-stage{stage=fusion},fp8-verify-stage{stage=batching},fp8-verify-stage{stage=bufferize},fp8-verify-stage{stage=kernels})'
 // RUN: not fp8-opt %t/good.mlir --pass-pipeline='builtin.module(fp8-verify-stage{stage=fused})' 2>&1 | FileCheck %s --check-prefix=NAME
 
-// NAME: error: no stage 'fused'; there are ingest, recipe, fusion, batching, bufferize and kernels
+// NAME: error: no stage 'fused'; there are ingest, recipe, fusion, batching, bufferize, kernels and gpu-kernels
 
 //--- good.mlir
 func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {

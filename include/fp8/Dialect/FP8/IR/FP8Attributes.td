@@ -226,7 +226,8 @@ def FP8_CPUAttr : AttrDef<FP8_Dialect, "CPU", [DeclareAttrInterfaceMethods<FP8_T
   let genVerifyDecl = 1;
 }
 
-def FP8_ChipAttr : AttrDef<FP8_Dialect, "Chip", [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface>]> {
+def FP8_ChipAttr
+    : AttrDef<FP8_Dialect, "Chip", [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface, ["hasManyThreads"]>]> {
   let mnemonic = "chip";
   let summary = "a GPU architecture of NVIDIA";
   let description = [{

@@ -184,6 +184,11 @@ def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
       `rows`. If not, these become loops over the rows before bufferization.
     }], "bool", "hasRowKernels", (ins), "", "return false;">,
     InterfaceMethod<[{
+      Returns whether threads cost nothing and there are thousands: code without a kernel of
+      its own is then a thread per element or row, however small it is. If not, loops run
+      in parallel where that pays, and products are packed.
+    }], "bool", "hasManyThreads", (ins), "", "return false;">,
+    InterfaceMethod<[{
       Returns the alignment of every buffer in bytes, a power of two.
     }], "int64_t", "getBufferAlignment", (ins)>
   ];

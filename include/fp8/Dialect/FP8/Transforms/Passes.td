@@ -142,7 +142,9 @@ def VerifyStage : Pass<"fp8-verify-stage", "::mlir::ModuleOp"> {
     - `batching`: at most one `fp8.update_amax_history` per update point (one per
       function now) and one `fp8.all_reduce` before it;
     - `bufferize`: no tensors;
-    - `kernels`: no operation of the fp8 dialect.
+    - `kernels`: no operation of the fp8 dialect;
+    - `gpu-kernels`: no linalg either; outside of gpu.modules, memory is accessed by
+      `gpu.launch_func` and `memref.load` only.
 
     Example:
     ```mlir
@@ -160,7 +162,7 @@ def VerifyStage : Pass<"fp8-verify-stage", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"stage", "stage", "std::string", "\"ingest\"",
-           "ingest, recipe, fusion, batching, bufferize or kernels">
+           "ingest, recipe, fusion, batching, bufferize, kernels or gpu-kernels">
   ];
 }
 
