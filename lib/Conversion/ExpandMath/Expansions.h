@@ -9,7 +9,7 @@
 #ifndef FP8_LIB_CONVERSION_EXPANDMATH_EXPANSIONS_H
 #define FP8_LIB_CONVERSION_EXPANDMATH_EXPANSIONS_H
 
-#include "Expr.h"
+#include "fp8/Conversion/ExpandMath/Expr.h"
 #include <utility>
 
 namespace fp8 {

@@ -7,7 +7,7 @@
 #ifndef FP8_LIB_CONVERSION_EXPANDMATH_EXPONENTIALS_H
 #define FP8_LIB_CONVERSION_EXPANDMATH_EXPONENTIALS_H
 
-#include "Expr.h"
+#include "fp8/Conversion/ExpandMath/Expr.h"
 
 namespace fp8 {
 

@@ -4,7 +4,7 @@
 //
 // The operations that the operators and functions of Expr create.
 
-#include "Expr.h"
+#include "fp8/Conversion/ExpandMath/Expr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -74,6 +74,7 @@ Expr fp8::operator+(Expr lhs, Expr rhs) { return arithmetic<arith::AddFOp, arith
 Expr fp8::operator-(Expr lhs, Expr rhs) { return arithmetic<arith::SubFOp, arith::SubIOp>(lhs, rhs); }
 Expr fp8::operator*(Expr lhs, Expr rhs) { return arithmetic<arith::MulFOp, arith::MulIOp>(lhs, rhs); }
 Expr fp8::operator/(Expr lhs, Expr rhs) { return arithmetic<arith::DivFOp, arith::DivUIOp>(lhs, rhs); }
+Expr fp8::operator%(Expr lhs, Expr rhs) { return binary<arith::RemUIOp>(lhs, rhs); }
 Expr fp8::operator-(Expr value) { return unary<arith::NegFOp>(value); }
 Expr fp8::operator&(Expr lhs, Expr rhs) { return binary<arith::AndIOp>(lhs, rhs); }
 Expr fp8::operator|(Expr lhs, Expr rhs) { return binary<arith::OrIOp>(lhs, rhs); }

@@ -5,7 +5,7 @@
 // Lowers operations of the fp8 dialect on memrefs to launches of kernels: each lowering takes an operation
 // and replaces it, or leaves it for convert-fp8-to-linalg.
 
-#include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "Lowering.h"
 #include "fp8/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,6 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_CONVERTFP8TOGPU
@@ -23,9 +24,35 @@ namespace fp8 {
 } // namespace fp8
 
 using namespace mlir;
+using namespace fp8;
+
+/// Replaces `op` by launches, but for its erasure. Returns false if it has no kernel.
+static bool lower(Operation *op, LoweringContext &context) {
+  OpBuilder builder(op);
+  return llvm::TypeSwitch<Operation *, bool>(op).Default(false);
+}
 
 namespace {
 struct ConvertFP8ToGPUPass : public fp8::impl::ConvertFP8ToGPUBase<ConvertFP8ToGPUPass> {
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto chip = dyn_cast<ChipAttr>(getTarget(module));
+    if (!chip) {
+      module.emitError("convert-fp8-to-gpu needs a GPU as the module's target, as in fp8.target = "
+                       "#fp8.chip<\"sm_90a\">");
+      return signalPassFailure();
+    }
+    SmallVector<Operation *> ops;
+    module.walk([&](Operation *op) {
+      if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp, IndexOp>(op) &&
+          llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
+        ops.push_back(op);
+    });
+    KernelTable kernels(module);
+    LoweringContext context{getChip(chip), kernels};
+    for (Operation *op : ops)
+      if (lower(op, context))
+        op->erase();
+  }
 };
 } // namespace

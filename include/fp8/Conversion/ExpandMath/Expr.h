@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Expr: arithmetic on values of the IR, written as formulas. An operator creates the operation of
-// arith or math; a number takes the type of the other operand. Private to the library.
+// arith or math; a number takes the type of the other operand.
 
-#ifndef FP8_LIB_CONVERSION_EXPANDMATH_EXPR_H
-#define FP8_LIB_CONVERSION_EXPANDMATH_EXPR_H
+#ifndef FP8_CONVERSION_EXPANDMATH_EXPR_H
+#define FP8_CONVERSION_EXPANDMATH_EXPR_H
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -41,6 +41,8 @@ Expr operator-(Expr lhs, Expr rhs);
 Expr operator*(Expr lhs, Expr rhs);
 /// Of floats, correctly rounded; of integers, unsigned.
 Expr operator/(Expr lhs, Expr rhs);
+/// The remainder of integers, unsigned.
+Expr operator%(Expr lhs, Expr rhs);
 Expr operator-(Expr value);
 
 // Bits of integers, and of conditions. The right shift fills with zeros.
@@ -91,4 +93,4 @@ Expr powerOfTwo(Expr exponent);
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_EXPANDMATH_EXPR_H
+#endif // FP8_CONVERSION_EXPANDMATH_EXPR_H

@@ -1,0 +1,110 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What all kernels share: KernelTable creates kernels in the gpu.module and shares equal ones, KernelBuilder
+// writes the code of one, launchKernel() starts it from the host. Private to the library.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_KERNELBUILDER_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_KERNELBUILDER_H
+
+#include "fp8/Conversion/ExpandMath/Expr.h"
+#include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
+
+namespace fp8 {
+
+/// Address spaces of pointers.
+inline constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
+
+/// Writes the code of one kernel. Its operations are created at the end of the kernel's body, or of the body
+/// of when() or loop() that is being written. Integers are i32 unless stated otherwise; positions in memory
+/// are in bytes.
+class KernelBuilder : public mlir::ImplicitLocOpBuilder {
+public:
+  /// Starts the body of `kernel`, which has none yet.
+  explicit KernelBuilder(mlir::func::FuncOp kernel);
+
+  mlir::func::FuncOp getKernel() const { return kernel; }
+  Expr argument(unsigned number) { return Expr(*this, kernel.getArgument(number)); }
+  /// The address that argument `number` passes, of type !llvm.ptr<1>.
+  mlir::Value globalPointer(unsigned number);
+
+  Expr expr(mlir::Value value) { return Expr(*this, value); }
+  Expr number(int64_t value, unsigned bits = 32);
+  Expr real(float value);
+
+  // Where the thread is. Blocks have one dimension; grids have up to three, 0 to 2.
+  Expr thread();
+  Expr lane() { return thread() % 32; }
+  Expr warp() { return thread() / 32; }
+  Expr block(unsigned dimension);
+  Expr numBlocks(unsigned dimension);
+
+  /// Waits for all threads of the block.
+  void barrier();
+
+  /// Returns a static buffer in shared memory; `number` tells apart several of one type. `type` has no memory
+  /// space: the result is memref<…, 3>.
+  mlir::Value staticShared(mlir::MemRefType type, unsigned number = 0);
+  /// Returns the start of the dynamic shared memory (`KernelSpec::sharedBytes`), aligned to 1024 bytes.
+  mlir::Value dynamicShared();
+
+  /// Returns the address `bytes` after `pointer`; `bytes` is an i32 or i64, taken as signed.
+  mlir::Value at(mlir::Value pointer, Expr bytes);
+  Expr load(mlir::Type type, mlir::Value pointer);
+  void store(Expr value, mlir::Value pointer);
+
+  /// Runs `body` where `condition`, an i1, is true.
+  void when(Expr condition, llvm::function_ref<void()> body);
+  /// Runs `body` for i = lower, lower + 1, … below `upper`, both i32. The body gets i and the carried values,
+  /// and returns those of the next iteration. Returns the values after the last one.
+  llvm::SmallVector<mlir::Value>
+  loop(Expr lower, Expr upper, mlir::ValueRange inits,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(Expr i, mlir::ValueRange carried)> body);
+
+private:
+  mlir::func::FuncOp kernel;
+};
+
+/// What a kernel is, without its code.
+struct KernelSpec {
+  std::string name; ///< words for what it computes and for whom: "product_h0/fc1_fprop"
+  llvm::SmallVector<mlir::Type> arguments;
+  int64_t threads = 256;   ///< of a block
+  int64_t sharedBytes = 0; ///< dynamic shared memory of a block
+  int64_t cluster = 1;     ///< blocks of a cluster, along x
+  std::string instruction; ///< what computes products, for the report; empty for other kernels
+  llvm::StringRef kind;    ///< the group in a profile (kKernelKindAttrName)
+};
+
+/// The kernels of a program, in its gpu.module.
+class KernelTable {
+public:
+  explicit KernelTable(mlir::ModuleOp module);
+
+  /// Builds the kernel, and returns it, or an equal one that the table has already.
+  mlir::func::FuncOp build(mlir::Location loc, const KernelSpec &spec,
+                           llvm::function_ref<void(KernelBuilder &)> body);
+
+private:
+  mlir::gpu::GPUModuleOp getModule();
+
+  mlir::ModuleOp module;
+  mlir::gpu::GPUModuleOp kernels; ///< null until there is one
+  llvm::DenseMap<size_t, llvm::SmallVector<mlir::func::FuncOp, 1>> byHash;
+};
+
+/// Launches `kernel` on a grid of up to three sizes, of type index. A kernel's argument of type !llvm.ptr
+/// takes a memref operand, others take operands of their own type (index for i64).
+mlir::gpu::LaunchFuncOp launchKernel(mlir::OpBuilder &builder, mlir::Location loc, mlir::func::FuncOp kernel,
+                                     mlir::ValueRange grid, mlir::ValueRange operands);
+
+/// Marks a launch with the site that it works for, and with its products (ProductMarks.h), which may be null.
+void markLaunch(mlir::gpu::LaunchFuncOp launch, llvm::StringRef site, mlir::ArrayAttr products = {});
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_KERNELBUILDER_H

@@ -1,0 +1,25 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The lowerings of single operations to launches of kernels, one function per family. Private to the library.
+// Each emits its replacement at the builder's insertion point, before the operation, which the caller erases;
+// or returns false and creates nothing: the operation is left for convert-fp8-to-linalg.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_LOWERING_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_LOWERING_H
+
+#include "KernelBuilder.h"
+#include "fp8/Dialect/FP8/IR/Chips.h"
+
+namespace fp8 {
+
+/// What lowerings need beside their operation.
+struct LoweringContext {
+  const Chip &chip;
+  KernelTable &kernels;
+};
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_LOWERING_H
