@@ -6,6 +6,7 @@
 
 #include "TestSupport.h"
 
+#include <cstdlib>
 #include <fstream>
 
 using namespace fp8rt_test;
@@ -79,6 +80,24 @@ TEST_F(LibraryTest, TruncationAnywhereIsFound) {
 
 TEST_F(LibraryTest, ALibraryOfAnotherKind) {
   expectError("/lib/x86_64-linux-gnu/libm.so.6", FP8RT_CORRUPT, "does not export fp8_manifest");
+}
+
+TEST_F(LibraryTest, DeviceCodeIsChecked) {
+  auto manifest = [](const char *call) {
+    std::string text = R"({"version": 1, "call": )" + std::string(call) +
+                       R"(, "entries": [{"name": "main", "arguments": [], "results": []}]})";
+    setenv("FP8RT_TEST_MANIFEST", text.c_str(), /*overwrite=*/1);
+  };
+  manifest("2");
+  setenv("FP8RT_TEST_CODE_VERSION", "2", 1);
+  expectError(ANY_DEVICE_CODE, FP8RT_UNSUPPORTED,
+              "device code is of version 2, this runtime knows version 1");
+  setenv("FP8RT_TEST_CODE_VERSION", "1", 1);
+  setenv("FP8RT_TEST_NO_IMAGES", "1", 1);
+  expectError(ANY_DEVICE_CODE, FP8RT_CORRUPT, "its device code is incomplete");
+  unsetenv("FP8RT_TEST_NO_IMAGES");
+  manifest("1");
+  expectError(ANY_DEVICE_CODE, FP8RT_CORRUPT, "has device code, but takes calls of version 1");
 }
 
 TEST_F(LibraryTest, APathWithoutASlashIsAFileOfTheWorkingDirectory) {

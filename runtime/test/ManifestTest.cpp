@@ -42,6 +42,13 @@ TEST(ManifestTest, TheLeastThatIsValid) {
   EXPECT_EQ(load(entry(kScalar, kScalar)), FP8RT_OK) << fp8rt_last_error();
 }
 
+TEST(ManifestTest, CallsOfNewerLibraries) {
+  EXPECT_EQ(load("{'version':1,'call':2,'entries':[{'name':'main','arguments':[],'results':[]}]}"), FP8RT_OK)
+      << fp8rt_last_error();
+  EXPECT_FP8RT_ERROR(load("{'version':1,'call':3}"), FP8RT_UNSUPPORTED,
+                     "takes calls of version 3, this runtime makes those up to 2: use a newer runtime");
+}
+
 TEST(ManifestTest, NoManifest) {
   unsetenv("FP8RT_TEST_MANIFEST");
   fp8rt_library *library = nullptr;
@@ -73,6 +80,8 @@ TEST(ManifestTest, WrongFields) {
   expect(entry("{'type':'f32','shape':[],'kind':'cruel'}", ""), "is 'cruel'");
   expect(entry("{'type':'f32','shape':[],'written':1}", ""), "not a boolean");
   expect(entry("{'type':'f32','shape':[],'index':1}", ""), "index is 1");
+  expect(entry("", "", ",'capturable':1"), "entries[0].capturable is not a boolean");
+  expect("{'version':1,'call':0}", "manifest.call is 0, expected an integer from 1");
   expect(entry("", "", ",'workspace_bytes':-1"), "workspace_bytes is -1");
   expect(entry("", "", ",'workspace_alignment':48"), "not a power of two");
   EXPECT_FP8RT_ERROR(load(entry("{'type':'f4','shape':[]}", "")), FP8RT_UNSUPPORTED, "type 'f4'");

@@ -8,14 +8,6 @@
 
 using namespace fp8rt_test;
 
-/// Calls a function that creates a handle; the test fails if it fails.
-template <typename Handle, typename Create>
-static Handle make(Create create) {
-  typename Handle::pointer handle = nullptr;
-  EXPECT_EQ(create(&handle), FP8RT_OK) << fp8rt_last_error();
-  return Handle(handle);
-}
-
 Library fp8rt_test::loadFixture() {
   return make<Library>([](auto *out) { return fp8rt_library_load(FIXTURE, out); });
 }

@@ -87,6 +87,14 @@ std::vector<T> values(const DLTensor *tensor) {
   return std::vector<T>(data, data + count);
 }
 
+/// Calls a function that creates a handle; the test fails if it fails.
+template <typename Handle, typename Create>
+Handle make(Create create) {
+  typename Handle::pointer handle = nullptr;
+  EXPECT_EQ(create(&handle), FP8RT_OK) << fp8rt_last_error();
+  return Handle(handle);
+}
+
 Library loadFixture();
 State newState(const Library &library);
 Session newSession(const Library &library, const char *entry, const State &state);

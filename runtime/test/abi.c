@@ -6,6 +6,7 @@
 // compiling this file is the test.
 
 #include "fp8rt/call.h"
+#include "fp8rt/gpu.h"
 #include "fp8rt/library.h"
 #include "fp8rt/prepared.h"
 #include "fp8rt/session.h"
@@ -44,3 +45,18 @@ EXPECT_OFFSET(DLTensor, shape, 24);
 EXPECT_OFFSET(DLTensor, strides, 32);
 EXPECT_OFFSET(DLTensor, byte_offset, 40);
 _Static_assert(sizeof(DLTensor) == 48, "DLTensor");
+
+EXPECT_OFFSET(fp8rt_device, context, 8);
+EXPECT_OFFSET(fp8rt_device, launch, 16);
+EXPECT_OFFSET(fp8rt_device, copy, 24);
+EXPECT_OFFSET(fp8rt_device, fill, 32);
+EXPECT_OFFSET(fp8rt_device, read, 40);
+EXPECT_OFFSET(fp8rt_device, symbol, 48);
+EXPECT_OFFSET(fp8rt_device, allocate, 56);
+EXPECT_OFFSET(fp8rt_device, release, 64);
+EXPECT_OFFSET(fp8rt_device, tensor_map, 72);
+EXPECT_OFFSET(fp8rt_device, error, 80);
+_Static_assert(sizeof(fp8rt_device) == 88, "fp8rt_device");
+_Static_assert(sizeof(fp8rt_device_image) == 48, "fp8rt_device_image");
+_Static_assert(sizeof(fp8rt_device_kernel) == 24, "fp8rt_device_kernel");
+_Static_assert(sizeof(fp8rt_device_code) == 40, "fp8rt_device_code");

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A compiled library whose manifest is the test's own text: for manifests that
-// are wrong in some way.
+// are wrong in some way. With DEVICE_CODE it has device code of the version that
+// the test says, which may be incomplete.
 
 #include "fp8rt/call.h"
 
@@ -19,3 +20,14 @@ __attribute__((visibility("default"))) int fp8_call_main(fp8rt_call *call) {
   (void)call;
   return 0;
 }
+
+#ifdef DEVICE_CODE
+__attribute__((visibility("default"))) const fp8rt_device_code *fp8_device_code(void) {
+  static const fp8rt_device_image image = {"sm_89", 80, 0, "", 1, NULL, 0};
+  static fp8rt_device_code code;
+  code.version = (uint32_t)atoi(getenv("FP8RT_TEST_CODE_VERSION"));
+  code.num_images = 1;
+  code.images = getenv("FP8RT_TEST_NO_IMAGES") ? NULL : &image;
+  return &code;
+}
+#endif

@@ -7,6 +7,7 @@
 #ifndef FP8RT_OWNED_H
 #define FP8RT_OWNED_H
 
+#include "fp8rt/gpu.h"
 #include "fp8rt/prepared.h"
 #include "fp8rt/profiler.h"
 #include "fp8rt/session.h"
@@ -25,6 +26,7 @@ struct Destroyer {
 };
 
 using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
+using GPU = std::unique_ptr<fp8rt_gpu, Destroyer<fp8rt_gpu_close>>;
 using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
 using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
 using Prepared = std::unique_ptr<fp8rt_prepared, Destroyer<fp8rt_prepared_destroy>>;

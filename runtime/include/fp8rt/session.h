@@ -37,13 +37,14 @@ FP8RT_API fp8rt_status fp8rt_session_find_result(const fp8rt_session *session, c
 
 /// Copies `tensor` into the session's buffer of a user argument. Type and shape
 /// must be the argument's; a signless integer argument (i8…i64) accepts signed
-/// and unsigned integers.
+/// and unsigned integers. On a device (gpu.h) the tensor may lie there or in host memory.
 FP8RT_API fp8rt_status fp8rt_session_set_argument(fp8rt_session *session, uint32_t index,
                                                   const DLTensor *tensor);
 
 /// Uses the caller's memory for a user or residual argument that is not
 /// written, without a copy. The memory must be aligned to the element, and stay
-/// valid until the argument is replaced or the session is destroyed.
+/// valid until the argument is replaced or the session is destroyed. A session on a
+/// device takes memory of that device.
 FP8RT_API fp8rt_status fp8rt_session_bind_argument(fp8rt_session *session, uint32_t index,
                                                    const DLTensor *tensor);
 
@@ -58,11 +59,16 @@ FP8RT_API fp8rt_status fp8rt_session_step(fp8rt_session *session);
 
 /// Return the current value of an argument, or a result of the last step (a
 /// carried result shares its argument's memory); NULL out of range or without a
-/// value. Valid until the next call on this session.
+/// value. Valid until the next call on this session. On a device they are copies in
+/// host memory; NULL if a copy fails, and fp8rt_last_error says why.
 FP8RT_API const DLTensor *fp8rt_session_argument(const fp8rt_session *session, uint32_t index);
 FP8RT_API const DLTensor *fp8rt_session_result(const fp8rt_session *session, uint32_t index);
 
-/// Adds views of the carried arguments to `tensors` as `carry.<name>`, with the
+/// As fp8rt_session_result, but on a device the tensor there, to bind it to an argument
+/// of another session.
+FP8RT_API const DLTensor *fp8rt_session_result_in_place(const fp8rt_session *session, uint32_t index);
+
+/// Adds views of the carried arguments (on a device: copies) to `tensors` as `carry.<name>`, with the
 /// index in place of a name that is empty, a number or not unique.
 FP8RT_API fp8rt_status fp8rt_session_export_carried(const fp8rt_session *session, fp8rt_tensors *tensors);
 

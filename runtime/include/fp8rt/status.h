@@ -38,7 +38,9 @@ typedef enum fp8rt_status {
   /// The compiled code reported an error.
   FP8RT_CALL_FAILED = 8,
   /// A bug in the runtime.
-  FP8RT_INTERNAL = 9
+  FP8RT_INTERNAL = 9,
+  /// There is no device or driver of the kind asked for, or it failed.
+  FP8RT_DEVICE = 10
 } fp8rt_status;
 
 /// Returns the error of the last failing call of this thread: one line of UTF-8

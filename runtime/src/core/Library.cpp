@@ -48,8 +48,42 @@ void Library::load() {
   checkProcessor(parsed.processor);
   if (auto kernelsOf = reinterpret_cast<fp8rt_kernels_fn>(dlsym(handle, "fp8_kernels")))
     kernels = kernelsOf();
+  loadDeviceCode();
   for (const Entry &entry : parsed.entries)
     functions.push_back(reinterpret_cast<fp8rt_call_fn>(findSymbol(handle, "fp8_call_" + entry.name)));
+}
+
+/// Checks what device.h promises, as far as the runtime relies on it.
+static void checkDeviceCode(const fp8rt_device_code &code, uint32_t callVersion) {
+  if (code.version > FP8RT_DEVICE_VERSION)
+    fail(FP8RT_UNSUPPORTED, "its device code is of version " + std::to_string(code.version) +
+                                ", this runtime knows version " + std::to_string(FP8RT_DEVICE_VERSION) +
+                                ": use a newer runtime");
+  if (callVersion < 2)
+    fail(FP8RT_CORRUPT, "it has device code, but takes calls of version 1, which have no device");
+  if (!code.num_images || !code.images || (code.num_kernels && !code.kernels) ||
+      (code.num_symbols && !code.symbols))
+    fail(FP8RT_CORRUPT, "its device code is incomplete");
+  for (uint32_t i = 0; i < code.num_images; ++i)
+    if (!code.images[i].chip || (!code.images[i].ptx && !code.images[i].cubin))
+      fail(FP8RT_CORRUPT, "image " + std::to_string(i) + " of its device code is incomplete");
+}
+
+void Library::loadDeviceCode() {
+  auto codeOf = reinterpret_cast<fp8rt_device_code_fn>(dlsym(handle, "fp8_device_code"));
+  if (!codeOf)
+    return;
+  code = codeOf();
+  if (!code)
+    fail(FP8RT_CORRUPT, "its device code is null");
+  checkDeviceCode(*code, parsed.callVersion);
+}
+
+void Library::checkHost() const {
+  if (code)
+    fail(FP8RT_UNSUPPORTED, path + ": its kernels are for " + code->images[0].chip +
+                                ": run it on a GPU (fp8-run --device=cuda) or on the emulator of one "
+                                "(--device=emulator)");
 }
 
 size_t Library::findEntry(const std::string &name) const {

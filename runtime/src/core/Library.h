@@ -27,6 +27,10 @@ public:
   const Manifest &manifest() const { return parsed; }
   /// The list of kernels as JSON; null for a library without one.
   const char *kernelsText() const { return kernels; }
+  /// The kernels for devices; null for a library of the CPU.
+  const fp8rt_device_code *deviceCode() const { return code; }
+  /// Throws an Error if the kernels are for a device.
+  void checkHost() const;
 
   /// Returns the number of the entry of that name; throws if there is none.
   size_t findEntry(const std::string &name) const;
@@ -35,11 +39,13 @@ public:
 
 private:
   void load();
+  void loadDeviceCode();
 
   std::string path;
   void *handle = nullptr;
   std::string text;
   const char *kernels = nullptr;
+  const fp8rt_device_code *code = nullptr;
   Manifest parsed;
   std::vector<fp8rt_call_fn> functions;
 };

@@ -8,6 +8,8 @@
 #include "ManifestRules.h"
 #include "Status.h"
 
+#include "fp8rt/call.h"
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -167,6 +169,8 @@ Entry parseEntry(const Node &node) {
     if (entry.workspaceAlignment & (entry.workspaceAlignment - 1))
       alignment->reject("is not a power of two");
   }
+  if (std::optional<Node> capturable = node.get("capturable"))
+    entry.capturable = capturable->boolean();
   return entry;
 }
 
@@ -210,6 +214,16 @@ void parseState(const Node &root, Manifest &manifest) {
       manifest.state.push_back(parseStateTensor(node));
 }
 
+uint32_t parseCallVersion(const Node &root) {
+  std::optional<Node> node = root.get("call");
+  int64_t version = node ? node->integer(1, INT32_MAX) : 1;
+  if (version > FP8RT_CALL_VERSION)
+    fail(FP8RT_UNSUPPORTED, "the library takes calls of version " + std::to_string(version) +
+                                ", this runtime makes those up to " + std::to_string(FP8RT_CALL_VERSION) +
+                                ": use a newer runtime");
+  return static_cast<uint32_t>(version);
+}
+
 /// A manifest without "cpu" is that of a library of any processor.
 RequiredProcessor parseProcessor(const Node &root) {
   RequiredProcessor required;
@@ -238,6 +252,7 @@ Manifest fp8rt::parseManifest(const std::string &text) {
   Node root(parsed, "");
   root.at("version").integer(1, 1);
   Manifest manifest;
+  manifest.callVersion = parseCallVersion(root);
   manifest.processor = parseProcessor(root);
   parseState(root, manifest);
   for (const Node &node : root.at("entries").list())

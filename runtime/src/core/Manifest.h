@@ -31,6 +31,8 @@ struct Entry {
   std::vector<Value> results;
   uint64_t workspaceBytes = 0;
   uint64_t workspaceAlignment = 64;
+  /// Whether a call of it on a device only enqueues work, the same for the same memory.
+  bool capturable = false;
 };
 
 struct StateTensor {
@@ -42,6 +44,8 @@ struct StateTensor {
 };
 
 struct Manifest {
+  /// The version of fp8rt_call that the library takes.
+  uint32_t callVersion = 1;
   std::vector<Entry> entries;
   std::vector<StateTensor> state;
   std::string layoutHash;

@@ -113,7 +113,8 @@ Prepared::Prepared(std::shared_ptr<const Library> program, size_t index, std::sh
                    Given givenArguments, Given givenResults)
     : library(std::move(program)), state(std::move(states)), entry(library->entry(index)),
       function(library->function(index)),
-      workspace(allocateBuffer(entry.workspaceBytes, entry.workspaceAlignment)) {
+      workspace(allocateBuffer(hostMemory(), entry.workspaceBytes, entry.workspaceAlignment)) {
+  library->checkHost();
   within("entry " + inQuotes(entry.name), [&] {
     describeArguments(givenArguments);
     describeResults(givenResults);
@@ -123,7 +124,7 @@ Prepared::Prepared(std::shared_ptr<const Library> program, size_t index, std::sh
 }
 
 void Prepared::fillCall() {
-  call.version = 1; // no library of this runtime uses a device yet
+  call.version = library->manifest().callVersion;
   call.num_arguments = static_cast<uint32_t>(arguments.tensors.size());
   call.num_results = static_cast<uint32_t>(results.tensors.size());
   call.arguments = arguments.pointers.data();

@@ -7,6 +7,7 @@
 #include "Profiler.h"
 #include "Status.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 using namespace fp8rt;
@@ -50,7 +51,7 @@ void Profiler::parse() {
 
 Profiler::Clock::duration Profiler::takeTime() {
   Clock::time_point now = Clock::now();
-  Clock::duration taken = now - last;
+  Clock::duration taken = std::max(now - last, Clock::duration(0)); // devices have clocks of their own
   last = now;
   return taken;
 }
@@ -58,12 +59,21 @@ Profiler::Clock::duration Profiler::takeTime() {
 void Profiler::recordKernel(fp8rt_profile *profile, int32_t kernel) {
   auto &self = static_cast<Profiler &>(*profile);
   Clock::duration taken = self.takeTime();
-  if (kernel < 0 || static_cast<size_t>(kernel) >= self.kernels.size()) {
+  if (!self.isKernel(kernel)) {
     self.outside += taken;
     return;
   }
   self.kernels[static_cast<size_t>(kernel)].time += taken;
   ++self.kernels[static_cast<size_t>(kernel)].calls;
+}
+
+void Profiler::addKernel(int32_t index, double seconds) {
+  if (!isKernel(index))
+    return;
+  auto taken = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  kernels[static_cast<size_t>(index)].time += taken;
+  ++kernels[static_cast<size_t>(index)].calls;
+  last += taken; // what is left of the step is outside kernels
 }
 
 void Profiler::reset() {

@@ -33,6 +33,9 @@ public:
   /// Surround a step.
   void begin() { last = Clock::now(); }
   void end() { outside += takeTime(); }
+  /// Adds a call of kernel `index` of the list, which took so long within the step; any other index is
+  /// time outside kernels.
+  void addKernel(int32_t index, double seconds);
   void reset();
 
   const Library &library() const { return *program; }
@@ -44,6 +47,7 @@ private:
 
   void parse();
   static void recordKernel(fp8rt_profile *profile, int32_t kernel);
+  bool isKernel(int32_t index) const { return index >= 0 && static_cast<size_t>(index) < kernels.size(); }
   /// Returns the time since the last record, begin or end.
   Clock::duration takeTime();
 

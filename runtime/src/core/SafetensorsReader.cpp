@@ -195,7 +195,7 @@ std::unique_ptr<fp8rt_tensors> read(const std::string &path) {
   auto tensors = std::make_unique<fp8rt_tensors>();
   tensors->source = path;
   uint64_t dataBytes = file.size - 8 - text.size();
-  tensors->memory = allocateBuffer(dataBytes);
+  tensors->memory = allocateBuffer(hostMemory(), dataBytes);
   std::vector<Extent> extents;
   for (const auto &[name, entry] : header.items()) {
     if (name == kMetadataKey) {

@@ -10,7 +10,6 @@
 #include "Tensors.h"
 
 #include <algorithm>
-#include <cstring>
 
 using namespace fp8rt;
 
@@ -59,27 +58,49 @@ void Session::Slot::assign(Tensor value, bool isOwned) {
   tensor = std::move(value);
   view = tensor->view();
   owned = isOwned;
+  copy.reset();
 }
 
 Session::Session(std::shared_ptr<const Library> program, size_t entryIndex, std::shared_ptr<State> states)
-    : library(std::move(program)), state(std::move(states)), entry(library->entry(entryIndex)),
-      function(library->function(entryIndex)), arguments(entry.arguments.size()),
-      results(entry.results.size()),
-      workspace(allocateBuffer(entry.workspaceBytes, entry.workspaceAlignment)) {
+    : Session(program, hostMemory(), entryIndex, std::move(states)) {
+  library->checkHost();
+}
+
+Session::Session(std::shared_ptr<const cuda::DeviceProgram> program, size_t entryIndex,
+                 std::shared_ptr<State> states)
+    : Session(program->library(), program->memory(), entryIndex, std::move(states)) {
+  // Memory of a result that only compiled code knows the size of is new in each step.
+  bool sizesAreKnown = std::all_of(entry.results.begin(), entry.results.end(), [](const Value &result) {
+    return result.alias >= 0 || isStatic(result.shape);
+  });
+  execution.emplace(std::move(program), entry.capturable && sizesAreKnown);
+}
+
+Session::Session(std::shared_ptr<const Library> program, std::shared_ptr<Memory> place, size_t entryIndex,
+                 std::shared_ptr<State> states)
+    : library(std::move(program)), memory(std::move(place)), state(std::move(states)),
+      entry(library->entry(entryIndex)), function(library->function(entryIndex)),
+      arguments(entry.arguments.size()), results(entry.results.size()) {
   if (state && &state->library() != library.get())
     fail(FP8RT_INVALID_ARGUMENT, "the state is of another library");
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const Value &value = entry.arguments[i];
-    if (value.kind != FP8RT_KIND_STATE)
-      continue;
-    if (!state)
-      fail(FP8RT_INVALID_ARGUMENT, "entry " + inQuotes(entry.name) + " needs a state");
-    Tensor &tensor = *state->find(value.name);
-    arguments[i].assign(Tensor(*value.type, value.shape, tensor.data()), false);
-  }
+  if (state && state->memory() != memory)
+    fail(FP8RT_INVALID_ARGUMENT, "the state is not on the session's device: create both on one");
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (entry.arguments[i].kind == FP8RT_KIND_STATE)
+      bindState(i);
   for (size_t i = 0; i < results.size(); ++i)
     if (entry.results[i].alias < 0 && isStatic(entry.results[i].shape))
-      results[i].assign(Tensor(*entry.results[i].type, entry.results[i].shape), true);
+      within(describeValue("result", i, entry.results[i]), [&] {
+        results[i].assign(Tensor(*entry.results[i].type, entry.results[i].shape, memory), true);
+      });
+  within("the workspace of entry " + inQuotes(entry.name),
+         [&] { workspace = allocateBuffer(memory, entry.workspaceBytes, entry.workspaceAlignment); });
+}
+
+void Session::bindState(size_t argument) {
+  if (!state)
+    fail(FP8RT_INVALID_ARGUMENT, "entry " + inQuotes(entry.name) + " needs a state");
+  arguments[argument].assign(state->find(entry.arguments[argument].name)->sameMemory(), false);
 }
 
 uint32_t Session::findArgument(const std::string &key) const {
@@ -108,22 +129,25 @@ static void checkFits(uint32_t index, const Value &value, const Tensor &tensor) 
 
 void Session::copyInto(uint32_t index, const Tensor &tensor) {
   Slot &slot = arguments[index];
+  const Value &value = entry.arguments[index];
   if (!slot.owned || slot.tensor->shape() != tensor.shape())
-    slot.assign(Tensor(*entry.arguments[index].type, tensor.shape()), true);
-  if (tensor.bytes())
-    std::memcpy(slot.tensor->data(), tensor.data(), tensor.bytes());
+    within(describeValue("argument", index, value),
+           [&] { slot.assign(Tensor(*value.type, tensor.shape(), memory), true); });
+  slot.copy.reset();
+  copyElements(*memory, *slot.tensor, tensor);
 }
 
 void Session::setArgument(uint32_t index, const DLTensor &given) {
   const Value &value = userArgument(index);
-  Tensor tensor = viewOf(given);
+  bool isOnDevice = isSamePlace(given.device, memory->place());
+  Tensor tensor = isOnDevice ? viewOf(given, memory->place()) : viewOf(given);
   checkFits(index, value, tensor);
   copyInto(index, tensor);
 }
 
 void Session::bindArgument(uint32_t index, const DLTensor &given) {
   const Value &value = userArgument(index);
-  Tensor tensor = viewOf(given);
+  Tensor tensor = viewOf(given, memory->place());
   checkFits(index, value, tensor);
   if (value.written || value.carry >= 0)
     fail(FP8RT_INVALID_ARGUMENT,
@@ -131,7 +155,7 @@ void Session::bindArgument(uint32_t index, const DLTensor &given) {
   if (reinterpret_cast<uintptr_t>(tensor.data()) % value.type->bytes())
     fail(FP8RT_INVALID_ARGUMENT,
          describeValue("argument", index, value) + ": the tensor's data is not aligned");
-  arguments[index].assign(Tensor(*value.type, tensor.shape(), tensor.data()), false);
+  arguments[index].assign(Tensor(*value.type, tensor.shape(), tensor.data(), memory->place()), false);
 }
 
 void Session::zeroMissing() {
@@ -142,10 +166,12 @@ void Session::zeroMissing() {
     if (!isStatic(value.shape))
       fail(FP8RT_MISMATCH, describeValue("argument", i, value) + " is " + describe(value.shape, *value.type) +
                                ": give it, its size is not known");
-    Tensor zeros(*value.type, value.shape);
-    if (zeros.bytes())
-      std::memset(zeros.data(), 0, zeros.bytes());
-    arguments[i].assign(std::move(zeros), true);
+    within(describeValue("argument", i, value), [&] {
+      Tensor zeros(*value.type, value.shape, memory);
+      if (zeros.bytes())
+        memory->zero(zeros.data(), zeros.bytes());
+      arguments[i].assign(std::move(zeros), true);
+    });
   }
 }
 
@@ -154,13 +180,13 @@ void Session::prepareResults() {
     const Value &value = entry.results[i];
     Slot &slot = results[i];
     if (value.alias >= 0) {
-      const Tensor &same = *arguments[static_cast<size_t>(value.alias)].tensor;
-      slot.assign(Tensor(same.type(), same.shape(), same.data()), false);
+      slot.assign(arguments[static_cast<size_t>(value.alias)].tensor->sameMemory(), false);
     } else if (!isStatic(value.shape)) {
       slot.tensor.reset();
       slot.view = {};
       slot.view.dtype = value.type->dlpack;
-      slot.view.device = {kDLCPU, 0};
+      slot.view.device = memory->place();
+      slot.copy.reset();
     }
   }
 }
@@ -188,9 +214,40 @@ void Session::runStep() {
                                 inQuotes(entry.name) + " has no value");
   prepareResults();
   failed = true;
-  call();
+  try {
+    execution ? runOnDevice() : call();
+  } catch (Error &error) {
+    fail(error.status, "entry " + inQuotes(entry.name) + " failed: " + error.message);
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    if (!results[i].tensor)
+      fail(FP8RT_CALL_FAILED,
+           "entry " + inQuotes(entry.name) + " did not give " + describeValue("result", i, entry.results[i]));
   carryCopies();
   failed = false;
+}
+
+void Session::runOnDevice() {
+  forgetCopies();
+  execution->run([this] { call(); }, describeBuffers(), profiler.get());
+}
+
+void Session::forgetCopies() {
+  for (std::vector<Slot> *slots : {&arguments, &results})
+    for (Slot &slot : *slots)
+      slot.copy.reset();
+}
+
+/// What the work of a step depends on besides the values in memory.
+cuda::Execution::Key Session::describeBuffers() const {
+  cuda::Execution::Key key;
+  for (const std::vector<Slot> *slots : {&arguments, &results})
+    for (const Slot &slot : *slots) {
+      key.push_back(reinterpret_cast<uintptr_t>(slot.view.data));
+      for (int32_t i = 0; i < slot.view.ndim; ++i)
+        key.push_back(static_cast<uint64_t>(slot.view.shape[i]));
+    }
+  return key;
 }
 
 void Session::call() {
@@ -201,7 +258,7 @@ void Session::call() {
     resultViews.push_back(&slot.view);
   char error[1024] = "";
   fp8rt_call call = {};
-  call.version = 1; // no library of this runtime uses a device yet
+  call.version = library->manifest().callVersion;
   call.num_arguments = static_cast<uint32_t>(arguments.size());
   call.num_results = static_cast<uint32_t>(results.size());
   call.arguments = argumentViews.data();
@@ -213,14 +270,14 @@ void Session::call() {
   call.error = error;
   call.error_capacity = sizeof(error);
   call.flags = FP8RT_CALL_HAS_PROFILE;
-  call.profile = profiler.get();
+  if (execution) { // which measures kernels where they run
+    call.device = &execution->functions();
+    call.stream = execution->stream();
+  } else {
+    call.profile = profiler.get();
+  }
   if (function(&call))
-    fail(FP8RT_CALL_FAILED,
-         "entry " + inQuotes(entry.name) + " failed: " + (*error ? error : "it gave no reason"));
-  for (size_t i = 0; i < results.size(); ++i)
-    if (!results[i].tensor)
-      fail(FP8RT_CALL_FAILED,
-           "entry " + inQuotes(entry.name) + " did not give " + describeValue("result", i, entry.results[i]));
+    fail(FP8RT_CALL_FAILED, *error ? error : "it gave no reason");
 }
 
 int Session::allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
@@ -237,7 +294,7 @@ void Session::allocateResult(uint32_t index, Shape shape) {
   if (index >= results.size() || !isStatic(shape) || entry.results[index].alias >= 0 ||
       !fits(entry.results[index].shape, shape))
     fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
-  results[index].assign(Tensor(*entry.results[index].type, std::move(shape)), true);
+  results[index].assign(Tensor(*entry.results[index].type, std::move(shape), memory), true);
 }
 
 /// Copies the next values of arguments and state that the compiled code did not compute in
@@ -254,17 +311,25 @@ void Session::carryCopies() {
     const Tensor &next = *results[static_cast<size_t>(source)].tensor;
     if (value.kind != FP8RT_KIND_STATE)
       copyInto(static_cast<uint32_t>(i), next);
-    else if (next.bytes())
-      std::memcpy(arguments[i].tensor->data(), next.data(), next.bytes());
+    else
+      copyElements(*memory, *arguments[i].tensor, next);
   }
 }
 
-const DLTensor *Session::argument(uint32_t index) const {
-  bool known = index < arguments.size() && arguments[index].tensor;
-  return known ? &arguments[index].view : nullptr;
+const DLTensor *Session::inHostMemory(const std::vector<Slot> &slots, uint32_t index) const {
+  if (index >= slots.size() || !slots[index].tensor)
+    return nullptr;
+  const Slot &slot = slots[index];
+  if (memory->isHost())
+    return &slot.view;
+  if (!slot.copy) {
+    slot.copy = copyToHost(*memory, *slot.tensor);
+    slot.copyView = slot.copy->view();
+  }
+  return &slot.copyView;
 }
 
-const DLTensor *Session::result(uint32_t index) const {
+const DLTensor *Session::resultInPlace(uint32_t index) const {
   bool known = index < results.size() && results[index].tensor;
   return known ? &results[index].view : nullptr;
 }
@@ -288,7 +353,7 @@ void Session::exportCarried(fp8rt_tensors &tensors) const {
     if (!arguments[i].tensor)
       fail(FP8RT_NOT_FOUND, describeValue("argument", i, entry.arguments[i]) + " has no value");
     const Tensor &tensor = *arguments[i].tensor;
-    tensors.add(carryKey(i), Tensor(tensor.type(), tensor.shape(), tensor.data()));
+    tensors.add(carryKey(i), tensor.isHost() ? tensor.sameMemory() : copyToHost(*memory, tensor));
   }
 }
 

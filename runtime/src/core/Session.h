@@ -2,11 +2,12 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An entry with its buffers, run step by step.
+// An entry with its buffers, run step by step, on the host or on a device.
 
 #ifndef FP8RT_CORE_SESSION_H
 #define FP8RT_CORE_SESSION_H
 
+#include "../cuda/Execution.h"
 #include "Profiler.h"
 #include "State.h"
 
@@ -17,6 +18,7 @@ namespace fp8rt {
 class Session {
 public:
   Session(std::shared_ptr<const Library> library, size_t entry, std::shared_ptr<State> state);
+  Session(std::shared_ptr<const cuda::DeviceProgram> program, size_t entry, std::shared_ptr<State> state);
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
 
@@ -30,9 +32,12 @@ public:
   /// Measures all following steps; null measures none.
   void measureWith(std::shared_ptr<Profiler> measuring);
 
-  /// The tensor of an argument or result; null if `index` is out of range or the tensor is not set.
-  const DLTensor *argument(uint32_t index) const;
-  const DLTensor *result(uint32_t index) const;
+  /// The tensor of an argument or result in host memory; null if `index` is out of range or the tensor is
+  /// not set. On a device it is a copy, valid until the next step or the next change of the argument.
+  const DLTensor *argument(uint32_t index) const { return inHostMemory(arguments, index); }
+  const DLTensor *result(uint32_t index) const { return inHostMemory(results, index); }
+  /// A result where it lies.
+  const DLTensor *resultInPlace(uint32_t index) const;
 
   void exportCarried(fp8rt_tensors &tensors) const;
   void importCarried(const fp8rt_tensors &tensors);
@@ -43,15 +48,26 @@ private:
     std::optional<Tensor> tensor;
     DLTensor view = {};
     bool owned = false;
+    /// A copy in host memory of what lies on a device; made on request.
+    mutable std::optional<Tensor> copy;
+    mutable DLTensor copyView = {};
 
     void assign(Tensor value, bool isOwned);
   };
+
+  Session(std::shared_ptr<const Library> library, std::shared_ptr<Memory> memory, size_t entry,
+          std::shared_ptr<State> state);
+  void bindState(size_t argument);
+  const DLTensor *inHostMemory(const std::vector<Slot> &slots, uint32_t index) const;
 
   const Value &userArgument(uint32_t index) const;
   std::string carryKey(size_t index) const;
   void copyInto(uint32_t index, const Tensor &tensor);
   void prepareResults();
   void runStep();
+  void runOnDevice();
+  cuda::Execution::Key describeBuffers() const;
+  void forgetCopies();
   void call();
   void carryCopies();
   void allocateResult(uint32_t index, Shape shape);
@@ -59,6 +75,7 @@ private:
                       DLTensor *out_tensor);
 
   std::shared_ptr<const Library> library;
+  std::shared_ptr<Memory> memory;
   std::shared_ptr<State> state; // may be null
   const Entry &entry;
   fp8rt_call_fn function;
@@ -66,6 +83,7 @@ private:
   std::vector<Slot> results;
   Buffer workspace;
   std::shared_ptr<Profiler> profiler;
+  std::optional<cuda::Execution> execution; // on a device
   bool failed = false;
 };
 

@@ -54,12 +54,24 @@ fp8rt_status fp8rt_session_profile(fp8rt_session *session, fp8rt_profiler *profi
   return guarded([&] { required(session, "session").measureWith(profiler ? profiler->shared : nullptr); });
 }
 
+/// Copies from a device may fail: the tensor is null then, and the last error says why.
+template <typename Fn>
+static const DLTensor *tensorOrNull(Fn &&find) {
+  const DLTensor *tensor = nullptr;
+  guarded([&] { tensor = find(); });
+  return tensor;
+}
+
 const DLTensor *fp8rt_session_argument(const fp8rt_session *session, uint32_t index) {
-  return session ? session->argument(index) : nullptr;
+  return tensorOrNull([&] { return session ? session->argument(index) : nullptr; });
 }
 
 const DLTensor *fp8rt_session_result(const fp8rt_session *session, uint32_t index) {
-  return session ? session->result(index) : nullptr;
+  return tensorOrNull([&] { return session ? session->result(index) : nullptr; });
+}
+
+const DLTensor *fp8rt_session_result_in_place(const fp8rt_session *session, uint32_t index) {
+  return session ? session->resultInPlace(index) : nullptr;
 }
 
 fp8rt_status fp8rt_session_export_carried(const fp8rt_session *session, fp8rt_tensors *tensors) {

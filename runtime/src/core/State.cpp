@@ -26,9 +26,18 @@ static Tensor initialTensor(const StateTensor &wanted) {
   return tensor;
 }
 
-State::State(std::shared_ptr<const Library> library) : program(std::move(library)) {
-  for (const StateTensor &wanted : program->manifest().state)
-    values.push_back(initialTensor(wanted));
+State::State(std::shared_ptr<const Library> library, std::shared_ptr<Memory> memory)
+    : program(std::move(library)), place(std::move(memory)) {
+  for (const StateTensor &wanted : program->manifest().state) {
+    Tensor initial = initialTensor(wanted);
+    if (!place->isHost()) {
+      Tensor moved =
+          within("state " + inQuotes(wanted.name), [&] { return Tensor(*wanted.type, wanted.shape, place); });
+      copyElements(*place, moved, initial);
+      initial = std::move(moved);
+    }
+    values.push_back(std::move(initial));
+  }
 }
 
 Tensor *State::find(const std::string &name) {
@@ -42,7 +51,8 @@ Tensor *State::find(const std::string &name) {
 void State::exportTo(fp8rt_tensors &tensors) {
   const Manifest &manifest = program->manifest();
   for (size_t i = 0; i < values.size(); ++i)
-    tensors.add(manifest.state[i].name, Tensor(values[i].type(), values[i].shape(), values[i].data()));
+    tensors.add(manifest.state[i].name,
+                place->isHost() ? values[i].sameMemory() : copyToHost(*place, values[i]));
   tensors.metadata["version"] = kStateFileVersion;
   tensors.metadata["layout_hash"] = manifest.layoutHash;
   tensors.metadata["columns"] = manifest.columns;
@@ -99,9 +109,13 @@ void State::checkTensors(const fp8rt_tensors &tensors, fp8rt_history history) co
       fail(FP8RT_MISMATCH, "tensor " + inQuotes(name) + " is not part of the program's state");
 }
 
-/// Copies row 0 and as many other rows as fit; the remaining rows become 0.
-static void copyHistory(const Tensor &from, Tensor &to, fp8rt_history history) {
-  size_t rows = from.shape()[0], wanted = to.shape()[0], rowBytes = to.bytes() / wanted;
+/// Returns a history of that shape with row 0 of `from` and as many other rows as fit; the remaining
+/// rows are 0.
+static Tensor fitHistory(const Tensor &from, const Shape &shape, fp8rt_history history) {
+  Tensor to(from.type(), shape);
+  if (!to.bytes())
+    return to;
+  size_t rows = from.shape()[0], wanted = shape[0], rowBytes = to.bytes() / wanted;
   size_t kept = std::min(rows, wanted) - 1;
   bool newest = history == FP8RT_HISTORY_NEWEST;
   const char *source = static_cast<const char *>(from.data());
@@ -110,6 +124,7 @@ static void copyHistory(const Tensor &from, Tensor &to, fp8rt_history history) {
   std::memcpy(target, source, rowBytes);
   std::memcpy(target + (newest ? wanted - kept : 1) * rowBytes,
               source + (newest ? rows - kept : 1) * rowBytes, kept * rowBytes);
+  return to;
 }
 
 void State::importFrom(const fp8rt_tensors &tensors, fp8rt_history history) {
@@ -118,23 +133,22 @@ void State::importFrom(const fp8rt_tensors &tensors, fp8rt_history history) {
   const std::vector<StateTensor> &known = program->manifest().state;
   for (size_t i = 0; i < values.size(); ++i) {
     const Tensor &source = *tensors.find(known[i].name);
-    if (!values[i].bytes())
-      continue;
-    if (source.shape() != values[i].shape())
-      copyHistory(source, values[i], history);
+    if (source.shape() == values[i].shape())
+      copyElements(*place, values[i], source);
     else
-      std::memcpy(values[i].data(), source.data(), values[i].bytes());
+      copyElements(*place, values[i], fitHistory(source, values[i].shape(), history));
   }
+}
+
+fp8rt_state::fp8rt_state(std::shared_ptr<fp8rt::State> state) : shared(std::move(state)) {
+  for (const StateTensor &tensor : shared->library().manifest().state)
+    views.push_back(shared->find(tensor.name)->view());
 }
 
 fp8rt_status fp8rt_state_create(const fp8rt_library *library, fp8rt_state **out_state) {
   return guarded([&] {
     fp8rt_state *&out = required(out_state, "out_state");
-    auto state = std::make_unique<fp8rt_state>();
-    state->shared = std::make_shared<State>(required(library, "library").shared);
-    for (const StateTensor &tensor : library->shared->manifest().state)
-      state->views.push_back(state->shared->find(tensor.name)->view());
-    out = state.release();
+    out = new fp8rt_state(std::make_shared<State>(required(library, "library").shared, hostMemory()));
   });
 }
 

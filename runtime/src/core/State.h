@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The tensors of the FP8 state in memory.
+// The tensors of the FP8 state, in host or device memory.
 
 #ifndef FP8RT_CORE_STATE_H
 #define FP8RT_CORE_STATE_H
@@ -22,9 +22,10 @@ inline const char *const kHistoryName = "amax_history";
 
 class State {
 public:
-  explicit State(std::shared_ptr<const Library> library);
+  State(std::shared_ptr<const Library> library, std::shared_ptr<Memory> memory);
 
   const Library &library() const { return *program; }
+  const std::shared_ptr<Memory> &memory() const { return place; }
   /// Returns null if there is none.
   Tensor *find(const std::string &name);
 
@@ -36,6 +37,7 @@ private:
   void checkTensors(const fp8rt_tensors &tensors, fp8rt_history history) const;
 
   std::shared_ptr<const Library> program;
+  std::shared_ptr<Memory> place;
   std::vector<Tensor> values; // in the manifest's order
 };
 
@@ -48,6 +50,8 @@ const Tensor &findFitting(const fp8rt_tensors &tensors, const std::string &name,
 
 /// The C ABI's handle.
 struct fp8rt_state {
+  explicit fp8rt_state(std::shared_ptr<fp8rt::State> state);
+
   std::shared_ptr<fp8rt::State> shared;
   /// The tensors for C callers, in the manifest's order.
   std::vector<DLTensor> views;

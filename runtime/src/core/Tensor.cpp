@@ -2,13 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensors in host memory.
+// Tensors in host or device memory.
 
 #include "Tensor.h"
 #include "Status.h"
-
-#include <cstdlib>
-#include <new>
 
 using namespace fp8rt;
 
@@ -38,18 +35,6 @@ std::string fp8rt::describe(const Shape &shape, const DType &type) {
   return text + "]";
 }
 
-void FreeDeleter::operator()(void *memory) const { std::free(memory); }
-
-Buffer fp8rt::allocateBuffer(uint64_t bytes, uint64_t alignment) {
-  if (bytes == 0)
-    return nullptr;
-  alignment = alignment < 64 ? 64 : alignment;
-  void *memory = nullptr;
-  if (posix_memalign(&memory, alignment, bytes))
-    throw std::bad_alloc();
-  return Buffer(memory);
-}
-
 static uint64_t checkedSize(const Shape &shape, const DType &type) {
   std::optional<uint64_t> bytes = byteSize(shape, type);
   if (!bytes)
@@ -57,18 +42,39 @@ static uint64_t checkedSize(const Shape &shape, const DType &type) {
   return *bytes;
 }
 
-Tensor::Tensor(const DType &type, Shape shape, void *data)
-    : dtype(&type), dims(std::move(shape)), size(checkedSize(dims, type)), pointer(data) {}
+Tensor::Tensor(const DType &type, Shape shape, void *data, DLDevice place)
+    : dtype(&type), dims(std::move(shape)), size(checkedSize(dims, type)), pointer(data), where(place) {}
 
-Tensor::Tensor(const DType &type, Shape shape) : Tensor(type, std::move(shape), nullptr) {
-  memory = allocateBuffer(size);
+Tensor::Tensor(const DType &type, Shape shape, const std::shared_ptr<Memory> &from)
+    : dtype(&type), dims(std::move(shape)), size(checkedSize(dims, type)), where(from->place()),
+      memory(allocateBuffer(from, size)) {
   pointer = memory.get();
+}
+
+void fp8rt::copyElements(Memory &memory, const Tensor &target, const Tensor &source) {
+  if (!source.bytes())
+    return;
+  if (source.isHost())
+    memory.write(target.data(), source.data(), source.bytes());
+  else
+    memory.copy(target.data(), source.data(), source.bytes());
+}
+
+Tensor fp8rt::copyToHost(Memory &memory, const Tensor &source) {
+  Tensor copy(source.type(), source.shape());
+  if (source.bytes())
+    memory.read(copy.data(), source.data(), source.bytes());
+  return copy;
+}
+
+bool fp8rt::isSamePlace(DLDevice a, DLDevice b) {
+  return a.device_type == b.device_type && a.device_id == b.device_id;
 }
 
 DLTensor Tensor::view() const {
   DLTensor tensor = {};
   tensor.data = pointer;
-  tensor.device = {kDLCPU, 0};
+  tensor.device = where;
   tensor.ndim = static_cast<int32_t>(dims.size());
   tensor.dtype = dtype->dlpack;
   tensor.shape = const_cast<int64_t *>(dims.data());
@@ -85,9 +91,11 @@ bool fp8rt::isContiguous(const DLTensor &tensor) {
   return true;
 }
 
-Tensor fp8rt::viewOf(const DLTensor &tensor) {
-  if (tensor.device.device_type != kDLCPU)
-    fail(FP8RT_INVALID_ARGUMENT, "the tensor is not in host memory");
+Tensor fp8rt::viewOf(const DLTensor &tensor, DLDevice place) {
+  if (!isSamePlace(tensor.device, place))
+    fail(FP8RT_INVALID_ARGUMENT, place.device_type == kDLCPU
+                                     ? "the tensor is not in host memory"
+                                     : "the tensor is not in the memory of the session's device");
   const DType *type = findDLPackType(tensor.dtype);
   if (!type)
     fail(FP8RT_UNSUPPORTED, "the runtime knows no " + typeName(tensor.dtype));
@@ -97,7 +105,7 @@ Tensor fp8rt::viewOf(const DLTensor &tensor) {
   char *data = static_cast<char *>(tensor.data);
   if (data)
     data += tensor.byte_offset;
-  Tensor view(*type, std::move(shape), data);
+  Tensor view(*type, std::move(shape), data, place);
   if (view.bytes() == 0)
     return view;
   if (!tensor.data)

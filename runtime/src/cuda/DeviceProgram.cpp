@@ -1,0 +1,223 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Choosing a device and an image for it, and loading the image.
+
+#include "DeviceProgram.h"
+
+#include "../core/Profiler.h"
+#include "../core/Status.h"
+
+#include <algorithm>
+#include <cctype>
+
+using namespace fp8rt;
+using namespace fp8rt::cuda;
+
+namespace {
+
+struct Request {
+  Driver::Kind kind = Driver::Kind::GPU;
+  int ordinal = 0;
+};
+
+Request parseName(const std::string &name) {
+  if (name == "emulator")
+    return {Driver::Kind::Emulator, 0};
+  if (name == "cuda")
+    return {};
+  std::string digits = name.rfind("cuda:", 0) == 0 ? name.substr(5) : "";
+  if (digits.empty() || digits.size() > 4 || digits.find_first_not_of("0123456789") != std::string::npos)
+    fail(FP8RT_INVALID_ARGUMENT, "there is no device " + inQuotes(name) + ": use cuda, cuda:N or emulator");
+  return {Driver::Kind::GPU, std::stoi(digits)};
+}
+
+/// "sm_90a", or "sm_89 and sm_90a".
+std::string chipsOf(const fp8rt_device_code &code) {
+  std::string chips = code.images[0].chip;
+  for (uint32_t i = 1; i < code.num_images; ++i)
+    chips += std::string(i + 1 == code.num_images ? " and " : ", ") + code.images[i].chip;
+  return chips;
+}
+
+/// fp8-compile's targets by capability; empty for a chip that it has no code for.
+std::string targetFor(Capability device) {
+  for (const char *target : {"sm_89", "sm_90a", "sm_100a", "sm_120a"})
+    if (isExactly(device, target))
+      return target;
+  return "";
+}
+
+[[noreturn]] void failForChip(const fp8rt_device_code &code, const std::string &name, Capability device) {
+  std::string target = targetFor(device);
+  fail(FP8RT_MISMATCH, "the library's kernels are for " + chipsOf(code) + ", " + name + " is " +
+                           chipName(device) + ": " +
+                           (target.empty() ? "compile the program for a chip that you have"
+                                           : "compile the program with --target=" + target));
+}
+
+int countDevices(const Driver &driver) {
+  int count = 0;
+  driver.check(driver.deviceGetCount(&count), "the driver does not count its GPUs");
+  return count;
+}
+
+/// The number of the emulator's device for these kernels: one of their very chip, else one that runs them.
+int chooseEmulated(const Driver &driver, const fp8rt_device_code &code) {
+  int count = countDevices(driver), runsIt = -1;
+  for (int i = 0; i < count; ++i) {
+    CUdevice device = 0;
+    driver.check(driver.deviceGet(&device, i), "the emulator has no device " + std::to_string(i));
+    Capability chip = capabilityOf(driver, device);
+    const fp8rt_device_image *image = chooseImage(code, chip);
+    if (image && isExactly(chip, image->chip))
+      return i;
+    if (image && runsIt < 0)
+      runsIt = i;
+  }
+  if (runsIt < 0)
+    fail(FP8RT_MISMATCH, "the library's kernels are for " + chipsOf(code) +
+                             ", which none of the emulator's devices runs: FP8EMU_CHIP chooses them");
+  return runsIt;
+}
+
+std::shared_ptr<const Device> openDevice(const Request &request, const fp8rt_device_code &code) {
+  auto driver = std::make_shared<const Driver>(request.kind);
+  if (request.kind == Driver::Kind::Emulator)
+    return std::make_shared<const Device>(driver, chooseEmulated(*driver, code));
+  int count = countDevices(*driver);
+  if (request.ordinal >= count)
+    fail(FP8RT_NOT_FOUND, "there is no GPU " + std::to_string(request.ordinal) + ": this machine has " +
+                              std::to_string(count) + ", counted from 0");
+  return std::make_shared<const Device>(driver, request.ordinal);
+}
+
+/// As in "12.4", of 12040.
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+void checkDriver(const Driver &driver, uint32_t ptxVersion) {
+  int needed = driverForPtx(ptxVersion), present = driver.version();
+  if (present < needed)
+    fail(FP8RT_DEVICE, "the CUDA driver is of version " + versionText(present) + ", the library's PTX " +
+                           std::to_string(ptxVersion / 10) + "." + std::to_string(ptxVersion % 10) +
+                           " needs " + versionText(needed) + " or newer: update the driver");
+}
+
+} // namespace
+
+DeviceProgram::DeviceProgram(const std::string &name, std::shared_ptr<const Library> library)
+    : program(std::move(library)) {
+  Request request = parseName(name);
+  const fp8rt_device_code *code = program->deviceCode();
+  if (!code)
+    fail(FP8RT_UNSUPPORTED, "the library was compiled for the CPU: run it with --device=cpu, or compile the "
+                            "program with --target=sm_89, sm_90a, sm_100a or sm_120a");
+  gpu = openDevice(request, *code);
+  const fp8rt_device_image *image = chooseImage(*code, gpu->capability());
+  if (!image)
+    failForChip(*code, gpu->name(), gpu->capability());
+  buffers = std::make_shared<DeviceMemory>(gpu, /*keepsReleased=*/request.kind == Driver::Kind::GPU);
+  Current current(*gpu);
+  load(*image);
+  try {
+    findKernels();
+  } catch (...) {
+    gpu->driver().moduleUnload(module);
+    throw;
+  }
+}
+
+DeviceProgram::~DeviceProgram() {
+  if (gpu->driver().pushCurrent(gpu->handle()) != CUDA_SUCCESS)
+    return;
+  gpu->driver().moduleUnload(module);
+  CUcontext popped = nullptr;
+  gpu->driver().popCurrent(&popped);
+}
+
+void DeviceProgram::load(const fp8rt_device_image &image) {
+  if (image.cubin && loadMachineCode(image))
+    return;
+  if (!image.ptx)
+    fail(FP8RT_DEVICE, gpu->name() + " does not load the machine code of the library for " + image.chip +
+                           ": compile the program again, with PTX");
+  checkDriver(gpu->driver(), image.ptx_version);
+  loadText(image);
+}
+
+/// Returns false if the device or the driver is not one for this machine code; PTX may do then.
+bool DeviceProgram::loadMachineCode(const fp8rt_device_image &image) {
+  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.cubin, 0, nullptr, nullptr);
+  if (code == CUDA_ERROR_OUT_OF_MEMORY)
+    gpu->driver().check(code, "the kernels cannot be loaded on " + gpu->name());
+  return code == CUDA_SUCCESS;
+}
+
+void DeviceProgram::loadText(const fp8rt_device_image &image) {
+  char log[4096] = "";
+  int options[] = {5, 6}; // CU_JIT_ERROR_LOG_BUFFER, …_SIZE_BYTES
+  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
+  CUresult code = gpu->driver().moduleLoadDataEx(&module, image.ptx, 2, options, values);
+  if (code == CUDA_SUCCESS)
+    return;
+  std::string reason = log;
+  while (!reason.empty() && std::isspace(static_cast<unsigned char>(reason.back())))
+    reason.pop_back();
+  gpu->driver().check(code, "the driver cannot compile the library's kernels for " + gpu->name() +
+                                (reason.empty() ? "" : " (" + reason + ")"));
+}
+
+void DeviceProgram::findKernels() {
+  constexpr int kMaxDynamicShared = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+  const Driver &driver = gpu->driver();
+  const fp8rt_device_code &code = *program->deviceCode();
+  for (uint32_t i = 0; i < code.num_kernels; ++i) {
+    const fp8rt_device_kernel &kernel = code.kernels[i];
+    std::string subject = "kernel " + inQuotes(kernel.name);
+    CUfunction function = nullptr;
+    driver.check(driver.moduleGetFunction(&function, module, kernel.name),
+                 subject + " of the library is not in its device code");
+    if (kernel.shared_bytes)
+      driver.check(
+          driver.funcSetAttribute(function, kMaxDynamicShared, static_cast<int>(kernel.shared_bytes)),
+          subject + " does not get " + std::to_string(kernel.shared_bytes) + " bytes of shared memory on " +
+              gpu->name());
+    functions.push_back(function);
+  }
+}
+
+const fp8rt_device_kernel &DeviceProgram::kernel(uint32_t number) const {
+  if (number >= functions.size())
+    fail(FP8RT_CALL_FAILED, "the compiled code launches kernel " + std::to_string(number) + " of " +
+                                std::to_string(functions.size()));
+  return program->deviceCode()->kernels[number];
+}
+
+CUdeviceptr DeviceProgram::symbol(uint32_t number) const {
+  const fp8rt_device_code &code = *program->deviceCode();
+  if (number >= code.num_symbols)
+    fail(FP8RT_CALL_FAILED, "the compiled code asks for constant " + std::to_string(number) + " of " +
+                                std::to_string(code.num_symbols));
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  gpu->driver().check(gpu->driver().moduleGetGlobal(&address, &bytes, module, code.symbols[number]),
+                      "constant " + inQuotes(code.symbols[number]) +
+                          " of the library is not in its device code");
+  return address;
+}
+
+std::string DeviceProgram::describeKernel(uint32_t number, int32_t line) const {
+  std::string text = "kernel " + inQuotes(program->deviceCode()->kernels[number].name);
+  if (line < 0 || !program->kernelsText())
+    return text;
+  Profiler list(program);
+  if (static_cast<size_t>(line) >= list.list().size())
+    return text;
+  std::string sites;
+  for (const char *site : list.list()[static_cast<size_t>(line)].sites)
+    sites += (sites.empty() ? "" : ", ") + std::string(site);
+  return sites.empty() ? text : text + " of " + sites;
+}

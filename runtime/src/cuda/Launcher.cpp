@@ -1,0 +1,206 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Launches, copies and tensor maps for compiled code, and which kernel an error belongs to.
+
+#include "Launcher.h"
+
+#include "../core/Status.h"
+
+#include <algorithm>
+
+using namespace fp8rt;
+using namespace fp8rt::cuda;
+
+/// The table's functions: they find the launcher, and turn Errors into a status and a text.
+struct Launcher::Functions {
+  template <typename Body>
+  static int guard(void *context, Body &&body) {
+    auto &self = *static_cast<Launcher *>(context);
+    if (guarded([&] { body(self); }) == FP8RT_OK)
+      return 0;
+    self.failure = fp8rt_last_error();
+    return 1;
+  }
+
+  static int launch(void *context, uint32_t kernel, int32_t line, uint64_t x, uint64_t y, uint64_t z,
+                    void **parameters) {
+    return guard(context, [&](Launcher &self) { self.launch(kernel, line, {x, y, z}, parameters); });
+  }
+  static int copy(void *context, void *target, const void *source, uint64_t bytes) {
+    return guard(context, [&](Launcher &self) { self.copy(target, source, bytes); });
+  }
+  static int fill(void *context, void *target, uint8_t value, uint64_t bytes) {
+    return guard(context, [&](Launcher &self) { self.fill(target, value, bytes); });
+  }
+  static int read(void *context, void *host, const void *source, uint64_t bytes) {
+    return guard(context, [&](Launcher &self) { self.read(host, source, bytes); });
+  }
+  static int symbol(void *context, uint32_t number, void **outAddress) {
+    return guard(context, [&](Launcher &self) { *outAddress = toPointer(self.program->symbol(number)); });
+  }
+  static int allocate(void *context, uint64_t bytes, void **outMemory) {
+    return guard(context, [&](Launcher &self) { *outMemory = self.allocate(bytes); });
+  }
+  static int release(void *context, void *memory) {
+    return guard(context, [&](Launcher &self) { self.release(memory); });
+  }
+  static int tensorMap(void *context, void *outMap, uint32_t type, uint32_t rank, void *base,
+                       const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
+                       uint32_t swizzle) {
+    return guard(context, [&](Launcher &self) {
+      self.encodeMap(outMap, type, rank, base, sizes, strides, box, swizzle);
+    });
+  }
+  static const char *error(void *context) { return static_cast<Launcher *>(context)->failure.c_str(); }
+};
+
+Launcher::Launcher(std::shared_ptr<const DeviceProgram> program)
+    : program(std::move(program)), device(this->program->device()) {
+  table.version = FP8RT_DEVICE_VERSION;
+  table.context = this;
+  table.launch = Functions::launch;
+  table.copy = Functions::copy;
+  table.fill = Functions::fill;
+  table.read = Functions::read;
+  table.symbol = Functions::symbol;
+  table.allocate = Functions::allocate;
+  table.release = Functions::release;
+  table.tensor_map = Functions::tensorMap;
+  table.error = Functions::error;
+}
+
+/// Returns whether the code tells of a kernel that ran, not of the call that returned it.
+static bool isOfAKernel(CUresult code) {
+  // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, HARDWARE_STACK_ERROR … LAUNCH_FAILED, TENSOR_MEMORY_LEAK
+  return code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719) || code == 721;
+}
+
+CUresult Launcher::launchChecked(const fp8rt_device_kernel &kernel, CUfunction function,
+                                 const uint64_t (&grid)[3], void **parameters) const {
+  CUlaunchAttribute cluster = {};
+  cluster.id = 4; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+  cluster.value.clusterDim = {kernel.cluster, 1, 1};
+  CUlaunchConfig config = {};
+  config.gridDimX = static_cast<unsigned>(grid[0]);
+  config.gridDimY = static_cast<unsigned>(grid[1]);
+  config.gridDimZ = static_cast<unsigned>(grid[2]);
+  config.blockDimX = kernel.threads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = kernel.shared_bytes;
+  config.hStream = device.stream();
+  config.attrs = &cluster;
+  config.numAttrs = kernel.cluster > 1;
+  return device.driver().launchKernelEx(&config, function, parameters, nullptr);
+}
+
+void Launcher::launch(uint32_t number, int32_t line, const uint64_t (&grid)[3], void **parameters) {
+  const fp8rt_device_kernel &kernel = program->kernel(number);
+  if (!grid[0] || !grid[1] || !grid[2])
+    return;
+  auto describeGrid = [&] {
+    return program->describeKernel(number, line) + " cannot be launched with " + std::to_string(grid[0]) +
+           " x " + std::to_string(grid[1]) + " x " + std::to_string(grid[2]) + " blocks of " +
+           std::to_string(kernel.threads) + " threads";
+  };
+  if (grid[0] > INT32_MAX || grid[1] > UINT16_MAX || grid[2] > UINT16_MAX)
+    fail(FP8RT_UNSUPPORTED, describeGrid() + ": a GPU has at most 2147483647 x 65535 x 65535");
+  if (timer)
+    timer->before(line);
+  CUresult code = launchChecked(kernel, program->function(number), grid, parameters);
+  if (isOfAKernel(code))
+    fail(FP8RT_DEVICE, describeLateFailure(code));
+  if (code != CUDA_SUCCESS)
+    device.driver().check(code, describeGrid());
+  ++inFlight;
+  lastKernel = number;
+  lastLine = line;
+  if (timer)
+    timer->after();
+  if (waitsForEach && !isCapturing)
+    wait();
+}
+
+std::string Launcher::describeLateFailure(CUresult code) const {
+  std::string reason = device.driver().describe(code);
+  if (inFlight == 0)
+    return "a kernel of the step failed: " + reason + "; with FP8RT_SYNC=1 this error names the kernel";
+  std::string last = program->describeKernel(lastKernel, lastLine);
+  if (inFlight == 1)
+    return last + " failed: " + reason;
+  return "one of " + std::to_string(inFlight) + " kernels, the last of them " + last + ", failed: " + reason +
+         "; with FP8RT_SYNC=1 this error names the kernel";
+}
+
+void Launcher::wait() {
+  CUresult code = device.driver().streamSynchronize(device.stream());
+  if (isOfAKernel(code))
+    fail(FP8RT_DEVICE, describeLateFailure(code));
+  device.driver().check(code, "the work of the step cannot be waited for");
+  inFlight = 0;
+}
+
+void Launcher::abandon() noexcept {
+  device.driver().streamSynchronize(device.stream());
+  inFlight = 0;
+}
+
+void Launcher::refuseCapture(const char *what) const {
+  if (isCapturing)
+    fail(FP8RT_CALL_FAILED, std::string("the manifest calls the entry capturable, but it ") + what);
+}
+
+void Launcher::copy(void *target, const void *source, uint64_t bytes) {
+  if (bytes)
+    program->memory()->copy(target, source, bytes);
+}
+
+void Launcher::fill(void *target, uint8_t value, uint64_t bytes) {
+  if (bytes)
+    device.driver().check(device.driver().setBytes(toAddress(target), value, bytes, device.stream()),
+                          "memory of " + device.name() + " cannot be set");
+}
+
+void Launcher::read(void *host, const void *source, uint64_t bytes) {
+  refuseCapture("reads memory of the device");
+  wait();
+  if (bytes)
+    program->memory()->read(host, source, bytes);
+}
+
+void *Launcher::allocate(uint64_t bytes) {
+  refuseCapture("allocates memory");
+  return bytes ? program->memory()->allocate(bytes, DeviceMemory::kAlignment) : nullptr;
+}
+
+void Launcher::release(void *memory) {
+  if (memory)
+    program->memory()->release(memory);
+}
+
+void Launcher::encodeMap(void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *sizes,
+                         const uint64_t *strides, const uint32_t *box, uint32_t swizzle) const {
+  // CU_TENSOR_MAP_DATA_TYPE_…, in the order of FP8RT_MAP_…
+  static constexpr int kTypes[] = {0 /*UINT8*/, 9 /*BFLOAT16*/, 6 /*FLOAT16*/, 7 /*FLOAT32*/};
+  static constexpr uint32_t kSwizzles[] = {0, 32, 64, 128};
+  constexpr int kNoInterleave = 0, kPromoteTo256Bytes = 3, kFillWithZeros = 0;
+  const uint32_t *kind = std::find(std::begin(kSwizzles), std::end(kSwizzles), swizzle);
+  if (type >= std::size(kTypes) || rank < 1 || rank > 5 || kind == std::end(kSwizzles))
+    fail(FP8RT_CALL_FAILED, "the compiled code asks for a tensor map of type " + std::to_string(type) +
+                                ", rank " + std::to_string(rank) + " and swizzle " + std::to_string(swizzle));
+  const uint32_t steps[] = {1, 1, 1, 1, 1};
+  CUresult code = device.driver().tensorMapEncodeTiled(
+      map, kTypes[type], rank, base, sizes, strides + 1, box, steps, kNoInterleave,
+      static_cast<int>(kind - kSwizzles), kPromoteTo256Bytes, kFillWithZeros);
+  if (code == CUDA_SUCCESS)
+    return;
+  std::string shape, inBytes, boxes;
+  for (uint32_t i = 0; i < rank; ++i) {
+    shape += (i ? "," : "") + std::to_string(sizes[i]);
+    inBytes += (i ? "," : "") + std::to_string(strides[i]);
+    boxes += (i ? "," : "") + std::to_string(box[i]);
+  }
+  device.driver().check(code, "there is no tensor map for sizes " + shape + ", strides " + inBytes +
+                                  " and box " + boxes + " on " + device.name());
+}

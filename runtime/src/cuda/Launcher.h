@@ -1,0 +1,67 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What compiled code calls through fp8rt_device (device.h), for one session.
+
+#ifndef FP8RT_CUDA_LAUNCHER_H
+#define FP8RT_CUDA_LAUNCHER_H
+
+#include "DeviceProgram.h"
+#include "KernelTimer.h"
+
+namespace fp8rt::cuda {
+
+class Launcher {
+public:
+  explicit Launcher(std::shared_ptr<const DeviceProgram> program);
+  Launcher(const Launcher &) = delete;
+  Launcher &operator=(const Launcher &) = delete;
+
+  const fp8rt_device &functions() const { return table; }
+
+  /// Measure the kernels of the following calls; null measures none.
+  void measureWith(KernelTimer *with) { timer = with; }
+  /// Wait after each kernel, so that an error names the one that failed.
+  void waitForEach(bool wait) { waitsForEach = wait; }
+  /// The following calls are captured: what cannot be part of a graph is refused.
+  void setCapturing(bool capturing) { isCapturing = capturing; }
+
+  /// Waits for the work that was enqueued; throws an Error that names the kernel that failed, if that can
+  /// be told.
+  void wait();
+  /// Waits without an error.
+  void abandon() noexcept;
+
+private:
+  struct Functions; // as C calls them
+
+  void launch(uint32_t kernel, int32_t line, const uint64_t (&grid)[3], void **parameters);
+  CUresult launchChecked(const fp8rt_device_kernel &kernel, CUfunction function, const uint64_t (&grid)[3],
+                         void **parameters) const;
+  void copy(void *target, const void *source, uint64_t bytes);
+  void fill(void *target, uint8_t value, uint64_t bytes);
+  void read(void *host, const void *source, uint64_t bytes);
+  void *allocate(uint64_t bytes);
+  void release(void *memory);
+  void encodeMap(void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *sizes,
+                 const uint64_t *strides, const uint32_t *box, uint32_t swizzle) const;
+  void refuseCapture(const char *what) const;
+  std::string describeLateFailure(CUresult code) const;
+
+  std::shared_ptr<const DeviceProgram> program;
+  const Device &device;
+  fp8rt_device table = {};
+  KernelTimer *timer = nullptr;
+  bool waitsForEach = false, isCapturing = false;
+  std::string failure; // of the last function that failed
+
+  /// The launches that have not been waited for: how many, and the last of them.
+  uint64_t inFlight = 0;
+  uint32_t lastKernel = 0;
+  int32_t lastLine = -1;
+};
+
+} // namespace fp8rt::cuda
+
+#endif // FP8RT_CUDA_LAUNCHER_H
