@@ -35,6 +35,7 @@ struct Options {
   std::string saveState;
   uint64_t saveEvery = 0;
   bool withCarry = false;
+  std::string device = "cpu"; // or cuda, cuda:N, emulator
   bool timing = false;
   bool profile = false;
   std::string profileFile; // without one the profile is a table

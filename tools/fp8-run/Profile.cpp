@@ -101,7 +101,8 @@ static void sortByTime(std::vector<ProfileLine> &lines) {
   });
 }
 
-void Profile::finish(const MachineLimits &measured) {
+void Profile::finish(const std::string &deviceName, std::optional<MachineLimits> measured) {
+  device = deviceName;
   limits = measured;
   measuredSteps = steps.size();
   llvm::sort(steps, [](const Step &a, const Step &b) { return a.total < b.total; });
@@ -140,6 +141,10 @@ std::vector<ProfileLine> Profile::sumUpKinds() const {
   return sums;
 }
 
+std::optional<double> Profile::getShareOfLimit(const ProfileLine &line) const {
+  return limits ? line.getShareOfLimit(*limits) : std::nullopt;
+}
+
 static void printNumber(llvm::raw_ostream &os, std::optional<double> value, const char *unit = "") {
   if (value)
     os << format("%8.1f%s", *value, unit);
@@ -156,7 +161,7 @@ void Profile::printLine(llvm::raw_ostream &os, const ProfileLine &line) const {
   printNumber(os, line.getGFlops());
   os << " ";
   printNumber(os, line.getGBytes());
-  std::optional<double> share = line.getShareOfLimit(limits);
+  std::optional<double> share = getShareOfLimit(line);
   printNumber(os, share ? std::optional<double>(100 * *share) : std::nullopt, "%");
   os << "  " << line.name;
   llvm::ArrayRef<std::string> sites = line.sites;
@@ -182,6 +187,21 @@ void Profile::printLines(llvm::raw_ostream &os, llvm::ArrayRef<ProfileLine> show
   printLine(os, whole);
 }
 
+/// What the columns mean.
+void Profile::printHead(llvm::raw_ostream &os) const {
+  if (!limits) {
+    os << "On " << device << ", kernels timed by events, steps without graphs\n"
+       << "calls: per step. GB/s: bytes read and written. -: not known\n";
+    return;
+  }
+  os << format(
+      "Limits of this machine, measured now on %u threads: %.0f GFLOP/s in f32 multiply-adds of %u bits, "
+      "%.1f GB/s from memory to memory\n",
+      limits->threads, limits->operationsPerSecond / 1e9, limits->vectorBits, limits->bytesPerSecond / 1e9);
+  os << "calls: per step. GB/s: bytes read and written. limit: share of the nearer limit; above 100% the "
+        "data were in a cache. -: not known\n";
+}
+
 void Profile::print(llvm::raw_ostream &os) const {
   if (measuredSteps == 1)
     os << "Profile of one step"
@@ -189,13 +209,7 @@ void Profile::print(llvm::raw_ostream &os) const {
   else
     os << "Profile of " << measuredSteps << " steps after the first: means of the faster half";
   os << "\n";
-  os << format(
-      "Limits of this machine, measured now on %u threads: %.0f GFLOP/s in f32 multiply-adds of %u bits, "
-      "%.1f GB/s from memory to memory\n",
-      limits.threads, limits.operationsPerSecond / 1e9, limits.vectorBits, limits.bytesPerSecond / 1e9);
-  os << "calls: per step. GB/s: bytes read and written. limit: share of the nearer limit; above 100% the "
-        "data "
-        "were in a cache. -: not known\n";
+  printHead(os);
   printLines(os, sumUpKinds(), "kind");
   printLines(os, lines, "kernel  [sites]");
 }
@@ -213,7 +227,7 @@ llvm::json::Object Profile::lineToJSON(const ProfileLine &line) const {
                             {"operations", known(line.operations)},
                             {"gflops", known(line.getGFlops())},
                             {"gbytes_per_s", known(line.getGBytes())},
-                            {"share_of_limit", known(line.getShareOfLimit(limits))}};
+                            {"share_of_limit", known(getShareOfLimit(line))}};
 }
 
 llvm::json::Object Profile::toJSON() const {
@@ -223,14 +237,18 @@ llvm::json::Object Profile::toJSON() const {
       array.push_back(lineToJSON(line));
     return array;
   };
+  llvm::json::Value measured = nullptr;
+  if (limits)
+    measured = llvm::json::Object{{"threads", limits->threads},
+                                  {"vector_bits", limits->vectorBits},
+                                  {"gflops", limits->operationsPerSecond / 1e9},
+                                  {"gbytes_per_s", limits->bytesPerSecond / 1e9}};
   return llvm::json::Object{{"version", 1},
+                            {"device", device.empty() ? "cpu" : device},
                             {"steps", int64_t(steps.size())},
                             {"measured_steps", int64_t(measuredSteps)},
                             {"skipped_first", skippedFirst},
-                            {"limits", llvm::json::Object{{"threads", limits.threads},
-                                                          {"vector_bits", limits.vectorBits},
-                                                          {"gflops", limits.operationsPerSecond / 1e9},
-                                                          {"gbytes_per_s", limits.bytesPerSecond / 1e9}}},
+                            {"limits", std::move(measured)},
                             {"step", lineToJSON(whole)},
                             {"kinds", list(sumUpKinds())},
                             {"kernels", list(lines)}};

@@ -46,7 +46,8 @@ public:
   /// Adds a step, which the profiler has measured since it was created or reset.
   void addStep();
   /// Computes the lines; to be called after the last step, before printing.
-  void finish(const MachineLimits &measured);
+  /// `deviceName` is empty for the CPU, whose limits are known.
+  void finish(const std::string &deviceName, std::optional<MachineLimits> measured);
 
   void print(llvm::raw_ostream &os) const;
   llvm::json::Object toJSON() const;
@@ -62,13 +63,16 @@ private:
   std::vector<ProfileLine> sumUpKinds() const;
   void printLines(llvm::raw_ostream &os, llvm::ArrayRef<ProfileLine> shown, llvm::StringRef title) const;
   void printLine(llvm::raw_ostream &os, const ProfileLine &line) const;
+  void printHead(llvm::raw_ostream &os) const;
+  std::optional<double> getShareOfLimit(const ProfileLine &line) const;
   llvm::json::Object lineToJSON(const ProfileLine &line) const;
 
   const fp8rt_profiler *profiler;
   bool skippedFirst;
   uint64_t measuredSteps = 0;
   std::vector<Step> steps; // after finish(), those that count
-  MachineLimits limits;
+  std::string device;
+  std::optional<MachineLimits> limits;
   std::vector<ProfileLine> lines; // by time, the largest first
   ProfileLine whole;
 };

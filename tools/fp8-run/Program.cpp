@@ -32,20 +32,48 @@ static std::vector<uint32_t> residuals(const std::vector<fp8rt_value> &values) {
   return found;
 }
 
-Error Program::load(const std::string &path, const std::vector<std::string> &entries) {
+Expected<const DLTensor *> Place::getResultValue() const {
+  if (const DLTensor *value = fp8rt_session_result(function->session.get(), index))
+    return value;
+  return failure(fp8rt_last_error());
+}
+
+Error Program::load(const std::string &path, const std::vector<std::string> &entries,
+                    const std::string &device) {
   fp8rt_library *loaded = nullptr;
   if (Error error = check(fp8rt_library_load(path.c_str(), &loaded)))
     return error;
   library.reset(loaded);
-  fp8rt_state *created = nullptr;
-  if (Error error = check(fp8rt_state_create(library.get(), &created)))
+  if (device != "cpu") {
+    fp8rt_gpu *opened = nullptr;
+    if (Error error = check(fp8rt_gpu_open(device.c_str(), loaded, &opened)))
+      return failure(path + ": --device=" + device + ": " + llvm::toString(std::move(error)));
+    gpu.reset(opened);
+  }
+  if (Error error = createState())
     return error;
-  fp8State.reset(created);
   steps.reserve(entries.size()); // places point into it
   for (const std::string &entry : entries)
     if (Error error = addFunction(entry))
       return error;
   return checkResiduals();
+}
+
+Error Program::createState() {
+  fp8rt_state *created = nullptr;
+  Error error =
+      check(gpu ? fp8rt_state_create_on(gpu.get(), &created) : fp8rt_state_create(library.get(), &created));
+  fp8State.reset(created);
+  return error;
+}
+
+Error Program::createSession(Function &function) {
+  fp8rt_session *created = nullptr;
+  const char *name = function.name.c_str();
+  Error error = check(gpu ? fp8rt_session_create_on(gpu.get(), name, fp8State.get(), &created)
+                          : fp8rt_session_create(library.get(), name, fp8State.get(), &created));
+  function.session.reset(created);
+  return error;
 }
 
 Error Program::addFunction(const std::string &name) {
@@ -62,10 +90,8 @@ Error Program::addFunction(const std::string &name) {
   for (uint32_t i = 0; i < numResults; ++i)
     if (Error error = check(fp8rt_library_result(library.get(), name.c_str(), i, &function.results[i])))
       return error;
-  fp8rt_session *session = nullptr;
-  if (Error error = check(fp8rt_session_create(library.get(), name.c_str(), fp8State.get(), &session)))
+  if (Error error = createSession(function))
     return error;
-  function.session.reset(session);
   steps.push_back(std::move(function));
   return Error::success();
 }
@@ -114,7 +140,7 @@ Error Program::handOverResiduals() {
   std::vector<uint32_t> from = residuals(steps[0].results);
   std::vector<uint32_t> to = residuals(steps[1].arguments);
   for (size_t i = 0; i < from.size(); ++i) {
-    const DLTensor *value = fp8rt_session_result(steps[0].session.get(), from[i]);
+    const DLTensor *value = fp8rt_session_result_in_place(steps[0].session.get(), from[i]);
     if (Error error = check(fp8rt_session_bind_argument(steps[1].session.get(), to[i], value)))
       return error;
   }

@@ -41,16 +41,21 @@ struct Place {
 
   const fp8rt_value &argument() const { return function->arguments[index]; }
   const fp8rt_value &result() const { return function->results[index]; }
+  /// The value of a result after a step, in host memory.
+  llvm::Expected<const DLTensor *> getResultValue() const;
 };
 
 /// A loaded library, its state, and the functions that make up a step.
 class Program {
 public:
-  /// Loads the library and prepares one entry, or two that are a pair.
-  llvm::Error load(const std::string &path, const std::vector<std::string> &entries);
+  /// Loads the library and prepares one entry, or two that are a pair, on a device ("cpu" or one of gpu.h).
+  llvm::Error load(const std::string &path, const std::vector<std::string> &entries,
+                   const std::string &device);
 
   std::vector<Function> &functions() { return steps; }
   fp8rt_state *state() { return fp8State.get(); }
+  /// The device's name; empty for the CPU.
+  std::string deviceName() const { return gpu ? fp8rt_gpu_name(gpu.get()) : ""; }
 
   /// Find the argument or result with `key`. In a pair the prefix `B.` selects the
   /// second function; the first is the default, or `F.`.
@@ -66,12 +71,15 @@ public:
   llvm::Error step();
 
 private:
+  llvm::Error createState();
+  llvm::Error createSession(Function &function);
   llvm::Error addFunction(const std::string &name);
   llvm::Error checkResiduals() const;
   llvm::Error handOverResiduals();
   Function &select(llvm::StringRef &key);
 
   Library library;
+  GPU gpu; // null for the CPU
   State fp8State;
   Profiler kernelTimes;
   std::vector<Function> steps;

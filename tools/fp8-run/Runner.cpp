@@ -131,8 +131,10 @@ Error Runner::saveOutputs() {
       if (function.results[i].kind != FP8RT_KIND_USER)
         continue;
       std::string key = (isPair ? function.name + "." : "") + std::to_string(number++);
-      const DLTensor *value = fp8rt_session_result(function.session.get(), i);
-      if (Error error = check(fp8rt_tensors_add(tensors.get(), key.c_str(), value)))
+      Expected<const DLTensor *> value = Place{&function, i}.getResultValue();
+      if (!value)
+        return value.takeError();
+      if (Error error = check(fp8rt_tensors_add(tensors.get(), key.c_str(), *value)))
         return error;
     }
   }
@@ -143,8 +145,10 @@ Error Runner::printResult(uint64_t step) {
   if (!printed)
     return Error::success();
   char text[64];
-  const DLTensor *value = fp8rt_session_result(printed->function->session.get(), printed->index);
-  if (Error error = check(fp8rt_format_scalar(value, text, sizeof(text))))
+  Expected<const DLTensor *> value = printed->getResultValue();
+  if (!value)
+    return value.takeError();
+  if (Error error = check(fp8rt_format_scalar(*value, text, sizeof(text))))
     return error;
   // Flush, so that the reader of a pipe can follow the run.
   if (std::printf("%llu\t%s\n", static_cast<unsigned long long>(step), text) < 0 || std::fflush(stdout))
@@ -180,7 +184,8 @@ void Runner::reportTiming() {
 Error Runner::reportProfile() {
   if (!options.profile)
     return Error::success();
-  profile->finish(measureLimits(program.manifest()));
+  std::string device = program.deviceName();
+  profile->finish(device, device.empty() ? std::optional(measureLimits(program.manifest())) : std::nullopt);
   if (options.profileFile.empty()) {
     profile->print(llvm::errs());
     return Error::success();
@@ -202,7 +207,7 @@ Error Runner::checkArguments() {
   for (Function &function : program.functions())
     for (uint32_t i = 0; i < function.arguments.size(); ++i) {
       if (function.arguments[i].kind == FP8RT_KIND_RESIDUAL ||
-          fp8rt_session_argument(function.session.get(), i))
+          fp8rt_session_argument_in_place(function.session.get(), i))
         continue;
       std::string ignored = inputs.describeIgnored();
       return failure("argument " + llvm::Twine(i) + " '" + function.arguments[i].name + "' of entry '" +
@@ -215,7 +220,7 @@ Error Runner::checkArguments() {
 }
 
 Error Runner::prepare() {
-  if (Error error = program.load(options.library, options.entries))
+  if (Error error = program.load(options.library, options.entries, options.device))
     return error;
   if (Error error = findPrinted())
     return error;

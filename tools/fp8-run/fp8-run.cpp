@@ -19,8 +19,6 @@ using namespace fp8run;
 
 namespace {
 
-enum class Device { CPU, CUDA, Emulator };
-
 cl::OptionCategory category("fp8-run options");
 
 cl::opt<std::string> library(cl::Positional, cl::Required, cl::desc("<compiled library>"), cl::cat(category));
@@ -60,12 +58,11 @@ cl::opt<uint64_t> saveEvery("save-every", cl::value_desc("N"), cl::cat(category)
 cl::opt<bool> withCarry("with-carry", cl::cat(category),
                         cl::desc("state files also hold the carried arguments "
                                  "(weights, optimizer)"));
-cl::opt<Device> device("device", cl::init(Device::CPU), cl::cat(category),
-                       cl::desc("where to run (default: cpu)"),
-                       cl::values(clEnumValN(Device::CPU, "cpu", "this processor"),
-                                  clEnumValN(Device::CUDA, "cuda", "a GPU (not available yet)"),
-                                  clEnumValN(Device::Emulator, "emulator",
-                                             "the GPU path without a GPU (not available yet)")));
+cl::opt<std::string> device("device", cl::value_desc("cpu|cuda[:N]|emulator"), cl::init("cpu"),
+                            cl::cat(category),
+                            cl::desc("where to run (default: cpu), as the library was compiled "
+                                     "(fp8-compile --target): this processor, GPU N (default: 0), or the "
+                                     "emulator of the library's GPU"));
 cl::opt<std::string> profile("profile", cl::ValueOptional, cl::value_desc("FILE"), cl::cat(category),
                              cl::desc("measure the kernels of the steps after the first: a table on standard "
                                       "error, or JSON in FILE"));
@@ -85,6 +82,8 @@ cl::extrahelp examples("\nEXAMPLES:\n"
                        "--state=s.safetensors --with-carry --first-step=4\n"
                        "  See which kernels take the time of a step:\n"
                        "    fp8-run step.so --inputs=in.safetensors --steps=10 --profile\n"
+                       "  Run code for a GPU without one:\n"
+                       "    fp8-run step_sm_90a.so --inputs=in.safetensors --device=emulator\n"
                        "  Forward and backward as two functions:\n"
                        "    fp8-run pair.so --entry=forward,backward "
                        "--inputs=in.safetensors --outputs=out.safetensors\n"
@@ -94,6 +93,13 @@ cl::extrahelp examples("\nEXAMPLES:\n"
 /// Prints one line to standard error.
 void complain(llvm::StringRef message) {
   llvm::errs() << "fp8-run: error: " << fp8tool::oneLine(message) << "\n";
+}
+
+/// Returns whether `name` is one of --device's values.
+bool isDevice(llvm::StringRef name) {
+  if (name.consume_front("cuda:"))
+    return !name.empty() && name.size() <= 4 && llvm::all_of(name, llvm::isDigit);
+  return name == "cpu" || name == "cuda" || name == "emulator";
 }
 
 /// Fills in `options`; returns the error if the command line is wrong.
@@ -110,6 +116,8 @@ std::optional<std::string> interpret(Options &options) {
       return "--stream=" + stream + ": expected ARG=KEY";
     options.streams.push_back({argument.str(), key.str()});
   }
+  if (!isDevice(device))
+    return "--device=" + device + ": expected cpu, cuda, cuda:N or emulator";
   if (steps == 0)
     return "--steps=0: expected at least 1";
   if (history.getNumOccurrences() && history != "newest" && history != "oldest")
@@ -138,18 +146,10 @@ std::optional<std::string> interpret(Options &options) {
   options.saveState = saveState;
   options.saveEvery = saveEvery;
   options.withCarry = withCarry;
+  options.device = device;
   options.timing = timing;
   options.profile = profile.getNumOccurrences() != 0;
   options.profileFile = profile;
-  return std::nullopt;
-}
-
-/// Returns the error for a well-formed request that is not supported yet.
-std::optional<std::string> unavailable() {
-  if (device == Device::CUDA)
-    return "--device=cuda is not available yet; use --device=cpu";
-  if (device == Device::Emulator)
-    return "--device=emulator is not available yet; use --device=cpu";
   return std::nullopt;
 }
 
@@ -167,10 +167,6 @@ int main(int argc, char **argv) {
   if (std::optional<std::string> problem = interpret(options)) {
     complain(*problem);
     return 2;
-  }
-  if (std::optional<std::string> problem = unavailable()) {
-    complain(*problem);
-    return 1;
   }
   if (llvm::Error error = run(options)) {
     complain(llvm::toString(std::move(error)));

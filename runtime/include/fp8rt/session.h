@@ -64,8 +64,9 @@ FP8RT_API fp8rt_status fp8rt_session_step(fp8rt_session *session);
 FP8RT_API const DLTensor *fp8rt_session_argument(const fp8rt_session *session, uint32_t index);
 FP8RT_API const DLTensor *fp8rt_session_result(const fp8rt_session *session, uint32_t index);
 
-/// As fp8rt_session_result, but on a device the tensor there, to bind it to an argument
-/// of another session.
+/// The same where they lie: on a device (gpu.h), tensors there, as fp8rt_session_bind_argument
+/// takes them for another session.
+FP8RT_API const DLTensor *fp8rt_session_argument_in_place(const fp8rt_session *session, uint32_t index);
 FP8RT_API const DLTensor *fp8rt_session_result_in_place(const fp8rt_session *session, uint32_t index);
 
 /// Adds views of the carried arguments (on a device: copies) to `tensors` as `carry.<name>`, with the

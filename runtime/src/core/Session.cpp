@@ -316,22 +316,21 @@ void Session::carryCopies() {
   }
 }
 
+const DLTensor *Session::inPlace(const std::vector<Slot> &slots, uint32_t index) const {
+  bool known = index < slots.size() && slots[index].tensor;
+  return known ? &slots[index].view : nullptr;
+}
+
 const DLTensor *Session::inHostMemory(const std::vector<Slot> &slots, uint32_t index) const {
-  if (index >= slots.size() || !slots[index].tensor)
-    return nullptr;
+  const DLTensor *found = inPlace(slots, index);
+  if (!found || memory->isHost())
+    return found;
   const Slot &slot = slots[index];
-  if (memory->isHost())
-    return &slot.view;
   if (!slot.copy) {
     slot.copy = copyToHost(*memory, *slot.tensor);
     slot.copyView = slot.copy->view();
   }
   return &slot.copyView;
-}
-
-const DLTensor *Session::resultInPlace(uint32_t index) const {
-  bool known = index < results.size() && results[index].tensor;
-  return known ? &results[index].view : nullptr;
 }
 
 /// The name under which carried argument `index` is saved.

@@ -36,8 +36,9 @@ public:
   /// not set. On a device it is a copy, valid until the next step or the next change of the argument.
   const DLTensor *argument(uint32_t index) const { return inHostMemory(arguments, index); }
   const DLTensor *result(uint32_t index) const { return inHostMemory(results, index); }
-  /// A result where it lies.
-  const DLTensor *resultInPlace(uint32_t index) const;
+  /// The tensor where it lies.
+  const DLTensor *argumentInPlace(uint32_t index) const { return inPlace(arguments, index); }
+  const DLTensor *resultInPlace(uint32_t index) const { return inPlace(results, index); }
 
   void exportCarried(fp8rt_tensors &tensors) const;
   void importCarried(const fp8rt_tensors &tensors);
@@ -58,6 +59,7 @@ private:
   Session(std::shared_ptr<const Library> library, std::shared_ptr<Memory> memory, size_t entry,
           std::shared_ptr<State> state);
   void bindState(size_t argument);
+  const DLTensor *inPlace(const std::vector<Slot> &slots, uint32_t index) const;
   const DLTensor *inHostMemory(const std::vector<Slot> &slots, uint32_t index) const;
 
   const Value &userArgument(uint32_t index) const;

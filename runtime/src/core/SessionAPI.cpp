@@ -70,6 +70,10 @@ const DLTensor *fp8rt_session_result(const fp8rt_session *session, uint32_t inde
   return tensorOrNull([&] { return session ? session->result(index) : nullptr; });
 }
 
+const DLTensor *fp8rt_session_argument_in_place(const fp8rt_session *session, uint32_t index) {
+  return session ? session->argumentInPlace(index) : nullptr;
+}
+
 const DLTensor *fp8rt_session_result_in_place(const fp8rt_session *session, uint32_t index) {
   return session ? session->resultInPlace(index) : nullptr;
 }
