@@ -53,6 +53,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   addCanonicalizer(functions);
   functions.addPass(createCSEPass());
   manager.addPass(createMapThreads());
+  manager.addPass(createBatchLaunches());
   verifyStage(manager, "gpu-kernels");
 }
 

@@ -28,6 +28,10 @@ inline constexpr llvm::StringLiteral kInstructionAttrName = "fp8.instruction";
 /// `swizzle` (i32, bytes).
 inline constexpr llvm::StringLiteral kTensorMapAttrName = "fp8.tensor_map";
 
+/// Attribute of a kernel's only argument, of type !llvm.ptr: the kernel takes a table of this many slots of 8
+/// bytes (i32), one for each operand of the launch in order: the address of a memref, or a number.
+inline constexpr llvm::StringLiteral kOperandTableAttrName = "fp8.operand_table";
+
 } // namespace fp8
 
 #endif // FP8_CONVERSION_FP8TOGPU_KERNELS_H

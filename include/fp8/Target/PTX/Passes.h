@@ -7,6 +7,7 @@
 #ifndef FP8_TARGET_PTX_PASSES_H
 #define FP8_TARGET_PTX_PASSES_H
 
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 

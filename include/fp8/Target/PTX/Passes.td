@@ -105,4 +105,63 @@ def MapThreads : Pass<"fp8-map-threads", "mlir::ModuleOp"> {
                            "mlir::scf::SCFDialect"];
 }
 
+def BatchLaunches : Pass<"fp8-batch-launches", "mlir::ModuleOp"> {
+  let summary = "join independent launches of one kernel on different buffers";
+  let description = [{
+    Before: entry points that launch kernels (`fp8-map-threads`).
+    After: launches of one kernel that depend on nothing in between are one launch with a
+    row of the grid for each: `blockIdx.y` selects the row of a table of operands
+    (`fp8.operand_table`). Only launches with fewer blocks than the chip has
+    multiprocessors are joined; others keep their order.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-batch-launches
+    module attributes {gpu.container_module} {
+      gpu.module @kernels {
+        func.func @clear(%x: memref<256xf32>) attributes {fp8.threads = 256 : i32, gpu.kernel, llvm.bareptr} {
+          %zero = arith.constant 0.0 : f32
+          %thread = nvvm.read.ptx.sreg.tid.x : i32
+          %i = arith.index_castui %thread : i32 to index
+          memref.store %zero, %x[%i] : memref<256xf32>
+          return
+        }
+      }
+      func.func @f(%x: memref<256xf32>, %y: memref<256xf32>) {
+        %c1 = arith.constant 1 : index
+        %c256 = arith.constant 256 : index
+        gpu.launch_func @kernels::@clear blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1) args(%x : memref<256xf32>)
+        gpu.launch_func @kernels::@clear blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1) args(%y : memref<256xf32>)
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @kernels {
+        func.func @clear_batch_2(%table: !llvm.ptr {fp8.operand_table = 2 : i32}) attributes {fp8.threads = 256 : i32, gpu.kernel, llvm.bareptr} {
+          %number = nvvm.read.ptx.sreg.ctaid.y : i32
+          %row = llvm.getelementptr %table[%number] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<1 x i64>
+          %slot = llvm.getelementptr %row[0] : (!llvm.ptr) -> !llvm.ptr, i64
+          %address = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+          ...
+          return
+        }
+      }
+      func.func @f(%x: memref<256xf32>, %y: memref<256xf32>) {
+        %c1 = arith.constant 1 : index
+        %c256 = arith.constant 256 : index
+        %c2 = arith.constant 2 : index
+        %d1 = arith.constant 1 : index
+        gpu.launch_func  @kernels::@clear_batch_2 blocks in (%c1, %c2, %d1) threads in (%c256, %d1, %d1)  args(%x : memref<256xf32>, %y : memref<256xf32>)
+        return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::LLVM::LLVMDialect",
+                           "mlir::NVVM::NVVMDialect"];
+}
+
 #endif // FP8_TARGET_PTX_PASSES
