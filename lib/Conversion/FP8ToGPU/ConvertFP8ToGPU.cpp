@@ -6,12 +6,14 @@
 // and replaces it, or leaves it for convert-fp8-to-linalg.
 
 #include "Lowering.h"
+#include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 #include "fp8/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,7 +31,9 @@ using namespace fp8;
 /// Replaces `op` by launches, but for its erasure. Returns false if it has no kernel.
 static bool lower(Operation *op, LoweringContext &context) {
   OpBuilder builder(op);
-  return llvm::TypeSwitch<Operation *, bool>(op).Default(false);
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerProduct(builder, op, context); })
+      .Default(false);
 }
 
 namespace {
@@ -50,9 +54,13 @@ struct ConvertFP8ToGPUPass : public fp8::impl::ConvertFP8ToGPUBase<ConvertFP8ToG
     });
     KernelTable kernels(module);
     LoweringContext context{getChip(chip), kernels};
-    for (Operation *op : ops)
-      if (lower(op, context))
-        op->erase();
+    for (Operation *op : ops) {
+      Operation *before = op->getPrevNode();
+      if (!lower(op, context))
+        continue;
+      markCode(before, op);
+      op->erase();
+    }
   }
 };
 } // namespace

@@ -14,11 +14,22 @@
 
 namespace fp8 {
 
+struct Product;
+struct ProductConfig;
+
 /// What lowerings need beside their operation.
 struct LoweringContext {
   const Chip &chip;
   KernelTable &kernels;
 };
+
+// ProductLowering.cpp: fp8.matmul and fp8.scaled_matmul.
+bool lowerProduct(mlir::OpBuilder &builder, mlir::Operation *op, LoweringContext &context);
+
+// One function per family of kernels for products; `config` names the family.
+// MmaProduct.cpp
+bool lowerMmaProduct(mlir::OpBuilder &builder, const Product &product, const ProductConfig &config,
+                     LoweringContext &context);
 
 } // namespace fp8
 

@@ -22,6 +22,21 @@ namespace fp8 {
 #define GEN_PASS_DEF_CONVERTFP8TOLINALG
 #include "fp8/Conversion/Passes.h.inc"
 
+/// Returns the word for the code that `op` becomes (KernelMarks.h). Of a product that is the code
+/// after the sums; packing has words of its own.
+static StringRef getComputes(Operation *op) {
+  return isa<MatmulOp, ScaledMatmulOp>(op) ? "epilogue" : op->getName().stripDialect();
+}
+
+void markCode(Operation *before, Operation *op) {
+  auto word = StringAttr::get(op->getContext(), getComputes(op));
+  Operation *first = before ? before->getNextNode() : &op->getBlock()->front();
+  for (Operation *created = first; created != op; created = created->getNextNode())
+    if (isa<linalg::LinalgOp, memref::CopyOp, LoopLikeOpInterface>(created) &&
+        !created->hasAttr(kComputesAttrName))
+      created->setAttr(kComputesAttrName, word);
+}
+
 namespace {
 
 LogicalResult lower(Operation *op, const VectorRegisters *registers) {
@@ -44,22 +59,6 @@ LogicalResult lower(Operation *op, const VectorRegisters *registers) {
         return success();
       })
       .Default([](Operation *op) { return op->emitOpError("has no lowering for the CPU yet"); });
-}
-
-/// Returns the word for the code that `op` becomes (KernelMarks.h). Of a product that is the code
-/// after the sums; packing has words of its own.
-StringRef getComputes(Operation *op) {
-  return isa<MatmulOp, ScaledMatmulOp>(op) ? "epilogue" : op->getName().stripDialect();
-}
-
-/// Marks the code between `before`, which may be null, and `op`, unless it is marked.
-void markCode(Operation *before, Operation *op) {
-  auto word = StringAttr::get(op->getContext(), getComputes(op));
-  Operation *first = before ? before->getNextNode() : &op->getBlock()->front();
-  for (Operation *created = first; created != op; created = created->getNextNode())
-    if (isa<linalg::LinalgOp, memref::CopyOp, LoopLikeOpInterface>(created) &&
-        !created->hasAttr(kComputesAttrName))
-      created->setAttr(kComputesAttrName, word);
 }
 
 class ConvertFP8ToLinalg : public impl::ConvertFP8ToLinalgBase<ConvertFP8ToLinalg> {

@@ -8,15 +8,9 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H
 
-#include "fp8/Dialect/FP8/IR/ElementRegion.h"
-#include "mlir/IR/IRMapping.h"
+#include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 
 namespace fp8 {
-
-/// Copies the code of `region` to the insertion point of `b`. `mapping` holds the values of the region
-/// arguments, `indexOf` returns the index of the element in a dimension.
-void cloneElementCode(mlir::OpBuilder &b, const ElementRegion &region, mlir::IRMapping &mapping,
-                      llvm::function_ref<mlir::Value(int64_t)> indexOf);
 
 /// Emits the loops for one operation on memrefs.
 class ElementLoops {

@@ -194,23 +194,48 @@ static std::string describeCode(ProductOp op, StringRef products, StringRef wher
       .str();
 }
 
+/// Returns whether the epilogue of a box of the result needs no more than boxes of its operands.
+static bool isByBoxes(const ElementRegion &region) {
+  return region.amaxes.empty() && llvm::none_of(region.extraMaps(), isSummed) &&
+         llvm::all_of(region.maps, hasBoxes);
+}
+
+/// Returns how elements are computed from sums, without the buffer of the sums.
+static FailureOr<Sum> describeSum(Operation *op, Value scale) {
+  ProductResults results = *ProductResults::of(op);
+  if (results.outScale && results.accumulate)
+    return op->emitOpError("cannot add to an FP8 result");
+  return Sum{{}, scale, results.accumulate ? ElementRegion::of(op)->outs.front() : Value()};
+}
+
+/// Builds the epilogue of the whole result.
+static void buildWholeEpilogue(OpBuilder &builder, Operation *op, const Sum &sum) {
+  ElementRegion region = *ElementRegion::of(op);
+  if (!isByBoxes(region))
+    return buildLoopEpilogue(builder, op, sum);
+  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(builder, op->getLoc(), sum.sums);
+  SmallVector<OpFoldResult> zeros(sizes.size(), builder.getIndexAttr(0));
+  buildGenericEpilogue(builder, region, sum, {zeros, sizes});
+}
+
+LogicalResult fp8::buildProductEpilogue(OpBuilder &builder, Operation *op, Value sums) {
+  FailureOr<Sum> sum = describeSum(op, /*scale=*/Value());
+  if (failed(sum))
+    return failure();
+  sum->sums = sums;
+  buildWholeEpilogue(builder, op, *sum);
+  return success();
+}
+
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to loops and its epilogue after them.
 template <typename ProductOp>
 static LogicalResult lowerToLoops(OpBuilder &builder, ProductOp op, Value scale, bool split) {
-  ProductResults results = *ProductResults::of(op);
-  ElementRegion region = *ElementRegion::of(op);
-  if (results.outScale && results.accumulate)
-    return op->emitOpError("cannot add to an FP8 result");
-  Value sums = buildLoopProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
-                                split, markProduct(op, describeCode(op, "f32 loops", "GPU threads", split)));
-  Sum sum{sums, scale, results.accumulate ? region.outs.front() : Value()};
-  if (region.amaxes.empty() && !results.outScale && llvm::none_of(region.extraMaps(), isSummed)) {
-    SmallVector<OpFoldResult> shape = memref::getMixedSizes(builder, op.getLoc(), sums);
-    SmallVector<OpFoldResult> zeros(shape.size(), builder.getIndexAttr(0));
-    buildGenericEpilogue(builder, region, sum, {zeros, shape});
-  } else {
-    buildLoopEpilogue(builder, op, sum);
-  }
+  FailureOr<Sum> sum = describeSum(op, scale);
+  if (failed(sum))
+    return failure();
+  sum->sums = buildLoopProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
+                               split, markProduct(op, describeCode(op, "f32 loops", "GPU threads", split)));
+  buildWholeEpilogue(builder, op, *sum);
   return success();
 }
 
@@ -222,16 +247,14 @@ static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, Value scale,
                                   PackedProductOptions options) {
   options.marks = markProduct(op, describeCode(op, "packed f32 products", "CPU", options.split));
 
-  ProductResults results = *ProductResults::of(op);
+  FailureOr<Sum> sum = describeSum(op, scale);
+  if (failed(sum))
+    return failure();
   ElementRegion region = *ElementRegion::of(op);
-  if (results.outScale && results.accumulate)
-    return op->emitOpError("cannot add to an FP8 result");
-  Sum sum{{}, scale, results.accumulate ? region.outs.front() : Value()};
-  bool byBoxes = region.amaxes.empty() && llvm::none_of(region.extraMaps(), isSummed) &&
-                 llvm::all_of(region.maps, hasBoxes);
+  bool byBoxes = isByBoxes(region);
   auto epilogue = [&](OpBuilder &b, Location, const OutputBox &box, Value sums) {
-    sum.sums = sums;
-    buildGenericEpilogue(b, region, sum, box);
+    sum->sums = sums;
+    buildGenericEpilogue(b, region, *sum, box);
   };
   FailureOr<Value> sums =
       buildPackedProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(), options,
@@ -239,8 +262,8 @@ static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, Value scale,
   if (failed(sums))
     return failure();
   if (!byBoxes) {
-    sum.sums = *sums;
-    buildLoopEpilogue(builder, op, sum);
+    sum->sums = *sums;
+    buildLoopEpilogue(builder, op, *sum);
   }
   return success();
 }

@@ -1,0 +1,311 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products by mma.sync: warps multiply tiles of 16 x 8 in registers, on operands that cp.async copies to
+// shared memory some steps ahead. A step is 64 bytes along K; an instruction takes 32 bytes of it, 32 FP8 or
+// 16 bf16 or f16 elements, so all types share one kernel but for the instruction.
+//
+// Shared memory of a stage: the rows of the left operand, then those of the right one, 64 bytes each, in
+// chunks of 16 bytes. Chunk c of row r is at place c ^ (r / 2) % 4: neither cp.async nor ldmatrix has bank
+// conflicts. M, N and K need not be multiples of anything: copies beyond the operand are zeros, stores are
+// guarded.
+
+#include "Epilogue.h"
+#include "Lowering.h"
+#include "ProductConfig.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static constexpr int64_t kChunk = 16, kStepBytes = 32, kWarpN = 32;
+
+namespace {
+/// The numbers of the arguments of a kernel.
+struct MmaArguments {
+  unsigned lhs, rhs, m, n, kBytes, lhsPitch, rhsPitch, lhsBatch, rhsBatch;
+};
+
+/// An operand as the loads see it.
+struct Side {
+  Value pointer;     ///< of the batch, in global memory
+  Expr first, count; ///< the first row of the tile; all rows
+  Expr pitch;        ///< bytes, i64
+  int64_t rows;      ///< of the tile
+  int64_t start;     ///< bytes in a stage
+};
+
+/// Writes the kernel of one configuration.
+class MmaKernel {
+public:
+  MmaKernel(KernelBuilder &b, const ProductConfig &config, const Chip &chip, Type lhs, Type rhs, bool split,
+            const MmaArguments &arguments)
+      : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), split(split), numbers(arguments),
+        warpM(config.tileM / 2), threads(countThreads(config)) {}
+
+  static int64_t countThreads(const ProductConfig &config) { return 2 * (config.tileN / kWarpN) * 32; }
+  void build(Epilogue &epilogue);
+
+private:
+  using Values = SmallVector<Value>;
+
+  void fill(ArrayRef<Side> sides, Expr step);
+  SmallVector<Value> loadMatrix(Value base, Expr row, int64_t chunk);
+  SmallVector<Value> multiply(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
+  void multiplyStep(Expr step, MutableArrayRef<Value> sums);
+  Values sumFast(ArrayRef<Side> sides);
+  Values sumSplit(ArrayRef<Side> sides);
+  void waitForStep(ArrayRef<Side> sides, Expr step);
+  void storeTile(Epilogue &epilogue, const Tile &tile, ArrayRef<Value> sums);
+
+  Value stage(Expr step) { return b.at(shared, step % config.stages * config.stageBytes()); }
+  /// The distance of a chunk's place from the row's start.
+  Expr place(Expr chunk, Expr row) { return (chunk ^ row / 2 % 4) * kChunk; }
+  int64_t numTiles() const { return warpM / 16 * (kWarpN / 8); }
+  Values zeros() { return Values(numTiles() * 4, b.real(0).getValue()); }
+  Expr warpRow() { return b.warp() % 2 * warpM; }
+  Expr warpColumn() { return b.warp() / 2 * kWarpN; }
+  Type i32() { return b.getI32Type(); }
+
+  KernelBuilder &b;
+  const ProductConfig &config;
+  const Chip &chip;
+  Type lhs, rhs;
+  bool split;
+  MmaArguments numbers;
+  int64_t warpM, threads;
+  Value shared;
+};
+} // namespace
+
+/// Each thread copies one chunk of every `threads` / 4th row of both operands; zeros beyond the last row and
+/// the last byte of K. One group of copies, an empty one too.
+void MmaKernel::fill(ArrayRef<Side> sides, Expr step) {
+  Value base = stage(step);
+  Expr chunk = b.thread() % 4, row = b.thread() / 4;
+  Expr begin = step * config.tileKBytes + chunk * kChunk;
+  Expr left = atLeast(atMost(b.argument(numbers.kBytes) - begin, kChunk), 0);
+  for (const Side &side : sides)
+    for (int64_t i = 0; i < side.rows; i += threads / 4) {
+      Expr inTile = row + i, inOperand = side.first + inTile;
+      Expr size = select(inOperand < side.count, left, b.number(0));
+      // An address must be valid even where nothing is read.
+      Expr offset = select(size > 0, widen(inOperand) * side.pitch + widen(begin), b.number(0, 64));
+      Value target = b.at(base, inTile * config.tileKBytes + place(chunk, inTile) + side.start);
+      NVVM::CpAsyncOp::create(b, target, b.at(side.pointer, offset), kChunk, NVVM::LoadCacheModifierKind::CG,
+                              size.getValue());
+    }
+  NVVM::CpAsyncCommitGroupOp::create(b);
+}
+
+/// Loads 16 rows of 32 bytes from `row` on: lanes 0 to 15 give the addresses of the first chunks of their
+/// rows, lanes 16 to 31 those of the second.
+SmallVector<Value> MmaKernel::loadMatrix(Value base, Expr row, int64_t chunk) {
+  Expr mine = row + b.lane() % 16;
+  Value address = b.at(base, mine * config.tileKBytes + place(b.lane() / 16 + chunk, mine));
+  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, i32()));
+  Value matrix = NVVM::LdMatrixOp::create(b, type, address, /*num=*/4, NVVM::MMALayout::row,
+                                          NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
+                                          NVVM::LdStMatrixEltType::B16);
+  return llvm::map_to_vector(llvm::seq<int64_t>(4),
+                             [&](int64_t i) -> Value { return LLVM::ExtractValueOp::create(b, matrix, i); });
+}
+
+/// Returns the type's name in PTX.
+static StringRef getName(Type type) {
+  return isa<Float8E4M3FNType>(type) ? "e4m3"
+         : isa<Float8E5M2Type>(type) ? "e5m2"
+         : type.isBF16()             ? "bf16"
+                                     : "f16";
+}
+
+static bool isFP8(Type type) { return type.getIntOrFloatBitWidth() == 8; }
+
+/// Returns a · b + c for a of 16 rows, b of 8 columns, and 32 bytes of K.
+SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> right, ArrayRef<Value> c) {
+  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, b.getF32Type()));
+  auto typeOf = [](Type type) { return *NVVM::symbolizeMMATypes(getName(type)); };
+  std::array<NVVM::MMATypes, 2> types = {isFP8(lhs) ? NVVM::MMATypes::e4m3 : typeOf(lhs),
+                                         isFP8(rhs) ? NVVM::MMATypes::e4m3 : typeOf(rhs)};
+  Value sums;
+  if (!isFP8(lhs)) {
+    auto pairs = [&](ArrayRef<Value> words) { // f16 goes by pairs, bf16 by words of two
+      return llvm::map_to_vector(words, [&](Value word) -> Value {
+        return lhs.isF16() ? LLVM::BitcastOp::create(b, VectorType::get(2, lhs), word).getResult() : word;
+      });
+    };
+    sums = NVVM::MmaOp::create(b, type, pairs(left), pairs(right), c, {16, 8, 16}, std::nullopt, std::nullopt,
+                               types, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  } else if (chip.hasBlockScaledMma) {
+    types = {typeOf(lhs), typeOf(rhs)};
+    Value ones = b.number(0x7F7F7F7F).getValue(), zero = b.number(0, 16).getValue(); // 127 stands for 2^0
+    sums = NVVM::MmaBlockScaleOp::create(b, type, left, right, c, ones, zero, zero, ones, zero, zero,
+                                         {16, 8, 32}, types, NVVM::ScaleVecSize::X1,
+                                         NVVM::BlockScaleFormat::UE8M0, NVVM::MMABlockScaleKind::MXF8F6F4);
+  } else {
+    std::string name =
+        ("llvm.nvvm.mma.m16n8k32.row.col.f32." + getName(lhs) + "." + getName(rhs) + ".f32").str();
+    Values operands(left);
+    operands.append(right.begin(), right.end());
+    operands.append(c.begin(), c.end());
+    sums = LLVM::CallIntrinsicOp::create(b, type, b.getStringAttr(name), operands).getResult(0);
+  }
+  return llvm::map_to_vector(llvm::seq<int64_t>(4),
+                             [&](int64_t i) -> Value { return LLVM::ExtractValueOp::create(b, sums, i); });
+}
+
+/// Adds the products of one step to the warp's sums: 4 per tile of 16 x 8, tiles row by row.
+void MmaKernel::multiplyStep(Expr step, MutableArrayRef<Value> sums) {
+  Value left = stage(step), right = b.at(left, b.number(config.tileM * config.tileKBytes));
+  for (int64_t chunk = 0; chunk < config.tileKBytes / kChunk; chunk += kStepBytes / kChunk) {
+    SmallVector<Values> columns;
+    for (int64_t j = 0; j < kWarpN; j += 16) {
+      Values q = loadMatrix(right, warpColumn() + j, chunk);
+      columns.push_back({q[0], q[2]});
+      columns.push_back({q[1], q[3]});
+    }
+    Value *tile = sums.begin();
+    for (int64_t i = 0; i < warpM; i += 16) {
+      Values rows = loadMatrix(left, warpRow() + i, chunk);
+      for (const Values &column : columns) {
+        llvm::copy(multiply(rows, column, {tile[0], tile[1], tile[2], tile[3]}), tile);
+        tile += 4;
+      }
+    }
+  }
+}
+
+/// Waits until `step` is in shared memory and the stage before it is free; starts the copies of a later one.
+void MmaKernel::waitForStep(ArrayRef<Side> sides, Expr step) {
+  NVVM::CpAsyncWaitGroupOp::create(b, config.stages - 2);
+  b.barrier();
+  fill(sides, step + (config.stages - 1));
+}
+
+/// Sums over the whole of K.
+SmallVector<Value> MmaKernel::sumFast(ArrayRef<Side> sides) {
+  Expr steps = (b.argument(numbers.kBytes) + (config.tileKBytes - 1)) / config.tileKBytes;
+  return b.loop(b.number(0), steps, zeros(), [&](Expr step, ValueRange carried) {
+    Values sums(carried);
+    waitForStep(sides, step);
+    multiplyStep(step, sums);
+    return sums;
+  });
+}
+
+/// Sums parts of 128 FP8 elements, two steps, from zero, and adds the parts in order.
+SmallVector<Value> MmaKernel::sumSplit(ArrayRef<Side> sides) {
+  constexpr int64_t partBytes = 128;
+  Expr parts = (b.argument(numbers.kBytes) + (partBytes - 1)) / partBytes;
+  return b.loop(b.number(0), parts, zeros(), [&](Expr part, ValueRange carried) {
+    Values sums = zeros();
+    int64_t steps = partBytes / config.tileKBytes;
+    for (int64_t i = 0; i < steps; ++i) {
+      Expr step = part * steps + i;
+      waitForStep(sides, step);
+      multiplyStep(step, sums);
+    }
+    return llvm::map_to_vector(llvm::zip_equal(carried, sums), [&](auto pair) {
+      return (b.expr(std::get<0>(pair)) + b.expr(std::get<1>(pair))).getValue();
+    });
+  });
+}
+
+/// Lane l holds columns 2 (l % 4) and the next of row l / 4, and of row l / 4 + 8, of each 16 x 8 tile.
+void MmaKernel::storeTile(Epilogue &epilogue, const Tile &tile, ArrayRef<Value> sums) {
+  Expr firstRow = tile.m * config.tileM + warpRow() + b.lane() / 4;
+  Expr firstColumn = tile.n * config.tileN + warpColumn() + b.lane() % 4 * 2;
+  struct Column {
+    Expr exists;
+    Epilogue::Position position;
+  };
+  SmallVector<Column> columns;
+  for (int64_t j = 0; j < kWarpN; j += 8)
+    for (int64_t q = 0; q < 2; ++q) {
+      Expr column = firstColumn + (j + q);
+      columns.push_back({column < b.argument(numbers.n), epilogue.atColumn(b, column)});
+    }
+  for (int64_t i = 0; i < warpM; i += 8) {
+    Expr row = firstRow + i;
+    b.when(row < b.argument(numbers.m), [&] {
+      Epilogue::Position rowPosition = epilogue.atRow(b, row);
+      for (size_t c = 0; c < columns.size(); ++c) {
+        Value sum = sums[(i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2 + c % 2];
+        b.when(columns[c].exists, [&] { epilogue.store(b, rowPosition, columns[c].position, b.expr(sum)); });
+      }
+    });
+  }
+}
+
+void MmaKernel::build(Epilogue &epilogue) {
+  shared = b.dynamicShared();
+  auto countTiles = [&](unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; };
+  Tile tile =
+      findTile(b, b.block(0), countTiles(numbers.m, config.tileM), countTiles(numbers.n, config.tileN));
+  auto side = [&](unsigned pointer, unsigned batchStride, unsigned pitch, unsigned count, Expr number,
+                  int64_t rows, int64_t start) {
+    Value batch = b.at(b.globalPointer(pointer), widen(tile.batch) * b.argument(batchStride));
+    return Side{batch, number * rows, b.argument(count), b.argument(pitch), rows, start};
+  };
+  Side sides[] = {side(numbers.lhs, numbers.lhsBatch, numbers.lhsPitch, numbers.m, tile.m, config.tileM, 0),
+                  side(numbers.rhs, numbers.rhsBatch, numbers.rhsPitch, numbers.n, tile.n, config.tileN,
+                       config.tileM * config.tileKBytes)};
+  for (int64_t step = 0; step < config.stages - 1; ++step)
+    fill(sides, b.number(step));
+  Values sums = split ? sumSplit(sides) : sumFast(sides);
+  NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  epilogue.start(b, tile.batch);
+  storeTile(epilogue, tile, sums);
+}
+
+/// Returns the name of the instruction, for the report.
+static std::string nameInstruction(const Chip &chip, Type lhs, Type rhs) {
+  std::string shape = isFP8(lhs) ? "mma.sync.m16n8k32 " : "mma.sync.m16n8k16 ";
+  if (isFP8(lhs) && chip.hasBlockScaledMma)
+    shape += "block_scale ";
+  return shape + (getName(lhs) + "·" + getName(rhs)).str();
+}
+
+bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const ProductConfig &config,
+                          LoweringContext &context) {
+  Location loc = product.op->getLoc();
+  Type lhsType = getElementTypeOrSelf(product.lhs), rhsType = getElementTypeOrSelf(product.rhs);
+  ProductOperand lhs = prepareOperand(builder, product, /*isLhs=*/true);
+  ProductOperand rhs = prepareOperand(builder, product, /*isLhs=*/false);
+  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
+  Value batch = product.buildSize(builder, product.dims.batch);
+  Value kBytes = builder.createOrFold<arith::MulIOp>(loc, product.buildSize(builder, product.dims.k),
+                                                     index(lhsType.getIntOrFloatBitWidth() / 8));
+  KernelArguments arguments(builder, loc);
+  MmaArguments numbers;
+  numbers.lhs = arguments.addPointer(lhs.memref);
+  numbers.rhs = arguments.addPointer(rhs.memref);
+  numbers.m = arguments.addI32(m);
+  numbers.n = arguments.addI32(n);
+  numbers.kBytes = arguments.addI32(kBytes);
+  numbers.lhsPitch = arguments.addI64(lhs.pitch);
+  numbers.rhsPitch = arguments.addI64(rhs.pitch);
+  numbers.lhsBatch = arguments.addI64(lhs.batchStride);
+  numbers.rhsBatch = arguments.addI64(rhs.batchStride);
+  Epilogue epilogue(builder, product, arguments);
+
+  KernelSpec spec = describeKernel(product, arguments);
+  spec.threads = MmaKernel::countThreads(config);
+  spec.sharedBytes = config.stages * config.stageBytes();
+  spec.instruction = nameInstruction(context.chip, lhsType, rhsType);
+  func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
+    MmaKernel(b, config, context.chip, lhsType, rhsType, product.split, numbers).build(epilogue);
+  });
+  Value tiles = batch;
+  for (auto [size, tile] : {std::pair(m, config.tileM), std::pair(n, config.tileN)})
+    tiles = builder.createOrFold<arith::MulIOp>(
+        loc, tiles, builder.createOrFold<arith::CeilDivUIOp>(loc, size, index(tile)));
+  launchProduct(builder, product, kernel, tiles, arguments);
+  epilogue.finish(builder);
+  return true;
+}

@@ -1,0 +1,123 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The view of an operation as a product of matrices, and the order of its tiles.
+
+#include "Product.h"
+#include "fp8/Dialect/FP8/IR/ProductMarks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace fp8;
+
+unsigned KernelArguments::add(Type type, Value operand) {
+  types.push_back(type);
+  operands.push_back(operand);
+  return types.size() - 1;
+}
+
+unsigned KernelArguments::addPointer(Value memref) {
+  return add(LLVM::LLVMPointerType::get(host.getContext()), memref);
+}
+
+unsigned KernelArguments::addI32(Value index) {
+  return add(host.getI32Type(), host.createOrFold<arith::IndexCastOp>(loc, host.getI32Type(), index));
+}
+
+unsigned KernelArguments::addI64(Value index) {
+  return add(host.getI64Type(), host.createOrFold<arith::IndexCastOp>(loc, host.getI64Type(), index));
+}
+
+/// Returns the position of `dim` in the results of `map`.
+static std::optional<unsigned> findPosition(AffineMap map, unsigned dim) {
+  return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
+}
+
+Product::Product(Operation *op) : op(op) {
+  auto read = [&](auto product) {
+    lhs = product.getLhs();
+    rhs = product.getRhs();
+    out = product.getInit();
+    maps = product.getIndexingMapsArray();
+    dims = product.getContractionDims();
+    site = product.getSite().value_or("").str();
+    role = stringifyRole(product.getRole().value_or(Role::other)).str();
+  };
+  if (auto matmul = dyn_cast<MatmulOp>(op)) {
+    read(matmul);
+  } else {
+    auto scaled = cast<ScaledMatmulOp>(op);
+    read(scaled);
+    lhsScaleInv = scaled.getLhsScaleInv();
+    rhsScaleInv = scaled.getRhsScaleInv();
+    split = scaled.getAccumulation() == Accumulation::split;
+  }
+  for (auto *group : {&dims.batch, &dims.m, &dims.n})
+    llvm::sort(*group,
+               [&](unsigned x, unsigned y) { return *findPosition(maps[2], x) < *findPosition(maps[2], y); });
+}
+
+OpFoldResult Product::getSize(OpBuilder &builder, unsigned dim) const {
+  if (std::optional<unsigned> position = findPosition(maps[0], dim))
+    return memref::getMixedSize(builder, op->getLoc(), lhs, *position);
+  return memref::getMixedSize(builder, op->getLoc(), rhs, *findPosition(maps[1], dim));
+}
+
+int64_t Product::knownSize(ArrayRef<unsigned> group) const {
+  int64_t count = 1;
+  for (unsigned dim : group) {
+    std::optional<unsigned> position = findPosition(maps[0], dim);
+    Value operand = position ? lhs : rhs;
+    int64_t size =
+        cast<MemRefType>(operand.getType()).getDimSize(position ? *position : *findPosition(maps[1], dim));
+    if (ShapedType::isDynamic(size))
+      return ShapedType::kDynamic;
+    count *= size;
+  }
+  return count;
+}
+
+Value Product::buildSize(OpBuilder &builder, ArrayRef<unsigned> group) const {
+  Location loc = op->getLoc();
+  Value count = arith::ConstantIndexOp::create(builder, loc, 1);
+  for (unsigned dim : group)
+    count = builder.createOrFold<arith::MulIOp>(
+        loc, count, getValueOrCreateConstantIndexOp(builder, loc, getSize(builder, dim)));
+  return count;
+}
+
+ArrayAttr Product::mark(const Twine &code) const {
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    return markProduct(matmul, code);
+  return markProduct(cast<ScaledMatmulOp>(op), code);
+}
+
+KernelSpec fp8::describeKernel(const Product &product, const KernelArguments &arguments) {
+  KernelSpec spec;
+  spec.name = "product_" + product.site + "_" + product.role;
+  spec.arguments = arguments.types;
+  spec.kind = "products";
+  return spec;
+}
+
+void fp8::launchProduct(OpBuilder &builder, const Product &product, func::FuncOp kernel, Value blocks,
+                        const KernelArguments &arguments) {
+  auto launch = launchKernel(builder, product.op->getLoc(), kernel, blocks, arguments.operands);
+  auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
+  std::string code = instruction.getValue().str() + (product.split ? ", split sums" : "");
+  markLaunch(launch, product.site, product.mark(code));
+}
+
+Tile fp8::findTile(KernelBuilder &b, Expr number, Expr tilesM, Expr tilesN) {
+  constexpr int64_t groupRows = 8;
+  Expr perBatch = tilesM * tilesN;
+  Expr batch = number / perBatch, inBatch = number % perBatch;
+  Expr perGroup = tilesN * groupRows;
+  Expr first = inBatch / perGroup * groupRows, inGroup = inBatch % perGroup;
+  Expr rows = atMost(tilesM - first, groupRows);
+  return {batch, first + inGroup % rows, inGroup / rows};
+}

@@ -1,0 +1,92 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What all kernels of products share: the view of an operation as a product of matrices
+// [batch, M, K] · [batch, N, K], its operands in the form that kernels read, and the order of tiles. Private
+// to the library.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_PRODUCT_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_PRODUCT_H
+
+#include "KernelBuilder.h"
+#include "fp8/Dialect/FP8/IR/ContractionDims.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
+
+namespace fp8 {
+
+/// The arguments of a kernel together with the operands of its launch.
+class KernelArguments {
+public:
+  explicit KernelArguments(mlir::OpBuilder &host, mlir::Location loc) : host(host), loc(loc) {}
+
+  /// Each adds an argument and returns its number.
+  unsigned addPointer(mlir::Value memref);
+  unsigned addI32(mlir::Value index);
+  unsigned addI64(mlir::Value index);
+
+  llvm::SmallVector<mlir::Type> types;
+  llvm::SmallVector<mlir::Value> operands;
+
+private:
+  unsigned add(mlir::Type type, mlir::Value operand);
+
+  mlir::OpBuilder &host;
+  mlir::Location loc;
+};
+
+/// An fp8.matmul or fp8.scaled_matmul on memrefs as a product of matrices. A row or column index runs through
+/// the M or N dimensions in the order of the result, the last one fastest; the index along K through the K
+/// dimensions in the order of the iteration space.
+struct Product {
+  explicit Product(mlir::Operation *op);
+
+  mlir::Operation *op;
+  mlir::Value lhs, rhs, out;
+  mlir::Value lhsScaleInv, rhsScaleInv; ///< null without scales
+  bool split = false;
+  llvm::SmallVector<mlir::AffineMap> maps;
+  ContractionDims dims;
+  std::string site, role;
+
+  /// Returns the number of elements of `group`, one of `dims`, or kDynamic.
+  int64_t knownSize(llvm::ArrayRef<unsigned> group) const;
+  /// Returns it as an index value.
+  mlir::Value buildSize(mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> group) const;
+  /// Returns the size of one dimension of the iteration space.
+  mlir::OpFoldResult getSize(mlir::OpBuilder &builder, unsigned dim) const;
+  /// Returns the mark for code that `code` describes in words.
+  mlir::ArrayAttr mark(const llvm::Twine &code) const;
+};
+
+/// An operand as [batch, rows, K], the form that kernels with tensor cores read: K is contiguous, and base,
+/// pitch and the distance of batches are multiples of 16 bytes. Bytes between K and the pitch are undefined.
+struct ProductOperand {
+  mlir::Value memref;      ///< whose first element is that of the matrices
+  mlir::Value pitch;       ///< bytes from row to row, of type index
+  mlir::Value batchStride; ///< bytes from batch to batch, of type index
+};
+
+/// Returns the operand of `product`, lhs or rhs, in that form: as it lies in memory, or else a copy, which a
+/// remark tells.
+ProductOperand prepareOperand(mlir::OpBuilder &builder, const Product &product, bool isLhs);
+
+/// Returns the description of a kernel for `product`, without threads, shared memory and instruction.
+KernelSpec describeKernel(const Product &product, const KernelArguments &arguments);
+
+/// Launches `kernel` on `blocks` blocks, with the marks of `product`.
+void launchProduct(mlir::OpBuilder &builder, const Product &product, mlir::func::FuncOp kernel,
+                   mlir::Value blocks, const KernelArguments &arguments);
+
+/// A tile of a product: the numbers of its batch, its block of rows and its block of columns.
+struct Tile {
+  Expr batch, m, n;
+};
+
+/// Returns tile number `number` of batches of tilesM · tilesN each. Blocks that run at the same time read the
+/// same rows and columns: tiles are numbered in groups of eight blocks of rows.
+Tile findTile(KernelBuilder &b, Expr number, Expr tilesM, Expr tilesN);
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_PRODUCT_H

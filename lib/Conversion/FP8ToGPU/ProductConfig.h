@@ -1,0 +1,40 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The choice of a kernel for a product: a pure function of the chip, the types and the sizes. Private to the
+// library.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_PRODUCTCONFIG_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_PRODUCTCONFIG_H
+
+#include "fp8/Dialect/FP8/IR/Chips.h"
+
+namespace fp8 {
+
+/// What decides on the kernel of a product; ShapedType::kDynamic stands for sizes that are not known.
+struct ProductProblem {
+  mlir::Type lhs, rhs; ///< element types
+  bool split;          ///< sums of 128 along K are added in order
+  int64_t batch, m, n, k;
+};
+
+/// How a kernel computes products.
+struct ProductConfig {
+  /// Null: fused multiply-adds, for types without tensor cores.
+  std::optional<ProductFamily> family;
+  int64_t tileM, tileN; ///< the part of the result that a block computes at a time
+  int64_t tileKBytes;   ///< the bytes along K that one stage holds
+  int64_t stages;       ///< buffers that loads fill ahead of products
+  int64_t cluster = 1;  ///< blocks that share loads
+
+  /// Bytes of shared memory that the stages take.
+  int64_t stageBytes() const { return (tileM + tileN) * tileKBytes; }
+};
+
+/// Chooses the kernel for `problem`.
+ProductConfig chooseProductConfig(const Chip &chip, const ProductProblem &problem);
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_PRODUCTCONFIG_H

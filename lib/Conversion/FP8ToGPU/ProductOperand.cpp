@@ -1,0 +1,169 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operands of products as [batch, rows, K]: a view of memory where it lies so, else a padded copy.
+
+#include "Product.h"
+#include "fp8/Dialect/FP8/IR/KernelMarks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// What cp.async, TMA and 16-byte loads need.
+static constexpr int64_t kAlignment = 16;
+
+static int64_t getBytes(Type element) { return element.getIntOrFloatBitWidth() / 8; }
+
+/// Returns whether the first element of `memref` is known to be at a multiple of 16 bytes: allocations,
+/// arguments and constants begin at one.
+static bool isAligned(Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  int64_t bytes = getBytes(type.getElementType());
+  if (auto subview = memref.getDefiningOp<memref::SubViewOp>()) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(subview.getSourceType().getStridesAndOffset(strides, offset)))
+      return false;
+    int64_t known = 0;
+    for (auto [start, stride] : llvm::zip_equal(subview.getStaticOffsets(), strides)) {
+      if (start == 0)
+        continue;
+      if (ShapedType::isDynamic(stride))
+        return false;
+      if (!ShapedType::isDynamic(start))
+        known += start * stride;
+      else if (stride * bytes % kAlignment != 0)
+        return false;
+    }
+    return known * bytes % kAlignment == 0 && isAligned(subview.getSource());
+  }
+  if (isa_and_nonnull<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(memref.getDefiningOp()))
+    return isAligned(cast<ViewLikeOpInterface>(memref.getDefiningOp()).getViewSource());
+  if (auto cast = memref.getDefiningOp<memref::ReinterpretCastOp>()) {
+    int64_t offset = cast.getStaticOffsets()[0];
+    return !ShapedType::isDynamic(offset) && offset * bytes % kAlignment == 0 && isAligned(cast.getSource());
+  }
+  auto [strides, offset] = type.getStridesAndOffset();
+  bool begins = isa_and_nonnull<memref::AllocOp, memref::GetGlobalOp>(memref.getDefiningOp()) ||
+                (isa<BlockArgument>(memref) &&
+                 isa<func::FuncOp>(cast<BlockArgument>(memref).getOwner()->getParentOp()));
+  return begins && !ShapedType::isDynamic(offset) && offset * bytes % kAlignment == 0;
+}
+
+/// Returns the distance in elements of neighbours along the dimensions at `positions`, taken as one, if there
+/// is one distance: 0 for a single element.
+static std::optional<int64_t> findStride(MemRefType type, ArrayRef<unsigned> positions) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return std::nullopt;
+  int64_t inner = 0, next = 0; // the stride of the innermost dimension, and the one that the next must have
+  for (unsigned position : llvm::reverse(positions)) {
+    int64_t size = type.getDimSize(position), stride = strides[position];
+    if (size == 1)
+      continue;
+    if (ShapedType::isDynamic(stride) || (next != 0 && stride != next))
+      return std::nullopt;
+    inner = inner ? inner : stride;
+    next = ShapedType::isDynamic(size) ? ShapedType::kDynamic : stride * size;
+  }
+  return inner;
+}
+
+namespace {
+/// An operand, and the positions of its dimensions.
+struct Operand {
+  Operand(const Product &product, bool isLhs) : memref(isLhs ? product.lhs : product.rhs) {
+    AffineMap map = product.maps[isLhs ? 0 : 1];
+    auto find = [&](ArrayRef<unsigned> dims) {
+      return llvm::map_to_vector(dims, [&](unsigned dim) {
+        return *map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
+      });
+    };
+    batch = find(product.dims.batch);
+    rows = find(isLhs ? product.dims.m : product.dims.n);
+    k = find(product.dims.k);
+  }
+  MemRefType type() const { return cast<MemRefType>(memref.getType()); }
+
+  Value memref;
+  SmallVector<unsigned> batch, rows, k;
+};
+} // namespace
+
+/// Returns the operand as it lies in memory, if kernels can read it so; otherwise says why not.
+static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location loc, const Operand &operand,
+                                                 StringRef &reason) {
+  MemRefType type = operand.type();
+  int64_t bytes = getBytes(type.getElementType());
+  std::optional<int64_t> k = findStride(type, operand.k);
+  reason = "the contracted dimension is not contiguous";
+  if (!k || *k > 1)
+    return std::nullopt;
+  std::optional<int64_t> batch = findStride(type, operand.batch), pitch = findStride(type, operand.rows);
+  reason = "its rows have no common distance";
+  if (!batch || !pitch)
+    return std::nullopt;
+  reason = "its rows are not multiples of 16 bytes";
+  if (*batch * bytes % kAlignment != 0 || *pitch * bytes % kAlignment != 0)
+    return std::nullopt;
+  reason = "its start may not be a multiple of 16 bytes";
+  if (!isAligned(operand.memref))
+    return std::nullopt;
+  auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); };
+  return ProductOperand{operand.memref, index(*pitch * bytes), index(*batch * bytes)};
+}
+
+/// Copies the operand into rows of a multiple of 16 bytes.
+static ProductOperand packOperand(OpBuilder &builder, Location loc, const Operand &operand) {
+  MemRefType type = operand.type();
+  int64_t bytes = getBytes(type.getElementType());
+  auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
+  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(builder, loc, operand.memref);
+  SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(0));
+  // Strides of a dimension are those of the copy; `next` is the number of elements inside of it.
+  auto assign = [&](ArrayRef<unsigned> positions, Value next) {
+    for (unsigned position : llvm::reverse(positions)) {
+      strides[position] = getAsOpFoldResult(next);
+      next = multiply(next, getValueOrCreateConstantIndexOp(builder, loc, sizes[position]));
+    }
+    return next;
+  };
+  Value perPitch = index(kAlignment / bytes);
+  Value k = assign(operand.k, index(1));
+  Value pitch = multiply(builder.createOrFold<arith::CeilDivUIOp>(loc, k, perPitch), perPitch);
+  Value batchStride = assign(operand.rows, pitch);
+  Value count = assign(operand.batch, batchStride);
+
+  std::optional<int64_t> known = getConstantIntValue(count);
+  auto bufferType = MemRefType::get({known.value_or(ShapedType::kDynamic)}, type.getElementType());
+  Value buffer = memref::AllocOp::create(builder, loc, bufferType, known ? ValueRange() : ValueRange(count));
+  Value view =
+      memref::ReinterpretCastOp::create(builder, loc, buffer, builder.getIndexAttr(0), sizes, strides);
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+  auto copy = linalg::GenericOp::create(
+      builder, loc, ValueRange(operand.memref), ValueRange(view), ArrayRef<AffineMap>{identity, identity},
+      iterators,
+      [](OpBuilder &b, Location loc, ValueRange args) { linalg::YieldOp::create(b, loc, args[0]); });
+  copy->setAttr(kComputesAttrName, builder.getStringAttr("pack"));
+  return {buffer, multiply(pitch, index(bytes)), multiply(batchStride, index(bytes))};
+}
+
+ProductOperand fp8::prepareOperand(OpBuilder &builder, const Product &product, bool isLhs) {
+  Location loc = product.op->getLoc();
+  Operand operand(product, isLhs);
+  StringRef reason;
+  if (std::optional<ProductOperand> inPlace = viewInPlace(builder, loc, operand, reason))
+    return *inPlace;
+  product.op->emitRemark() << (isLhs ? "the left" : "the right") << " operand is copied: " << reason;
+  return packOperand(builder, loc, operand);
+}

@@ -1,0 +1,77 @@
+// Products become launches of kernels; their values are checked in Integration/Emulator/gpu.
+// RUN: fp8-opt %s -split-input-file --convert-fp8-to-gpu --canonicalize --cse | FileCheck %s
+
+// Equal products of different sizes share one kernel.
+
+// CHECK: module attributes {{.*}}gpu.container_module
+module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  // CHECK-LABEL: func.func @shared
+  // CHECK: gpu.launch_func @kernels::@[[$PRODUCT:kernel_product_fc1_fprop]] blocks in (%c2, %c1, %c1) threads in (%c256, %c1, %c1)
+  // CHECK-SAME: fp8.kernel_site = "fc1"
+  // CHECK-SAME: fp8.products = [{code = "mma.sync.m16n8k32 e4m3
+  // CHECK: gpu.launch_func @kernels::@[[$PRODUCT]] blocks in (%c4, %c1, %c1)
+  func.func @shared(%a: memref<100x80xf8E4M3FN>, %b: memref<130x80xf8E5M2>, %c: memref<256x80xf8E5M2>, %s: memref<f32>,
+                    %d: memref<100x130xbf16>, %e: memref<130x256xbf16>, %f: memref<130x80xf8E4M3FN>) {
+    fp8.scaled_matmul site("fc1") role(fprop) fast ins(%a, %b : memref<100x80xf8E4M3FN>, memref<130x80xf8E5M2>)
+        scales(%s, %s : memref<f32>, memref<f32>) outs(%d : memref<100x130xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]}
+    fp8.scaled_matmul site("fc2") role(fprop) fast ins(%f, %c : memref<130x80xf8E4M3FN>, memref<256x80xf8E5M2>)
+        scales(%s, %s : memref<f32>, memref<f32>) outs(%e : memref<130x256xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]}
+    return
+  }
+  // CHECK: gpu.module @kernels
+  // CHECK: func.func @[[$PRODUCT]](
+  // CHECK-SAME: attributes {fp8.instruction = "mma.sync.m16n8k32 e4m3{{.*}}e5m2", fp8.kernel_kind = "products",
+  // CHECK-SAME: fp8.shared_bytes = 49152 : i32, fp8.threads = 256 : i32, gpu.kernel, llvm.bareptr}
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32"
+  // CHECK-NOT: func.func
+}
+
+// -----
+
+module attributes {fp8.target = #fp8.chip<"sm_120a">} {
+  // CHECK-LABEL: func.func @block_scale
+  // CHECK: gpu.launch_func
+  // CHECK: nvvm.mma.block_scale
+  func.func @block_scale(%a: memref<16x32xf8E4M3FN>, %s: memref<f32>, %d: memref<16x16xf32>) {
+    fp8.scaled_matmul fast ins(%a, %a : memref<16x32xf8E4M3FN>, memref<16x32xf8E4M3FN>)
+        scales(%s, %s : memref<f32>, memref<f32>) outs(%d : memref<16x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]}
+    return
+  }
+}
+
+// -----
+
+module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  // CHECK-LABEL: func.func @bf16
+  // CHECK: nvvm.mma.sync
+  // CHECK-SAME: m = 16, n = 8, k = 16
+  func.func @bf16(%a: memref<16x32xbf16>, %d: memref<16x16xf32>) {
+    fp8.matmul ins(%a, %a : memref<16x32xbf16>, memref<16x32xbf16>) outs(%d : memref<16x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]}
+    return
+  }
+}
+
+// -----
+
+// An operand that kernels cannot read as it lies is copied into rows of a multiple of 16 bytes.
+
+module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  // CHECK-LABEL: func.func @pack
+  // CHECK: %[[BUFFER:.*]] = memref.alloc() : memref<1040xf8E4M3FN>
+  // CHECK: %[[VIEW:.*]] = memref.reinterpret_cast %[[BUFFER]] to offset: [0], sizes: [77, 13], strides: [1, 80]
+  // CHECK: linalg.generic
+  // CHECK-SAME: outs(%[[VIEW]]
+  // CHECK-SAME: fp8.computes = "pack"
+  // CHECK: gpu.launch_func {{.*}} args(%{{.*}}, %[[BUFFER]] : memref<1040xf8E4M3FN>
+  func.func @pack(%a: memref<16x96xf8E4M3FN>, %b: memref<77x13xf8E4M3FN>, %s: memref<f32>, %d: memref<16x13xf32>) {
+    %k = memref.subview %a[0, 0] [16, 77] [1, 1] : memref<16x96xf8E4M3FN> to memref<16x77xf8E4M3FN, strided<[96, 1]>>
+    fp8.scaled_matmul fast ins(%k, %b : memref<16x77xf8E4M3FN, strided<[96, 1]>>, memref<77x13xf8E4M3FN>)
+        scales(%s, %s : memref<f32>, memref<f32>) outs(%d : memref<16x13xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]}
+    return
+  }
+}

@@ -1,0 +1,140 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Kernels that the compiler builds, run on the emulator: a function on memrefs becomes launches and PTX by passes of fp8-opt
+# and by LLVM's tools; Function launches the kernels as its host code would.
+# The function must consist of launches and allocations of static shapes once its constants are folded.
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import cuda_driver
+import ml_dtypes
+import numpy
+
+PTX_VERSIONS = {"sm_89": 84, "sm_90a": 80, "sm_100a": 86, "sm_120a": 87}
+TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16,
+         "f32": numpy.float32, "i8": numpy.int8, "i32": numpy.int32}
+# What a driver takes of them: the types of ml_dtypes as their bits.
+BITS = {1: numpy.uint8, 2: numpy.uint16}
+
+LAUNCH = re.compile(r"gpu\.launch_func\s+@kernels::@(\w+) blocks in \((.*?)\) threads in \((.*?)\)\s+args\((.*?)\)(?: \{|$)", re.M)
+KERNEL = re.compile(r"func\.func @(\w+)\(.*\) attributes \{(.*)\}")
+CONSTANT = re.compile(r"(%[\w-]+) = arith\.constant (-?\d+|true|false)(?: : (\w+))?")
+ALLOCATION = re.compile(r"(%\w+) = memref\.alloc\(\).*: memref<(.*)>")
+
+
+def tool(name):
+    """One of LLVM's tools, of the version that the compiler is built with."""
+    return shutil.which(name, path="/usr/lib/llvm-22/bin") or shutil.which(name + "-22") or name
+
+
+def run(command, text):
+    done = subprocess.run(list(map(str, command)), input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def shape_and_type(memref):
+    *sizes, element = memref.split(",")[0].split("x")
+    return tuple(map(int, sizes)), TYPES[element]
+
+
+def bits(array):
+    return array.view(BITS[array.dtype.itemsize]) if array.dtype.itemsize in BITS and array.dtype.kind not in "iu" else array
+
+
+PTXAS = shutil.which("ptxas")
+
+
+def assemble(ptx, arch):
+    """What ptxas says of the kernels: registers, spills, warnings."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        done = subprocess.run([PTXAS, "-v", "-arch=" + arch, file.name, "-o", os.devnull], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+class Compiler:
+    """Compiles to PTX, and keeps what it has compiled: the shapes of products are arguments of their kernels."""
+
+    def __init__(self, fp8_opt):
+        self.fp8_opt, self.kept = fp8_opt, {}
+
+    def launches(self, source):
+        """The IR with launches, after constants are folded."""
+        return run([self.fp8_opt, "--convert-fp8-to-gpu", "--canonicalize", "--cse"], source)
+
+    def ptx(self, lowered, arch):
+        kernels = lowered[lowered.index("  gpu.module @kernels {"):]
+        key = hashlib.sha256((arch + kernels).encode()).hexdigest()
+        if key in self.kept:
+            return self.kept[key]
+        pipeline = "builtin.module(gpu.module(convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts))"
+        module = run([self.fp8_opt, "--pass-pipeline=" + pipeline], lowered)
+        module = "module {\n" + module[module.index("  gpu.module @kernels {"):].split("\n", 1)[1].rsplit("}", 1)[0]
+        module = re.sub(r"\bgpu\.kernel\b", "nvvm.kernel", module)
+        ir = run([tool("mlir-translate"), "--mlir-to-llvmir", "--allow-unregistered-dialect"], module)
+        target = ["-mtriple=nvptx64-nvidia-cuda", "-mcpu=" + arch]
+        ir = run([tool("opt"), "-O3", "-S", *target], ir)
+        self.kept[key] = run([tool("llc"), "-O3", "-mattr=+ptx%d" % PTX_VERSIONS[arch], *target], ir)
+        return self.kept[key]
+
+
+class Function:
+    """A function, compiled, on one device."""
+
+    def __init__(self, compiler, driver, source, arch):
+        self.driver, self.lowered = driver, compiler.launches(source)
+        self.ptx = compiler.ptx(self.lowered, arch)
+        driver.context(driver.device_for(arch))
+        host = self.lowered[:self.lowered.index("  gpu.module @kernels {")]
+        self.constants = {name: (int(value == "true") if value in ("true", "false") else int(value), kind)
+                          for name, value, kind in CONSTANT.findall(host)}
+        self.allocations = ALLOCATION.findall(host)
+        self.calls = LAUNCH.findall(host)
+        self.attributes = dict(KERNEL.findall(self.lowered))
+        rest = re.sub(r".*(gpu\.launch_func|arith\.constant|memref\.alloc|func\.func|return|module|^\s*})[^\n]*", "", host, flags=re.M)
+        assert not rest.strip(), "the host does more than launches: " + rest
+
+    def shared(self, kernel):
+        found = re.search(r"fp8\.shared_bytes = (\d+)", self.attributes[kernel])
+        return int(found[1]) if found else 0
+
+    def __call__(self, *arrays):
+        """Runs it on copies of the arrays; returns what they are afterwards."""
+        buffers = {"%%arg%d" % i: self.upload(a) for i, a in enumerate(arrays)}
+        for name, memref in self.allocations:
+            shape, dtype = shape_and_type(memref)
+            buffers[name] = cuda_driver.Buffer(self.driver, shape, BITS.get(numpy.dtype(dtype).itemsize, dtype))
+        module = cuda_driver.Module(self.driver, self.ptx)
+        for kernel, grid, block, arguments in self.calls:
+            sizes = [[self.constants[name.strip()][0] for name in part.split(",")] for part in (grid, block)]
+            operands = [self.operand(name, buffers) for name in re.findall(r"(%\w+) :", arguments)]
+            module.launch(kernel, *sizes, *operands, shared=self.shared(kernel))
+        cuda_driver.synchronize(self.driver)
+        results = [buffers["%%arg%d" % i].read().view(a.dtype) for i, a in enumerate(arrays)]
+        for buffer in buffers.values():
+            buffer.free()
+        module.unload()
+        return results
+
+    def upload(self, array):
+        """An array of NaN alone is a result: its memory is left unwritten, so that reading it is an error."""
+        plain = bits(array)
+        buffer = cuda_driver.Buffer(self.driver, plain.shape, plain.dtype)
+        unwritten = array.dtype.kind not in "iu" and array.size and numpy.isnan(array.astype(numpy.float32)).all()
+        return buffer if unwritten else buffer.write(plain)
+
+    def operand(self, name, buffers):
+        if name in buffers:
+            return buffers[name]
+        value, kind = self.constants[name]
+        return numpy.int64(value) if kind in ("i64", "index") else value

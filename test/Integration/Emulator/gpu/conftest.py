@@ -1,0 +1,37 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# `compile(source, arch)`: a function that runs on the emulator. Its tensor cores add in f32 in the order of K, so that sums are
+# compared bit for bit. The library chooses the order when it is loaded: these tests load a copy of their own.
+
+import os
+import pathlib
+import shutil
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import compiled  # noqa: E402
+import cuda_driver  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def kernel_compiler(bin_dir):
+    return compiled.Compiler(bin_dir / "fp8-opt")
+
+
+@pytest.fixture(scope="session")
+def emulator(build_dir, tmp_path_factory):
+    path = build_dir / "lib/libfp8emu.so"
+    if not path.exists():
+        pytest.skip("%s is not built" % path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, "FP8EMU_SUMS", "korder")
+        return cuda_driver.Driver(shutil.copy(path, tmp_path_factory.mktemp("korder")))
+
+
+@pytest.fixture
+def compile(kernel_compiler, emulator):
+    return lambda source, arch: compiled.Function(kernel_compiler, emulator, source, arch)
