@@ -33,6 +33,8 @@ static bool lower(Operation *op, LoweringContext &context) {
   OpBuilder builder(op);
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerProduct(builder, op, context); })
+      .Case([&](QuantizeOp op) { return lowerQuantize(builder, op, context); })
+      .Case([&](AmaxOp op) { return lowerAmax(builder, op, context); })
       .Default(false);
 }
 
@@ -53,7 +55,8 @@ struct ConvertFP8ToGPUPass : public fp8::impl::ConvertFP8ToGPUBase<ConvertFP8ToG
         ops.push_back(op);
     });
     KernelTable kernels(module);
-    LoweringContext context{getChip(chip), kernels};
+    AmaxBuffers amaxes;
+    LoweringContext context{getChip(chip), kernels, amaxes};
     for (Operation *op : ops) {
       Operation *before = op->getPrevNode();
       if (!lower(op, context))
@@ -61,6 +64,7 @@ struct ConvertFP8ToGPUPass : public fp8::impl::ConvertFP8ToGPUBase<ConvertFP8ToG
       markCode(before, op);
       op->erase();
     }
+    amaxes.clear(kernels);
   }
 };
 } // namespace

@@ -9,6 +9,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_LOWERING_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_LOWERING_H
 
+#include "AmaxBuffers.h"
 #include "KernelBuilder.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 
@@ -21,6 +22,7 @@ struct ProductConfig;
 struct LoweringContext {
   const Chip &chip;
   KernelTable &kernels;
+  AmaxBuffers &amaxes;
 };
 
 // ProductLowering.cpp: fp8.matmul and fp8.scaled_matmul.
@@ -30,6 +32,9 @@ bool lowerProduct(mlir::OpBuilder &builder, mlir::Operation *op, LoweringContext
 // MmaProduct.cpp
 bool lowerMmaProduct(mlir::OpBuilder &builder, const Product &product, const ProductConfig &config,
                      LoweringContext &context);
+// QuantizeKernel.cpp
+bool lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op, LoweringContext &context);
+bool lowerAmax(mlir::OpBuilder &builder, AmaxOp op, LoweringContext &context);
 
 } // namespace fp8
 

@@ -6,7 +6,7 @@
 // over the rows it runs groups of columns in parallel, so that each sum keeps its order.
 
 #include "ElementLoops.h"
-#include "FP8Casts.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

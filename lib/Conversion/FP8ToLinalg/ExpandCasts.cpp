@@ -5,7 +5,7 @@
 // Expands arith casts from and to FP8, which upstream does not lower, and casts from f64 to bf16
 // or f16, which become calls of a function that compiler runtimes may lack.
 
-#include "FP8Casts.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

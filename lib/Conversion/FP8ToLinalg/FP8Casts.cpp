@@ -5,7 +5,7 @@
 // Exact conversions between f32 and FP8 in integer arithmetic, without branches, so that LLVM
 // can vectorize them.
 
-#include "FP8Casts.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 #include <cmath>

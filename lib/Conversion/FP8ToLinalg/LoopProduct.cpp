@@ -6,7 +6,7 @@
 // contracted dimensions. Targets without packed products use it where they have no kernel for a product.
 
 #include "LoopProduct.h"
-#include "FP8Casts.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

@@ -4,9 +4,9 @@
 //
 // Lowers matrix products to a packed f32 product, followed by an epilogue per element.
 
-#include "FP8Casts.h"
 #include "LoopProduct.h"
 #include "Lowering.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

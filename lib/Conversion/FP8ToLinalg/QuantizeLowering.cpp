@@ -4,8 +4,8 @@
 //
 // Lowers amax, quantize and dequantize, and the cast of a product's result.
 
-#include "FP8Casts.h"
 #include "Lowering.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

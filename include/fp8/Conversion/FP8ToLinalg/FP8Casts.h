@@ -2,10 +2,10 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exact conversions between f32 and FP8 in integer arithmetic. Private to the library.
+// Exact conversions between f32 and FP8 in integer arithmetic.
 
-#ifndef FP8_LIB_CONVERSION_FP8TOLINALG_FP8CASTS_H
-#define FP8_LIB_CONVERSION_FP8TOLINALG_FP8CASTS_H
+#ifndef FP8_CONVERSION_FP8TOLINALG_FP8CASTS_H
+#define FP8_CONVERSION_FP8TOLINALG_FP8CASTS_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -32,4 +32,4 @@ mlir::Value buildNarrow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Valu
 
 } // namespace fp8
 
-#endif // FP8_LIB_CONVERSION_FP8TOLINALG_FP8CASTS_H
+#endif // FP8_CONVERSION_FP8TOLINALG_FP8CASTS_H
