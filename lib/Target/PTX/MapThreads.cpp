@@ -207,18 +207,25 @@ public:
   LogicalResult map(func::FuncOp function, ArrayRef<func::CallOp> calls);
 
 private:
-  gpu::GPUModuleOp getKernels();
+  void moveToDevice(func::FuncOp function);
   ModuleOp module;
+  std::optional<SymbolTable> kernels; ///< of the gpu.module
 };
 } // namespace
 
-/// Returns the gpu.module of the kernels, which is made on demand.
-gpu::GPUModuleOp ThreadMapper::getKernels() {
-  if (auto kernels = module.lookupSymbol<gpu::GPUModuleOp>(kKernelModuleName))
-    return kernels;
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), builder.getUnitAttr());
-  return gpu::GPUModuleOp::create(builder, module.getLoc(), kKernelModuleName);
+/// Moves `function` into the gpu.module of the kernels, which is made on demand; a kernel that another pass has
+/// built there may have its name.
+void ThreadMapper::moveToDevice(func::FuncOp function) {
+  auto kernelModule = module.lookupSymbol<gpu::GPUModuleOp>(kKernelModuleName);
+  if (!kernelModule) {
+    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), builder.getUnitAttr());
+    kernelModule = gpu::GPUModuleOp::create(builder, module.getLoc(), kKernelModuleName);
+  }
+  if (!kernels)
+    kernels.emplace(kernelModule);
+  function->remove();
+  kernels->insert(function);
 }
 
 static void replaceByLaunch(func::CallOp call, func::FuncOp kernel, Value blocks, int64_t threads) {
@@ -247,6 +254,7 @@ LogicalResult ThreadMapper::map(func::FuncOp function, ArrayRef<func::CallOp> ca
   if (loop && !loop->hasHostBounds())
     loop.reset();
   int64_t threads = loop ? loop->getThreads() : 1;
+  moveToDevice(function);
   for (func::CallOp call : calls) {
     OpBuilder builder(call);
     IRMapping mapping;
@@ -261,7 +269,6 @@ LogicalResult ThreadMapper::map(func::FuncOp function, ArrayRef<func::CallOp> ca
   function.setPublic();
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function->setAttr(kThreadsAttrName, builder.getI32IntegerAttr(threads));
-  function->moveBefore(&getKernels().getBodyRegion().front(), getKernels().getBodyRegion().front().end());
   return success();
 }
 

@@ -103,3 +103,25 @@ func.func @main(%x: memref<8xf32>, %y: memref<f32>) {
   memref.store %0, %y[] : memref<f32>
   return
 }
+
+// -----
+
+// A kernel that is there already keeps its name.
+// CHECK: gpu.module @kernels
+// CHECK: func.func @clear(%{{.*}}: memref<4xf32>)
+// CHECK: func.func @clear_0(%{{.*}}: memref<8xf32>)
+// CHECK: gpu.launch_func @kernels::@clear_0
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    func.func @clear(%x: memref<4xf32>) attributes {fp8.threads = 32 : i32, gpu.kernel} {
+      return
+    }
+  }
+  func.func private @clear(%x: memref<8xf32>) attributes {llvm.bareptr} {
+    return
+  }
+  func.func @main(%x: memref<8xf32>) {
+    call @clear(%x) : (memref<8xf32>) -> ()
+    return
+  }
+}
