@@ -70,7 +70,8 @@ Expr KernelBuilder::numBlocks(unsigned dimension) {
   }
 }
 
-void KernelBuilder::barrier() { NVVM::BarrierOp::create(*this); }
+// Not nvvm.barrier: MLIR 22 takes the location that it prints behind one for a reduction when it reads it.
+void KernelBuilder::barrier() { NVVM::Barrier0Op::create(*this); }
 
 /// Returns the symbol `name` of the gpu.module of `kernel`, which `create` creates if it is missing.
 template <typename Op>
