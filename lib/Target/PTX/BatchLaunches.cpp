@@ -42,8 +42,8 @@ static bool isBatchable(func::FuncOp kernel) {
     return false;
   for (unsigned index : llvm::seq(kernel.getNumArguments())) {
     Type type = kernel.getArgumentTypes()[index];
-    if (kernel.getArgAttr(index, kTensorMapAttrName) ||
-        (!isa<MemRefType>(type) && !type.isIntOrIndexOrFloat()))
+    bool isSlot = isa<MemRefType, LLVM::LLVMPointerType>(type) || type.isIntOrIndexOrFloat();
+    if (!isSlot || kernel.getArgAttr(index, kTensorMapAttrName))
       return false;
   }
   return !kernel

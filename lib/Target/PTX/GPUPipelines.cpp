@@ -35,6 +35,7 @@ static void addCanonicalizer(OpPassManager &manager) {
 
 void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOptions &options) {
   verifyStage(manager, "bufferize"); // upstream's passes crash on loops over tensors
+  manager.addNestedPass<func::FuncOp>(createBindElements());
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
   manager.addPass(createForallToForLoopPass());
   manager.addPass(createConvertFP8ToGPU());

@@ -46,14 +46,22 @@ private:
     SmallVector<unsigned> readers; ///< since the last write
   };
 
+  /// The uses of one buffer: of all of it, and of single elements.
+  struct Memory {
+    Users whole;
+    llvm::MapVector<int64_t, Users> elements;
+  };
+
   ArrayRef<Access> getAccesses(gpu::LaunchFuncOp launch);
+  void use(Users &of, Access access, unsigned node);
+  void order(const Users &of, Access access, unsigned node);
   void depend(unsigned node, unsigned earlier);
   SmallVector<unsigned> takeGroup(std::set<unsigned> &ready, const llvm::DenseMap<Attribute, unsigned> &left);
 
   const SymbolTable &kernels;
   llvm::DenseMap<Attribute, SmallVector<Access>> &accesses;
   std::vector<Node> nodes;
-  llvm::MapVector<Value, Users> users;
+  llvm::MapVector<Value, Memory> memories;
   SmallVector<unsigned> unknown; ///< nodes that may access any memory
 };
 } // namespace
@@ -91,6 +99,18 @@ ArrayRef<Access> Segment::getAccesses(gpu::LaunchFuncOp launch) {
   return entry->second;
 }
 
+/// Returns the only element of a vector that `value` is a view of; nothing if it is more than one, or not
+/// known.
+static std::optional<int64_t> findElement(Value value) {
+  if (auto metadata = value.getDefiningOp<memref::ExtractStridedMetadataOp>())
+    return findElement(metadata.getSource());
+  auto view = value.getDefiningOp<memref::SubViewOp>();
+  if (!view || !view.getSourceType().getLayout().isIdentity() || view.getSourceType().getRank() != 1 ||
+      view.getStaticSizes()[0] != 1 || ShapedType::isDynamic(view.getStaticOffsets()[0]))
+    return std::nullopt;
+  return view.getStaticOffsets()[0];
+}
+
 /// Returns the buffer that `value` is a view of if it is separate memory: an allocation, a constant, or an
 /// argument of the entry point. Null for any other.
 static Value findMemory(Value value) {
@@ -110,29 +130,46 @@ void Segment::depend(unsigned node, unsigned earlier) {
   ++nodes[node].waitsFor;
 }
 
+/// Puts `node`, which has this access to a buffer, after those whose access conflicts with it.
+void Segment::order(const Users &of, Access access, unsigned node) {
+  if (of.writer && (access.reads || access.writes))
+    depend(node, *of.writer);
+  if (access.writes)
+    for (unsigned reader : of.readers)
+      depend(node, reader);
+}
+
+/// The same, and records the access.
+void Segment::use(Users &of, Access access, unsigned node) {
+  order(of, access, node);
+  if (access.writes) {
+    of.readers.clear();
+    of.writer = node;
+  } else if (access.reads) {
+    of.readers.push_back(node);
+  }
+}
+
 void Segment::add(gpu::LaunchFuncOp launch, Attribute key) {
   unsigned number = nodes.size();
   nodes.push_back({launch, key, {}, 0});
   bool isUnknown = false;
-  auto use = [&](Users &of, Access access) {
-    if (of.writer && (access.reads || access.writes))
-      depend(number, *of.writer);
-    if (access.writes) {
-      for (unsigned reader : of.readers)
-        depend(number, reader);
-      of.readers.clear();
-      of.writer = number;
-    } else if (access.reads) {
-      of.readers.push_back(number);
-    }
-  };
   for (auto [operand, access] : llvm::zip_equal(launch.getKernelOperands(), getAccesses(launch))) {
     if (!isa<BaseMemRefType>(operand.getType()))
       continue;
     Value memory = findMemory(operand);
     isUnknown |= !memory;
-    if (memory)
-      use(users[memory], access);
+    if (!memory)
+      continue;
+    Memory &uses = memories[memory];
+    if (std::optional<int64_t> element = findElement(operand)) {
+      order(uses.whole, access, number);
+      use(uses.elements[*element], access, number);
+    } else {
+      for (auto &[position, users] : uses.elements)
+        order(users, access, number);
+      use(uses.whole, access, number);
+    }
   }
   for (unsigned earlier : unknown)
     depend(number, earlier);
@@ -189,7 +226,7 @@ void Segment::emit(Operation *end, SmallVectorImpl<SmallVector<gpu::LaunchFuncOp
       groups.push_back(launches);
   }
   nodes.clear();
-  users.clear();
+  memories.clear();
   unknown.clear();
 }
 

@@ -213,8 +213,8 @@ private:
 };
 } // namespace
 
-/// Moves `function` into the gpu.module of the kernels, which is made on demand; a kernel that another pass has
-/// built there may have its name.
+/// Moves `function` into the gpu.module of the kernels, which is made on demand; a kernel that another pass
+/// has built there may have its name.
 void ThreadMapper::moveToDevice(func::FuncOp function) {
   auto kernelModule = module.lookupSymbol<gpu::GPUModuleOp>(kKernelModuleName);
   if (!kernelModule) {

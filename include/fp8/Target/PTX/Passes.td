@@ -9,6 +9,39 @@
 
 include "mlir/Pass/PassBase.td"
 
+def BindElements : Pass<"fp8-bind-elements", "mlir::func::FuncOp"> {
+  let summary = "make views of buffers of one element that copy an element of a vector, or are copied into one";
+  let description = [{
+    Before: bufferized entry points. The scales of the state are copied into a buffer each,
+    and the amaxes from a buffer each into the vector that the update reads.
+    After: such a buffer is a view of the vector's element, if neither changes while the
+    other is used; the copies are gone.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-bind-elements))'
+    func.func @f(%scales: memref<10xf32>, %x: memref<8xf32>) {
+      %c7 = arith.constant 7 : index
+      %0 = memref.load %scales[%c7] : memref<10xf32>
+      %scale = memref.alloc() : memref<f32>
+      memref.store %0, %scale[] : memref<f32>
+      linalg.broadcast ins(%scale : memref<f32>) outs(%x : memref<8xf32>) dimensions = [0]
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%scales: memref<10xf32>, %x: memref<8xf32>) {
+      %c7 = arith.constant 7 : index
+      %scale = memref.subview %scales[7] [1] [1] : memref<10xf32> to memref<f32, strided<[], offset: 7>>
+      linalg.broadcast ins(%scale : memref<f32, strided<[], offset: 7>>) outs(%x : memref<8xf32>) dimensions = [0]
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::memref::MemRefDialect"];
+}
+
 def OutlineScalars : Pass<"fp8-outline-scalars", "mlir::func::FuncOp"> {
   let summary = "make kernels of code on single elements of buffers";
   let description = [{
