@@ -117,10 +117,13 @@ private:
 };
 } // namespace
 
-/// Returns whether `launch` leaves room for others on the device: its blocks are at most a wave.
+/// Returns whether the device can run all blocks of `launch` at the same time: a larger one takes longer than
+/// it takes to launch it.
 bool Batcher::isSmall(gpu::LaunchFuncOp launch) const {
   std::optional<int64_t> blocks = getConstantIntValue(launch.getGridSizeX());
-  return blocks && *blocks <= (chip ? fp8::getChip(chip).multiprocessors : 100);
+  std::optional<int64_t> threads = getConstantIntValue(launch.getBlockSizeX());
+  const Chip &device = chip ? fp8::getChip(chip) : listChips().front();
+  return blocks && threads && *blocks * *threads <= device.multiprocessors * device.threads;
 }
 
 Attribute Batcher::getKey(gpu::LaunchFuncOp launch) {

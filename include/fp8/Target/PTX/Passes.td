@@ -144,8 +144,8 @@ def BatchLaunches : Pass<"fp8-batch-launches", "mlir::ModuleOp"> {
     Before: entry points that launch kernels (`fp8-map-threads`).
     After: launches of one kernel that depend on nothing in between are one launch with a
     row of the grid for each: `blockIdx.y` selects the row of a table of operands
-    (`fp8.operand_table`). Only launches with fewer blocks than the chip has
-    multiprocessors are joined; others keep their order.
+    (`fp8.operand_table`). Only launches whose blocks the chip can run at the same time are
+    joined; others keep their order.
 
     Example:
     ```mlir

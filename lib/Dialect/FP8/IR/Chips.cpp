@@ -15,13 +15,17 @@ using namespace fp8;
 /// Ada, H100 SXM, B200, RTX 5090.
 static constexpr Chip kChips[] = {
     {"sm_89", 84, ProductFamily::mma, /*hasTensorMaps=*/false, /*hasBlockScaledMma=*/false,
-     /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536, /*multiprocessors=*/142},
+     /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536, /*threads=*/1536,
+     /*multiprocessors=*/142},
     {"sm_90a", 80, ProductFamily::wgmma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
-     /*readsTransposedFP8=*/false, /*sharedBytes=*/232448, /*registers=*/65536, /*multiprocessors=*/132},
+     /*readsTransposedFP8=*/false, /*sharedBytes=*/232448, /*registers=*/65536, /*threads=*/2048,
+     /*multiprocessors=*/132},
     {"sm_100a", 86, ProductFamily::tcgen05, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
-     /*readsTransposedFP8=*/true, /*sharedBytes=*/232448, /*registers=*/65536, /*multiprocessors=*/148},
+     /*readsTransposedFP8=*/true, /*sharedBytes=*/232448, /*registers=*/65536, /*threads=*/2048,
+     /*multiprocessors=*/148},
     {"sm_120a", 87, ProductFamily::mma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/true,
-     /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536, /*multiprocessors=*/170},
+     /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536, /*threads=*/1536,
+     /*multiprocessors=*/170},
 };
 
 ArrayRef<Chip> fp8::listChips() { return kChips; }

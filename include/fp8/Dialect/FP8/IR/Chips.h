@@ -36,6 +36,8 @@ struct Chip {
   int64_t sharedBytes;
   /// 32-bit registers of a multiprocessor.
   int64_t registers;
+  /// Threads that a multiprocessor can hold.
+  int64_t threads;
   /// Multiprocessors of the largest product with this architecture.
   int64_t multiprocessors;
 };
