@@ -121,6 +121,7 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createFuseEpilogues());
   manager.addNestedPass<func::FuncOp>(createFuseProducers());
   manager.addNestedPass<func::FuncOp>(createFuseRows());
+  manager.addNestedPass<func::FuncOp>(createFoldUnitReductions());
   manager.addNestedPass<func::FuncOp>(createFuseElementwise());
   addCleanUp(manager);
   // Tensors that were written in two ways, or in two branches, may have become one by now.

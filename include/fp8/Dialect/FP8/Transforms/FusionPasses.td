@@ -47,6 +47,50 @@ def SinkIntoBranches : Pass<"fp8-sink-into-branches", "::mlir::func::FuncOp"> {
   }];
 }
 
+def FoldUnitReductions : Pass<"fp8-fold-unit-reductions", "::mlir::func::FuncOp"> {
+  let summary = "turn reductions along dimensions of size 1 into elementwise code";
+  let description = [{
+    Before: linalg on tensors.
+    After: a reduction all of whose reduced dimensions have size 1 is elementwise code on the
+    other dimensions. If its result starts from a constant, the code computes with the
+    constant: a sum still adds 0, which turns -0 into 0.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-fold-unit-reductions,canonicalize))'
+    func.func @f(%x: tensor<1x8xf32>) -> tensor<8xf32> {
+      %zero = arith.constant 0.0 : f32
+      %0 = tensor.empty() : tensor<8xf32>
+      %1 = linalg.fill ins(%zero : f32) outs(%0 : tensor<8xf32>) -> tensor<8xf32>
+      %2 = linalg.reduce ins(%x : tensor<1x8xf32>) outs(%1 : tensor<8xf32>) dimensions = [0]
+        (%in: f32, %sum: f32) {
+          %s = arith.addf %in, %sum : f32
+          linalg.yield %s : f32
+        }
+      return %2 : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<1x8xf32>) -> tensor<8xf32> {
+      %zero = arith.constant 0.0 : f32
+      %0 = tensor.collapse_shape %x [[0, 1]] : tensor<1x8xf32> into tensor<8xf32>
+      %1 = tensor.empty() : tensor<8xf32>
+      %2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                           iterator_types = ["parallel"]}
+          ins(%0 : tensor<8xf32>) outs(%1 : tensor<8xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        %s = arith.addf %in, %zero : f32
+        linalg.yield %s : f32
+      } -> tensor<8xf32>
+      return %2 : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def FoldTransposes : Pass<"fp8-fold-transposes", "::mlir::func::FuncOp"> {
   let summary = "fold transposes of FP8 operands into products";
   let description = [{
