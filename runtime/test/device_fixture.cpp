@@ -11,13 +11,13 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-static const char manifest[] = R"({"version": 1, )"
+static const char kManifest[] = R"({"version": 1, )"
 #ifdef DEVICE_CHIP
-                               R"("call": 2, "target": ")" DEVICE_CHIP R"(", )"
+                                R"("call": 2, "target": ")" DEVICE_CHIP R"(", )"
 #else
-                               R"("target": "cpu", )"
+                                R"("target": "cpu", )"
 #endif
-                               R"("entries": [
+                                R"("entries": [
   {"name": "main", "capturable": true, "workspace_bytes": 24, "workspace_alignment": 256,
    "arguments": [
      {"name": "w", "type": "f32", "shape": [6], "carry": 0, "written": true},
@@ -47,7 +47,7 @@ static const char manifest[] = R"({"version": 1, )"
  "state": {"layout_hash": "abc", "columns": [],
            "tensors": [{"name": "scale", "type": "f32", "shape": [1], "initial": 1.0}]}})";
 
-EXPORT const char *fp8_manifest(void) { return manifest; }
+EXPORT const char *fp8_manifest(void) { return kManifest; }
 
 EXPORT const char *fp8_kernels(void) {
   return R"({"sites": ["fc", "head"], "kernels": [
@@ -92,8 +92,8 @@ static void *result(fp8rt_call *call, int i) {
     add.u64 %a0, %a0, %a4;
 )"
 
-static const char ptx[] = ".version 8.0\n.target " DEVICE_CHIP "\n.address_size 64\n"
-                          ".global .align 4 .u32 one = 1;\n"
+static const char kPtx[] = ".version 8.0\n.target " DEVICE_CHIP "\n.address_size 64\n"
+                           ".global .align 4 .u32 one = 1;\n"
     // p0[i] = p1[i] + p2[i] * p3[0]
     BEGIN("scale_add") R"(
     add.u64 %a1, %a1, %a4;
@@ -160,12 +160,16 @@ static const char ptx[] = ".version 8.0\n.target " DEVICE_CHIP "\n.address_size 
     ret;
   })";
 
+// What no device loads: PTX is used then.
+static const char kNoCubin[] = "\177ELF";
+
 EXPORT const fp8rt_device_code *fp8_device_code(void) {
   // halve has no use for its shared memory: launches must ask for it all the same.
   static const fp8rt_device_kernel kernels[] = {
       {"scale_add", 32, 0, 1, 0}, {"scale_by", 32, 0, 1, 0}, {"add_one", 32, 0, 1, 0}, {"sum", 32, 0, 1, 0},
       {"halve", 32, 65536, 1, 0}, {"ramp", 32, 0, 1, 0},     {"poke", 32, 0, 1, 0}};
-  static const fp8rt_device_image image = {DEVICE_CHIP, DEVICE_PTX_VERSION, 0, ptx, sizeof(ptx), nullptr, 0};
+  static const fp8rt_device_image image = {DEVICE_CHIP, DEVICE_PTX_VERSION, 0, kPtx, sizeof(kPtx),
+                                           kNoCubin,    sizeof(kNoCubin)};
   static const char *const symbols[] = {"one"};
   static const fp8rt_device_code code = {FP8RT_DEVICE_VERSION, 1, &image, 7, 1, kernels, symbols};
   return &code;
@@ -267,8 +271,8 @@ EXPORT int fp8_call_refused(fp8rt_call *call) {
 #else // DEVICE_CHIP
 
 EXPORT int fp8_call_main(fp8rt_call *call) {
-  auto w = static_cast<float *>(argument(call, 0)), x = static_cast<float *>(argument(call, 2));
-  auto scale = static_cast<float *>(argument(call, 3));
+  auto *w = static_cast<float *>(argument(call, 0)), *x = static_cast<float *>(argument(call, 2));
+  auto *scale = static_cast<float *>(argument(call, 3));
   for (int i = 0; i < 4; ++i)
     static_cast<int32_t *>(result(call, 1))[i] = static_cast<int32_t *>(argument(call, 1))[i] + 1;
   float sum = 0;

@@ -112,7 +112,8 @@ typedef struct fp8rt_device {
   int (*symbol)(void *context, uint32_t symbol, void **out_address);
 
   /// Allocates memory of a dynamic size, aligned to 256 bytes, and frees it once the work enqueued before is
-  /// done. NULL for 0 bytes.
+  /// done. NULL for 0 bytes. What a call has not released when it returns, because it failed, is released
+  /// then.
   int (*allocate)(void *context, uint64_t bytes, void **out_memory);
   int (*release)(void *context, void *memory);
 

@@ -70,10 +70,10 @@ Session::Session(std::shared_ptr<const cuda::DeviceProgram> program, size_t entr
                  std::shared_ptr<State> states)
     : Session(program->library(), program->memory(), entryIndex, std::move(states)) {
   // Memory of a result that only compiled code knows the size of is new in each step.
-  bool sizesAreKnown = std::all_of(entry.results.begin(), entry.results.end(), [](const Value &result) {
-    return result.alias >= 0 || isStatic(result.shape);
-  });
-  execution.emplace(std::move(program), entry.capturable && sizesAreKnown);
+  bool capturable = entry.capturable;
+  for (const Value &result : entry.results)
+    capturable &= result.alias >= 0 || isStatic(result.shape);
+  execution.emplace(std::move(program), capturable);
 }
 
 Session::Session(std::shared_ptr<const Library> program, std::shared_ptr<Memory> place, size_t entryIndex,
@@ -276,8 +276,9 @@ void Session::call() {
   } else {
     call.profile = profiler.get();
   }
+  refusal.clear();
   if (function(&call))
-    fail(FP8RT_CALL_FAILED, *error ? error : "it gave no reason");
+    fail(FP8RT_CALL_FAILED, !refusal.empty() ? refusal : *error ? error : "it gave no reason");
 }
 
 int Session::allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
@@ -287,6 +288,8 @@ int Session::allocate(void *context, uint32_t result, const int64_t *shape, int3
     session->allocateResult(result, Shape(shape, shape + ndim));
     required(out_tensor, "out_tensor") = session->results[result].view;
   });
+  if (status != FP8RT_OK)
+    session->refusal = fp8rt_last_error();
   return status != FP8RT_OK;
 }
 
@@ -294,7 +297,8 @@ void Session::allocateResult(uint32_t index, Shape shape) {
   if (index >= results.size() || !isStatic(shape) || entry.results[index].alias >= 0 ||
       !fits(entry.results[index].shape, shape))
     fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
-  results[index].assign(Tensor(*entry.results[index].type, std::move(shape), memory), true);
+  within(describeValue("result", index, entry.results[index]),
+         [&] { results[index].assign(Tensor(*entry.results[index].type, std::move(shape), memory), true); });
 }
 
 /// Copies the next values of arguments and state that the compiled code did not compute in

@@ -86,6 +86,8 @@ private:
   Buffer workspace;
   std::shared_ptr<Profiler> profiler;
   std::optional<cuda::Execution> execution; // on a device
+  /// Why the allocation of a result was refused in a call.
+  std::string refusal;
   bool failed = false;
 };
 

@@ -8,7 +8,7 @@
 
 #include "../core/Status.h"
 
-#include <algorithm>
+#include <iterator>
 
 using namespace fp8rt;
 using namespace fp8rt::cuda;
@@ -144,6 +144,7 @@ void Launcher::wait() {
 void Launcher::abandon() noexcept {
   device.driver().streamSynchronize(device.stream());
   inFlight = 0;
+  allocated.clear();
 }
 
 void Launcher::refuseCapture(const char *what) const {
@@ -171,28 +172,50 @@ void Launcher::read(void *host, const void *source, uint64_t bytes) {
 
 void *Launcher::allocate(uint64_t bytes) {
   refuseCapture("allocates memory");
-  return bytes ? program->memory()->allocate(bytes, DeviceMemory::kAlignment) : nullptr;
+  if (bytes == 0)
+    return nullptr;
+  return allocated.emplace_back(allocateBuffer(program->memory(), bytes, DeviceMemory::kAlignment)).get();
 }
 
 void Launcher::release(void *memory) {
+  for (size_t i = allocated.size(); i-- > 0;)
+    if (allocated[i].get() == memory) {
+      allocated.erase(allocated.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
   if (memory)
-    program->memory()->release(memory);
+    fail(FP8RT_CALL_FAILED, "the compiled code releases memory that it has not allocated");
+}
+
+/// CU_TENSOR_MAP_SWIZZLE_… of so many bytes; -1 if there is none.
+static int numberOfSwizzle(uint32_t bytes) {
+  switch (bytes) {
+  case 0:
+    return 0;
+  case 32:
+    return 1;
+  case 64:
+    return 2;
+  case 128:
+    return 3;
+  default:
+    return -1;
+  }
 }
 
 void Launcher::encodeMap(void *map, uint32_t type, uint32_t rank, void *base, const uint64_t *sizes,
                          const uint64_t *strides, const uint32_t *box, uint32_t swizzle) const {
   // CU_TENSOR_MAP_DATA_TYPE_…, in the order of FP8RT_MAP_…
   static constexpr int kTypes[] = {0 /*UINT8*/, 9 /*BFLOAT16*/, 6 /*FLOAT16*/, 7 /*FLOAT32*/};
-  static constexpr uint32_t kSwizzles[] = {0, 32, 64, 128};
   constexpr int kNoInterleave = 0, kPromoteTo256Bytes = 3, kFillWithZeros = 0;
-  const uint32_t *kind = std::find(std::begin(kSwizzles), std::end(kSwizzles), swizzle);
-  if (type >= std::size(kTypes) || rank < 1 || rank > 5 || kind == std::end(kSwizzles))
+  int pattern = numberOfSwizzle(swizzle);
+  if (type >= std::size(kTypes) || rank < 1 || rank > 5 || pattern < 0)
     fail(FP8RT_CALL_FAILED, "the compiled code asks for a tensor map of type " + std::to_string(type) +
                                 ", rank " + std::to_string(rank) + " and swizzle " + std::to_string(swizzle));
   const uint32_t steps[] = {1, 1, 1, 1, 1};
-  CUresult code = device.driver().tensorMapEncodeTiled(
-      map, kTypes[type], rank, base, sizes, strides + 1, box, steps, kNoInterleave,
-      static_cast<int>(kind - kSwizzles), kPromoteTo256Bytes, kFillWithZeros);
+  CUresult code =
+      device.driver().tensorMapEncodeTiled(map, kTypes[type], rank, base, sizes, strides + 1, box, steps,
+                                           kNoInterleave, pattern, kPromoteTo256Bytes, kFillWithZeros);
   if (code == CUDA_SUCCESS)
     return;
   std::string shape, inBytes, boxes;

@@ -30,7 +30,7 @@ public:
   /// Waits for the work that was enqueued; throws an Error that names the kernel that failed, if that can
   /// be told.
   void wait();
-  /// Waits without an error.
+  /// After a step that failed: waits without an error, and releases what compiled code has not.
   void abandon() noexcept;
 
 private:
@@ -54,7 +54,8 @@ private:
   fp8rt_device table = {};
   KernelTimer *timer = nullptr;
   bool waitsForEach = false, isCapturing = false;
-  std::string failure; // of the last function that failed
+  std::string failure;           // of the last function that failed
+  std::vector<Buffer> allocated; // by the call of compiled code
 
   /// The launches that have not been waited for: how many, and the last of them.
   uint64_t inFlight = 0;

@@ -1,0 +1,223 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A driver that fails, on a driver that records what it is asked (RecordingDriver.cpp): each call of a whole
+// run in turn. Every failure is one sentence, and nothing is left with the driver.
+
+#include "DeviceSupport.h"
+#include "RecordingDriver.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+
+using namespace fp8rt_test;
+
+namespace {
+
+constexpr int kOutOfMemory = 2, kNoDevice = 100, kUnknown = 999;
+
+/// What a run has computed: the loss, and the state with the carried arguments.
+struct Outcome {
+  float loss = 0;
+  std::vector<float> scale, w;
+
+  bool operator==(const Outcome &other) const {
+    return loss == other.loss && scale == other.scale && w == other.w;
+  }
+};
+
+class DeviceFailureTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    setenv("FP8RT_CUDA_DRIVER", RECORDING_DRIVER, /*overwrite=*/1);
+    void *driver = dlopen(RECORDING_DRIVER, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(driver, nullptr) << dlerror();
+    failAt = reinterpret_cast<decltype(failAt)>(dlsym(driver, "recordingFailAt"));
+    failNext = reinterpret_cast<decltype(failNext)>(dlsym(driver, "recordingFailNext"));
+    calls = reinterpret_cast<decltype(calls)>(dlsym(driver, "recordingCalls"));
+    failed = reinterpret_cast<decltype(failed)>(dlsym(driver, "recordingFailed"));
+    live = reinterpret_cast<decltype(live)>(dlsym(driver, "recordingLive"));
+    setVersion = reinterpret_cast<decltype(setVersion)>(dlsym(driver, "recordingSetVersion"));
+    failAt(0, 0);
+    lost = live();
+    library = load(DEVICE_FIXTURE);
+  }
+  void TearDown() override {
+    EXPECT_EQ(live(), lost);
+    unsetenv("FP8RT_CUDA_DRIVER");
+  }
+
+  fp8rt_status open(GPU &gpu) {
+    fp8rt_gpu *opened = nullptr;
+    fp8rt_status status = fp8rt_gpu_open("cuda", library.get(), &opened);
+    gpu.reset(opened);
+    return status;
+  }
+  fp8rt_status create(const GPU &gpu, const char *entry, const State &state, Session &session) {
+    fp8rt_session *created = nullptr;
+    fp8rt_status status = fp8rt_session_create_on(gpu.get(), entry, state.get(), &created);
+    session.reset(created);
+    return status;
+  }
+
+  fp8rt_status run(Outcome &outcome);
+  fp8rt_status train(const GPU &gpu, const State &state, Outcome &outcome);
+  fp8rt_status makeRamps(const GPU &gpu);
+
+  Library library;
+  int64_t lost = 0; // of contexts that could not be used any more
+  decltype(&recordingFailAt) failAt = nullptr;
+  decltype(&recordingFailNext) failNext = nullptr;
+  decltype(&recordingCalls) calls = nullptr;
+  decltype(&recordingFailed) failed = nullptr;
+  decltype(&recordingLive) live = nullptr;
+  decltype(&recordingSetVersion) setVersion = nullptr;
+};
+
+#define TRY(call)                                                                                            \
+  if (fp8rt_status status = call)                                                                            \
+  return status
+
+/// Steps of all three ways, one that is measured, and what is saved.
+fp8rt_status DeviceFailureTest::train(const GPU &gpu, const State &state, Outcome &outcome) {
+  Session session;
+  TRY(create(gpu, "main", state, session));
+  MainArguments given;
+  TRY(fp8rt_session_set_argument(session.get(), 0, &given.w.view));
+  TRY(fp8rt_session_set_argument(session.get(), 2, &given.x.view));
+  TRY(fp8rt_session_zero_missing(session.get()));
+  for (int step = 0; step < 3; ++step)
+    TRY(fp8rt_session_step(session.get()));
+  fp8rt_profiler *created = nullptr;
+  TRY(fp8rt_profiler_create(library.get(), &created));
+  Profiler profiler(created);
+  TRY(fp8rt_session_profile(session.get(), created));
+  TRY(fp8rt_session_step(session.get()));
+  const DLTensor *result = fp8rt_session_result(session.get(), 2);
+  if (!result)
+    return FP8RT_DEVICE;
+  outcome.loss = values<float>(result)[0];
+  Tensors saved = newTensors();
+  TRY(fp8rt_state_export(state.get(), saved.get()));
+  TRY(fp8rt_session_export_carried(session.get(), saved.get()));
+  outcome.scale = values<float>(fp8rt_tensors_find(saved.get(), "scale"));
+  outcome.w = values<float>(fp8rt_tensors_find(saved.get(), "carry.w"));
+  return FP8RT_OK;
+}
+
+/// Memory that compiled code allocates, new and used again.
+fp8rt_status DeviceFailureTest::makeRamps(const GPU &gpu) {
+  Session session;
+  TRY(create(gpu, "dynamic", State(), session));
+  for (int32_t size : {5, 5, 7}) {
+    Literal<int32_t> n(kI32, {}, {size});
+    TRY(fp8rt_session_set_argument(session.get(), 0, &n.view));
+    TRY(fp8rt_session_step(session.get()));
+  }
+  return FP8RT_OK;
+}
+
+fp8rt_status DeviceFailureTest::run(Outcome &outcome) {
+  GPU gpu;
+  TRY(open(gpu));
+  fp8rt_state *created = nullptr;
+  TRY(fp8rt_state_create_on(gpu.get(), &created));
+  State state(created);
+  TRY(makeRamps(gpu));
+  return train(gpu, state, outcome);
+}
+
+/// Returns whether a failure of the entry point changes nothing: it only ends something, which is ended.
+bool onlyEnds(const std::string &name) {
+  for (const char *known :
+       {"cuCtxPopCurrent_v2", "cuMemFree_v2", "cuModuleUnload", "cuStreamDestroy_v2", "cuEventDestroy_v2",
+        "cuGraphDestroy", "cuGraphExecDestroy", "cuDevicePrimaryCtxRelease_v2"})
+    if (name == known)
+      return true;
+  return false;
+}
+
+TEST_F(DeviceFailureTest, EachCallInTurn) {
+  Outcome expected;
+  ASSERT_FP8RT(run(expected));
+  int64_t count = calls();
+  ASSERT_GT(count, 100);
+  for (int64_t call = 1; call <= count; ++call) {
+    failAt(call, kUnknown);
+    Outcome outcome;
+    fp8rt_status status = run(outcome);
+    std::string name = failed(), error = fp8rt_last_error();
+    SCOPED_TRACE("call " + std::to_string(call) + ", " + name);
+    if (status == FP8RT_OK) {
+      // Machine code that no device loads is followed by PTX. A context that cannot be used when all is done
+      // has taken with it what it had.
+      EXPECT_TRUE(onlyEnds(name) || name == "cuModuleLoadDataEx" || name == "cuCtxPushCurrent_v2");
+      EXPECT_EQ(outcome, expected);
+      lost = name == "cuCtxPushCurrent_v2" ? live() : lost;
+      ASSERT_EQ(live(), lost);
+      continue;
+    }
+    ASSERT_EQ(live(), lost);
+    EXPECT_FALSE(onlyEnds(name));
+    EXPECT_NE(error.find("(CUDA_ERROR_UNKNOWN)"), std::string::npos) << error;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  }
+}
+
+TEST_F(DeviceFailureTest, OutOfMemorySaysHowMuchAndForWhat) {
+  GPU gpu;
+  ASSERT_FP8RT(open(gpu));
+  State state = newStateOn(gpu);
+  Session session;
+  failNext("cuMemAlloc_v2", kOutOfMemory);
+  EXPECT_FP8RT_ERROR(create(gpu, "main", state, session), FP8RT_OUT_OF_MEMORY, "result 1: ");
+  EXPECT_NE(std::string(fp8rt_last_error()).find(" has no 16 bytes of memory left: "), std::string::npos)
+      << fp8rt_last_error();
+  EXPECT_NE(std::string(fp8rt_last_error()).find(" are free"), std::string::npos);
+  ASSERT_FP8RT(create(gpu, "main", state, session));
+  MainArguments given;
+  failNext("cuMemAlloc_v2", kOutOfMemory);
+  EXPECT_FP8RT_ERROR(fp8rt_session_set_argument(session.get(), 0, &given.w.view), FP8RT_OUT_OF_MEMORY,
+                     "argument 0 'w': ");
+  ASSERT_FP8RT(fp8rt_session_set_argument(session.get(), 0, &given.w.view));
+}
+
+/// Memory that was kept is given back before there is an error.
+TEST_F(DeviceFailureTest, KeptMemoryIsGivenBackFirst) {
+  GPU gpu;
+  ASSERT_FP8RT(open(gpu));
+  State state = newStateOn(gpu);
+  int64_t before = live();
+  newSessionOn(gpu, "main", state).reset();
+  EXPECT_EQ(live() - before, 3) << "two results and the workspace are kept";
+  Session again = newSessionOn(gpu, "main", state);
+  EXPECT_EQ(live() - before, 3) << "and used again";
+  again.reset();
+  Session dynamic = newSessionOn(gpu, "dynamic", state);
+  Literal<int32_t> n(kI32, {}, {1000});
+  ASSERT_FP8RT(fp8rt_session_set_argument(dynamic.get(), 0, &n.view));
+  failNext("cuMemAlloc_v2", kOutOfMemory);
+  ASSERT_FP8RT(fp8rt_session_step(dynamic.get()));
+  EXPECT_STREQ(failed(), "cuMemAlloc_v2");
+  EXPECT_EQ(live() - before, 3) << "the argument, the result, and the zeros that the call allocated";
+}
+
+TEST_F(DeviceFailureTest, DriversThatWillNotDo) {
+  GPU gpu;
+  failNext("cuInit", kNoDevice);
+  EXPECT_FP8RT_ERROR(open(gpu), FP8RT_DEVICE, "finds no GPU on this machine: use --device=cpu");
+  setVersion(11080);
+  EXPECT_FP8RT_ERROR(
+      open(gpu), FP8RT_DEVICE,
+      "CUDA driver is of version 11.8, the library's PTX 8.0 needs 12.0 or newer: update the driver");
+  setVersion(0);
+  setenv("FP8RT_CUDA_DRIVER", "libm.so.6", 1);
+  EXPECT_FP8RT_ERROR(open(gpu), FP8RT_DEVICE, "libm.so.6 has no cuInit: a CUDA driver of version 12.0");
+  setenv("FP8RT_CUDA_DRIVER", "none.so", 1);
+  EXPECT_FP8RT_ERROR(open(gpu), FP8RT_DEVICE, "no CUDA driver was found (none.so: ");
+  EXPECT_NE(std::string(fp8rt_last_error()).find("name its library with FP8RT_CUDA_DRIVER"),
+            std::string::npos);
+}
+
+} // namespace
