@@ -226,6 +226,32 @@ TEST_F(DeviceSessionTest, WrongLaunchesAndCapturesAreErrors) {
                      "calls the entry capturable, but it reads memory of the device");
 }
 
+TEST_F(DeviceSessionTest, TensorMapsAndClusters) {
+  Library hopper = load(HOPPER_FIXTURE);
+  GPU its = openGPU("emulator", hopper);
+  ASSERT_TRUE(its);
+  Session boxes = newSessionOn(its, "box", State());
+  Literal<float> x(kF32, {5, 12}, std::vector<float>(60));
+  for (size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] = float(i);
+  ASSERT_FP8RT(fp8rt_session_set_argument(boxes.get(), 0, &x.view));
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_FP8RT(fp8rt_session_step(boxes.get()));
+    // Rows 3 to 6 and columns 8 to 15 of [5, 12]: zeros out of bounds.
+    std::vector<float> box = values<float>(fp8rt_session_result(boxes.get(), 0));
+    ASSERT_EQ(box.size(), 32u);
+    for (size_t i = 0; i < 32; ++i) {
+      size_t row = 3 + i / 8, column = 8 + i % 8;
+      EXPECT_EQ(box[i], row < 5 && column < 12 ? x.data[row * 12 + column] : 0) << row << ", " << column;
+    }
+    EXPECT_EQ(values<int32_t>(fp8rt_session_result(boxes.get(), 1)), (std::vector<int32_t>{0, 1, 0, 1}));
+  }
+  Session wrong = newSessionOn(its, "wrong_box", State());
+  ASSERT_FP8RT(fp8rt_session_set_argument(wrong.get(), 0, &x.view));
+  EXPECT_FP8RT_ERROR(fp8rt_session_step(wrong.get()), FP8RT_CALL_FAILED,
+                     "there is no tensor map for sizes 12,5, strides 4,44 and box 8,4 on ");
+}
+
 TEST_F(DeviceSessionTest, LibrariesAndDevicesMustFit) {
   fp8rt_gpu *opened = nullptr;
   fp8rt_session *created = nullptr;

@@ -87,6 +87,9 @@ cl::extrahelp examples("\nEXAMPLES:\n"
                        "  Forward and backward as two functions:\n"
                        "    fp8-run pair.so --entry=forward,backward "
                        "--inputs=in.safetensors --outputs=out.safetensors\n"
+                       "\nENVIRONMENT, with --device=cuda or emulator: FP8RT_GRAPH=0 launches each kernel of "
+                       "each step; FP8RT_SYNC=1 also waits for each, so that an error names the kernel that "
+                       "failed; FP8RT_CUDA_DRIVER=FILE is another driver than libcuda.so.1\n"
                        "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
                        "command line is wrong\n");
 

@@ -124,6 +124,7 @@ DeviceProgram::DeviceProgram(const std::string &name, std::shared_ptr<const Libr
   load(*image);
   try {
     findKernels();
+    findSymbols();
   } catch (...) {
     gpu->driver().moduleUnload(module);
     throw;
@@ -189,6 +190,19 @@ void DeviceProgram::findKernels() {
   }
 }
 
+/// All at once: a driver may have to load something for it, which it does not do during a capture.
+void DeviceProgram::findSymbols() {
+  const fp8rt_device_code &code = *program->deviceCode();
+  for (uint32_t i = 0; i < code.num_symbols; ++i) {
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    gpu->driver().check(gpu->driver().moduleGetGlobal(&address, &bytes, module, code.symbols[i]),
+                        "constant " + inQuotes(code.symbols[i]) +
+                            " of the library is not in its device code");
+    symbols.push_back(address);
+  }
+}
+
 const fp8rt_device_kernel &DeviceProgram::kernel(uint32_t number) const {
   if (number >= functions.size())
     fail(FP8RT_CALL_FAILED, "the compiled code launches kernel " + std::to_string(number) + " of " +
@@ -197,16 +211,10 @@ const fp8rt_device_kernel &DeviceProgram::kernel(uint32_t number) const {
 }
 
 CUdeviceptr DeviceProgram::symbol(uint32_t number) const {
-  const fp8rt_device_code &code = *program->deviceCode();
-  if (number >= code.num_symbols)
+  if (number >= symbols.size())
     fail(FP8RT_CALL_FAILED, "the compiled code asks for constant " + std::to_string(number) + " of " +
-                                std::to_string(code.num_symbols));
-  CUdeviceptr address = 0;
-  size_t bytes = 0;
-  gpu->driver().check(gpu->driver().moduleGetGlobal(&address, &bytes, module, code.symbols[number]),
-                      "constant " + inQuotes(code.symbols[number]) +
-                          " of the library is not in its device code");
-  return address;
+                                std::to_string(symbols.size()));
+  return symbols[number];
 }
 
 std::string DeviceProgram::describeKernel(uint32_t number, int32_t line) const {

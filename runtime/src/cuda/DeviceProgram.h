@@ -41,12 +41,14 @@ private:
   bool loadMachineCode(const fp8rt_device_image &image);
   void loadText(const fp8rt_device_image &image);
   void findKernels();
+  void findSymbols();
 
   std::shared_ptr<const Library> program;
   std::shared_ptr<const Device> gpu;
   std::shared_ptr<Memory> buffers;
   CUmodule module = nullptr;
   std::vector<CUfunction> functions;
+  std::vector<CUdeviceptr> symbols;
 };
 
 } // namespace fp8rt::cuda
