@@ -2,8 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sessions on a device, on the emulator: the same values, state files and uses as on the CPU, and errors
-// that say what to do.
+// Sessions on a device: the same values, state files and uses as on the CPU, and errors that say what to
+// do. The device is the emulator, or with FP8RT_TEST_DEVICE=cuda a GPU, which a kernel that fails disables
+// for the process: ctest runs each test in one of its own.
 
 #include "DeviceSupport.h"
 
@@ -18,7 +19,7 @@ protected:
   void SetUp() override {
     WithFolder::SetUp();
     library = load(DEVICE_FIXTURE);
-    gpu = openGPU("emulator", library);
+    gpu = openGPU(testDevice().c_str(), library);
     ASSERT_TRUE(gpu);
     state = newStateOn(gpu);
     session = newSessionOn(gpu, "main", state);
@@ -36,7 +37,9 @@ protected:
   Session session;
 };
 
-TEST_F(DeviceSessionTest, TheDeviceIsTheOneOfTheLibrarysChip) {
+TEST_F(DeviceSessionTest, TheEmulatorsDeviceIsTheOneOfTheLibrarysChip) {
+  if (!isEmulator())
+    GTEST_SKIP() << "a GPU is of any chip that runs the library";
   EXPECT_NE(std::string(fp8rt_gpu_name(gpu.get())).find("sm_89"), std::string::npos)
       << fp8rt_gpu_name(gpu.get());
 }
@@ -228,8 +231,12 @@ TEST_F(DeviceSessionTest, WrongLaunchesAndCapturesAreErrors) {
 
 TEST_F(DeviceSessionTest, TensorMapsAndClusters) {
   Library hopper = load(HOPPER_FIXTURE);
-  GPU its = openGPU("emulator", hopper);
-  ASSERT_TRUE(its);
+  fp8rt_gpu *opened = nullptr;
+  fp8rt_status status = fp8rt_gpu_open(testDevice().c_str(), hopper.get(), &opened);
+  if (status == FP8RT_MISMATCH && !isEmulator())
+    GTEST_SKIP() << fp8rt_last_error();
+  ASSERT_FP8RT(status);
+  GPU its(opened);
   Session boxes = newSessionOn(its, "box", State());
   Literal<float> x(kF32, {5, 12}, std::vector<float>(60));
   for (size_t i = 0; i < x.data.size(); ++i)
@@ -267,6 +274,9 @@ TEST_F(DeviceSessionTest, LibrariesAndDevicesMustFit) {
                      "needs a state");
   EXPECT_FP8RT_ERROR(fp8rt_gpu_open("emulator", load(UNKNOWN_CHIP_FIXTURE).get(), &opened), FP8RT_MISMATCH,
                      "kernels are for sm_130a, which none of the emulator's devices runs: FP8EMU_CHIP");
+  fp8rt_prepared *prepared = nullptr;
+  EXPECT_FP8RT_ERROR(fp8rt_prepare(library.get(), "forward", nullptr, nullptr, 2, nullptr, 1, &prepared),
+                     FP8RT_UNSUPPORTED, "kernels are for sm_89");
   for (const char *name : {"tpu", "cuda:", "cuda:x", "cuda:-1", "cuda1", ""})
     EXPECT_FP8RT_ERROR(fp8rt_gpu_open(name, library.get(), &opened), FP8RT_INVALID_ARGUMENT,
                        "use cuda, cuda:N or emulator");

@@ -6,7 +6,16 @@
 
 #include "DeviceSupport.h"
 
+#include <cstdlib>
+
 using namespace fp8rt_test;
+
+std::string fp8rt_test::testDevice() {
+  const char *chosen = std::getenv("FP8RT_TEST_DEVICE");
+  return chosen ? chosen : "emulator";
+}
+
+bool fp8rt_test::isEmulator() { return testDevice() == "emulator"; }
 
 Library fp8rt_test::load(const char *file) {
   return make<Library>([&](auto *out) { return fp8rt_library_load(file, out); });

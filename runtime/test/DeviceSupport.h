@@ -11,6 +11,10 @@
 
 namespace fp8rt_test {
 
+/// The device of the tests: the emulator, or the one that the environment's FP8RT_TEST_DEVICE names.
+std::string testDevice();
+bool isEmulator();
+
 Library load(const char *file);
 GPU openGPU(const char *name, const Library &library);
 State newStateOn(const GPU &gpu);
