@@ -2,9 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Kernels that the compiler builds, run on the emulator: a function on memrefs becomes launches and PTX by passes of fp8-opt
-# and by LLVM's tools; Function launches the kernels as its host code would.
-# The function must consist of launches and allocations of static shapes once its constants are folded.
+# Kernels that the compiler builds, run on the emulator: stage 6 makes launches of a function on memrefs, passes of fp8-opt and
+# LLVM's tools make PTX; Function launches the kernels as the function's host code would. Shapes are static.
 
 import hashlib
 import os
@@ -23,10 +22,12 @@ TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "
 # What a driver takes of them: the types of ml_dtypes as their bits.
 BITS = {1: numpy.uint8, 2: numpy.uint16}
 
-LAUNCH = re.compile(r"gpu\.launch_func\s+@kernels::@(\w+) blocks in \((.*?)\) threads in \((.*?)\)\s+args\((.*?)\)(?: \{|$)", re.M)
+LAUNCH = re.compile(r"gpu\.launch_func\s+@kernels::@(\w+) blocks in \((.*?)\) threads in \((.*?)\)\s+args\((.*)\)(?: \{|$)", re.M)
 KERNEL = re.compile(r"func\.func @(\w+)\(.*\) attributes \{(.*)\}")
 CONSTANT = re.compile(r"(%[\w-]+) = arith\.constant (-?\d+|true|false)(?: : (\w+))?")
 ALLOCATION = re.compile(r"(%\w+) = memref\.alloc\(\).*: memref<(.*)>")
+VIEW = re.compile(r"(%\w+) = memref\.\w+ (%\w+)\b.*(?: to|into) memref<(.*)>")
+OPERAND = re.compile(r"(%[\w-]+) : (?:memref<([^>]*(?:<[^>]*>)?)>|\w+)")
 
 
 def tool(name):
@@ -43,6 +44,12 @@ def run(command, text):
 def shape_and_type(memref):
     *sizes, element = memref.split(",")[0].split("x")
     return tuple(map(int, sizes)), TYPES[element]
+
+
+def offset_of(memref):
+    """The offset in bytes of a memref's first element."""
+    found = re.search(r"offset: (\d+)", memref)
+    return int(found[1]) * numpy.dtype(shape_and_type(memref)[1]).itemsize if found else 0
 
 
 def bits(array):
@@ -70,15 +77,15 @@ class Compiler:
 
     def launches(self, source):
         """The IR with launches, after constants are folded."""
-        return run([self.fp8_opt, "--convert-fp8-to-gpu", "--canonicalize", "--cse"], source)
+        return run([self.fp8_opt, "--fp8-gpu-kernels-pipeline", "--canonicalize", "--cse"], source)
 
     def ptx(self, lowered, arch):
         kernels = lowered[lowered.index("  gpu.module @kernels {"):]
         key = hashlib.sha256((arch + kernels).encode()).hexdigest()
         if key in self.kept:
             return self.kept[key]
-        pipeline = "builtin.module(gpu.module(convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts))"
-        module = run([self.fp8_opt, "--pass-pipeline=" + pipeline], lowered)
+        passes = "expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts"
+        module = run([self.fp8_opt, "--pass-pipeline=builtin.module(gpu.module(%s))" % passes], lowered)
         module = "module {\n" + module[module.index("  gpu.module @kernels {"):].split("\n", 1)[1].rsplit("}", 1)[0]
         module = re.sub(r"\bgpu\.kernel\b", "nvvm.kernel", module)
         ir = run([tool("mlir-translate"), "--mlir-to-llvmir", "--allow-unregistered-dialect"], module)
@@ -98,10 +105,11 @@ class Function:
         host = self.lowered[:self.lowered.index("  gpu.module @kernels {")]
         self.constants = {name: (int(value == "true") if value in ("true", "false") else int(value), kind)
                           for name, value, kind in CONSTANT.findall(host)}
-        self.allocations = ALLOCATION.findall(host)
+        self.allocations, self.views = ALLOCATION.findall(host), VIEW.findall(host)
         self.calls = LAUNCH.findall(host)
         self.attributes = dict(KERNEL.findall(self.lowered))
-        rest = re.sub(r".*(gpu\.launch_func|arith\.constant|memref\.alloc|func\.func|return|module|^\s*})[^\n]*", "", host, flags=re.M)
+        known = r".*(gpu\.launch_func|arith\.constant|memref\.|func\.func|return|module|^\s*})[^\n]*"
+        rest = re.sub(known, "", host, flags=re.M)
         assert not rest.strip(), "the host does more than launches: " + rest
 
     def shared(self, kernel):
@@ -114,10 +122,14 @@ class Function:
         for name, memref in self.allocations:
             shape, dtype = shape_and_type(memref)
             buffers[name] = cuda_driver.Buffer(self.driver, shape, BITS.get(numpy.dtype(dtype).itemsize, dtype))
+        starts = {name: (name, 0) for name in buffers}
+        for name, source, memref in self.views:
+            base, offset = starts[source]
+            starts[name] = base, offset_of(memref)  # a type's offset counts from the buffer's start
         module = cuda_driver.Module(self.driver, self.ptx)
         for kernel, grid, block, arguments in self.calls:
             sizes = [[self.constants[name.strip()][0] for name in part.split(",")] for part in (grid, block)]
-            operands = [self.operand(name, buffers) for name in re.findall(r"(%\w+) :", arguments)]
+            operands = [self.operand(name, memref, buffers, starts) for name, memref in OPERAND.findall(arguments)]
             module.launch(kernel, *sizes, *operands, shared=self.shared(kernel))
         cuda_driver.synchronize(self.driver)
         results = [buffers["%%arg%d" % i].read().view(a.dtype) for i, a in enumerate(arrays)]
@@ -133,8 +145,9 @@ class Function:
         unwritten = array.dtype.kind not in "iu" and array.size and numpy.isnan(array.astype(numpy.float32)).all()
         return buffer if unwritten else buffer.write(plain)
 
-    def operand(self, name, buffers):
-        if name in buffers:
-            return buffers[name]
+    def operand(self, name, memref, buffers, starts):
+        if memref:
+            base, offset = starts[name]
+            return numpy.uint64(buffers[base].address.value + offset)
         value, kind = self.constants[name]
         return numpy.int64(value) if kind in ("i64", "index") else value

@@ -133,6 +133,123 @@ def test_16_bit_operands(compile, arch, kind):
     assert (result == in_k_order(a, b)).all()
 
 
+MNK = "affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>"
+
+
+def module(arch, arguments, body):
+    return """module attributes {fp8.target = #fp8.chip<"%s">} {
+  func.func @f(%s) {
+%s
+    return
+  }
+}
+""" % (arch, ", ".join("%%%s: memref<%s>" % pair for pair in arguments.items()), body)
+
+
+def operands(m, n, k, seed):
+    random = numpy.random.default_rng([SEED, seed])
+    return normal(random, (m, k), "f8E4M3FN"), normal(random, (n, k), "f8E4M3FN")
+
+
+SCALED = numpy.float32(0.1875)  # of scales 0.5 and 0.375
+
+
+@pytest.mark.parametrize("arch", MMA)
+def test_accumulate_and_epilogue(compile, arch):
+    """C, a region with a row, a column, a matrix and indices, a transposed extra result."""
+    m, n, k = 90, 70, 64
+    a, b = operands(m, n, k, 1)
+    random = numpy.random.default_rng([SEED, 2])
+    column, row = normal(random, (n,), "bf16"), normal(random, (m, 1), "f32")
+    matrix, c = normal(random, (m, n), "f32"), normal(random, (m, n), "f32")
+    types = dict(a="90x64xf8E4M3FN", b="70x64xf8E4M3FN", sa="f32", sb="f32", column="70xbf16", row="90x1xf32",
+                 matrix="90x70xf32", c="90x70xf32", extra="70x90xbf16")
+    source = module(arch, types, """
+    fp8.scaled_matmul fast accumulate ins(%%a, %%b : memref<90x64xf8E4M3FN>, memref<70x64xf8E4M3FN>)
+        scales(%%sa, %%sb : memref<f32>, memref<f32>)
+        epilogue_ins(%%column, %%row, %%matrix : memref<70xbf16>, memref<90x1xf32>, memref<90x70xf32>)
+        outs(%%c, %%extra : memref<90x70xf32>, memref<70x90xbf16>)
+        {indexing_maps = [%s], epilogue_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, 0)>, affine_map<(i, j) -> (i, j)>,
+                                                affine_map<(i, j) -> (j, i)>]} epilogue {
+      ^bb0(%%sum: f32, %%x: bf16, %%y: f32, %%z: f32):
+        %%wide = arith.extf %%x : bf16 to f32
+        %%one = arith.addf %%sum, %%wide : f32
+        %%i = fp8.index 0
+        %%j = fp8.index 1
+        %%below = arith.cmpi ugt, %%i, %%j : index
+        %%two = arith.select %%below, %%y, %%z : f32
+        %%three = arith.mulf %%one, %%two : f32
+        %%narrow = arith.truncf %%one : f32 to bf16
+        fp8.yield %%three, %%narrow : f32, bf16
+    }""" % MNK)
+    results = compile(source, arch)(a, b, scalar(0.5), scalar(0.375), column, row, matrix, c, empty((n, m), "bf16"))
+    one = in_k_order(a, b) * SCALED + c + column.astype(numpy.float32)
+    below = numpy.arange(m)[:, None] > numpy.arange(n)
+    assert (results[7] == one * numpy.where(below, row, matrix)).all()
+    assert (results[8] == one.T.astype(TYPES["bf16"])).all()
+
+
+@pytest.mark.parametrize("arch", MMA)
+def test_dimensions_in_any_order(compile, arch):
+    """Two dimensions of each kind; operands that are copied; a result whose rows are not contiguous."""
+    # [b, s, h, t] = sum over k, l of [s, b, k, l, h] * [l, k, b, t, h]: batches b, h; rows s; columns t.
+    random = numpy.random.default_rng([SEED, 3])
+    a, b = integers(random, (9, 2, 4, 5, 3), "f8E4M3FN"), integers(random, (5, 4, 2, 7, 3), "f8E5M2")
+    types = dict(a="9x2x4x5x3xf8E4M3FN", b="5x4x2x7x3xf8E5M2", sa="f32", sb="f32", d="2x9x3x7xf32")
+    source = module(arch, types, """
+    fp8.scaled_matmul fast ins(%a, %b : memref<9x2x4x5x3xf8E4M3FN>, memref<5x4x2x7x3xf8E5M2>)
+        scales(%sa, %sb : memref<f32>, memref<f32>) outs(%d : memref<2x9x3x7xf32>)
+        {indexing_maps = [affine_map<(b, h, s, t, k, l) -> (s, b, k, l, h)>, affine_map<(b, h, s, t, k, l) -> (l, k, b, t, h)>,
+                          affine_map<(b, h, s, t, k, l) -> (b, s, h, t)>]}""")
+    result = compile(source, arch)(a, b, scalar(0.5), scalar(0.375), empty((2, 9, 3, 7), "f32"))[-1]
+    exact = numpy.einsum("sbklh,lkbth->bsht", a.astype(numpy.float32), b.astype(numpy.float32))
+    assert (result == exact * SCALED).all()
+
+
+@pytest.mark.parametrize("arch", MMA)
+def test_rows_of_two_dimensions(compile, arch):
+    """Nothing is copied: both dimensions of rows are one."""
+    random = numpy.random.default_rng([SEED, 4])
+    a, b = integers(random, (5, 30, 32), "f8E4M3FN"), integers(random, (20, 32), "f8E4M3FN")
+    types = dict(a="5x30x32xf8E4M3FN", b="20x32xf8E4M3FN", sa="f32", sb="f32", d="5x20x30xbf16")
+    source = module(arch, types, """
+    fp8.scaled_matmul fast ins(%a, %b : memref<5x30x32xf8E4M3FN>, memref<20x32xf8E4M3FN>)
+        scales(%sa, %sb : memref<f32>, memref<f32>) outs(%d : memref<5x20x30xbf16>)
+        {indexing_maps = [affine_map<(b, s, n, k) -> (b, s, k)>, affine_map<(b, s, n, k) -> (n, k)>,
+                          affine_map<(b, s, n, k) -> (b, n, s)>]}""")
+    function = compile(source, arch)
+    assert len(function.calls) == 1
+    result = function(a, b, scalar(0.5), scalar(0.375), empty((5, 20, 30), "bf16"))[-1]
+    exact = numpy.einsum("bsk,nk->bns", a.astype(numpy.float32), b.astype(numpy.float32))
+    assert (result == (exact * SCALED).astype(TYPES["bf16"])).all()
+
+
+@pytest.mark.parametrize("arch", MMA)
+def test_fp8_result_with_amax_and_sums(compile, arch):
+    m, n, k = 60, 70, 45
+    a, b = operands(m, n, k, 5)
+    bias = normal(numpy.random.default_rng([SEED, 6]), (n,), "f32")
+    types = dict(a="60x45xf8E4M3FN", b="70x45xf8E4M3FN", sa="f32", sb="f32", bias="70xf32", scale="f32", d="60x70xf8E4M3FN",
+                 inv="f32", amax="f32", sums="70xf32")
+    source = module(arch, types, """
+    fp8.scaled_matmul fast ins(%%a, %%b : memref<60x45xf8E4M3FN>, memref<70x45xf8E4M3FN>)
+        scales(%%sa, %%sb : memref<f32>, memref<f32>) out_scale(%%scale : memref<f32>) epilogue_ins(%%bias : memref<70xf32>)
+        outs(%%d, %%inv, %%amax, %%sums : memref<60x70xf8E4M3FN>, memref<f32>, memref<f32>, memref<70xf32>)
+        {indexing_maps = [%s], epilogue_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (j)>]} epilogue {
+      ^bb0(%%sum: f32, %%x: f32):
+        %%v = arith.addf %%sum, %%x : f32
+        fp8.yield %%v, %%v : f32, f32
+    }""" % MNK)
+    results = compile(source, arch)(a, b, scalar(0.5), scalar(0.375), bias, scalar(100), empty((m, n), "f8E4M3FN"),
+                                    empty((), "f32"), empty((), "f32"), empty((n,), "f32"))
+    value = in_k_order(a, b) * SCALED + bias
+    scaled = numpy.clip(value * numpy.float32(100), -448, 448)
+    assert (results[6] == scaled.astype(TYPES["f8E4M3FN"])).all()
+    assert results[7] == numpy.float32(1) / numpy.float32(100) and results[8] == abs(value).max()
+    # Sums over rows may be added in any order: m - 1 additions round.
+    assert (abs(results[9] - value.astype(numpy.float64).sum(0)) <= m * 2.0**-24 * abs(value).sum(0)).all()
+
+
 @pytest.mark.skipif(not compiled.PTXAS, reason="ptxas is not installed")
 @pytest.mark.parametrize("accumulation", ["fast", "split"])
 @pytest.mark.parametrize("arch", MMA)
