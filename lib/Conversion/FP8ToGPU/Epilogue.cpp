@@ -2,24 +2,25 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builds the epilogue of a product inside its kernel, or as generic code after it.
+// Epilogues of products, on the host: the arguments of the kernel, and the code around the launch.
+// EpilogueCode.cpp has the code inside of kernels.
 
 #include "Epilogue.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace fp8;
 
 /// Returns whether kernels load and store elements of `type`.
 static bool isLoadable(Type type) {
-  return type.isF32() || type.isBF16() || type.isF16() || type.isInteger(8) || type.isInteger(16) ||
-         type.isInteger(32) || type.isInteger(64);
+  return type.isF32() || type.isBF16() || type.isF16() ||
+         (type.isSignlessInteger() &&
+          llvm::is_contained({1u, 8u, 16u, 32u, 64u}, type.getIntOrFloatBitWidth()));
 }
 
 /// Returns whether a map reads or writes each operand dimension at one dimension of the result, or at 0.
@@ -53,25 +54,34 @@ bool Epilogue::isValid(Operation *op) {
 }
 
 bool Epilogue::canFuse() const {
+  // A sum over all rows: of each column, or of everything.
+  auto isSumOfColumns = [&](AffineMap map) {
+    if (map.getNumResults() == 0)
+      return true;
+    auto isColumn = [&](unsigned position) {
+      unsigned dim = cast<AffineDimExpr>(product.maps[2].getResult(position)).getPosition();
+      return llvm::is_contained(product.dims.n, dim);
+    };
+    auto kept = llvm::seq<unsigned>(region.numDims - map.getNumResults(), region.numDims);
+    return map.getNumResults() == product.dims.n.size() && llvm::all_of(kept, isColumn);
+  };
   auto isLoadableMemRef = [](Value value) { return isLoadable(getElementTypeOrSelf(value)); };
-  return !results.outScale && region.amaxes.empty() && llvm::none_of(region.extraMaps(), isSummed) &&
+  return llvm::all_of(region.extraMaps(),
+                      [&](AffineMap map) { return !isSummed(map) || isSumOfColumns(map); }) &&
          llvm::all_of(region.maps, isSimple) && llvm::all_of(region.inputs, isLoadableMemRef) &&
-         llvm::all_of(region.outs, isLoadableMemRef) && isScalarCode(*region.region);
+         llvm::all_of(region.outs.drop_front(results.outScale ? 1 : 0), isLoadableMemRef) &&
+         isScalarCode(*region.region);
 }
 
-//===----------------------------------------------------------------------===//
-// On the host
-//===----------------------------------------------------------------------===//
-
-/// Allocates f32 sums in the shape of the result.
-static Value allocateSums(OpBuilder &host, Location loc, Value out) {
+/// Allocates an f32 buffer.
+static Value allocateF32(OpBuilder &host, Location loc, ArrayRef<OpFoldResult> sizes) {
   SmallVector<int64_t> shape;
   SmallVector<Value> dynamic;
-  dispatchIndexOpFoldResults(memref::getMixedSizes(host, loc, out), dynamic, shape);
+  dispatchIndexOpFoldResults(sizes, dynamic, shape);
   return memref::AllocOp::create(host, loc, MemRefType::get(shape, host.getF32Type()), dynamic);
 }
 
-Epilogue::Epilogue(OpBuilder &host, const Product &product, KernelArguments &arguments)
+Epilogue::Epilogue(OpBuilder &host, const Product &product, KernelArguments &arguments, Value sumParts)
     : product(product), region(*ElementRegion::of(product.op)), results(*ProductResults::of(product.op)),
       fused(canFuse()) {
   Location loc = product.op->getLoc();
@@ -79,30 +89,69 @@ Epilogue::Epilogue(OpBuilder &host, const Product &product, KernelArguments &arg
     lhsScale = arguments.addPointer(product.lhsScaleInv);
     rhsScale = arguments.addPointer(product.rhsScaleInv);
   }
-  for (auto [dim, size] : llvm::enumerate(memref::getMixedSizes(host, loc, product.out))) {
+  SmallVector<OpFoldResult> outSizes = memref::getMixedSizes(host, loc, product.out);
+  for (auto [dim, size] : llvm::enumerate(outSizes)) {
     sizes.push_back(cast<MemRefType>(product.out.getType()).getDimSize(dim));
     sizeArguments.push_back(arguments.addI32(getValueOrCreateConstantIndexOp(host, loc, size)));
   }
-  AffineMap identity = host.getMultiDimIdentityMap(region.numDims);
-  if (!fused) {
-    sums = allocateSums(host, loc, product.out);
-    addOperand(host, arguments, sums, identity);
+  if (fused) {
+    addFusedOperands(host, arguments, sumParts);
+    prepareScalars(host, arguments);
     return;
   }
-  addOperand(host, arguments, product.out, identity);
+  scaledSums = allocateF32(host, loc, outSizes);
+  addOperand(host, arguments, scaledSums, host.getMultiDimIdentityMap(region.numDims));
+}
+
+void Epilogue::addFusedOperands(OpBuilder &host, KernelArguments &arguments, Value sumParts) {
+  Location loc = product.op->getLoc();
+  addOperand(host, arguments, product.out, host.getMultiDimIdentityMap(region.numDims));
   for (auto [input, map] : llvm::zip_equal(region.inputs, region.inputMaps()))
     addOperand(host, arguments, input, map);
-  for (auto [extra, map] : llvm::zip_equal(region.extras(), region.extraMaps()))
-    addOperand(host, arguments, extra, map);
+  for (auto [i, extra, map] : llvm::enumerate(region.extras(), region.extraMaps()))
+    if (!isSummed(map)) {
+      storedExtras.push_back(i + 1);
+      addOperand(host, arguments, extra, map);
+    }
+  for (auto [i, extra, map] : llvm::enumerate(region.extras(), region.extraMaps())) {
+    if (!isSummed(map))
+      continue;
+    Value columns = product.buildSize(host, product.dims.n);
+    if (!columnsArgument)
+      columnsArgument = arguments.addI32(columns);
+    Value parts = allocateF32(host, loc, {getAsOpFoldResult(sumParts), getAsOpFoldResult(columns)});
+    sums.push_back({static_cast<unsigned>(i + 1), extra, map, parts, arguments.addPointer(parts)});
+  }
+}
+
+/// Adds the scale of an FP8 result and the amaxes as arguments; writes scale_inv, and the zeros that the
+/// kernel raises to the amaxes.
+void Epilogue::prepareScalars(OpBuilder &host, KernelArguments &arguments) {
+  Location loc = product.op->getLoc();
+  auto real = [&](float value) {
+    return arith::ConstantOp::create(host, loc, host.getF32FloatAttr(value)).getResult();
+  };
+  if (results.outScale) {
+    outScaleArgument = arguments.addPointer(results.outScale);
+    Value scale = memref::LoadOp::create(host, loc, results.outScale);
+    memref::StoreOp::create(host, loc, arith::DivFOp::create(host, loc, real(1), scale), region.outs[1]);
+  }
+  for (Value amax : region.amaxOuts()) {
+    memref::StoreOp::create(host, loc, real(0), amax);
+    amaxArguments.push_back(arguments.addPointer(amax));
+  }
 }
 
 void Epilogue::addOperand(OpBuilder &host, KernelArguments &arguments, Value memref, AffineMap map) {
   Location loc = product.op->getLoc();
-  Operand operand{cast<MemRefType>(memref.getType()), map, arguments.addPointer(memref), {}, {}, {}};
-  int64_t bytes = operand.type.getElementTypeBitWidth() / 8;
-  operand.strides.assign(region.numDims, 0);
-  operand.strideArguments.resize(region.numDims);
-  auto [strides, offset] = operand.type.getStridesAndOffset();
+  auto type = cast<MemRefType>(memref.getType());
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  Operand operand{type.getElementType(),
+                  arguments.addPointer(memref),
+                  SmallVector<int64_t>(region.numDims, 0),
+                  SmallVector<std::optional<unsigned>>(region.numDims),
+                  {}};
+  auto [strides, offset] = type.getStridesAndOffset();
   SmallVector<Value> values;
   if (llvm::any_of(strides, ShapedType::isDynamic))
     values =
@@ -111,130 +160,61 @@ void Epilogue::addOperand(OpBuilder &host, KernelArguments &arguments, Value mem
     auto dim = dyn_cast<AffineDimExpr>(expr);
     if (!dim)
       continue;
-    unsigned d = dim.getPosition();
-    operand.strides[d] =
-        ShapedType::isDynamic(strides[position]) ? ShapedType::kDynamic : strides[position] * bytes;
-    if (operand.strides[d] == bytes)
-      continue; // contiguous: no need for an argument
-    Value factor = arith::ConstantIndexOp::create(host, loc, bytes);
-    Value stride = ShapedType::isDynamic(strides[position])
-                       ? values[position]
-                       : arith::ConstantIndexOp::create(host, loc, strides[position]).getResult();
-    operand.strideArguments[d] = arguments.addI64(host.createOrFold<arith::MulIOp>(loc, stride, factor));
+    bool isDynamic = ShapedType::isDynamic(strides[position]);
+    int64_t stride = isDynamic ? ShapedType::kDynamic : strides[position] * bytes;
+    operand.strides[dim.getPosition()] = stride;
+    if (stride == bytes)
+      continue; // contiguous: a constant
+    auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(host, loc, value); };
+    Value inBytes =
+        isDynamic ? host.createOrFold<arith::MulIOp>(loc, values[position], index(bytes)) : index(stride);
+    operand.strideArguments[dim.getPosition()] = arguments.addI64(inBytes);
   }
   operands.push_back(operand);
 }
 
+/// Adds up the parts of a sum: first those of each column, then, of a sum of everything, the columns.
+void Epilogue::addParts(OpBuilder &host, const Sum &sum) const {
+  Location loc = product.op->getLoc();
+  Value zero = arith::ConstantOp::create(host, loc, host.getF32FloatAttr(0));
+  auto addRows = [&](Value in, Value out, ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> iterators) {
+    linalg::FillOp::create(host, loc, zero, out);
+    linalg::GenericOp::create(host, loc, in, out, maps, iterators,
+                              [](OpBuilder &b, Location loc, ValueRange args) {
+                                Value sum = arith::AddFOp::create(b, loc, args[1], args[0]);
+                                linalg::YieldOp::create(b, loc, sum);
+                              });
+  };
+  constexpr auto parallel = utils::IteratorType::parallel, reduction = utils::IteratorType::reduction;
+  bool ofAll = sum.map.getNumResults() == 0;
+  SmallVector<OpFoldResult> columns;
+  for (unsigned dim : product.dims.n)
+    columns.push_back(product.getSize(host, dim));
+  Value perColumn = ofAll ? allocateF32(host, loc, memref::getMixedSize(host, loc, sum.parts, 1)) : sum.out;
+  if (ofAll)
+    columns = {memref::getMixedSize(host, loc, sum.parts, 1)};
+  // The parts in the shape of the columns.
+  SmallVector<OpFoldResult> shape{memref::getMixedSize(host, loc, sum.parts, 0)};
+  llvm::append_range(shape, columns);
+  SmallVector<OpFoldResult> strides(shape.size(), host.getIndexAttr(1));
+  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
+    strides[i] = getAsOpFoldResult(
+        host.createOrFold<arith::MulIOp>(loc, getValueOrCreateConstantIndexOp(host, loc, strides[i + 1]),
+                                         getValueOrCreateConstantIndexOp(host, loc, shape[i + 1])));
+  Value view = memref::ReinterpretCastOp::create(host, loc, sum.parts, host.getIndexAttr(0), shape, strides);
+  unsigned rank = shape.size();
+  AffineMap all = host.getMultiDimIdentityMap(rank);
+  SmallVector<utils::IteratorType> iterators(rank, parallel);
+  iterators[0] = reduction;
+  addRows(view, perColumn, {all, all.dropResult(0)}, iterators);
+  if (ofAll)
+    addRows(perColumn, sum.out, {host.getDimIdentityMap(), AffineMap::get(1, 0, host.getContext())},
+            {reduction});
+}
+
 void Epilogue::finish(OpBuilder &host) const {
-  if (!fused && failed(buildProductEpilogue(host, product.op, sums)))
+  for (const Sum &sum : sums)
+    addParts(host, sum);
+  if (!fused && failed(buildProductEpilogue(host, product.op, scaledSums)))
     llvm_unreachable("isValid() is a precondition");
-}
-
-//===----------------------------------------------------------------------===//
-// In the kernel
-//===----------------------------------------------------------------------===//
-
-/// Returns whether all operands lie such that `inner` follows `outer` without a gap: then both dimensions are
-/// one, and no index needs to be divided.
-bool Epilogue::collapses(unsigned outer, unsigned inner) const {
-  return !ShapedType::isDynamic(sizes[inner]) && llvm::all_of(operands, [&](const Operand &operand) {
-    int64_t stride = operand.strides[inner];
-    return !ShapedType::isDynamic(stride) && operand.strides[outer] == stride * sizes[inner];
-  });
-}
-
-Epilogue::Position Epilogue::at(KernelBuilder &b, ArrayRef<unsigned> group, Expr index) const {
-  Position position{SmallVector<Value>(region.numDims), SmallVector<Value>(operands.size())};
-  bool hasIndices = !region.isEmpty() && fused && !region.body().getOps<IndexOp>().empty();
-  SmallVector<unsigned> dims = llvm::map_to_vector(group, [&](unsigned dim) {
-    return *product.maps[2].getResultPosition(getAffineDimExpr(dim, b.getContext()));
-  });
-  auto add = [&](unsigned dim, Expr value) {
-    position.indices[dim] = value.getValue();
-    for (auto [offset, operand] : llvm::zip_equal(position.offsets, operands)) {
-      if (operand.strides[dim] == 0)
-        continue;
-      std::optional<unsigned> argument = operand.strideArguments[dim];
-      Expr term = widen(value) * (argument ? b.argument(*argument) : b.number(operand.strides[dim], 64));
-      offset = (offset ? b.expr(offset) + term : term).getValue();
-    }
-  };
-  while (!dims.empty()) {
-    unsigned dim = dims.pop_back_val();
-    // The dimensions that are one with this one.
-    Expr extent = b.argument(sizeArguments[dim]);
-    unsigned outermost = dim;
-    while (!hasIndices && !dims.empty() && collapses(dims.back(), outermost)) {
-      outermost = dims.pop_back_val();
-      extent = extent * b.argument(sizeArguments[outermost]);
-    }
-    if (dims.empty()) {
-      add(dim, index);
-      break;
-    }
-    add(dim, index % extent);
-    index = index / extent;
-  }
-  return position;
-}
-
-void Epilogue::start(KernelBuilder &b, Expr batch) {
-  if (lhsScale)
-    scale = (b.load(b.getF32Type(), b.globalPointer(*lhsScale)) *
-             b.load(b.getF32Type(), b.globalPointer(*rhsScale)))
-                .getValue();
-  batchPosition = at(b, product.dims.batch, batch);
-  for (auto [operand, offset] : llvm::zip_equal(operands, batchPosition.offsets)) {
-    operand.start = b.globalPointer(operand.argument);
-    if (offset)
-      operand.start = b.at(operand.start, b.expr(offset));
-  }
-}
-
-Value Epilogue::pointerTo(KernelBuilder &b, const Operand &operand, const Position &row,
-                          const Position &column) const {
-  Value pointer = operand.start;
-  unsigned number = &operand - operands.data();
-  for (const Position *position : {&row, &column})
-    if (Value offset = position->offsets[number])
-      pointer = b.at(pointer, b.expr(offset));
-  return pointer;
-}
-
-/// Widens any float up to 32 bits to f32.
-static Value widenToF32(KernelBuilder &b, Value value) {
-  return value.getType().isF32() ? value : arith::ExtFOp::create(b, b.getF32Type(), value).getResult();
-}
-
-void Epilogue::store(KernelBuilder &b, const Position &row, const Position &column, Expr sum) const {
-  auto pointer = [&](unsigned number) { return pointerTo(b, operands[number], row, column); };
-  auto elementType = [&](unsigned number) { return operands[number].type.getElementType(); };
-  Value value = scale ? (b.expr(scale) * sum).getValue() : sum.getValue();
-  if (!fused)
-    return b.store(b.expr(value), pointer(0));
-  if (results.accumulate) {
-    Value c = b.load(elementType(0), pointer(0)).getValue();
-    value = (b.expr(value) + b.expr(widenToF32(b, c))).getValue();
-  }
-  if (region.isEmpty()) {
-    if (!elementType(0).isF32())
-      value = arith::TruncFOp::create(b, elementType(0), value);
-    return b.store(b.expr(value), pointer(0));
-  }
-  IRMapping mapping;
-  Block &body = region.body();
-  mapping.map(body.getArgument(0), value);
-  unsigned numInputs = region.inputs.size();
-  for (unsigned i = 0; i < numInputs; ++i)
-    mapping.map(body.getArgument(region.firstArgument + i),
-                b.load(elementType(1 + i), pointer(1 + i)).getValue());
-  auto indexOf = [&](int64_t dim) -> Value {
-    for (const Position *position : {&batchPosition, &row, &column})
-      if (Value index = position->indices[dim])
-        return arith::IndexCastOp::create(b, b.getIndexType(), index);
-    return arith::ConstantIndexOp::create(b, 0);
-  };
-  cloneElementCode(b, region, mapping, indexOf);
-  for (auto [i, yielded] : llvm::enumerate(region.yield()->getOperands()))
-    b.store(b.expr(mapping.lookupOrDefault(yielded)), pointer(i == 0 ? 0 : numInputs + i));
 }

@@ -120,11 +120,53 @@ void KernelBuilder::store(Expr value, Value pointer) {
   LLVM::StoreOp::create(*this, value.getValue(), pointer);
 }
 
+Expr KernelBuilder::encodeFP8(Expr value, Type format) {
+  Value pair = NVVM::ConvertF32x2ToF8x2Op::create(*this, getI16Type(), real(0).getValue(), value.getValue(),
+                                                  NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,
+                                                  /*relu=*/false, format);
+  return expr(arith::TruncIOp::create(*this, getI8Type(), pair));
+}
+
+Expr KernelBuilder::magnitudeBits(Expr value) {
+  Expr magnitude = toBits(value) & 0x7FFFFFFF;
+  return select(magnitude > 0x7F800000, number(0), magnitude);
+}
+
+Expr KernelBuilder::fromLane(Expr value, int64_t bits) {
+  return expr(NVVM::ShflOp::create(*this, value.getType(), number(-1).getValue(), value.getValue(),
+                                   number(bits).getValue(), number(31).getValue(), NVVM::ShflKind::bfly,
+                                   UnitAttr()));
+}
+
+void KernelBuilder::atomicMaxOfWarp(Expr value, Value pointer) {
+  Value largest = NVVM::ReduxOp::create(*this, getI32Type(), value.getValue(), NVVM::ReduxKind::UMAX,
+                                        number(-1).getValue());
+  when(lane() == 0, [&] {
+    LLVM::AtomicRMWOp::create(*this, LLVM::AtomicBinOp::umax, pointer, largest,
+                              LLVM::AtomicOrdering::monotonic, "device");
+  });
+}
+
 void KernelBuilder::when(Expr condition, function_ref<void()> body) {
   auto branch = scf::IfOp::create(*this, condition.getValue(), /*withElseRegion=*/false);
   InsertionGuard guard(*this);
   setInsertionPoint(branch.thenYield());
   body();
+}
+
+SmallVector<Value> KernelBuilder::whenElse(Expr condition, function_ref<SmallVector<Value>()> body,
+                                           ValueRange others) {
+  if (others.empty()) {
+    when(condition, [&] { body(); });
+    return {};
+  }
+  auto branch = scf::IfOp::create(*this, others.getTypes(), condition.getValue(), /*withElseRegion=*/true);
+  InsertionGuard guard(*this);
+  setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(*this, body());
+  setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(*this, others);
+  return SmallVector<Value>(branch.getResults());
 }
 
 SmallVector<Value> KernelBuilder::loop(Expr lower, Expr upper, ValueRange inits,

@@ -57,8 +57,24 @@ public:
   Expr load(mlir::Type type, mlir::Value pointer);
   void store(Expr value, mlir::Value pointer);
 
+  /// Returns `value`, an f32, as FP8 of type `format`, in an i8: to nearest even, saturating; NaN becomes
+  /// 0x7F.
+  Expr encodeFP8(Expr value, mlir::Type format);
+  /// Returns the bits of |value|, an f32, as an i32; 0 for NaN. They are ordered like the magnitudes.
+  Expr magnitudeBits(Expr value);
+  /// Returns `value`, an f32, of the lane whose number differs from this one's in `bits`. All lanes take
+  /// part.
+  Expr fromLane(Expr value, int64_t bits);
+  /// Raises the unsigned i32 at `pointer` in global memory to the largest `value` of the warp. All lanes take
+  /// part.
+  void atomicMaxOfWarp(Expr value, mlir::Value pointer);
+
   /// Runs `body` where `condition`, an i1, is true.
   void when(Expr condition, llvm::function_ref<void()> body);
+  /// Returns the values of `body` where `condition` is true, else `others`.
+  llvm::SmallVector<mlir::Value> whenElse(Expr condition,
+                                          llvm::function_ref<llvm::SmallVector<mlir::Value>()> body,
+                                          mlir::ValueRange others);
   /// Runs `body` for i = lower, lower + 1, … below `upper`, both i32. The body gets i and the carried values,
   /// and returns those of the next iteration. Returns the values after the last one.
   llvm::SmallVector<mlir::Value>

@@ -22,7 +22,9 @@
 using namespace mlir;
 using namespace fp8;
 
-static constexpr int64_t kChunk = 16, kStepBytes = 32, kWarpN = 32;
+static constexpr int64_t kChunk = 16, kStepBytes = 32;
+/// Warps of a block along M, and columns of a warp.
+static constexpr int64_t kWarpsM = 2, kWarpN = 32;
 
 namespace {
 /// The numbers of the arguments of a kernel.
@@ -45,9 +47,9 @@ public:
   MmaKernel(KernelBuilder &b, const ProductConfig &config, const Chip &chip, Type lhs, Type rhs, bool split,
             const MmaArguments &arguments)
       : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), split(split), numbers(arguments),
-        warpM(config.tileM / 2), threads(countThreads(config)) {}
+        warpM(config.tileM / kWarpsM), threads(countThreads(config)) {}
 
-  static int64_t countThreads(const ProductConfig &config) { return 2 * (config.tileN / kWarpN) * 32; }
+  static int64_t countThreads(const ProductConfig &config) { return kWarpsM * (config.tileN / kWarpN) * 32; }
   void build(Epilogue &epilogue);
 
 private:
@@ -63,12 +65,13 @@ private:
   void storeTile(Epilogue &epilogue, const Tile &tile, ArrayRef<Value> sums);
 
   Value stage(Expr step) { return b.at(shared, step % config.stages * config.stageBytes()); }
+  Expr countTiles(unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; }
   /// The distance of a chunk's place from the row's start.
   Expr place(Expr chunk, Expr row) { return (chunk ^ row / 2 % 4) * kChunk; }
   int64_t numTiles() const { return warpM / 16 * (kWarpN / 8); }
   Values zeros() { return Values(numTiles() * 4, b.real(0).getValue()); }
-  Expr warpRow() { return b.warp() % 2 * warpM; }
-  Expr warpColumn() { return b.warp() / 2 * kWarpN; }
+  Expr warpRow() { return b.warp() % kWarpsM * warpM; }
+  Expr warpColumn() { return b.warp() / kWarpsM * kWarpN; }
   Type i32() { return b.getI32Type(); }
 
   KernelBuilder &b;
@@ -219,31 +222,22 @@ SmallVector<Value> MmaKernel::sumSplit(ArrayRef<Side> sides) {
 void MmaKernel::storeTile(Epilogue &epilogue, const Tile &tile, ArrayRef<Value> sums) {
   Expr firstRow = tile.m * config.tileM + warpRow() + b.lane() / 4;
   Expr firstColumn = tile.n * config.tileN + warpColumn() + b.lane() % 4 * 2;
-  struct Column {
-    Expr exists;
-    Epilogue::Position position;
-  };
-  SmallVector<Column> columns;
+  SmallVector<Epilogue::Position> columns;
   for (int64_t j = 0; j < kWarpN; j += 8)
-    for (int64_t q = 0; q < 2; ++q) {
-      Expr column = firstColumn + (j + q);
-      columns.push_back({column < b.argument(numbers.n), epilogue.atColumn(b, column)});
-    }
+    for (int64_t q = 0; q < 2; ++q)
+      columns.push_back(epilogue.atColumn(b, firstColumn + (j + q), b.argument(numbers.n)));
   for (int64_t i = 0; i < warpM; i += 8) {
-    Expr row = firstRow + i;
-    b.when(row < b.argument(numbers.m), [&] {
-      Epilogue::Position rowPosition = epilogue.atRow(b, row);
-      for (size_t c = 0; c < columns.size(); ++c) {
-        Value sum = sums[(i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2 + c % 2];
-        b.when(columns[c].exists, [&] { epilogue.store(b, rowPosition, columns[c].position, b.expr(sum)); });
-      }
-    });
+    Epilogue::Position row = epilogue.atRow(b, firstRow + i, b.argument(numbers.m));
+    for (auto [c, column] : llvm::enumerate(columns))
+      epilogue.compute(b, row, column,
+                       b.expr(sums[(i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2 + c % 2]));
   }
+  Expr part = (tile.batch * countTiles(numbers.m, config.tileM) + tile.m) * kWarpsM + b.warp() % kWarpsM;
+  epilogue.finishTile(b, columns, part, /*lanes=*/{4, 8, 16});
 }
 
 void MmaKernel::build(Epilogue &epilogue) {
   shared = b.dynamicShared();
-  auto countTiles = [&](unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; };
   Tile tile =
       findTile(b, b.block(0), countTiles(numbers.m, config.tileM), countTiles(numbers.n, config.tileN));
   auto side = [&](unsigned pointer, unsigned batchStride, unsigned pitch, unsigned count, Expr number,
@@ -292,7 +286,12 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   numbers.rhsPitch = arguments.addI64(rhs.pitch);
   numbers.lhsBatch = arguments.addI64(lhs.batchStride);
   numbers.rhsBatch = arguments.addI64(rhs.batchStride);
-  Epilogue epilogue(builder, product, arguments);
+  auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
+  auto countTiles = [&](Value size, int64_t tile) {
+    return builder.createOrFold<arith::CeilDivUIOp>(loc, size, index(tile));
+  };
+  Value tilesM = multiply(batch, countTiles(m, config.tileM));
+  Epilogue epilogue(builder, product, arguments, multiply(tilesM, index(kWarpsM)));
 
   KernelSpec spec = describeKernel(product, arguments);
   spec.threads = MmaKernel::countThreads(config);
@@ -301,11 +300,7 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     MmaKernel(b, config, context.chip, lhsType, rhsType, product.split, numbers).build(epilogue);
   });
-  Value tiles = batch;
-  for (auto [size, tile] : {std::pair(m, config.tileM), std::pair(n, config.tileN)})
-    tiles = builder.createOrFold<arith::MulIOp>(
-        loc, tiles, builder.createOrFold<arith::CeilDivUIOp>(loc, size, index(tile)));
-  launchProduct(builder, product, kernel, tiles, arguments);
+  launchProduct(builder, product, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);
   epilogue.finish(builder);
   return true;
 }

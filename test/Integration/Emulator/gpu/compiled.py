@@ -84,7 +84,7 @@ class Compiler:
         key = hashlib.sha256((arch + kernels).encode()).hexdigest()
         if key in self.kept:
             return self.kept[key]
-        passes = "expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts"
+        passes = "math-extend-to-supported-types,fp8-expand-math,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts"
         module = run([self.fp8_opt, "--pass-pipeline=builtin.module(gpu.module(%s))" % passes], lowered)
         module = "module {\n" + module[module.index("  gpu.module @kernels {"):].split("\n", 1)[1].rsplit("}", 1)[0]
         module = re.sub(r"\bgpu\.kernel\b", "nvvm.kernel", module)
