@@ -35,6 +35,8 @@ static bool lower(Operation *op, LoweringContext &context) {
       .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerProduct(builder, op, context); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op, context); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op, context); })
+      .Case([&](ComputeScaleOp op) { return lowerComputeScale(builder, op, context); })
+      .Case([&](UpdateAmaxHistoryOp op) { return lowerUpdateAmaxHistory(builder, op, context); })
       .Default(false);
 }
 

@@ -35,6 +35,10 @@ bool lowerMmaProduct(mlir::OpBuilder &builder, const Product &product, const Pro
 // QuantizeKernel.cpp
 bool lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op, LoweringContext &context);
 bool lowerAmax(mlir::OpBuilder &builder, AmaxOp op, LoweringContext &context);
+// ScaleKernel.cpp
+bool lowerComputeScale(mlir::OpBuilder &builder, ComputeScaleOp op, LoweringContext &context);
+// HistoryKernel.cpp
+bool lowerUpdateAmaxHistory(mlir::OpBuilder &builder, UpdateAmaxHistoryOp op, LoweringContext &context);
 
 } // namespace fp8
 

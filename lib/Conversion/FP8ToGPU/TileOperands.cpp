@@ -34,6 +34,8 @@ static int64_t bytesOf(Type type) {
 /// Returns a power of two of up to 16 bytes that divides the address of the first element of `memref`.
 static int64_t findBaseAlignment(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
+  if (type.hasStaticShape() && type.getNumElements() == 0)
+    return kMaxAlignment;
   auto [strides, offset] = type.getStridesAndOffset();
   int64_t bytes = bytesOf(type.getElementType());
   if (!ShapedType::isDynamic(offset))
@@ -97,8 +99,12 @@ std::optional<TileOperand> TileOperand::create(Value memref, AffineMap map, cons
   auto type = cast<MemRefType>(memref.getType());
   SmallVector<int64_t> memrefStrides;
   int64_t offset;
-  if (!type.hasStaticShape() || failed(type.getStridesAndOffset(memrefStrides, offset)) ||
-      !ShapedType::isStaticShape(memrefStrides))
+  if (!type.hasStaticShape())
+    return std::nullopt;
+  if (type.getNumElements() == 0) // of which upstream computes no strides
+    memrefStrides.assign(type.getRank(), 0);
+  else if (failed(type.getStridesAndOffset(memrefStrides, offset)) ||
+           !ShapedType::isStaticShape(memrefStrides))
     return std::nullopt;
   TileOperand operand;
   operand.memref = memref;

@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -41,7 +42,7 @@ static bool isLeafLoop(Operation *op) {
     return false;
   return !op->walk([&](Operation *inner) {
               bool blocks = isa<linalg::LinalgOp, func::CallOp, memref::AllocOp, memref::CopyOp, scf::WhileOp,
-                                cf::AssertOp>(inner);
+                                cf::AssertOp, gpu::LaunchFuncOp>(inner);
               return blocks ? WalkResult::interrupt() : WalkResult::advance();
             }).wasInterrupted();
 }

@@ -5,9 +5,13 @@
 # Casts, amaxes and transpositions bit for bit against a model in numpy: the rules of section "Cast" and "amax" of the
 # dialect's documentation.
 
+import json
+import re
+import subprocess
+
 import numpy
 import pytest
-from compiled import PTX_VERSIONS, TYPES
+from compiled import PTX_VERSIONS, PTXAS, TYPES, assemble
 
 FORMATS = {"f8E4M3FN": 448, "f8E5M2": 57344}
 CHIPS = list(PTX_VERSIONS)
@@ -113,3 +117,142 @@ def test_formats(compile, element, format):
 
 def test_rows_alone(compile):
     Cast((72, 96), record=False).check(compile, "sm_89")
+
+
+MODULE = """module attributes {fp8.target = #fp8.chip<"%s">} {
+%s
+}"""
+
+
+def test_amax_alone(compile):
+    x = values((5, 60, 70), TYPES["bf16"], 3)
+    source = """func.func @f(%x: memref<5x60x70xbf16>, %a: memref<f32>) {
+  fp8.amax ins(%x : memref<5x60x70xbf16>) outs(%a : memref<f32>)
+  return
+}"""
+    for arch in CHIPS:
+        same_bits(compile(MODULE % (arch, source), arch)(x, unwritten((), "f32"))[1], amax(x))
+
+
+def test_amax_of_nothing_but_nan(compile):
+    x = numpy.full((40, 50), numpy.nan, TYPES["bf16"])
+    x[0, 0] = -0.0
+    source = """func.func @f(%x: memref<40x50xbf16>, %a: memref<f32>) {
+  fp8.amax ins(%x : memref<40x50xbf16>) outs(%a : memref<f32>)
+  return
+}"""
+    same_bits(compile(MODULE % ("sm_89", source), "sm_89")(x, unwritten((), "f32"))[1], numpy.float32(0))
+
+
+# Two tensors: their amaxes are elements of one vector, which is cleared once.
+CURRENT_SCALING = """func.func @f(%x: memref<64x96xbf16>, %y: memref<33x40xf32>, %sx: memref<f32>, %sy: memref<f32>,
+    %qx: memref<64x96xf8E4M3FN>, %ix: memref<f32>, %qy: memref<33x40xf8E5M2>, %iy: memref<f32>) {
+  %ax = memref.alloc() : memref<f32>
+  fp8.amax ins(%x : memref<64x96xbf16>) outs(%ax : memref<f32>)
+  fp8.compute_scale recipe(#fp8.current_scaling) format(f8E4M3FN) ins(%ax : memref<f32>) outs(%sx : memref<f32>)
+  %ay = memref.alloc() : memref<f32>
+  fp8.amax ins(%y : memref<33x40xf32>) outs(%ay : memref<f32>)
+  fp8.compute_scale recipe(#fp8.current_scaling<power_2_scale = true>) format(f8E5M2)
+      ins(%ay : memref<f32>) outs(%sy : memref<f32>)
+  fp8.quantize ins(%x : memref<64x96xbf16>) scale(%sx : memref<f32>) outs(%qx, %ix : memref<64x96xf8E4M3FN>, memref<f32>)
+  fp8.quantize ins(%y : memref<33x40xf32>) scale(%sy : memref<f32>) outs(%qy, %iy : memref<33x40xf8E5M2>, memref<f32>)
+  return
+}"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_current_scaling(compile, seed):
+    x, y = values((64, 96), TYPES["bf16"], seed, special=False), values((33, 40), numpy.float32, seed + 10, special=False)
+    function = compile(MODULE % ("sm_89", CURRENT_SCALING), "sm_89")
+    assert [call[0] for call in function.calls].count("kernel_clear_amax") == 1
+    results = [((), "f32"), ((), "f32"), ((64, 96), "f8E4M3FN"), ((), "f32"), ((33, 40), "f8E5M2"), ((), "f32")]
+    _, _, sx, sy, qx, ix, qy, iy = function(x, y, *(unwritten(*result) for result in results))
+    wanted = numpy.float32(448) / amax(x), numpy.float32(57344) / amax(y)
+    power = numpy.float32(2.0 ** numpy.floor(numpy.log2(wanted[1].astype(numpy.float64))))
+    same_bits(sx, wanted[0])
+    same_bits(sy, power)
+    same_bits(qx, cast(x, sx, "f8E4M3FN"))
+    same_bits(qy, cast(y, sy, "f8E5M2"))
+    same_bits(ix, numpy.float32(1) / sx)
+
+
+# A producer with a broadcast row, a transposed and a repeated input, indices, and two stored results.
+PRODUCER = """func.func @f(%x: memref<{M}x{N}xf32>, %b: memref<{N}xf32>, %r: memref<{M}xf32>, %y: memref<{N}x{M}xbf16>,
+    %s: memref<f32>, %d: memref<{M}x{N}xf8E4M3FN>, %t: memref<{N}x{M}xf8E4M3FN>, %i: memref<f32>, %a: memref<f32>,
+    %e: memref<{M}x{N}xbf16>, %g: memref<{N}x{M}xi1>) {
+  %zero = arith.constant 0.0 : f32
+  fp8.quantize record_amax ins(%x, %b, %r, %y : memref<{M}x{N}xf32>, memref<{N}xf32>, memref<{M}xf32>, memref<{N}x{M}xbf16>)
+      scale(%s : memref<f32>)
+      outs(%d, %t, %i, %a, %e, %g : memref<{M}x{N}xf8E4M3FN>, memref<{N}x{M}xf8E4M3FN>, memref<f32>, memref<f32>,
+           memref<{M}x{N}xbf16>, memref<{N}x{M}xi1>)
+      {transposition = array<i64: 1, 0>, indexing_maps = [
+        affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m)>, affine_map<(m, n) -> (n, m)>,
+        affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n, m)>]} producer {
+    ^bb0(%v: f32, %bias: f32, %factor: f32, %other: bf16):
+      %row = fp8.index 0
+      %column = fp8.index 1
+      %later = arith.cmpi ugt, %column, %row : index
+      %p = arith.mulf %v, %factor : f32
+      %q = arith.addf %p, %bias : f32
+      %w = arith.extf %other : bf16 to f32
+      %u = arith.subf %q, %w : f32
+      %h = arith.truncf %u : f32 to bf16
+      %k = arith.extf %h : bf16 to f32
+      %m = arith.select %later, %zero, %k : f32
+      fp8.yield %m, %h, %later : f32, bf16, i1
+  }
+  return
+}"""
+
+
+@pytest.mark.parametrize("arch", ["sm_89", "sm_90a"])
+@pytest.mark.parametrize("m, n", [(60, 90), (128, 136), (3, 5)])
+def test_producer(compile, arch, m, n):
+    f32, bf16 = numpy.float32, TYPES["bf16"]
+    x, b, r, y = (values(shape, dtype, 4 + i, special=False)
+                  for i, (shape, dtype) in enumerate([((m, n), f32), (n, f32), (m, f32), ((n, m), bf16)]))
+    source = PRODUCER.replace("{M}", str(m)).replace("{N}", str(n))
+    results = [((m, n), "f8E4M3FN"), ((n, m), "f8E4M3FN"), ((), "f32"), ((), "f32"), ((m, n), "bf16")]
+    later = numpy.zeros((n, m), numpy.int8)
+    *_, d, t, i, a, e, g = compile(MODULE % (arch, source), arch)(
+        x, b, r, y, f32(0.5).reshape(()), *(unwritten(*result) for result in results), later)
+    h = (x * r[:, None] + b - y.T.astype(f32)).astype(bf16)
+    mask = numpy.arange(n) > numpy.arange(m)[:, None]
+    yielded = numpy.where(mask, f32(0), h.astype(f32))
+    same_bits(e, h)
+    same_bits(g, mask.T.astype(numpy.int8))
+    same_bits(a, amax(yielded))
+    same_bits(d, cast(yielded, 0.5, "f8E4M3FN"))
+    same_bits(t, cast(yielded, 0.5, "f8E4M3FN").T)
+
+
+def profile(fp8_ptx, tmp_path, function, kernel, arguments):
+    """What the kernel does as `fp8-ptx run` counts it, on tensors of zeros."""
+    (tmp_path / "kernel.ptx").write_text(function.ptx)
+    _, grid, block, _ = next(call for call in function.calls if call[0] == kernel)
+    grid, block = (",".join(str(function.constants[name.strip()][0]) for name in part.split(",")) for part in (grid, block))
+    subprocess.run([fp8_ptx, "run", tmp_path / "kernel.ptx", "--kernel=" + kernel, "--grid=" + grid, "--block=" + block,
+                    "--profile=json:%s" % (tmp_path / "profile.json"), *("--arg=out:x%d:%s" % one for one in enumerate(arguments))],
+                   check=True, capture_output=True)
+    return json.loads((tmp_path / "profile.json").read_text())["kernels"][0]["total"]
+
+
+def test_traffic(compile, bin_dir, tmp_path):
+    """Every sector of 32 bytes of x, rows and columns is moved once, and no two lanes meet in a bank of shared memory."""
+    function = compile(Cast((512, 256), transposition=(1, 0)).source("sm_89"), "sm_89")
+    counts = profile(bin_dir / "fp8-ptx", tmp_path, function, "kernel_quantize",
+                     ["bf16[512,256]", "u8[512,256]", "u8[256,512]", "f32[1]", "f32[1]", "f32[1]"])
+    warps = 8 * 8
+    assert counts["bank_conflicts"] == 0
+    # Beside the tensors: every warp reads the scale and takes the maximum of the amax, and one writes scale_inv.
+    assert counts["global_sectors"] <= 512 * 256 * (2 + 1 + 1) // 32 + 2 * warps + 1
+
+
+@pytest.mark.skipif(not PTXAS, reason="needs ptxas")
+@pytest.mark.parametrize("arch", CHIPS)
+def test_registers(compile, arch):
+    """Nothing spills, and four blocks of 256 threads share a multiprocessor of 65,536 registers."""
+    for shape in ((256, 256), (300, 261)):
+        text = assemble(compile(Cast(shape, transposition=(1, 0)).source(arch), arch).ptx, arch)
+        assert all(count == "0" for count in re.findall(r"(\d+) bytes spill", text))
+        assert max(map(int, re.findall(r"Used (\d+) registers", text))) <= 64
