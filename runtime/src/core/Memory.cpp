@@ -10,8 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <sys/mman.h>
 
 using namespace fp8rt;
+
+/// Large buffers are asked to lie in pages of this size: products read so many ordinary pages that looking
+/// them up takes up to 7% of their time.
+static constexpr uint64_t kHugePage = 1 << 21;
 
 namespace {
 
@@ -20,9 +25,14 @@ public:
   DLDevice place() const override { return {kDLCPU, 0}; }
 
   void *allocate(uint64_t bytes, uint64_t alignment) override {
+    bool isLarge = bytes >= 2 * kHugePage;
     void *memory = nullptr;
-    if (posix_memalign(&memory, std::max<uint64_t>(alignment, 64), bytes))
+    if (posix_memalign(&memory, std::max<uint64_t>(alignment, isLarge ? kHugePage : 64), bytes))
       throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    if (isLarge) // a system without such pages refuses, and the memory is as good
+      madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
     return memory;
   }
   void release(void *data) noexcept override { std::free(data); }
