@@ -52,6 +52,9 @@ LARGE = [
     ("mk,kn->mn", dict(m=130, n=40, k=2000), "f16"),  # both are cut
     ("bmk,bnk->bmn", dict(b=9, m=70, n=65, k=64), "bf16"),  # as in attention
     ("bthe,bshe->bhts", dict(b=3, t=65, s=70, h=4, e=40), "bf16"),
+    ("mk,kn->mn", dict(m=70, n=1100, k=300), "f32"),  # a task computes its sums in parts
+    ("mk,kn->mn", dict(m=20, n=40, k=2100), "bf16"),  # K is packed in segments
+    ("mk,kab->mab", dict(m=70, a=3, b=20, k=3100), "f32"),
     ("kam,kn->amn", dict(a=3, m=60, n=70, k=150), "f32"),  # M is in two places: the operand is copied
 ]
 

@@ -80,6 +80,9 @@ def build_products():
         for accumulate in (False, True):
             name = f"out_{MLIR_NAMES[out]}{'_added' if accumulate else ''}"
             products.append(Product(name, sizes(6, 10, 133), out=out, accumulate=accumulate, split=accumulate))
+    for split in (False, True):  # K is packed in segments; the epilogue, which adds, runs once
+        name = f"segments_{'split' if split else 'fast'}"
+        products.append(Product(name, sizes(9, 35, 2200), split=split, out=BF16, accumulate=True))
     more = {"b": 3, "c": 2, "m": 4, "p": 3, "n": 5, "q": 2, "k": 13, "l": 11}
     products += [
         Product("batch", more, spec="bmk,bkn->bmn", dims="bmnk"),

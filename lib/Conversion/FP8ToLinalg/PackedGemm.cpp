@@ -19,6 +19,11 @@ using namespace fp8;
 
 /// Elements of the second operand that one task packs; fewer in all are packed by one thread.
 static constexpr int64_t kPackElements = 1 << 14;
+/// Panels that are faster to pack together than alone, if that leaves so many tasks.
+static constexpr int64_t kPackTogether = 4, kPackTasks = 8;
+
+/// Rows of sums whose distance is a multiple of this many elements would meet in few sets of the caches.
+static constexpr int64_t kSetElements = 1024, kLineElements = 16;
 
 static SmallVector<unsigned> positionsOf(AffineMap map, ArrayRef<unsigned> dims) {
   return llvm::map_to_vector(dims, [&](unsigned dim) { return *findDim(map, dim); });
@@ -69,17 +74,29 @@ public:
   Value build(OpBuilder &b, EpilogueBuilder epilogue);
 
 private:
+  /// The indices of K that are packed and multiplied at a time.
+  struct Segment {
+    OpFoldResult begin, length;
+  };
+
   void findSizes(OpBuilder &b);
   void choose(OpBuilder &b, bool mayCutColumns);
   void allocate(OpBuilder &b);
   Value buildEmpty(OpBuilder &b, EpilogueBuilder epilogue);
+  void buildSegments(OpBuilder &b, EpilogueBuilder epilogue);
+  void buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value isLast);
+  /// Emits a call that packs `operand`, which begins at `offsets` and has `rows` rows, for this segment.
+  void pack(OpBuilder &b, const PackedOperand &operand, unsigned rowDims, ArrayRef<OpFoldResult> offsets,
+            OpFoldResult rows, Value panels, OpFoldResult first = {});
   void packRows(OpBuilder &b, const Task &task);
   void packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first, OpFoldResult count);
   void packAllColumns(OpBuilder &b);
-  void multiply(OpBuilder &b, const Task &task);
-  /// Views the sums [batch][M][N padded] in the shape of the output, or of a box of it.
+  void multiply(OpBuilder &b, const Task &part);
+  /// Returns the position of the first sum of `part` in `sums`.
+  OpFoldResult offsetOf(OpBuilder &b, const Task &part);
+  /// Views sums from `offset` on as a box of the output of size `shape`, or as the whole output.
+  Value viewSums(OpBuilder &b, OpFoldResult offset, ArrayRef<OpFoldResult> shape);
   Value viewSums(OpBuilder &b);
-  Value viewSums(OpBuilder &b, const OutputBox &box);
   /// Returns `count` panels of `panels` from `first` on, in slot `slot`.
   Value sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first, OpFoldResult count);
   Value rowPanels(OpBuilder &b, const Task &task) {
@@ -91,9 +108,11 @@ private:
   AffineMap lhsMap, rhsMap;
   PackedProductOptions options;
   PackedOperand left, right;
-  Value packedRows;    ///< [task][panel][K][tile rows]
-  Value packedColumns; ///< [batch][panel][K][tile columns]
-  Value sums;          ///< [batch][M][N padded]
+  Segment segment;
+  Value packedRows;       ///< [task][panel][K][tile rows]
+  Value packedColumns;    ///< [batch][panel][K][tile columns]
+  Value sums;             ///< [batch][M][N padded], or [task][rows][columns of a part, padded]
+  bool isPerTask = false; ///< whether a task keeps the sums of one part at a time
 };
 } // namespace
 
@@ -135,16 +154,30 @@ static Value allocateF32(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> size
                                  b.getI64IntegerAttr(64));
 }
 
+/// Returns the distance of rows of `columns` sums.
+static int64_t padRow(int64_t columns) {
+  return columns % kSetElements == 0 ? columns + kLineElements : columns;
+}
+
 void ProductBuilder::allocate(OpBuilder &b) {
   OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
-  OpFoldResult depth = sizeOf(b, dims.k);
+  OpFoldResult depth = plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k);
   OpFoldResult panels = countPanels(b);
   OpFoldResult width = number(b, plan.tile.columns);
   int64_t blockPanels = llvm::divideCeil(plan.step * plan.inner, plan.tile.rows);
   packedRows = allocateF32(b, loc, {slots, number(b, blockPanels), depth, number(b, plan.tile.rows)});
   packedColumns = allocateF32(b, loc, {sizeOf(b, dims.batch), panels, depth, width});
-  sums =
-      allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), multiplySizes(b, loc, {panels, width})});
+  if (isPerTask) {
+    OpFoldResult columns = number(b, padRow(plan.panelsPerPart * plan.tile.columns));
+    sums = allocateF32(
+        b, loc,
+        {multiplySizes(b, loc, {slots, countColumnTasks(b)}), number(b, plan.step * plan.inner), columns});
+    return;
+  }
+  OpFoldResult columns = multiplySizes(b, loc, {panels, width});
+  if (std::optional<int64_t> known = getConstantIntValue(columns))
+    columns = number(b, padRow(*known));
+  sums = allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), columns});
 }
 
 Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
@@ -155,11 +188,11 @@ Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpF
   OpFoldResult index = addSizes(b, loc, multiplySizes(b, loc, {slot, shape[1]}), first);
   OpFoldResult offset = multiplySizes(b, loc, {index, panelSize});
   return memref::ReinterpretCastOp::create(b, loc, panels, offset,
-                                           ArrayRef<OpFoldResult>{count, depth, width},
+                                           ArrayRef<OpFoldResult>{count, segment.length, width},
                                            ArrayRef<OpFoldResult>{panelSize, width, number(b, 1)});
 }
 
-Value ProductBuilder::viewSums(OpBuilder &b) {
+Value ProductBuilder::viewSums(OpBuilder &b, OpFoldResult offset, ArrayRef<OpFoldResult> shape) {
   SmallVector<OpFoldResult> padded = memref::getMixedSizes(b, loc, sums);
   SmallVector<OpFoldResult> strideOf(sizes.size(), number(b, 1));
   auto assign = [&](ArrayRef<unsigned> group, OpFoldResult innermost) {
@@ -171,26 +204,38 @@ Value ProductBuilder::viewSums(OpBuilder &b) {
   assign(dims.n, number(b, 1));
   assign(dims.m, padded[2]);
   assign(dims.batch, multiplySizes(b, loc, {padded[1], padded[2]}));
-  SmallVector<OpFoldResult> shape, strides;
-  for (AffineExpr expr : outMap.getResults()) {
-    unsigned dim = cast<AffineDimExpr>(expr).getPosition();
-    shape.push_back(sizes[dim]);
-    strides.push_back(strideOf[dim]);
-  }
-  return memref::ReinterpretCastOp::create(b, loc, sums, number(b, 0), shape, strides);
+  SmallVector<OpFoldResult> strides = llvm::map_to_vector(outMap.getResults(), [&](AffineExpr expr) {
+    return strideOf[cast<AffineDimExpr>(expr).getPosition()];
+  });
+  return memref::ReinterpretCastOp::create(b, loc, sums, offset, shape, strides);
 }
 
-Value ProductBuilder::viewSums(OpBuilder &b, const OutputBox &box) {
-  Value whole = viewSums(b);
-  if (box.sizes == memref::getMixedSizes(b, loc, whole))
-    return whole;
-  SmallVector<OpFoldResult> strides(box.sizes.size(), number(b, 1));
-  return memref::SubViewOp::create(b, loc, whole, box.offsets, box.sizes, strides);
+Value ProductBuilder::viewSums(OpBuilder &b) {
+  SmallVector<OpFoldResult> shape = llvm::map_to_vector(
+      outMap.getResults(), [&](AffineExpr expr) { return sizes[cast<AffineDimExpr>(expr).getPosition()]; });
+  return viewSums(b, number(b, 0), shape);
 }
 
 //===----------------------------------------------------------------------===//
 // The parts of a task
 //===----------------------------------------------------------------------===//
+
+void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, unsigned rowDims,
+                          ArrayRef<OpFoldResult> offsets, OpFoldResult rows, Value panels,
+                          OpFoldResult first) {
+  OperandMatrix matrix = viewAsMatrix(b, loc, operand, rowDims, offsets, rows);
+  if (plan.segment) {
+    OpFoldResult begin[] = {number(b, 0), segment.begin}, shape[] = {rows, segment.length};
+    OpFoldResult strides[] = {number(b, 1), number(b, 1)};
+    if (!matrix.alongK) {
+      std::swap(begin[0], begin[1]);
+      std::swap(shape[0], shape[1]);
+    }
+    matrix.view =
+        memref::SubViewOp::create(b, loc, matrix.view, ArrayRef(begin), ArrayRef(shape), ArrayRef(strides));
+  }
+  buildPack(b, loc, matrix, panels, options.registers, first);
+}
 
 void ProductBuilder::packRows(OpBuilder &b, const Task &task) {
   SmallVector<OpFoldResult> offsets(left.type().getRank(), number(b, 0));
@@ -200,8 +245,7 @@ void ProductBuilder::packRows(OpBuilder &b, const Task &task) {
     offsets[position] = index;
   if (!left.outer.empty())
     offsets[left.outer[plan.cut]] = task.begin;
-  OperandMatrix matrix = viewAsMatrix(b, loc, left, rowDims(), offsets, rowsOf(b, task));
-  buildPack(b, loc, matrix, rowPanels(b, task), options.registers);
+  pack(b, left, rowDims(), offsets, rowsOf(b, task), rowPanels(b, task));
 }
 
 void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first,
@@ -209,9 +253,8 @@ void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpF
   SmallVector<OpFoldResult> offsets(right.type().getRank(), number(b, 0));
   for (auto [position, index] : llvm::zip_equal(right.batch, batch))
     offsets[position] = index;
-  OperandMatrix matrix = viewAsMatrix(b, loc, right, dims.n.size(), offsets, sizeOf(b, dims.n));
   Value panels = sliceOf(b, packedColumns, linearize(b, batch, dims.batch), first, count);
-  buildPack(b, loc, matrix, panels, options.registers, first);
+  pack(b, right, dims.n.size(), offsets, sizeOf(b, dims.n), panels, first);
 }
 
 /// Packs the second operand of all products, if several tasks read the same.
@@ -219,10 +262,13 @@ void ProductBuilder::packAllColumns(OpBuilder &b) {
   SmallVector<OpFoldResult> counts;
   for (unsigned dim : dims.batch)
     counts.push_back(sizes[dim]);
-  int64_t depth = knownSize(dims.k);
+  int64_t depth = plan.segment ? plan.segment : knownSize(dims.k), columns = knownSize(dims.n);
   int64_t panelElements =
       plan.tile.columns * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
   int64_t perLoop = std::max<int64_t>(kPackElements / panelElements, 1);
+  if (!ShapedType::isDynamic(columns))
+    perLoop =
+        std::max(perLoop, std::clamp<int64_t>(columns / plan.tile.columns / kPackTasks, 1, kPackTogether));
   OpFoldResult panels = countPanels(b);
   counts.push_back(ceilDivSize(b, loc, panels, perLoop));
   buildLoops(b, counts, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
@@ -231,22 +277,28 @@ void ProductBuilder::packAllColumns(OpBuilder &b) {
   });
 }
 
-void ProductBuilder::multiply(OpBuilder &b, const Task &task) {
-  OpFoldResult product = linearize(b, task.batch, dims.batch);
-  Value columns = sliceOf(b, packedColumns, product, task.firstPanel, task.panels);
+OpFoldResult ProductBuilder::offsetOf(OpBuilder &b, const Task &part) {
   SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, sums);
-  OpFoldResult width = number(b, plan.tile.columns);
-  OpFoldResult outer = linearize(b, task.outer, outerRows());
-  OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), task.begin);
-  OpFoldResult row = addSizes(b, loc, multiplySizes(b, loc, {product, shape[1]}),
-                              multiplySizes(b, loc, {cut, number(b, plan.inner)}));
-  OpFoldResult offset = addSizes(b, loc, multiplySizes(b, loc, {row, shape[2]}),
-                                 multiplySizes(b, loc, {task.firstPanel, width}));
-  Value c = memref::ReinterpretCastOp::create(
-      b, loc, sums, offset,
-      ArrayRef<OpFoldResult>{rowsOf(b, task), multiplySizes(b, loc, {task.panels, width})},
-      ArrayRef<OpFoldResult>{shape[2], number(b, 1)});
-  buildGemm(b, loc, rowPanels(b, task), columns, c, options.split, plan.tile)
+  if (isPerTask)
+    return multiplySizes(b, loc, {part.number, shape[1], shape[2]});
+  OpFoldResult outer = linearize(b, part.outer, outerRows());
+  OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), part.begin);
+  OpFoldResult product = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});
+  OpFoldResult row = addSizes(b, loc, product, multiplySizes(b, loc, {cut, number(b, plan.inner)}));
+  return addSizes(b, loc, multiplySizes(b, loc, {row, shape[2]}),
+                  multiplySizes(b, loc, {part.firstPanel, number(b, plan.tile.columns)}));
+}
+
+void ProductBuilder::multiply(OpBuilder &b, const Task &part) {
+  OpFoldResult product = linearize(b, part.batch, dims.batch);
+  Value columns = sliceOf(b, packedColumns, product, part.firstPanel, part.panels);
+  OpFoldResult width = multiplySizes(b, loc, {part.panels, number(b, plan.tile.columns)});
+  OpFoldResult shape[] = {rowsOf(b, part), width};
+  OpFoldResult strides[] = {memref::getMixedSizes(b, loc, sums)[2], number(b, 1)};
+  Value c =
+      memref::ReinterpretCastOp::create(b, loc, sums, offsetOf(b, part), ArrayRef(shape), ArrayRef(strides));
+  Value before = getValueOrCreateConstantIndexOp(b, loc, segment.begin);
+  buildGemm(b, loc, rowPanels(b, part), columns, c, before, options.split, plan.tile)
       ->setAttr(kProductsAttrName, options.marks);
 }
 
@@ -258,9 +310,63 @@ Value ProductBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
   Value view = viewSums(b);
   bool hasElements =
       llvm::none_of(cast<MemRefType>(view.getType()).getShape(), [](int64_t size) { return size == 0; });
-  if (epilogue && hasElements)
-    epilogue(b, loc, boxOf(b, {{}, {}, number(b, 0), cutSize(b), {}, {}, {}}), view);
+  if (epilogue && hasElements) {
+    Task whole;
+    whole.begin = number(b, 0);
+    whole.count = cutSize(b);
+    epilogue(b, loc, boxOf(b, whole), view);
+  }
   return view;
+}
+
+/// `isLast`: whether no segment follows; null if there is one only.
+void ProductBuilder::buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value isLast) {
+  // A task packs what no other task reads.
+  bool cutColumns = plan.panelsPerTask != 0;
+  bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
+  bool ownRows = !cutColumns, ownColumns = !cutRows && (cutColumns || knownSize(dims.batch) != 1);
+  if (!ownColumns)
+    packAllColumns(b);
+  if (!ownRows)
+    forEachTask(b, false, [&](OpBuilder &body, const Task &task) { packRows(body, task); });
+  forEachTask(b, cutColumns, [&](OpBuilder &body, const Task &task) {
+    if (ownColumns)
+      packColumns(body, task.batch, task.firstPanel, task.panels);
+    if (ownRows)
+      packRows(body, task);
+    auto runEpilogue = [&](OpBuilder &inner, const Task &part) {
+      OutputBox box = boxOf(inner, part);
+      epilogue(inner, loc, box, viewSums(inner, offsetOf(inner, part), box.sizes));
+    };
+    forEachPart(body, task, [&](OpBuilder &inner, const Task &part) {
+      multiply(inner, part);
+      if (isPerTask)
+        runEpilogue(inner, part);
+    });
+    if (!epilogue || isPerTask)
+      return;
+    if (!isLast)
+      return runEpilogue(body, task);
+    auto last = scf::IfOp::create(body, loc, isLast, /*withElseRegion=*/false);
+    OpBuilder then = OpBuilder::atBlockTerminator(last.thenBlock());
+    runEpilogue(then, task);
+  });
+}
+
+void ProductBuilder::buildSegments(OpBuilder &b, EpilogueBuilder epilogue) {
+  OpFoldResult depth = sizeOf(b, dims.k);
+  segment = {number(b, 0), depth};
+  if (!plan.segment)
+    return buildTasks(b, epilogue, /*isLast=*/Value());
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value end = getValueOrCreateConstantIndexOp(b, loc, depth);
+  Value step = arith::ConstantIndexOp::create(b, loc, plan.segment);
+  auto loop = scf::ForOp::create(b, loc, zero, end, step);
+  OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
+  Value begin = loop.getInductionVar();
+  segment = {begin, remainingSize(inside, loc, depth, begin, plan.segment)};
+  Value next = arith::AddIOp::create(inside, loc, begin, step);
+  buildTasks(inside, epilogue, arith::CmpIOp::create(inside, loc, arith::CmpIPredicate::sge, next, end));
 }
 
 Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
@@ -268,29 +374,12 @@ Value ProductBuilder::build(OpBuilder &b, EpilogueBuilder epilogue) {
   if (llvm::any_of(sizes, [](OpFoldResult size) { return isZeroInteger(size); }))
     return buildEmpty(b, epilogue);
   choose(b, /*mayCutColumns=*/dims.n.size() == 1 || !epilogue);
+  isPerTask = epilogue && dims.n.size() == 1 && !plan.segment;
   allocate(b);
   auto kernel = scf::ExecuteRegionOp::create(b, loc, TypeRange());
   kernel->setAttr(kKernelAttrName, b.getUnitAttr());
   OpBuilder inside = OpBuilder::atBlockEnd(&kernel.getRegion().emplaceBlock());
-  // A task packs what no other task reads.
-  bool cutColumns = plan.panelsPerTask != 0;
-  bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
-  bool ownRows = !cutColumns, ownColumns = !cutRows && (cutColumns || knownSize(dims.batch) != 1);
-  if (!ownColumns)
-    packAllColumns(inside);
-  if (!ownRows)
-    forEachTask(inside, false, [&](OpBuilder &body, const Task &task) { packRows(body, task); });
-  forEachTask(inside, cutColumns, [&](OpBuilder &body, const Task &task) {
-    if (ownColumns)
-      packColumns(body, task.batch, task.firstPanel, task.panels);
-    if (ownRows)
-      packRows(body, task);
-    multiply(body, task);
-    if (!epilogue)
-      return;
-    OutputBox box = boxOf(body, task);
-    epilogue(body, loc, box, viewSums(body, box));
-  });
+  buildSegments(inside, epilogue);
   scf::YieldOp::create(inside, loc);
   return epilogue ? Value() : viewSums(b);
 }

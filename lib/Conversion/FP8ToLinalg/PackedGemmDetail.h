@@ -76,6 +76,9 @@ void buildPack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix
 // PackedGemmKernel.cpp: the micro-kernel
 //===----------------------------------------------------------------------===//
 
+/// The number of products in a partial sum of `split` accumulation.
+inline constexpr int64_t kSplitLength = 128;
+
 /// The tile of sums, rows x columns, that the micro-kernel keeps in registers; panels of lhs have
 /// `rows` elements across K, those of rhs `columns`.
 struct PackedGemmTile {
@@ -83,10 +86,11 @@ struct PackedGemmTile {
   int64_t columns;
 };
 
-/// Emits a call that computes c = a · b, or returns it: a [panels of M][K][tile.rows], b [panels of
-/// N][K][tile.columns], c [rows][panels of N * tile.columns] with rows <= panels of M * tile.rows.
+/// Emits a call that computes c = a · b, and returns it: a [panels of M][K][tile.rows], b [panels of
+/// N][K][tile.columns], c [rows][panels of N * tile.columns] with rows <= panels of M * tile.rows. The sums
+/// in c go on if they have summands already: `before` is the number of indices of K before these.
 mlir::func::CallOp buildGemm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b,
-                             mlir::Value c, bool split, const PackedGemmTile &tile);
+                             mlir::Value c, mlir::Value before, bool split, const PackedGemmTile &tile);
 
 //===----------------------------------------------------------------------===//
 // PackedGemmPlan.cpp: how a product is cut into tasks
@@ -109,6 +113,8 @@ struct ProductPlan {
   int64_t inner = 1;         ///< rows per index of that dimension
   int64_t step = 1;          ///< indices of that dimension in a block
   int64_t panelsPerTask = 0; ///< panels of N; 0: all
+  int64_t panelsPerPart = 1; ///< panels of N whose sums a task computes before it goes on to others
+  int64_t segment = 0;       ///< indices of K that are packed at a time; 0: all
   bool isParallel = false;
   PackedGemmTile tile;
 };
@@ -129,7 +135,8 @@ mlir::func::FuncOp getOrCreateFunction(mlir::OpBuilder &builder, llvm::StringRef
                                        llvm::function_ref<void(mlir::OpBuilder &, mlir::ValueRange)> build);
 
 /// Returns the type memref<?x…x?x`element`> of `rank` dimensions with dynamic strides and offset; the
-/// last dimension has stride 1, and size `last` unless that is dynamic.
+/// last dimension has stride 1, and size `last` unless that is dynamic. With three dimensions, it is an array
+/// of panels: the last two are contiguous.
 mlir::MemRefType getStridedType(mlir::Type element, unsigned rank, int64_t last = mlir::ShapedType::kDynamic);
 
 /// Calls `function`, casting memrefs to the types of its parameters.

@@ -42,6 +42,8 @@ MemRefType fp8::getStridedType(Type element, unsigned rank, int64_t last) {
   SmallVector<int64_t> shape(rank, ShapedType::kDynamic), strides(rank, ShapedType::kDynamic);
   shape.back() = last;
   strides.back() = 1;
+  if (rank > 2) // a panel
+    strides[rank - 2] = last;
   auto layout = StridedLayoutAttr::get(element.getContext(), ShapedType::kDynamic, strides);
   return MemRefType::get(shape, element, layout);
 }

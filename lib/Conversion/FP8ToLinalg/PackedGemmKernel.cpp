@@ -14,11 +14,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The number of products in a partial sum of `split` accumulation.
-static constexpr int64_t kSplitLength = 128;
-
 /// Elements of a panel of B that stay in the L1 cache, 32 KiB or more, while the panels of A run past.
-static constexpr int64_t kBlockElements = 6144;
+static constexpr int64_t kBlockElements = 8192;
 
 /// The f32 elements of a cache line.
 static constexpr int64_t kLineElements = 16;
@@ -28,7 +25,8 @@ namespace {
 class TileBuilder {
 public:
   TileBuilder(Location loc, ValueRange operands, const PackedGemmTile &tile, bool split)
-      : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), tile(tile), split(split) {}
+      : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), before(operands[3]), tile(tile),
+        split(split) {}
 
   /// The tile at panel `row` of A and panel `column` of B, for k in [begin, end).
   void build(OpBuilder &builder, Value column, Value row, Value begin, Value end);
@@ -38,15 +36,23 @@ private:
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
   SmallVector<Value> zeros(OpBuilder &builder);
-  /// The sums of the blocks before, zeros for the first block.
+  /// The sums of the blocks before, zeros for the first block. Prefetches the sums that come next.
   SmallVector<Value> loadSums(OpBuilder &builder, Value isFirst);
   SmallVector<Value> accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums);
+  void findAhead(OpBuilder &builder, Value begin, Value end);
   void storeSums(OpBuilder &builder, Value isFirst, ValueRange sums);
+  /// Prefetches the sums of the tile that comes next, which the tile of the next row is, or of the next
+  /// column.
+  void prefetchNext(OpBuilder &builder);
 
   Location loc;
-  Value a, b, c;
+  Value a, b, c, before;
   PackedGemmTile tile;
   bool split;
+  /// The elements of B that come after this panel: they are in memory or the L3 cache the first time.
+  struct {
+    Value panel, distance; ///< added to the indices of K
+  } ahead;
   Value row, column, firstRow, firstColumn, rows;
 };
 } // namespace
@@ -71,6 +77,7 @@ SmallVector<Value> TileBuilder::loadSums(OpBuilder &builder, Value isFirst) {
     sums.push_back(vector::LoadOp::create(later, loc, cast<VectorType>(start.front().getType()), c,
                                           ValueRange{valid, firstColumn}));
   }
+  prefetchNext(later);
   scf::YieldOp::create(later, loc, sums);
   return branch.getResults();
 }
@@ -81,10 +88,10 @@ SmallVector<Value> TileBuilder::accumulate(OpBuilder &builder, Value begin, Valu
   Value k = loop.getInductionVar(), zero = index(body, 0);
   auto type = cast<VectorType>(sums.front().getType());
   Value right = vector::LoadOp::create(body, loc, type, b, ValueRange{column, k, zero});
-  // The next panel comes from memory or the L3 cache the first time.
-  Value ahead = arith::AddIOp::create(body, loc, column, index(body, 1));
+  Value kAhead = arith::AddIOp::create(body, loc, k, ahead.distance);
   for (int64_t lane = 0; lane < tile.columns; lane += kLineElements)
-    memref::PrefetchOp::create(body, loc, b, ValueRange{ahead, k, index(body, lane)}, /*isWrite=*/false,
+    memref::PrefetchOp::create(body, loc, b, ValueRange{ahead.panel, kAhead, index(body, lane)},
+                               /*isWrite=*/false,
                                /*localityHint=*/2, /*isDataCache=*/true);
   SmallVector<Value> next;
   for (auto [position, sum] : llvm::enumerate(loop.getRegionIterArgs())) {
@@ -94,6 +101,22 @@ SmallVector<Value> TileBuilder::accumulate(OpBuilder &builder, Value begin, Valu
   }
   scf::YieldOp::create(body, loc, next);
   return loop.getResults();
+}
+
+/// After the last panel comes the next block of K of the first one, in the end what lies behind the panels.
+void TileBuilder::findAhead(OpBuilder &builder, Value begin, Value end) {
+  Value zero = index(builder, 0);
+  Value next = arith::AddIOp::create(builder, loc, column, index(builder, 1));
+  Value panels = memref::DimOp::create(builder, loc, b, 0), depth = memref::DimOp::create(builder, loc, b, 1);
+  Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, panels);
+  Value hasBlock = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, end, depth);
+  Value wraps = arith::AndIOp::create(builder, loc, isLast, hasBlock);
+  Value length = arith::SubIOp::create(builder, loc, end, begin);
+  ahead.panel = arith::SelectOp::create(builder, loc, wraps, zero, next);
+  Value onward = arith::SelectOp::create(builder, loc, wraps, length, zero);
+  Value back = arith::SubIOp::create(builder, loc, zero, begin);
+  Value leaves = arith::XOrIOp::create(builder, loc, wraps, isLast);
+  ahead.distance = arith::SelectOp::create(builder, loc, leaves, back, onward);
 }
 
 /// The last panel of A may have more rows than c.
@@ -118,14 +141,31 @@ void TileBuilder::storeSums(OpBuilder &builder, Value isFirst, ValueRange sums) 
   }
 }
 
+void TileBuilder::prefetchNext(OpBuilder &builder) {
+  Value next = arith::AddIOp::create(builder, loc, firstRow, index(builder, tile.rows));
+  Value nextColumn = arith::AddIOp::create(builder, loc, firstColumn, index(builder, tile.columns));
+  Value isInside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, next, rows);
+  next = arith::SelectOp::create(builder, loc, isInside, next, index(builder, 0));
+  nextColumn = arith::SelectOp::create(builder, loc, isInside, firstColumn, nextColumn);
+  for (int64_t i = 0; i < tile.rows; ++i)
+    for (int64_t lane = 0; lane < tile.columns; lane += kLineElements) {
+      Value at[] = {arith::AddIOp::create(builder, loc, next, index(builder, i)),
+                    arith::AddIOp::create(builder, loc, nextColumn, index(builder, lane))};
+      memref::PrefetchOp::create(builder, loc, c, at, /*isWrite=*/true, /*localityHint=*/3,
+                                 /*isDataCache=*/true);
+    }
+}
+
 void TileBuilder::build(OpBuilder &builder, Value columnPanel, Value rowPanel, Value begin, Value end) {
   row = rowPanel;
   column = columnPanel;
   firstRow = arith::MulIOp::create(builder, loc, row, index(builder, tile.rows));
   firstColumn = arith::MulIOp::create(builder, loc, column, index(builder, tile.columns));
   rows = memref::DimOp::create(builder, loc, c, 0);
-  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, begin, index(builder, 0));
+  Value summands = arith::AddIOp::create(builder, loc, begin, before);
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, summands, index(builder, 0));
   SmallVector<Value> start = split ? zeros(builder) : loadSums(builder, isFirst);
+  findAhead(builder, begin, end);
   storeSums(builder, isFirst, accumulate(builder, begin, end, start));
 }
 
@@ -137,12 +177,16 @@ static void buildBody(OpBuilder &builder, ValueRange operands, bool split, const
     return arith::ConstantIndexOp::create(b, loc, value);
   };
   Value zero = index(builder, 0), one = index(builder, 1);
-  int64_t length = split ? kSplitLength : kBlockElements / tile.columns;
-  Value block = index(builder, length);
   Value rows = memref::DimOp::create(builder, loc, operands[0], zero);
   Value depth = memref::DimOp::create(builder, loc, operands[0], one);
   Value columns = memref::DimOp::create(builder, loc, operands[1], zero);
   Value end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
+  Value block = index(builder, kSplitLength);
+  if (!split) { // blocks of equal length
+    Value most = index(builder, kBlockElements / tile.columns);
+    Value count = arith::CeilDivUIOp::create(builder, loc, end, most);
+    block = arith::CeilDivUIOp::create(builder, loc, end, count);
+  }
   scf::buildLoopNest(
       builder, loc, ValueRange{zero, zero, zero}, ValueRange{end, columns, rows}, ValueRange{block, one, one},
       [&](OpBuilder &body, Location, ValueRange position) {
@@ -152,15 +196,15 @@ static void buildBody(OpBuilder &builder, ValueRange operands, bool split, const
       });
 }
 
-func::CallOp fp8::buildGemm(OpBuilder &builder, Location loc, Value a, Value b, Value c, bool split,
-                            const PackedGemmTile &tile) {
+func::CallOp fp8::buildGemm(OpBuilder &builder, Location loc, Value a, Value b, Value c, Value before,
+                            bool split, const PackedGemmTile &tile) {
   std::string name = "fp8_cpu_gemm_f32_" + std::to_string(tile.rows) + "x" + std::to_string(tile.columns) +
                      (split ? "_split" : "");
   Type f32 = builder.getF32Type();
   Type inputs[] = {getStridedType(f32, 3, tile.rows), getStridedType(f32, 3, tile.columns),
-                   getStridedType(f32, 2)};
+                   getStridedType(f32, 2), builder.getIndexType()};
   func::FuncOp gemm = getOrCreateFunction(builder, name, inputs, [&](OpBuilder &body, ValueRange arguments) {
     buildBody(body, arguments, split, tile);
   });
-  return callFunction(builder, loc, gemm, ValueRange{a, b, c});
+  return callFunction(builder, loc, gemm, ValueRange{a, b, c, before});
 }

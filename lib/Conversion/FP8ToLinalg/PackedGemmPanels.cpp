@@ -21,6 +21,10 @@ using namespace fp8;
 /// vector takes two or three stores, which are faster than the masked ones of AVX2.
 static constexpr int64_t kMaskedLanes = 16;
 
+/// Panels that are packed at the same time where the source is contiguous along its rows, so that long
+/// pieces of each row are read.
+static constexpr int64_t kGroup = 4;
+
 /// Extends elements to f32; fp8-expand-casts expands arith.extf from FP8.
 static Value extendToF32(OpBuilder &b, Location loc, Value value) {
   Type element = getElementTypeOrSelf(value);
@@ -76,7 +80,10 @@ private:
   void packAlongK(OpBuilder &b, Value panel);
   /// Packs `lanes` indices of K, from `k`, of up to `lanes` rows of a panel, from `lane`.
   void packSquare(OpBuilder &b, Value panel, ArrayRef<Value> rows, Value k, int64_t lane);
-  void packAlongRows(OpBuilder &b, Value panel);
+  /// Packs `count` panels from `panel` on, one index of K after the other.
+  void packAlongRows(OpBuilder &b, Value panel, int64_t count);
+  /// Returns the number of leading panels, of `count`, of which whole vectors can be read.
+  Value countWhole(OpBuilder &b, Value count);
   /// Packs a panel of `valid` rows element by element; the other rows become zero.
   void packElements(OpBuilder &b, Value panel, Value valid);
 
@@ -164,15 +171,32 @@ void PackBuilder::packAlongK(OpBuilder &b, Value panel) {
   }
 }
 
-void PackBuilder::packAlongRows(OpBuilder &b, Value panel) {
+void PackBuilder::packAlongRows(OpBuilder &b, Value panel, int64_t count) {
   Value first = firstRow(b, panel);
   loop(b, index(b, 0), depth, 1, [&](OpBuilder &body, Value k) {
-    for (int64_t lane = 0; lane < width; lane += lanes) {
-      Value position = arith::AddIOp::create(body, loc, first, index(body, lane));
-      Value vector = loadVector(body, ValueRange{k, position});
-      store(body, vector, panel, k, lane, std::min(lanes, width - lane));
+    for (int64_t i = 0; i < count; ++i) {
+      Value target = arith::AddIOp::create(body, loc, panel, index(body, i));
+      for (int64_t lane = 0; lane < width; lane += lanes) {
+        Value position = arith::AddIOp::create(body, loc, first, index(body, i * width + lane));
+        Value vector = loadVector(body, ValueRange{k, position});
+        store(body, vector, target, k, lane, std::min(lanes, width - lane));
+      }
     }
   });
+}
+
+Value PackBuilder::countWhole(OpBuilder &b, Value count) {
+  Value zero = index(b, 0);
+  if (alongK) {
+    Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, depth, index(b, lanes));
+    return arith::SelectOp::create(b, loc, isLong, count, zero);
+  }
+  // The last vector of a panel may reach into the next one.
+  Value left = arith::SubIOp::create(b, loc, outer, firstRow(b, zero));
+  left = arith::SubIOp::create(b, loc, left, index(b, llvm::alignTo(width, lanes) - width));
+  left = arith::MaxSIOp::create(b, loc, left, zero);
+  Value whole = arith::DivUIOp::create(b, loc, left, index(b, width));
+  return arith::MinSIOp::create(b, loc, whole, count);
 }
 
 void PackBuilder::build(OpBuilder &b) {
@@ -180,21 +204,18 @@ void PackBuilder::build(OpBuilder &b) {
   outer = memref::DimOp::create(b, loc, source, alongK ? 0 : 1);
   depth = memref::DimOp::create(b, loc, source, alongK ? 1 : 0);
   Value count = memref::DimOp::create(b, loc, panels, 0);
-  // Whether whole vectors can be read of the panel that begins at `first`.
-  auto isWhole = [&](OpBuilder &body, Value first) -> Value {
-    int64_t needed = alongK ? lanes : llvm::alignTo(width, lanes);
-    Value end = alongK ? index(body, needed)
-                       : arith::AddIOp::create(body, loc, first, index(body, needed)).getResult();
-    return arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sle, end, alongK ? depth : outer);
-  };
-  loop(b, zero, count, 1, [&](OpBuilder &body, Value panel) {
-    Value first = firstRow(body, panel);
-    auto branch = scf::IfOp::create(body, loc, isWhole(body, first), /*withElseRegion=*/true);
-    OpBuilder whole = OpBuilder::atBlockTerminator(branch.thenBlock());
-    alongK ? packAlongK(whole, panel) : packAlongRows(whole, panel);
-    OpBuilder ragged = OpBuilder::atBlockTerminator(branch.elseBlock());
-    Value left = arith::SubIOp::create(ragged, loc, outer, first);
-    packElements(ragged, panel, arith::MinSIOp::create(ragged, loc, left, index(ragged, width)));
+  Value whole = countWhole(b, count);
+  if (alongK) {
+    loop(b, zero, whole, 1, [&](OpBuilder &body, Value panel) { packAlongK(body, panel); });
+  } else {
+    Value rest = arith::RemUIOp::create(b, loc, whole, index(b, kGroup));
+    Value grouped = arith::SubIOp::create(b, loc, whole, rest);
+    loop(b, zero, grouped, kGroup, [&](OpBuilder &body, Value panel) { packAlongRows(body, panel, kGroup); });
+    loop(b, grouped, whole, 1, [&](OpBuilder &body, Value panel) { packAlongRows(body, panel, 1); });
+  }
+  loop(b, whole, count, 1, [&](OpBuilder &body, Value panel) {
+    Value left = arith::SubIOp::create(body, loc, outer, firstRow(body, panel));
+    packElements(body, panel, arith::MinSIOp::create(body, loc, left, index(body, width)));
   });
 }
 

@@ -19,6 +19,12 @@ static constexpr int64_t kManyTasks = 64, kEnoughTasks = 16;
 static constexpr int64_t kFewerTasks = 4;
 /// Elements of a panel of B that stay in the L2 cache between packing and multiplication.
 static constexpr int64_t kCacheElements = 1 << 17;
+/// Sums of a part of a task, which stay in the L2 cache from one block of K to the next, and until the
+/// epilogue reads them.
+static constexpr int64_t kPartElements = 1 << 16;
+/// Indices of K that are packed at a time where there are many: panels that are longer would leave the caches
+/// before they are multiplied.
+static constexpr int64_t kSegment = 1024;
 /// Rows of a block: few enough for their panels to stay in the L2 cache, enough to use each panel of B
 /// several times.
 static constexpr int64_t kLeastRows = 64, kMostRows = 256;
@@ -81,10 +87,20 @@ static int64_t cutPanels(int64_t panels, int64_t parts) {
   return perTask < panels ? perTask : 0;
 }
 
+/// Chooses the parts of a task, of about equal size.
+static void cutParts(ProductPlan &plan, int64_t columns) {
+  int64_t most = std::max<int64_t>(kPartElements / (plan.step * plan.inner * plan.tile.columns), 1);
+  plan.panelsPerPart = most;
+  if (ShapedType::isDynamic(columns))
+    return;
+  int64_t panels = plan.panelsPerTask ? plan.panelsPerTask : llvm::divideCeil(columns, plan.tile.columns);
+  plan.panelsPerPart = llvm::divideCeil(panels, llvm::divideCeil(panels, most));
+}
+
 /// Cuts rows, or columns if these make more tasks: a task then packs its part of one operand, which stays
 /// in its cache, and the tasks share the other operand. Cuts both only if neither makes enough tasks.
-ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
-                            const VectorRegisters &registers) {
+static ProductPlan chooseTasks(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
+                               const VectorRegisters &registers) {
   ProductPlan plan;
   int64_t rows = multiplyKnown(sizes.m);
   int64_t work = multiplyKnown({sizes.batch, multiplyKnown(sizes.m), sizes.n, sizes.k});
@@ -115,5 +131,14 @@ ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool ma
   }
   if (byRows * kFewerTasks < enough)
     plan.panelsPerTask = cutPanels(panels, llvm::divideCeil(enough, byRows));
+  return plan;
+}
+
+ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
+                            const VectorRegisters &registers) {
+  ProductPlan plan = chooseTasks(sizes, rowDims, mayCutColumns, registers);
+  cutParts(plan, sizes.n);
+  if (!ShapedType::isDynamic(sizes.k) && sizes.k >= 2 * kSegment)
+    plan.segment = llvm::alignTo(llvm::divideCeil(sizes.k, sizes.k / kSegment), kSplitLength);
   return plan;
 }

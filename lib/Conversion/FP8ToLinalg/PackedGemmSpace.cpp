@@ -79,7 +79,7 @@ void ProductSpace::forEachTask(OpBuilder &b, bool cutColumns,
   OpFoldResult panels = countPanels(b);
   counts.push_back(blocks);
   if (cutColumns)
-    counts.push_back(ceilDivSize(b, loc, panels, plan.panelsPerTask));
+    counts.push_back(countColumnTasks(b));
   buildLoops(b, counts, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
     Task task;
     task.batch.assign(indices.begin(), indices.begin() + dims.batch.size());
@@ -94,14 +94,35 @@ void ProductSpace::forEachTask(OpBuilder &b, bool cutColumns,
     task.slot =
         addSizes(inside, loc, multiplySizes(inside, loc, {addSizes(inside, loc, parts[0], parts[1]), blocks}),
                  indices[0]);
+    task.number = task.slot;
     task.firstPanel = number(inside, 0);
     task.panels = panels;
     if (cutColumns) {
+      task.mostPanels = plan.panelsPerTask;
+      task.number = addSizes(inside, loc, multiplySizes(inside, loc, {task.slot, countColumnTasks(inside)}),
+                             indices[1]);
       task.firstPanel = multiplySizes(inside, loc, {indices[1], number(inside, plan.panelsPerTask)});
       task.panels = remainingSize(inside, loc, panels, task.firstPanel, plan.panelsPerTask);
     }
     body(inside, task);
   });
+}
+
+void ProductSpace::forEachPart(OpBuilder &b, const Task &task,
+                               function_ref<void(OpBuilder &, const Task &)> body) const {
+  OpFoldResult count = ceilDivSize(b, loc, task.panels, plan.panelsPerPart);
+  if (isOneInteger(count))
+    return body(b, task);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
+  auto loop = scf::ForOp::create(b, loc, zero, getValueOrCreateConstantIndexOp(b, loc, count), one);
+  OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
+  OpFoldResult begin =
+      multiplySizes(inside, loc, {OpFoldResult(loop.getInductionVar()), number(inside, plan.panelsPerPart)});
+  Task part = task;
+  part.firstPanel = addSizes(inside, loc, task.firstPanel, begin);
+  part.panels = remainingSize(inside, loc, task.panels, begin, plan.panelsPerPart);
+  part.mostPanels = plan.panelsPerPart;
+  body(inside, part);
 }
 
 OutputBox ProductSpace::boxOf(OpBuilder &b, const Task &task) const {
@@ -118,11 +139,11 @@ OutputBox ProductSpace::boxOf(OpBuilder &b, const Task &task) const {
     offsets[dims.m[plan.cut]] = task.begin;
     extents[dims.m[plan.cut]] = task.count;
   }
-  if (plan.panelsPerTask) {
+  if (task.mostPanels) {
     OpFoldResult width = number(b, plan.tile.columns);
     unsigned dim = dims.n.front();
     offsets[dim] = multiplySizes(b, loc, {task.firstPanel, width});
-    extents[dim] = remainingSize(b, loc, sizes[dim], offsets[dim], plan.panelsPerTask * plan.tile.columns);
+    extents[dim] = remainingSize(b, loc, sizes[dim], offsets[dim], task.mostPanels * plan.tile.columns);
   }
   OutputBox box;
   for (AffineExpr expr : outMap.getResults()) {

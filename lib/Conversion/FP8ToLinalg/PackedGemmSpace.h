@@ -22,7 +22,9 @@ struct Task {
   mlir::SmallVector<mlir::OpFoldResult> outer; ///< an index per dimension of M before the one that is cut
   mlir::OpFoldResult begin, count;             ///< the range of the dimension that is cut
   mlir::OpFoldResult slot;                     ///< the task's number among those of all products and rows
+  mlir::OpFoldResult number;                   ///< the task's number among all tasks
   mlir::OpFoldResult firstPanel, panels;       ///< the range of the panels of N
+  int64_t mostPanels = 0;                      ///< the most that `panels` can be; 0: all panels of N
 };
 
 /// The dimensions of a product, their sizes, and its plan.
@@ -55,12 +57,19 @@ public:
   mlir::OpFoldResult countPanels(mlir::OpBuilder &b) const {
     return ceilDivSize(b, loc, sizeOf(b, dims.n), plan.tile.columns);
   }
+  /// The number of tasks that one block of rows is cut into.
+  mlir::OpFoldResult countColumnTasks(mlir::OpBuilder &b) const {
+    return plan.panelsPerTask ? ceilDivSize(b, loc, countPanels(b), plan.panelsPerTask) : number(b, 1);
+  }
 
   /// Runs `body` for all indices below `counts`; without loops where there is one index only.
   void buildLoops(mlir::OpBuilder &b, mlir::ArrayRef<mlir::OpFoldResult> counts,
                   llvm::function_ref<void(mlir::OpBuilder &, mlir::ArrayRef<mlir::OpFoldResult>)> body) const;
   /// Runs `body` for all tasks, or for all their blocks of rows.
   void forEachTask(mlir::OpBuilder &b, bool cutColumns,
+                   llvm::function_ref<void(mlir::OpBuilder &, const Task &)> body) const;
+  /// Runs `body` for the parts of `task` whose sums stay in the L2 cache: ranges of its panels.
+  void forEachPart(mlir::OpBuilder &b, const Task &task,
                    llvm::function_ref<void(mlir::OpBuilder &, const Task &)> body) const;
   /// Returns the part of the output that `task` computes.
   OutputBox boxOf(mlir::OpBuilder &b, const Task &task) const;
