@@ -6,6 +6,7 @@
 // analysis only needs to know which destinations are read.
 
 #include "fp8/Dialect/FP8/Transforms/BufferizableOpInterfaceImpl.h"
+#include "fp8/Dialect/FP8/IR/ElementRegion.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
@@ -25,10 +26,39 @@ bool readsInit(Operation *op, OpOperand &operand) {
   return isa<fp8::UpdateAmaxHistoryOp, fp8::UpdateLossScaleOp>(op);
 }
 
+/// Returns the map from the elements that fused code computes to those of `operand`, an input or a stored
+/// result of the code; null for any other operand, and where the code works on rows.
+AffineMap findElementMap(Operation *op, OpOperand &operand) {
+  std::optional<fp8::ElementRegion> region = fp8::ElementRegion::of(op);
+  if (!region || region->isEmpty() || !region->rows.empty())
+    return {};
+  unsigned number = operand.getOperandNumber();
+  auto positionIn = [&](OperandRange range) -> std::optional<unsigned> {
+    unsigned first = range.empty() ? 0 : range.getBeginOperandIndex();
+    bool contains = number >= first && number < first + range.size();
+    return contains ? std::optional(number - first) : std::nullopt;
+  };
+  if (std::optional<unsigned> input = positionIn(region->inputs))
+    return region->inputMaps()[*input];
+  std::optional<unsigned> out = positionIn(region->outs);
+  if (out && *out >= region->firstExtra())
+    return region->extraMaps()[*out - region->firstExtra()];
+  return out == 0u ? AffineMap::getMultiDimIdentityMap(region->numDims, op->getContext()) : AffineMap();
+}
+
 template <typename Op>
 struct DestinationStyleModel : DstBufferizableOpInterfaceExternalModel<DestinationStyleModel<Op>, Op> {
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand, const AnalysisState &) const {
     return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand) || readsInit(op, operand);
+  }
+
+  /// Every element is read before the element at the same place is written.
+  bool bufferizesToElementwiseAccess(Operation *op, const AnalysisState &,
+                                     ArrayRef<OpOperand *> operands) const {
+    return llvm::all_of(operands, [&](OpOperand *operand) {
+      AffineMap map = findElementMap(op, *operand);
+      return map && map.isIdentity();
+    });
   }
 
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter, const BufferizationOptions &options,
