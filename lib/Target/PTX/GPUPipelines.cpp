@@ -13,6 +13,11 @@
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -58,7 +63,49 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   verifyStage(manager, "gpu-kernels");
 }
 
-void fp8::buildGPUCodePipeline(OpPassManager &manager, const GPUCodeOptions &options) {}
+/// Computes math functions of bf16 and f16, and their arithmetic, in f32 with a rounding after every
+/// operation. The conversion to bf16 is an instruction, which keeps denormals as the CPU's code does.
+static void addMathPasses(OpPassManager &functions) {
+  functions.addPass(affine::createAffineExpandIndexOpsPass());
+  functions.addPass(createLowerAffinePass());
+  functions.addPass(math::createMathExtendToSupportedTypes(math::MathExtendToSupportedTypesOptions()));
+  functions.addPass(createExpandMath());
+  arith::ArithEmulateUnsupportedFloatsOptions emulate;
+  emulate.sourceTypeStrs = {"bf16", "f16"};
+  emulate.targetTypeStr = "f32";
+  functions.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
+  functions.addPass(createKeepRoundings());
+  functions.addPass(arith::createArithExpandOpsPass());
+}
+
+/// Adds the way from kernels as functions to PTX text.
+static void addKernelPasses(OpPassManager &manager) {
+  OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
+  OpPassManager &functions = kernels.nest<func::FuncOp>();
+  addMathPasses(functions);
+  addCanonicalizer(functions);
+  functions.addPass(createCSEPass());
+  kernels.addPass(createCheckKernels());
+  OpPassManager &lowered = kernels.nest<func::FuncOp>();
+  lowered.addPass(memref::createExpandStridedMetadataPass());
+  lowered.addPass(createLowerAffinePass());
+  lowered.addPass(createConvertVectorToLLVMPass());
+  lowered.addPass(createSCFToControlFlowPass());
+  lowered.addPass(createConvertMathToLLVMPass());
+  kernels.addPass(createConvertToLLVMPass());
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+  kernels.addNestedPass<LLVM::LLVMFuncOp>(createGuardDivisions());
+  kernels.addPass(createFinishKernels());
+  // Lines of the user's program, without the "debug" that turns off the optimization of ptxas.
+  LLVM::DIScopeForLLVMFuncOpPassOptions lines;
+  lines.emissionKind = LLVM::DIEmissionKind::DebugDirectivesOnly;
+  manager.addPass(LLVM::createDIScopeForLLVMFuncOpPass(lines));
+  manager.addNestedPass<gpu::GPUModuleOp>(createSerializeKernels());
+}
+
+void fp8::buildGPUCodePipeline(OpPassManager &manager, const GPUCodeOptions &options) {
+  addKernelPasses(manager);
+}
 
 void fp8::registerGPUPipelines() {
   PassPipelineRegistration<GPUKernelsOptions>("fp8-gpu-kernels-pipeline",

@@ -9,6 +9,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
 
 namespace fp8 {

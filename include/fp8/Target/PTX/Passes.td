@@ -197,4 +197,99 @@ def BatchLaunches : Pass<"fp8-batch-launches", "mlir::ModuleOp"> {
                            "mlir::NVVM::NVVMDialect"];
 }
 
+def CheckKernels : Pass<"fp8-check-kernels", "mlir::gpu::GPUModuleOp"> {
+  let summary = "refuse kernels that LLVM has no code for";
+  let description = [{
+    Before: kernels as functions, after `fp8-expand-math`.
+    After: the same; or an error at each operation that has no code on the chip of the
+    module: instructions of other chips, functions that need a library, allocations,
+    assertions, calls of functions that are not in the gpu.module. LLVM would end the
+    process on most of them.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(gpu.module(fp8-check-kernels))'
+    module attributes {fp8.target = #fp8.chip<"sm_89">} {
+      gpu.module @kernels {
+        func.func @k() attributes {gpu.kernel, fp8.threads = 32 : i32} {
+          return
+        }
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    func.func @k() attributes {fp8.threads = 32 : i32, gpu.kernel} {
+      return
+    }
+    ...
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect"];
+}
+
+def FinishKernels : Pass<"fp8-finish-kernels", "mlir::gpu::GPUModuleOp"> {
+  let summary = "set the attributes of kernels from which LLVM writes PTX";
+  let description = [{
+    Before: kernels as functions of the LLVM dialect, with our attributes (Kernels.h).
+    After: each is a kernel with the size of its block (`.reqntid`) and of its cluster. An
+    argument with `fp8.tensor_map` is a parameter of 128 bytes that the kernel reads in
+    place.
+
+    Errors: a kernel that is still a `func.func`, because its arguments do not fit its
+    calling convention.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(gpu.module(fp8-finish-kernels))'
+    gpu.module @kernels {
+      llvm.func @k(%x: !llvm.ptr {fp8.tensor_map = {box = array<i64: 64, 8>, swizzle = 128 : i32}})
+          attributes {gpu.kernel, fp8.threads = 256 : i32} {
+        llvm.return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    gpu.module @kernels {
+      llvm.func @k(%x: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant})
+          attributes {fp8.threads = 256 : i32, gpu.kernel, nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>} {
+        llvm.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::NVVM::NVVMDialect"];
+}
+
+def SerializeKernels : Pass<"fp8-serialize-kernels", "mlir::gpu::GPUModuleOp"> {
+  let summary = "write the PTX text of all kernels";
+  let description = [{
+    Before: kernels after `fp8-finish-kernels`.
+    After: the gpu.module has the attribute `fp8.ptx`, the text for the chip of the module.
+    Equal kernels give equal text. The version of PTX is the lowest that has the chip's
+    instructions.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(gpu.module(fp8-serialize-kernels))'
+    module attributes {fp8.target = #fp8.chip<"sm_89">} {
+      gpu.module @kernels {
+        llvm.func @k() attributes {gpu.kernel, nvvm.kernel} {
+          llvm.return
+        }
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    gpu.module @kernels attributes {fp8.ptx = "....version 8.4\0A.target sm_89...
+    ...
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect"];
+}
+
 #endif // FP8_TARGET_PTX_PASSES

@@ -1,0 +1,30 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds the kernels of a program and its chip.
+
+#include "DeviceCode.h"
+
+using namespace mlir;
+using namespace fp8;
+
+gpu::GPUModuleOp fp8::getKernelModule(ModuleOp module) {
+  return module.lookupSymbol<gpu::GPUModuleOp>(kKernelModuleName);
+}
+
+SmallVector<FunctionOpInterface> fp8::getKernels(gpu::GPUModuleOp kernels) {
+  SmallVector<FunctionOpInterface> list;
+  for (auto function : kernels.getOps<FunctionOpInterface>())
+    if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
+      list.push_back(function);
+  return list;
+}
+
+FailureOr<ChipAttr> fp8::getChipOf(Operation *op) {
+  TargetAttrInterface target = getTarget(op);
+  if (auto chip = dyn_cast<ChipAttr>(target))
+    return chip;
+  return op->emitError() << "kernels of a GPU in a module for " << target.getTargetName()
+                         << ": set its attribute " << kTargetAttrName << " to a #fp8.chip";
+}

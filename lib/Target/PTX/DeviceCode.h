@@ -1,0 +1,40 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The kernels of a program and the attributes that the passes of stage 7 leave on their gpu.module.
+
+#ifndef FP8_LIB_TARGET_PTX_DEVICECODE_H
+#define FP8_LIB_TARGET_PTX_DEVICECODE_H
+
+#include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Dialect/FP8/IR/Chips.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace fp8 {
+
+/// Attribute on the gpu.module: the PTX text of its kernels. Set by fp8-serialize-kernels.
+inline constexpr llvm::StringLiteral kPTXAttrName = "fp8.ptx";
+
+/// Attribute on the gpu.module: the names of the constants whose addresses host code asks for, an array of
+/// strings. Set by fp8-lower-launches.
+inline constexpr llvm::StringLiteral kSymbolsAttrName = "fp8.symbols";
+
+/// Attribute on an entry point: whether its work can be captured as a graph, a bool. It cannot if the host
+/// waits for a value of the device, or allocates memory. Set by fp8-lower-launches.
+inline constexpr llvm::StringLiteral kCapturableAttrName = "fp8.capturable";
+
+/// Returns the gpu.module of the kernels; null if there is none.
+mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
+
+/// Returns the kernels in the order of their numbers. They are func.func, and llvm.func later.
+llvm::SmallVector<mlir::FunctionOpInterface> getKernels(mlir::gpu::GPUModuleOp kernels);
+
+/// Returns the chip that `op` is compiled for. Emits an error if the target is no GPU.
+mlir::FailureOr<ChipAttr> getChipOf(mlir::Operation *op);
+
+} // namespace fp8
+
+#endif // FP8_LIB_TARGET_PTX_DEVICECODE_H

@@ -1,0 +1,168 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Writes the PTX text of all kernels, in this process and without a toolkit: translation to LLVM IR, LLVM's
+// passes, code generation. No option of LLVM lets an operation lose exactness: nothing is contracted,
+// reassociated or approximated that the kernels do not ask for.
+
+#include "DeviceCode.h"
+#include "fp8/Target/PTX/Passes.h"
+
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace fp8 {
+#define GEN_PASS_DEF_SERIALIZEKERNELS
+#include "fp8/Target/PTX/Passes.h.inc"
+} // namespace fp8
+
+using namespace mlir;
+using namespace fp8;
+
+/// Registers the target once: LLVM's list of targets belongs to the process, and two threads must not
+/// change it at the same time.
+static void initializeTarget() {
+  static const bool isInitialized = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    return true;
+  }();
+  (void)isInitialized;
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Chip &chip) {
+  initializeTarget();
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return llvm::createStringError("no code generator for GPUs: " + error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::string features = "+ptx" + std::to_string(chip.ptxVersion);
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, chip.name, features, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+/// Reports LLVM's errors at `op` and sets `hasErrors`; its remarks and warnings are nothing that a user can
+/// act on.
+static void reportDiagnostics(llvm::LLVMContext &context, Operation *op, bool &hasErrors) {
+  struct Handler : llvm::DiagnosticHandler {
+    Handler(Operation *op, bool &hasErrors) : op(op), hasErrors(hasErrors) {}
+    bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+      if (info.getSeverity() != llvm::DS_Error)
+        return true;
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+      op->emitError() << "code generation for GPUs: " << text;
+      hasErrors = true;
+      return true;
+    }
+    Operation *op;
+    bool &hasErrors;
+  };
+  context.setDiagnosticHandler(std::make_unique<Handler>(op, hasErrors));
+}
+
+/// Runs LLVM's default passes, without those that make vectors: a thread computes scalars.
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+static void writePTX(llvm::Module &module, llvm::TargetMachine &machine, SmallVectorImpl<char> &text) {
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
+  passes.run(module);
+}
+
+/// Optimizes and writes `module`. Where LLVM gives up, this ends in an error, provided that the program has
+/// enabled CrashRecoveryContext; the module is then in no state to be freed.
+static LogicalResult generate(gpu::GPUModuleOp kernels, std::unique_ptr<llvm::Module> module,
+                              llvm::TargetMachine &machine, SmallVectorImpl<char> &text) {
+  llvm::CrashRecoveryContext recovery;
+  bool isDone = recovery.RunSafely([&] {
+    optimize(*module, machine);
+    writePTX(*module, machine, text);
+  });
+  if (isDone)
+    return success();
+  (void)module.release();
+  return kernels.emitError("LLVM has no code for an operation of these kernels");
+}
+
+static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &chip) {
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(chip);
+  if (!machine)
+    return kernels.emitError(llvm::toString(machine.takeError()));
+  // Kept where LLVM gave up: what it left refers to the context.
+  auto context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, *context, kKernelModuleName);
+  if (!module)
+    return kernels.emitError("cannot be translated to LLVM IR");
+  module->setTargetTriple((*machine)->getTargetTriple());
+  module->setDataLayout((*machine)->createDataLayout());
+  bool hasErrors = false;
+  reportDiagnostics(*context, kernels, hasErrors);
+  SmallString<0> text;
+  if (failed(generate(kernels, std::move(module), **machine, text))) {
+    (void)context.release();
+    (void)machine->release();
+    return failure();
+  }
+  if (hasErrors)
+    return failure();
+  return text.str().str();
+}
+
+namespace {
+struct SerializeKernelsPass : public fp8::impl::SerializeKernelsBase<SerializeKernelsPass> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    SerializeKernelsBase::getDependentDialects(registry);
+    registerBuiltinDialectTranslation(registry);
+    registerGPUDialectTranslation(registry);
+    registerLLVMDialectTranslation(registry);
+    registerNVVMDialectTranslation(registry);
+  }
+
+  void runOnOperation() override {
+    gpu::GPUModuleOp kernels = getOperation();
+    FailureOr<ChipAttr> chip = getChipOf(kernels);
+    if (failed(chip))
+      return signalPassFailure();
+    FailureOr<std::string> text = serialize(kernels, getChip(*chip));
+    if (failed(text))
+      return signalPassFailure();
+    kernels->setAttr(kPTXAttrName, StringAttr::get(&getContext(), *text));
+  }
+};
+} // namespace
