@@ -135,7 +135,7 @@ LogicalResult Compilation::buildCode() {
   auto build = [&](OpPassManager &manager) { backend.buildCodePipeline(manager, options.hostCode); };
   if (failed(runStage(build)))
     return failure();
-  addWorkspaceSizes(result.manifest, module);
+  describeCode(result.manifest, module);
   result.manifest.processor = getRequiredProcessor(options.hostCode);
   int64_t workspace = 0;
   for (const ManifestEntry &entry : result.manifest.entries)

@@ -130,6 +130,7 @@ Manifest fp8::describeModule(ModuleOp module, StringRef recipe, StringRef target
   Manifest manifest;
   manifest.recipe = recipe.str();
   manifest.target = target.str();
+  manifest.workspaceAlignment = getTarget(module).getBufferAlignment();
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPublic() && !function.isExternal())
       manifest.entries.push_back(describeEntry(function));
@@ -140,11 +141,18 @@ Manifest fp8::describeModule(ModuleOp module, StringRef recipe, StringRef target
   return manifest;
 }
 
-void fp8::addWorkspaceSizes(Manifest &manifest, ModuleOp module) {
-  for (ManifestEntry &entry : manifest.entries)
-    if (Operation *function = module.lookupSymbol("fp8_call_" + entry.name))
-      if (auto bytes = function->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttrName))
-        entry.workspaceBytes = bytes.getInt();
+void fp8::describeCode(Manifest &manifest, ModuleOp module) {
+  if (module.lookupSymbol(kDeviceCodeName))
+    manifest.callVersion = 2;
+  for (ManifestEntry &entry : manifest.entries) {
+    Operation *function = module.lookupSymbol("fp8_call_" + entry.name);
+    if (!function)
+      continue;
+    if (auto bytes = function->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttrName))
+      entry.workspaceBytes = bytes.getInt();
+    if (auto capturable = function->getAttrOfType<BoolAttr>(kCapturableAttrName))
+      entry.isCapturable = capturable.getValue();
+  }
 }
 
 /// Converts a shape to JSON; dynamic sizes are null.
@@ -163,7 +171,7 @@ static llvm::json::Object valueToJSON(const ManifestValue &value, int64_t index)
                             {"kind", value.kind}};
 }
 
-static llvm::json::Object entryToJSON(const ManifestEntry &entry) {
+static llvm::json::Object entryToJSON(const ManifestEntry &entry, int64_t workspaceAlignment) {
   llvm::json::Array arguments, results;
   for (auto [i, value] : llvm::enumerate(entry.arguments)) {
     llvm::json::Object argument = valueToJSON(value, i);
@@ -176,11 +184,14 @@ static llvm::json::Object entryToJSON(const ManifestEntry &entry) {
     result["alias"] = value.alias;
     results.push_back(std::move(result));
   }
-  return llvm::json::Object{{"name", entry.name},
+  llvm::json::Object object{{"name", entry.name},
                             {"arguments", std::move(arguments)},
                             {"results", std::move(results)},
                             {"workspace_bytes", entry.workspaceBytes},
-                            {"workspace_alignment", static_cast<int64_t>(kWorkspaceAlignment)}};
+                            {"workspace_alignment", workspaceAlignment}};
+  if (entry.isCapturable)
+    object["capturable"] = *entry.isCapturable;
+  return object;
 }
 
 static llvm::json::Value processorToJSON(const RequiredProcessor &processor) {
@@ -192,8 +203,9 @@ static llvm::json::Value processorToJSON(const RequiredProcessor &processor) {
 llvm::json::Object fp8::manifestToJSON(const Manifest &manifest, const std::vector<SiteRecord> &sites) {
   llvm::json::Array entries;
   for (const ManifestEntry &entry : manifest.entries)
-    entries.push_back(entryToJSON(entry));
+    entries.push_back(entryToJSON(entry, manifest.workspaceAlignment));
   return llvm::json::Object{{"version", kManifestVersion},
+                            {"call", manifest.callVersion},
                             {"recipe", manifest.recipe},
                             {"target", manifest.target},
                             {"options", optionsToJSON(manifest.options)},

@@ -26,6 +26,8 @@ struct ManifestEntry {
   std::string name;
   std::vector<ManifestValue> arguments, results;
   int64_t workspaceBytes = 0;
+  /// Whether a call can be captured as a graph; unset on the CPU.
+  std::optional<bool> isCapturable;
 };
 
 /// The manifest without the sites.
@@ -34,6 +36,9 @@ struct Manifest {
   /// The processor features that the machine which loads the library needs; without a name if no code
   /// is generated.
   RequiredProcessor processor;
+  /// The version of fp8rt_call that entry points take.
+  int64_t callVersion = 1;
+  int64_t workspaceAlignment = 0;
   OptionValues options; ///< all options with their values, defaults included
   std::vector<ManifestEntry> entries;
   llvm::json::Object state;
@@ -44,8 +49,9 @@ struct Manifest {
 /// the user's arguments and results followed by the state.
 Manifest describeModule(mlir::ModuleOp module, llvm::StringRef recipe, llvm::StringRef target);
 
-/// Fills in the workspace sizes, which are attributes of `module`'s functions after stage 7.
-void addWorkspaceSizes(Manifest &manifest, mlir::ModuleOp module);
+/// Fills in what is known after stage 7: the version of calls, and what attributes of `module`'s functions
+/// tell of workspaces and graphs.
+void describeCode(Manifest &manifest, mlir::ModuleOp module);
 
 llvm::json::Object manifestToJSON(const Manifest &manifest, const std::vector<SiteRecord> &sites);
 

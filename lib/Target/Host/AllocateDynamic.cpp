@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Allocates memory of dynamic size: results by the caller, temporaries on the heap. Allocations and
-// assertions can fail, so entry points with one of them return a status.
+// Allocates memory of dynamic size: results by the caller, temporaries on the heap or on the device.
+// Allocations, assertions and launches can fail, so entry points with one of them return a status.
 
 #include "EntryPointHelpers.h"
 #include "Memory.h"
@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/Utils/Utils.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -29,7 +30,7 @@ using namespace fp8;
 static bool canFail(func::FuncOp func) {
   return func.getNumResults() != 0 || func.walk([](Operation *op) {
                                             auto alloc = dyn_cast<memref::AllocOp>(op);
-                                            bool fails = isa<cf::AssertOp>(op) ||
+                                            bool fails = isa<cf::AssertOp, gpu::LaunchFuncOp>(op) ||
                                                          (alloc && !alloc.getType().hasStaticShape());
                                             return fails ? WalkResult::interrupt() : WalkResult::advance();
                                           })
@@ -128,7 +129,7 @@ void Rewriter::freeTemporary(memref::DeallocOp dealloc) {
   Value address = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, dealloc.getMemref());
   Value number = arith::IndexCastOp::create(builder, loc, i64, address);
   Value memory = LLVM::IntToPtrOp::create(builder, loc, pointer, number);
-  callHelper(loc, kFreeHelper, TypeRange(), memory);
+  callHelper(loc, kFreeHelper, TypeRange(), {frame, memory});
   dealloc.erase();
 }
 

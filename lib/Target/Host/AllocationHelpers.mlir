@@ -2,43 +2,12 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Allocation of memory of dynamic size: results by the caller, temporaries on the heap, in a list
-// that belongs to the call. The temporaries that are left in the list are freed at the end of the
-// call, also after an error. EntryPointHelpers.h describes each function.
+// Allocation of temporaries of dynamic size on the heap, in a list that belongs to the call. The temporaries
+// that are left in the list are freed at the end of the call, also after an error. EntryPointHelpers.h
+// describes each function; DeviceHelpers.mlir has them for memory of a device.
 
 llvm.func @aligned_alloc(i64, i64) -> !llvm.ptr
 llvm.func @free(!llvm.ptr)
-
-// Calls the caller's function. For a result without elements, which may be at NULL, it returns the
-// address of the frame instead, which nothing reads or writes.
-func.func private @fp8_abi_allocate_result(%frame: !llvm.ptr, %result: i64, %shape: !llvm.ptr, %rank: i64)
-    -> !llvm.ptr {
-  %ok = arith.constant 0 : i32
-  %null = llvm.mlir.zero : !llvm.ptr
-  %call = llvm.load %frame : !llvm.ptr -> !llvm.ptr
-  %allocate_field = llvm.getelementptr %call[56] : (!llvm.ptr) -> !llvm.ptr, i8
-  %allocate = llvm.load %allocate_field : !llvm.ptr -> !llvm.ptr
-  %context_field = llvm.getelementptr %call[64] : (!llvm.ptr) -> !llvm.ptr, i8
-  %context = llvm.load %context_field : !llvm.ptr -> !llvm.ptr
-  %results_field = llvm.getelementptr %call[24] : (!llvm.ptr) -> !llvm.ptr, i8
-  %results = llvm.load %results_field : !llvm.ptr -> !llvm.ptr
-  %tensor_at = llvm.getelementptr %results[%result] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
-  %tensor = llvm.load %tensor_at : !llvm.ptr -> !llvm.ptr
-  %index = arith.trunci %result : i64 to i32
-  %ndim = arith.trunci %rank : i64 to i32
-  %status = llvm.call %allocate(%context, %index, %shape, %ndim, %tensor)
-      : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i32, !llvm.ptr) -> i32
-  %given = arith.cmpi eq, %status, %ok : i32
-  %memory = scf.if %given -> !llvm.ptr {
-    %data = func.call @fp8_abi_result(%call, %result) : (!llvm.ptr, i64) -> !llvm.ptr
-    %is_null = llvm.icmp "eq" %data, %null : !llvm.ptr
-    %usable = llvm.select %is_null, %frame, %data : i1, !llvm.ptr
-    scf.yield %usable : !llvm.ptr
-  } else {
-    scf.yield %null : !llvm.ptr
-  }
-  return %memory : !llvm.ptr
-}
 
 // A block on the heap: a pointer to the next block, the address of the pointer to this block, and
 // from byte 64 on the memory.
@@ -85,7 +54,7 @@ func.func private @fp8_abi_link(%block: !llvm.ptr, %first_at: !llvm.ptr) {
   return
 }
 
-func.func private @fp8_abi_free(%memory: !llvm.ptr) {
+func.func private @fp8_abi_free(%frame: !llvm.ptr, %memory: !llvm.ptr) {
   %null = llvm.mlir.zero : !llvm.ptr
   %block = llvm.getelementptr %memory[-64] : (!llvm.ptr) -> !llvm.ptr, i8
   %next = llvm.load %block : !llvm.ptr -> !llvm.ptr
@@ -111,7 +80,7 @@ func.func private @fp8_abi_release(%frame: !llvm.ptr) {
   } do {
     %first = llvm.load %first_at : !llvm.ptr -> !llvm.ptr
     %memory = llvm.getelementptr %first[64] : (!llvm.ptr) -> !llvm.ptr, i8
-    func.call @fp8_abi_free(%memory) : (!llvm.ptr) -> ()
+    func.call @fp8_abi_free(%frame, %memory) : (!llvm.ptr, !llvm.ptr) -> ()
     scf.yield
   }
   return

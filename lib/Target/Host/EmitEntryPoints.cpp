@@ -32,8 +32,8 @@ namespace {
 /// Emits `fp8_call_<entry>`.
 class EntryPointBuilder {
 public:
-  EntryPointBuilder(func::FuncOp entry, const EntrySignature &signature)
-      : entry(entry), signature(signature), loc(entry.getLoc()), builder(entry),
+  EntryPointBuilder(func::FuncOp entry, const EntrySignature &signature, bool onDevice)
+      : entry(entry), signature(signature), onDevice(onDevice), loc(entry.getLoc()), builder(entry),
         converter(entry.getContext()) {}
 
   void build(const CheckTables &tables, StringRef name);
@@ -52,10 +52,11 @@ private:
   Value callEntry(Value call);
   /// Calls the entry point with a frame, and frees the temporaries that it left on the heap.
   Value callWithFrame(Value call, SmallVectorImpl<Value> &operands);
-  void copyCarried(Value call, ArrayRef<Value> data, ArrayRef<Value> results);
+  Value copyCarried(Value call, Value status, ArrayRef<Value> data, ArrayRef<Value> results);
 
   func::FuncOp entry;
   const EntrySignature &signature;
+  bool onDevice;
   Location loc;
   OpBuilder builder;
   LLVMTypeConverter converter;
@@ -105,18 +106,10 @@ Value EntryPointBuilder::callEntry(Value call) {
     auto type = cast<MemRefType>(entry.getArgumentTypes()[position]);
     operands.push_back(buildMemRef(builder, loc, converter, type, value, getDynamicSizes(call, position)));
   }
-  if (signature.canFail) {
-    Value status = callWithFrame(call, operands);
-    Value good = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, status, integer(0, 32));
-    auto then = scf::IfOp::create(builder, loc, good, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(then.thenBlock());
-    copyCarried(call, data, results);
-    return status;
-  }
+  if (signature.canFail)
+    return copyCarried(call, callWithFrame(call, operands), data, results);
   func::CallOp::create(builder, loc, entry, operands);
-  copyCarried(call, data, results);
-  return integer(0, 32);
+  return copyCarried(call, integer(0, 32), data, results);
 }
 
 Value EntryPointBuilder::callWithFrame(Value call, SmallVectorImpl<Value> &operands) {
@@ -131,15 +124,27 @@ Value EntryPointBuilder::callWithFrame(Value call, SmallVectorImpl<Value> &opera
   return status;
 }
 
-/// Copies every carried result whose tensor is not the memory of its argument.
-void EntryPointBuilder::copyCarried(Value call, ArrayRef<Value> data, ArrayRef<Value> results) {
+/// Copies every carried result whose tensor is not the memory of its argument, if `status` is that of a
+/// call that succeeded. Returns the status of the call.
+Value EntryPointBuilder::copyCarried(Value call, Value status, ArrayRef<Value> data,
+                                     ArrayRef<Value> results) {
+  OpBuilder::InsertionGuard guard(builder);
+  if (signature.canFail && !onDevice) {
+    Value good = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, status, integer(0, 32));
+    auto then = scf::IfOp::create(builder, loc, good, /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(then.thenBlock());
+  }
   for (auto [memory, result] : llvm::zip_equal(results, signature.results)) {
     if (!memory || data[*result.position] == memory)
       continue;
     Value bytes = buildByteCount(builder, loc, result.type, getDynamicSizes(call, *result.position));
-    func::CallOp::create(builder, loc, "fp8_abi_copy", TypeRange(),
-                         ValueRange{memory, data[*result.position], bytes});
+    Value from = data[*result.position];
+    if (onDevice)
+      status = callHelper("fp8_abi_copy_on_device", status.getType(), {call, status, memory, from, bytes});
+    else
+      func::CallOp::create(builder, loc, "fp8_abi_copy", TypeRange(), ValueRange{memory, from, bytes});
   }
+  return status;
 }
 
 void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
@@ -148,6 +153,8 @@ void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
   auto function = func::FuncOp::create(builder, loc, ("fp8_call_" + name).str(),
                                        builder.getFunctionType({pointer}, {i32}));
   function->setAttr(kWorkspaceBytesAttrName, builder.getI64IntegerAttr(signature.workspaceBytes));
+  if (Attribute capturable = entry->removeAttr(kCapturableAttrName))
+    function->setAttr(kCapturableAttrName, capturable);
   builder.setInsertionPointToStart(function.addEntryBlock());
   Value call = function.getArgument(0);
   Value specs = addGlobal("fp8_specs_" + name, LLVM::LLVMArrayType::get(i64, tables.specs.size()),
@@ -172,9 +179,9 @@ void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
 }
 
 /// Moves the helper functions into `module`; without their bodies if only declared.
-static LogicalResult addHelpers(ModuleOp module, bool declareOnly) {
+static LogicalResult addHelpers(ModuleOp module, bool onDevice, bool declareOnly) {
   OwningOpRef<ModuleOp> helpers = parseSourceString<ModuleOp>(
-      getEntryPointHelpers(), ParserConfig(module.getContext()), "EntryPointHelpers.mlir");
+      getEntryPointHelpers(onDevice), ParserConfig(module.getContext()), "EntryPointHelpers.mlir");
   if (!helpers)
     return module.emitError("the entry point helpers do not parse");
   for (Operation &op : llvm::make_early_inc_range(*helpers->getBody())) {
@@ -239,7 +246,7 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
     for (func::FuncOp entry : entries)
       if (failed(emit(entry)))
         return signalPassFailure();
-    if (!entries.empty() && failed(addHelpers(getOperation(), declareHelpers)))
+    if (!entries.empty() && failed(addHelpers(getOperation(), onDevice, declareHelpers)))
       signalPassFailure();
   }
 
@@ -249,7 +256,7 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
     FailureOr<EntrySignature> signature = readSignature(entry);
     if (failed(signature))
       return failure();
-    FailureOr<CheckTables> tables = buildTables(entry, *signature);
+    FailureOr<CheckTables> tables = buildTables(entry, *signature, getCallNeeds(entry, onDevice));
     if (failed(tables))
       return failure();
     std::string name = entry.getName().str();
@@ -261,7 +268,7 @@ struct EmitEntryPointsPass : public fp8::impl::EmitEntryPointsBase<EmitEntryPoin
     if (failed(symbols.rename(entry, (kEntryPrefix + name).str())))
       return failure();
     flattenEmptyArguments(entry);
-    EntryPointBuilder(entry, *signature).build(*tables, name);
+    EntryPointBuilder(entry, *signature, onDevice).build(*tables, name);
     // The attributes on the arguments are no longer needed, and LLVM rejects unknown ones.
     for (unsigned index : llvm::seq(entry.getNumArguments()))
       entry.setArgAttrs(index, ArrayRef<NamedAttribute>());

@@ -195,12 +195,16 @@ static void passProfile(func::CallOp callOfEntry, func::FuncOp entry) {
 
 namespace {
 struct EmitProfilePass : public fp8::impl::EmitProfileBase<EmitProfilePass> {
+  using Base::Base;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto kernels = module->getAttrOfType<ArrayAttr>(kKernelsAttrName);
     if (!kernels)
       return;
     module->removeAttr(kKernelsAttrName);
+    if (onDevice)
+      return addKernelList(module, printKernels(kernels));
     SymbolTableCollection symbols;
     SmallVector<std::pair<func::CallOp, func::FuncOp>> calls;
     for (auto function : module.getOps<func::FuncOp>())

@@ -2,14 +2,19 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functions that every compiled library contains for the C ABI: two MLIR files of this
-// folder, which the build turns into string literals.
+// The functions that every compiled library contains for the C ABI: MLIR files of this folder, which the
+// build turns into string literals.
 
 #include "EntryPointHelpers.h"
 
-llvm::StringRef fp8::getEntryPointHelpers() {
-  return
+llvm::StringRef fp8::getEntryPointHelpers(bool onDevice) {
+  static constexpr llvm::StringLiteral kHostHelpers =
 #include "AllocationHelpers.mlir.inc"
 #include "EntryPointHelpers.mlir.inc"
       ;
+  static constexpr llvm::StringLiteral kDeviceHelpers =
+#include "DeviceHelpers.mlir.inc"
+#include "EntryPointHelpers.mlir.inc"
+      ;
+  return onDevice ? kDeviceHelpers : kHostHelpers;
 }

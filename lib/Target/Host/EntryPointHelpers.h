@@ -13,12 +13,13 @@ namespace fp8 {
 
 /// The text of a module with, all private:
 ///   @fp8_abi_check_call(call, arguments: i32, results: i32, workspace: i64, specs, lines) -> i32
-///     0, or 1 and call->error. `specs` holds, for every argument and then every result, i64
-///     words: DLDataType, rank, sizes. A size is kAnySize, or getSizeOfArgument(A): that of
+///     0, or 1 and call->error. `specs` holds i64 words: the version of the call, the kind of memory of all
+///     tensors (DLDeviceType), the alignment of the workspace; then for every argument and every result
+///     DLDataType, rank, sizes. A size is kAnySize, or getSizeOfArgument(A): that of
 ///     the same dimension of argument A. A rank is kCallerAllocates for a result that
 ///     call->allocate gives. `lines` holds NUL-terminated error lines: version, counts,
 ///     workspace, then one per argument and result.
-///   @fp8_abi_fail(call, line) -> 1, the line in call->error
+///   @fp8_abi_fail(call, line) -> 1, the line in call->error; NULL if the reason is there already
 ///   @fp8_abi_argument(call, index: i64) -> pointer to the elements, and @fp8_abi_result
 ///   @fp8_abi_size(call, argument: i64, dim: i64) -> i64
 ///   @fp8_abi_workspace(call) -> pointer
@@ -32,9 +33,18 @@ namespace fp8 {
 ///   @fp8_abi_allocate_result(frame, result: i64, shape, rank: i64) -> pointer, NULL without
 ///     memory
 ///   @fp8_abi_allocate(frame, bytes: i64) -> pointer, the same
-///   @fp8_abi_free(pointer): a temporary
+///   @fp8_abi_free(frame, pointer): a temporary
 ///   @fp8_abi_release(frame): all temporaries that are left
-llvm::StringRef getEntryPointHelpers();
+///
+/// With `onDevice`, temporaries are memory of the call's device, and there are functions for the functions of
+/// fp8rt_device. They return false or NULL after a failure, with the reason of the device in call->error.
+///   @fp8_abi_launch(frame, kernel: i32, line: i32, x: i64, y: i64, z: i64, parameters) -> i1
+///   @fp8_abi_read(frame, host, source, bytes: i64) -> i1
+///   @fp8_abi_symbol(frame, symbol: i32) -> pointer
+///   @fp8_abi_tensor_map(frame, map, type: i32, rank: i32, base, sizes, strides, box, swizzle: i32) -> i1
+///   @fp8_abi_copy_on_device(call, status: i32, to, from, bytes: i64) -> i32: copies as fp8_abi_copy if the
+///     status is 0, and returns the status, or that of the copy
+llvm::StringRef getEntryPointHelpers(bool onDevice);
 
 inline constexpr int64_t kAnySize = -1;
 inline constexpr int64_t kCallerAllocates = -1;
@@ -43,6 +53,10 @@ inline int64_t getSizeOfArgument(int64_t argument) { return -2 - argument; }
 inline constexpr llvm::StringLiteral kAllocateResultHelper = "fp8_abi_allocate_result";
 inline constexpr llvm::StringLiteral kAllocateHelper = "fp8_abi_allocate";
 inline constexpr llvm::StringLiteral kFreeHelper = "fp8_abi_free";
+inline constexpr llvm::StringLiteral kLaunchHelper = "fp8_abi_launch";
+inline constexpr llvm::StringLiteral kReadHelper = "fp8_abi_read";
+inline constexpr llvm::StringLiteral kSymbolHelper = "fp8_abi_symbol";
+inline constexpr llvm::StringLiteral kTensorMapHelper = "fp8_abi_tensor_map";
 inline constexpr llvm::StringLiteral kFailHelper = "fp8_abi_fail";
 inline constexpr llvm::StringLiteral kProfileHelper = "fp8_abi_profile";
 inline constexpr llvm::StringLiteral kRecordHelper = "fp8_abi_record";

@@ -4,11 +4,12 @@
 //
 // The checks of the C ABI, and access to the parts of a call: every compiled library contains
 // these functions. EntryPointHelpers.h says what each one does. The byte offsets are those of
-// fp8rt_call (fp8rt/call.h, version 1) and of DLTensor on a 64-bit machine.
+// fp8rt_call (fp8rt/call.h, version 2) and of DLTensor on a 64-bit machine.
 
 llvm.func @strlen(!llvm.ptr) -> i64
 
-// call->error = line, cut to call->error_capacity. Returns 1, the status of the call.
+// call->error = line, cut to call->error_capacity; NULL where the reason is written already. Returns 1, the
+// status of the call.
 func.func private @fp8_abi_fail(%call: !llvm.ptr, %line: !llvm.ptr) -> i32 {
   %failed = arith.constant 1 : i32
   %zero = arith.constant 0 : i64
@@ -21,7 +22,9 @@ func.func private @fp8_abi_fail(%call: !llvm.ptr, %line: !llvm.ptr) -> i32 {
   %capacity = llvm.load %capacity_field : !llvm.ptr -> i64
   %is_given = llvm.icmp "ne" %error, %null : !llvm.ptr
   %has_room = arith.cmpi ugt, %capacity, %zero : i64
-  %usable = arith.andi %is_given, %has_room : i1
+  %can_write = arith.andi %is_given, %has_room : i1
+  %has_line = llvm.icmp "ne" %line, %null : !llvm.ptr
+  %usable = arith.andi %can_write, %has_line : i1
   scf.if %usable {
     %length = llvm.call @strlen(%line) : (!llvm.ptr) -> i64
     %room = arith.subi %capacity, %one : i64
@@ -133,10 +136,10 @@ func.func private @fp8_abi_check_size(%call: !llvm.ptr, %tensor: !llvm.ptr, %spe
   return %good : i1
 }
 
-// Checks that a tensor is in host memory and has the type and shape of the spec.
-func.func private @fp8_abi_check_tensor(%call: !llvm.ptr, %tensor: !llvm.ptr, %spec: !llvm.ptr) -> i1 {
+// Checks that a tensor is in memory of the kind `place` (DLDeviceType) and has the type and shape of the spec.
+func.func private @fp8_abi_check_tensor(%call: !llvm.ptr, %tensor: !llvm.ptr, %place: i32, %spec: !llvm.ptr)
+    -> i1 {
   %false = arith.constant false
-  %host = arith.constant 1 : i32
   %null = llvm.mlir.zero : !llvm.ptr
   %is_given = llvm.icmp "ne" %tensor, %null : !llvm.ptr
   %good = scf.if %is_given -> i1 {
@@ -146,7 +149,7 @@ func.func private @fp8_abi_check_tensor(%call: !llvm.ptr, %tensor: !llvm.ptr, %s
     %type = llvm.load %type_field : !llvm.ptr -> i32
     %want_type64 = llvm.load %spec : !llvm.ptr -> i64
     %want_type = arith.trunci %want_type64 : i64 to i32
-    %same_device = arith.cmpi eq, %device, %host : i32
+    %same_device = arith.cmpi eq, %device, %place : i32
     %same_type = arith.cmpi eq, %type, %want_type : i32
     %both = arith.andi %same_device, %same_type : i1
     %size_good = scf.if %both -> i1 {
@@ -179,7 +182,7 @@ func.func private @fp8_abi_fail_with_line(%call: !llvm.ptr, %lines: !llvm.ptr, %
 // Checks `count` tensors, whose lines begin with number `first`; stops looking after the first
 // bad one. Returns the status, and where the specs of the next tensors begin.
 func.func private @fp8_abi_check_tensors(%call: !llvm.ptr, %tensors: !llvm.ptr, %count: i64, %status: i32,
-    %specs: !llvm.ptr, %lines: !llvm.ptr, %first: i64) -> (i32, !llvm.ptr) {
+    %place: i32, %specs: !llvm.ptr, %lines: !llvm.ptr, %first: i64) -> (i32, !llvm.ptr) {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %two = arith.constant 2 : i64
@@ -190,7 +193,8 @@ func.func private @fp8_abi_check_tensors(%call: !llvm.ptr, %tensors: !llvm.ptr, 
     %next_state = scf.if %good_so_far -> i32 {
       %tensor_at = llvm.getelementptr %tensors[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
       %tensor = llvm.load %tensor_at : !llvm.ptr -> !llvm.ptr
-      %good = func.call @fp8_abi_check_tensor(%call, %tensor, %spec) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i1
+      %good = func.call @fp8_abi_check_tensor(%call, %tensor, %place, %spec)
+          : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i1
       %checked = scf.if %good -> i32 {
         scf.yield %ok : i32
       } else {
@@ -212,9 +216,10 @@ func.func private @fp8_abi_check_tensors(%call: !llvm.ptr, %tensors: !llvm.ptr, 
   return %result#0, %result#1 : i32, !llvm.ptr
 }
 
-func.func private @fp8_abi_check_workspace(%call: !llvm.ptr, %bytes: i64) -> i1 {
+func.func private @fp8_abi_check_workspace(%call: !llvm.ptr, %bytes: i64, %alignment: i64) -> i1 {
   %zero = arith.constant 0 : i64
-  %mask = arith.constant 63 : i64
+  %one = arith.constant 1 : i64
+  %mask = arith.subi %alignment, %one : i64
   %workspace_field = llvm.getelementptr %call[32] : (!llvm.ptr) -> !llvm.ptr, i8
   %workspace = llvm.load %workspace_field : !llvm.ptr -> !llvm.ptr
   %size_field = llvm.getelementptr %call[40] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -231,18 +236,53 @@ func.func private @fp8_abi_check_workspace(%call: !llvm.ptr, %bytes: i64) -> i1 
   return %result : i1
 }
 
+// Checks that a call of version 2 has a device whose version is 1. Calls of version 1 have none.
+func.func private @fp8_abi_check_device(%call: !llvm.ptr, %version: i32) -> i1 {
+  %false = arith.constant false
+  %true = arith.constant true
+  %first = arith.constant 1 : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %is_first = arith.cmpi eq, %version, %first : i32
+  %good = scf.if %is_first -> i1 {
+    scf.yield %true : i1
+  } else {
+    %device_field = llvm.getelementptr %call[96] : (!llvm.ptr) -> !llvm.ptr, i8
+    %device = llvm.load %device_field : !llvm.ptr -> !llvm.ptr
+    %is_given = llvm.icmp "ne" %device, %null : !llvm.ptr
+    %is_known = scf.if %is_given -> i1 {
+      %given = llvm.load %device : !llvm.ptr -> i32
+      %is_right = arith.cmpi eq, %given, %first : i32
+      scf.yield %is_right : i1
+    } else {
+      scf.yield %false : i1
+    }
+    scf.yield %is_known : i1
+  }
+  return %good : i1
+}
+
 func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %results: i32, %workspace: i64,
     %specs: !llvm.ptr, %lines: !llvm.ptr) -> i32 {
   %ok = arith.constant 0 : i32
-  %one = arith.constant 1 : i32
   // Numbers of the first lines; the lines of the tensors follow.
   %version_line = arith.constant 0 : i64
   %count_line = arith.constant 1 : i64
   %workspace_line = arith.constant 2 : i64
   %argument_lines = arith.constant 3 : i64
+  %needed64 = llvm.load %specs : !llvm.ptr -> i64
+  %needed = arith.trunci %needed64 : i64 to i32
+  %place_field = llvm.getelementptr %specs[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %place64 = llvm.load %place_field : !llvm.ptr -> i64
+  %place = arith.trunci %place64 : i64 to i32
+  %alignment_field = llvm.getelementptr %specs[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %alignment = llvm.load %alignment_field : !llvm.ptr -> i64
+  %tensor_specs = llvm.getelementptr %specs[3] : (!llvm.ptr) -> !llvm.ptr, i64
   %version = llvm.load %call : !llvm.ptr -> i32
-  %right_version = arith.cmpi eq, %version, %one : i32
-  cf.cond_br %right_version, ^counts, ^fail(%version_line : i64)
+  %right_version = arith.cmpi eq, %version, %needed : i32
+  cf.cond_br %right_version, ^device, ^fail(%version_line : i64)
+^device:
+  %has_device = func.call @fp8_abi_check_device(%call, %needed) : (!llvm.ptr, i32) -> i1
+  cf.cond_br %has_device, ^counts, ^fail(%version_line : i64)
 ^counts:
   %arguments_field = llvm.getelementptr %call[4] : (!llvm.ptr) -> !llvm.ptr, i8
   %num_arguments = llvm.load %arguments_field : !llvm.ptr -> i32
@@ -253,7 +293,7 @@ func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %result
   %same_counts = arith.andi %same_arguments, %same_results : i1
   cf.cond_br %same_counts, ^workspace, ^fail(%count_line : i64)
 ^workspace:
-  %fits = func.call @fp8_abi_check_workspace(%call, %workspace) : (!llvm.ptr, i64) -> i1
+  %fits = func.call @fp8_abi_check_workspace(%call, %workspace, %alignment) : (!llvm.ptr, i64, i64) -> i1
   cf.cond_br %fits, ^tensors, ^fail(%workspace_line : i64)
 ^tensors:
   %inputs_field = llvm.getelementptr %call[16] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -263,10 +303,10 @@ func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %result
   %input_count = arith.extui %arguments : i32 to i64
   %output_count = arith.extui %results : i32 to i64
   %result_lines = arith.addi %argument_lines, %input_count : i64
-  %first:2 = func.call @fp8_abi_check_tensors(%call, %inputs, %input_count, %ok, %specs, %lines, %argument_lines)
-      : (!llvm.ptr, !llvm.ptr, i64, i32, !llvm.ptr, !llvm.ptr, i64) -> (i32, !llvm.ptr)
-  %second:2 = func.call @fp8_abi_check_tensors(%call, %outputs, %output_count, %first#0, %first#1, %lines, %result_lines)
-      : (!llvm.ptr, !llvm.ptr, i64, i32, !llvm.ptr, !llvm.ptr, i64) -> (i32, !llvm.ptr)
+  %first:2 = func.call @fp8_abi_check_tensors(%call, %inputs, %input_count, %ok, %place, %tensor_specs, %lines,
+      %argument_lines) : (!llvm.ptr, !llvm.ptr, i64, i32, i32, !llvm.ptr, !llvm.ptr, i64) -> (i32, !llvm.ptr)
+  %second:2 = func.call @fp8_abi_check_tensors(%call, %outputs, %output_count, %first#0, %place, %first#1, %lines,
+      %result_lines) : (!llvm.ptr, !llvm.ptr, i64, i32, i32, !llvm.ptr, !llvm.ptr, i64) -> (i32, !llvm.ptr)
   return %second#0 : i32
 ^fail(%number: i64):
   %status = func.call @fp8_abi_fail_with_line(%call, %lines, %number) : (!llvm.ptr, !llvm.ptr, i64) -> i32
@@ -321,6 +361,37 @@ func.func private @fp8_abi_copy(%to: !llvm.ptr, %from: !llvm.ptr, %bytes: i64) {
     "llvm.intr.memcpy"(%to, %from, %bytes) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
   }
   return
+}
+
+// Calls the caller's function. For a result without elements, which may be at NULL, it returns the
+// address of the frame instead, which nothing reads or writes.
+func.func private @fp8_abi_allocate_result(%frame: !llvm.ptr, %result: i64, %shape: !llvm.ptr, %rank: i64)
+    -> !llvm.ptr {
+  %ok = arith.constant 0 : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %call = llvm.load %frame : !llvm.ptr -> !llvm.ptr
+  %allocate_field = llvm.getelementptr %call[56] : (!llvm.ptr) -> !llvm.ptr, i8
+  %allocate = llvm.load %allocate_field : !llvm.ptr -> !llvm.ptr
+  %context_field = llvm.getelementptr %call[64] : (!llvm.ptr) -> !llvm.ptr, i8
+  %context = llvm.load %context_field : !llvm.ptr -> !llvm.ptr
+  %results_field = llvm.getelementptr %call[24] : (!llvm.ptr) -> !llvm.ptr, i8
+  %results = llvm.load %results_field : !llvm.ptr -> !llvm.ptr
+  %tensor_at = llvm.getelementptr %results[%result] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+  %tensor = llvm.load %tensor_at : !llvm.ptr -> !llvm.ptr
+  %index = arith.trunci %result : i64 to i32
+  %ndim = arith.trunci %rank : i64 to i32
+  %status = llvm.call %allocate(%context, %index, %shape, %ndim, %tensor)
+      : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i32, !llvm.ptr) -> i32
+  %given = arith.cmpi eq, %status, %ok : i32
+  %memory = scf.if %given -> !llvm.ptr {
+    %data = func.call @fp8_abi_result(%call, %result) : (!llvm.ptr, i64) -> !llvm.ptr
+    %is_null = llvm.icmp "eq" %data, %null : !llvm.ptr
+    %usable = llvm.select %is_null, %frame, %data : i1, !llvm.ptr
+    scf.yield %usable : !llvm.ptr
+  } else {
+    scf.yield %null : !llvm.ptr
+  }
+  return %memory : !llvm.ptr
 }
 
 // Returns call->profile, or null unless call->flags says that it is there.

@@ -8,6 +8,7 @@
 #include "EntrySignature.h"
 #include "EntryPointHelpers.h"
 #include "Memory.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/HostCode.h"
@@ -102,48 +103,68 @@ static LogicalResult appendElementType(CheckTables &tables, Location loc, func::
   return success();
 }
 
-static constexpr llvm::StringLiteral kRowMajor = "row-major, in host memory";
-
-static LogicalResult appendArgument(CheckTables &tables, func::FuncOp entry, unsigned index) {
+static LogicalResult appendArgument(CheckTables &tables, func::FuncOp entry, const CallNeeds &needs,
+                                    unsigned index) {
   BlockArgument argument = entry.getArgument(index);
   MemRefType type = getArgumentType(entry, index);
   std::string what = "argument " + std::to_string(index);
   if (failed(appendElementType(tables, argument.getLoc(), entry, type, what)))
     return failure();
   appendShape(tables, type, [] { return kAnySize; });
-  appendLine(tables, type, what + " '" + getArgumentName(argument) + "'", kRowMajor);
+  appendLine(tables, type, what + " '" + getArgumentName(argument) + "'",
+             "row-major, in " + needs.memory.str());
   return success();
 }
 
-static LogicalResult appendResult(CheckTables &tables, func::FuncOp entry, unsigned index,
-                                  const EntryResult &result) {
+static LogicalResult appendResult(CheckTables &tables, func::FuncOp entry, const CallNeeds &needs,
+                                  unsigned index, const EntryResult &result) {
   std::string what = "result " + std::to_string(index);
   Location loc = result.position ? entry.getArgument(*result.position).getLoc() : entry.getLoc();
   if (failed(appendElementType(tables, loc, entry, result.type, what)))
     return failure();
   if (!result.position) {
     tables.specs.push_back(kCallerAllocates);
-    appendLine(tables, result.type, what, "in host memory that the call's 'allocate' gives");
+    appendLine(tables, result.type, what, "in " + needs.memory.str() + " that the call's 'allocate' gives");
     return success();
   }
   appendShape(tables, result.type, [&] { return getSizeOfArgument(*result.position); });
-  appendLine(tables, result.type, what, kRowMajor);
+  appendLine(tables, result.type, what, "row-major, in " + needs.memory.str());
   return success();
 }
 
-FailureOr<CheckTables> fp8::buildTables(func::FuncOp entry, const EntrySignature &signature) {
+CallNeeds fp8::getCallNeeds(func::FuncOp entry, bool onDevice) {
+  CallNeeds needs;
+  needs.alignment = getTarget(entry).getBufferAlignment();
+  if (onDevice) {
+    needs.version = 2;
+    needs.memoryType = 2; // kDLCUDA
+    needs.memory = "memory of the device";
+  }
+  return needs;
+}
+
+/// Returns the error line for a call of another version, or without a device.
+static StringRef getVersionLine(const CallNeeds &needs) {
+  return needs.version == 1 ? "this library needs version 1 of fp8rt_call"
+                            : "this library runs on a GPU: pass a device (version 2 of fp8rt_call, version "
+                              "1 of fp8rt_device)";
+}
+
+FailureOr<CheckTables> fp8::buildTables(func::FuncOp entry, const EntrySignature &signature,
+                                        const CallNeeds &needs) {
   CheckTables tables;
+  tables.specs = {needs.version, needs.memoryType, needs.alignment};
   llvm::raw_string_ostream lines(tables.lines);
-  lines << "this library needs version 1 of fp8rt_call" << '\0';
+  lines << getVersionLine(needs) << '\0';
   lines << "'" << entry.getName() << "': the number of arguments must be " << signature.numArguments
         << ", that of results " << signature.results.size() << '\0';
   lines << "'" << entry.getName() << "' needs a workspace of " << signature.workspaceBytes
-        << " bytes, aligned to " << kWorkspaceAlignment << '\0';
+        << " bytes, aligned to " << needs.alignment << '\0';
   for (unsigned index : llvm::seq(signature.numArguments))
-    if (failed(appendArgument(tables, entry, index)))
+    if (failed(appendArgument(tables, entry, needs, index)))
       return failure();
   for (auto [index, result] : llvm::enumerate(signature.results))
-    if (failed(appendResult(tables, entry, index, result)))
+    if (failed(appendResult(tables, entry, needs, index, result)))
       return failure();
   return tables;
 }

@@ -30,6 +30,20 @@ struct EntrySignature {
   bool canFail = false;
 };
 
+/// What the code of an entry point needs of its call.
+struct CallNeeds {
+  /// The version of fp8rt_call.
+  int64_t version = 1;
+  /// DLDeviceType of the memory of all tensors, and its name in errors.
+  int64_t memoryType = 1;
+  llvm::StringRef memory = "host memory";
+  /// Of the workspace, in bytes.
+  int64_t alignment = 0;
+};
+
+/// Returns the needs of code that works in memory of the host, or of a device.
+CallNeeds getCallNeeds(mlir::func::FuncOp entry, bool onDevice);
+
 /// The data to check a call with: the expected types and shapes as words (see EntryPointHelpers.h),
 /// and the error lines, each ending in a NUL.
 struct CheckTables {
@@ -42,7 +56,8 @@ struct CheckTables {
 mlir::FailureOr<EntrySignature> readSignature(mlir::func::FuncOp entry);
 
 /// Builds the tables. Emits an error for element types that DLPack does not have.
-mlir::FailureOr<CheckTables> buildTables(mlir::func::FuncOp entry, const EntrySignature &signature);
+mlir::FailureOr<CheckTables> buildTables(mlir::func::FuncOp entry, const EntrySignature &signature,
+                                         const CallNeeds &needs);
 
 } // namespace fp8
 

@@ -68,8 +68,8 @@ static FailureOr<Operation *> parallelize(RewriterBase &rewriter, scf::ForallOp 
                                           ArrayRef<memref::AllocOp> temporaries) {
   for (memref::AllocOp alloc : temporaries) {
     rewriter.setInsertionPoint(alloc);
-    rewriter.replaceOpWithNewOp<memref::AllocaOp>(alloc, alloc.getType(),
-                                                  rewriter.getI64IntegerAttr(kWorkspaceAlignment));
+    rewriter.replaceOpWithNewOp<memref::AllocaOp>(
+        alloc, alloc.getType(), rewriter.getI64IntegerAttr(fp8::getTarget(loop).getBufferAlignment()));
   }
   rewriter.setInsertionPoint(loop);
   scf::ParallelOp parallel;

@@ -7,6 +7,7 @@
 
 #include "Parts.h"
 #include "fp8/Target/Host/CallingConvention.h"
+#include "fp8/Target/Host/HostCode.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/MathExtras.h"
@@ -20,7 +21,8 @@ using namespace fp8;
 static constexpr size_t kPartSize = 4000;
 
 bool fp8::isExported(StringRef name) {
-  return name == "fp8_manifest" || name == "fp8_kernels" || name.starts_with("fp8_call_");
+  return name == "fp8_manifest" || name == kDeviceCodeName || name == "fp8_kernels" ||
+         name.starts_with("fp8_call_");
 }
 
 /// Returns whether `op` is no kernel: an entry point, a function of the C ABI, or a global.

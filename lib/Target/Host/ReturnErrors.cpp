@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Makes a failed assertion end the call instead of the process: the entry point writes the message
-// into the call and returns the status at once.
+// into the call and returns the status at once. An assertion without a message follows a helper that has
+// written the reason already.
 
 #include "EntryPointHelpers.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -32,9 +33,12 @@ static std::string describe(cf::AssertOp assertion) {
   return line;
 }
 
-/// Creates a constant that holds the message, ending in a NUL, and returns its address.
+/// Creates a constant that holds the message, ending in a NUL, and returns its address; NULL for an
+/// assertion without a message.
 static Value addMessage(OpBuilder &builder, func::FuncOp func, cf::AssertOp assertion, unsigned number) {
   Location loc = assertion.getLoc();
+  if (assertion.getMsg().empty())
+    return LLVM::ZeroOp::create(builder, loc, LLVM::LLVMPointerType::get(func.getContext()));
   std::string text = describe(assertion) + std::string(1, '\0');
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
   LLVM::GlobalOp global;

@@ -68,7 +68,7 @@ static std::string describeProblem(Operation *op) {
     return "has no code in a kernel: check before the launch";
   if (isa<memref::AllocOp, memref::DeallocOp>(op))
     return "has no code in a kernel: pass the memory as an argument";
-  if (isa<func::FuncOp, func::CallOp, func::ReturnOp, gpu::GPUModuleOp>(op))
+  if (isa<func::FuncOp, func::CallOp, func::ReturnOp, gpu::GPUModuleOp, UnrealizedConversionCastOp>(op))
     return "";
   return isa<NVVM::NVVMDialect, LLVM::LLVMDialect, memref::MemRefDialect, vector::VectorDialect,
              arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect, math::MathDialect, ub::UBDialect>(

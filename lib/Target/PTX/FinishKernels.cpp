@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns our attributes of kernels into those with which LLVM writes PTX: the entry, the size of a block and
-// of a cluster, and tensor maps, which are parameters of 128 bytes.
+// of a cluster, and tensor maps and tables of operands, which are parameters of many bytes.
 
 #include "DeviceCode.h"
 #include "fp8/Target/PTX/Passes.h"
@@ -22,13 +22,15 @@ using namespace fp8;
 /// CUtensorMap: its bytes, and the alignment that the hardware needs.
 static constexpr int64_t kTensorMapBytes = 128, kTensorMapAlignment = 64;
 
-/// Makes argument `index` a tensor map that the kernel gets by value and only reads.
-static void finishTensorMap(LLVM::LLVMFuncOp kernel, unsigned index) {
+/// The bytes of an operand in a table.
+static constexpr int64_t kOperandBytes = 8;
+
+/// Makes argument `index` a parameter of `bytes` that the kernel gets by value and only reads.
+static void passByValue(LLVM::LLVMFuncOp kernel, unsigned index, int64_t bytes, int64_t alignment) {
   Builder builder(kernel.getContext());
-  auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), kTensorMapBytes);
-  kernel.setArgAttr(index, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(bytes));
-  kernel.setArgAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
-                    builder.getI64IntegerAttr(kTensorMapAlignment));
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes);
+  kernel.setArgAttr(index, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(type));
+  kernel.setArgAttr(index, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(alignment));
   kernel.setArgAttr(index, NVVM::NVVMDialect::getGridConstantAttrName(), builder.getUnitAttr());
 }
 
@@ -55,7 +57,9 @@ static void finish(LLVM::LLVMFuncOp kernel) {
                     builder.getDenseI32ArrayAttr({read(kClusterAttrName), 1, 1}));
   for (unsigned index : llvm::seq(kernel.getNumArguments())) {
     if (kernel.getArgAttr(index, kTensorMapAttrName))
-      finishTensorMap(kernel, index);
+      passByValue(kernel, index, kTensorMapBytes, kTensorMapAlignment);
+    if (auto slots = kernel.getArgAttrOfType<IntegerAttr>(index, kOperandTableAttrName))
+      passByValue(kernel, index, slots.getInt() * kOperandBytes, kOperandBytes);
     removeOwnAttributes(kernel, index);
   }
 }

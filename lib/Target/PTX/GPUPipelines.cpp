@@ -15,7 +15,6 @@
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
@@ -96,15 +95,37 @@ static void addKernelPasses(OpPassManager &manager) {
   kernels.addPass(createReconcileUnrealizedCastsPass());
   kernels.addNestedPass<LLVM::LLVMFuncOp>(createGuardDivisions());
   kernels.addPass(createFinishKernels());
-  // Lines of the user's program, without the "debug" that turns off the optimization of ptxas.
-  LLVM::DIScopeForLLVMFuncOpPassOptions lines;
-  lines.emissionKind = LLVM::DIEmissionKind::DebugDirectivesOnly;
-  manager.addPass(LLVM::createDIScopeForLLVMFuncOpPass(lines));
-  manager.addNestedPass<gpu::GPUModuleOp>(createSerializeKernels());
+  manager.addPass(createSerializeKernels());
+}
+
+/// Adds the way from entry points to the LLVM dialect.
+static void addHostPasses(OpPassManager &manager) {
+  EmitEntryPointsOptions entryPoints;
+  entryPoints.onDevice = true;
+  manager.addPass(createEmitEntryPoints(entryPoints));
+  EmitProfileOptions profile;
+  profile.onDevice = true;
+  manager.addPass(createEmitProfile(profile));
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  addCanonicalizer(functions);
+  functions.addPass(createCSEPass());
+  functions.addPass(memref::createExpandStridedMetadataPass());
+  functions.addPass(createLowerAffinePass());
+  functions.addPass(createSCFToControlFlowPass());
+  functions.addPass(arith::createArithExpandOpsPass());
+  manager.addPass(createReturnErrors());
+  manager.addPass(createConvertToLLVMPass());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createGuardDivisions());
 }
 
 void fp8::buildGPUCodePipeline(OpPassManager &manager, const GPUCodeOptions &options) {
+  manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
+  manager.addPass(createAllocateDynamic());
+  manager.addPass(createLowerLaunches());
   addKernelPasses(manager);
+  manager.addPass(createEmitDeviceCode());
+  addHostPasses(manager);
 }
 
 void fp8::registerGPUPipelines() {

@@ -4,11 +4,23 @@
 //
 // The TargetBackendInterface of #fp8.chip.
 
+#include "DeviceCode.h"
 #include "fp8/Target/PTX/PTXTarget.h"
 #include "fp8/Target/TargetBackend.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 using namespace mlir;
 using namespace fp8;
+
+/// Writes the text that fp8-emit-device-code has put into the library.
+static LogicalResult emitPTX(ModuleOp module, llvm::raw_ostream &stream) {
+  auto global = module.lookupSymbol<LLVM::GlobalOp>(kPTXGlobalName);
+  if (!global)
+    return module.emitError("has no PTX");
+  stream << cast<StringAttr>(global.getValueAttr()).getValue().drop_back(); // the NUL
+  return success();
+}
 
 namespace {
 struct PTXBackend : TargetBackendInterface::ExternalModel<PTXBackend, ChipAttr> {
@@ -20,11 +32,16 @@ struct PTXBackend : TargetBackendInterface::ExternalModel<PTXBackend, ChipAttr> 
     buildGPUCodePipeline(manager, GPUCodeOptions());
   }
 
-  SmallVector<StringRef> getOutputs(Attribute) const { return {"lib", "ptx"}; }
+  SmallVector<StringRef> getOutputs(Attribute) const { return {"lib", "obj", "llvm", "ptx"}; }
 
-  LogicalResult emit(Attribute target, ModuleOp module, StringRef, StringRef, const HostCodeOptions &,
-                     llvm::raw_pwrite_stream &) const {
-    return module.emitError() << "code for " << cast<ChipAttr>(target).getName() << " is not generated yet";
+  LogicalResult emit(Attribute, ModuleOp module, StringRef output, StringRef manifest,
+                     const HostCodeOptions &options, llvm::raw_pwrite_stream &stream) const {
+    if (output == "ptx")
+      return emitPTX(module, stream);
+    if (output == "llvm")
+      return emitLLVMIR(module, manifest, options, stream);
+    return output == "obj" ? emitObject(module, manifest, options, stream)
+                           : emitSharedLibrary(module, manifest, options, stream);
   }
 };
 } // namespace

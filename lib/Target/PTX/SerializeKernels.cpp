@@ -9,6 +9,9 @@
 #include "DeviceCode.h"
 #include "fp8/Target/PTX/Passes.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -146,8 +149,15 @@ static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &ch
 
 namespace {
 struct SerializeKernelsPass : public fp8::impl::SerializeKernelsBase<SerializeKernelsPass> {
+  SerializeKernelsPass() : lines(ModuleOp::getOperationName()) { addLinePass(); }
+  SerializeKernelsPass(const SerializeKernelsPass &other)
+      : SerializeKernelsBase(other), lines(ModuleOp::getOperationName()) {
+    addLinePass();
+  }
+
   void getDependentDialects(DialectRegistry &registry) const override {
     SerializeKernelsBase::getDependentDialects(registry);
+    lines.getDependentDialects(registry);
     registerBuiltinDialectTranslation(registry);
     registerGPUDialectTranslation(registry);
     registerLLVMDialectTranslation(registry);
@@ -155,14 +165,40 @@ struct SerializeKernelsPass : public fp8::impl::SerializeKernelsBase<SerializeKe
   }
 
   void runOnOperation() override {
-    gpu::GPUModuleOp kernels = getOperation();
-    FailureOr<ChipAttr> chip = getChipOf(kernels);
+    gpu::GPUModuleOp kernels = getKernelModule(getOperation());
+    FailureOr<ChipAttr> chip = getChipOf(getOperation());
     if (failed(chip))
       return signalPassFailure();
-    FailureOr<std::string> text = serialize(kernels, getChip(*chip));
+    if (!kernels)
+      return;
+    FailureOr<std::string> text = serializeWithLines(kernels, getChip(*chip));
     if (failed(text))
       return signalPassFailure();
     kernels->setAttr(kPTXAttrName, StringAttr::get(&getContext(), *text));
   }
+
+private:
+  /// Lines of the user's program, without the word "debug" that turns off the optimization of ptxas.
+  void addLinePass() {
+    LLVM::DIScopeForLLVMFuncOpPassOptions options;
+    options.emissionKind = LLVM::DIEmissionKind::DebugDirectivesOnly;
+    lines.addPass(LLVM::createDIScopeForLLVMFuncOpPass(options));
+  }
+
+  /// Serializes a copy of the kernels in a module of its own: upstream's pass for lines takes nothing else,
+  /// and host code stays without them.
+  FailureOr<std::string> serializeWithLines(gpu::GPUModuleOp kernels, const Chip &chip) {
+    OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
+    auto module = ModuleOp::create(builder, kernels.getLoc());
+    builder.setInsertionPointToStart(module.getBody());
+    auto copy = cast<gpu::GPUModuleOp>(builder.clone(*kernels));
+    FailureOr<std::string> text = failure();
+    if (succeeded(runPipeline(lines, module)))
+      text = serialize(copy, chip);
+    module.erase();
+    return text;
+  }
+
+  OpPassManager lines;
 };
 } // namespace

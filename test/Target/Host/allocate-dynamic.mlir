@@ -4,7 +4,7 @@
 // and all bits where that is too much to count.
 // CHECK-DAG: func private @fp8_abi_allocate(!llvm.ptr, i64) -> !llvm.ptr
 // CHECK-DAG: func private @fp8_abi_allocate_result(!llvm.ptr, i64, !llvm.ptr, i64) -> !llvm.ptr
-// CHECK-DAG: func private @fp8_abi_free(!llvm.ptr)
+// CHECK-DAG: func private @fp8_abi_free(!llvm.ptr, !llvm.ptr)
 // CHECK-LABEL: func @main
 // CHECK-SAME: (%[[X:[a-z0-9]+]]: memref<?x3xf32>, %[[N:[a-z0-9]+]]: index, %[[FRAME:[a-z0-9]+]]: !llvm.ptr) -> i32
 // CHECK-SAME: fp8.allocated_results = {"1" = memref<?x3xf32>}

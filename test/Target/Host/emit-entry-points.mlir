@@ -20,8 +20,8 @@
 // CHECK: scf.yield %[[CHECKED]]
 // CHECK: return %[[STATUS]]
 
-// DLPack's type, rank and sizes: f32 is code 2, 32 bits, one lane; f8E4M3FN is 10; bool is 6.
-// CHECK: @fp8_specs_step(dense<[73730, 2, 4, 8, 67594, 1, 4, 73730, 2, 4, 8, 67590, 0]>
+// Version 1 of the call, host memory, a workspace aligned to 64 bytes; then DLPack's type, rank and sizes: f32 is code 2, 32 bits, one lane; f8E4M3FN is 10; bool is 6.
+// CHECK: @fp8_specs_step(dense<[1, 1, 64, 73730, 2, 4, 8, 67594, 1, 4, 73730, 2, 4, 8, 67590, 0]>
 // CHECK: @fp8_lines_step("this library needs version 1 of fp8rt_call\00
 // CHECK-SAME: 'step': the number of arguments must be 2, that of results 2\00
 // CHECK-SAME: 'step' needs a workspace of 64 bytes, aligned to 64\00
@@ -57,7 +57,7 @@ func.func public @step(%w: memref<4x8xf32> {tf.aliasing_output = 0 : i32} loc("w
 // CHECK: scf.if %[[GOOD]]
 // CHECK: func.call @fp8_abi_copy(%[[R0]], %[[W]]
 // CHECK: scf.yield %[[STATUS]]
-// CHECK: @fp8_specs_dynamic(dense<[73730, 2, -1, 8, 73730, 2, -2, 8, 67594, -1]>
+// CHECK: @fp8_specs_dynamic(dense<[1, 1, 64, 73730, 2, -1, 8, 73730, 2, -2, 8, 67594, -1]>
 // CHECK: argument 0 'w': expected f32 [?, 8] (row-major, in host memory)\00
 // CHECK-SAME: result 0: expected f32 [?, 8] (row-major, in host memory)\00
 // CHECK-SAME: result 1: expected f8E4M3FN [3, ?] (in host memory that the call's 'allocate' gives)\00

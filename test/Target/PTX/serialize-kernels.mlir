@@ -56,4 +56,14 @@ module attributes {gpu.container_module, fp8.target = #fp8.chip<"sm_89">} {
       return
     }
   }
+  // Inlined code in a function of the host.
+  func.func @main(%x: memref<1000xf32>, %y: memref<1000xf32>, %z: memref<1000xbf16>) {
+    %a = arith.constant 2.0 : f32
+    %c1 = arith.constant 1 : index
+    %c256 = arith.constant 256 : index
+    gpu.launch_func @kernels::@kernel_axpy blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)
+      args(%x : memref<1000xf32>, %y : memref<1000xf32>, %z : memref<1000xbf16>, %a : f32)
+      loc(callsite("inner"("inner.mlir":1:1) at "outer.mlir":2:2))
+    return
+  }
 }

@@ -18,8 +18,13 @@ namespace fp8 {
 /// fp8-plan-workspace, and kept on `fp8_call_<entry>` for the manifest.
 inline constexpr llvm::StringLiteral kWorkspaceBytesAttrName = "fp8.workspace_bytes";
 
-/// Every buffer in the workspace, and the workspace itself, starts at a multiple of this.
-inline constexpr uint64_t kWorkspaceAlignment = 64;
+/// Attribute on an entry point of a library that launches kernels on a device: whether its work can be
+/// captured as a graph, a bool. It cannot if the host waits for a value of the device, or allocates memory.
+/// Set by fp8-lower-launches, and kept on `fp8_call_<entry>` for the manifest.
+inline constexpr llvm::StringLiteral kCapturableAttrName = "fp8.capturable";
+
+/// The function of a library that describes its device code (fp8rt/device.h).
+inline constexpr llvm::StringLiteral kDeviceCodeName = "fp8_device_code";
 
 /// Which code computes the math functions of f32, and of f16 and bf16, which are computed in f32.
 enum class MathFunctions {

@@ -266,6 +266,8 @@ def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
     type, shape and strides of every tensor. If a check fails it writes one line into
     `call->error` and returns 1; otherwise it calls the entry point. If the caller passes a
     result in other memory than the argument that carries it, the result is copied there.
+    With `on-device`, the call must be of version 2 with a device, whose memory holds all
+    tensors.
 
     Example:
     ```mlir
@@ -288,8 +290,10 @@ def EmitEntryPoints : Pass<"fp8-emit-entry-points", "mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"declareHelpers", "declare-helpers", "bool", "false",
-                        "declare the functions that do the checks instead of defining them">];
-  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
+                        "declare the functions that do the checks instead of defining them">,
+                 Option<"onDevice", "on-device", "bool", "false",
+                        "the code launches kernels on the device of the call">];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
                            "mlir::cf::ControlFlowDialect", "mlir::func::FuncDialect",
                            "mlir::scf::SCFDialect"];
 }
@@ -300,7 +304,8 @@ def ReturnErrors : Pass<"fp8-return-errors", "mlir::ModuleOp"> {
     Before: entry points with a frame (`fp8-allocate-dynamic`), without structured control
     flow.
     After: no `cf.assert` is left. If its condition is false, the entry point writes the
-    message into `call->error` and returns.
+    message into `call->error` and returns. Where there is no message, `call->error` stays
+    as a helper function has left it.
 
     Errors: an assertion in a kernel or a parallel loop.
 
@@ -458,7 +463,8 @@ def EmitProfile : Pass<"fp8-emit-profile", "mlir::ModuleOp"> {
     their number at their end. A function with several numbers is recorded where it is
     called. Before a kernel, -1 is recorded if other code ran that may take time: loops,
     allocations, calls. Kernels in parallel loops are not recorded. The function
-    `fp8_kernels` returns the list of kernels as JSON, and `fp8.kernels` is gone.
+    `fp8_kernels` returns the list of kernels as JSON, and `fp8.kernels` is gone. With
+    `on-device`, the device records kernels, and only the list is added.
 
     Example:
     ```mlir
@@ -500,6 +506,8 @@ def EmitProfile : Pass<"fp8-emit-profile", "mlir::ModuleOp"> {
     ...
     ```
   }];
+  let options = [Option<"onDevice", "on-device", "bool", "false",
+                        "kernels run on a device, which records them itself">];
   let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect", "mlir::func::FuncDialect"];
 }
 

@@ -235,7 +235,7 @@ def FinishKernels : Pass<"fp8-finish-kernels", "mlir::gpu::GPUModuleOp"> {
     Before: kernels as functions of the LLVM dialect, with our attributes (Kernels.h).
     After: each is a kernel with the size of its block (`.reqntid`) and of its cluster. An
     argument with `fp8.tensor_map` is a parameter of 128 bytes that the kernel reads in
-    place.
+    place, one with `fp8.operand_table` a parameter of 8 bytes per operand.
 
     Errors: a kernel that is still a `func.func`, because its arguments do not fit its
     calling convention.
@@ -263,17 +263,17 @@ def FinishKernels : Pass<"fp8-finish-kernels", "mlir::gpu::GPUModuleOp"> {
   let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::NVVM::NVVMDialect"];
 }
 
-def SerializeKernels : Pass<"fp8-serialize-kernels", "mlir::gpu::GPUModuleOp"> {
+def SerializeKernels : Pass<"fp8-serialize-kernels", "mlir::ModuleOp"> {
   let summary = "write the PTX text of all kernels";
   let description = [{
     Before: kernels after `fp8-finish-kernels`.
     After: the gpu.module has the attribute `fp8.ptx`, the text for the chip of the module.
-    Equal kernels give equal text. The version of PTX is the lowest that has the chip's
+    Equal kernels give equal text, which tells the lines of the user's program (`.loc`). The version of PTX is the lowest that has the chip's
     instructions.
 
     Example:
     ```mlir
-    // fp8-opt --pass-pipeline='builtin.module(gpu.module(fp8-serialize-kernels))'
+    // fp8-opt --fp8-serialize-kernels
     module attributes {fp8.target = #fp8.chip<"sm_89">} {
       gpu.module @kernels {
         llvm.func @k() attributes {gpu.kernel, nvvm.kernel} {
@@ -289,7 +289,88 @@ def SerializeKernels : Pass<"fp8-serialize-kernels", "mlir::gpu::GPUModuleOp"> {
     ...
     ```
   }];
-  let dependentDialects = ["::fp8::FP8Dialect"];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::LLVM::LLVMDialect"];
+}
+
+def LowerLaunches : Pass<"fp8-lower-launches", "mlir::ModuleOp"> {
+  let summary = "turn launches into calls of the device of a call";
+  let description = [{
+    Before: entry points with a frame (`fp8-allocate-dynamic`), whose only access of memory
+    is `gpu.launch_func`, and `memref.load` of values that host code needs.
+    After: a launch stores its operands in slots and calls `fp8_abi_launch`, with the number
+    of its kernel, the number of its line in `fp8_kernels` (-1 without) and the grid. A
+    buffer is one address, or the fields of a descriptor if the kernel takes it so; for an
+    argument with `fp8.tensor_map` a tensor map is made. A load asks the device for the
+    value. Constants of the program are in the gpu.module, `fp8.symbols` lists them, and
+    `fp8_abi_symbol` gives their addresses. Each of these calls ends the entry point if the
+    device fails. `fp8.capturable` tells whether an entry point only enqueues work.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-lower-launches
+    module attributes {gpu.container_module} {
+      gpu.module @kernels {
+        func.func @k(%x: memref<4xf32>) attributes {gpu.kernel, llvm.bareptr, fp8.threads = 4 : i32} {
+          return
+        }
+      }
+      func.func @main(%x: memref<4xf32>, %frame: !llvm.ptr) -> i32 {
+        %c1 = arith.constant 1 : index
+        %c4 = arith.constant 4 : index
+        gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1) args(%x : memref<4xf32>)
+        %ok = arith.constant 0 : i32
+        return %ok : i32
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    func.func @main(%x: memref<4xf32>, %frame: !llvm.ptr) -> i32 attributes {fp8.capturable = true} {
+      ...
+      %address = memref.extract_aligned_pointer_as_index %x : memref<4xf32> -> index
+      ...
+      %good = call @fp8_abi_launch(%frame, ...
+      cf.assert %good, ""
+      ...
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",
+                           "mlir::func::FuncDialect", "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect"];
+}
+
+def EmitDeviceCode : Pass<"fp8-emit-device-code", "mlir::ModuleOp"> {
+  let summary = "put PTX and the tables of kernels and symbols into the library";
+  let description = [{
+    Before: a gpu.module after `fp8-serialize-kernels`.
+    After: the function `fp8_device_code` returns its text, its kernels and its symbols as
+    constants with the layout of fp8rt/device.h. The gpu.module is gone.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-emit-device-code
+    module attributes {gpu.container_module, fp8.target = #fp8.chip<"sm_89">} {
+      gpu.module @kernels attributes {fp8.ptx = "text"} {
+        llvm.func @k() attributes {gpu.kernel, fp8.threads = 4 : i32} {
+          llvm.return
+        }
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    llvm.mlir.global internal constant @fp8_device_ptx("text\00") ...
+    llvm.mlir.global internal constant @fp8_device_image() ...
+    llvm.mlir.global internal constant @fp8_kernel_name_0("k\00") ...
+    llvm.func @fp8_device_code() -> !llvm.ptr {
+      %code = llvm.mlir.addressof @fp8_device_code_value : !llvm.ptr
+      llvm.return %code : !llvm.ptr
+    }
+    ...
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "::fp8::FP8Dialect"];
 }
 
 #endif // FP8_TARGET_PTX_PASSES
