@@ -35,17 +35,25 @@ using namespace fp8;
 static constexpr unsigned kParameterBytes = 4096;
 static constexpr unsigned kSlotBytes = 8;
 
+/// Returns whether a slot of a table holds what a kernel takes as an argument of this type. A slot holds the
+/// address of a buffer's first element.
+static bool fitsSlot(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref)
+    return isa<LLVM::LLVMPointerType>(type) || type.isIntOrIndexOrFloat();
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  return succeeded(memref.getStridesAndOffset(strides, offset)) && offset == 0;
+}
+
 /// Returns whether the blocks of `kernel` are told apart by their position along x alone, and its operands
 /// fit into a table: a pointer or a number each.
 static bool isBatchable(func::FuncOp kernel) {
   if (!kernel->hasAttr(kBarePointersAttrName) || kernel->hasAttr(kClusterAttrName))
     return false;
-  for (unsigned index : llvm::seq(kernel.getNumArguments())) {
-    Type type = kernel.getArgumentTypes()[index];
-    bool isSlot = isa<MemRefType, LLVM::LLVMPointerType>(type) || type.isIntOrIndexOrFloat();
-    if (!isSlot || kernel.getArgAttr(index, kTensorMapAttrName))
+  for (unsigned index : llvm::seq(kernel.getNumArguments()))
+    if (!fitsSlot(kernel.getArgumentTypes()[index]) || kernel.getArgAttr(index, kTensorMapAttrName))
       return false;
-  }
   return !kernel
               .walk([](Operation *op) {
                 bool readsGrid = isa<NVVM::BlockIdYOp, NVVM::BlockIdZOp, NVVM::GridDimXOp, NVVM::GridDimYOp,

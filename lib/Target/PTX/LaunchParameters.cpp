@@ -241,15 +241,8 @@ static Value toParameter(OpBuilder &builder, Location loc, Value value) {
 LogicalResult LaunchParameters::storeTable(OpBuilder &builder, gpu::LaunchFuncOp launch) {
   Location loc = launch.getLoc();
   for (auto [index, operand] : llvm::enumerate(launch.getKernelOperands())) {
-    Value value;
-    int64_t offset = 0;
-    SmallVector<int64_t> strides;
-    if (auto type = dyn_cast<MemRefType>(operand.getType())) {
-      bool isStatic = succeeded(type.getStridesAndOffset(strides, offset)) && ShapedType::isStatic(offset);
-      value = isStatic ? buildAlignedAddress(builder, loc, operand) : buildAddress(builder, loc, operand);
-    } else {
-      value = toParameter(builder, loc, operand);
-    }
+    Value value = isa<MemRefType>(operand.getType()) ? buildAddress(builder, loc, operand)
+                                                     : toParameter(builder, loc, operand);
     if (!value)
       return launch.emitError() << "operand " << index << " of type " << operand.getType()
                                 << " does not fit into a table";
