@@ -175,7 +175,8 @@ bool parseCompilerOptions(const Options &o, CommandLine &out) {
       if (llvm::Error error = fp8::setOption(out.options, option.name, value))
         return rejectCommandLine(llvm::toString(std::move(error)));
   }
-  if (out.output == "-" && out.options.makesCode())
+  bool isText = !out.options.makesCode() || out.options.emit == "ptx" || out.options.emit == "llvm";
+  if (out.output == "-" && !isText)
     return rejectCommandLine("--emit=" + out.options.emit + " writes a file; give it a name with -o");
   return true;
 }

@@ -185,6 +185,12 @@ private:
     lines.addPass(LLVM::createDIScopeForLLVMFuncOpPass(options));
   }
 
+  /// Removes the locations outside of functions, where upstream's pass expects none from inlined code.
+  static void forgetLinesOfData(gpu::GPUModuleOp kernels) {
+    for (auto global : kernels.getOps<LLVM::GlobalOp>())
+      global->walk([](Operation *op) { op->setLoc(UnknownLoc::get(op->getContext())); });
+  }
+
   /// Serializes a copy of the kernels in a module of its own: upstream's pass for lines takes nothing else,
   /// and host code stays without them.
   FailureOr<std::string> serializeWithLines(gpu::GPUModuleOp kernels, const Chip &chip) {
@@ -192,6 +198,7 @@ private:
     auto module = ModuleOp::create(builder, kernels.getLoc());
     builder.setInsertionPointToStart(module.getBody());
     auto copy = cast<gpu::GPUModuleOp>(builder.clone(*kernels));
+    forgetLinesOfData(copy);
     FailureOr<std::string> text = failure();
     if (succeeded(runPipeline(lines, module)))
       text = serialize(copy, chip);

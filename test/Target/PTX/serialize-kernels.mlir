@@ -23,7 +23,7 @@
 // CHECK: .file 1 "{{.*}}serialize-kernels.mlir"
 module attributes {gpu.container_module, fp8.target = #fp8.chip<"sm_89">} {
   gpu.module @kernels {
-    memref.global "private" @tile : memref<32xf32, 3>
+    memref.global "private" @tile : memref<32xf32, 3> loc(callsite("data"("inner.mlir":3:1) at "outer.mlir":4:2))
     func.func @kernel_axpy(%x: memref<1000xf32>, %y: memref<1000xf32>, %z: memref<1000xbf16>, %a: f32)
         attributes {gpu.kernel, llvm.bareptr, fp8.threads = 256 : i32} {
       %tid = nvvm.read.ptx.sreg.tid.x : i32
