@@ -116,13 +116,42 @@ def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
     After: operations that have a kernel are a `gpu.launch_func` each; the kernels are
     `func.func` in `gpu.module @kernels`, one for all operations that can share it.
     What has no kernel stays, for `convert-fp8-to-linalg`.
+
+    A remark tells which operands of products are copied first, and why.
+
+    Example:
+    ```mlir
+    // fp8-opt --convert-fp8-to-gpu --canonicalize
+    module attributes {fp8.target = #fp8.chip<"sm_89">} {
+      func.func @f(%x: memref<8x16xf8E4M3FN>, %w: memref<32x16xf8E4M3FN>, %s: memref<f32>, %y: memref<8x32xf32>) {
+        fp8.scaled_matmul site("fc1") role(fprop) fast
+            ins(%x, %w : memref<8x16xf8E4M3FN>, memref<32x16xf8E4M3FN>)
+            scales(%s, %s : memref<f32>, memref<f32>) outs(%y : memref<8x32xf32>)
+            {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                              affine_map<(m, n, k) -> (m, n)>]}
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fp8.target = #fp8.chip<"sm_89">, gpu.container_module} {
+      func.func @f(%x: memref<8x16xf8E4M3FN>, %w: memref<32x16xf8E4M3FN>, %s: memref<f32>, %y: memref<8x32xf32>) {
+        ...
+        gpu.launch_func  @kernels::@kernel_product_fc1_fprop blocks in ...
+        return
+      }
+      gpu.module @kernels {
+        llvm.mlir.global external @dynamic_shared() ...
+        func.func @kernel_product_fc1_fprop(...) attributes {...fp8.threads = 128 : i32, gpu.kernel...} {
+        ...
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
                            "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
-                           "::mlir::memref::MemRefDialect",
-                           "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
+                           "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {

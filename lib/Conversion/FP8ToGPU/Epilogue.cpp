@@ -124,22 +124,17 @@ void Epilogue::addFusedOperands(OpBuilder &host, KernelArguments &arguments, Val
   }
 }
 
-/// Adds the scale of an FP8 result and the amaxes as arguments; writes scale_inv, and the zeros that the
-/// kernel raises to the amaxes.
+/// Adds the scale of an FP8 result and the amaxes as arguments; writes scale_inv.
 void Epilogue::prepareScalars(OpBuilder &host, KernelArguments &arguments) {
   Location loc = product.op->getLoc();
-  auto real = [&](float value) {
-    return arith::ConstantOp::create(host, loc, host.getF32FloatAttr(value)).getResult();
-  };
   if (results.outScale) {
     outScaleArgument = arguments.addPointer(results.outScale);
     Value scale = memref::LoadOp::create(host, loc, results.outScale);
-    memref::StoreOp::create(host, loc, arith::DivFOp::create(host, loc, real(1), scale), region.outs[1]);
+    Value one = arith::ConstantOp::create(host, loc, host.getF32FloatAttr(1));
+    memref::StoreOp::create(host, loc, arith::DivFOp::create(host, loc, one, scale), region.outs[1]);
   }
-  for (Value amax : region.amaxOuts()) {
-    memref::StoreOp::create(host, loc, real(0), amax);
+  for (Value amax : region.amaxOuts())
     amaxArguments.push_back(arguments.addPointer(amax));
-  }
 }
 
 void Epilogue::addOperand(OpBuilder &host, KernelArguments &arguments, Value memref, AffineMap map) {
@@ -212,7 +207,9 @@ void Epilogue::addParts(OpBuilder &host, const Sum &sum) const {
             {reduction});
 }
 
-void Epilogue::finish(OpBuilder &host) const {
+void Epilogue::finish(OpBuilder &host, gpu::LaunchFuncOp launch, LoweringContext &context) const {
+  for (unsigned argument : amaxArguments)
+    context.amaxes.add(launch, argument);
   for (const Sum &sum : sums)
     addParts(host, sum);
   if (!fused && failed(buildProductEpilogue(host, product.op, scaledSums)))

@@ -8,6 +8,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_EPILOGUE_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_EPILOGUE_H
 
+#include "Lowering.h"
 #include "Product.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 
@@ -49,7 +50,7 @@ public:
                   llvm::ArrayRef<int64_t> lanes);
 
   /// Builds the code that is left, after the launch.
-  void finish(mlir::OpBuilder &host) const;
+  void finish(mlir::OpBuilder &host, mlir::gpu::LaunchFuncOp launch, LoweringContext &context) const;
 
 private:
   /// A memref that the epilogue reads or writes, as the kernel sees it.

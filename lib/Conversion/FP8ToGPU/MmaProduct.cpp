@@ -268,8 +268,8 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
                           LoweringContext &context) {
   Location loc = product.op->getLoc();
   Type lhsType = getElementTypeOrSelf(product.lhs), rhsType = getElementTypeOrSelf(product.rhs);
-  ProductOperand lhs = prepareOperand(builder, product, /*isLhs=*/true);
-  ProductOperand rhs = prepareOperand(builder, product, /*isLhs=*/false);
+  ProductOperand lhs = prepareOperand(builder, context, product, /*isLhs=*/true);
+  ProductOperand rhs = prepareOperand(builder, context, product, /*isLhs=*/false);
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
   Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
   Value batch = product.buildSize(builder, product.dims.batch);
@@ -300,7 +300,8 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     MmaKernel(b, config, context.chip, lhsType, rhsType, product.split, numbers).build(epilogue);
   });
-  launchProduct(builder, product, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);
-  epilogue.finish(builder);
+  auto launch =
+      launchProduct(builder, product, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);
+  epilogue.finish(builder, launch, context);
   return true;
 }

@@ -104,12 +104,13 @@ KernelSpec fp8::describeKernel(const Product &product, const KernelArguments &ar
   return spec;
 }
 
-void fp8::launchProduct(OpBuilder &builder, const Product &product, func::FuncOp kernel, Value blocks,
-                        const KernelArguments &arguments) {
+gpu::LaunchFuncOp fp8::launchProduct(OpBuilder &builder, const Product &product, func::FuncOp kernel,
+                                     Value blocks, const KernelArguments &arguments) {
   auto launch = launchKernel(builder, product.op->getLoc(), kernel, blocks, arguments.operands);
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
   std::string code = instruction.getValue().str() + (product.split ? ", split sums" : "");
   markLaunch(launch, product.site, product.mark(code));
+  return launch;
 }
 
 Tile fp8::findTile(KernelBuilder &b, Expr number, Expr tilesM, Expr tilesN) {

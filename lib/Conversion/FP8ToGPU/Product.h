@@ -9,7 +9,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_PRODUCT_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_PRODUCT_H
 
-#include "KernelBuilder.h"
+#include "Lowering.h"
 #include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 
@@ -69,14 +69,16 @@ struct ProductOperand {
 
 /// Returns the operand of `product`, lhs or rhs, in that form: as it lies in memory, or else a copy, which a
 /// remark tells.
-ProductOperand prepareOperand(mlir::OpBuilder &builder, const Product &product, bool isLhs);
+ProductOperand prepareOperand(mlir::OpBuilder &builder, LoweringContext &context, const Product &product,
+                              bool isLhs);
 
 /// Returns the description of a kernel for `product`, without threads, shared memory and instruction.
 KernelSpec describeKernel(const Product &product, const KernelArguments &arguments);
 
 /// Launches `kernel` on `blocks` blocks, with the marks of `product`.
-void launchProduct(mlir::OpBuilder &builder, const Product &product, mlir::func::FuncOp kernel,
-                   mlir::Value blocks, const KernelArguments &arguments);
+mlir::gpu::LaunchFuncOp launchProduct(mlir::OpBuilder &builder, const Product &product,
+                                      mlir::func::FuncOp kernel, mlir::Value blocks,
+                                      const KernelArguments &arguments);
 
 /// A tile of a product: the numbers of its batch, its block of rows and its block of columns.
 struct Tile {

@@ -4,6 +4,7 @@
 //
 // Operands of products as [batch, rows, K]: a view of memory where it lies so, else a padded copy.
 
+#include "ByteTranspose.h"
 #include "Product.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 
@@ -11,6 +12,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
@@ -121,8 +123,31 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
   return ProductOperand{operand.memref, index(*pitch * bytes), index(*batch * bytes)};
 }
 
+/// Copies the operand to `buffer`, where its dimensions have `strides`: by a kernel that transposes bytes
+/// where there is one, else by generic code.
+static void copyToMatrices(OpBuilder &builder, LoweringContext &context, Location loc, const Operand &operand,
+                           Value buffer, ArrayRef<OpFoldResult> sizes, ArrayRef<OpFoldResult> strides) {
+  SmallVector<int64_t> order; // batches, rows, K
+  for (const auto *group : {&operand.batch, &operand.rows, &operand.k})
+    order.append(group->begin(), group->end());
+  Value view =
+      memref::ReinterpretCastOp::create(builder, loc, buffer, builder.getIndexAttr(0),
+                                        applyPermutation(sizes, order), applyPermutation(strides, order));
+  if (getBytes(operand.type().getElementType()) == 1 && canTransposeBytes(operand.memref, view, order))
+    return launchByteTranspose(builder, context, loc, operand.memref, view, order);
+  // The dimensions of the loops are those of the copy.
+  AffineMap map = inversePermutation(AffineMap::getPermutationMap(order, builder.getContext()));
+  AffineMap identity = builder.getMultiDimIdentityMap(order.size());
+  SmallVector<utils::IteratorType> iterators(order.size(), utils::IteratorType::parallel);
+  auto copy = linalg::GenericOp::create(
+      builder, loc, operand.memref, view, ArrayRef<AffineMap>{map, identity}, iterators,
+      [](OpBuilder &b, Location loc, ValueRange args) { linalg::YieldOp::create(b, loc, args[0]); });
+  copy->setAttr(kComputesAttrName, builder.getStringAttr("pack"));
+}
+
 /// Copies the operand into rows of a multiple of 16 bytes.
-static ProductOperand packOperand(OpBuilder &builder, Location loc, const Operand &operand) {
+static ProductOperand packOperand(OpBuilder &builder, LoweringContext &context, Location loc,
+                                  const Operand &operand) {
   MemRefType type = operand.type();
   int64_t bytes = getBytes(type.getElementType());
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
@@ -146,24 +171,17 @@ static ProductOperand packOperand(OpBuilder &builder, Location loc, const Operan
   std::optional<int64_t> known = getConstantIntValue(count);
   auto bufferType = MemRefType::get({known.value_or(ShapedType::kDynamic)}, type.getElementType());
   Value buffer = memref::AllocOp::create(builder, loc, bufferType, known ? ValueRange() : ValueRange(count));
-  Value view =
-      memref::ReinterpretCastOp::create(builder, loc, buffer, builder.getIndexAttr(0), sizes, strides);
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-  auto copy = linalg::GenericOp::create(
-      builder, loc, ValueRange(operand.memref), ValueRange(view), ArrayRef<AffineMap>{identity, identity},
-      iterators,
-      [](OpBuilder &b, Location loc, ValueRange args) { linalg::YieldOp::create(b, loc, args[0]); });
-  copy->setAttr(kComputesAttrName, builder.getStringAttr("pack"));
+  copyToMatrices(builder, context, loc, operand, buffer, sizes, strides);
   return {buffer, multiply(pitch, index(bytes)), multiply(batchStride, index(bytes))};
 }
 
-ProductOperand fp8::prepareOperand(OpBuilder &builder, const Product &product, bool isLhs) {
+ProductOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context, const Product &product,
+                                   bool isLhs) {
   Location loc = product.op->getLoc();
   Operand operand(product, isLhs);
   StringRef reason;
   if (std::optional<ProductOperand> inPlace = viewInPlace(builder, loc, operand, reason))
     return *inPlace;
-  product.op->emitRemark() << (isLhs ? "the left" : "the right") << " operand is copied: " << reason;
-  return packOperand(builder, loc, operand);
+  emitRemark(loc) << (isLhs ? "left" : "right") << " operand of a product is copied: " << reason;
+  return packOperand(builder, context, loc, operand);
 }

@@ -67,6 +67,62 @@ include "fp8/Dialect/FP8/Transforms/FusionPasses.td"
 // Stage 4: batching
 //===----------------------------------------------------------------------===//
 
+def SelectLayouts : Pass<"fp8-select-layouts", "::mlir::func::FuncOp"> {
+  let summary = "casts also write the layouts that products on tensor cores read";
+  let description = [{
+    For a target whose products read FP8 operands only as rows along the contracted dimensions
+    (`Chips.h`); others are left alone.
+
+    Before: scaled products read what casts write, in any order of its dimensions.
+    After: an `fp8.quantize` whose data a product reads in another order than batches, rows, contracted
+    dimensions has a `data_t` in this order, and the product reads that. Products that want the same order share it;
+    a cast has one such layout. Other operands are copied before the product
+    (`convert-fp8-to-gpu`).
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-select-layouts))'
+    module attributes {fp8.target = #fp8.chip<"sm_89">} {
+      func.func @f(%x: tensor<8x16xf8E4M3FN>, %w: tensor<16x32xbf16>, %s: tensor<f32>,
+                   %o: tensor<8x32xf32>) -> tensor<8x32xf32> {
+        %d = tensor.empty() : tensor<16x32xf8E4M3FN>
+        %i = tensor.empty() : tensor<f32>
+        %q, %si = fp8.quantize ins(%w : tensor<16x32xbf16>) scale(%s : tensor<f32>)
+            outs(%d, %i : tensor<16x32xf8E4M3FN>, tensor<f32>) -> tensor<16x32xf8E4M3FN>, tensor<f32>
+        %y = fp8.scaled_matmul fast
+            ins(%x, %q : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>)
+            scales(%s, %si : tensor<f32>, tensor<f32>) outs(%o : tensor<8x32xf32>)
+            {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                              affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xf32>
+        return %y : tensor<8x32xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fp8.target = #fp8.chip<"sm_89">} {
+      func.func @f(%x: tensor<8x16xf8E4M3FN>, %w: tensor<16x32xbf16>, %s: tensor<f32>,
+                   %o: tensor<8x32xf32>) -> tensor<8x32xf32> {
+        %d = tensor.empty() : tensor<16x32xf8E4M3FN>
+        %i = tensor.empty() : tensor<f32>
+        %t = tensor.empty() : tensor<32x16xf8E4M3FN>
+        %q:3 = fp8.quantize ins(%w : tensor<16x32xbf16>) scale(%s : tensor<f32>)
+            outs(%d, %t, %i : tensor<16x32xf8E4M3FN>, tensor<32x16xf8E4M3FN>, tensor<f32>)
+            {transposition = array<i64: 1, 0>}
+            -> tensor<16x32xf8E4M3FN>, tensor<32x16xf8E4M3FN>, tensor<f32>
+        %y = fp8.scaled_matmul fast
+            ins(%x, %q#1 : tensor<8x16xf8E4M3FN>, tensor<32x16xf8E4M3FN>)
+            scales(%s, %q#2 : tensor<f32>, tensor<f32>) outs(%o : tensor<8x32xf32>)
+            {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                              affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xf32>
+        return %y : tensor<8x32xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+}
+
 def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
   let summary = "one amax vector, one reduction and one history update per update point";
   let description = [{
