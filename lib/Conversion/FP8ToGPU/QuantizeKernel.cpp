@@ -65,8 +65,8 @@ bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &cont
     work->columns.reset();
   if (!work->data || (dataT && !inTiles && !canTransposeBytes(data, dataT, transposition)))
     return refuse(op, "its data is of dynamic strides");
-  work->scale = op.getScale();
-  work->scaleInv = op.getOuts()[op.getScaleInvIndex()];
+  work->scale.memref = op.getScale();
+  work->scaleInv.memref = op.getOuts()[op.getScaleInvIndex()];
   launchTiles(builder, context, *work, "quantize");
   if (dataT && !inTiles)
     launchByteTranspose(builder, context, op.getLoc(), data, dataT, transposition);

@@ -9,8 +9,7 @@
 // all different.
 
 #include "TileKernel.h"
-#include "AmaxBuffers.h"
-#include "fp8/Analysis/Sites/SiteNames.h"
+#include "ColumnSums.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 
@@ -21,93 +20,17 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace fp8;
 
-static constexpr int64_t kTile = 128; ///< rows and columns of a tile
-static constexpr int64_t kChunk = 8;  ///< columns of a thread
-static constexpr int64_t kGroup = 4;  ///< rows of a group
+static constexpr int64_t kChunk = 8; ///< columns of a thread
+static constexpr int64_t kGroup = 4; ///< rows of a group
 static constexpr int64_t kChunks = kTile / kChunk;
 static constexpr int64_t kGroups = kTile / kGroup;
 static constexpr int64_t kThreads = 256;
 static constexpr int64_t kGroupsAtOnce = kThreads / kChunks;
-
-//===----------------------------------------------------------------------===//
-// TileWork
-//===----------------------------------------------------------------------===//
-
-/// Returns the sizes of the tensor of `region`, each from an operand that has the dimension.
-static SmallVector<int64_t> findSizes(const ElementRegion &region) {
-  SmallVector<int64_t> sizes(region.numDims, ShapedType::kDynamic);
-  auto read = [&](Value operand, AffineMap map) {
-    for (auto [size, expr] :
-         llvm::zip_equal(cast<ShapedType>(operand.getType()).getShape(), map.getResults()))
-      if (auto dim = dyn_cast<AffineDimExpr>(expr))
-        sizes[dim.getPosition()] = size;
-  };
-  if (auto quantize = dyn_cast<QuantizeOp>(region.op))
-    read(quantize.getOuts()[0], AffineMap::getMultiDimIdentityMap(region.numDims, region.op->getContext()));
-  for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
-    read(operand, map);
-  for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))
-    read(operand, map);
-  return sizes;
-}
-
-/// Sorts the values that the region uses from outside. Returns false if there are others than constants and
-/// indices, such as scalars that are in the device's memory.
-static bool findCaptures(TileWork &work) {
-  if (work.region->isEmpty())
-    return true;
-  llvm::SetVector<Value> captures;
-  getUsedValuesDefinedAbove(*work.region->region, captures);
-  for (Value value : captures) {
-    Operation *op = value.getDefiningOp();
-    if (op && op->hasTrait<OpTrait::ConstantLike>())
-      work.constants.push_back(value);
-    else if (value.getType().isIndex())
-      work.indices.push_back(value);
-    else
-      return false;
-  }
-  return true;
-}
-
-static std::nullopt_t leave(Operation *op, const Twine &reason) {
-  op->emitRemark() << "stays generic code on the GPU: " << reason;
-  return std::nullopt;
-}
-
-std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims) {
-  ElementRegion region = *ElementRegion::of(op);
-  SmallVector<int64_t> sizes = findSizes(region);
-  if (!ShapedType::isStaticShape(sizes))
-    return leave(op, "its tensor is of dynamic shape");
-  TileWork work(op->getLoc(), TileSpace(sizes, batchDims));
-  work.region = region;
-  auto add = [&](SmallVector<TileOperand> &list, ValueRange operands, ArrayRef<AffineMap> maps) {
-    for (auto [memref, map] : llvm::zip_equal(operands, maps)) {
-      std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);
-      if (!operand)
-        return false;
-      list.push_back(*operand);
-    }
-    return true;
-  };
-  if (!add(work.inputs, region.inputs, region.inputMaps()) ||
-      !add(work.extras, region.extras(), region.extraMaps()))
-    return leave(op, "an operand is of dynamic strides");
-  if (llvm::any_of(region.extraMaps(), isSummed))
-    return leave(op, "its producer sums over rows");
-  if (!findCaptures(work))
-    return leave(op, "its producer uses a scalar from outside");
-  if (!region.amaxes.empty())
-    work.amax = region.amaxOuts()[0];
-  return work;
-}
 
 //===----------------------------------------------------------------------===//
 // TileKernel
@@ -118,7 +41,7 @@ namespace {
 /// Writes the code of one kernel.
 class TileKernel {
 public:
-  TileKernel(KernelBuilder &b, const TileWork &work, ArrayRef<unsigned> scalarArguments);
+  TileKernel(KernelBuilder &b, const TileWork &work);
   void build();
 
 private:
@@ -129,8 +52,9 @@ private:
 
   void captureValues();
   void writeScaleInv();
-  Value computeGroup(Expr group, Value amax);
-  Value computeRow(Expr row, ArrayRef<Chunk> loaded, Value amax, Words &words);
+  void computeGroup(Expr group, SmallVector<Value> &carried);
+  void computeRow(Expr row, ArrayRef<Chunk> loaded, MutableArrayRef<Value> carried, Words &words);
+  void addToSums(Expr row, ArrayRef<Value> values, MutableArrayRef<Value> sums);
   SmallVector<Chunk> runRegion(Expr row, ArrayRef<Chunk> loaded);
   Chunk widenChunk(const Chunk &chunk);
   Chunk toStorage(const Chunk &chunk);
@@ -140,6 +64,7 @@ private:
   Words encode(ArrayRef<Value> wide);
   void storeWords(Expr group, ArrayRef<Words> rows);
   void reduceAmax(Value amax);
+  void storeSums(ArrayRef<Value> sums);
   void storeColumns();
   void storeColumnPart(Expr tileColumn, Expr unit);
   Value loadColumnPart(Expr tileColumn, Expr unit);
@@ -168,8 +93,7 @@ private:
   KernelBuilder &b;
   const TileWork &work;
   const TileSpace &space;
-  ArrayRef<unsigned> scalarArguments; ///< scale, scale_inv, amax
-  SmallVector<Value> pointers;        ///< per argument
+  SmallVector<Value> pointers; ///< per argument
   IRMapping captured;
   Expr thread = 0, chunk = 0, firstColumn = 0, tileRow = 0, tileColumn = 0, batch = 0;
   std::optional<Expr> scale;
@@ -182,13 +106,12 @@ static std::optional<Expr> both(std::optional<Expr> a, std::optional<Expr> b) {
   return a && b ? std::optional<Expr>(*a & *b) : a ? a : b;
 }
 
-TileKernel::TileKernel(KernelBuilder &b, const TileWork &work, ArrayRef<unsigned> scalarArguments)
-    : b(b), work(work), space(work.space), scalarArguments(scalarArguments) {
+TileKernel::TileKernel(KernelBuilder &b, const TileWork &work) : b(b), work(work), space(work.space) {
   for (auto [number, type] : llvm::enumerate(b.getKernel().getArgumentTypes()))
     pointers.push_back(isa<LLVM::LLVMPointerType>(type) ? b.globalPointer(number) : Value());
   captureValues();
-  int64_t tilesN = std::max<int64_t>(llvm::divideCeil(space.columns, kTile), 1);
-  int64_t tilesM = std::max<int64_t>(llvm::divideCeil(space.rows, kTile), 1);
+  int64_t tilesN = space.countColumnTiles(),
+          tilesM = space.countRowTiles() / std::max<int64_t>(space.batches, 1);
   Expr block = b.block(0);
   thread = b.thread();
   chunk = thread % kChunks;
@@ -198,13 +121,14 @@ TileKernel::TileKernel(KernelBuilder &b, const TileWork &work, ArrayRef<unsigned
   firstColumn = tileColumn + chunk * kChunk;
 }
 
-/// Copies constants of the region's surroundings into the kernel; indices are its last arguments.
+/// Copies constants of the region's surroundings into the kernel.
 void TileKernel::captureValues() {
   for (Value value : work.constants)
     captured.map(value, b.clone(*value.getDefiningOp())->getResult(0));
-  unsigned first = pointers.size() - work.indices.size();
-  for (auto [i, value] : llvm::enumerate(work.indices))
-    captured.map(value, b.getKernel().getArgument(first + i));
+  for (auto [value, argument] : work.indices)
+    captured.map(
+        value,
+        arith::IndexCastOp::create(b, b.getIndexType(), b.getKernel().getArgument(argument)).getResult());
 }
 
 void TileKernel::build() {
@@ -213,20 +137,41 @@ void TileKernel::build() {
   if (work.columns)
     tile = b.staticShared(MemRefType::get({kTile, kGroups}, b.getI32Type()));
   Expr first = thread / kChunks;
-  Value amax = b.loop(b.number(0), b.number(kGroups / kGroupsAtOnce), b.number(0).getValue(),
-                      [&](Expr i, ValueRange carried) -> SmallVector<Value> {
-                        return {computeGroup(first + i * kGroupsAtOnce, carried[0])};
-                      })[0];
+  int64_t numSums = llvm::count_if(work.extras, [](const TileExtra &extra) { return extra.isSum; });
+  SmallVector<Value> start(1 + numSums * kChunk, b.real(0.0f).getValue());
+  start[0] = b.number(0).getValue(); // the amax, as bits; then 8 sums per extra result that is a sum
+  SmallVector<Value> carried =
+      b.loop(b.number(0), b.number(kGroups / kGroupsAtOnce), start, [&](Expr i, ValueRange before) {
+        SmallVector<Value> values(before);
+        computeGroup(first + i * kGroupsAtOnce, values);
+        return values;
+      });
   if (work.amax)
-    reduceAmax(amax);
+    reduceAmax(carried[0]);
+  storeSums(ArrayRef(carried).drop_front());
   if (work.columns)
     storeColumns();
 }
 
+/// Writes the sums of the tile to its row of the buffer.
+void TileKernel::storeSums(ArrayRef<Value> sums) {
+  for (const TileExtra &extra : work.extras) {
+    if (!extra.isSum)
+      continue;
+    Expr rowOfTiles = b.block(0) / space.countColumnTiles();
+    storeColumnSums(b, sums.take_front(kChunk), [&](Expr column, Expr sum) {
+      Expr position = widen(rowOfTiles) * space.columns + widen(tileColumn + column);
+      b.when(tileColumn + column < space.columns,
+             [&] { b.store(sum, b.at(pointer(extra.operand), position * 4)); });
+    });
+    sums = sums.drop_front(kChunk);
+  }
+}
+
 void TileKernel::writeScaleInv() {
-  scale = b.load(b.getF32Type(), pointers[scalarArguments[0]]);
+  scale = b.load(b.getF32Type(), pointers[work.scale.argument]);
   b.when((thread == 0) & (b.block(0) == 0),
-         [&] { b.store(b.real(1.0f) / *scale, pointers[scalarArguments[1]]); });
+         [&] { b.store(b.real(1.0f) / *scale, pointers[work.scaleInv.argument]); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -398,8 +343,8 @@ void TileKernel::storeChunk(const TileOperand &operand, Expr row, ArrayRef<Value
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Computes 4 rows if any of them is in the tensor. Returns the amax so far, as bits.
-Value TileKernel::computeGroup(Expr group, Value amax) {
+/// Computes 4 rows if any of them is in the tensor. Updates `carried`: amax and sums.
+void TileKernel::computeGroup(Expr group, SmallVector<Value> &carried) {
   Expr firstRow = tileRow + group * kGroup;
   auto compute = [&]() -> SmallVector<Value> {
     std::array<SmallVector<Chunk>, kGroup> loaded; // all loads before the first store
@@ -407,19 +352,19 @@ Value TileKernel::computeGroup(Expr group, Value amax) {
       for (const TileOperand &input : work.inputs)
         loaded[r].push_back(loadChunk(input, firstRow + r));
     SmallVector<Words> words(kGroup);
-    Value largest = amax;
+    SmallVector<Value> values = carried;
     for (unsigned r = 0; r < kGroup; ++r)
-      largest = computeRow(firstRow + r, loaded[r], largest, words[r]);
+      computeRow(firstRow + r, loaded[r], values, words[r]);
     if (work.columns)
       storeWords(group, words);
-    return {largest};
+    return values;
   };
   std::optional<Expr> live;
   if (space.rows == 0 || space.rows % kTile != 0)
     live = firstRow < space.rows;
   if (space.columns == 0 || space.columns % kTile != 0)
     live = both(live, firstColumn < space.columns);
-  return live ? ifElse(*live, compute, [&]() -> SmallVector<Value> { return {amax}; })[0] : compute()[0];
+  carried = live ? ifElse(*live, compute, [&] { return carried; }) : compute();
 }
 
 /// Returns what the region yields: a chunk per value, the tensor's elements first.
@@ -440,23 +385,36 @@ SmallVector<TileKernel::Chunk> TileKernel::runRegion(Expr row, ArrayRef<Chunk> l
   return yielded;
 }
 
-/// Computes and stores the thread's columns of one row. Returns the amax so far.
-Value TileKernel::computeRow(Expr row, ArrayRef<Chunk> loaded, Value amax, Words &words) {
+/// Computes and stores the thread's columns of one row.
+void TileKernel::computeRow(Expr row, ArrayRef<Chunk> loaded, MutableArrayRef<Value> carried, Words &words) {
   SmallVector<Chunk> yielded = runRegion(row, loaded);
-  for (auto [operand, chunk] : llvm::zip_equal(work.extras, ArrayRef(yielded).drop_front())) {
+  MutableArrayRef<Value> sums = carried.drop_front();
+  for (auto [extra, chunk] : llvm::zip_equal(work.extras, ArrayRef(yielded).drop_front())) {
+    if (extra.isSum) {
+      addToSums(row, chunk, sums.take_front(kChunk));
+      sums = sums.drop_front(kChunk);
+      continue;
+    }
     Chunk stored = toStorage(chunk);
     Value vector = vector::FromElementsOp::create(b, VectorType::get(kChunk, stored[0].getType()), stored);
-    storeChunk(operand, row, stored, vector);
+    storeChunk(extra.operand, row, stored, vector);
   }
   Chunk wide = work.scale || work.amax ? widenChunk(yielded[0]) : Chunk();
   if (work.amax)
     for (auto [j, value] : llvm::enumerate(wide))
-      amax = countMagnitude(amax, value, both(isRow(row), isColumn(firstColumn + j)));
+      carried[0] = countMagnitude(carried[0], value, both(isRow(row), isColumn(firstColumn + j)));
   if (work.data || work.columns)
     words = work.scale ? encode(wide) : packBytes(toStorage(yielded[0]));
   if (work.data)
     storeWordsOfRow(row, words);
-  return amax;
+}
+
+void TileKernel::addToSums(Expr row, ArrayRef<Value> values, MutableArrayRef<Value> sums) {
+  std::optional<Expr> live = isRow(row);
+  for (auto [sum, value] : llvm::zip_equal(sums, values)) {
+    Expr added = b.expr(sum) + b.expr(value);
+    sum = (live ? select(*live, added, b.expr(sum)) : added).getValue();
+  }
 }
 
 TileKernel::Chunk TileKernel::widenChunk(const Chunk &chunk) {
@@ -508,7 +466,7 @@ void TileKernel::reduceAmax(Value amax) {
   Value all = b.number(-1).getValue();
   Value largest = NVVM::ReduxOp::create(b, b.getI32Type(), amax, NVVM::ReduxKind::UMAX, all);
   b.when(thread % 32 == 0, [&] {
-    LLVM::AtomicRMWOp::create(b, LLVM::AtomicBinOp::umax, pointers[scalarArguments[2]], largest,
+    LLVM::AtomicRMWOp::create(b, LLVM::AtomicBinOp::umax, pointers[work.amax.argument], largest,
                               LLVM::AtomicOrdering::monotonic);
   });
 }
@@ -602,50 +560,4 @@ void TileKernel::storeColumnBytes(Expr column, Expr unit) {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Launch
-//===----------------------------------------------------------------------===//
-
-void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &work, StringRef name) {
-  Location loc = work.loc;
-  KernelSpec spec;
-  std::string site = parseNameStack(loc).site;
-  spec.name = name.str() + "_" + site;
-  spec.kind = "casts";
-  SmallVector<Value> operands;
-  auto add = [&](Value operand) {
-    bool isMemory = isa<MemRefType>(operand.getType());
-    spec.arguments.push_back(isMemory ? Type(LLVM::LLVMPointerType::get(builder.getContext()))
-                                      : operand.getType());
-    operands.push_back(operand);
-    return static_cast<unsigned>(operands.size() - 1);
-  };
-  auto addAll = [&](MutableArrayRef<TileOperand> list) {
-    for (TileOperand &operand : list)
-      operand.argument = add(operand.memref);
-  };
-  addAll(work.inputs);
-  addAll(work.extras);
-  for (std::optional<TileOperand> *operand : {&work.data, &work.columns})
-    if (*operand)
-      (*operand)->argument = add((*operand)->memref);
-  unsigned scalars[3] = {};
-  for (auto [number, memref] :
-       llvm::zip_equal(scalars, ArrayRef<Value>{work.scale, work.scaleInv, work.amax}))
-    if (memref)
-      number = add(memref);
-  for (Value index : work.indices)
-    add(index);
-
-  func::FuncOp kernel =
-      context.kernels.build(loc, spec, [&](KernelBuilder &b) { TileKernel(b, work, scalars).build(); });
-  const TileSpace &space = work.space;
-  int64_t tiles =
-      space.batches * llvm::divideCeil(space.rows, kTile) * llvm::divideCeil(space.columns, kTile);
-  // A tensor without elements has a block that writes scale_inv.
-  Value grid = arith::ConstantIndexOp::create(builder, loc, std::max<int64_t>(tiles, 1));
-  gpu::LaunchFuncOp launch = launchKernel(builder, loc, kernel, grid, operands);
-  markLaunch(launch, site);
-  if (work.amax)
-    context.amaxes.add(launch, scalars[2]);
-}
+void fp8::buildTileKernel(KernelBuilder &b, const TileWork &work) { TileKernel(b, work).build(); }

@@ -14,6 +14,20 @@
 
 namespace fp8 {
 
+/// An extra result of the region: stored per element, or summed over all rows and batches; `operand` of a sum
+/// is at the columns.
+struct TileExtra {
+  TileOperand operand;
+  bool isSum;
+};
+
+/// A memref of one element; null if the kernel has none.
+struct TileScalar {
+  explicit operator bool() const { return static_cast<bool>(memref); }
+  mlir::Value memref;
+  unsigned argument = 0;
+};
+
 /// The parts of one kernel of tiles. Operands that are null or nullopt are left out of the kernel.
 struct TileWork {
   /// Describes `op`, a quantize or an amax: region, inputs, extra results and amax. `batchDims` as in
@@ -25,18 +39,25 @@ struct TileWork {
   mlir::Location loc;
   TileSpace space;
   std::optional<ElementRegion> region; ///< without one, the tensor is the only input
-  llvm::SmallVector<TileOperand> inputs, extras;
-  /// Values that the region uses from outside: constants, which the kernel copies, and indices.
-  llvm::SmallVector<mlir::Value> constants, indices;
-  mlir::Value amax;
+  llvm::SmallVector<TileOperand> inputs;
+  llvm::SmallVector<TileExtra> extras;
+  // Values that the region uses from outside: constants, which the kernel copies, and indices with the
+  // numbers of their arguments.
+  llvm::SmallVector<mlir::Value> constants;
+  llvm::SmallVector<std::pair<mlir::Value, unsigned>> indices;
   /// FP8 results: one whose rows, and one whose columns have adjacent elements.
   std::optional<TileOperand> data, columns;
   /// Without a scale, elements are bytes already.
-  mlir::Value scale, scaleInv;
+  TileScalar scale, scaleInv;
+  TileScalar amax;
 };
 
+/// Writes the code of the kernel.
+void buildTileKernel(KernelBuilder &b, const TileWork &work);
+
 /// Launches the kernel of `work` before the insertion point; `name` is its name without the site. The kernel
-/// takes the maximum of its amax and the memory at `work.amax`, which is cleared before (AmaxBuffers).
+/// takes the maximum of its amax and the memory at `work.amax`, which is cleared before (AmaxBuffers). Sums
+/// of several rows of tiles are added by another launch.
 void launchTiles(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work, llvm::StringRef name);
 
 } // namespace fp8

@@ -27,6 +27,12 @@ TileSpace::TileSpace(ArrayRef<int64_t> sizes, unsigned batchDims) : sizes(sizes)
   columns = rank ? sizes.back() : 1;
 }
 
+int64_t TileSpace::countRowTiles() const {
+  return std::max<int64_t>(batches, 1) * std::max<int64_t>(llvm::divideCeil(rows, kTile), 1);
+}
+
+int64_t TileSpace::countColumnTiles() const { return std::max<int64_t>(llvm::divideCeil(columns, kTile), 1); }
+
 static int64_t bytesOf(Type type) {
   return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
 }

@@ -15,12 +15,19 @@
 
 namespace fp8 {
 
+/// Rows and columns of a tile.
+inline constexpr int64_t kTile = 128;
+
 /// The dimensions of a tensor of static shape in three groups: the first `batchDims` are the batch, the last
 /// one the columns, those between the rows.
 struct TileSpace {
   TileSpace(llvm::ArrayRef<int64_t> sizes, unsigned batchDims);
 
   bool isEmpty() const { return batches * rows * columns == 0; }
+  /// The number of tiles. A tensor without elements has one, for results that do not depend on elements.
+  int64_t countTiles() const { return countRowTiles() * countColumnTiles(); }
+  int64_t countRowTiles() const; ///< of all batches
+  int64_t countColumnTiles() const;
 
   llvm::SmallVector<int64_t> sizes;
   unsigned batchDims;

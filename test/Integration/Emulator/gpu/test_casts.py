@@ -226,6 +226,44 @@ def test_producer(compile, arch, m, n):
     same_bits(t, cast(yielded, 0.5, "f8E4M3FN").T)
 
 
+# A gradient with its bias gradient: sums over all rows.
+SUMS = """func.func @f(%x: memref<{SHAPE}xbf16>, %s: memref<f32>, %d: memref<{SHAPE}xf8E5M2>, %i: memref<f32>, %a: memref<f32>,
+    %b: memref<{N}xf32>, %c: memref<{N}xf32>) {
+  fp8.quantize record_amax ins(%x : memref<{SHAPE}xbf16>) scale(%s : memref<f32>)
+      outs(%d, %i, %a, %b, %c : memref<{SHAPE}xf8E5M2>, memref<f32>, memref<f32>, memref<{N}xf32>, memref<{N}xf32>)
+      {indexing_maps = [affine_map<({DIMS}) -> ({DIMS})>, affine_map<({DIMS}) -> (n)>, affine_map<({DIMS}) -> (n)>]} producer {
+    ^bb0(%v: bf16):
+      %w = arith.extf %v : bf16 to f32
+      %n = arith.negf %w : f32
+      fp8.yield %v, %w, %n : bf16, f32, f32
+  }
+  return
+}"""
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (300, 260), (2, 150, 24), (0, 140), (2000, 40)], ids=str)
+def test_sums_over_rows(compile, shape):
+    """Sums of small integers are exact in any order; those of other numbers are the same in every run."""
+    n, dims = shape[-1], "b, m, n" if len(shape) == 3 else "m, n"
+    source = SUMS.replace("{SHAPE}", "x".join(map(str, shape))).replace("{N}", str(n)).replace("{DIMS}", dims)
+    function = compile(MODULE % ("sm_89", source), "sm_89")
+    results = [(shape, "f8E5M2"), ((), "f32"), ((), "f32"), (n, "f32"), (n, "f32")]
+    rng = numpy.random.default_rng(6)
+    x = rng.integers(-8, 9, shape).astype(TYPES["bf16"])
+    _, _, d, i, a, b, c = function(x, numpy.float32(2).reshape(()), *(unwritten(*result) for result in results))
+    sums = x.astype(numpy.float32).reshape(-1, n).sum(0)
+    same_bits(b + numpy.float32(0), sums + numpy.float32(0))
+    assert (c == -sums).all()
+    same_bits(d, cast(x, 2, "f8E5M2"))
+    same_bits(a, amax(x))
+    y = values(shape, TYPES["bf16"], 7, special=False)
+    first, second = (function(y, numpy.float32(2).reshape(()), *(unwritten(*result) for result in results))[5] for _ in range(2))
+    same_bits(first, second)
+    # A sum of n rounded additions differs from the exact one by at most n units of the sum of magnitudes.
+    wide = y.astype(numpy.float64).reshape(-1, n)
+    assert (abs(first - wide.sum(0)) <= len(wide) * 2.0**-24 * abs(wide).sum(0)).all()
+
+
 def profile(fp8_ptx, tmp_path, function, kernel, arguments):
     """What the kernel does as `fp8-ptx run` counts it, on tensors of zeros."""
     (tmp_path / "kernel.ptx").write_text(function.ptx)

@@ -1,0 +1,138 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The parts of a kernel of tiles, from the operation; its arguments and its launch.
+
+#include "ColumnSums.h"
+#include "Product.h"
+#include "TileKernel.h"
+#include "fp8/Analysis/Sites/SiteNames.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// Returns the sizes of the tensor of `region`, each from an operand that has the dimension.
+static SmallVector<int64_t> findSizes(const ElementRegion &region) {
+  SmallVector<int64_t> sizes(region.numDims, ShapedType::kDynamic);
+  auto read = [&](Value operand, AffineMap map) {
+    for (auto [size, expr] :
+         llvm::zip_equal(cast<ShapedType>(operand.getType()).getShape(), map.getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        sizes[dim.getPosition()] = size;
+  };
+  if (auto quantize = dyn_cast<QuantizeOp>(region.op))
+    read(quantize.getOuts()[0], AffineMap::getMultiDimIdentityMap(region.numDims, region.op->getContext()));
+  for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
+    read(operand, map);
+  for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))
+    read(operand, map);
+  return sizes;
+}
+
+/// Sorts the values that the region uses from outside. Returns false if there are others than constants and
+/// indices, such as scalars that are in the device's memory.
+static bool findCaptures(TileWork &work) {
+  if (work.region->isEmpty())
+    return true;
+  llvm::SetVector<Value> captures;
+  getUsedValuesDefinedAbove(*work.region->region, captures);
+  for (Value value : captures) {
+    Operation *op = value.getDefiningOp();
+    if (op && op->hasTrait<OpTrait::ConstantLike>())
+      work.constants.push_back(value);
+    else if (value.getType().isIndex())
+      work.indices.push_back({value, 0});
+    else
+      return false;
+  }
+  return true;
+}
+
+static std::nullopt_t leave(Operation *op, const Twine &reason) {
+  op->emitRemark() << "stays generic code on the GPU: " << reason;
+  return std::nullopt;
+}
+
+std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims) {
+  ElementRegion region = *ElementRegion::of(op);
+  SmallVector<int64_t> sizes = findSizes(region);
+  if (!ShapedType::isStaticShape(sizes))
+    return leave(op, "its tensor is of dynamic shape");
+  TileWork work(op->getLoc(), TileSpace(sizes, batchDims));
+  work.region = region;
+  for (auto [memref, map] : llvm::zip_equal(region.inputs, region.inputMaps())) {
+    std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);
+    if (!operand)
+      return leave(op, "an input is of dynamic strides");
+    work.inputs.push_back(*operand);
+  }
+  for (auto [memref, map] : llvm::zip_equal(region.extras(), region.extraMaps())) {
+    bool sums = isSummed(map);
+    std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);
+    if (!operand || (sums && (map.getNumResults() != 1 || !operand->hasAdjacentColumns(work.space))))
+      return leave(op, "an extra result is of dynamic strides, or keeps several dimensions of a sum");
+    work.extras.push_back({*operand, sums});
+  }
+  if (!findCaptures(work))
+    return leave(op, "its producer uses a scalar from outside");
+  if (!region.amaxes.empty())
+    work.amax.memref = region.amaxOuts()[0];
+  return work;
+}
+
+//===----------------------------------------------------------------------===//
+// Launch
+//===----------------------------------------------------------------------===//
+
+/// Replaces the operands of sums by buffers of one row per row of tiles. Returns the sums and their buffers.
+static SmallVector<std::pair<Value, Value>> allocatePartialSums(OpBuilder &builder, TileWork &work) {
+  SmallVector<std::pair<Value, Value>> partial;
+  if (work.space.countRowTiles() == 1)
+    return partial; // the kernel writes the sums themselves
+  auto type = MemRefType::get({work.space.countRowTiles(), work.space.columns}, builder.getF32Type());
+  for (TileExtra &extra : work.extras) {
+    if (!extra.isSum)
+      continue;
+    Value buffer = memref::AllocOp::create(builder, work.loc, type);
+    partial.push_back({extra.operand.memref, buffer});
+    extra.operand.memref = buffer;
+  }
+  return partial;
+}
+
+void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &work, StringRef name) {
+  Location loc = work.loc;
+  std::string site = parseNameStack(loc).site;
+  SmallVector<std::pair<Value, Value>> partialSums = allocatePartialSums(builder, work);
+  KernelArguments arguments(builder, loc);
+  auto addOperand = [&](TileOperand &operand) { operand.argument = arguments.addPointer(operand.memref); };
+  llvm::for_each(work.inputs, addOperand);
+  for (TileExtra &extra : work.extras)
+    addOperand(extra.operand);
+  for (std::optional<TileOperand> *operand : {&work.data, &work.columns})
+    if (*operand)
+      addOperand(**operand);
+  for (TileScalar *scalar : {&work.scale, &work.scaleInv, &work.amax})
+    if (*scalar)
+      scalar->argument = arguments.addPointer(scalar->memref);
+  for (auto &[value, argument] : work.indices)
+    argument = arguments.addI64(value);
+
+  KernelSpec spec;
+  spec.name = name.str() + "_" + site;
+  spec.kind = "casts";
+  spec.arguments = arguments.types;
+  func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) { buildTileKernel(b, work); });
+  Value grid = arith::ConstantIndexOp::create(builder, loc, work.space.countTiles());
+  gpu::LaunchFuncOp launch = launchKernel(builder, loc, kernel, grid, arguments.operands);
+  markLaunch(launch, site);
+  if (work.amax)
+    context.amaxes.add(launch, work.amax.argument);
+  for (auto [sum, partial] : partialSums)
+    launchSumOfRows(builder, context, loc, partial, sum);
+}
