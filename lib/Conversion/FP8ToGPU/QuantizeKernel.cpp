@@ -31,11 +31,6 @@ static bool isOnDevice(Operation *op) {
   return !op->getParentOfType<scf::ParallelOp>() && !op->getParentOfType<scf::ForallOp>();
 }
 
-static bool refuse(Operation *op, StringRef reason) {
-  op->emitRemark() << "stays generic code on the GPU: " << reason;
-  return false;
-}
-
 /// Returns whether `op` is one that kernels of tiles compute: elements of up to 32 bits, one scale.
 static bool isSupported(Operation *op, bool hasBlocks) {
   ElementRegion region = *ElementRegion::of(op);
@@ -63,8 +58,10 @@ bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &cont
   bool inTiles = work->columns && work->columns->hasAdjacentRows(work->space);
   if (!inTiles)
     work->columns.reset();
-  if (!work->data || (dataT && !inTiles && !canTransposeBytes(data, dataT, transposition)))
-    return refuse(op, "its data is of dynamic strides");
+  if (!work->data || (dataT && !inTiles && !canTransposeBytes(data, dataT, transposition))) {
+    remarkGeneric(op, "its data is of dynamic strides");
+    return false;
+  }
   work->scale.memref = op.getScale();
   work->scaleInv.memref = op.getOuts()[op.getScaleInvIndex()];
   launchTiles(builder, context, *work, "quantize");

@@ -52,6 +52,9 @@ struct TileWork {
   TileScalar amax;
 };
 
+/// Says at `op` why it has no kernel of its own and is left for convert-fp8-to-linalg.
+void remarkGeneric(mlir::Operation *op, const llvm::Twine &reason);
+
 /// Writes the code of the kernel.
 void buildTileKernel(KernelBuilder &b, const TileWork &work);
 

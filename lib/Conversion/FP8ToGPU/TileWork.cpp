@@ -35,7 +35,7 @@ static SmallVector<int64_t> findSizes(const ElementRegion &region) {
 }
 
 /// Sorts the values that the region uses from outside. Returns false if there are others than constants and
-/// indices, such as scalars that are in the device's memory.
+/// indices of loops, such as scalars that are in the device's memory.
 static bool findCaptures(TileWork &work) {
   if (work.region->isEmpty())
     return true;
@@ -45,7 +45,7 @@ static bool findCaptures(TileWork &work) {
     Operation *op = value.getDefiningOp();
     if (op && op->hasTrait<OpTrait::ConstantLike>())
       work.constants.push_back(value);
-    else if (value.getType().isIndex())
+    else if (value.getType().isIndex() && isa<BlockArgument>(value)) // of a loop of the host
       work.indices.push_back({value, 0});
     else
       return false;
@@ -53,8 +53,12 @@ static bool findCaptures(TileWork &work) {
   return true;
 }
 
+void fp8::remarkGeneric(Operation *op, const Twine &reason) {
+  op->emitRemark() << "'" << op->getName() << "' stays generic code on the GPU: " << reason;
+}
+
 static std::nullopt_t leave(Operation *op, const Twine &reason) {
-  op->emitRemark() << "stays generic code on the GPU: " << reason;
+  remarkGeneric(op, reason);
   return std::nullopt;
 }
 
