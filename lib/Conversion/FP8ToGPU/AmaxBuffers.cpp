@@ -55,15 +55,45 @@ static void joinBuffers(ArrayRef<memref::AllocOp> allocs, KernelTable &kernels) 
     alloc.erase();
 }
 
+/// Returns the position of `amax` in the vector that it is an element of.
+static std::pair<Value, int64_t> findElement(Value amax) {
+  auto view = amax.getDefiningOp<memref::SubViewOp>();
+  if (!view || view.getSourceType().getRank() != 1 || view.isDynamicOffset(0))
+    return {amax, 0};
+  return {view.getSource(), view.getStaticOffset(0)};
+}
+
+/// Returns the allocation of the vector that the amax of this launch alone is an element of; null if there is
+/// none in the block of the launch.
+Operation *AmaxBuffers::findVector(Use use) {
+  auto element = findElement(use.getAmax());
+  auto alloc = element.first.getDefiningOp<memref::AllocOp>();
+  bool isAlone =
+      llvm::count_if(uses, [&](Use other) { return findElement(other.getAmax()) == element; }) == 1;
+  return element.first != use.getAmax() && alloc && alloc->getBlock() == use.launch->getBlock() &&
+                 alloc.getType().hasStaticShape() && alloc.getType().getLayout().isIdentity() && isAlone
+             ? alloc.getOperation()
+             : nullptr;
+}
+
 void AmaxBuffers::clear(KernelTable &kernels) {
+  llvm::SetVector<Operation *> vectors;
   llvm::MapVector<Block *, SmallVector<memref::AllocOp>> joined;
   for (Use use : uses) {
-    if (canJoin(use)) {
+    if (Operation *vector = findVector(use)) {
+      vectors.insert(vector);
+    } else if (canJoin(use)) {
       joined[use.launch->getBlock()].push_back(use.getAmax().getDefiningOp<memref::AllocOp>());
     } else {
       OpBuilder builder(use.launch);
       launchClear(builder, kernels, use.launch.getLoc(), use.getAmax(), 1);
     }
+  }
+  for (Operation *vector : vectors) {
+    OpBuilder builder(vector->getBlock(), std::next(vector->getIterator()));
+    Value memref = vector->getResult(0);
+    launchClear(builder, kernels, vector->getLoc(), memref,
+                cast<MemRefType>(memref.getType()).getNumElements());
   }
   for (auto &[block, allocs] : joined)
     joinBuffers(allocs, kernels);

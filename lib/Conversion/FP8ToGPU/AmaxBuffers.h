@@ -17,8 +17,9 @@ public:
   /// Operand `number` of the kernel, a memref<f32>, is an amax.
   void add(mlir::gpu::LaunchFuncOp launch, unsigned number) { uses.push_back({launch, number}); }
 
-  /// Makes the amaxes that a block allocates elements of one vector, which one launch clears. Other amaxes
-  /// are cleared one by one, each before its launch.
+  /// Clears vectors whose elements are amaxes right after their allocation, by one launch each. Makes other
+  /// amaxes that a block allocates elements of such a vector. What is left is cleared one by one, each amax
+  /// before its launch.
   void clear(KernelTable &kernels);
 
 private:
@@ -28,6 +29,7 @@ private:
     mlir::Value getAmax() { return launch.getKernelOperand(number); }
   };
   bool canJoin(Use use);
+  mlir::Operation *findVector(Use use);
 
   llvm::SmallVector<Use> uses;
 };

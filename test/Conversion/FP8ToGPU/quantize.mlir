@@ -98,6 +98,28 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
 
 // -----
 
+// So are the elements of a vector that the program allocates.
+module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  // CHECK-LABEL: func.func @vector
+  // CHECK: %[[V:.+]] = memref.alloc() : memref<3xf32>
+  // CHECK-NEXT: gpu.launch_func @kernels::@kernel_clear_amax {{.+}} args(%[[V]] : memref<3xf32>, %c3_i32 : i32)
+  // CHECK-NOT: clear_amax
+  // CHECK: gpu.module
+  func.func @vector(%x: memref<8x128xf32>, %s: memref<f32>, %i: memref<f32>, %d: memref<8x128xf8E4M3FN>, %out: memref<3xf32>) {
+    %v = memref.alloc() : memref<3xf32>
+    %a0 = memref.subview %v[0] [1] [1] : memref<3xf32> to memref<f32, strided<[]>>
+    fp8.quantize record_amax ins(%x : memref<8x128xf32>) scale(%s : memref<f32>)
+        outs(%d, %i, %a0 : memref<8x128xf8E4M3FN>, memref<f32>, memref<f32, strided<[]>>)
+    %a2 = memref.subview %v[2] [1] [1] : memref<3xf32> to memref<f32, strided<[], offset: 2>>
+    fp8.quantize record_amax ins(%x : memref<8x128xf32>) scale(%s : memref<f32>)
+        outs(%d, %i, %a2 : memref<8x128xf8E4M3FN>, memref<f32>, memref<f32, strided<[], offset: 2>>)
+    memref.copy %v, %out : memref<3xf32> to memref<3xf32>
+    return
+  }
+}
+
+// -----
+
 // Sums over 256 rows: partial sums of two tiles, added by a second kernel.
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK-LABEL: func.func @sums
