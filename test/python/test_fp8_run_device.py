@@ -107,3 +107,10 @@ def test_a_gpu_of_another_chip(box, build_dir):
 def test_a_failing_kernel_is_named_and_no_file_is_written(box, tmp_path):
     save_file({"x": W}, tmp_path / "in")
     box.fails("step 0: entry 'faulting' failed: kernel 'poke' of head failed: ", "--entry=faulting", "--outputs=o", "--save-state=s", "--device=emulator")
+
+
+def test_the_emulator_counts_what_fp8_run_launches(box, tmp_path):
+    """FP8EMU_PROFILE is written when the process ends, after the runtime is gone."""
+    box.ok("--steps=3", *STREAM, "--save-state=s", "--device=emulator", FP8EMU_PROFILE=str(tmp_path / "counts"))
+    launches = {kernel["kernel"]: kernel["launches"] for kernel in json.loads((tmp_path / "counts").read_text())["kernels"]}
+    assert launches == {"scale_add": 3, "add_one": 3, "sum": 3, "halve": 3}
