@@ -11,6 +11,7 @@
 
 #include "fp8/Compiler/Compiler.h"
 #include "Request.h"
+#include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/InitAll.h"
 #include "fp8/Target/TargetBackend.h"
@@ -210,6 +211,8 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
                                    " has no backend: this program cannot make code for it");
   if (llvm::Error error = checkOutput(compiler.options, backend))
     return std::move(error);
+  if (llvm::Error error = checkProductSums(compiler.options.hostCode))
+    return llvm::createStringError("--sums=hardware " + llvm::toString(std::move(error)));
   compiler.target = cast<TargetAttrInterface>(backend.getTargetFor(compiler.options.hostCode));
   llvm::Expected<std::string> text = getRecipeAttribute(compiler.options.recipe);
   if (!text)
@@ -229,6 +232,8 @@ FailureOr<Compiled> Compiler::compile(ModuleOp module) const {
   if (failed(applyRequest(module, options)))
     return failure();
   module->setAttr(kTargetAttrName, target);
+  if (options.hostCode.sums == ProductSums::hardware)
+    module->setAttr(kHardwareSumsAttrName, UnitAttr::get(module.getContext()));
   if (recipe)
     keepRecipeFunctions(module, recipe);
   Compilation compilation(module, options, recipe, recipeText, cast<TargetBackendInterface>(target));

@@ -69,6 +69,13 @@ static Error setProcessor(HostCodeOptions &field, StringRef name, StringRef valu
   return Error::success();
 }
 
+static Error setSums(ProductSums &field, StringRef name, StringRef value) {
+  if (value != "exact" && value != "hardware")
+    return invalid(name, value, "must be exact or hardware");
+  field = value == "hardware" ? ProductSums::hardware : ProductSums::exact;
+  return Error::success();
+}
+
 static Error setMath(MathFunctions &field, StringRef name, StringRef value) {
   if (value != "expanded" && value != "libm")
     return invalid(name, value, "must be expanded or libm");
@@ -156,6 +163,14 @@ static constexpr Option kOptions[] = {
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setMath(options.hostCode.math, name, value);
      }},
+    {{"sums", "exact|hardware",
+      "Sums of products of bf16 and FP8: one f32 sum in the order of K, with the same bits on every "
+      "processor "
+      "(default), or the dot products of AVX512_BF16, twice as fast, whose order and denormals are the "
+      "processor's"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setSums(options.hostCode.sums, name, value);
+     }},
     {{"emit", "what",
       "lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, bufferize or kernels"},
      [](CompilerOptions &options, StringRef, StringRef value) -> Error {
@@ -196,6 +211,7 @@ OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInte
   OptionValues values = describeOptions(options.recipe, recipe);
   values.emplace_back("cpu", options.hostCode.processor.empty() ? "native" : options.hostCode.processor);
   values.emplace_back("math", options.hostCode.math == MathFunctions::libm ? "libm" : "expanded");
+  values.emplace_back("sums", options.hostCode.sums == ProductSums::hardware ? "hardware" : "exact");
   llvm::json::Array carry;
   for (const CarryRequest &request : options.carry)
     carry.push_back(request.argument + ":" + std::to_string(request.result));

@@ -32,6 +32,7 @@ DEFAULTS = {
     "target": "cpu",
     "cpu": "native",
     "math": "expanded",
+    "sums": "exact",
     "carry": [],
     "pair": None,
 }

@@ -25,6 +25,7 @@ class Tools:
     bin: pathlib.Path  # the folder of fp8-compile and fp8-run
     scratch: pathlib.Path  # an empty folder; the caller deletes it
     cpu: str = "native"
+    sums: str = "exact"
 
     def version(self) -> str:
         return self._call("fp8-compile", "--version").stdout.split()[-1]
@@ -35,7 +36,8 @@ class Tools:
         library = self.scratch / f"{source.stem}.{len(list(self.scratch.iterdir()))}.so"
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
         self._call(
-            "fp8-compile", str(source), "-o", str(library), "--no-cache", f"--recipe={recipe}", f"--cpu={self.cpu}", *options
+            "fp8-compile", str(source), "-o", str(library), "--no-cache", f"--recipe={recipe}", f"--cpu={self.cpu}",
+            f"--sums={self.sums}", *options
         )
         wall = time.perf_counter() - begin
         return library, (wall, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)

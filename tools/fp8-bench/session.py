@@ -25,6 +25,7 @@ class Session:
             "date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
             "processor": machine.describe(options.host, read_cpuinfo()),
             "cpu": options.cpu,
+            "sums": options.sums,
             "versions": {"fp8-mlir": tools.version(), **{peers.TITLES[name]: p.version for name, p in running.items()}},
             "rounds": options.rounds,
             "left_out": left_out,
@@ -35,6 +36,7 @@ class Session:
         assert isinstance(processor, dict) and isinstance(versions, dict)
         date = str(self.about["date"])[:16].replace("T", " ")
         code = "this processor" if self.options.cpu == "native" else self.options.cpu
+        code += ", sums of the hardware" if self.options.sums == "hardware" else ""
         kind = f" ({processor['llvm_name']})" if processor["llvm_name"] else ""
         return [
             f"fp8-bench {self.options.benchmark}, {date}",
@@ -90,7 +92,7 @@ def start(options: argparse.Namespace, examples: pathlib.Path) -> Iterator[Sessi
     left_out: list[str] = []
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="fp8-bench-"))
-        tools = Tools(options.bin, pathlib.Path(scratch), options.cpu)
+        tools = Tools(options.bin, pathlib.Path(scratch), options.cpu, options.sums)
         tools.version()  # a missing fp8-compile is reported before anything long
         for what in options.install:
             peers.install(what)

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The attribute that marks an operation as one kernel.
+// Attributes that mark an operation as one kernel, and say how kernels sum.
 
 #ifndef FP8_CONVERSION_KERNEL_H
 #define FP8_CONVERSION_KERNEL_H
@@ -13,6 +13,10 @@ namespace fp8 {
 
 /// Attribute on an operation with regions that fp8-outline-kernels must outline as one kernel.
 inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
+
+/// Unit attribute on a module: products of bf16 and FP8 may be summed as the processor does, by the dot
+/// products of AVX512_BF16, and not by one f32 sum in the order of K.
+inline constexpr llvm::StringLiteral kHardwareSumsAttrName = "fp8.hardware_sums";
 
 } // namespace fp8
 

@@ -160,8 +160,10 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     Before: all operands are memrefs; scales and history updates are loops
     (`fp8-expand-scaling`).
     After: no operation of the fp8 dialect is left. Matrix products are packed f32
-    products (`PackedGemm.h`), or loops with the same sums for targets with many threads; casts are exact integer arithmetic; a quantize reads
-    its tensor once for FP8 data and amax. `fp8.computes` on linalg ops, copies and loops
+    products (`PackedGemm.h`), or loops with the same sums for targets with many threads; with
+    `fp8.hardware_sums` on the module and vectors of 512 bits, those of bf16 and FP8 are dot
+    products of AVX512_BF16. Casts are exact integer arithmetic; a quantize reads its tensor
+    once for FP8 data and amax. `fp8.computes` on linalg ops, copies and loops
     tells which operation they compute.
 
     Errors: operations without a lowering (row, block and MX scales, grouped products, loss
@@ -186,7 +188,7 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
+                           "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect"];
 }
 
 def ExpandCasts : Pass<"fp8-expand-casts"> {

@@ -5,6 +5,7 @@
 // Lowers every operation of the fp8 dialect on memrefs, or emits an error if it has no lowering.
 
 #include "Lowering.h"
+#include "fp8/Conversion/Kernel.h"
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -67,7 +69,8 @@ public:
     VectorRegisters registers;
     TargetAttrInterface target = getTarget(getOperation());
     if (auto cpu = dyn_cast<CPUAttr>(target))
-      registers = {cpu.getVectorBits() / 32, cpu.getVectorRegisters()};
+      registers = {cpu.getVectorBits() / 32, cpu.getVectorRegisters(),
+                   cpu.getVectorBits() == 512 && getOperation()->hasAttr(kHardwareSumsAttrName)};
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp, IndexOp>(op))

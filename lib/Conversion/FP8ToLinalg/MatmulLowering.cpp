@@ -239,13 +239,33 @@ static LogicalResult lowerToLoops(OpBuilder &builder, ProductOp op, Value scale,
   return success();
 }
 
+/// Returns whether the operands are exact in bf16, and K is a known even number.
+template <typename ProductOp>
+static bool canUseBF16Dots(ProductOp op) {
+  for (Value operand : {op.getLhs(), op.getRhs()})
+    if (!isa<BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(operand)))
+      return false;
+  auto type = cast<MemRefType>(op.getLhs().getType());
+  int64_t length = 1;
+  for (unsigned dim : op.getContractionDims().k) {
+    unsigned position =
+        *op.getIndexingMapsArray()[0].getResultPosition(getAffineDimExpr(dim, op.getContext()));
+    if (type.isDynamicDim(position))
+      return false;
+    length *= type.getDimSize(position);
+  }
+  return length % 2 == 0;
+}
+
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to a packed product with its mark (ProductMarks.h)
 /// and its epilogue: by boxes as part of the product, or in loops after it if the epilogue sums over rows
 /// or computes an amax.
 template <typename ProductOp>
 static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, Value scale,
                                   PackedProductOptions options) {
-  options.marks = markProduct(op, describeCode(op, "packed f32 products", "CPU", options.split));
+  options.bf16Dots = options.registers.bf16Dots && canUseBF16Dots(op);
+  StringRef products = options.bf16Dots ? "AVX512_BF16 dot products" : "packed f32 products";
+  options.marks = markProduct(op, describeCode(op, products, "CPU", options.split));
 
   FailureOr<Sum> sum = describeSum(op, scale);
   if (failed(sum))
@@ -273,7 +293,7 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegi
     return lowerF64Matmul(builder, op);
   if (!registers)
     return lowerToLoops(builder, op, /*scale=*/Value(), /*split=*/false);
-  return lowerProduct(builder, op, /*scale=*/Value(), {/*split=*/false, *registers, {}});
+  return lowerProduct(builder, op, /*scale=*/Value(), {/*split=*/false, /*bf16Dots=*/false, *registers, {}});
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
@@ -286,6 +306,6 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
   Value scale = arith::MulFOp::create(builder, loc, memref::LoadOp::create(builder, loc, op.getLhsScaleInv()),
                                       memref::LoadOp::create(builder, loc, op.getRhsScaleInv()));
   bool split = op.getAccumulation() == Accumulation::split;
-  return registers ? lowerProduct(builder, op, scale, {split, *registers, {}})
+  return registers ? lowerProduct(builder, op, scale, {split, /*bf16Dots=*/false, *registers, {}})
                    : lowerToLoops(builder, op, scale, split);
 }

@@ -99,6 +99,10 @@ private:
   Value viewSums(OpBuilder &b);
   /// Returns `count` panels of `panels` from `first` on, in slot `slot`.
   Value sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first, OpFoldResult count);
+  /// Returns the number of elements of a panel along K for `length` indices of K.
+  OpFoldResult inPanel(OpBuilder &b, OpFoldResult length) {
+    return options.bf16Dots ? ceilDivSize(b, loc, length, 2) : length;
+  }
   Value rowPanels(OpBuilder &b, const Task &task) {
     OpFoldResult count = ceilDivSize(b, loc, rowsOf(b, task), plan.tile.rows);
     return sliceOf(b, packedRows, task.slot, number(b, 0), count);
@@ -161,7 +165,7 @@ static int64_t padRow(int64_t columns) {
 
 void ProductBuilder::allocate(OpBuilder &b) {
   OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
-  OpFoldResult depth = plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k);
+  OpFoldResult depth = inPanel(b, plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k));
   OpFoldResult panels = countPanels(b);
   OpFoldResult width = number(b, plan.tile.columns);
   int64_t blockPanels = llvm::divideCeil(plan.step * plan.inner, plan.tile.rows);
@@ -188,7 +192,7 @@ Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpF
   OpFoldResult index = addSizes(b, loc, multiplySizes(b, loc, {slot, shape[1]}), first);
   OpFoldResult offset = multiplySizes(b, loc, {index, panelSize});
   return memref::ReinterpretCastOp::create(b, loc, panels, offset,
-                                           ArrayRef<OpFoldResult>{count, segment.length, width},
+                                           ArrayRef<OpFoldResult>{count, inPanel(b, segment.length), width},
                                            ArrayRef<OpFoldResult>{panelSize, width, number(b, 1)});
 }
 
@@ -234,7 +238,7 @@ void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, unsigned r
     matrix.view =
         memref::SubViewOp::create(b, loc, matrix.view, ArrayRef(begin), ArrayRef(shape), ArrayRef(strides));
   }
-  buildPack(b, loc, matrix, panels, options.registers, first);
+  buildPack(b, loc, matrix, panels, options, first);
 }
 
 void ProductBuilder::packRows(OpBuilder &b, const Task &task) {
@@ -298,7 +302,7 @@ void ProductBuilder::multiply(OpBuilder &b, const Task &part) {
   Value c =
       memref::ReinterpretCastOp::create(b, loc, sums, offsetOf(b, part), ArrayRef(shape), ArrayRef(strides));
   Value before = getValueOrCreateConstantIndexOp(b, loc, segment.begin);
-  buildGemm(b, loc, rowPanels(b, part), columns, c, before, options.split, plan.tile)
+  buildGemm(b, loc, rowPanels(b, part), columns, c, before, options, plan.tile)
       ->setAttr(kProductsAttrName, options.marks);
 }
 

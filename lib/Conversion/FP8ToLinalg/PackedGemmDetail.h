@@ -68,9 +68,10 @@ OperandMatrix viewAsMatrix(mlir::OpBuilder &builder, mlir::Location loc, const P
 
 /// Emits a call that packs `matrix` into `panels`, a memref<?x?x{width}xf32> [panel][K][width]: as many
 /// panels as that has, from panel `first` of the matrix on. Rows beyond the last one are copies of it or
-/// zero.
+/// zero. With options.bf16Dots, an element of `panels` is a pair of bf16 elements adjacent along K, and the
+/// panels have half as many elements along K.
 void buildPack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix &matrix, mlir::Value panels,
-               const VectorRegisters &registers, mlir::OpFoldResult first = {});
+               const PackedProductOptions &options, mlir::OpFoldResult first = {});
 
 //===----------------------------------------------------------------------===//
 // PackedGemmKernel.cpp: the micro-kernel
@@ -88,9 +89,11 @@ struct PackedGemmTile {
 
 /// Emits a call that computes c = a · b, and returns it: a [panels of M][K][tile.rows], b [panels of
 /// N][K][tile.columns], c [rows][panels of N * tile.columns] with rows <= panels of M * tile.rows. The sums
-/// in c go on if they have summands already: `before` is the number of indices of K before these.
+/// in c go on if they have summands already: `before` is the number of indices of K before these. With
+/// options.bf16Dots, elements of a and b are pairs.
 mlir::func::CallOp buildGemm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b,
-                             mlir::Value c, mlir::Value before, bool split, const PackedGemmTile &tile);
+                             mlir::Value c, mlir::Value before, const PackedProductOptions &options,
+                             const PackedGemmTile &tile);
 
 //===----------------------------------------------------------------------===//
 // PackedGemmPlan.cpp: how a product is cut into tasks

@@ -3,13 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The micro-kernel: a register tile of sums, vectors of B times one element of A per fused
-// multiply-add, K in increasing order. One private function per module, tile, and kind of sum.
+// multiply-add, K in increasing order; or dot products of pairs of bf16 elements. One private function per
+// module, tile, and kind of sum.
 
 #include "PackedGemmDetail.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -24,9 +26,11 @@ namespace {
 /// Emits the sums of one register tile for one block of K.
 class TileBuilder {
 public:
-  TileBuilder(Location loc, ValueRange operands, const PackedGemmTile &tile, bool split)
+  TileBuilder(Location loc, ValueRange operands, const PackedGemmTile &tile,
+              const PackedProductOptions &options)
       : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), before(operands[3]), tile(tile),
-        split(split) {}
+        split(options.split), bf16Dots(options.bf16Dots),
+        lanes(bf16Dots ? options.registers.lanes : tile.columns) {}
 
   /// The tile at panel `row` of A and panel `column` of B, for k in [begin, end).
   void build(OpBuilder &builder, Value column, Value row, Value begin, Value end);
@@ -38,6 +42,9 @@ private:
   SmallVector<Value> zeros(OpBuilder &builder);
   /// The sums of the blocks before, zeros for the first block. Prefetches the sums that come next.
   SmallVector<Value> loadSums(OpBuilder &builder, Value isFirst);
+  /// The vectors of one row of a tile that begins at column `first` of `matrix`.
+  SmallVector<Value> loadVectors(OpBuilder &builder, Value matrix, Value position, Value first);
+  Value multiplyAdd(OpBuilder &builder, Value left, Value right, Value sum);
   SmallVector<Value> accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums);
   void findAhead(OpBuilder &builder, Value begin, Value end);
   void storeSums(OpBuilder &builder, Value isFirst, ValueRange sums);
@@ -48,7 +55,8 @@ private:
   Location loc;
   Value a, b, c, before;
   PackedGemmTile tile;
-  bool split;
+  bool split, bf16Dots;
+  int64_t lanes; ///< of each vector of sums
   /// The elements of B that come after this panel: they are in memory or the L3 cache the first time.
   struct {
     Value panel, distance; ///< added to the indices of K
@@ -58,9 +66,9 @@ private:
 } // namespace
 
 SmallVector<Value> TileBuilder::zeros(OpBuilder &builder) {
-  auto type = VectorType::get(tile.columns, builder.getF32Type());
+  auto type = VectorType::get(lanes, builder.getF32Type());
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  return SmallVector<Value>(tile.rows, zero);
+  return SmallVector<Value>(tile.rows * tile.columns / lanes, zero);
 }
 
 SmallVector<Value> TileBuilder::loadSums(OpBuilder &builder, Value isFirst) {
@@ -74,30 +82,50 @@ SmallVector<Value> TileBuilder::loadSums(OpBuilder &builder, Value isFirst) {
   for (int64_t i = 0; i < tile.rows; ++i) {
     Value position = arith::AddIOp::create(later, loc, firstRow, index(later, i));
     Value valid = arith::MinSIOp::create(later, loc, position, lastRow);
-    sums.push_back(vector::LoadOp::create(later, loc, cast<VectorType>(start.front().getType()), c,
-                                          ValueRange{valid, firstColumn}));
+    llvm::append_range(sums, loadVectors(later, c, valid, firstColumn));
   }
   prefetchNext(later);
   scf::YieldOp::create(later, loc, sums);
   return branch.getResults();
 }
 
+SmallVector<Value> TileBuilder::loadVectors(OpBuilder &builder, Value matrix, Value position, Value first) {
+  auto type = VectorType::get(lanes, builder.getF32Type());
+  SmallVector<Value> vectors;
+  for (int64_t lane = 0; lane < tile.columns; lane += lanes) {
+    Value column = arith::AddIOp::create(builder, loc, first, index(builder, lane));
+    vectors.push_back(vector::LoadOp::create(builder, loc, type, matrix, ValueRange{position, column}));
+  }
+  return vectors;
+}
+
+Value TileBuilder::multiplyAdd(OpBuilder &builder, Value left, Value right, Value sum) {
+  if (!bf16Dots)
+    return vector::FMAOp::create(builder, loc, left, right, sum);
+  auto type = VectorType::get(2 * lanes, builder.getBF16Type());
+  Value pairs[] = {vector::BitCastOp::create(builder, loc, type, left),
+                   vector::BitCastOp::create(builder, loc, type, right)};
+  return x86vector::DotBF16Op::create(builder, loc, sum.getType(), sum, pairs[0], pairs[1]);
+}
+
 SmallVector<Value> TileBuilder::accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums) {
   auto loop = scf::ForOp::create(builder, loc, begin, end, index(builder, 1), sums);
   OpBuilder body = OpBuilder::atBlockEnd(loop.getBody());
-  Value k = loop.getInductionVar(), zero = index(body, 0);
+  Value k = loop.getInductionVar();
   auto type = cast<VectorType>(sums.front().getType());
-  Value right = vector::LoadOp::create(body, loc, type, b, ValueRange{column, k, zero});
+  SmallVector<Value> right;
+  for (int64_t lane = 0; lane < tile.columns; lane += lanes)
+    right.push_back(vector::LoadOp::create(body, loc, type, b, ValueRange{column, k, index(body, lane)}));
   Value kAhead = arith::AddIOp::create(body, loc, k, ahead.distance);
   for (int64_t lane = 0; lane < tile.columns; lane += kLineElements)
     memref::PrefetchOp::create(body, loc, b, ValueRange{ahead.panel, kAhead, index(body, lane)},
-                               /*isWrite=*/false,
-                               /*localityHint=*/2, /*isDataCache=*/true);
+                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
   SmallVector<Value> next;
-  for (auto [position, sum] : llvm::enumerate(loop.getRegionIterArgs())) {
-    Value left = memref::LoadOp::create(body, loc, a, ValueRange{row, k, index(body, position)});
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    Value left = memref::LoadOp::create(body, loc, a, ValueRange{row, k, index(body, i)});
     Value spread = vector::BroadcastOp::create(body, loc, type, left);
-    next.push_back(vector::FMAOp::create(body, loc, spread, right, sum));
+    for (Value vector : right)
+      next.push_back(multiplyAdd(body, spread, vector, loop.getRegionIterArgs()[next.size()]));
   }
   scf::YieldOp::create(body, loc, next);
   return loop.getResults();
@@ -121,23 +149,28 @@ void TileBuilder::findAhead(OpBuilder &builder, Value begin, Value end) {
 
 /// The last panel of A may have more rows than c.
 void TileBuilder::storeSums(OpBuilder &builder, Value isFirst, ValueRange sums) {
-  for (auto [i, sum] : llvm::enumerate(sums)) {
+  int64_t vectors = tile.columns / lanes;
+  for (int64_t i = 0; i < tile.rows; ++i) {
     Value position = arith::AddIOp::create(builder, loc, firstRow, index(builder, i));
     Value isValid = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, position, rows);
     auto valid = scf::IfOp::create(builder, loc, isValid, /*withElseRegion=*/false);
     OpBuilder body = OpBuilder::atBlockTerminator(valid.thenBlock());
-    Value at[] = {position, firstColumn};
-    Value stored = sum;
+    ValueRange stored = sums.slice(i * vectors, vectors);
     if (split) {
-      auto branch = scf::IfOp::create(body, loc, sum.getType(), isFirst, true);
+      auto branch = scf::IfOp::create(body, loc, stored.getTypes(), isFirst, true);
       OpBuilder first = OpBuilder::atBlockBegin(branch.thenBlock());
-      scf::YieldOp::create(first, loc, sum);
+      scf::YieldOp::create(first, loc, stored);
       OpBuilder later = OpBuilder::atBlockBegin(branch.elseBlock());
-      Value before = vector::LoadOp::create(later, loc, cast<VectorType>(sum.getType()), c, ValueRange(at));
-      scf::YieldOp::create(later, loc, arith::AddFOp::create(later, loc, before, sum).getResult());
-      stored = branch.getResult(0);
+      SmallVector<Value> added = loadVectors(later, c, position, firstColumn);
+      for (auto [before, sum] : llvm::zip_equal(added, stored))
+        before = arith::AddFOp::create(later, loc, before, sum);
+      scf::YieldOp::create(later, loc, added);
+      stored = branch.getResults();
     }
-    vector::StoreOp::create(body, loc, stored, c, ValueRange(at));
+    for (auto [v, sum] : llvm::enumerate(stored)) {
+      Value at[] = {position, arith::AddIOp::create(body, loc, firstColumn, index(body, v * lanes))};
+      vector::StoreOp::create(body, loc, sum, c, ValueRange(at));
+    }
   }
 }
 
@@ -171,7 +204,8 @@ void TileBuilder::build(OpBuilder &builder, Value columnPanel, Value rowPanel, V
 
 /// Blocks of K outside, so that a block of a panel of B stays in the L1 cache while all panels of A run
 /// past it, and their block of K in the L2 cache.
-static void buildBody(OpBuilder &builder, ValueRange operands, bool split, const PackedGemmTile &tile) {
+static void buildBody(OpBuilder &builder, ValueRange operands, const PackedProductOptions &options,
+                      const PackedGemmTile &tile) {
   Location loc = builder.getUnknownLoc();
   auto index = [&](OpBuilder &b, int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -181,8 +215,8 @@ static void buildBody(OpBuilder &builder, ValueRange operands, bool split, const
   Value depth = memref::DimOp::create(builder, loc, operands[0], one);
   Value columns = memref::DimOp::create(builder, loc, operands[1], zero);
   Value end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
-  Value block = index(builder, kSplitLength);
-  if (!split) { // blocks of equal length
+  Value block = index(builder, options.bf16Dots ? kSplitLength / 2 : kSplitLength);
+  if (!options.split) { // blocks of equal length
     Value most = index(builder, kBlockElements / tile.columns);
     Value count = arith::CeilDivUIOp::create(builder, loc, end, most);
     block = arith::CeilDivUIOp::create(builder, loc, end, count);
@@ -192,19 +226,20 @@ static void buildBody(OpBuilder &builder, ValueRange operands, bool split, const
       [&](OpBuilder &body, Location, ValueRange position) {
         Value whole = arith::AddIOp::create(body, loc, position[0], block);
         Value last = arith::MinSIOp::create(body, loc, whole, depth);
-        TileBuilder(loc, operands, tile, split).build(body, position[1], position[2], position[0], last);
+        TileBuilder(loc, operands, tile, options).build(body, position[1], position[2], position[0], last);
       });
 }
 
 func::CallOp fp8::buildGemm(OpBuilder &builder, Location loc, Value a, Value b, Value c, Value before,
-                            bool split, const PackedGemmTile &tile) {
-  std::string name = "fp8_cpu_gemm_f32_" + std::to_string(tile.rows) + "x" + std::to_string(tile.columns) +
-                     (split ? "_split" : "");
+                            const PackedProductOptions &options, const PackedGemmTile &tile) {
+  std::string name = std::string("fp8_cpu_gemm_") + (options.bf16Dots ? "bf16_" : "f32_") +
+                     std::to_string(tile.rows) + "x" + std::to_string(tile.columns) +
+                     (options.split ? "_split" : "");
   Type f32 = builder.getF32Type();
   Type inputs[] = {getStridedType(f32, 3, tile.rows), getStridedType(f32, 3, tile.columns),
                    getStridedType(f32, 2), builder.getIndexType()};
   func::FuncOp gemm = getOrCreateFunction(builder, name, inputs, [&](OpBuilder &body, ValueRange arguments) {
-    buildBody(body, arguments, split, tile);
+    buildBody(body, arguments, options, tile);
   });
   return callFunction(builder, loc, gemm, ValueRange{a, b, c, before});
 }

@@ -5,7 +5,8 @@
 // Functions that pack a matrix into f32 panels, which the micro-kernel reads sequentially: one
 // function per element type, panel width, and dimension along which the matrix is contiguous.
 // Along the rows of a panel whole vectors are converted and stored; along K squares of
-// lanes x lanes elements are transposed in registers.
+// lanes x lanes elements are transposed in registers. Or into panels of pairs of bf16 elements adjacent
+// along K, in 32 bits each: then what is said of f32 elements and indices of K holds for pairs.
 
 #include "PackedGemmDetail.h"
 
@@ -59,9 +60,11 @@ namespace {
 /// Emits the body of one packing function.
 class PackBuilder {
 public:
-  PackBuilder(Location loc, ValueRange operands, bool alongK, int64_t width, int64_t lanes)
+  PackBuilder(Location loc, ValueRange operands, bool alongK, int64_t width,
+              const PackedProductOptions &options)
       : loc(loc), source(operands[0]), panels(operands[1]), firstPanel(operands[2]), alongK(alongK),
-        width(width), lanes(lanes), element(cast<MemRefType>(source.getType()).getElementType()) {}
+        width(width), lanes(options.registers.lanes), pairs(options.bf16Dots),
+        element(cast<MemRefType>(source.getType()).getElementType()) {}
 
   void build(OpBuilder &b);
 
@@ -75,7 +78,12 @@ private:
   }
   /// Stores the first `count` lanes of `vector` at panels[panel, k, lane...].
   void store(OpBuilder &b, Value vector, Value panel, Value k, int64_t lane, int64_t count);
-  Value loadVector(OpBuilder &b, ValueRange indices);
+  /// Loads `count` elements of the source as f32.
+  Value load(OpBuilder &b, Value position, Value k, int64_t count);
+  /// Loads the elements of panels for one index `k` and the rows from `row` on, or `lanes` indices from `k`
+  /// on.
+  Value loadAcrossK(OpBuilder &b, Value row, Value k, bool isVector);
+  Value loadAlongK(OpBuilder &b, Value row, Value k);
 
   void packAlongK(OpBuilder &b, Value panel);
   /// Packs `lanes` indices of K, from `k`, of up to `lanes` rows of a panel, from `lane`.
@@ -91,8 +99,9 @@ private:
   Value source, panels, firstPanel;
   bool alongK;
   int64_t width, lanes;
+  bool pairs;
   Type element;
-  Value outer, depth; ///< sizes of the source
+  Value outer, depth; ///< sizes of the source; of K, in elements of a panel
 };
 } // namespace
 
@@ -120,9 +129,54 @@ void PackBuilder::store(OpBuilder &b, Value vector, Value panel, Value k, int64_
   vector::StoreOp::create(b, loc, vector, panels, at);
 }
 
-Value PackBuilder::loadVector(OpBuilder &b, ValueRange indices) {
-  auto type = VectorType::get(lanes, element);
-  return extendToF32(b, loc, vector::LoadOp::create(b, loc, type, source, indices));
+Value PackBuilder::load(OpBuilder &b, Value position, Value k, int64_t count) {
+  Value at[] = {position, k};
+  if (!alongK)
+    std::swap(at[0], at[1]);
+  if (count == 1)
+    return extendToF32(b, loc, memref::LoadOp::create(b, loc, source, at));
+  return extendToF32(b, loc, vector::LoadOp::create(b, loc, VectorType::get(count, element), source, at));
+}
+
+/// Returns the pairs of the bf16 values `low` and `high`, which are in f32.
+static Value buildPairs(OpBuilder &b, Location loc, Value low, Value high) {
+  Type f32 = low.getType(), i32 = b.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(f32))
+    i32 = vector.clone(i32);
+  Value sixteen = arith::ConstantOp::create(b, loc, b.getIntegerAttr(b.getI32Type(), 16));
+  if (isa<VectorType>(i32))
+    sixteen = vector::BroadcastOp::create(b, loc, i32, sixteen);
+  Value lowBits = arith::ShRUIOp::create(b, loc, arith::BitcastOp::create(b, loc, i32, low), sixteen);
+  Value bits = arith::OrIOp::create(b, loc, lowBits, arith::BitcastOp::create(b, loc, i32, high));
+  return arith::BitcastOp::create(b, loc, f32, bits);
+}
+
+Value PackBuilder::loadAcrossK(OpBuilder &b, Value row, Value k, bool isVector) {
+  int64_t count = isVector ? lanes : 1;
+  if (!pairs)
+    return load(b, row, k, count);
+  Value low = arith::MulIOp::create(b, loc, k, index(b, 2));
+  Value high = arith::AddIOp::create(b, loc, low, index(b, 1));
+  return buildPairs(b, loc, load(b, row, low, count), load(b, row, high, count));
+}
+
+Value PackBuilder::loadAlongK(OpBuilder &b, Value row, Value k) {
+  if (!pairs)
+    return load(b, row, k, lanes);
+  auto pairType = VectorType::get(lanes, b.getF32Type());
+  Value first = arith::MulIOp::create(b, loc, k, index(b, 2));
+  if (element.isBF16()) {
+    auto type = VectorType::get(2 * lanes, element);
+    Value vector = vector::LoadOp::create(b, loc, type, source, ValueRange{row, first});
+    return vector::BitCastOp::create(b, loc, pairType, vector);
+  }
+  Value wide = load(b, row, first, 2 * lanes);
+  auto bitsType = VectorType::get(2 * lanes, b.getI32Type());
+  Value sixteen =
+      arith::ConstantOp::create(b, loc, DenseElementsAttr::get(bitsType, b.getI32IntegerAttr(16)));
+  Value bits = arith::ShRUIOp::create(b, loc, arith::BitcastOp::create(b, loc, bitsType, wide), sixteen);
+  Value narrow = arith::TruncIOp::create(b, loc, bitsType.clone(b.getI16Type()), bits);
+  return vector::BitCastOp::create(b, loc, pairType, narrow);
 }
 
 void PackBuilder::packElements(OpBuilder &b, Value panel, Value valid) {
@@ -132,10 +186,7 @@ void PackBuilder::packElements(OpBuilder &b, Value panel, Value valid) {
   loop(b, zero, depth, 1, [&](OpBuilder &overK, Value k) {
     loop(overK, zero, valid, 1, [&](OpBuilder &body, Value row) {
       Value position = arith::AddIOp::create(body, loc, first, row);
-      Value at[] = {position, k};
-      if (!alongK)
-        std::swap(at[0], at[1]);
-      Value value = extendToF32(body, loc, memref::LoadOp::create(body, loc, source, at));
+      Value value = loadAcrossK(body, position, k, /*isVector=*/false);
       memref::StoreOp::create(body, loc, value, panels, ValueRange{panel, k, row});
     });
     loop(overK, valid, index(overK, width), 1, [&](OpBuilder &body, Value row) {
@@ -145,8 +196,7 @@ void PackBuilder::packElements(OpBuilder &b, Value panel, Value valid) {
 }
 
 void PackBuilder::packSquare(OpBuilder &b, Value panel, ArrayRef<Value> rows, Value k, int64_t lane) {
-  SmallVector<Value> vectors =
-      llvm::map_to_vector(rows, [&](Value row) { return loadVector(b, ValueRange{row, k}); });
+  SmallVector<Value> vectors = llvm::map_to_vector(rows, [&](Value row) { return loadAlongK(b, row, k); });
   vectors.resize(lanes, vectors.back()); // lanes that are not stored
   for (auto [position, vector] : llvm::enumerate(transpose(b, loc, vectors)))
     store(b, vector, panel, arith::AddIOp::create(b, loc, k, index(b, position)), lane, rows.size());
@@ -178,7 +228,7 @@ void PackBuilder::packAlongRows(OpBuilder &b, Value panel, int64_t count) {
       Value target = arith::AddIOp::create(body, loc, panel, index(body, i));
       for (int64_t lane = 0; lane < width; lane += lanes) {
         Value position = arith::AddIOp::create(body, loc, first, index(body, i * width + lane));
-        Value vector = loadVector(body, ValueRange{k, position});
+        Value vector = loadAcrossK(body, position, k, /*isVector=*/true);
         store(body, vector, target, k, lane, std::min(lanes, width - lane));
       }
     }
@@ -203,6 +253,8 @@ void PackBuilder::build(OpBuilder &b) {
   Value zero = index(b, 0);
   outer = memref::DimOp::create(b, loc, source, alongK ? 0 : 1);
   depth = memref::DimOp::create(b, loc, source, alongK ? 1 : 0);
+  if (pairs)
+    depth = arith::DivUIOp::create(b, loc, depth, index(b, 2));
   Value count = memref::DimOp::create(b, loc, panels, 0);
   Value whole = countWhole(b, count);
   if (alongK) {
@@ -220,15 +272,16 @@ void PackBuilder::build(OpBuilder &b) {
 }
 
 void fp8::buildPack(OpBuilder &builder, Location loc, const OperandMatrix &matrix, Value panels,
-                    const VectorRegisters &registers, OpFoldResult first) {
+                    const PackedProductOptions &options, OpFoldResult first) {
   int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
   Type element = cast<MemRefType>(matrix.view.getType()).getElementType();
   std::string name = "fp8_cpu_pack_";
-  llvm::raw_string_ostream(name) << element << (matrix.alongK ? "_k_" : "_rows_") << width;
+  llvm::raw_string_ostream(name) << element << (options.bf16Dots ? "_pairs" : "")
+                                 << (matrix.alongK ? "_k_" : "_rows_") << width;
   Type inputs[] = {getStridedType(element, 2), getStridedType(builder.getF32Type(), 3, width),
                    builder.getIndexType()};
   func::FuncOp pack = getOrCreateFunction(builder, name, inputs, [&](OpBuilder &body, ValueRange arguments) {
-    PackBuilder(body.getUnknownLoc(), arguments, matrix.alongK, width, registers.lanes).build(body);
+    PackBuilder(body.getUnknownLoc(), arguments, matrix.alongK, width, options).build(body);
   });
   if (!first)
     first = builder.getIndexAttr(0);

@@ -82,7 +82,9 @@ static void addLLVMConversions(OpPassManager &manager) {
   functions.addPass(createCSEPass());
   functions.addPass(memref::createExpandStridedMetadataPass());
   functions.addPass(createLowerAffinePass());
-  functions.addPass(createConvertVectorToLLVMPass());
+  ConvertVectorToLLVMPassOptions vectors;
+  vectors.x86Vector = true;
+  functions.addPass(createConvertVectorToLLVMPass(vectors));
   functions.addPass(createSCFToControlFlowPass());
   functions.addPass(createConvertMathToLLVMPass());
   manager.addPass(createReturnErrors());

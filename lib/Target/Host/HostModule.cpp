@@ -14,6 +14,7 @@
 #include "mlir/Target/LLVMIR/Dialect/OpenMP/OpenMPToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Verifier.h"
 
 using namespace mlir;
@@ -31,6 +32,15 @@ static void addManifest(llvm::Module &module, StringRef manifest) {
 /// How much effort LLVM's code generator makes for entry points, which only call kernels: of clang's -O.
 static constexpr unsigned kEntryLevel = 0;
 
+/// Returns whether `function` calls an instruction of AVX512_BF16.
+static bool usesBF16Dots(const llvm::Function &function) {
+  return llvm::any_of(llvm::instructions(function), [](const llvm::Instruction &instruction) {
+    auto *call = dyn_cast<llvm::CallInst>(&instruction);
+    return call && call->getCalledFunction() &&
+           call->getCalledFunction()->getName().starts_with("llvm.x86.avx512bf16.");
+  });
+}
+
 /// Exports the C ABI only, and sets the processor of all functions. Kernels are not inlined: LLVM would
 /// optimize an entry point with all of its kernels as one huge function.
 static void setAttributes(llvm::Module &module, const llvm::TargetMachine &machine,
@@ -46,7 +56,10 @@ static void setAttributes(llvm::Module &module, const llvm::TargetMachine &machi
       function.addFnAttr(llvm::Attribute::NoInline);
     }
     function.addFnAttr("target-cpu", machine.getTargetCPU());
-    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    std::string features = machine.getTargetFeatureString().str();
+    if (usesBF16Dots(function))
+      features += ",+" + kBF16DotFeature.str();
+    function.addFnAttr("target-features", features);
     if (options.vectorWidth != 0)
       function.addFnAttr("prefer-vector-width", std::to_string(options.vectorWidth));
   }

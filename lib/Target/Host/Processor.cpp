@@ -17,14 +17,22 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The processor's features, without bf16 conversion instructions: these flush denormals, which our
-/// numerics keep.
-static std::string selectFeatures(const HostCodeOptions &options) {
+/// Returns the processor's name and features.
+static std::pair<std::string, std::string> describeProcessor(const HostCodeOptions &options) {
+  if (!options.processor.empty())
+    return {options.processor, ""};
   std::string features;
   llvm::raw_string_ostream stream(features);
-  if (options.processor.empty())
-    for (auto &feature : llvm::sys::getHostCPUFeatures())
-      stream << (feature.second ? '+' : '-') << feature.first() << ',';
+  for (auto &feature : llvm::sys::getHostCPUFeatures())
+    stream << (feature.second ? '+' : '-') << feature.first() << ',';
+  return {llvm::sys::getHostCPUName().str(), features};
+}
+
+/// The processor's features, without bf16 conversion instructions: these flush denormals, which our
+/// numerics keep. (HostModule.cpp adds AVX512_BF16 to functions that multiply with it.)
+static std::string selectFeatures(const HostCodeOptions &options) {
+  std::string features = describeProcessor(options).second;
+  llvm::raw_string_ostream stream(features);
   stream << "-avx512bf16,-avxneconvert";
   if (!options.features.empty())
     stream << ',' << options.features;
@@ -58,7 +66,7 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> fp8::createTargetMachine(co
   llvm::Expected<const llvm::Target *> target = findTarget(triple);
   if (!target)
     return target.takeError();
-  std::string processor = options.processor.empty() ? llvm::sys::getHostCPUName().str() : options.processor;
+  std::string processor = describeProcessor(options).first;
   std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
       triple, processor, selectFeatures(options), llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
       llvm::CodeGenOpt::getLevel(level).value_or(llvm::CodeGenOptLevel::Aggressive)));
@@ -94,6 +102,8 @@ RequiredProcessor fp8::getRequiredProcessor(const HostCodeOptions &options) {
   for (const llvm::SubtargetFeatureKV &feature : info.getEnabledProcessorFeatures())
     if (detectable.contains(feature.Key) && isUsed(feature.Key))
       required.features.push_back(feature.Key);
+  if (options.sums == ProductSums::hardware)
+    required.features.push_back(kBF16DotFeature.str());
   return required;
 }
 
@@ -117,6 +127,21 @@ VectorRegisterFile fp8::getVectorRegisters(const HostCodeOptions &options) {
   if (bits < 64 || count < 4) // a processor without vectors
     return {};
   return {static_cast<int64_t>(bits), count};
+}
+
+llvm::Error fp8::checkProductSums(const HostCodeOptions &options) {
+  if (options.sums == ProductSums::exact)
+    return llvm::Error::success();
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  llvm::Expected<const llvm::Target *> target = findTarget(triple);
+  if (!target)
+    return target.takeError();
+  auto [processor, features] = describeProcessor(options);
+  std::unique_ptr<llvm::MCSubtargetInfo> info((*target)->createMCSubtargetInfo(triple, processor, features));
+  if (triple.getArch() == llvm::Triple::x86_64 && info && info->checkFeatures("+avx512f,+avx512bf16"))
+    return llvm::Error::success();
+  return llvm::createStringError("needs a processor with AVX512_BF16, which " + processor +
+                                 " lacks; leave it out, or name one that has it with --cpu");
 }
 
 /// Up to five of `names` that are most like `wanted`.

@@ -14,6 +14,8 @@
 // order, last fastest. With `split`, blocks of 128 along the linearized reduction index are
 // each summed from zero and added in order. Multiplication and addition are one fused
 // multiply-add. Nothing else rounds.
+// With `bf16Dots`, two adjacent products and the running sum are added as the processor's instruction
+// does, which also takes denormals for zero.
 
 #ifndef FP8_CONVERSION_FP8TOLINALG_PACKEDGEMM_H
 #define FP8_CONVERSION_FP8TOLINALG_PACKEDGEMM_H
@@ -26,8 +28,9 @@ namespace fp8 {
 
 /// The vector registers of a processor: they decide the shape of the micro-kernel.
 struct VectorRegisters {
-  int64_t lanes = 8;  ///< f32 elements in one register
-  int64_t count = 16; ///< registers that code can name
+  int64_t lanes = 8;     ///< f32 elements in one register
+  int64_t count = 16;    ///< registers that code can name
+  bool bf16Dots = false; ///< whether products may use the dot products of AVX512_BF16
 };
 
 /// A box of the output: an offset and a size per dimension of the output.
@@ -42,6 +45,9 @@ using EpilogueBuilder =
 /// How a product is computed.
 struct PackedProductOptions {
   bool split = false;
+  /// Takes dot products of two elements by AVX512_BF16. The operands must be of bf16 or FP8, and the number
+  /// of indices of K known and even.
+  bool bf16Dots = false;
   VectorRegisters registers;
   /// The marks (ProductMarks.h) that the calls of the micro-kernel carry.
   mlir::ArrayAttr marks;

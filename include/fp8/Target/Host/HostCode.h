@@ -32,6 +32,12 @@ enum class MathFunctions {
   libm      ///< the C library of the machine that runs the code
 };
 
+/// In which order, and how rounded, the products of bf16 and FP8 are summed.
+enum class ProductSums {
+  exact,   ///< one f32 sum in the order of K: the same bits on every processor
+  hardware ///< as the processor's dot products of bf16 pairs do, which also take denormals for zero
+};
+
 /// Which machine the code is for, and how it is optimized.
 struct HostCodeOptions {
   /// An LLVM processor name; empty selects the processor of this machine, with its features.
@@ -42,6 +48,8 @@ struct HostCodeOptions {
   /// The vector width in bits that the vectorizer prefers; 0 leaves the choice to LLVM.
   unsigned vectorWidth = 0;
   MathFunctions math = MathFunctions::expanded;
+  /// checkProductSums checks whether the processor has the instructions.
+  ProductSums sums = ProductSums::exact;
   /// 0 to 3, as clang's -O.
   unsigned optimizationLevel = 3;
   /// A folder where objects are kept for the next compilation, 2 GiB of them; empty keeps none. A folder
@@ -72,6 +80,9 @@ VectorRegisterFile getVectorRegisters(const HostCodeOptions &options);
 /// An error where LLVM knows no processor `name` that runs the programs of this machine: the
 /// end of a sentence about `name`, which lists those that are most like it.
 llvm::Error checkProcessor(llvm::StringRef name);
+
+/// An error where the processor of `options` lacks the instructions that `options.sums` needs.
+llvm::Error checkProductSums(const HostCodeOptions &options);
 
 /// Translates `module` (the result of stage 7) to optimized LLVM IR text, an object, or a
 /// shared library, and writes it to `out`. A library exports every `fp8_call_<entry>` and
