@@ -58,7 +58,8 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   addCanonicalizer(functions);
   functions.addPass(createCSEPass());
   manager.addPass(createMapThreads());
-  manager.addPass(createBatchLaunches());
+  if (options.batchLaunches)
+    manager.addPass(createBatchLaunches());
   verifyStage(manager, "gpu-kernels");
 }
 

@@ -77,7 +77,7 @@ class Compiler:
 
     def launches(self, source):
         """The IR with launches, after constants are folded."""
-        return run([self.fp8_opt, "--fp8-gpu-kernels-pipeline", "--canonicalize", "--cse"], source)
+        return run([self.fp8_opt, "--fp8-gpu-kernels-pipeline=batch-launches=0", "--canonicalize", "--cse"], source)
 
     def ptx(self, lowered, arch):
         kernels = lowered[lowered.index("  gpu.module @kernels {"):]
