@@ -172,7 +172,8 @@ static constexpr Option kOptions[] = {
        return setSums(options.hostCode.sums, name, value);
      }},
     {{"emit", "what",
-      "lib (default), obj, llvm, or the IR after ingest, recipe, fusion, batching, bufferize or kernels"},
+      "lib (default), obj, llvm, ptx (GPUs), or the IR after ingest, recipe, fusion, batching, bufferize or "
+      "kernels"},
      [](CompilerOptions &options, StringRef, StringRef value) -> Error {
        options.emit = value.str();
        return Error::success();

@@ -10,6 +10,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
 #include "llvm/Support/WithColor.h"
 
 namespace cl = llvm::cl;
@@ -65,6 +66,10 @@ struct Options {
   cl::opt<bool> noCache{"no-cache", cl::cat(category),
                         cl::desc("Keep no object code for the next compilation (in $FP8_CACHE_DIR, else "
                                  "$XDG_CACHE_HOME/fp8-mlir, else ~/.cache/fp8-mlir)")};
+  cl::opt<std::string> ptxas{
+      "ptxas", cl::value_desc("PATH|none"), cl::cat(category),
+      cl::desc("NVIDIA's assembler, which makes machine code of kernels now instead of "
+               "when they are loaded; otherwise that of $CUDA_HOME, else on $PATH")};
   std::vector<CompilerOption> compiler;
 
   Options() {
@@ -107,6 +112,22 @@ std::string findCacheFolder() {
     return "";
   llvm::sys::path::append(folder, "fp8-mlir");
   return folder.str().str();
+}
+
+/// Returns the path of ptxas: what the option says, else that of the CUDA toolkit; empty without one.
+std::string findAssembler(llvm::StringRef option) {
+  if (option == "none")
+    return "";
+  if (!option.empty())
+    return option.str();
+  if (const char *toolkit = std::getenv("CUDA_HOME")) {
+    llvm::SmallString<128> folder(toolkit);
+    llvm::sys::path::append(folder, "bin");
+    if (llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName("ptxas", {folder.str()}))
+      return *found;
+  }
+  llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName("ptxas");
+  return found ? *found : "";
 }
 
 /// Rejects options that are given twice, of which LLVM would take the last value.
@@ -206,5 +227,6 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   out.threads = o.threads;
   if (!o.noCache)
     out.options.hostCode.cacheFolder = findCacheFolder();
+  out.options.hostCode.ptxas = findAssembler(o.ptxas);
   return parseCompilerOptions(o, out) && parseReports(o, out) && checkStage(out) && checkOutputs(out);
 }

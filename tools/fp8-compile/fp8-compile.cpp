@@ -7,6 +7,7 @@
 #include "CommandLine.h"
 #include "OutputFiles.h"
 #include "fp8/Compiler/Compiler.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ThreadPool.h"
 
@@ -51,6 +52,8 @@ llvm::Error writeOutputs(const CommandLine &line, const fp8::Compiled &compiled)
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // What LLVM's code generator for GPUs gives up on becomes an error of the compiler.
+  llvm::CrashRecoveryContext::Enable();
   CommandLine line;
   if (!parseCommandLine(argc, argv, line))
     return 2;

@@ -85,7 +85,8 @@ static LLVM::GlobalOp addKernels(ConstantBuilder &constants, ArrayRef<FunctionOp
   Type type = constants.structOf("pwwww");
   SmallVector<LLVM::GlobalOp> names;
   for (auto [index, kernel] : llvm::enumerate(kernels))
-    names.push_back(constants.addText("fp8_kernel_name_" + Twine(index), FunctionOpInterface(kernel).getName()));
+    names.push_back(
+        constants.addText("fp8_kernel_name_" + Twine(index), FunctionOpInterface(kernel).getName()));
   auto array = LLVM::LLVMArrayType::get(type, kernels.size());
   return constants.add("fp8_device_kernels", array, [&] {
     SmallVector<Value> values;

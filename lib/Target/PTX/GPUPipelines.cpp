@@ -78,8 +78,8 @@ static void addMathPasses(OpPassManager &functions) {
   functions.addPass(arith::createArithExpandOpsPass());
 }
 
-/// Adds the way from kernels as functions to PTX text.
-static void addKernelPasses(OpPassManager &manager) {
+/// Adds the way from kernels as functions to PTX text, and to machine code where there is an assembler.
+static void addKernelPasses(OpPassManager &manager, const GPUCodeOptions &options) {
   OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
   OpPassManager &functions = kernels.nest<func::FuncOp>();
   addMathPasses(functions);
@@ -97,6 +97,9 @@ static void addKernelPasses(OpPassManager &manager) {
   kernels.addNestedPass<LLVM::LLVMFuncOp>(createGuardDivisions());
   kernels.addPass(createFinishKernels());
   manager.addPass(createSerializeKernels());
+  AssembleKernelsOptions assembler;
+  assembler.ptxas = options.ptxas;
+  manager.addNestedPass<gpu::GPUModuleOp>(createAssembleKernels(assembler));
 }
 
 /// Adds the way from entry points to the LLVM dialect.
@@ -124,7 +127,7 @@ void fp8::buildGPUCodePipeline(OpPassManager &manager, const GPUCodeOptions &opt
   manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
   manager.addPass(createAllocateDynamic());
   manager.addPass(createLowerLaunches());
-  addKernelPasses(manager);
+  addKernelPasses(manager, options);
   manager.addPass(createEmitDeviceCode());
   addHostPasses(manager);
 }

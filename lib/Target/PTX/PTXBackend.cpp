@@ -28,8 +28,10 @@ struct PTXBackend : TargetBackendInterface::ExternalModel<PTXBackend, ChipAttr> 
     buildGPUKernelsPipeline(manager, GPUKernelsOptions());
   }
 
-  void buildCodePipeline(Attribute, OpPassManager &manager, const HostCodeOptions &) const {
-    buildGPUCodePipeline(manager, GPUCodeOptions());
+  void buildCodePipeline(Attribute, OpPassManager &manager, const HostCodeOptions &hostCode) const {
+    GPUCodeOptions options;
+    options.ptxas = hostCode.ptxas;
+    buildGPUCodePipeline(manager, options);
   }
 
   SmallVector<StringRef> getOutputs(Attribute) const { return {"lib", "obj", "llvm", "ptx"}; }

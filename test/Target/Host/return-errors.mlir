@@ -32,3 +32,16 @@ func.func private @kernel(%a: i1) {
   cf.assert %a, "never"
   return
 }
+
+// -----
+
+// A helper has written the reason already.
+// CHECK-LABEL: func @told
+// CHECK: %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK: cf.cond_br %{{.*}}, ^{{.*}}, ^{{.*}}(%[[NULL]] : !llvm.ptr)
+func.func private @fp8_abi_fail(!llvm.ptr, !llvm.ptr) -> i32
+func.func @told(%a: i1, %frame: !llvm.ptr) -> i32 {
+  cf.assert %a, ""
+  %ok = arith.constant 0 : i32
+  return %ok : i32
+}

@@ -3,6 +3,7 @@
 // Arithmetic keeps every rounding: no fma, no approximation, no flushing of denormals.
 // CHECK: .version 8.4
 // CHECK: .target sm_89
+// CHECK: .visible .global .align 4 .b8 constant_0[4000]
 // CHECK-NOT: debug
 // CHECK: .visible .entry kernel_axpy(
 // CHECK: .param .u64 .ptr .align 1 kernel_axpy_param_0
@@ -56,13 +57,16 @@ module attributes {gpu.container_module, fp8.target = #fp8.chip<"sm_89">} {
       return
     }
   }
-  // Inlined code in a function of the host.
+  memref.global "private" constant @weights : memref<1000xf32> = dense<1.0>
+    loc(callsite("inner"("inner.mlir":3:1) at "outer.mlir":2:2))
+  // Inlined code in a function of the host, and in a constant.
   func.func @main(%x: memref<1000xf32>, %y: memref<1000xf32>, %z: memref<1000xbf16>) {
     %a = arith.constant 2.0 : f32
     %c1 = arith.constant 1 : index
     %c256 = arith.constant 256 : index
+    %w = memref.get_global @weights : memref<1000xf32>
     gpu.launch_func @kernels::@kernel_axpy blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)
-      args(%x : memref<1000xf32>, %y : memref<1000xf32>, %z : memref<1000xbf16>, %a : f32)
+      args(%w : memref<1000xf32>, %y : memref<1000xf32>, %z : memref<1000xbf16>, %a : f32)
       loc(callsite("inner"("inner.mlir":1:1) at "outer.mlir":2:2))
     return
   }

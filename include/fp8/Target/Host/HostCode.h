@@ -55,6 +55,9 @@ struct HostCodeOptions {
   /// A folder where objects are kept for the next compilation, 2 GiB of them; empty keeps none. A folder
   /// that cannot be written is no error.
   std::string cacheFolder;
+  /// The path of NVIDIA's assembler, which makes machine code of kernels at compile time; empty leaves that
+  /// to the driver that loads them. Other targets than GPUs ignore it.
+  std::string ptxas;
 };
 
 /// The processor that the code of a library needs.

@@ -25,7 +25,10 @@ struct GPUKernelsOptions : public mlir::PassPipelineOptions<GPUKernelsOptions> {
 };
 
 /// Options of stage 7 for a GPU.
-struct GPUCodeOptions : public mlir::PassPipelineOptions<GPUCodeOptions> {};
+struct GPUCodeOptions : public mlir::PassPipelineOptions<GPUCodeOptions> {
+  Option<std::string> ptxas{*this, "ptxas",
+                            llvm::cl::desc("the path of NVIDIA's assembler; empty makes no machine code")};
+};
 
 /// Adds stage 6 for a GPU: after it, the module is a gpu.module of kernels and entry points that launch them.
 void buildGPUKernelsPipeline(mlir::OpPassManager &manager, const GPUKernelsOptions &options);

@@ -292,6 +292,33 @@ def SerializeKernels : Pass<"fp8-serialize-kernels", "mlir::ModuleOp"> {
   let dependentDialects = ["::fp8::FP8Dialect", "mlir::LLVM::LLVMDialect"];
 }
 
+def AssembleKernels : Pass<"fp8-assemble-kernels", "mlir::gpu::GPUModuleOp"> {
+  let summary = "make machine code of the PTX text by ptxas";
+  let description = [{
+    Before: a gpu.module after `fp8-serialize-kernels`.
+    After: the attribute `fp8.cubin` holds the machine code that the program `ptxas` makes of
+    the text. Without a program, nothing changes. Spilled registers, the warnings of ptxas
+    and its remarks on slow code (C75xx) are warnings at the kernels.
+
+    Errors: a program that cannot be run, or that refuses the text.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=}))'
+    gpu.module @kernels attributes {fp8.ptx = "text"} {
+    }
+    ```
+    becomes
+    ```mlir
+    gpu.module @kernels attributes {fp8.ptx = "text"} {
+    }
+    ```
+  }];
+  let options = [Option<"ptxas", "ptxas", "std::string", "",
+                        "the path of the program; none where it is empty">];
+  let dependentDialects = ["::fp8::FP8Dialect"];
+}
+
 def LowerLaunches : Pass<"fp8-lower-launches", "mlir::ModuleOp"> {
   let summary = "turn launches into calls of the device of a call";
   let description = [{
