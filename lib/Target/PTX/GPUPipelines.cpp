@@ -38,6 +38,9 @@ static void addCanonicalizer(OpPassManager &manager) {
 }
 
 void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOptions &options) {
+  AttachChipOptions attach;
+  attach.chip = options.chip;
+  manager.addPass(createAttachChip(attach));
   verifyStage(manager, "bufferize"); // upstream's passes crash on loops over tensors
   manager.addNestedPass<func::FuncOp>(createBindElements());
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());

@@ -18,10 +18,11 @@ namespace fp8 {
 struct GPUKernelsOptions : public mlir::PassPipelineOptions<GPUKernelsOptions> {
   Option<std::string> chip{*this, "chip",
                            llvm::cl::desc("sm_89, sm_90a, sm_100a or sm_120a, where the module has no "
-                                          "attribute fp8.target")  Option<bool> batchLaunches{*this, "batch-launches",
+                                          "attribute fp8.target")};
+  Option<bool> batchLaunches{*this, "batch-launches",
                              llvm::cl::desc("join independent launches of one kernel (fp8-batch-launches)"),
                              llvm::cl::init(true)};
-};
+  ;
 };
 
 /// Options of stage 7 for a GPU.

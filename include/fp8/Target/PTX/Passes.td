@@ -9,6 +9,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttachChip : Pass<"fp8-attach-chip", "mlir::ModuleOp"> {
+  let summary = "compile a module for a GPU";
+  let description = [{
+    Before: any module.
+    After: its attribute `fp8.target` is `#fp8.chip` of `chip`, unless it has a target already
+    or `chip` is empty.
+
+    Errors: an unknown chip.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-attach-chip=chip=sm_90a
+    module {
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fp8.target = #fp8.chip<"sm_90a">} {
+    }
+    ```
+  }];
+  let options = [Option<"chip", "chip", "std::string", "\"\"", "sm_89, sm_90a, sm_100a or sm_120a">];
+  let dependentDialects = ["::fp8::FP8Dialect"];
+}
+
 def BindElements : Pass<"fp8-bind-elements", "mlir::func::FuncOp"> {
   let summary = "make views of buffers of one element that copy an element of a vector, or are copied into one";
   let description = [{
