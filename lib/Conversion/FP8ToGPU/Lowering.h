@@ -32,6 +32,8 @@ bool lowerProduct(mlir::OpBuilder &builder, mlir::Operation *op, LoweringContext
 // MmaProduct.cpp
 bool lowerMmaProduct(mlir::OpBuilder &builder, const Product &product, const ProductConfig &config,
                      LoweringContext &context);
+// SimtProduct.cpp
+bool lowerSimtProduct(mlir::OpBuilder &builder, const Product &product, LoweringContext &context);
 // QuantizeKernel.cpp
 bool lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op, LoweringContext &context);
 bool lowerAmax(mlir::OpBuilder &builder, AmaxOp op, LoweringContext &context);

@@ -65,6 +65,7 @@ struct ProductOperand {
   mlir::Value memref;      ///< whose first element is that of the matrices
   mlir::Value pitch;       ///< bytes from row to row, of type index
   mlir::Value batchStride; ///< bytes from batch to batch, of type index
+  mlir::Value kStride;     ///< bytes from element to element along K, of type index: their size
 };
 
 /// Returns the operand of `product`, lhs or rhs, in that form: as it lies in memory, or else a copy, which a
@@ -79,6 +80,11 @@ KernelSpec describeKernel(const Product &product, const KernelArguments &argumen
 mlir::gpu::LaunchFuncOp launchProduct(mlir::OpBuilder &builder, const Product &product,
                                       mlir::func::FuncOp kernel, mlir::Value blocks,
                                       const KernelArguments &arguments);
+
+/// Returns the operand for kernels that read any strides: not contiguous, not aligned. Copied where a row, a
+/// batch or K has no one distance.
+ProductOperand prepareStridedOperand(mlir::OpBuilder &builder, LoweringContext &context,
+                                     const Product &product, bool isLhs);
 
 /// A tile of a product: the numbers of its batch, its block of rows and its block of columns.
 struct Tile {

@@ -21,6 +21,8 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
   if (hasBlocks(op) || !Epilogue::isValid(op))
     return false;
   Product product(op);
+  if (getElementTypeOrSelf(product.out).isF64())
+    return false; // sums in f64
   ProductProblem problem{getElementTypeOrSelf(product.lhs),
                          getElementTypeOrSelf(product.rhs),
                          product.split,
@@ -33,7 +35,7 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
     return false;
   ProductConfig config = chooseProductConfig(context.chip, problem);
   if (!config.family)
-    return false;
+    return lowerSimtProduct(builder, product, context);
   switch (*config.family) {
   case ProductFamily::mma:
     return lowerMmaProduct(builder, product, config, context);

@@ -120,7 +120,7 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
   if (!isAligned(operand.memref))
     return std::nullopt;
   auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); };
-  return ProductOperand{operand.memref, index(*pitch * bytes), index(*batch * bytes)};
+  return ProductOperand{operand.memref, index(*pitch * bytes), index(*batch * bytes), index(bytes)};
 }
 
 /// Copies the operand to `buffer`, where its dimensions have `strides`: by a kernel that transposes bytes
@@ -172,7 +172,7 @@ static ProductOperand packOperand(OpBuilder &builder, LoweringContext &context, 
   auto bufferType = MemRefType::get({known.value_or(ShapedType::kDynamic)}, type.getElementType());
   Value buffer = memref::AllocOp::create(builder, loc, bufferType, known ? ValueRange() : ValueRange(count));
   copyToMatrices(builder, context, loc, operand, buffer, sizes, strides);
-  return {buffer, multiply(pitch, index(bytes)), multiply(batchStride, index(bytes))};
+  return {buffer, multiply(pitch, index(bytes)), multiply(batchStride, index(bytes)), index(bytes)};
 }
 
 ProductOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context, const Product &product,
@@ -184,4 +184,19 @@ ProductOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context,
     return *inPlace;
   emitRemark(loc) << (isLhs ? "left" : "right") << " operand of a product is copied: " << reason;
   return packOperand(builder, context, loc, operand);
+}
+
+ProductOperand fp8::prepareStridedOperand(OpBuilder &builder, LoweringContext &context,
+                                          const Product &product, bool isLhs) {
+  Operand operand(product, isLhs);
+  int64_t bytes = getBytes(operand.type().getElementType());
+  std::optional<int64_t> batch = findStride(operand.type(), operand.batch);
+  std::optional<int64_t> rows = findStride(operand.type(), operand.rows);
+  std::optional<int64_t> k = findStride(operand.type(), operand.k);
+  if (!batch || !rows || !k)
+    return prepareOperand(builder, context, product, isLhs);
+  auto index = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, product.op->getLoc(), value);
+  };
+  return {operand.memref, index(*rows * bytes), index(*batch * bytes), index(*k * bytes)};
 }

@@ -250,6 +250,31 @@ def test_fp8_result_with_amax_and_sums(compile, arch):
     assert (abs(results[9] - value.astype(numpy.float64).sum(0)) <= m * 2.0**-24 * abs(value).sum(0)).all()
 
 
+@pytest.mark.parametrize("kinds", [("f32", "f32"), ("bf16", "f32")])
+@pytest.mark.parametrize("arch", MMA)
+def test_without_tensor_cores(compile, arch, kinds):
+    """Operands with any strides: fused multiply-adds in the order of K, with the sums of columns and an amax."""
+    m, n, k = 70, 90, 37
+    random = numpy.random.default_rng([SEED, 7])
+    a, b = normal(random, (2, m, k), kinds[0]), normal(random, (2, k, n), kinds[1])
+    types = dict(a="2x70x37x" + kinds[0], b="2x37x90x" + kinds[1], d="2x70x90xf32", amax="f32", sums="90xf32")
+    source = module(arch, types, """
+    fp8.matmul record_amax[0] ins(%%a, %%b : memref<%s>, memref<%s>) outs(%%d, %%amax, %%sums : memref<2x70x90xf32>, memref<f32>, memref<90xf32>)
+        {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>],
+         epilogue_maps = [affine_map<(b, i, j) -> (j)>]} epilogue {
+      ^bb0(%%sum: f32):
+        fp8.yield %%sum, %%sum : f32, f32
+    }""" % (types["a"], types["b"]))
+    results = compile(source, arch)(a, b, empty((2, m, n), "f32"), empty((), "f32"), empty((n,), "f32"))
+    sums = numpy.zeros((2, m, n), numpy.float32)
+    for i in range(k):  # products are exact in f64; the sum's own rounding shows once in 2^29
+        product = a[:, :, i, None].astype(numpy.float64) * b[:, None, i].astype(numpy.float64)
+        sums = (product + sums).astype(numpy.float32)
+    assert (results[2] == sums).all()
+    assert results[3] == abs(results[2]).max()
+    assert (abs(results[4] - results[2].astype(numpy.float64).sum((0, 1))) <= 2 * m * 2.0**-24 * abs(results[2]).sum((0, 1))).all()
+
+
 @pytest.mark.skipif(not compiled.PTXAS, reason="ptxas is not installed")
 @pytest.mark.parametrize("accumulation", ["fast", "split"])
 @pytest.mark.parametrize("arch", MMA)
