@@ -67,6 +67,8 @@ struct ConvertFP8ToGPUPass : public fp8::impl::ConvertFP8ToGPUBase<ConvertFP8ToG
       op->erase();
     }
     amaxes.clear(kernels);
+    if (context.hasErrors)
+      signalPassFailure();
   }
 };
 } // namespace

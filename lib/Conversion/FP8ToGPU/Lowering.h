@@ -23,6 +23,7 @@ struct LoweringContext {
   const Chip &chip;
   KernelTable &kernels;
   AmaxBuffers &amaxes;
+  bool hasErrors = false; ///< whether an error has been reported
 };
 
 // ProductLowering.cpp: fp8.matmul and fp8.scaled_matmul.
@@ -41,6 +42,9 @@ bool lowerAmax(mlir::OpBuilder &builder, AmaxOp op, LoweringContext &context);
 bool lowerComputeScale(mlir::OpBuilder &builder, ComputeScaleOp op, LoweringContext &context);
 // HistoryKernel.cpp
 bool lowerUpdateAmaxHistory(mlir::OpBuilder &builder, UpdateAmaxHistoryOp op, LoweringContext &context);
+// WideProduct.cpp: wgmma and tcgen05
+bool lowerWideProduct(mlir::OpBuilder &builder, const Product &product, const ProductConfig &config,
+                      LoweringContext &context);
 
 } // namespace fp8
 

@@ -59,6 +59,9 @@ struct Product {
   mlir::ArrayAttr mark(const llvm::Twine &code) const;
 };
 
+/// What cp.async, TMA and 16-byte loads need: the alignment of operands, their rows and batches, in bytes.
+inline constexpr int64_t kOperandAlignment = 16;
+
 /// An operand as [batch, rows, K], the form that kernels with tensor cores read: K is contiguous, and base,
 /// pitch and the distance of batches are multiples of 16 bytes. Bytes between K and the pitch are undefined.
 struct ProductOperand {
@@ -66,12 +69,14 @@ struct ProductOperand {
   mlir::Value pitch;       ///< bytes from row to row, of type index
   mlir::Value batchStride; ///< bytes from batch to batch, of type index
   mlir::Value kStride;     ///< bytes from element to element along K, of type index: their size
+  /// Whether it is [batch, K, rows] instead: rows are contiguous, and the pitch is that along K.
+  bool isTransposed = false;
 };
 
 /// Returns the operand of `product`, lhs or rhs, in that form: as it lies in memory, or else a copy, which a
-/// remark tells.
+/// remark tells. It is transposed only if the kernel can read it so (`mayTranspose`).
 ProductOperand prepareOperand(mlir::OpBuilder &builder, LoweringContext &context, const Product &product,
-                              bool isLhs);
+                              bool isLhs, bool mayTranspose = false);
 
 /// Returns the description of a kernel for `product`, without threads, shared memory and instruction.
 KernelSpec describeKernel(const Product &product, const KernelArguments &arguments);

@@ -6,6 +6,7 @@
 
 #include "ProductConfig.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -27,9 +28,53 @@ static ProductConfig chooseMma(const ProductProblem &problem) {
   return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/64, /*stages=*/3};
 }
 
+/// The bytes that a multiprocessor of an H100 gets from the L2 cache per clock.
+static constexpr double kBytesPerClock = 46.6;
+static constexpr int64_t kWideTileM = 128, kWideTileKBytes = 128, kMostStages = 8;
+/// Shared memory that is left for barriers.
+static constexpr int64_t kBarriersBytes = 1024;
+
+/// Returns the clocks of a wide kernel per 128 bytes of K: the tiles that a multiprocessor computes one after
+/// another, times the clocks of a tile, in which it loads as well as multiplies.
+static double countWideClocks(const Chip &chip, const ProductProblem &problem, int64_t tileN,
+                              bool isSwapped) {
+  auto known = [](int64_t size) -> int64_t { return ShapedType::isDynamic(size) ? 4096 : size; };
+  int64_t batch = ShapedType::isDynamic(problem.batch) ? 1 : problem.batch;
+  int64_t m = known(isSwapped ? problem.n : problem.m), n = known(isSwapped ? problem.m : problem.n);
+  int64_t tiles = batch * llvm::divideCeil(m, kWideTileM) * llvm::divideCeil(n, tileN);
+  // m64nNk32 takes N / 2 clocks of sm_90a; sm_100a has twice the rate.
+  double multiply = (chip.family == ProductFamily::wgmma ? 4 : 2) * tileN;
+  double load = (std::min(m, kWideTileM) + std::min(n, tileN)) * kWideTileKBytes / kBytesPerClock;
+  return llvm::divideCeil(tiles, chip.multiprocessors) * std::max(multiply, load);
+}
+
+/// Sums of parts take as many registers as the sums.
+int64_t fp8::getWidestTile(const Chip &chip, const ProductProblem &problem) {
+  return problem.split && chip.family == ProductFamily::wgmma ? 128 : 256;
+}
+
+int64_t fp8::countWideStages(const Chip &chip, const ProductConfig &config) {
+  return std::min(kMostStages, (chip.sharedBytes - kBarriersBytes) / config.stageBytes());
+}
+
+/// The widest tile of the fastest.
+static ProductConfig chooseWide(const Chip &chip, const ProductProblem &problem) {
+  int64_t widest = getWidestTile(chip, problem);
+  ProductConfig best{chip.family, kWideTileM, widest, kWideTileKBytes, /*stages=*/0};
+  double fewest = countWideClocks(chip, problem, widest, /*isSwapped=*/false);
+  for (bool isSwapped : {false, true})
+    for (int64_t tileN = widest; tileN >= kNarrowestTile; tileN /= 2)
+      if (double clocks = countWideClocks(chip, problem, tileN, isSwapped); clocks < fewest) {
+        fewest = clocks;
+        best.tileN = tileN;
+        best.isSwapped = isSwapped;
+      }
+  best.stages = countWideStages(chip, best);
+  return best;
+}
+
 ProductConfig fp8::chooseProductConfig(const Chip &chip, const ProductProblem &problem) {
   if (!haveTensorCores(problem.lhs, problem.rhs))
     return {std::nullopt, /*tileM=*/64, /*tileN=*/64, /*tileKBytes=*/64, /*stages=*/1};
-  // The instructions of the mma family run on every chip.
-  return chooseMma(problem);
+  return chip.family == ProductFamily::mma ? chooseMma(problem) : chooseWide(chip, problem);
 }

@@ -27,10 +27,18 @@ struct ProductConfig {
   int64_t tileKBytes;   ///< the bytes along K that one stage holds
   int64_t stages;       ///< buffers that loads fill ahead of products
   int64_t cluster = 1;  ///< blocks that share loads
+  /// Whether the kernel computes the transposed product: its M is the N of the product.
+  bool isSwapped = false;
 
   /// Bytes of shared memory that the stages take.
   int64_t stageBytes() const { return (tileM + tileN) * tileKBytes; }
 };
+
+/// The narrowest tile of wgmma and tcgen05.
+inline constexpr int64_t kNarrowestTile = 16;
+/// The widest tile of wgmma or tcgen05 for `problem`, and the stages of such a kernel that fit.
+int64_t getWidestTile(const Chip &chip, const ProductProblem &problem);
+int64_t countWideStages(const Chip &chip, const ProductConfig &config);
 
 /// Chooses the kernel for `problem`.
 ProductConfig chooseProductConfig(const Chip &chip, const ProductProblem &problem);

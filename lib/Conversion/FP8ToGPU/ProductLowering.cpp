@@ -17,6 +17,28 @@ static bool hasBlocks(Operation *op) {
   return scaled && (scaled.getLhsBlock() || scaled.getRhsBlock());
 }
 
+/// Changes `config` as the operation says (kConfigAttrName), if it does.
+static LogicalResult applyGivenConfig(Operation *op, const Chip &chip, const ProductProblem &problem,
+                                      ProductConfig &config) {
+  Attribute attribute = op->getAttr(kConfigAttrName);
+  if (!attribute)
+    return success();
+  auto given = dyn_cast<DictionaryAttr>(attribute);
+  if (!given || config.family == ProductFamily::mma)
+    return op->emitOpError() << "has the attribute " << kConfigAttrName
+                             << ", which must be a dictionary, and is for kernels of wgmma and tcgen05";
+  if (auto tile = given.getAs<IntegerAttr>("tile_n")) {
+    int64_t widest = getWidestTile(chip, problem), columns = tile.getInt();
+    if (columns < kNarrowestTile || columns > widest || !llvm::isPowerOf2_64(columns))
+      return op->emitOpError() << "has tile_n = " << columns << ", which must be a power of two from "
+                               << kNarrowestTile << " to " << widest;
+    config.tileN = columns;
+    config.stages = countWideStages(chip, config);
+  }
+  config.isSwapped = given.contains("swapped");
+  return success();
+}
+
 bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &context) {
   if (hasBlocks(op) || !Epilogue::isValid(op))
     return false;
@@ -36,12 +58,16 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
   ProductConfig config = chooseProductConfig(context.chip, problem);
   if (!config.family)
     return lowerSimtProduct(builder, product, context);
+  if (failed(applyGivenConfig(op, context.chip, problem, config))) {
+    context.hasErrors = true;
+    return false;
+  }
   switch (*config.family) {
   case ProductFamily::mma:
     return lowerMmaProduct(builder, product, config, context);
   case ProductFamily::wgmma:
   case ProductFamily::tcgen05:
-    return false;
+    return lowerWideProduct(builder, product, config, context);
   }
   llvm_unreachable("all families are listed");
 }

@@ -18,9 +18,6 @@
 using namespace mlir;
 using namespace fp8;
 
-/// What cp.async, TMA and 16-byte loads need.
-static constexpr int64_t kAlignment = 16;
-
 static int64_t getBytes(Type element) { return element.getIntOrFloatBitWidth() / 8; }
 
 /// Returns whether the first element of `memref` is known to be at a multiple of 16 bytes: allocations,
@@ -41,22 +38,23 @@ static bool isAligned(Value memref) {
         return false;
       if (!ShapedType::isDynamic(start))
         known += start * stride;
-      else if (stride * bytes % kAlignment != 0)
+      else if (stride * bytes % kOperandAlignment != 0)
         return false;
     }
-    return known * bytes % kAlignment == 0 && isAligned(subview.getSource());
+    return known * bytes % kOperandAlignment == 0 && isAligned(subview.getSource());
   }
   if (isa_and_nonnull<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(memref.getDefiningOp()))
     return isAligned(cast<ViewLikeOpInterface>(memref.getDefiningOp()).getViewSource());
   if (auto cast = memref.getDefiningOp<memref::ReinterpretCastOp>()) {
     int64_t offset = cast.getStaticOffsets()[0];
-    return !ShapedType::isDynamic(offset) && offset * bytes % kAlignment == 0 && isAligned(cast.getSource());
+    return !ShapedType::isDynamic(offset) && offset * bytes % kOperandAlignment == 0 &&
+           isAligned(cast.getSource());
   }
   auto [strides, offset] = type.getStridesAndOffset();
   bool begins = isa_and_nonnull<memref::AllocOp, memref::GetGlobalOp>(memref.getDefiningOp()) ||
                 (isa<BlockArgument>(memref) &&
                  isa<func::FuncOp>(cast<BlockArgument>(memref).getOwner()->getParentOp()));
-  return begins && !ShapedType::isDynamic(offset) && offset * bytes % kAlignment == 0;
+  return begins && !ShapedType::isDynamic(offset) && offset * bytes % kOperandAlignment == 0;
 }
 
 /// Returns the distance in elements of neighbours along the dimensions at `positions`, taken as one, if there
@@ -102,25 +100,28 @@ struct Operand {
 
 /// Returns the operand as it lies in memory, if kernels can read it so; otherwise says why not.
 static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location loc, const Operand &operand,
-                                                 StringRef &reason) {
+                                                 bool mayTranspose, StringRef &reason) {
   MemRefType type = operand.type();
   int64_t bytes = getBytes(type.getElementType());
-  std::optional<int64_t> k = findStride(type, operand.k);
+  std::optional<int64_t> k = findStride(type, operand.k), rows = findStride(type, operand.rows);
+  std::optional<int64_t> batch = findStride(type, operand.batch);
+  auto isContiguous = [](std::optional<int64_t> stride) { return stride && *stride <= 1; };
+  bool isTransposed = mayTranspose && !isContiguous(k) && isContiguous(rows);
   reason = "the contracted dimension is not contiguous";
-  if (!k || *k > 1)
+  if (!isContiguous(k) && !isTransposed)
     return std::nullopt;
-  std::optional<int64_t> batch = findStride(type, operand.batch), pitch = findStride(type, operand.rows);
+  std::optional<int64_t> pitch = isTransposed ? k : rows;
   reason = "its rows have no common distance";
   if (!batch || !pitch)
     return std::nullopt;
   reason = "its rows are not multiples of 16 bytes";
-  if (*batch * bytes % kAlignment != 0 || *pitch * bytes % kAlignment != 0)
+  if (*batch * bytes % kOperandAlignment != 0 || *pitch * bytes % kOperandAlignment != 0)
     return std::nullopt;
   reason = "its start may not be a multiple of 16 bytes";
   if (!isAligned(operand.memref))
     return std::nullopt;
   auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); };
-  return ProductOperand{operand.memref, index(*pitch * bytes), index(*batch * bytes), index(bytes)};
+  return ProductOperand{operand.memref, index(*pitch * bytes), index(*batch * bytes), index(bytes), isTransposed};
 }
 
 /// Copies the operand to `buffer`, where its dimensions have `strides`: by a kernel that transposes bytes
@@ -162,7 +163,7 @@ static ProductOperand packOperand(OpBuilder &builder, LoweringContext &context, 
     }
     return next;
   };
-  Value perPitch = index(kAlignment / bytes);
+  Value perPitch = index(kOperandAlignment / bytes);
   Value k = assign(operand.k, index(1));
   Value pitch = multiply(builder.createOrFold<arith::CeilDivUIOp>(loc, k, perPitch), perPitch);
   Value batchStride = assign(operand.rows, pitch);
@@ -176,11 +177,11 @@ static ProductOperand packOperand(OpBuilder &builder, LoweringContext &context, 
 }
 
 ProductOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context, const Product &product,
-                                   bool isLhs) {
+                                   bool isLhs, bool mayTranspose) {
   Location loc = product.op->getLoc();
   Operand operand(product, isLhs);
   StringRef reason;
-  if (std::optional<ProductOperand> inPlace = viewInPlace(builder, loc, operand, reason))
+  if (std::optional<ProductOperand> inPlace = viewInPlace(builder, loc, operand, mayTranspose, reason))
     return *inPlace;
   emitRemark(loc) << (isLhs ? "left" : "right") << " operand of a product is copied: " << reason;
   return packOperand(builder, context, loc, operand);

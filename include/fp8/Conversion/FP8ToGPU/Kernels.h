@@ -33,6 +33,11 @@ inline constexpr llvm::StringLiteral kTensorMapAttrName = "fp8.tensor_map";
 /// of its type, or a number.
 inline constexpr llvm::StringLiteral kOperandTableAttrName = "fp8.operand_table";
 
+/// Attribute of an fp8.matmul or fp8.scaled_matmul, a dictionary: how its kernel of wgmma or tcgen05 computes
+/// it, instead of as the compiler chooses. `tile_n` (i64): the columns that a block computes at a time, 16 to
+/// 256; `swapped` (unit): the kernel computes the transposed product.
+inline constexpr llvm::StringLiteral kConfigAttrName = "fp8.config";
+
 } // namespace fp8
 
 #endif // FP8_CONVERSION_FP8TOGPU_KERNELS_H

@@ -5,6 +5,8 @@
 # Kernels that the compiler builds, run on the emulator: stage 6 makes launches of a function on memrefs, passes of fp8-opt and
 # LLVM's tools make PTX; Function launches the kernels as the function's host code would. Shapes are static.
 
+import copy
+import ctypes
 import hashlib
 import os
 import re
@@ -25,6 +27,10 @@ BITS = {1: numpy.uint8, 2: numpy.uint16}
 LAUNCH = re.compile(r"gpu\.launch_func\s+@kernels::@(\w+) blocks in \((.*?)\) threads in \((.*?)\)\s+args\((.*)\)(?: \{|$)", re.M)
 KERNEL = re.compile(r"func\.func @(\w+)\(.*\) attributes \{(.*)\}")
 CONSTANT = re.compile(r"(%[\w-]+) = arith\.constant (-?\d+|true|false)(?: : (\w+))?")
+TENSOR_MAP = re.compile(r"%arg(\d+): !llvm\.ptr \{fp8\.tensor_map = \{box = array<i64: (.*?)>, swizzle = (\d+) : i32\}\}")
+# What stage 7 makes of the attributes of kernels and of their tensor maps.
+KERNEL_ATTRIBUTES = [(r"\{fp8\.tensor_map = \{.*?\}\}", "{llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant, llvm.align = 64 : i64}"),
+                     (r"(fp8\.threads = (\d+) : i32, )gpu\.kernel", r"\1nvvm.kernel, nvvm.maxntid = array<i32: \2>")]
 ALLOCATION = re.compile(r"(%\w+) = memref\.alloc\(\).*: memref<(.*)>")
 VIEW = re.compile(r"(%\w+) = memref\.\w+ (%\w+)\b.*(?: to|into) memref<(.*)>")
 OPERAND = re.compile(r"(%[\w-]+) : (?:memref<([^>]*(?:<[^>]*>)?)>|\w+)")
@@ -87,7 +93,10 @@ class Compiler:
         passes = "math-extend-to-supported-types,fp8-expand-math,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts"
         module = run([self.fp8_opt, "--pass-pipeline=builtin.module(gpu.module(%s))" % passes], lowered)
         module = "module {\n" + module[module.index("  gpu.module @kernels {"):].split("\n", 1)[1].rsplit("}", 1)[0]
-        module = re.sub(r"\bgpu\.kernel\b", "nvvm.kernel", module)
+        for ours, theirs in KERNEL_ATTRIBUTES:
+            module = re.sub(ours, theirs, module)
+        if "nvvm.setmaxregister" in module:  # ptxas ignores it if it does not know with how many registers a kernel begins
+            module = module.replace("nvvm.kernel", "nvvm.kernel, nvvm.minctasm = 1 : i32")
         ir = run([tool("mlir-translate"), "--mlir-to-llvmir", "--allow-unregistered-dialect"], module)
         target = ["-mtriple=nvptx64-nvidia-cuda", "-mcpu=" + arch]
         ir = run([tool("opt"), "-O3", "-S", *target], ir)
@@ -108,6 +117,9 @@ class Function:
         self.allocations, self.views = ALLOCATION.findall(host), VIEW.findall(host)
         self.calls = LAUNCH.findall(host)
         self.attributes = dict(KERNEL.findall(self.lowered))
+        self.tensor_maps = {line.group(1): {int(i): (tuple(map(int, box.split(","))), int(swizzle))
+                                            for i, box, swizzle in TENSOR_MAP.findall(line.group(0))}
+                            for line in KERNEL.finditer(self.lowered)}
         known = r".*(gpu\.launch_func|arith\.constant|memref\.|func\.func|return|module|^\s*})[^\n]*"
         rest = re.sub(known, "", host, flags=re.M)
         assert not rest.strip(), "the host does more than launches: " + rest
@@ -129,7 +141,8 @@ class Function:
         module = cuda_driver.Module(self.driver, self.ptx)
         for kernel, grid, block, arguments in self.calls:
             sizes = [[self.constants[name.strip()][0] for name in part.split(",")] for part in (grid, block)]
-            operands = [self.operand(name, memref, buffers, starts) for name, memref in OPERAND.findall(arguments)]
+            operands = [self.operand(name, memref, buffers, starts, self.tensor_maps[kernel].get(i))
+                        for i, (name, memref) in enumerate(OPERAND.findall(arguments))]
             module.launch(kernel, *sizes, *operands, shared=self.shared(kernel))
         cuda_driver.synchronize(self.driver)
         results = [buffers["%%arg%d" % i].read().view(a.dtype) for i, a in enumerate(arrays)]
@@ -145,9 +158,21 @@ class Function:
         unwritten = array.dtype.kind not in "iu" and array.size and numpy.isnan(array.astype(numpy.float32)).all()
         return buffer if unwritten else buffer.write(plain)
 
-    def operand(self, name, memref, buffers, starts):
+    def operand(self, name, memref, buffers, starts, tensor_map):
         if memref:
             base, offset = starts[name]
+            if tensor_map:
+                return self.tensor_map(buffers[base], offset, memref, *tensor_map)
             return numpy.uint64(buffers[base].address.value + offset)
         value, kind = self.constants[name]
         return numpy.int64(value) if kind in ("i64", "index") else value
+
+    def tensor_map(self, buffer, offset, memref, box, swizzle):
+        """As stage 7 makes it of a view's sizes and strides, the innermost first: an FP8 element is a byte."""
+        shape, dtype = shape_and_type(memref)
+        bytes = numpy.dtype(dtype).itemsize
+        strides = [int(stride) * bytes for stride in re.search(r"strided<\[(.*?)\]", memref)[1].split(",")]
+        element = {"float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}.get(numpy.dtype(dtype).name, numpy.dtype(dtype).name)
+        start = copy.copy(buffer)
+        start.address = ctypes.c_uint64(buffer.address.value + offset)
+        return cuda_driver.TensorMap(self.driver, start, element, shape[::-1], strides[-2::-1], box, swizzle=swizzle)

@@ -14,6 +14,7 @@ from compiled import TYPES
 
 SEED = 0x5EED
 MMA = ["sm_89", "sm_120a"]
+ALL = [*MMA, "sm_90a", "sm_100a"]
 SHAPES = [(1, 1, 1), (100, 130, 77), (300, 260, 600)]
 
 
@@ -154,7 +155,7 @@ def operands(m, n, k, seed):
 SCALED = numpy.float32(0.1875)  # of scales 0.5 and 0.375
 
 
-@pytest.mark.parametrize("arch", MMA)
+@pytest.mark.parametrize("arch", ALL)
 def test_accumulate_and_epilogue(compile, arch):
     """C, a region with a row, a column, a matrix and indices, a transposed extra result."""
     m, n, k = 90, 70, 64
@@ -189,7 +190,7 @@ def test_accumulate_and_epilogue(compile, arch):
     assert (results[8] == one.T.astype(TYPES["bf16"])).all()
 
 
-@pytest.mark.parametrize("arch", MMA)
+@pytest.mark.parametrize("arch", ALL)
 def test_dimensions_in_any_order(compile, arch):
     """Two dimensions of each kind; operands that are copied; a result whose rows are not contiguous."""
     # [b, s, h, t] = sum over k, l of [s, b, k, l, h] * [l, k, b, t, h]: batches b, h; rows s; columns t.
@@ -206,7 +207,7 @@ def test_dimensions_in_any_order(compile, arch):
     assert (result == exact * SCALED).all()
 
 
-@pytest.mark.parametrize("arch", MMA)
+@pytest.mark.parametrize("arch", ALL)
 def test_rows_of_two_dimensions(compile, arch):
     """Nothing is copied: both dimensions of rows are one."""
     random = numpy.random.default_rng([SEED, 4])
@@ -224,7 +225,7 @@ def test_rows_of_two_dimensions(compile, arch):
     assert (result == (exact * SCALED).astype(TYPES["bf16"])).all()
 
 
-@pytest.mark.parametrize("arch", MMA)
+@pytest.mark.parametrize("arch", ALL)
 def test_fp8_result_with_amax_and_sums(compile, arch):
     m, n, k = 60, 70, 45
     a, b = operands(m, n, k, 5)

@@ -1,0 +1,98 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A ring of stages in shared memory, filled by TMA.
+
+#include "TileStages.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// How long a thread may sleep in a wait before it looks again, in nanoseconds.
+static constexpr int64_t kWaitHint = 10000000;
+/// The address space of shared memory as other blocks of the cluster see it.
+static constexpr unsigned kClusterSharedSpace = 7;
+
+void fp8::buildWait(KernelBuilder &b, Value barrier, Expr parity) {
+  NVVM::MBarrierTryWaitParityOp::create(b, barrier, parity.getValue(), b.number(kWaitHint).getValue());
+}
+
+void fp8::buildInitBarrier(KernelBuilder &b, Value barrier, int64_t arrivals) {
+  NVVM::MBarrierInitOp::create(b, barrier, b.number(arrivals).getValue(), /*predicate=*/Value());
+}
+
+/// PTX ISA, "Matrix Descriptor", of wgmma and of tcgen05 alike, distances in units of 16 bytes: bits 16 to 29
+/// between boxes of a transposed tile (without meaning otherwise), bits 32 to 45 between groups of 8 rows;
+/// bit 62 the 128-byte swizzle.
+uint64_t TiledOperand::descriptorBits() const {
+  uint64_t leading = isTransposed ? boxBytes() / 16 : 1;
+  return uint64_t(1) << 62 | uint64_t(8 * kStageDepthBytes / 16) << 32 | leading << 16;
+}
+
+Value TileStages::barrier(Expr number, int64_t first) {
+  int64_t tiles = count * stageBytes(operands[0], operands[1]);
+  return b.at(shared, number % count * kBarrierBytes + (tiles + first * kBarrierBytes));
+}
+
+Value TileStages::tile(Expr number, unsigned operand) {
+  Expr stage = number % count * stageBytes(operands[0], operands[1]);
+  return b.at(shared, operand == 0 ? stage : stage + operands[0].tileBytes());
+}
+
+Expr TileStages::descriptor(Expr number, unsigned operand, Expr skippedBytes) {
+  Value start = b.at(tile(number, operand), skippedBytes);
+  Expr address = b.expr(LLVM::PtrToIntOp::create(b, b.getI64Type(), start));
+  return address / 16 | b.number(operands[operand].descriptorBits(), 64);
+}
+
+void TileStages::buildInit(int64_t consumers) {
+  for (int64_t place = 0; place < count; ++place) {
+    buildInitBarrier(b, full(b.number(place)), 1);
+    buildInitBarrier(b, empty(b.number(place)), consumers);
+  }
+}
+
+void TileStages::buildWaitFull(Expr number) { buildWait(b, full(number), phase(number)); }
+
+/// Loads the box of `map` at `corner` (innermost first) to `target`; its bytes arrive at `barrier`.
+static void buildLoadBox(KernelBuilder &b, Value target, Value map, ValueRange corner, Value barrier) {
+  auto type = LLVM::LLVMPointerType::get(b.getContext(), kClusterSharedSpace);
+  Value inCluster = LLVM::AddrSpaceCastOp::create(b, type, target);
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      b, inCluster, map, corner, barrier, /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
+      /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false, /*group=*/nullptr,
+      /*predicate=*/Value());
+}
+
+void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where, ValueRange maps) {
+  Value arrived = full(number);
+  NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), arrived,
+                                         b.number(stageBytes(operands[0], operands[1])).getValue(),
+                                         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
+  Expr firstRows[] = {where.row, where.column};
+  for (unsigned i : {0, 1}) {
+    const TiledOperand &operand = operands[i];
+    for (int64_t box = 0; box < operand.countBoxes(); ++box) {
+      Expr k = block * operand.boxWidth(), row = firstRows[i] + box * operand.boxWidth();
+      if (operand.isTransposed)
+        std::swap(k, row);
+      buildLoadBox(b, b.at(tile(number, i), b.number(box * operand.boxBytes())), maps[i],
+                   {k.getValue(), row.getValue(), where.batch.getValue()}, arrived);
+    }
+  }
+}
+
+void TileStages::buildProducer(const TileSpace &tiles, Expr blocks, ValueRange maps) {
+  tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
+    return b.loop(b.number(0), blocks, carried, [&](Expr block, ValueRange carried) {
+      Expr number = b.expr(carried[0]);
+      // The phase before the first counts as complete: the first round finds all stages empty.
+      buildWait(b, empty(number), phase(number) ^ 1);
+      buildLoads(number, block, tile, maps);
+      return SmallVector<Value>{(number + 1).getValue()};
+    });
+  });
+}

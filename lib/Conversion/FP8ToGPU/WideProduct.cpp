@@ -1,0 +1,123 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowers products to launches of kernels of wgmma or tcgen05: tensor maps of the operands, sizes, and the
+// grid.
+
+#include "WideProduct.h"
+#include "Lowering.h"
+#include "ProductConfig.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace fp8;
+
+namespace {
+/// The numbers of the arguments of a kernel.
+struct WideArguments {
+  unsigned lhsMap, rhsMap, batches, rows, columns, depth;
+};
+} // namespace
+
+/// Returns `operand` as a memref of [batch, rows, columns], the form whose tensor map kernels read.
+static Value viewAsMatrices(OpBuilder &builder, Location loc, const ProductOperand &operand,
+                            ArrayRef<Value> sizes) {
+  auto type = cast<MemRefType>(operand.memref.getType());
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  auto toElements = [&](Value stride) -> OpFoldResult {
+    Value perElement = arith::ConstantIndexOp::create(builder, loc, bytes);
+    OpFoldResult elements = getAsOpFoldResult(builder.createOrFold<arith::DivUIOp>(loc, stride, perElement));
+    // The stride of a dimension of size 1 is never used, but tensor maps need one.
+    return isZeroInteger(elements) ? builder.getIndexAttr(kOperandAlignment / bytes) : elements;
+  };
+  OpFoldResult offset = builder.getIndexAttr(type.getStridesAndOffset().second);
+  if (ShapedType::isDynamic(type.getStridesAndOffset().second))
+    offset = memref::ExtractStridedMetadataOp::create(builder, loc, operand.memref).getOffset();
+  return memref::ReinterpretCastOp::create(
+      builder, loc, operand.memref, offset, getAsOpFoldResult(sizes),
+      {toElements(operand.batchStride), toElements(operand.pitch), builder.getIndexAttr(1)});
+}
+
+/// Marks an argument as a tensor map of an operand.
+static void setTensorMap(KernelBuilder &b, unsigned argument, const TiledOperand &operand) {
+  auto fields = b.getDictionaryAttr({b.getNamedAttr("box", b.getDenseI64ArrayAttr(operand.getBox())),
+                                     b.getNamedAttr("swizzle", b.getI32IntegerAttr(kStageDepthBytes))});
+  b.getKernel().setArgAttr(argument, kTensorMapAttrName, fields);
+}
+
+/// Returns the number of blocks: one per tile, but no more than run at the same time.
+static Value buildGrid(OpBuilder &builder, Location loc, Value tiles, const Chip &chip) {
+  Value most = arith::ConstantIndexOp::create(builder, loc, chip.multiprocessors);
+  return builder.createOrFold<arith::MinUIOp>(loc, tiles, most);
+}
+
+bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const ProductConfig &config,
+                           LoweringContext &context) {
+  Location loc = product.op->getLoc();
+  bool isWgmma = config.family == ProductFamily::wgmma, isSwapped = config.isSwapped;
+  Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
+  Value k = product.buildSize(builder, product.dims.k),
+        batches = product.buildSize(builder, product.dims.batch);
+
+  WideShape shape{{}, {}, config.stages, product.split && isWgmma};
+  Value rows = isSwapped ? n : m, columns = isSwapped ? m : n;
+  auto prepare = [&](TiledOperand &tile, bool isLhs, Value size, int64_t tileSize) {
+    tile = {getElementTypeOrSelf(isLhs ? product.lhs : product.rhs), tileSize};
+    bool mayTranspose = tile.elementBytes() > 1 || context.chip.readsTransposedFP8;
+    ProductOperand operand = prepareOperand(builder, context, product, isLhs, mayTranspose);
+    tile.isTransposed = operand.isTransposed;
+    if (tile.isTransposed)
+      tile.rows = std::max(tile.rows, tile.boxWidth());
+    return viewAsMatrices(builder, loc, operand,
+                          tile.isTransposed ? ArrayRef{batches, k, size} : ArrayRef{batches, size, k});
+  };
+  Value lhs = prepare(shape.lhs, !isSwapped, rows, config.tileM);
+  Value rhs = prepare(shape.rhs, isSwapped, columns, config.tileN);
+  shape.stages =
+      std::min(config.stages, (context.chip.sharedBytes - kTcgen05SharedBytes) / shape.sharedBytes(1));
+
+  KernelArguments arguments(builder, loc);
+  WideArguments numbers;
+  numbers.lhsMap = arguments.addPointer(lhs);
+  numbers.rhsMap = arguments.addPointer(rhs);
+  numbers.batches = arguments.addI32(batches);
+  numbers.rows = arguments.addI32(rows);
+  numbers.columns = arguments.addI32(columns);
+  numbers.depth = arguments.addI32(k);
+  auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
+  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  Value blocksDown = builder.createOrFold<arith::CeilDivUIOp>(loc, rows, index(shape.lhs.rows));
+  Value blocksAcross = builder.createOrFold<arith::CeilDivUIOp>(loc, columns, index(shape.rhs.rows));
+  int64_t parts = isWgmma ? countWgmmaParts(isSwapped) : countTcgen05Parts(shape, isSwapped);
+  Epilogue epilogue(builder, product, arguments,
+                    multiply(multiply(batches, isSwapped ? blocksAcross : blocksDown), index(parts)));
+
+  KernelSpec spec = describeKernel(product, arguments);
+  spec.threads = isWgmma ? kWgmmaThreads : kTcgen05Threads;
+  spec.sharedBytes = shape.sharedBytes() + (isWgmma ? 0 : kTcgen05SharedBytes);
+  spec.instruction = isWgmma ? getWgmmaInstruction(shape) : getTcgen05Instruction(shape);
+  func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
+    setTensorMap(b, numbers.lhsMap, shape.lhs);
+    setTensorMap(b, numbers.rhsMap, shape.rhs);
+    WideOperands operands{b.getKernel().getArgument(numbers.lhsMap),
+                          b.getKernel().getArgument(numbers.rhsMap),
+                          b.argument(numbers.batches),
+                          b.argument(numbers.rows),
+                          b.argument(numbers.columns),
+                          b.argument(numbers.depth),
+                          epilogue,
+                          isSwapped};
+    isWgmma ? buildWgmmaProduct(b, shape, operands) : buildTcgen05Product(b, shape, operands);
+  });
+  Value tiles = multiply(batches, multiply(blocksDown, blocksAcross));
+  Product computed = product;
+  computed.split = shape.split;
+  auto launch =
+      launchProduct(builder, computed, kernel, buildGrid(builder, loc, tiles, context.chip), arguments);
+  epilogue.finish(builder, launch, context);
+  return true;
+}

@@ -1,0 +1,67 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels of products by instructions that read both operands from shared memory: wgmma and tcgen05. Both are
+// persistent kernels: one thread loads tiles by TMA, others multiply them, or start the multiplication, and
+// write the results. Private to the library.
+
+#ifndef FP8_LIB_CONVERSION_FP8TOGPU_WIDEPRODUCT_H
+#define FP8_LIB_CONVERSION_FP8TOGPU_WIDEPRODUCT_H
+
+#include "Epilogue.h"
+#include "TileStages.h"
+
+namespace fp8 {
+
+/// The tile that a kernel computes at a time, and how.
+struct WideShape {
+  TiledOperand lhs, rhs;
+  int64_t stages;
+  /// Whether every 128 elements along K are summed from zero and added in f32. Of no effect for tcgen05,
+  /// which sums in f32.
+  bool split = false;
+
+  /// The shared memory of `count` stages, and of all.
+  int64_t sharedBytes(int64_t count) const { return TileStages::sharedBytes(lhs, rhs, count); }
+  int64_t sharedBytes() const { return sharedBytes(stages); }
+};
+
+/// What the kernel reads and writes. Sizes are known at run time: one kernel computes products of all sizes.
+struct WideOperands {
+  mlir::Value lhsMap, rhsMap; ///< tensor maps of three dimensions (!llvm.ptr), with the boxes of the shape
+  Expr batches, rows, columns, depth; ///< i32, the last in elements
+  Epilogue &epilogue;
+  /// Whether the rows of the kernel are the columns of the product, and its lhs the product's rhs.
+  bool isSwapped = false;
+
+  /// The rows and columns of the kernel as positions of the epilogue, and the sum at one of each.
+  Epilogue::Position atRow(KernelBuilder &b, Expr row) const {
+    return isSwapped ? epilogue.atColumn(b, row, rows) : epilogue.atRow(b, row, rows);
+  }
+  Epilogue::Position atColumn(KernelBuilder &b, Expr column) const {
+    return isSwapped ? epilogue.atRow(b, column, columns) : epilogue.atColumn(b, column, columns);
+  }
+  void compute(KernelBuilder &b, Epilogue::Position &row, Epilogue::Position &column, Expr sum) const {
+    isSwapped ? epilogue.compute(b, column, row, sum) : epilogue.compute(b, row, column, sum);
+  }
+};
+
+// A kernel that computes 128 rows at a time by wgmma: its threads, what the report calls the instruction,
+// and its code.
+inline constexpr int64_t kWgmmaThreads = 384;
+/// The parts in which such a kernel adds up a column of the product, per row of tiles, or per column of tiles
+/// if it is swapped.
+int64_t countWgmmaParts(bool isSwapped);
+std::string getWgmmaInstruction(const WideShape &shape);
+void buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperands operands);
+
+// The same by tcgen05, and the shared memory that it needs beside that of the shape.
+inline constexpr int64_t kTcgen05Threads = 256, kTcgen05SharedBytes = 5 * TileStages::kBarrierBytes;
+int64_t countTcgen05Parts(const WideShape &shape, bool isSwapped);
+std::string getTcgen05Instruction(const WideShape &shape);
+void buildTcgen05Product(KernelBuilder &b, const WideShape &shape, WideOperands operands);
+
+} // namespace fp8
+
+#endif // FP8_LIB_CONVERSION_FP8TOGPU_WIDEPRODUCT_H
