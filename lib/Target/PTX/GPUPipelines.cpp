@@ -60,6 +60,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   functions.addPass(createLowerAffinePass());
   addCanonicalizer(functions);
   functions.addPass(createCSEPass());
+  functions.addPass(createMapReductions());
   manager.addPass(createMapThreads());
   if (options.batchLaunches)
     manager.addPass(createBatchLaunches());

@@ -5,6 +5,7 @@
 // Makes GPU kernels of outlined functions: a parallel loop becomes a thread per iteration, and calls become
 // launches with as many blocks as the iterations need.
 
+#include "ThreadLoop.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
@@ -47,9 +48,7 @@ static bool writes(scf::ParallelOp loop, memref::LoadOp load) {
   return result.wasInterrupted();
 }
 
-/// Returns the loop whose iterations become threads: the code before it, which every thread runs, computes
-/// and loads only, and nothing follows it. Null if there is none.
-static scf::ParallelOp findParallelLoop(func::FuncOp kernel) {
+scf::ParallelOp fp8::findParallelLoop(func::FuncOp kernel) {
   Block &body = kernel.getBody().front();
   Operation *last = body.getTerminator()->getPrevNode();
   auto loop = dyn_cast_or_null<scf::ParallelOp>(last);

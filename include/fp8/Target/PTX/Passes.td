@@ -105,6 +105,70 @@ def OutlineScalars : Pass<"fp8-outline-scalars", "mlir::func::FuncOp"> {
   let dependentDialects = ["mlir::scf::SCFDialect"];
 }
 
+def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
+  let summary = "share the rows and reductions of GPU kernels among the lanes of warps";
+  let description = [{
+    Before: private functions that become kernels (`fp8-map-threads`), with one
+    `scf.parallel` whose iterations contain loops over adjacent elements: sums along the
+    last dimension, norms and softmaxes by rows.
+    After: the `scf.parallel` has a further dimension of 32 iterations, the lanes of a
+    warp, and lane i runs iterations i, i + 32, … of the loops. Sums and maxima are
+    combined by shuffles; temporaries of a row hold the elements of one lane; what is
+    stored once per row, the first lane stores.
+
+    A function stays as it is if a lane would read what another one wrote, if a loop carries
+    anything but a reduction of f32 or i32, and if neighbouring iterations are not adjacent.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-map-reductions))'
+    func.func private @sums(%x: memref<100x64xf32>, %y: memref<100xf32> {llvm.noalias}) attributes {llvm.bareptr} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      %c100 = arith.constant 100 : index
+      scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
+        scf.for %j = %c0 to %c64 step %c1 {
+          %0 = memref.load %x[%i, %j] : memref<100x64xf32>
+          %1 = memref.load %y[%i] : memref<100xf32>
+          %2 = arith.addf %1, %0 : f32
+          memref.store %2, %y[%i] : memref<100xf32>
+        }
+        scf.reduce
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @sums(%x: memref<100x64xf32>, %y: memref<100xf32> {llvm.noalias}) attributes {llvm.bareptr} {
+      ...
+      scf.parallel (%i, %lane) = (%c0, %zero) to (%c100, %lanes) step (%c1, %one) {
+        ...
+        %part = scf.for %j = %lane to %c64 step %all iter_args(%so_far = %none) -> (f32) {
+          %0 = memref.load %x[%i, %j] : memref<100x64xf32>
+          %1 = arith.addf %so_far, %0 : f32
+          scf.yield %1 : f32
+        }
+        ...
+        %other = nvvm.shfl.sync bfly %mask, %part, %distance, %clamp : f32 -> f32
+        %sum = arith.addf %part, %other : f32
+        ...
+        scf.if %isFirst {
+          %2 = memref.load %y[%i] : memref<100xf32>
+          %3 = arith.addf %2, %total : f32
+          memref.store %3, %y[%i] : memref<100xf32>
+        }
+        scf.reduce
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect", "mlir::NVVM::NVVMDialect",
+                           "mlir::scf::SCFDialect"];
+}
+
 def MapThreads : Pass<"fp8-map-threads", "mlir::ModuleOp"> {
   let summary = "make GPU kernels of outlined functions: a thread per iteration of a parallel loop";
   let description = [{

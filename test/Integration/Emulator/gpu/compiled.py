@@ -58,6 +58,13 @@ def offset_of(memref):
     return int(found[1]) * numpy.dtype(shape_and_type(memref)[1]).itemsize if found else 0
 
 
+def split(lowered):
+    """The host code of a printed module, and its kernels."""
+    start = lowered.index("  gpu.module @kernels")
+    end = lowered.index("\n  }\n", start) + len("\n  }\n")
+    return lowered[:start] + lowered[end:], lowered[start:end]
+
+
 def bits(array):
     return array.view(BITS[array.dtype.itemsize]) if array.dtype.itemsize in BITS and array.dtype.kind not in "iu" else array
 
@@ -86,13 +93,13 @@ class Compiler:
         return run([self.fp8_opt, "--fp8-gpu-kernels-pipeline=batch-launches=0", "--canonicalize", "--cse"], source)
 
     def ptx(self, lowered, arch):
-        kernels = lowered[lowered.index("  gpu.module @kernels {"):]
+        _, kernels = split(lowered)
         key = hashlib.sha256((arch + kernels).encode()).hexdigest()
         if key in self.kept:
             return self.kept[key]
         passes = "math-extend-to-supported-types,fp8-expand-math,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts"
         module = run([self.fp8_opt, "--pass-pipeline=builtin.module(gpu.module(%s))" % passes], lowered)
-        module = "module {\n" + module[module.index("  gpu.module @kernels {"):].split("\n", 1)[1].rsplit("}", 1)[0]
+        module = "module {\n" + split(module)[1].split("\n", 1)[1].rsplit("}", 1)[0] + "}\n"
         for ours, theirs in KERNEL_ATTRIBUTES:
             module = re.sub(ours, theirs, module)
         if "nvvm.setmaxregister" in module:  # ptxas ignores it if it does not know with how many registers a kernel begins
@@ -111,7 +118,7 @@ class Function:
         self.driver, self.lowered = driver, compiler.launches(source)
         self.ptx = compiler.ptx(self.lowered, arch)
         driver.context(driver.device_for(arch))
-        host = self.lowered[:self.lowered.index("  gpu.module @kernels {")]
+        host, _ = split(self.lowered)
         self.constants = {name: (int(value == "true") if value in ("true", "false") else int(value), kind)
                           for name, value, kind in CONSTANT.findall(host)}
         self.allocations, self.views = ALLOCATION.findall(host), VIEW.findall(host)

@@ -1,0 +1,21 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The loop of a kernel that becomes threads. Private to the library.
+
+#ifndef FP8_LIB_TARGET_PTX_THREADLOOP_H
+#define FP8_LIB_TARGET_PTX_THREADLOOP_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace fp8 {
+
+/// Returns the loop whose iterations become threads: the code before it, which every thread runs, computes
+/// and loads only, and nothing follows it. Null if there is none.
+mlir::scf::ParallelOp findParallelLoop(mlir::func::FuncOp kernel);
+
+} // namespace fp8
+
+#endif // FP8_LIB_TARGET_PTX_THREADLOOP_H

@@ -1,0 +1,53 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Reductions and rows that the lanes of a warp share, on small integers, whose sums are exact in any order.
+
+import numpy
+import pytest
+
+SOURCE = """module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  func.func @f(%x: memref<{M}x{N}xf32>, %s: memref<{M}xf32>, %t: memref<{M}xf32>, %y: memref<{M}x{N}xf32>, %o: memref<{M}xf32>) {
+    linalg.reduce {arith.addf} ins(%x : memref<{M}x{N}xf32>) outs(%s : memref<{M}xf32>) dimensions = [1]
+    linalg.reduce {arith.maximumf} ins(%x : memref<{M}x{N}xf32>) outs(%t : memref<{M}xf32>) dimensions = [1]
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %m = arith.constant {M} : index
+    %n = arith.constant {N} : index
+    %zero = arith.constant 0.0 : f32
+    %two = arith.constant 2.0 : f32
+    scf.parallel (%i) = (%c0) to (%m) step (%c1) {
+      %row = memref.alloca() : memref<{N}xf32>
+      %sum = scf.for %j = %c0 to %n step %c1 iter_args(%so_far = %zero) -> (f32) {
+        %v = memref.load %x[%i, %j] : memref<{M}x{N}xf32>
+        %double = arith.mulf %v, %two : f32
+        memref.store %double, %row[%j] : memref<{N}xf32>
+        %next = arith.addf %so_far, %double : f32
+        scf.yield %next : f32
+      }
+      memref.store %sum, %o[%i] : memref<{M}xf32>
+      scf.for %j = %c0 to %n step %c1 {
+        %v = memref.load %row[%j] : memref<{N}xf32>
+        %shifted = arith.subf %v, %sum : f32
+        memref.store %shifted, %y[%i, %j] : memref<{M}x{N}xf32>
+      }
+      scf.reduce
+    } {fp8.kernel}
+    return
+  }
+}"""
+
+
+@pytest.mark.parametrize("m, n", [(2, 32), (7, 77), (40, 300)])
+def test_rows_and_reductions(compile, m, n):
+    function = compile(SOURCE.replace("{M}", str(m)).replace("{N}", str(n)), "sm_89")
+    assert function.ptx.count("shfl.sync.bfly") == 15
+    rng = numpy.random.default_rng(n)
+    x, s, t = (rng.integers(-9, 10, shape).astype(numpy.float32) for shape in ((m, n), m, m))
+    nothing = numpy.full((m, n), numpy.nan, numpy.float32)
+    _, sums, most, y, o = function(x, s, t, nothing, nothing[:, 0].copy())
+    assert (sums == s + x.sum(1)).all()
+    assert (most == numpy.maximum(t, x.max(1))).all()
+    assert (o == 2 * x.sum(1)).all()
+    assert (y == 2 * x - 2 * x.sum(1, keepdims=True)).all()

@@ -1,0 +1,103 @@
+// Values: Integration/Emulator/gpu/test_map_reductions.py.
+// RUN: fp8-opt %s --pass-pipeline='builtin.module(func.func(fp8-map-reductions))' | FileCheck %s
+
+// A norm: two passes over a row, whose temporary a lane keeps for itself.
+// CHECK-LABEL: func.func private @norm
+func.func private @norm(%x: memref<100x64xf32>, %y: memref<100x64xf32> {llvm.noalias}, %m: memref<100xf32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c100 = arith.constant 100 : index
+  %zero = arith.constant 0.0 : f32
+  // CHECK: scf.parallel (%[[ROW:.+]], %[[LANE:.+]]) =
+  scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
+    // CHECK: memref.alloca() : memref<2xf32>
+    %t = memref.alloca() : memref<64xf32>
+    // CHECK: %[[PART:.+]] = scf.for %[[J:.+]] = %[[LANE]] to %c64 step %{{.+}} iter_args(%{{.+}} = %{{.+}}) -> (f32)
+    // CHECK: %[[PLACE:.+]] = arith.divui %[[J]]
+    // CHECK: memref.store %{{.+}}, %{{.+}}[%[[PLACE]]] : memref<2xf32>
+    %sum = scf.for %j = %c0 to %c64 step %c1 iter_args(%s = %zero) -> (f32) {
+      %0 = memref.load %x[%i, %j] : memref<100x64xf32>
+      memref.store %0, %t[%j] : memref<64xf32>
+      %1 = arith.addf %s, %0 : f32
+      scf.yield %1 : f32
+    }
+    // CHECK-COUNT-5: nvvm.shfl.sync bfly
+    // CHECK: scf.if
+    // CHECK-NEXT: memref.store %{{.+}}, %{{.+}}[%[[ROW]]] : memref<100xf32>
+    memref.store %sum, %m[%i] : memref<100xf32>
+    // CHECK: scf.for %{{.+}} = %[[LANE]] to %c64
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %t[%j] : memref<64xf32>
+      %1 = arith.divf %0, %sum : f32
+      memref.store %1, %y[%i, %j] : memref<100x64xf32>
+    }
+    scf.reduce
+  }
+  return
+}
+
+// Sums along the first dimension: neighbouring threads read neighbouring elements already.
+// CHECK-LABEL: func.func private @columns
+// CHECK: scf.parallel (%{{[^,]+}}) =
+func.func private @columns(%x: memref<64x100xf32>, %y: memref<100xf32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c100 = arith.constant 100 : index
+  scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %x[%j, %i] : memref<64x100xf32>
+      %1 = memref.load %y[%i] : memref<100xf32>
+      %2 = arith.addf %1, %0 : f32
+      memref.store %2, %y[%i] : memref<100xf32>
+    }
+    scf.reduce
+  }
+  return
+}
+
+// A running sum: every iteration reads what the one before has computed.
+// CHECK-LABEL: func.func private @scan
+// CHECK: scf.parallel (%{{[^,]+}}) =
+func.func private @scan(%x: memref<100x64xf32>, %y: memref<100x64xf32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c100 = arith.constant 100 : index
+  %zero = arith.constant 0.0 : f32
+  scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
+    %sum = scf.for %j = %c0 to %c64 step %c1 iter_args(%s = %zero) -> (f32) {
+      %0 = memref.load %x[%i, %j] : memref<100x64xf32>
+      %1 = arith.addf %s, %0 : f32
+      memref.store %1, %y[%i, %j] : memref<100x64xf32>
+      scf.yield %1 : f32
+    }
+    scf.reduce
+  }
+  return
+}
+
+// Neighbours in a row: a lane would read what another one has written.
+// CHECK-LABEL: func.func private @neighbours
+// CHECK: scf.parallel (%{{[^,]+}}) =
+func.func private @neighbours(%x: memref<100x64xf32>, %y: memref<100x64xf32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %c100 = arith.constant 100 : index
+  scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
+    %t = memref.alloca() : memref<64xf32>
+    scf.for %j = %c0 to %c63 step %c1 {
+      %0 = memref.load %x[%i, %j] : memref<100x64xf32>
+      memref.store %0, %t[%j] : memref<64xf32>
+    }
+    scf.for %j = %c0 to %c63 step %c1 {
+      %next = arith.addi %j, %c1 : index
+      %0 = memref.load %t[%next] : memref<64xf32>
+      memref.store %0, %y[%i, %j] : memref<100x64xf32>
+    }
+    scf.reduce
+  }
+  return
+}
