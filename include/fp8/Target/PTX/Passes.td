@@ -151,7 +151,7 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
           scf.yield %1 : f32
         }
         ...
-        %other = nvvm.shfl.sync bfly %mask, %part, %distance, %clamp : f32 -> f32
+        %other = nvvm.shfl.sync ... : f32 -> f32
         %sum = arith.addf %part, %other : f32
         ...
         scf.if %isFirst {
