@@ -29,8 +29,8 @@ inline constexpr llvm::StringLiteral kInstructionAttrName = "fp8.instruction";
 inline constexpr llvm::StringLiteral kTensorMapAttrName = "fp8.tensor_map";
 
 /// Attribute of a kernel's only argument, of type !llvm.ptr: the kernel takes a table of this many slots of 8
-/// bytes (i32), one for each operand of the launch in order: the address of a memref, before the static offset
-/// of its type, or a number.
+/// bytes (i32), one for each operand of the launch in order: the address of a memref's first element, or a
+/// number.
 inline constexpr llvm::StringLiteral kOperandTableAttrName = "fp8.operand_table";
 
 /// Attribute of an fp8.matmul or fp8.scaled_matmul, a dictionary: how its kernel of wgmma or tcgen05 computes

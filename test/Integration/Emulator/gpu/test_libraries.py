@@ -179,7 +179,7 @@ def test_conditions_are_read(both, branch):
     assert program.entry()["capturable"] is False
 
 
-@pytest.mark.parametrize("recipe", ["none", "delayed"])
+@pytest.mark.parametrize("recipe", ["none", "delayed", "current"])
 def test_products(both, recipe):
     program = both(PRODUCT, f"--recipe={recipe}", "--report=json:report")
     rng = np.random.default_rng(7)
