@@ -319,7 +319,7 @@ def test_full_disk(box):
         (["good.mlir", "-o", "out.so", "--bogus"], "--bogus"),
         (["good.mlir", "-o", "out.so", "-O3"], "-O3"),
         (["good.mlir", "-o", "-"], "--emit=lib writes a file"),
-        (["good.mlir", "-o", "-", "--emit=llvm"], "--emit=llvm writes a file"),
+        (["good.mlir", "-o", "-", "--emit=obj"], "--emit=obj writes a file"),
         (["good.mlir", "-o", "out.so", "--report=json:./out.so"], "-o out.so and --report=json:./out.so both write"),
         (["good.mlir", "-o", "out.so", "--manifest=out.so"], "-o out.so and --manifest=out.so both write to out.so"),
         (["good.mlir", "-o", "out.so", "--report=json:a", "--manifest=a"], "both write to a; give one"),
