@@ -52,6 +52,11 @@ static void finish(LLVM::LLVMFuncOp kernel) {
   kernel->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                   builder.getDenseI32ArrayAttr({read(kThreadsAttrName), 1, 1}));
+  // ptxas ignores setmaxnreg unless it knows with how many registers a kernel begins, which this decides.
+  bool setsRegisters =
+      kernel.walk([](NVVM::SetMaxRegisterOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (setsRegisters)
+    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
   if (kernel->hasAttr(kClusterAttrName))
     kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
                     builder.getDenseI32ArrayAttr({read(kClusterAttrName), 1, 1}));

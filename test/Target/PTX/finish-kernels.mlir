@@ -21,6 +21,18 @@ gpu.module @kernels {
 
 // -----
 
+// A kernel that sets registers says how many blocks share a multiprocessor, or ptxas ignores it.
+// CHECK-LABEL: llvm.func @registers
+// CHECK-SAME: nvvm.minctasm = 1 : i32
+gpu.module @kernels {
+  llvm.func @registers() attributes {gpu.kernel, fp8.threads = 384 : i32} {
+    nvvm.setmaxregister increase 232
+    llvm.return
+  }
+}
+
+// -----
+
 gpu.module @kernels {
   // expected-error@+1 {{kernel 'k' has arguments that upstream cannot lower}}
   func.func @k(%x: memref<?xf32>) attributes {gpu.kernel, llvm.bareptr, fp8.threads = 32 : i32} {
