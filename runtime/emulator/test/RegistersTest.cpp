@@ -215,7 +215,7 @@ std::optional<Refusal> refusal(unsigned count, unsigned threads) {
 int resident(unsigned count, int threads) {
   TestMachine machine(text(values(count)));
   const Kernel &kernel = machine.find("k");
-  return residentBlocks(*findChip("sm_90a"), *kernel.program, *kernel.code, threads, 0);
+  return residentBlocks(*findChip("sm_90a"), *kernel.code, threads, 0);
 }
 
 TEST(Registers, ThatABlockDoesNotHaveRefuseALaunch) {

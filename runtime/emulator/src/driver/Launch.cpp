@@ -162,7 +162,7 @@ static int functionAttribute(const KernelHandle &kernel, int which) {
     return most ? int(most) : 1024;
   }
   case SharedSize:
-    return int(program.staticSharedBytes);
+    return int(kernel.code().staticSharedBytes);
   case LocalSize:
     return int(kernel.code().frameBytes);
   case Registers:
@@ -197,7 +197,7 @@ void fp8emu::driver::setAttribute(const Chip &chip, KernelHandle &kernel, int wh
   switch (which) {
   case MaxDynamicShared:
     require(value >= 0 &&
-            uint64_t(value) + kernel.program().staticSharedBytes <= uint64_t(chip.sharedPerBlock));
+            uint64_t(value) + kernel.code().staticSharedBytes <= uint64_t(chip.sharedPerBlock));
     kernel.allowance.dynamicShared = uint32_t(value);
     return;
   case NonPortableCluster:

@@ -17,7 +17,7 @@ FP8EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUf
     require(blocks && threads > 0);
     driver.check(function);
     const Chip &chip = driver.chip(driver.current().device);
-    *blocks = residentBlocks(chip, function->program(), function->code(), threads, dynamicShared);
+    *blocks = residentBlocks(chip, function->code(), threads, dynamicShared);
   });
 }
 
@@ -44,7 +44,7 @@ FP8EMU_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *bl
       most = std::min(most, limit);
     int best = 0;
     for (int threads = most; threads > 0; threads -= threads % 32 ? threads % 32 : 32) {
-      int blocks = residentBlocks(chip, function->program(), function->code(), threads,
+      int blocks = residentBlocks(chip, function->code(), threads,
                                   sharedOf ? sharedOf(threads) : shared);
       if (blocks * threads <= best)
         continue;
@@ -67,10 +67,9 @@ FP8EMU_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfun
     require(bytes && blocks > 0 && threads > 0);
     driver.check(function);
     const Chip &chip = driver.chip(driver.current().device);
-    const Program &program = function->program();
-    require(residentBlocks(chip, program, function->code(), threads, 0) >= blocks);
-    uint64_t most = uint64_t(chip.sharedPerBlock) - program.staticSharedBytes;
-    while (most && residentBlocks(chip, program, function->code(), threads, most) < blocks)
+    require(residentBlocks(chip, function->code(), threads, 0) >= blocks);
+    uint64_t most = uint64_t(chip.sharedPerBlock) - function->code().staticSharedBytes;
+    while (most && residentBlocks(chip, function->code(), threads, most) < blocks)
       --most;
     *bytes = most;
   });
@@ -89,7 +88,7 @@ FP8EMU_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction funct
         blocks = config->attrs[i].value.clusterDim.x * config->attrs[i].value.clusterDim.y *
                  config->attrs[i].value.clusterDim.z;
     int threads = int(config->blockDimX * config->blockDimY * config->blockDimZ);
-    int held = residentBlocks(chip, function->program(), function->code(), threads, config->sharedMemBytes);
+    int held = residentBlocks(chip, function->code(), threads, config->sharedMemBytes);
     require(blocks > 0);
     *clusters = chip.clusters || blocks == 1 ? held * chip.multiprocessors / int(blocks) : 0;
   });

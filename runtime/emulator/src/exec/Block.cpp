@@ -24,7 +24,7 @@ Block::Block(Cluster &cluster, const std::array<uint32_t, 3> &index, unsigned ra
   const Launch &launch = owner.launch();
   const auto &size = launch.config().block;
   threadCount = size[0] * size[1] * size[2];
-  sharedSize = launch.program().staticSharedBytes + launch.config().dynamicShared;
+  sharedSize = launch.kernel().staticSharedBytes + launch.config().dynamicShared;
   if (launch.program().usesReservedShared)
     sharedSize = reservedShared() + kReservedSharedBytes;
   sharedMemory = std::make_unique<uint8_t[]>(sharedSize + 1);
@@ -45,7 +45,7 @@ Block::Block(Cluster &cluster, const std::array<uint32_t, 3> &index, unsigned ra
 }
 
 uint32_t Block::reservedShared() const {
-  uint32_t used = launch().program().staticSharedBytes + launch().config().dynamicShared;
+  uint32_t used = launch().kernel().staticSharedBytes + launch().config().dynamicShared;
   return (used + 15) / 16 * 16;
 }
 

@@ -45,10 +45,8 @@ std::string text(const Dim3 &size) {
 
 class Limits {
 public:
-  Limits(const Chip &chip, const Program &program, const FunctionCode &kernel, const Allowance &allowance,
-         LaunchConfig &config)
-      : chip(chip), program(program), kernel(kernel), tree(*kernel.tree), allowance(allowance),
-        config(config) {}
+  Limits(const Chip &chip, const FunctionCode &kernel, const Allowance &allowance, LaunchConfig &config)
+      : chip(chip), kernel(kernel), tree(*kernel.tree), allowance(allowance), config(config) {}
 
   /// Throws a Refusal.
   void check() {
@@ -99,7 +97,7 @@ private:
   }
 
   void shared() {
-    uint64_t all = uint64_t(program.staticSharedBytes) + config.dynamicShared;
+    uint64_t all = uint64_t(kernel.staticSharedBytes) + config.dynamicShared;
     require(all <= uint64_t(chip.sharedPerBlock), Refusal::Sizes,
             text(all) + " bytes of shared memory, a block of " + chip.target + " has at most " +
                 text(uint64_t(chip.sharedPerBlock)));
@@ -122,7 +120,7 @@ private:
   }
 
   void cooperative() {
-    int held = residentBlocks(chip, program, kernel, int(product(config.block)), config.dynamicShared);
+    int held = residentBlocks(chip, kernel, int(product(config.block)), config.dynamicShared);
     uint64_t most = uint64_t(held) * uint64_t(chip.multiprocessors);
     require(product(config.grid) <= most, Refusal::CooperativeTooLarge,
             "a cooperative grid of " + text(product(config.grid)) + " blocks, " + chip.target + " holds " +
@@ -130,7 +128,6 @@ private:
   }
 
   const Chip &chip;
-  const Program &program;
   const FunctionCode &kernel;
   const ptx::Function &tree;
   const Allowance &allowance;
@@ -172,22 +169,22 @@ bool fp8emu::runs(const Chip &chip, const std::string &target) {
   return wanted <= has;
 }
 
-int fp8emu::residentBlocks(const Chip &chip, const Program &program, const FunctionCode &kernel, int threads,
+int fp8emu::residentBlocks(const Chip &chip, const FunctionCode &kernel, int threads,
                            uint64_t dynamicShared) {
   if (threads <= 0 || threads > 1024 || registersOfBlock(kernel, uint64_t(threads)) > kRegisters)
     return 0;
   int warps = (threads + int(kLanes) - 1) / int(kLanes);
   int byThreads = chip.warpsPerMultiprocessor / warps;
-  uint64_t shared = program.staticSharedBytes + dynamicShared + kReservedPerBlock;
+  uint64_t shared = kernel.staticSharedBytes + dynamicShared + kReservedPerBlock;
   int byShared = int(uint64_t(chip.sharedPerMultiprocessor) / shared);
   int byRegisters = int(kRegisters / kParts / registersOfWarp(kernel) * kParts) / warps;
   return std::min({chip.blocksPerMultiprocessor, byThreads, byShared, byRegisters});
 }
 
-std::optional<Refusal> fp8emu::refuse(const Chip &chip, const Program &program, const FunctionCode &kernel,
+std::optional<Refusal> fp8emu::refuse(const Chip &chip, const FunctionCode &kernel,
                                       const Allowance &allowance, LaunchConfig &config) {
   try {
-    Limits(chip, program, kernel, allowance, config).check();
+    Limits(chip, kernel, allowance, config).check();
     return std::nullopt;
   } catch (const Refusal &refusal) {
     return refusal;

@@ -17,13 +17,12 @@ namespace fp8emu {
 
 /// How many blocks of a kernel a multiprocessor holds at a time, as cuda_occupancy.h of
 /// the CUDA toolkit computes it.
-int residentBlocks(const Chip &chip, const Program &program, const FunctionCode &kernel, int threads,
-                   uint64_t dynamicShared);
+int residentBlocks(const Chip &chip, const FunctionCode &kernel, int threads, uint64_t dynamicShared);
 
 /// Why the chip would refuse the launch; nothing where it would not. A cluster size that the
 /// kernel declares is put into `config` before.
-std::optional<Refusal> refuse(const Chip &chip, const Program &program, const FunctionCode &kernel,
-                              const Allowance &allowance, LaunchConfig &config);
+std::optional<Refusal> refuse(const Chip &chip, const FunctionCode &kernel, const Allowance &allowance,
+                              LaunchConfig &config);
 
 } // namespace fp8emu
 

@@ -109,6 +109,9 @@ struct FunctionCode {
   /// Of a kernel: its parameters, one after the other, and all of them together.
   std::vector<ParameterPlace> results, parameters;
   uint32_t parameterBytes = 0;
+  /// Of a kernel: the bytes of its variables in shared memory. The memory that a launch adds
+  /// begins behind them.
+  uint32_t staticSharedBytes = 0;
   /// Of a kernel: the registers of 32 bits that a thread begins with (isa/Registers.h).
   uint32_t registers = 0;
   Setmaxnreg setmaxnreg = Setmaxnreg::Absent;
@@ -126,9 +129,6 @@ struct Program {
   std::unordered_map<std::string, uint32_t> functionByName;
   std::vector<BlockAddress> blockAddresses;
   uint32_t specialBytes = 0;
-  /// Bytes of shared memory that the module declares. The memory that a launch adds begins
-  /// behind them.
-  uint32_t staticSharedBytes = 0;
   uint32_t sharedAlignment = 1;
   /// Whether kernels ask for the shared memory that the system reserves, which cooperative
   /// groups use: 1 KiB behind all other.

@@ -7,6 +7,7 @@
 #include "Build.h"
 
 #include "Requirements.h"
+#include "SharedLayout.h"
 
 #include <algorithm>
 #include <cstring>
@@ -32,14 +33,16 @@ public:
 
   void layOut() {
     checkDirectives(module);
+    shared = layOutShared(module, kMaxShared);
     program.specialBytes = uint32_t(Special::Count) * kLanes * 4;
     for (const ptx::Variable &variable : module.variables) {
-      program.variableByName.emplace(variable.name, uint32_t(program.variableAddresses.size()));
-      program.variableAddresses.push_back(place(variable));
+      size_t index = program.variableAddresses.size();
+      program.variableByName.emplace(variable.name, uint32_t(index));
+      program.variableAddresses.push_back(place(variable, shared.ofModule[index]));
     }
-    for (const ptx::Function &function : module.functions)
-      if (!function.isDeclaration)
-        declare(function);
+    for (size_t i = 0; i < module.functions.size(); ++i)
+      if (!module.functions[i].isDeclaration)
+        declare(module.functions[i], i);
     resolveAliases();
   }
 
@@ -67,22 +70,12 @@ private:
       needs.push_back(findRegisterNeed(*function.tree, decoder.accesses()));
   }
 
-  /// The address of a variable; of one in shared memory its offset there, for one
-  /// without a size where the memory that a launch adds begins.
-  uint64_t place(const ptx::Variable &variable) {
+  /// The address of a variable; of one in shared memory its offset there.
+  uint64_t place(const ptx::Variable &variable, uint64_t sharedOffset) {
     unsigned alignment = std::max(variable.alignment, 1u);
     if (variable.space == Space::Shared) {
       program.sharedAlignment = std::max(program.sharedAlignment, alignment);
-      if (variable.count == 0) {
-        dynamic.push_back(&variable);
-        return 0;
-      }
-      uint64_t offset = alignUp(program.staticSharedBytes, alignment);
-      if (offset + variable.bytes() > kMaxShared)
-        throw PtxError(variable.where, "the module has more than " + std::to_string(kMaxShared) +
-                                           " bytes of shared variables");
-      program.staticSharedBytes = uint32_t(offset + variable.bytes());
-      return offset;
+      return sharedOffset;
     }
     if (variable.space != Space::Global && variable.space != Space::Const)
       return 0;
@@ -99,14 +92,17 @@ private:
     return *address;
   }
 
-  void declare(const ptx::Function &function) {
+  void declare(const ptx::Function &function, size_t index) {
     FunctionCode code;
     code.name = function.name;
     code.tree = &function;
     code.isEntry = function.isEntry;
-    for (const ptx::Variable &variable : function.variables)
-      code.variableOffsets.push_back(
-          variable.space == Space::Local || variable.space == Space::Param ? 0 : place(variable));
+    code.staticSharedBytes = shared.bytes[index];
+    for (size_t i = 0; i < function.variables.size(); ++i) {
+      const ptx::Variable &variable = function.variables[i];
+      bool isPlaced = variable.space != Space::Local && variable.space != Space::Param;
+      code.variableOffsets.push_back(isPlaced ? place(variable, shared.ofFunctions[index][i]) : 0);
+    }
     uint64_t offset = 0;
     for (const ptx::Variable &parameter : function.parameters) {
       if (parameter.space == Space::Reg)
@@ -127,21 +123,6 @@ private:
     for (const auto &[alias, target] : module.aliases)
       if (auto found = program.functionByName.find(target); found != program.functionByName.end())
         program.functionByName[alias] = found->second;
-    // Shared memory that a launch adds begins behind all that is declared.
-    program.staticSharedBytes = uint32_t(alignUp(program.staticSharedBytes, dynamic.empty() ? 1 : 16));
-    for (const ptx::Variable *variable : dynamic)
-      program.staticSharedBytes = uint32_t(alignUp(program.staticSharedBytes, variable->alignment));
-    for (size_t i = 0; i < module.variables.size(); ++i)
-      if (isDynamic(module.variables[i]))
-        program.variableAddresses[i] = program.staticSharedBytes;
-    for (FunctionCode &function : program.functions)
-      for (size_t i = 0; i < function.tree->variables.size(); ++i)
-        if (isDynamic(function.tree->variables[i]))
-          function.variableOffsets[i] = program.staticSharedBytes;
-  }
-
-  static bool isDynamic(const ptx::Variable &variable) {
-    return variable.space == Space::Shared && !variable.count;
   }
 
   uint64_t addressOf(const ptx::Variable &variable, const ptx::Relocation &relocation) {
@@ -171,7 +152,7 @@ private:
   Program &program;
   const ptx::Module &module;
   DeviceMemory &memory;
-  std::vector<const ptx::Variable *> dynamic;
+  SharedLayout shared;
   std::vector<RegisterNeed> needs;
 };
 

@@ -72,7 +72,7 @@ std::optional<Fault> Machine::launch(const Kernel &kernel, LaunchConfig config, 
 
 std::optional<Refusal> fp8emu::refuse(const Chip &chip, const Kernel &kernel, const Allowance &allowance,
                                       LaunchConfig &config) {
-  return refuse(chip, *kernel.program, *kernel.code, allowance, config);
+  return refuse(chip, *kernel.code, allowance, config);
 }
 
 std::optional<TensorSums> fp8emu::findTensorSums(const std::string &name) {
