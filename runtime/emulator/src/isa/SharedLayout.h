@@ -8,7 +8,7 @@
 #ifndef FP8EMU_ISA_SHAREDLAYOUT_H
 #define FP8EMU_ISA_SHAREDLAYOUT_H
 
-#include "../ptx/Ast.h"
+#include "ptx/Ast.h"
 
 namespace fp8emu {
 

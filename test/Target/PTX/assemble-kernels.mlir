@@ -1,0 +1,22 @@
+// RUN: fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=%S/Inputs/ptxas-spills}))' 2>&1 | FileCheck %s
+// RUN: not fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=%S/Inputs/ptxas-refuses}))' 2>&1 | FileCheck %s --check-prefix=REFUSED
+// RUN: not fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=%S/Inputs/none}))' 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=}))' | FileCheck %s --check-prefix=WITHOUT
+
+// CHECK: :[[#@LINE + 9]]:5: warning: kernel 'a' stores 224 bytes of registers in memory: it needs more than a thread has
+// CHECK: :[[#@LINE + 11]]:5: warning: (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized in function 'b'
+// CHECK: fp8.cubin = "machine code"
+// REFUSED: :[[#@LINE + 5]]:3: error: '{{.*}}ptxas-refuses' failed: ptxas fatal   : Unresolved extern function 'missing'
+// MISSING: :[[#@LINE + 4]]:3: error: '{{.*}}none' failed: {{.*}}
+// WITHOUT: gpu.module @kernels attributes {fp8.ptx = "text"}
+// WITHOUT-NOT: fp8.cubin
+module attributes {gpu.container_module, fp8.target = #fp8.chip<"sm_90a">} {
+  gpu.module @kernels attributes {fp8.ptx = "text"} {
+    llvm.func @a() attributes {gpu.kernel, fp8.threads = 384 : i32} {
+      llvm.return
+    }
+    llvm.func @b() attributes {gpu.kernel, fp8.threads = 32 : i32} {
+      llvm.return
+    }
+  }
+}
