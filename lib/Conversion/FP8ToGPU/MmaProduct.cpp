@@ -8,8 +8,9 @@
 //
 // Shared memory of a stage: the rows of the left operand, then those of the right one, 64 bytes each, in
 // chunks of 16 bytes. Chunk c of row r is at place c ^ (r / 2) % 4: neither cp.async nor ldmatrix has bank
-// conflicts. M, N and K need not be multiples of anything: copies beyond the operand are zeros, stores are
-// guarded.
+// conflicts. A 16-bit operand may be [K, rows] in memory, and is in shared memory too: lines of all rows for
+// each of 32 elements along K, chunk c of line k at place c ^ k % 8; ldmatrix transposes it. M, N and K need
+// not be multiples of anything: copies beyond the operand are zeros, stores are guarded.
 
 #include "Epilogue.h"
 #include "Lowering.h"
@@ -32,20 +33,33 @@ struct MmaArguments {
   unsigned lhs, rhs, m, n, kBytes, lhsPitch, rhsPitch, lhsBatch, rhsBatch;
 };
 
+/// What the code of a kernel depends on of an operand.
+struct MmaOperand {
+  Type type;
+  bool isTransposed; ///< [K, rows] in memory
+  int64_t rows;      ///< of the tile
+  int64_t start;     ///< bytes in a stage
+};
+
 /// An operand as the loads see it.
 struct Side {
+  const MmaOperand &operand;
   Value pointer;     ///< of the batch, in global memory
   Expr first, count; ///< the first row of the tile; all rows
   Expr pitch;        ///< bytes, i64
-  int64_t rows;      ///< of the tile
-  int64_t start;     ///< bytes in a stage
+};
+
+/// A copy of up to 16 bytes to shared memory.
+struct Copy {
+  Expr size, offset; ///< bytes, the offset from the operand's pointer as i64
+  Expr target;       ///< bytes from the operand's start in the stage
 };
 
 /// Writes the kernel of one configuration.
 class MmaKernel {
 public:
-  MmaKernel(KernelBuilder &b, const ProductConfig &config, const Chip &chip, Type lhs, Type rhs, bool split,
-            const MmaArguments &arguments)
+  MmaKernel(KernelBuilder &b, const ProductConfig &config, const Chip &chip, const MmaOperand &lhs,
+            const MmaOperand &rhs, bool split, const MmaArguments &arguments)
       : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), split(split), numbers(arguments),
         warpM(config.tileM / kWarpsM), threads(countThreads(config)) {}
 
@@ -55,8 +69,10 @@ public:
 private:
   using Values = SmallVector<Value>;
 
+  Copy copyRow(const Side &side, Expr step, Expr number);
+  Copy copyLine(const Side &side, Expr step, Expr number);
   void fill(ArrayRef<Side> sides, Expr step);
-  SmallVector<Value> loadMatrix(Value base, Expr row, int64_t chunk);
+  SmallVector<Value> loadMatrix(const MmaOperand &operand, Expr step, Expr row, int64_t chunk);
   SmallVector<Value> multiply(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
   void multiplyStep(Expr step, MutableArrayRef<Value> sums);
   Values sumFast(ArrayRef<Side> sides);
@@ -66,8 +82,9 @@ private:
 
   Value stage(Expr step) { return b.at(shared, step % config.stages * config.stageBytes()); }
   Expr countTiles(unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; }
-  /// The distance of a chunk's place from the row's start.
+  /// The distance of a chunk's place from the row's or line's start.
   Expr place(Expr chunk, Expr row) { return (chunk ^ row / 2 % 4) * kChunk; }
+  Expr placeInLine(Expr chunk, Expr line) { return (chunk ^ line % 8) * kChunk; }
   int64_t numTiles() const { return warpM / 16 * (kWarpN / 8); }
   Values zeros() { return Values(numTiles() * 4, b.real(0).getValue()); }
   Expr warpRow() { return b.warp() % kWarpsM * warpM; }
@@ -77,7 +94,7 @@ private:
   KernelBuilder &b;
   const ProductConfig &config;
   const Chip &chip;
-  Type lhs, rhs;
+  MmaOperand lhs, rhs;
   bool split;
   MmaArguments numbers;
   int64_t warpM, threads;
@@ -85,33 +102,57 @@ private:
 };
 } // namespace
 
-/// Each thread copies one chunk of every `threads` / 4th row of both operands; zeros beyond the last row and
-/// the last byte of K. One group of copies, an empty one too.
-void MmaKernel::fill(ArrayRef<Side> sides, Expr step) {
-  Value base = stage(step);
-  Expr chunk = b.thread() % 4, row = b.thread() / 4;
+/// Chunk `number` of a tile of rows: four chunks of a row.
+Copy MmaKernel::copyRow(const Side &side, Expr step, Expr number) {
+  Expr chunk = number % 4, inTile = number / 4, row = side.first + inTile;
   Expr begin = step * config.tileKBytes + chunk * kChunk;
   Expr left = atLeast(atMost(b.argument(numbers.kBytes) - begin, kChunk), 0);
+  return {select(row < side.count, left, b.number(0)), widen(row) * side.pitch + widen(begin),
+          inTile * config.tileKBytes + place(chunk, inTile)};
+}
+
+/// Chunk `number` of a tile of 32 lines along K: 8 rows of a line.
+Copy MmaKernel::copyLine(const Side &side, Expr step, Expr number) {
+  constexpr int64_t bytes = 2, perChunk = kChunk / bytes;
+  int64_t lines = config.tileKBytes / bytes, chunks = side.operand.rows / perChunk;
+  Expr chunk = number % chunks, inTile = number / chunks;
+  Expr k = step * lines + inTile, row = side.first + chunk * perChunk;
+  Expr left = atLeast(atMost((side.count - row) * bytes, kChunk), 0);
+  return {select(k * bytes < b.argument(numbers.kBytes), left, b.number(0)),
+          widen(k) * side.pitch + widen(row * bytes),
+          inTile * (side.operand.rows * bytes) + placeInLine(chunk, inTile)};
+}
+
+/// The threads copy a step of both operands, one chunk each at a time; zeros beyond the last row and the last
+/// byte of K. One group of copies, an empty one too.
+void MmaKernel::fill(ArrayRef<Side> sides, Expr step) {
+  Value base = stage(step);
   for (const Side &side : sides)
-    for (int64_t i = 0; i < side.rows; i += threads / 4) {
-      Expr inTile = row + i, inOperand = side.first + inTile;
-      Expr size = select(inOperand < side.count, left, b.number(0));
+    for (int64_t i = 0; i < side.operand.rows * config.tileKBytes / kChunk; i += threads) {
+      Expr number = b.thread() + i;
+      Copy copy = side.operand.isTransposed ? copyLine(side, step, number) : copyRow(side, step, number);
       // An address must be valid even where nothing is read.
-      Expr offset = select(size > 0, widen(inOperand) * side.pitch + widen(begin), b.number(0, 64));
-      Value target = b.at(base, inTile * config.tileKBytes + place(chunk, inTile) + side.start);
-      NVVM::CpAsyncOp::create(b, target, b.at(side.pointer, offset), kChunk, NVVM::LoadCacheModifierKind::CG,
-                              size.getValue());
+      Expr offset = select(copy.size > 0, copy.offset, b.number(0, 64));
+      NVVM::CpAsyncOp::create(b, b.at(base, copy.target + side.operand.start), b.at(side.pointer, offset),
+                              kChunk, NVVM::LoadCacheModifierKind::CG, copy.size.getValue());
     }
   NVVM::CpAsyncCommitGroupOp::create(b);
 }
 
-/// Loads 16 rows of 32 bytes from `row` on: lanes 0 to 15 give the addresses of the first chunks of their
-/// rows, lanes 16 to 31 those of the second.
-SmallVector<Value> MmaKernel::loadMatrix(Value base, Expr row, int64_t chunk) {
-  Expr mine = row + b.lane() % 16;
-  Value address = b.at(base, mine * config.tileKBytes + place(b.lane() / 16 + chunk, mine));
+/// Loads 16 rows of 32 bytes from `row` on, as four matrices: the upper and the lower rows of the first chunk
+/// along K, then of the second. Lane l gives the address of row or line l % 8 of matrix l / 8.
+SmallVector<Value> MmaKernel::loadMatrix(const MmaOperand &operand, Expr step, Expr row, int64_t chunk) {
+  Expr lane = b.lane(), offset = b.number(operand.start);
+  if (operand.isTransposed) {
+    Expr line = lane % 8 + lane / 16 * 8 + chunk * 8; // a chunk along K is 8 elements
+    offset = offset + line * (operand.rows * 2) + placeInLine(row / 8 + lane / 8 % 2, line);
+  } else {
+    Expr mine = row + lane % 16;
+    offset = offset + mine * config.tileKBytes + place(lane / 16 + chunk, mine);
+  }
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, i32()));
-  Value matrix = NVVM::LdMatrixOp::create(b, type, address, /*num=*/4, NVVM::MMALayout::row,
+  Value matrix = NVVM::LdMatrixOp::create(b, type, b.at(stage(step), offset), /*num=*/4,
+                                          operand.isTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
                                           NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
                                           NVVM::LdStMatrixEltType::B16);
   return llvm::map_to_vector(llvm::seq<int64_t>(4),
@@ -132,26 +173,25 @@ static bool isFP8(Type type) { return type.getIntOrFloatBitWidth() == 8; }
 SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> right, ArrayRef<Value> c) {
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, b.getF32Type()));
   auto typeOf = [](Type type) { return *NVVM::symbolizeMMATypes(getName(type)); };
-  std::array<NVVM::MMATypes, 2> types = {isFP8(lhs) ? NVVM::MMATypes::e4m3 : typeOf(lhs),
-                                         isFP8(rhs) ? NVVM::MMATypes::e4m3 : typeOf(rhs)};
+  std::array<NVVM::MMATypes, 2> types = {typeOf(lhs.type), typeOf(rhs.type)};
   Value sums;
-  if (!isFP8(lhs)) {
+  if (!isFP8(lhs.type)) {
     auto pairs = [&](ArrayRef<Value> words) { // f16 goes by pairs, bf16 by words of two
       return llvm::map_to_vector(words, [&](Value word) -> Value {
-        return lhs.isF16() ? LLVM::BitcastOp::create(b, VectorType::get(2, lhs), word).getResult() : word;
+        return lhs.type.isF16() ? LLVM::BitcastOp::create(b, VectorType::get(2, lhs.type), word).getResult()
+                                : word;
       });
     };
     sums = NVVM::MmaOp::create(b, type, pairs(left), pairs(right), c, {16, 8, 16}, std::nullopt, std::nullopt,
                                types, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
   } else if (chip.hasBlockScaledMma) {
-    types = {typeOf(lhs), typeOf(rhs)};
     Value ones = b.number(0x7F7F7F7F).getValue(), zero = b.number(0, 16).getValue(); // 127 stands for 2^0
     sums = NVVM::MmaBlockScaleOp::create(b, type, left, right, c, ones, zero, zero, ones, zero, zero,
                                          {16, 8, 32}, types, NVVM::ScaleVecSize::X1,
                                          NVVM::BlockScaleFormat::UE8M0, NVVM::MMABlockScaleKind::MXF8F6F4);
   } else {
     std::string name =
-        ("llvm.nvvm.mma.m16n8k32.row.col.f32." + getName(lhs) + "." + getName(rhs) + ".f32").str();
+        ("llvm.nvvm.mma.m16n8k32.row.col.f32." + getName(lhs.type) + "." + getName(rhs.type) + ".f32").str();
     Values operands(left);
     operands.append(right.begin(), right.end());
     operands.append(c.begin(), c.end());
@@ -163,17 +203,16 @@ SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> rig
 
 /// Adds the products of one step to the warp's sums: 4 per tile of 16 x 8, tiles row by row.
 void MmaKernel::multiplyStep(Expr step, MutableArrayRef<Value> sums) {
-  Value left = stage(step), right = b.at(left, b.number(config.tileM * config.tileKBytes));
   for (int64_t chunk = 0; chunk < config.tileKBytes / kChunk; chunk += kStepBytes / kChunk) {
     SmallVector<Values> columns;
     for (int64_t j = 0; j < kWarpN; j += 16) {
-      Values q = loadMatrix(right, warpColumn() + j, chunk);
+      Values q = loadMatrix(rhs, step, warpColumn() + j, chunk);
       columns.push_back({q[0], q[2]});
       columns.push_back({q[1], q[3]});
     }
     Value *tile = sums.begin();
     for (int64_t i = 0; i < warpM; i += 16) {
-      Values rows = loadMatrix(left, warpRow() + i, chunk);
+      Values rows = loadMatrix(lhs, step, warpRow() + i, chunk);
       for (const Values &column : columns) {
         llvm::copy(multiply(rows, column, {tile[0], tile[1], tile[2], tile[3]}), tile);
         tile += 4;
@@ -240,14 +279,13 @@ void MmaKernel::build(Epilogue &epilogue) {
   shared = b.dynamicShared();
   Tile tile =
       findTile(b, b.block(0), countTiles(numbers.m, config.tileM), countTiles(numbers.n, config.tileN));
-  auto side = [&](unsigned pointer, unsigned batchStride, unsigned pitch, unsigned count, Expr number,
-                  int64_t rows, int64_t start) {
+  auto side = [&](const MmaOperand &operand, unsigned pointer, unsigned batchStride, unsigned pitch,
+                  unsigned count, Expr number) {
     Value batch = b.at(b.globalPointer(pointer), widen(tile.batch) * b.argument(batchStride));
-    return Side{batch, number * rows, b.argument(count), b.argument(pitch), rows, start};
+    return Side{operand, batch, number * operand.rows, b.argument(count), b.argument(pitch)};
   };
-  Side sides[] = {side(numbers.lhs, numbers.lhsBatch, numbers.lhsPitch, numbers.m, tile.m, config.tileM, 0),
-                  side(numbers.rhs, numbers.rhsBatch, numbers.rhsPitch, numbers.n, tile.n, config.tileN,
-                       config.tileM * config.tileKBytes)};
+  Side sides[] = {side(lhs, numbers.lhs, numbers.lhsBatch, numbers.lhsPitch, numbers.m, tile.m),
+                  side(rhs, numbers.rhs, numbers.rhsBatch, numbers.rhsPitch, numbers.n, tile.n)};
   for (int64_t step = 0; step < config.stages - 1; ++step)
     fill(sides, b.number(step));
   Values sums = split ? sumSplit(sides) : sumFast(sides);
@@ -268,8 +306,9 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
                           LoweringContext &context) {
   Location loc = product.op->getLoc();
   Type lhsType = getElementTypeOrSelf(product.lhs), rhsType = getElementTypeOrSelf(product.rhs);
-  ProductOperand lhs = prepareOperand(builder, context, product, /*isLhs=*/true);
-  ProductOperand rhs = prepareOperand(builder, context, product, /*isLhs=*/false);
+  bool mayTranspose = !isFP8(lhsType); // ldmatrix transposes elements of 16 bits
+  ProductOperand lhs = prepareOperand(builder, context, product, /*isLhs=*/true, mayTranspose);
+  ProductOperand rhs = prepareOperand(builder, context, product, /*isLhs=*/false, mayTranspose);
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
   Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
   Value batch = product.buildSize(builder, product.dims.batch);
@@ -298,7 +337,9 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   spec.sharedBytes = config.stages * config.stageBytes();
   spec.instruction = nameInstruction(context.chip, lhsType, rhsType);
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
-    MmaKernel(b, config, context.chip, lhsType, rhsType, product.split, numbers).build(epilogue);
+    MmaOperand left{lhsType, lhs.isTransposed, config.tileM, /*start=*/0};
+    MmaOperand right{rhsType, rhs.isTransposed, config.tileN, config.tileM * config.tileKBytes};
+    MmaKernel(b, config, context.chip, left, right, product.split, numbers).build(epilogue);
   });
   auto launch =
       launchProduct(builder, product, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);

@@ -85,3 +85,20 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
     return
   }
 }
+
+// -----
+
+// A 16-bit operand may be [K, N] in memory.
+
+module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  // CHECK-LABEL: func.func @transposed
+  // CHECK-NOT: memref.alloc
+  // CHECK: gpu.launch_func
+  // CHECK-NOT: gpu.launch_func
+  // CHECK: nvvm.ldmatrix {{.*}} layout = #nvvm.mma_layout<col>
+  func.func @transposed(%a: memref<16x32xbf16>, %b: memref<32x24xbf16>, %d: memref<16x24xf32>) {
+    fp8.matmul ins(%a, %b : memref<16x32xbf16>, memref<32x24xbf16>) outs(%d : memref<16x24xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]}
+    return
+  }
+}

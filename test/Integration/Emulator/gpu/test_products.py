@@ -11,6 +11,7 @@ import compiled
 import numpy
 import pytest
 from compiled import TYPES
+from wide_products import Product
 
 SEED = 0x5EED
 MMA = ["sm_89", "sm_120a"]
@@ -116,22 +117,19 @@ def test_batches(compile, arch):
 
 
 @pytest.mark.parametrize("kind", ["bf16", "f16"])
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("arch", MMA)
-def test_16_bit_operands(compile, arch, kind):
-    m, n, k = 100, 70, 90
-    random = numpy.random.default_rng([SEED, 16])
-    a, b = (normal(random, (rows, k), kind) for rows in (m, n))
-    lhs, rhs = (memref((rows, pitch(k, TYPES[kind])), kind, k) for rows in (m, n))
-    source = """module attributes {fp8.target = #fp8.chip<"%s">} {
-  func.func @f(%%a: %s, %%b: %s, %%d: memref<100x70xf32>) {
-    fp8.matmul site("fc") role(fprop) ins(%%a, %%b : %s, %s) outs(%%d : memref<100x70xf32>)
-        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]}
-    return
-  }
-}
-""" % (arch, lhs, rhs, lhs, rhs)
-    result = compile(source, arch)(padded(a), padded(b), empty((m, n), "f32"))[-1]
-    assert (result == in_k_order(a, b)).all()
+def test_16_bit_operands(compile, arch, kind, transposed):
+    """In the order of memory, [rows, K] or [K, rows]: one launch."""
+    product = Product(arch, (100, 70, 90), (kind, kind), transposed=transposed)
+    product.check_k_order(compile)
+    assert len(product.function.calls) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (60, 200, 33), (200, 60, 64)])
+@pytest.mark.parametrize("arch", MMA)
+def test_transposed_tiles(compile, arch, shape):
+    Product(arch, shape, ("bf16", "bf16"), batch=2, transposed=(True, True)).check_integers(compile)
 
 
 MNK = "affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>"
@@ -277,9 +275,10 @@ def test_without_tensor_cores(compile, arch, kinds):
 
 
 @pytest.mark.skipif(not compiled.PTXAS, reason="ptxas is not installed")
-@pytest.mark.parametrize("accumulation", ["fast", "split"])
 @pytest.mark.parametrize("arch", MMA)
-def test_no_spills(compile, arch, accumulation):
-    source = scaled_product(arch, (128, 128, 128), ("f8E4M3FN", "f8E4M3FN"), "bf16", accumulation)
+@pytest.mark.parametrize("options", [dict(), dict(accumulation="split"), dict(kinds=("bf16", "bf16")),
+                                     dict(kinds=("bf16", "bf16"), transposed=(True, True))])
+def test_no_spills(compile, arch, options):
+    source = Product(arch, (128, 128, 128), out="bf16", **options).source()
     message = compiled.assemble(compile(source, arch).ptx, arch)
     assert "0 bytes spill stores, 0 bytes spill loads" in message and "warning" not in message, message
