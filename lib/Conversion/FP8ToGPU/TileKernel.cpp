@@ -8,103 +8,19 @@
 // group g at c * 32 + (g ^ 2 * (c / 8)), so that the banks of a warp's stores, and of its 16-byte loads, are
 // all different.
 
-#include "TileKernel.h"
 #include "ColumnSums.h"
+#include "TileKernelBuilder.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 
-#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace fp8;
-
-static constexpr int64_t kChunk = 8; ///< columns of a thread
-static constexpr int64_t kGroup = 4; ///< rows of a group
-static constexpr int64_t kChunks = kTile / kChunk;
-static constexpr int64_t kGroups = kTile / kGroup;
-static constexpr int64_t kThreads = 256;
-static constexpr int64_t kGroupsAtOnce = kThreads / kChunks;
-
-//===----------------------------------------------------------------------===//
-// TileKernel
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Writes the code of one kernel.
-class TileKernel {
-public:
-  TileKernel(KernelBuilder &b, const TileWork &work);
-  void build();
-
-private:
-  /// 8 elements of a row, as the region reads or yields them.
-  using Chunk = SmallVector<Value, 8>;
-  /// One 32-bit word per 4 columns.
-  using Words = std::array<Value, 2>;
-
-  void captureValues();
-  void writeScaleInv();
-  void computeGroup(Expr group, SmallVector<Value> &carried);
-  void computeRow(Expr row, ArrayRef<Chunk> loaded, MutableArrayRef<Value> carried, Words &words);
-  void addToSums(Expr row, ArrayRef<Value> values, MutableArrayRef<Value> sums);
-  SmallVector<Chunk> runRegion(Expr row, ArrayRef<Chunk> loaded);
-  Chunk widenChunk(const Chunk &chunk);
-  Chunk toStorage(const Chunk &chunk);
-  Words packBytes(const Chunk &bytes);
-  void storeWordsOfRow(Expr row, const Words &words);
-  Value countMagnitude(Value amax, Value value, std::optional<Expr> live);
-  Words encode(ArrayRef<Value> wide);
-  void storeWords(Expr group, ArrayRef<Words> rows);
-  void reduceAmax(Value amax);
-  void storeSums(ArrayRef<Value> sums);
-  void storeColumns();
-  void storeColumnPart(Expr tileColumn, Expr unit);
-  Value loadColumnPart(Expr tileColumn, Expr unit);
-  void storeColumnBytes(Expr tileColumn, Expr unit);
-
-  // Elements of operands.
-  Value getAddress(const TileOperand &operand, Expr row, Expr column);
-  Chunk loadChunk(const TileOperand &operand, Expr row);
-  Chunk loadVector(const TileOperand &operand, Expr row);
-  Chunk loadScalars(const TileOperand &operand, Expr row);
-  void storeChunk(const TileOperand &operand, Expr row, ArrayRef<Value> stored, Value vector);
-  SmallVector<Value> getDims(Expr row, Expr column);
-
-  /// Runs `body` where `condition` is true; nullopt is true everywhere.
-  void when(std::optional<Expr> condition, function_ref<void()> body);
-  SmallVector<Value> ifElse(Expr condition, function_ref<SmallVector<Value>()> yes,
-                            function_ref<SmallVector<Value>()> no);
-  /// Whether a row of a group, or a column of a chunk, of which some are in the tensor, is in it.
-  std::optional<Expr> isRow(Expr row) const;
-  std::optional<Expr> isColumn(Expr column) const;
-
-  Value toIndex(Expr value) { return arith::IndexCastUIOp::create(b, b.getIndexType(), value.getValue()); }
-  Expr permute(Expr low, Expr high, uint32_t selector);
-  Value pointer(const TileOperand &operand) { return pointers[operand.argument]; }
-
-  KernelBuilder &b;
-  const TileWork &work;
-  const TileSpace &space;
-  SmallVector<Value> pointers; ///< per argument
-  IRMapping captured;
-  Expr thread = 0, chunk = 0, firstColumn = 0, tileRow = 0, tileColumn = 0, batch = 0;
-  std::optional<Expr> scale;
-  Value tile; ///< shared memory for the columns
-};
-
-} // namespace
-
-static std::optional<Expr> both(std::optional<Expr> a, std::optional<Expr> b) {
-  return a && b ? std::optional<Expr>(*a & *b) : a ? a : b;
-}
 
 TileKernel::TileKernel(KernelBuilder &b, const TileWork &work) : b(b), work(work), space(work.space) {
   for (auto [number, type] : llvm::enumerate(b.getKernel().getArgumentTypes()))
@@ -208,138 +124,6 @@ SmallVector<Value> TileKernel::ifElse(Expr condition, function_ref<SmallVector<V
 }
 
 //===----------------------------------------------------------------------===//
-// Operands
-//===----------------------------------------------------------------------===//
-
-/// Returns the type in which memory holds elements of `type`.
-static Type getStorageType(Type type) {
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(type) || type.isInteger(1))
-    return IntegerType::get(type.getContext(), 8);
-  return type.isIndex() ? IntegerType::get(type.getContext(), 64) : type;
-}
-
-static Value fromStorage(OpBuilder &b, Location loc, Value value, Type type) {
-  if (value.getType() == type)
-    return value;
-  if (type.isIndex())
-    return arith::IndexCastOp::create(b, loc, type, value);
-  if (type.isInteger(1))
-    return arith::TruncIOp::create(b, loc, type, value);
-  return arith::BitcastOp::create(b, loc, type, value);
-}
-
-static Value toStorage(OpBuilder &b, Location loc, Value value) {
-  Type type = value.getType(), storage = getStorageType(type);
-  if (type == storage)
-    return value;
-  if (type.isIndex())
-    return arith::IndexCastOp::create(b, loc, storage, value);
-  if (type.isInteger(1))
-    return arith::ExtUIOp::create(b, loc, storage, value);
-  return arith::BitcastOp::create(b, loc, storage, value);
-}
-
-/// Returns the indices of an element in the dimensions of the tensor.
-SmallVector<Value> TileKernel::getDims(Expr row, Expr column) {
-  SmallVector<Value> dims(space.sizes.size());
-  auto split = [&](Expr index, unsigned first, unsigned last) {
-    for (unsigned dim = last; dim-- > first; index = index / space.sizes[dim])
-      dims[dim] = toIndex(dim == first ? index : index % space.sizes[dim]);
-  };
-  if (dims.empty())
-    return dims;
-  dims.back() = toIndex(column);
-  split(row, space.batchDims, dims.size() - 1);
-  split(batch, 0, space.batchDims);
-  return dims;
-}
-
-/// Returns the address of the element. Positions are i64: they may be beyond 2^31.
-Value TileKernel::getAddress(const TileOperand &operand, Expr row, Expr column) {
-  Expr position = 0;
-  if (operand.strides) {
-    const TileStrides &strides = *operand.strides;
-    position = widen(row) * strides.row + widen(column) * strides.column;
-    if (strides.batch != 0)
-      position = position + widen(batch) * strides.batch;
-  } else {
-    Value index = affine::expandAffineExpr(b, b.getLoc(), operand.position, getDims(row, column), {});
-    position = b.expr(arith::IndexCastOp::create(b, b.getI64Type(), index));
-  }
-  return b.at(pointer(operand), position * operand.getElementBytes());
-}
-
-/// Loads the elements of the thread's columns. Rows and columns beyond the tensor read as the last ones.
-TileKernel::Chunk TileKernel::loadChunk(const TileOperand &operand, Expr row) {
-  if (space.rows % kGroup != 0)
-    row = atMost(row, space.rows - 1);
-  if (!operand.hasAdjacentColumns(space) || space.columns < kChunk)
-    return loadScalars(operand, row);
-  if (space.columns % kChunk == 0)
-    return loadVector(operand, row);
-  return Chunk(ifElse(
-      firstColumn < space.columns - (kChunk - 1), [&] { return loadVector(operand, row); },
-      [&] { return loadScalars(operand, row); }));
-}
-
-TileKernel::Chunk TileKernel::loadVector(const TileOperand &operand, Expr row) {
-  Type type = getStorageType(operand.getElementType());
-  int64_t alignment = std::gcd(operand.getRowAlignment(), kChunk * operand.getElementBytes());
-  bool asWords = type.isInteger(8) && alignment % 4 == 0; // LLVM loads a vector of bytes one by one
-  auto vectorType = VectorType::get(kChunk, type);
-  Type loadedType = asWords ? VectorType::get(kChunk / 4, b.getI32Type()) : vectorType;
-  Value vector = LLVM::LoadOp::create(b, loadedType, getAddress(operand, row, firstColumn), alignment);
-  if (asWords)
-    vector = vector::BitCastOp::create(b, vectorType, vector);
-  Chunk chunk;
-  for (int64_t j = 0; j < kChunk; ++j)
-    chunk.push_back(
-        fromStorage(b, b.getLoc(), vector::ExtractOp::create(b, vector, j), operand.getElementType()));
-  return chunk;
-}
-
-TileKernel::Chunk TileKernel::loadScalars(const TileOperand &operand, Expr row) {
-  bool same = operand.strides && operand.strides->column == 0;
-  Chunk chunk;
-  for (int64_t j = 0; j < (same ? 1 : kChunk); ++j) {
-    Expr column = firstColumn + j;
-    if (space.columns % kChunk != 0)
-      column = atMost(column, space.columns - 1);
-    Expr value = b.load(getStorageType(operand.getElementType()), getAddress(operand, row, column));
-    chunk.push_back(fromStorage(b, b.getLoc(), value.getValue(), operand.getElementType()));
-  }
-  if (same)
-    chunk.resize(kChunk, chunk[0]);
-  return chunk;
-}
-
-/// Stores the elements of the thread's columns that are in the tensor: `vector` at once where all of them
-/// are, else those of `stored`.
-void TileKernel::storeChunk(const TileOperand &operand, Expr row, ArrayRef<Value> stored, Value vector) {
-  auto storeScalars = [&]() -> SmallVector<Value> {
-    for (auto [j, value] : llvm::enumerate(stored)) {
-      Expr column = firstColumn + j;
-      when(isColumn(column),
-           [&, value = value] { b.store(b.expr(value), getAddress(operand, row, column)); });
-    }
-    return {};
-  };
-  auto storeVector = [&]() -> SmallVector<Value> {
-    int64_t alignment = std::gcd(operand.getRowAlignment(), kChunk * operand.getElementBytes());
-    LLVM::StoreOp::create(b, vector, getAddress(operand, row, firstColumn), alignment);
-    return {};
-  };
-  when(isRow(row), [&] {
-    if (!operand.hasAdjacentColumns(space) || space.columns < kChunk)
-      storeScalars();
-    else if (space.columns % kChunk == 0)
-      storeVector();
-    else
-      ifElse(firstColumn < space.columns - (kChunk - 1), storeVector, storeScalars);
-  });
-}
-
-//===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 
@@ -421,10 +205,6 @@ TileKernel::Chunk TileKernel::widenChunk(const Chunk &chunk) {
   return Chunk(llvm::map_range(chunk, [&](Value value) { return buildWiden(b, b.getLoc(), value); }));
 }
 
-TileKernel::Chunk TileKernel::toStorage(const Chunk &chunk) {
-  return Chunk(llvm::map_range(chunk, [&](Value value) { return ::toStorage(b, b.getLoc(), value); }));
-}
-
 TileKernel::Words TileKernel::packBytes(const Chunk &bytes) {
   Value vector = vector::FromElementsOp::create(b, VectorType::get(kChunk, b.getI8Type()), bytes);
   Value words = vector::BitCastOp::create(b, VectorType::get(2, b.getI32Type()), vector);
@@ -469,95 +249,6 @@ void TileKernel::reduceAmax(Value amax) {
     LLVM::AtomicRMWOp::create(b, LLVM::AtomicBinOp::umax, pointers[work.amax.argument], largest,
                               LLVM::AtomicOrdering::monotonic);
   });
-}
-
-//===----------------------------------------------------------------------===//
-// Columns
-//===----------------------------------------------------------------------===//
-
-/// Returns four of the eight bytes of `low` and `high`, chosen by the four digits of `selector`.
-Expr TileKernel::permute(Expr low, Expr high, uint32_t selector) {
-  return b.expr(LLVM::CallIntrinsicOp::create(
-                    b, b.getI32Type(), b.getStringAttr("llvm.nvvm.prmt"),
-                    ValueRange{low.getValue(), high.getValue(), b.number(selector).getValue()})
-                    .getResult(0));
-}
-
-/// Writes 4 rows of 8 bytes to shared memory as 8 words, one per column.
-void TileKernel::storeWords(Expr group, ArrayRef<Words> rows) {
-  Expr place = group ^ chunk * 2;
-  for (unsigned half = 0; half < 2; ++half) {
-    auto row = [&](unsigned r) { return b.expr(rows[r][half]); };
-    Expr top01 = permute(row(0), row(1), 0x5140), top23 = permute(row(0), row(1), 0x7362);
-    Expr bottom01 = permute(row(2), row(3), 0x5140), bottom23 = permute(row(2), row(3), 0x7362);
-    Expr words[] = {permute(top01, bottom01, 0x5410), permute(top01, bottom01, 0x7632),
-                    permute(top23, bottom23, 0x5410), permute(top23, bottom23, 0x7632)};
-    for (auto [j, word] : llvm::enumerate(words))
-      memref::StoreOp::create(b, word.getValue(), tile,
-                              ValueRange{toIndex(chunk * kChunk + (4 * half + j)), toIndex(place)});
-  }
-}
-
-/// Writes the tile's columns in parts of 16 rows.
-void TileKernel::storeColumns() {
-  b.barrier();
-  constexpr int64_t kUnits = kTile / 16; // parts of a column
-  b.loop(b.number(0), b.number(kTile * kUnits / kThreads), {}, [&](Expr i, ValueRange) -> SmallVector<Value> {
-    Expr part = thread + i * kThreads, column = part / kUnits, unit = part % kUnits;
-    std::optional<Expr> live;
-    if (space.rows == 0 || space.rows % kTile != 0)
-      live = tileRow + unit * 16 < space.rows;
-    if (space.columns == 0 || space.columns % kTile != 0)
-      live = both(live, tileColumn + column < space.columns);
-    when(live, [&] { storeColumnPart(column, unit); });
-    return {};
-  });
-}
-
-void TileKernel::storeColumnPart(Expr column, Expr unit) {
-  auto whole = [&]() -> SmallVector<Value> {
-    Value part = loadColumnPart(column, unit);
-    int64_t alignment = work.columns->getColumnAlignment();
-    if (alignment % 4 != 0)
-      part = vector::BitCastOp::create(b, VectorType::get(16, b.getI8Type()), part);
-    LLVM::StoreOp::create(b, part, getAddress(*work.columns, tileRow + unit * 16, tileColumn + column),
-                          alignment);
-    return {};
-  };
-  auto some = [&]() -> SmallVector<Value> { return storeColumnBytes(column, unit), SmallVector<Value>(); };
-  if (space.rows % 16 == 0)
-    whole();
-  else
-    ifElse(tileRow + unit * 16 < space.rows - 15, whole, some);
-}
-
-/// Reads 16 rows of a column from shared memory. Its four words are adjacent, the two halves exchanged where
-/// the column's chunk is odd.
-Value TileKernel::loadColumnPart(Expr column, Expr unit) {
-  Expr chunkOfColumn = column / kChunk;
-  Expr place = (unit ^ chunkOfColumn / 2) * 4;
-  auto type = VectorType::get(4, b.getI32Type());
-  Value words = vector::LoadOp::create(b, type, tile, ValueRange{toIndex(column), toIndex(place)},
-                                       /*nontemporal=*/false, llvm::MaybeAlign(16));
-  Value exchanged = vector::ShuffleOp::create(b, words, words, ArrayRef<int64_t>{2, 3, 0, 1});
-  Expr even = chunkOfColumn % 2 == 0;
-  return arith::SelectOp::create(b, even.getValue(), words, exchanged);
-}
-
-/// Writes those of 16 rows of a column that are in the tensor.
-void TileKernel::storeColumnBytes(Expr column, Expr unit) {
-  for (int64_t w = 0; w < 4; ++w) {
-    Expr group = unit * 4 + w, firstRow = tileRow + group * kGroup;
-    b.when(firstRow < space.rows, [&] {
-      Expr place = group ^ column / kChunk * 2;
-      Expr word = b.expr(memref::LoadOp::create(b, tile, ValueRange{toIndex(column), toIndex(place)}));
-      for (int64_t r = 0; r < kGroup; ++r)
-        when(isRow(firstRow + r), [&] {
-          Value byte = arith::TruncIOp::create(b, b.getI8Type(), (word >> 8 * r).getValue());
-          b.store(b.expr(byte), getAddress(*work.columns, firstRow + r, tileColumn + column));
-        });
-    });
-  }
 }
 
 void fp8::buildTileKernel(KernelBuilder &b, const TileWork &work) { TileKernel(b, work).build(); }
