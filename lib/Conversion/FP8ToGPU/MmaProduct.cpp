@@ -30,7 +30,8 @@ static constexpr int64_t kWarpsM = 2, kWarpN = 32;
 namespace {
 /// The numbers of the arguments of a kernel.
 struct MmaArguments {
-  unsigned lhs, rhs, m, n, kBytes, lhsPitch, rhsPitch, lhsBatch, rhsBatch;
+  unsigned lhs, rhs, m, n, kBytes, lhsPitch, rhsPitch;
+  BatchArguments lhsBatch, rhsBatch;
 };
 
 /// What the code of a kernel depends on of an operand.
@@ -279,9 +280,9 @@ void MmaKernel::build(Epilogue &epilogue) {
   shared = b.dynamicShared();
   Tile tile =
       findTile(b, b.block(0), countTiles(numbers.m, config.tileM), countTiles(numbers.n, config.tileN));
-  auto side = [&](const MmaOperand &operand, unsigned pointer, unsigned batchStride, unsigned pitch,
+  auto side = [&](const MmaOperand &operand, unsigned pointer, const BatchArguments &batches, unsigned pitch,
                   unsigned count, Expr number) {
-    Value batch = b.at(b.globalPointer(pointer), widen(tile.batch) * b.argument(batchStride));
+    Value batch = batches.findStart(b, b.globalPointer(pointer), tile.batch);
     return Side{operand, batch, number * operand.rows, b.argument(count), b.argument(pitch)};
   };
   Side sides[] = {side(lhs, numbers.lhs, numbers.lhsBatch, numbers.lhsPitch, numbers.m, tile.m),
@@ -315,16 +316,15 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   Value kBytes = builder.createOrFold<arith::MulIOp>(loc, product.buildSize(builder, product.dims.k),
                                                      index(lhsType.getIntOrFloatBitWidth() / 8));
   KernelArguments arguments(builder, loc);
-  MmaArguments numbers;
-  numbers.lhs = arguments.addPointer(lhs.memref);
-  numbers.rhs = arguments.addPointer(rhs.memref);
-  numbers.m = arguments.addI32(m);
-  numbers.n = arguments.addI32(n);
-  numbers.kBytes = arguments.addI32(kBytes);
-  numbers.lhsPitch = arguments.addI64(lhs.pitch);
-  numbers.rhsPitch = arguments.addI64(rhs.pitch);
-  numbers.lhsBatch = arguments.addI64(lhs.batchStride);
-  numbers.rhsBatch = arguments.addI64(rhs.batchStride);
+  MmaArguments numbers{arguments.addPointer(lhs.memref),
+                       arguments.addPointer(rhs.memref),
+                       arguments.addI32(m),
+                       arguments.addI32(n),
+                       arguments.addI32(kBytes),
+                       arguments.addI64(lhs.pitch),
+                       arguments.addI64(rhs.pitch),
+                       BatchArguments(arguments, lhs),
+                       BatchArguments(arguments, rhs)};
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
   auto countTiles = [&](Value size, int64_t tile) {
     return builder.createOrFold<arith::CeilDivUIOp>(loc, size, index(tile));

@@ -32,6 +32,22 @@ unsigned KernelArguments::addI64(Value index) {
   return add(host.getI64Type(), host.createOrFold<arith::IndexCastOp>(loc, host.getI64Type(), index));
 }
 
+BatchArguments::BatchArguments(KernelArguments &arguments, const ProductOperand &operand)
+    : stride(arguments.addI64(operand.batchStride)) {
+  if (!operand.innerBatches)
+    return;
+  innerBatches = arguments.addI32(operand.innerBatches);
+  innerStride = arguments.addI64(operand.innerStride);
+}
+
+Value BatchArguments::findStart(KernelBuilder &b, Value pointer, Expr batch) const {
+  if (!innerBatches)
+    return b.at(pointer, widen(batch) * b.argument(stride));
+  Expr count = b.argument(*innerBatches);
+  return b.at(pointer,
+              widen(batch / count) * b.argument(stride) + widen(batch % count) * b.argument(*innerStride));
+}
+
 /// Returns the position of `dim` in the results of `map`.
 static std::optional<unsigned> findPosition(AffineMap map, unsigned dim) {
   return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));

@@ -71,6 +71,19 @@ struct ProductOperand {
   mlir::Value kStride;     ///< bytes from element to element along K, of type index: their size
   /// Whether it is [batch, K, rows] instead: rows are contiguous, and the pitch is that along K.
   bool isTransposed = false;
+  /// Where batches have two distances (the heads of attention), of type index, else null: batch b begins at
+  /// b / innerBatches · batchStride + b % innerBatches · innerStride.
+  mlir::Value innerBatches = {}, innerStride = {};
+};
+
+/// The arguments of a kernel that tell where a batch of an operand begins.
+struct BatchArguments {
+  BatchArguments(KernelArguments &arguments, const ProductOperand &operand);
+  /// Returns the address of `batch` of the operand at `pointer`.
+  mlir::Value findStart(KernelBuilder &b, mlir::Value pointer, Expr batch) const;
+
+  unsigned stride;
+  std::optional<unsigned> innerBatches, innerStride;
 };
 
 /// Returns the operand of `product`, lhs or rhs, in that form: as it lies in memory, or else a copy, which a
@@ -86,8 +99,8 @@ mlir::gpu::LaunchFuncOp launchProduct(mlir::OpBuilder &builder, const Product &p
                                       mlir::func::FuncOp kernel, mlir::Value blocks,
                                       const KernelArguments &arguments);
 
-/// Returns the operand for kernels that read any strides: not contiguous, not aligned. Copied where a row, a
-/// batch or K has no one distance.
+/// Returns the operand for kernels that read any strides: not contiguous, not aligned. Copied where rows or K
+/// have no one distance, or batches more than two.
 ProductOperand prepareStridedOperand(mlir::OpBuilder &builder, LoweringContext &context,
                                      const Product &product, bool isLhs);
 

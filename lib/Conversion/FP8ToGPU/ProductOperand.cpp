@@ -78,6 +78,25 @@ static std::optional<int64_t> findStride(MemRefType type, ArrayRef<unsigned> pos
 }
 
 namespace {
+/// The distances of batches in elements: the last `numInner` dimensions have their own, if there are any.
+struct BatchStrides {
+  int64_t outer, inner;
+  unsigned numInner;
+};
+} // namespace
+
+/// Returns the distances along the dimensions at `positions`: one for all, or else two.
+static std::optional<BatchStrides> findBatchStrides(MemRefType type, ArrayRef<unsigned> positions) {
+  for (unsigned numInner = 0; numInner == 0 || numInner < positions.size(); ++numInner) {
+    std::optional<int64_t> outer = findStride(type, positions.drop_back(numInner));
+    std::optional<int64_t> inner = findStride(type, positions.take_back(numInner));
+    if (outer && inner)
+      return BatchStrides{*outer, *inner, numInner};
+  }
+  return std::nullopt;
+}
+
+namespace {
 /// An operand, and the positions of its dimensions.
 struct Operand {
   Operand(const Product &product, bool isLhs) : memref(isLhs ? product.lhs : product.rhs) {
@@ -98,13 +117,29 @@ struct Operand {
 };
 } // namespace
 
+/// Tells `result` the distances of batches.
+static void setBatchStrides(OpBuilder &builder, Location loc, const Operand &operand,
+                            const BatchStrides &strides, ProductOperand &result) {
+  int64_t bytes = getBytes(operand.type().getElementType());
+  result.batchStride = arith::ConstantIndexOp::create(builder, loc, strides.outer * bytes);
+  if (strides.numInner == 0)
+    return;
+  result.innerStride = arith::ConstantIndexOp::create(builder, loc, strides.inner * bytes);
+  result.innerBatches = arith::ConstantIndexOp::create(builder, loc, 1);
+  for (unsigned position : ArrayRef(operand.batch).take_back(strides.numInner)) {
+    OpFoldResult size = memref::getMixedSize(builder, loc, operand.memref, position);
+    result.innerBatches = builder.createOrFold<arith::MulIOp>(
+        loc, result.innerBatches, getValueOrCreateConstantIndexOp(builder, loc, size));
+  }
+}
+
 /// Returns the operand as it lies in memory, if kernels can read it so; otherwise says why not.
 static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location loc, const Operand &operand,
                                                  bool mayTranspose, StringRef &reason) {
   MemRefType type = operand.type();
   int64_t bytes = getBytes(type.getElementType());
   std::optional<int64_t> k = findStride(type, operand.k), rows = findStride(type, operand.rows);
-  std::optional<int64_t> batch = findStride(type, operand.batch);
+  std::optional<BatchStrides> batch = findBatchStrides(type, operand.batch);
   auto isContiguous = [](std::optional<int64_t> stride) { return stride && *stride <= 1; };
   bool isTransposed = mayTranspose && !isContiguous(k) && isContiguous(rows);
   reason = "the contracted dimension is not contiguous";
@@ -112,16 +147,22 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
     return std::nullopt;
   std::optional<int64_t> pitch = isTransposed ? k : rows;
   reason = "its rows have no common distance";
-  if (!batch || !pitch)
+  if (!pitch)
+    return std::nullopt;
+  reason = "its batches have more than two distances";
+  if (!batch)
     return std::nullopt;
   reason = "its rows are not multiples of 16 bytes";
-  if (*batch * bytes % kOperandAlignment != 0 || *pitch * bytes % kOperandAlignment != 0)
-    return std::nullopt;
+  for (int64_t stride : {batch->outer, batch->inner, *pitch})
+    if (stride * bytes % kOperandAlignment != 0)
+      return std::nullopt;
   reason = "its start may not be a multiple of 16 bytes";
   if (!isAligned(operand.memref))
     return std::nullopt;
   auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); };
-  return ProductOperand{operand.memref, index(*pitch * bytes), index(*batch * bytes), index(bytes), isTransposed};
+  ProductOperand result{operand.memref, index(*pitch * bytes), Value(), index(bytes), isTransposed};
+  setBatchStrides(builder, loc, operand, *batch, result);
+  return result;
 }
 
 /// Copies the operand to `buffer`, where its dimensions have `strides`: by a kernel that transposes bytes
@@ -191,7 +232,7 @@ ProductOperand fp8::prepareStridedOperand(OpBuilder &builder, LoweringContext &c
                                           const Product &product, bool isLhs) {
   Operand operand(product, isLhs);
   int64_t bytes = getBytes(operand.type().getElementType());
-  std::optional<int64_t> batch = findStride(operand.type(), operand.batch);
+  std::optional<BatchStrides> batch = findBatchStrides(operand.type(), operand.batch);
   std::optional<int64_t> rows = findStride(operand.type(), operand.rows);
   std::optional<int64_t> k = findStride(operand.type(), operand.k);
   if (!batch || !rows || !k)
@@ -199,5 +240,7 @@ ProductOperand fp8::prepareStridedOperand(OpBuilder &builder, LoweringContext &c
   auto index = [&](int64_t value) {
     return arith::ConstantIndexOp::create(builder, product.op->getLoc(), value);
   };
-  return {operand.memref, index(*rows * bytes), index(*batch * bytes), index(*k * bytes)};
+  ProductOperand result{operand.memref, index(*rows * bytes), Value(), index(*k * bytes)};
+  setBatchStrides(builder, product.op->getLoc(), operand, *batch, result);
+  return result;
 }

@@ -26,7 +26,8 @@ namespace {
 /// An operand, by the numbers of its arguments.
 struct Side {
   Type type;
-  unsigned pointer, rows, rowStride, kStride, batchStride;
+  unsigned pointer, rows, rowStride, kStride;
+  BatchArguments batches;
   bool isAlongK; ///< whether neighbours along K are neighbours in memory
 };
 
@@ -96,8 +97,7 @@ void SimtKernel::build(Epilogue &epilogue) {
   Expr firsts[] = {tile.m * kTile, tile.n * kTile};
   Value batches[2];
   for (int i = 0; i < 2; ++i)
-    batches[i] =
-        b.at(b.globalPointer(sides[i].pointer), widen(tile.batch) * b.argument(sides[i].batchStride));
+    batches[i] = sides[i].batches.findStart(b, b.globalPointer(sides[i].pointer), tile.batch);
   SmallVector<Value> zeros(kOwn * kOwn, b.real(0).getValue());
   SmallVector<Value> sums = b.loop(b.number(0), (b.argument(k) + (kSteps - 1)) / kSteps, zeros,
                                    [&](Expr block, ValueRange carried) {
@@ -135,7 +135,7 @@ bool fp8::lowerSimtProduct(OpBuilder &builder, const Product &product, LoweringC
                 arguments.addI32(rows),
                 arguments.addI64(operand.pitch),
                 arguments.addI64(operand.kStride),
-                arguments.addI64(operand.batchStride),
+                BatchArguments(arguments, operand),
                 isConstantIntValue(operand.kStride, type.getIntOrFloatBitWidth() / 8)};
   };
   Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);

@@ -61,8 +61,7 @@ public:
 
   void build() {
     buildSetup();
-    b.when(b.thread() == kLoadWarp * 32,
-           [&] { stages.buildProducer(tiles, blocks, {operands.lhsMap, operands.rhsMap}); });
+    b.when(b.thread() == kLoadWarp * 32, [&] { stages.buildProducer(tiles, blocks, operands.maps); });
     b.when(b.thread() == kMultiplyWarp * 32, [&] { buildMultiply(); });
     b.when(b.warp() > kFirstStoreWarp - 1, [&] { buildStores(); });
     buildSync();

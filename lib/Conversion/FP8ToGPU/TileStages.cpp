@@ -67,7 +67,15 @@ static void buildLoadBox(KernelBuilder &b, Value target, Value map, ValueRange c
       /*predicate=*/Value());
 }
 
-void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where, ValueRange maps) {
+SmallVector<Value> TensorMap::findBatch(Expr batch) const {
+  if (!innerBatches)
+    return {batch.getValue()};
+  return {(batch % *innerBatches).getValue(), (batch / *innerBatches).getValue()};
+}
+
+void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where,
+                            const std::array<TensorMap, 2> &maps,
+                            const std::array<SmallVector<Value>, 2> &batches) {
   Value arrived = full(number);
   NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), arrived,
                                          b.number(stageBytes(operands[0], operands[1])).getValue(),
@@ -79,19 +87,22 @@ void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where, Va
       Expr k = block * operand.boxWidth(), row = firstRows[i] + box * operand.boxWidth();
       if (operand.isTransposed)
         std::swap(k, row);
-      buildLoadBox(b, b.at(tile(number, i), b.number(box * operand.boxBytes())), maps[i],
-                   {k.getValue(), row.getValue(), where.batch.getValue()}, arrived);
+      SmallVector<Value> corner = {k.getValue(), row.getValue()};
+      llvm::append_range(corner, batches[i]);
+      buildLoadBox(b, b.at(tile(number, i), b.number(box * operand.boxBytes())), maps[i].map, corner,
+                   arrived);
     }
   }
 }
 
-void TileStages::buildProducer(const TileSpace &tiles, Expr blocks, ValueRange maps) {
+void TileStages::buildProducer(const TileSpace &tiles, Expr blocks, const std::array<TensorMap, 2> &maps) {
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
+    std::array batches = {maps[0].findBatch(tile.batch), maps[1].findBatch(tile.batch)};
     return b.loop(b.number(0), blocks, carried, [&](Expr block, ValueRange carried) {
       Expr number = b.expr(carried[0]);
       // The phase before the first counts as complete: the first round finds all stages empty.
       buildWait(b, empty(number), phase(number) ^ 1);
-      buildLoads(number, block, tile, maps);
+      buildLoads(number, block, tile, maps, batches);
       return SmallVector<Value>{(number + 1).getValue()};
     });
   });

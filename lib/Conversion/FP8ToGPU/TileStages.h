@@ -26,6 +26,7 @@ struct TiledOperand {
   mlir::Type element;
   int64_t rows;
   bool isTransposed = false;
+  bool hasInnerBatches = false; ///< see ProductOperand
 
   int64_t elementBytes() const { return element.getIntOrFloatBitWidth() / 8; }
   /// The elements in 128 bytes, a row of a box.
@@ -35,13 +36,27 @@ struct TiledOperand {
   int64_t tileBytes() const { return rows * kStageDepthBytes; }
   int64_t boxBytes() const { return tileBytes() / countBoxes(); }
   /// The box of the tensor map, innermost dimension first.
-  llvm::SmallVector<int64_t> getBox() const { return {boxWidth(), isTransposed ? boxWidth() : rows, 1}; }
+  llvm::SmallVector<int64_t> getBox() const {
+    llvm::SmallVector<int64_t> box = {boxWidth(), isTransposed ? boxWidth() : rows};
+    box.append(hasInnerBatches ? 2 : 1, 1);
+    return box;
+  }
   /// The distance in shared memory between two steps along K.
   int64_t stepBytes() const {
     return isTransposed ? kStepDepthBytes / elementBytes() * kStageDepthBytes : kStepDepthBytes;
   }
   /// The matrix descriptor of a tile, without its address and the bits that only tcgen05 has.
   uint64_t descriptorBits() const;
+};
+
+/// The tensor map of an operand (!llvm.ptr), of three dimensions; of four where inner batches, whose number
+/// is an i32, have a distance of their own.
+struct TensorMap {
+  mlir::Value map;
+  std::optional<Expr> innerBatches;
+
+  /// Returns the coordinates of a batch, innermost first.
+  llvm::SmallVector<mlir::Value> findBatch(Expr batch) const;
 };
 
 /// The ring of stages. Stages are numbered on and on, by an i32: the number modulo `count` is the place.
@@ -61,7 +76,7 @@ public:
   /// Initializes the barriers, by one thread: a stage is empty when it has been released `consumers` times.
   void buildInit(int64_t consumers);
   /// Fills stages for all tiles of `tiles`, by one thread: `blocks` stages for a tile.
-  void buildProducer(const TileSpace &tiles, Expr blocks, mlir::ValueRange maps);
+  void buildProducer(const TileSpace &tiles, Expr blocks, const std::array<TensorMap, 2> &maps);
   void buildWaitFull(Expr number);
   mlir::Value empty(Expr number) { return barrier(number, count); }
   /// Returns the matrix descriptor (i64) of the tile of operand 0 or 1 in a stage, from `skippedBytes` on.
@@ -74,7 +89,8 @@ private:
   mlir::Value barrier(Expr number, int64_t first);
   Expr phase(Expr number) { return number / count & 1; }
   mlir::Value tile(Expr number, unsigned operand);
-  void buildLoads(Expr number, Expr block, const TileOrigin &tile, mlir::ValueRange maps);
+  void buildLoads(Expr number, Expr block, const TileOrigin &tile, const std::array<TensorMap, 2> &maps,
+                  const std::array<llvm::SmallVector<mlir::Value>, 2> &batches);
 
   KernelBuilder &b;
   TiledOperand operands[2];

@@ -214,8 +214,7 @@ void fp8::buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperan
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.elseYield());
   setRegisters(kProducerRegisters, NVVM::SetMaxRegisterAction::decrease);
-  b.when(b.thread() == kConsumerWarps * 32,
-         [&] { stages.buildProducer(tiles, blocks, {operands.lhsMap, operands.rhsMap}); });
+  b.when(b.thread() == kConsumerWarps * 32, [&] { stages.buildProducer(tiles, blocks, operands.maps); });
   b.setInsertionPoint(branch.thenYield());
   setRegisters(kConsumerRegisters, NVVM::SetMaxRegisterAction::increase);
   WgmmaConsumer(b, shape, operands, stages).build(tiles, blocks);

@@ -20,10 +20,12 @@ namespace {
 /// The numbers of the arguments of a kernel.
 struct WideArguments {
   unsigned lhsMap, rhsMap, batches, rows, columns, depth;
+  std::optional<unsigned> lhsInnerBatches, rhsInnerBatches;
 };
 } // namespace
 
-/// Returns `operand` as a memref of [batch, rows, columns], the form whose tensor map kernels read.
+/// Returns `operand` as a memref of [batch, rows, columns], the form whose tensor map kernels read; with
+/// inner batches, of [outer batch, inner batch, rows, columns].
 static Value viewAsMatrices(OpBuilder &builder, Location loc, const ProductOperand &operand,
                             ArrayRef<Value> sizes) {
   auto type = cast<MemRefType>(operand.memref.getType());
@@ -37,9 +39,16 @@ static Value viewAsMatrices(OpBuilder &builder, Location loc, const ProductOpera
   OpFoldResult offset = builder.getIndexAttr(type.getStridesAndOffset().second);
   if (ShapedType::isDynamic(type.getStridesAndOffset().second))
     offset = memref::ExtractStridedMetadataOp::create(builder, loc, operand.memref).getOffset();
-  return memref::ReinterpretCastOp::create(
-      builder, loc, operand.memref, offset, getAsOpFoldResult(sizes),
-      {toElements(operand.batchStride), toElements(operand.pitch), builder.getIndexAttr(1)});
+  SmallVector<Value> shape(sizes);
+  SmallVector<OpFoldResult> strides = {toElements(operand.batchStride), toElements(operand.pitch),
+                                       builder.getIndexAttr(1)};
+  if (operand.innerBatches) {
+    shape[0] = builder.createOrFold<arith::DivUIOp>(loc, shape[0], operand.innerBatches);
+    shape.insert(shape.begin() + 1, operand.innerBatches);
+    strides.insert(strides.begin() + 1, toElements(operand.innerStride));
+  }
+  return memref::ReinterpretCastOp::create(builder, loc, operand.memref, offset, getAsOpFoldResult(shape),
+                                           strides);
 }
 
 /// Marks an argument as a tensor map of an operand.
@@ -70,13 +79,15 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
     bool mayTranspose = tile.elementBytes() > 1 || context.chip.readsTransposedFP8;
     ProductOperand operand = prepareOperand(builder, context, product, isLhs, mayTranspose);
     tile.isTransposed = operand.isTransposed;
+    tile.hasInnerBatches = bool(operand.innerBatches);
     if (tile.isTransposed)
       tile.rows = std::max(tile.rows, tile.boxWidth());
-    return viewAsMatrices(builder, loc, operand,
-                          tile.isTransposed ? ArrayRef{batches, k, size} : ArrayRef{batches, size, k});
+    Value view = viewAsMatrices(builder, loc, operand,
+                                tile.isTransposed ? ArrayRef{batches, k, size} : ArrayRef{batches, size, k});
+    return std::pair(view, operand.innerBatches);
   };
-  Value lhs = prepare(shape.lhs, !isSwapped, rows, config.tileM);
-  Value rhs = prepare(shape.rhs, isSwapped, columns, config.tileN);
+  auto [lhs, lhsInner] = prepare(shape.lhs, !isSwapped, rows, config.tileM);
+  auto [rhs, rhsInner] = prepare(shape.rhs, isSwapped, columns, config.tileN);
   shape.stages =
       std::min(config.stages, (context.chip.sharedBytes - kTcgen05SharedBytes) / shape.sharedBytes(1));
 
@@ -88,6 +99,10 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   numbers.rows = arguments.addI32(rows);
   numbers.columns = arguments.addI32(columns);
   numbers.depth = arguments.addI32(k);
+  if (lhsInner)
+    numbers.lhsInnerBatches = arguments.addI32(lhsInner);
+  if (rhsInner)
+    numbers.rhsInnerBatches = arguments.addI32(rhsInner);
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
   Value blocksDown = builder.createOrFold<arith::CeilDivUIOp>(loc, rows, index(shape.lhs.rows));
@@ -103,14 +118,20 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     setTensorMap(b, numbers.lhsMap, shape.lhs);
     setTensorMap(b, numbers.rhsMap, shape.rhs);
-    WideOperands operands{b.getKernel().getArgument(numbers.lhsMap),
-                          b.getKernel().getArgument(numbers.rhsMap),
-                          b.argument(numbers.batches),
-                          b.argument(numbers.rows),
-                          b.argument(numbers.columns),
-                          b.argument(numbers.depth),
-                          epilogue,
-                          isSwapped};
+    auto toMap = [&](unsigned map, std::optional<unsigned> innerBatches) {
+      TensorMap result{b.getKernel().getArgument(map), std::nullopt};
+      if (innerBatches)
+        result.innerBatches = b.argument(*innerBatches);
+      return result;
+    };
+    WideOperands operands{
+        {toMap(numbers.lhsMap, numbers.lhsInnerBatches), toMap(numbers.rhsMap, numbers.rhsInnerBatches)},
+        b.argument(numbers.batches),
+        b.argument(numbers.rows),
+        b.argument(numbers.columns),
+        b.argument(numbers.depth),
+        epilogue,
+        isSwapped};
     isWgmma ? buildWgmmaProduct(b, shape, operands) : buildTcgen05Product(b, shape, operands);
   });
   Value tiles = multiply(batches, multiply(blocksDown, blocksAcross));

@@ -29,7 +29,7 @@ struct WideShape {
 
 /// What the kernel reads and writes. Sizes are known at run time: one kernel computes products of all sizes.
 struct WideOperands {
-  mlir::Value lhsMap, rhsMap; ///< tensor maps of three dimensions (!llvm.ptr), with the boxes of the shape
+  std::array<TensorMap, 2> maps;      ///< of lhs and rhs, with the boxes of the shape
   Expr batches, rows, columns, depth; ///< i32, the last in elements
   Epilogue &epilogue;
   /// Whether the rows of the kernel are the columns of the product, and its lhs the product's rhs.

@@ -223,6 +223,29 @@ def test_rows_of_two_dimensions(compile, arch):
     assert (result == (exact * SCALED).astype(TYPES["bf16"])).all()
 
 
+@pytest.mark.parametrize("kind", ["f8E4M3FN", "bf16", "f32"])
+@pytest.mark.parametrize("arch", ALL)
+def test_batches_of_two_distances(compile, arch, kind):
+    """The heads of attention, [batch, sequence, heads, size]: read in place, the right one as [K, N] where kernels can."""
+    random = numpy.random.default_rng([SEED, 8])
+    a, b = integers(random, (2, 70, 3, 32), kind), integers(random, (2, 32, 3, 48), kind)
+    rows_along_k = kind == "f8E4M3FN"
+    if rows_along_k:
+        b = numpy.ascontiguousarray(b.transpose(0, 3, 2, 1))
+    types = dict(a="2x70x3x32x" + kind, b="%dx%dx%dx%dx%s" % (*b.shape, kind), sa="f32", sb="f32", d="2x3x70x48xf32")
+    scales = "scales(%sa, %sb : memref<f32>, memref<f32>)" if rows_along_k else ""
+    source = module(arch, types, """
+    fp8.%s ins(%%a, %%b : memref<%s>, memref<%s>) %s outs(%%d : memref<2x3x70x48xf32>)
+        {indexing_maps = [affine_map<(b, h, s, t, k) -> (b, s, h, k)>, affine_map<(b, h, s, t, k) -> (b, %s)>,
+                          affine_map<(b, h, s, t, k) -> (b, h, s, t)>]}""" % (
+        "scaled_matmul fast" if rows_along_k else "matmul", types["a"], types["b"], scales, "t, h, k" if rows_along_k else "k, h, t"))
+    function = compile(source, arch)
+    assert len(function.calls) == 1
+    result = function(a, b, scalar(0.5), scalar(0.375), empty((2, 3, 70, 48), "f32"))[-1]
+    exact = numpy.einsum("bshk,bthk->bhst" if rows_along_k else "bshk,bkht->bhst", a.astype(numpy.float32), b.astype(numpy.float32))
+    assert (result == exact * (SCALED if rows_along_k else 1)).all()
+
+
 @pytest.mark.parametrize("arch", ALL)
 def test_fp8_result_with_amax_and_sums(compile, arch):
     m, n, k = 60, 70, 45
