@@ -149,3 +149,42 @@ def test_names_are_stable_and_in_the_symbols(bin_dir, folder, profile):
     for kernel in profile["kernels"]:
         if kernel["kind"] != "outside kernels":
             assert re.search(r" t kernel_%s$" % re.escape(kernel["name"]), symbols, re.M), kernel["name"]
+
+
+# A product of 64 x 32 by 32 x 48, which are bf16 and cast to FP8, and tanh of its result.
+GPU_PROGRAM = """
+#id = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<64x32xbf16>, %w: tensor<32x48xbf16>) -> (tensor<64x48xf32>, tensor<64x48xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x48xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x48xf32>) -> tensor<64x48xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<64x32xbf16>, tensor<32x48xbf16>) outs(%init : tensor<64x48xf32>) -> tensor<64x48xf32>
+      loc("jit(step)/h0/fc1/dot_general")
+  %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<64x48xf32>) outs(%empty : tensor<64x48xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<64x48xf32> loc("jit(step)/h0/act/tanh")
+  return %y, %t : tensor<64x48xf32>, tensor<64x48xf32>
+}
+"""
+
+
+def test_launches_on_the_emulator(bin_dir, tmp_path):
+    """All time of a step is that of kernels, those that the compiler builds too."""
+    (tmp_path / "step.mlir").write_text(GPU_PROGRAM)
+    done = command(bin_dir / "fp8-compile", tmp_path / "step.mlir", "--target=sm_89", "--recipe=delayed", "-o", tmp_path / "step.so")
+    assert done.stderr == ""
+    command(bin_dir / "fp8-run", tmp_path / "step.so", "--zero-missing", "--device=emulator", "--steps=2",
+            "--profile=%s" % (tmp_path / "profile"))
+    profile = json.loads((tmp_path / "profile").read_text())
+    assert {kernel["name"] for kernel in profile["kernels"] if not kernel["calls"]} <= {"outside kernels"}
+    product = line(profile, "product_fprop_h0_fc1")
+    # Both operands are FP8, and each has a scale.
+    assert (product["kind"], product["sites"], product["operations"]) == ("products", ["h0/fc1"], 2 * 64 * 32 * 48)
+    assert product["bytes_read"] == 64 * 32 + 32 * 48 + 2 * 4
+    casts = [kernel for kernel in profile["kernels"] if kernel["name"].startswith("quantize")]
+    assert sum(kernel["bytes_read"] for kernel in casts) == 2 * (64 * 32 + 32 * 48) + 2 * 4
+    for lines in profile["kernels"], profile["kinds"]:
+        # Sums of doubles in another order.
+        assert sum(entry["ms"] for entry in lines) == pytest.approx(profile["step"]["ms"], rel=1e-9)

@@ -283,9 +283,11 @@ gpu::LaunchFuncOp fp8::launchKernel(OpBuilder &builder, Location loc, func::Func
   auto threads = cast<IntegerAttr>(kernel->getAttr(kThreadsAttrName)).getInt();
   auto symbol = SymbolRefAttr::get(kernel->getParentOfType<gpu::GPUModuleOp>().getNameAttr(),
                                    {FlatSymbolRefAttr::get(kernel)});
-  return gpu::LaunchFuncOp::create(builder, loc, symbol, gpu::KernelDim3{size(0), size(1), size(2)},
-                                   gpu::KernelDim3{index(threads), index(1), index(1)},
-                                   /*dynamicSharedMemorySize=*/Value(), operands);
+  auto launch = gpu::LaunchFuncOp::create(builder, loc, symbol, gpu::KernelDim3{size(0), size(1), size(2)},
+                                          gpu::KernelDim3{index(threads), index(1), index(1)},
+                                          /*dynamicSharedMemorySize=*/Value(), operands);
+  countLaunch(launch, kernel);
+  return launch;
 }
 
 void fp8::markLaunch(gpu::LaunchFuncOp launch, StringRef site, ArrayAttr products) {

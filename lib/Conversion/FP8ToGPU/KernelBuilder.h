@@ -87,7 +87,7 @@ private:
 
 /// What a kernel is, without its code.
 struct KernelSpec {
-  std::string name; ///< words for what it computes and for whom: "product_h0/fc1_fprop"
+  std::string name; ///< words for what it computes and for whom: "product_fprop_h0/fc1"
   llvm::SmallVector<mlir::Type> arguments;
   int64_t threads = 256;   ///< of a block
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block
@@ -114,9 +114,13 @@ private:
 };
 
 /// Launches `kernel` on a grid of up to three sizes, of type index. A kernel's argument of type !llvm.ptr
-/// takes a memref operand, others take operands of their own type (index for i64).
+/// takes a memref operand, others take operands of their own type (index for i64). The launch is marked with
+/// its cost (KernelCost.h): the bytes of the buffers that the kernel reads and writes.
 mlir::gpu::LaunchFuncOp launchKernel(mlir::OpBuilder &builder, mlir::Location loc, mlir::func::FuncOp kernel,
                                      mlir::ValueRange grid, mlir::ValueRange operands);
+
+/// Marks `launch` with the bytes of its operands that `kernel` reads and writes.
+void countLaunch(mlir::gpu::LaunchFuncOp launch, mlir::func::FuncOp kernel);
 
 /// Marks a launch with the site that it works for, and with its products (ProductMarks.h), which may be null.
 void markLaunch(mlir::gpu::LaunchFuncOp launch, llvm::StringRef site, mlir::ArrayAttr products = {});

@@ -106,15 +106,31 @@ Value Product::buildSize(OpBuilder &builder, ArrayRef<unsigned> group) const {
   return count;
 }
 
+/// Attribute of a product: what is to be said of its operands, an array of strings.
+static constexpr llvm::StringLiteral kNotesAttrName = "fp8.operand_notes";
+
+void Product::addNote(const Twine &note) const {
+  Builder builder(op->getContext());
+  SmallVector<Attribute> notes;
+  if (auto others = op->getAttrOfType<ArrayAttr>(kNotesAttrName))
+    llvm::append_range(notes, others);
+  notes.push_back(builder.getStringAttr(note));
+  op->setAttr(kNotesAttrName, builder.getArrayAttr(notes));
+}
+
 ArrayAttr Product::mark(const Twine &code) const {
+  std::string all = code.str();
+  if (auto notes = op->getAttrOfType<ArrayAttr>(kNotesAttrName))
+    for (StringRef note : notes.getAsValueRange<StringAttr>())
+      all += ("; " + note).str();
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return markProduct(matmul, code);
-  return markProduct(cast<ScaledMatmulOp>(op), code);
+    return markProduct(matmul, all);
+  return markProduct(cast<ScaledMatmulOp>(op), all);
 }
 
 KernelSpec fp8::describeKernel(const Product &product, const KernelArguments &arguments) {
   KernelSpec spec;
-  spec.name = "product_" + product.site + "_" + product.role;
+  spec.name = "product_" + product.role + "_" + product.site;
   spec.arguments = arguments.types;
   spec.kind = "products";
   return spec;

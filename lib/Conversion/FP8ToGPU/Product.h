@@ -55,7 +55,9 @@ struct Product {
   mlir::Value buildSize(mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> group) const;
   /// Returns the size of one dimension of the iteration space.
   mlir::OpFoldResult getSize(mlir::OpBuilder &builder, unsigned dim) const;
-  /// Returns the mark for code that `code` describes in words.
+  /// Adds to what the report says of the code, as "left operand copied: …".
+  void addNote(const llvm::Twine &note) const;
+  /// Returns the mark for code that `code` describes in words, with the notes.
   mlir::ArrayAttr mark(const llvm::Twine &code) const;
 };
 

@@ -224,7 +224,7 @@ ProductOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context,
   StringRef reason;
   if (std::optional<ProductOperand> inPlace = viewInPlace(builder, loc, operand, mayTranspose, reason))
     return *inPlace;
-  emitRemark(loc) << (isLhs ? "left" : "right") << " operand of a product is copied: " << reason;
+  product.addNote(Twine(isLhs ? "left" : "right") + " operand copied first: " + reason);
   return packOperand(builder, context, loc, operand);
 }
 

@@ -10,9 +10,11 @@
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/Passes.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_COUNTKERNELS
@@ -23,10 +25,11 @@ using namespace mlir;
 using namespace fp8;
 
 namespace {
-/// A line of the list, and the calls that it counts.
+/// A line of the list, and the calls or launches that it counts.
 struct Line {
   func::FuncOp kernel;
-  SmallVector<func::CallOp> calls;
+  KernelCost cost; // of one call
+  SmallVector<Operation *> calls;
 };
 
 class KernelList {
@@ -34,9 +37,14 @@ public:
   explicit KernelList(ModuleOp module) : module(module), symbols(module) {}
 
   void add(func::CallOp call);
+  void add(gpu::LaunchFuncOp launch);
   ArrayAttr number();
 
 private:
+  /// Adds a call of `kernel` to the line of its `key`, which roles of products are added to. Only the first
+  /// call of a line is counted.
+  void add(Operation *call, func::FuncOp kernel, SmallVector<Attribute> key,
+           function_ref<KernelCost()> countCost);
   DictionaryAttr describe(Line &line);
   ModuleOp module;
   SymbolTable symbols;
@@ -50,36 +58,57 @@ static StringRef getField(Attribute product, StringRef field) {
   return text ? text.getValue() : StringRef();
 }
 
-static ArrayRef<Attribute> getProducts(func::CallOp call) {
+static ArrayRef<Attribute> getProducts(Operation *call) {
   auto products = call->getAttrOfType<ArrayAttr>(kProductsAttrName);
   return products ? products.getValue() : ArrayRef<Attribute>();
+}
+
+void KernelList::add(Operation *call, func::FuncOp kernel, SmallVector<Attribute> key,
+                     function_ref<KernelCost()> countCost) {
+  Builder builder(module.getContext());
+  for (Attribute product : getProducts(call))
+    key.push_back(builder.getStringAttr(getField(product, "role")));
+  auto [line, isNew] = lines.try_emplace(builder.getArrayAttr(key), Line{kernel, {}, {}});
+  if (isNew)
+    line->second.cost = countCost();
+  call->setAttr(kKernelNumberAttrName, builder.getI32IntegerAttr(std::distance(lines.begin(), line)));
+  line->second.calls.push_back(call);
 }
 
 void KernelList::add(func::CallOp call) {
   auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
   if (!kernel || kernel.isExternal() || kernel.isPublic())
     return;
-  Builder builder(module.getContext());
   SmallVector<Attribute> key = {call.getCalleeAttr()};
   for (Value operand : call.getOperands())
     key.push_back(describeOperand(operand));
-  for (Attribute product : getProducts(call))
-    key.push_back(builder.getStringAttr(getField(product, "role")));
-  Line &line = lines.try_emplace(builder.getArrayAttr(key), Line{kernel, {}}).first->second;
-  call->setAttr(kKernelNumberAttrName, builder.getI32IntegerAttr(std::distance(
-                                           lines.begin(), lines.find(builder.getArrayAttr(key)))));
-  line.calls.push_back(call);
+  add(call, kernel, key, [&] { return countKernelCost(call, kernel); });
 }
 
-/// Returns the sites of the line's calls, in the order of the program.
+void KernelList::add(gpu::LaunchFuncOp launch) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(module, launch.getKernelAttr());
+  if (!kernel)
+    return;
+  auto cost = dyn_cast_or_null<DictionaryAttr>(launch->removeAttr(kKernelCostAttrName));
+  SmallVector<Attribute> key = {launch.getKernelAttr()};
+  if (cost)
+    key.push_back(cost);
+  add(launch, kernel, key, [&] { return cost ? KernelCost::fromFields(cost) : KernelCost(); });
+}
+
+/// Returns the sites of the line's calls, in the order of the program. A launch may be for several.
 static SmallVector<StringRef> getSites(const Line &line) {
   llvm::SetVector<StringRef> sites;
-  for (func::CallOp call : line.calls) {
+  for (Operation *call : line.calls) {
     for (Attribute product : getProducts(call))
       sites.insert(getField(product, "site"));
-    auto site = call->getAttrOfType<StringAttr>(kKernelSiteAttrName);
-    if (site && getProducts(call).empty())
-      sites.insert(site.getValue());
+    if (!getProducts(call).empty())
+      continue;
+    Attribute site = call->getAttr(kKernelSiteAttrName);
+    if (auto name = dyn_cast_or_null<StringAttr>(site))
+      sites.insert(name.getValue());
+    else if (auto names = dyn_cast_or_null<ArrayAttr>(site))
+      sites.insert_range(names.getAsValueRange<StringAttr>());
   }
   sites.remove("");
   return sites.takeVector();
@@ -101,7 +130,7 @@ DictionaryAttr KernelList::describe(Line &line) {
   Builder builder(module.getContext());
   ArrayRef<Attribute> products = getProducts(line.calls.front());
   SmallVector<StringRef> sites = getSites(line);
-  KernelCost cost = countKernelCost(line.calls.front(), line.kernel);
+  KernelCost cost = line.cost;
   if (!products.empty()) // the other code of the kernel is an epilogue, or the product itself in loops
     cost.operations = countProducts(products);
 
@@ -122,13 +151,7 @@ DictionaryAttr KernelList::describe(Line &line) {
   SmallVector<NamedAttribute> fields = {builder.getNamedAttr("name", builder.getStringAttr(name)),
                                         builder.getNamedAttr("kind", builder.getStringAttr(kind)),
                                         builder.getNamedAttr("sites", builder.getStrArrayAttr(sites))};
-  auto append = [&](StringRef field, std::optional<int64_t> value) {
-    if (value)
-      fields.push_back(builder.getNamedAttr(field, builder.getI64IntegerAttr(*value)));
-  };
-  append("read", cost.read);
-  append("written", cost.written);
-  append("operations", cost.operations);
+  llvm::append_range(fields, cost.getFields(module.getContext()));
   return builder.getDictionaryAttr(fields);
 }
 
@@ -145,7 +168,10 @@ struct CountKernelsPass : public fp8::impl::CountKernelsBase<CountKernelsPass> {
     KernelList kernels(getOperation());
     for (auto entry : getOperation().getOps<func::FuncOp>())
       if (entry.isPublic())
-        entry.walk([&](func::CallOp call) { kernels.add(call); });
+        entry.walk([&](Operation *op) {
+          llvm::TypeSwitch<Operation *>(op).Case<func::CallOp, gpu::LaunchFuncOp>(
+              [&](auto call) { kernels.add(call); });
+        });
     getOperation()->setAttr(kKernelsAttrName, kernels.number());
   }
 };

@@ -7,19 +7,10 @@
 #ifndef FP8_LIB_TARGET_HOST_KERNELCOST_H
 #define FP8_LIB_TARGET_HOST_KERNELCOST_H
 
+#include "fp8/Dialect/FP8/IR/KernelCost.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include <optional>
 
 namespace fp8 {
-
-/// Unset where it depends on dynamic sizes.
-struct KernelCost {
-  /// Bytes of the buffers from outside, each distinct byte once.
-  std::optional<int64_t> read, written;
-  /// Floating-point operations: two for a fused multiply-add, one for any other operation or
-  /// function; none for constants, casts, comparisons and selections.
-  std::optional<int64_t> operations;
-};
 
 /// Counts `call` of `kernel`, whose operands may tell sizes that the kernel does not know.
 KernelCost countKernelCost(mlir::func::CallOp call, mlir::func::FuncOp kernel);

@@ -8,6 +8,7 @@
 #include "LaunchOrder.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
+#include "fp8/Dialect/FP8/IR/KernelCost.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
@@ -161,7 +162,9 @@ void Batcher::join(ArrayRef<gpu::LaunchFuncOp> launches) {
   Location loc = first.getLoc();
   SmallVector<Value> operands;
   SmallVector<Attribute> sites;
+  KernelCost cost{0, 0, 0};
   for (gpu::LaunchFuncOp launch : launches) {
+    cost = cost + getKernelCost(launch);
     llvm::append_range(operands, launch.getKernelOperands());
     if (Attribute site = launch->getAttr(kKernelSiteAttrName); site && !llvm::is_contained(sites, site))
       sites.push_back(site);
@@ -174,6 +177,8 @@ void Batcher::join(ArrayRef<gpu::LaunchFuncOp> launches) {
                                           {first.getBlockSizeX(), one, one}, Value(), operands);
   if (!sites.empty())
     launch->setAttr(kKernelSiteAttrName, sites.size() == 1 ? sites.front() : builder.getArrayAttr(sites));
+  if (first->hasAttr(kKernelCostAttrName))
+    setKernelCost(launch, cost);
   for (gpu::LaunchFuncOp old : launches)
     old.erase();
 }

@@ -53,7 +53,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   verifyStage(manager, "kernels");
   manager.addNestedPass<func::FuncOp>(createOutlineScalars());
   manager.addPass(createOutlineKernels());
-  manager.addPass(createCountKernels());
+  manager.addPass(createMarkCosts());
   OpPassManager &functions = manager.nest<func::FuncOp>();
   functions.addPass(createLinalgToLoops());
   functions.addPass(affine::createAffineExpandIndexOpsPass());
@@ -64,6 +64,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   manager.addPass(createMapThreads());
   if (options.batchLaunches)
     manager.addPass(createBatchLaunches());
+  manager.addPass(createCountKernels());
   verifyStage(manager, "gpu-kernels");
 }
 

@@ -7,6 +7,7 @@
 
 #include "ThreadLoop.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Dialect/FP8/IR/KernelCost.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/PTX/Passes.h"
@@ -236,7 +237,7 @@ static void replaceByLaunch(func::CallOp call, func::FuncOp kernel, Value blocks
                                  FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
   auto launch = gpu::LaunchFuncOp::create(builder, loc, name, {blocks, one, one}, {size, one, one},
                                           /*dynamicSharedMemorySize=*/Value(), call.getOperands());
-  for (StringRef mark : {kProductsAttrName, kKernelSiteAttrName, kKernelNumberAttrName})
+  for (StringRef mark : {kProductsAttrName, kKernelSiteAttrName, kKernelCostAttrName})
     if (Attribute value = call->getAttr(mark))
       launch->setAttr(mark, value);
   call.erase();

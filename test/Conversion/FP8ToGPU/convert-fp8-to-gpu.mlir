@@ -6,8 +6,9 @@
 // CHECK: module attributes {{.*}}gpu.container_module
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK-LABEL: func.func @shared
-  // CHECK: gpu.launch_func @kernels::@[[$PRODUCT:kernel_product_fc1_fprop]] blocks in (%c2, %c1, %c1) threads in (%c256, %c1, %c1)
-  // CHECK-SAME: fp8.kernel_site = "fc1"
+  // CHECK: gpu.launch_func @kernels::@[[$PRODUCT:kernel_product_fprop_fc1]] blocks in (%c2, %c1, %c1) threads in (%c256, %c1, %c1)
+  // Read: 100 * 80 and 130 * 80 bytes, and the scale, once; written: 100 * 130 of bf16.
+  // CHECK-SAME: fp8.kernel_cost = {read = 18404 : i64, written = 26000 : i64}, fp8.kernel_site = "fc1"
   // CHECK-SAME: fp8.products = [{code = "mma.sync.m16n8k32 e4m3
   // CHECK: gpu.launch_func @kernels::@[[$PRODUCT]] blocks in (%c4, %c1, %c1)
   func.func @shared(%a: memref<100x80xf8E4M3FN>, %b: memref<130x80xf8E5M2>, %c: memref<256x80xf8E5M2>, %s: memref<f32>,
@@ -66,6 +67,7 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK: %[[VIEW:.*]] = memref.reinterpret_cast %[[BUFFER]] to offset: [0], sizes: [13, 77], strides: [80, 1]
   // CHECK: gpu.launch_func @kernels::@kernel_transpose{{.*}}%[[VIEW]]
   // CHECK: gpu.launch_func @kernels::@kernel_product{{.*}} args(%{{.*}}, %[[BUFFER]] : memref<1040xf8E4M3FN>
+  // CHECK-SAME: e4m3; right operand copied first: the contracted dimension is not contiguous"
   func.func @pack(%a: memref<16x96xf8E4M3FN>, %b: memref<77x13xf8E4M3FN>, %s: memref<f32>, %d: memref<16x13xf32>) {
     %k = memref.subview %a[0, 0] [16, 77] [1, 1] : memref<16x96xf8E4M3FN> to memref<16x77xf8E4M3FN, strided<[96, 1]>>
     fp8.scaled_matmul fast ins(%k, %b : memref<16x77xf8E4M3FN, strided<[96, 1]>>, memref<77x13xf8E4M3FN>)

@@ -6,6 +6,7 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
   // CHECK-LABEL: func.func @rows_and_columns
   // CHECK-SAME: %[[X:.+]]: memref<300x200xbf16>, %[[Y:[^:]+]]: memref<300x200xbf16>
   // CHECK: gpu.launch_func @kernels::@[[$KERNEL:kernel_quantize]] blocks in (%c6, %c1, %c1) threads in (%c256, %c1, %c1) args(%[[X]]
+  // CHECK-SAME: fp8.kernel_cost = {read = 120004 : i64, written = 120004 : i64}
   // CHECK: gpu.launch_func @kernels::@[[$KERNEL]] blocks in (%c6, %c1, %c1) threads in (%c256, %c1, %c1) args(%[[Y]]
   func.func @rows_and_columns(%x: memref<300x200xbf16>, %y: memref<300x200xbf16>, %s: memref<f32>, %i: memref<f32>,
       %d: memref<300x200xf8E4M3FN>, %t: memref<200x300xf8E4M3FN>) {

@@ -11,10 +11,10 @@
 // CHECK-DAG: %[[BLOCKS:.*]] = arith.constant 132 : index
 // CHECK-DAG: %[[LHS:.*]] = memref.reinterpret_cast %[[A]] to offset: [0], sizes: [1, 4096, 256], strides: [16, 256, 1]
 // CHECK-DAG: %[[RHS:.*]] = memref.reinterpret_cast %[[B]] to offset: [0], sizes: [1, 4096, 256], strides: [16, 256, 1]
-// CHECK: gpu.launch_func @kernels::@kernel_product_fc1_dgrad blocks in (%[[BLOCKS]], %{{.*}}, %{{.*}}) {{.*}} args(%[[LHS]] : {{.*}}, %[[RHS]] :
+// CHECK: gpu.launch_func @kernels::@kernel_product_dgrad_fc1 blocks in (%[[BLOCKS]], %{{.*}}, %{{.*}}) {{.*}} args(%[[LHS]] : {{.*}}, %[[RHS]] :
 // CHECK-SAME: fp8.kernel_site = "fc1", fp8.products = [{code = "wgmma.mma_async.m64n128k32 e5m2{{.*}}e4m3, split sums"
 
-// CHECK: func.func @kernel_product_fc1_dgrad
+// CHECK: func.func @kernel_product_dgrad_fc1
 // CHECK-SAME: !llvm.ptr {fp8.tensor_map = {box = array<i64: 128, 128, 1>, swizzle = 128 : i32}},
 // CHECK-SAME: !llvm.ptr {fp8.tensor_map = {box = array<i64: 128, 128, 1>, swizzle = 128 : i32}},
 // CHECK-SAME: fp8.instruction = "wgmma.mma_async.m64n128k32 e5m2{{.*}}e4m3", {{.*}}fp8.shared_bytes = 229488 : i32, fp8.threads = 384 : i32

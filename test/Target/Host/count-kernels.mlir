@@ -156,3 +156,45 @@ func.func private @kernel_tiles(%x: memref<14xf32>) attributes {fp8.kernel_kind 
   }
   return
 }
+
+// -----
+
+// Launches are marked with their costs: one line for launches of one kernel with equal costs. A launch may be for several sites,
+// and its cost unknown. The operations of products are those of their marks.
+// CHECK: fp8.kernels = [
+// CHECK-SAME: {kind = "casts", name = "quantize", read = 64 : i64, sites = ["h0", "h1", "h2"], written = 16 : i64},
+// CHECK-SAME: {kind = "casts", name = "quantize_2", sites = []},
+// CHECK-SAME: {kind = "products", name = "product_fprop_fc1", operations = 1024 : i64, read = 96 : i64, sites = ["fc1", "fc2"], written = 32 : i64},
+// CHECK-SAME: {kind = "products", name = "product_dgrad_fc1", operations = 1024 : i64, read = 96 : i64, sites = ["fc1"], written = 32 : i64}]
+// CHECK: gpu.launch_func @kernels::@kernel_quantize {{.*}} {fp8.kernel_number = 0 : i32, fp8.kernel_site = ["h0", "h1"]}
+// CHECK: gpu.launch_func @kernels::@kernel_quantize {{.*}} {fp8.kernel_number = 0 : i32, fp8.kernel_site = "h2"}
+// CHECK: gpu.launch_func @kernels::@kernel_quantize {{.*}} {fp8.kernel_number = 1 : i32}
+// CHECK: gpu.launch_func @kernels::@kernel_product_fprop_fc1 {{.*}} {fp8.kernel_number = 2 : i32
+// CHECK: gpu.launch_func @kernels::@kernel_product_fprop_fc1 {{.*}} {fp8.kernel_number = 2 : i32
+// CHECK: gpu.launch_func @kernels::@kernel_product_fprop_fc1 {{.*}} {fp8.kernel_number = 3 : i32
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    func.func @kernel_quantize(%x: memref<16xf32>) attributes {fp8.kernel_kind = "casts", fp8.threads = 32 : i32, gpu.kernel, llvm.bareptr} {
+      return
+    }
+    func.func @kernel_product_fprop_fc1(%x: memref<16xf32>) attributes {fp8.kernel_kind = "products", fp8.threads = 32 : i32, gpu.kernel, llvm.bareptr} {
+      return
+    }
+  }
+  func.func @launches(%x: memref<16xf32>) {
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    gpu.launch_func @kernels::@kernel_quantize blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
+        {fp8.kernel_cost = {read = 64 : i64, written = 16 : i64}, fp8.kernel_site = ["h0", "h1"]}
+    gpu.launch_func @kernels::@kernel_quantize blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
+        {fp8.kernel_cost = {read = 64 : i64, written = 16 : i64}, fp8.kernel_site = "h2"}
+    gpu.launch_func @kernels::@kernel_quantize blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
+    gpu.launch_func @kernels::@kernel_product_fprop_fc1 blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
+        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.products = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc1"}]}
+    gpu.launch_func @kernels::@kernel_product_fprop_fc1 blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
+        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.products = [{code = "x", operations = 1024 : i64, role = "fprop", site = "fc2"}]}
+    gpu.launch_func @kernels::@kernel_product_fprop_fc1 blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<16xf32>)
+        {fp8.kernel_cost = {read = 96 : i64, written = 32 : i64}, fp8.products = [{code = "x", operations = 1024 : i64, role = "dgrad", site = "fc1"}]}
+    return
+  }
+}

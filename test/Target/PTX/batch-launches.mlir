@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s -split-input-file --fp8-batch-launches | FileCheck %s -enable-var-scope
 
-// Of two chains a -> b, both steps are joined: the launches of @a come first.
+// Of two chains a -> b, both steps are joined: the launches of @a come first. Costs add up; of one, no operations are known.
 // CHECK: gpu.module @kernels
 // CHECK-NOT: func.func @a(
 // CHECK: func.func @a_batch_2(%[[TABLE:.*]]: !llvm.ptr {fp8.operand_table = 4 : i32})
@@ -9,7 +9,7 @@
 // CHECK: func.func @b_batch_2(%{{.*}}: !llvm.ptr {fp8.operand_table = 4 : i32})
 // CHECK-LABEL: func.func @chains(
 // CHECK-SAME: %[[X:.*]]: memref<32xf32>, %[[Y:.*]]: memref<32xf32>)
-// CHECK: gpu.launch_func @kernels::@a_batch_2 blocks in (%{{.*}}, %[[TWO:.*]], %{{.*}}) threads in {{.*}} args(%[[X]] : memref<32xf32>, %[[T:.*]] : memref<32xf32>, %[[Y]] : memref<32xf32>, %[[U:.*]] : memref<32xf32>) {fp8.kernel_site = ["p", "q"]}
+// CHECK: gpu.launch_func @kernels::@a_batch_2 blocks in (%{{.*}}, %[[TWO:.*]], %{{.*}}) threads in {{.*}} args(%[[X]] : memref<32xf32>, %[[T:.*]] : memref<32xf32>, %[[Y]] : memref<32xf32>, %[[U:.*]] : memref<32xf32>) {fp8.kernel_cost = {read = 256 : i64, written = 224 : i64}, fp8.kernel_site = ["p", "q"]}
 // CHECK: gpu.launch_func @kernels::@b_batch_2 blocks {{.*}} args(%[[T]] : memref<32xf32>, %[[X]] : memref<32xf32>, %[[U]] : memref<32xf32>, %[[Y]] : memref<32xf32>)
 module attributes {gpu.container_module} {
   gpu.module @kernels {
@@ -33,10 +33,12 @@ module attributes {gpu.container_module} {
     %c1 = arith.constant 1 : index
     %c32 = arith.constant 32 : index
     %t = memref.alloc() : memref<32xf32>
-    gpu.launch_func @kernels::@a blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<32xf32>, %t : memref<32xf32>) {fp8.kernel_site = "p"}
+    gpu.launch_func @kernels::@a blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%x : memref<32xf32>, %t : memref<32xf32>)
+        {fp8.kernel_cost = {operations = 32 : i64, read = 128 : i64, written = 128 : i64}, fp8.kernel_site = "p"}
     gpu.launch_func @kernels::@b blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%t : memref<32xf32>, %x : memref<32xf32>) {fp8.kernel_site = "p"}
     %u = memref.alloc() : memref<32xf32>
-    gpu.launch_func @kernels::@a blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%y : memref<32xf32>, %u : memref<32xf32>) {fp8.kernel_site = "q"}
+    gpu.launch_func @kernels::@a blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%y : memref<32xf32>, %u : memref<32xf32>)
+        {fp8.kernel_cost = {read = 128 : i64, written = 96 : i64}, fp8.kernel_site = "q"}
     gpu.launch_func @kernels::@b blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%u : memref<32xf32>, %y : memref<32xf32>) {fp8.kernel_site = "q"}
     return
   }

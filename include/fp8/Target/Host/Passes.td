@@ -417,10 +417,42 @@ def SetFloatEnvironment : Pass<"fp8-set-float-environment", "mlir::ModuleOp"> {
                            "mlir::func::FuncDialect"];
 }
 
+def MarkCosts : Pass<"fp8-mark-costs", "mlir::ModuleOp"> {
+  let summary = "mark calls of kernels with the bytes that they move and their operations";
+  let description = [{
+    Before: entry points after `fp8-outline-kernels`.
+    After: `fp8.kernel_cost` on a call has what `fp8-count-kernels` counts of it. Later passes
+    may change the kernel's code, and join calls.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-mark-costs
+    func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
+      call @kernel_exp(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    func.func private @kernel_exp(%x: memref<4xf32>, %y: memref<4xf32>) {
+      linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
+      call @kernel_exp(%a, %b) {fp8.kernel_cost = {operations = 4 : i64, read = 16 : i64, written = 16 : i64}} : (memref<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    ...
+    ```
+  }];
+  let dependentDialects = ["mlir::func::FuncDialect"];
+}
+
 def CountKernels : Pass<"fp8-count-kernels", "mlir::ModuleOp"> {
   let summary = "list the kernels with the bytes that they move and their operations";
   let description = [{
-    Before: entry points after `fp8-outline-kernels`.
+    Before: entry points after `fp8-outline-kernels`, or launches of GPU kernels that are
+    marked with their costs (`fp8-mark-costs`).
     After: `fp8.kernels` on the module lists what a profile tells apart: every kernel and, of
     a function for several shapes, every combination of shapes and role. `fp8.kernel_number`
     on a call is its position in the list. Per call, `read` and `written` are the bytes of

@@ -1,0 +1,68 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The bytes that one call or launch of a kernel moves, and its operations, for profiles; the attribute that
+// carries them to the list of kernels.
+
+#ifndef FP8_DIALECT_FP8_IR_KERNELCOST_H
+#define FP8_DIALECT_FP8_IR_KERNELCOST_H
+
+#include "mlir/IR/Builders.h"
+#include <optional>
+
+namespace fp8 {
+
+/// Attribute on the call or launch of a kernel: its cost, a dictionary {read, written, operations} of i64.
+/// What is not known is absent. fp8-count-kernels moves it into the list of kernels.
+inline constexpr llvm::StringLiteral kKernelCostAttrName = "fp8.kernel_cost";
+
+/// Unset where it depends on dynamic sizes, or is not counted.
+struct KernelCost {
+  /// Bytes of the buffers from outside, each distinct byte once.
+  std::optional<int64_t> read, written;
+  /// Floating-point operations: two for a fused multiply-add, one for any other operation or
+  /// function; none for constants, casts, comparisons and selections.
+  std::optional<int64_t> operations;
+
+  /// Returns the cost of both; what is unknown of one is unknown of the sum.
+  KernelCost operator+(const KernelCost &other) const {
+    auto add = [](std::optional<int64_t> a, std::optional<int64_t> b) {
+      return a && b ? std::optional(*a + *b) : std::nullopt;
+    };
+    return {add(read, other.read), add(written, other.written), add(operations, other.operations)};
+  }
+
+  /// Returns the fields of a dictionary, and the cost from such fields.
+  llvm::SmallVector<mlir::NamedAttribute> getFields(mlir::MLIRContext *context) const {
+    mlir::Builder builder(context);
+    llvm::SmallVector<mlir::NamedAttribute> fields;
+    for (auto [name, value] : {std::pair("read", read), {"written", written}, {"operations", operations}})
+      if (value)
+        fields.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(*value)));
+    return fields;
+  }
+  static KernelCost fromFields(mlir::DictionaryAttr fields) {
+    auto get = [&](llvm::StringRef name) -> std::optional<int64_t> {
+      auto value = fields.getAs<mlir::IntegerAttr>(name);
+      return value ? std::optional(value.getInt()) : std::nullopt;
+    };
+    return {get("read"), get("written"), get("operations")};
+  }
+};
+
+/// Sets the cost of a call or launch.
+inline void setKernelCost(mlir::Operation *call, const KernelCost &cost) {
+  call->setAttr(kKernelCostAttrName,
+                mlir::DictionaryAttr::get(call->getContext(), cost.getFields(call->getContext())));
+}
+
+/// Returns the cost that setKernelCost() has set; unknown without one.
+inline KernelCost getKernelCost(mlir::Operation *call) {
+  auto fields = call->getAttrOfType<mlir::DictionaryAttr>(kKernelCostAttrName);
+  return fields ? KernelCost::fromFields(fields) : KernelCost();
+}
+
+} // namespace fp8
+
+#endif // FP8_DIALECT_FP8_IR_KERNELCOST_H
