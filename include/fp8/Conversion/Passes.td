@@ -154,6 +154,51 @@ def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
+def PadRows : Pass<"fp8-pad-rows", "::mlir::func::FuncOp"> {
+  let summary = "give buffers that products read rows of a multiple of 16 bytes";
+  let description = [{
+    Before: allocations of FP8, bf16 or f16 that are operands of products.
+    After: those whose rows are not multiples of 16 bytes are views of longer rows, so that
+    kernels of products read them in place. A row is the last dimensions of the buffer that
+    count as one for the product, such as all of K. The bytes behind a row are never read.
+
+    Buffers of dynamic shape stay, and those that something uses that needs one block of
+    memory, such as a reshape or a loop that carries them.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-pad-rows))'
+    func.func @f(%x: memref<8x50xf32>, %s: memref<f32>, %w: memref<32x64xf8E4M3FN>, %i: memref<f32>, %y: memref<8x32xf32>) {
+      %d = memref.alloc() : memref<8x50xf8E4M3FN>
+      fp8.quantize ins(%x : memref<8x50xf32>) scale(%s : memref<f32>)
+          outs(%d, %i : memref<8x50xf8E4M3FN>, memref<f32>)
+      %k = memref.subview %w[0, 0] [32, 50] [1, 1] : memref<32x64xf8E4M3FN> to memref<32x50xf8E4M3FN, strided<[64, 1]>>
+      fp8.scaled_matmul fast ins(%d, %k : memref<8x50xf8E4M3FN>, memref<32x50xf8E4M3FN, strided<[64, 1]>>)
+          scales(%i, %i : memref<f32>, memref<f32>) outs(%y : memref<8x32xf32>)
+          {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                            affine_map<(m, n, k) -> (m, n)>]}
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: memref<8x50xf32>, %s: memref<f32>, %w: memref<32x64xf8E4M3FN>, %i: memref<f32>, %y: memref<8x32xf32>) {
+      %rows = memref.alloc() : memref<8x64xf8E4M3FN>
+      %d = memref.subview %rows[0, 0] [8, 50] [1, 1] : memref<8x64xf8E4M3FN> to memref<8x50xf8E4M3FN, strided<[64, 1]>>
+      fp8.quantize ins(%x : memref<8x50xf32>) scale(%s : memref<f32>)
+          outs(%d, %i : memref<8x50xf8E4M3FN, strided<[64, 1]>>, memref<f32>)
+      %k = memref.subview %w[0, 0] [32, 50] [1, 1] : memref<32x64xf8E4M3FN> to memref<32x50xf8E4M3FN, strided<[64, 1]>>
+      fp8.scaled_matmul fast ins(%d, %k : memref<8x50xf8E4M3FN, strided<[64, 1]>>, memref<32x50xf8E4M3FN, strided<[64, 1]>>)
+          scales(%i, %i : memref<f32>, memref<f32>) outs(%y : memref<8x32xf32>)
+          {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                            affine_map<(m, n, k) -> (m, n)>]}
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+}
+
 def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
   let summary = "lower the fp8 dialect on memrefs to linalg, scf and arith, bit for bit";
   let description = [{
