@@ -7,6 +7,7 @@
 
 #include "ByteTranspose.h"
 #include "TileKernel.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -39,6 +40,9 @@ static bool isSupported(Operation *op, bool hasBlocks) {
   return !hasBlocks && !element.isF64() && isOnDevice(op);
 }
 
+/// Returns whether nothing reads what the only user of the buffer writes.
+static bool isUnread(Value buffer) { return buffer.getDefiningOp<memref::AllocOp>() && buffer.hasOneUse(); }
+
 bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &context) {
   if (!isSupported(op, op.getBlock().has_value()))
     return false;
@@ -62,6 +66,8 @@ bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &cont
     remarkGeneric(op, "its data is of dynamic strides");
     return false;
   }
+  if (inTiles && isUnread(data)) // all products want the other layout
+    work->data.reset();
   work->scale.memref = op.getScale();
   work->scaleInv.memref = op.getOuts()[op.getScaleInvIndex()];
   launchTiles(builder, context, *work, "quantize");

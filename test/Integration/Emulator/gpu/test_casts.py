@@ -100,6 +100,20 @@ def test_rows_and_columns(compile, arch, shape, element):
     Cast(shape, element, transposition=(1, 0)).check(compile, arch)
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+def test_rows_that_nobody_reads(compile, arch):
+    """Only the columns are written."""
+    case = Cast((100, 77), transposition=(1, 0))
+    source = case.source(arch).replace("%o0: memref<100x77xf8E4M3FN>, ", "")
+    function = compile(source.replace("{\n    fp8.quantize", "{\n    %o0 = memref.alloc() : memref<100x77xf8E4M3FN>\n    fp8.quantize"), arch)
+    assert not function.allocations
+    x = values(case.shape, TYPES["bf16"], 2)
+    _, _, columns, inverse, largest = function(x, numpy.float32(1.5), *(unwritten(*result) for result in case.results[1:]))
+    same_bits(columns, cast(x, 1.5, case.format).T)
+    same_bits(inverse, numpy.float32(1) / numpy.float32(1.5))
+    same_bits(largest, amax(x))
+
+
 @pytest.mark.parametrize("shape, transposition", [
     ((), None), ((1,), None), ((300,), None), ((3, 20, 33), (2, 0, 1)), ((3, 20, 40), (0, 2, 1)),
     ((2, 3, 16, 24), (0, 1, 3, 2)), ((2, 3, 16, 24), (3, 0, 1, 2)), ((2, 3, 17, 9), (0, 3, 1, 2)),
