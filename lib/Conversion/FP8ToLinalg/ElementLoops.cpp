@@ -21,6 +21,10 @@ using namespace fp8;
 /// Tensors of fewer elements run on one thread: starting another takes longer.
 static constexpr int64_t kParallelThreshold = 65536;
 
+/// A thread that sums a group of columns prefetches so many rows ahead, one line of f32 elements after the
+/// other: the pieces of rows that it reads are too short for the processor to find the next by itself.
+static constexpr int64_t kRowsAhead = 2, kLineElements = 16;
+
 /// The number of columns that one thread sums, of `count`: enough adjacent cache lines of a row for
 /// prefetching, few enough to occupy several threads.
 static int64_t chooseColumns(Value count) {
@@ -134,6 +138,29 @@ SmallVector<Value> ElementLoops::compute(OpBuilder &b, ValueRange indices) {
   return values;
 }
 
+/// Prefetches what `loop`, over columns of the row `row`, reads of a later row. What lies behind the last row
+/// is prefetched, too: that has no effect.
+static void prefetchRow(Location loc, scf::ForOp loop, Value row) {
+  OpBuilder b(loop);
+  Value column = loop.getInductionVar();
+  IRMapping mapping;
+  mapping.map(row, arith::AddIOp::create(b, loc, row, arith::ConstantIndexOp::create(b, loc, kRowsAhead)));
+  Value step = arith::ConstantIndexOp::create(b, loc, kLineElements);
+  auto lines = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), step);
+  mapping.map(column, lines.getInductionVar());
+  OpBuilder inside = OpBuilder::atBlockTerminator(lines.getBody());
+  llvm::SmallPtrSet<Value, 4> seen;
+  for (auto load : loop.getOps<memref::LoadOp>()) {
+    ValueRange indices = load.getIndices();
+    if (indices.size() < 2 || indices.take_back(2)[0] != row || indices.back() != column ||
+        !seen.insert(load.getMemRef()).second)
+      continue;
+    auto ahead = llvm::map_to_vector(indices, [&](Value i) { return mapping.lookupOrDefault(i); });
+    memref::PrefetchOp::create(inside, loc, load.getMemRef(), ahead, /*isWrite=*/false, /*localityHint=*/3,
+                               /*isDataCache=*/true);
+  }
+}
+
 /// Builds sequential loops inside the loops `outer`; returns the maxima.
 SmallVector<Value> ElementLoops::runInner(OpBuilder &b, const Bounds &bounds, ValueRange outer,
                                           ValueRange carried) {
@@ -152,6 +179,8 @@ SmallVector<Value> ElementLoops::runInner(OpBuilder &b, const Bounds &bounds, Va
                                    indices.push_back(i);
                                    scf::YieldOp::create(inner, loc, runInner(inner, bounds, indices, maxima));
                                  });
+  if (prefetches && d + 1 == sizes.size())
+    prefetchRow(loc, loop, outer.back());
   return SmallVector<Value>(loop.getResults());
 }
 
@@ -210,8 +239,10 @@ void ElementLoops::run(ElementBuilder elementBuilder, FirstBuilder firstBuilder)
              [&](OpBuilder &b, Value row, ValueRange carried) { return runInner(b, whole, row, carried); });
     return;
   }
-  int64_t columns = getTarget(region.op).hasManyThreads() ? 1 : chooseColumns(sizes.back());
+  bool manyThreads = getTarget(region.op).hasManyThreads();
+  int64_t columns = manyThreads ? 1 : chooseColumns(sizes.back());
   Value count = builder.createOrFold<arith::CeilDivUIOp>(loc, sizes.back(), index(builder, columns));
+  prefetches = !manyThreads && !isOneInteger(count);
   runParts(count, [&](OpBuilder &b, Value group, ValueRange carried) {
     Bounds bounds = whole;
     bounds.lower.back() = arith::MulIOp::create(b, loc, group, index(b, columns));

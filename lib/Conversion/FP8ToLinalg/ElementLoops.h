@@ -49,7 +49,8 @@ private:
   mlir::Location loc;
   ElementRegion region;
   llvm::SmallVector<mlir::Value> sizes;
-  bool sums; ///< whether there are sums over the leading dimensions
+  bool sums;               ///< whether there are sums over the leading dimensions
+  bool prefetches = false; ///< whether loops over columns prefetch a later row
   ElementBuilder element = {};
   FirstBuilder first = {};
 };

@@ -182,6 +182,8 @@ void CostCounter::countLinalg(linalg::LinalgOp op, Count runs) {
 }
 
 void CostCounter::countEffects(MemoryEffectOpInterface op, Count runs) {
+  if (isa<memref::PrefetchOp>(op)) // what it reads is counted where it is used
+    return;
   SmallVector<MemoryEffects::EffectInstance> effects;
   op.getEffects(effects);
   // memref.copy accesses whole buffers; loads and stores their result or first operand.

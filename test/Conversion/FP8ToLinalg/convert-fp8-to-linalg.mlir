@@ -124,6 +124,29 @@ func.func @quantize_extras(%x: memref<8x100xf32>, %s: memref<f32>, %q: memref<8x
   return
 }
 
+// Several groups of columns prefetch what they read of a later row, one cache line of f32 elements at a time.
+// CHECK-LABEL: func.func @prefetch
+// CHECK-SAME: %[[X:[^:]+]]: memref<8x200xf32>
+// CHECK: scf.for %[[GROUP:.+]] =
+// CHECK: scf.for %[[I:.+]] =
+// CHECK: %[[TWO:.+]] = arith.constant 2 : index
+// CHECK: %[[LATER:.+]] = arith.addi %[[I]], %[[TWO]] : index
+// CHECK: %[[LINE:.+]] = arith.constant 16 : index
+// CHECK: scf.for %[[J:.+]] = %[[BEGIN:.+]] to %[[END:.+]] step %[[LINE]]
+// CHECK-NEXT: memref.prefetch %[[X]][%[[LATER]], %[[J]]], read, locality<3>, data
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.for %[[K:.+]] = %[[BEGIN]] to %[[END]] step
+// CHECK: memref.load %[[X]][%[[I]], %[[K]]]
+func.func @prefetch(%x: memref<8x200xf32>, %s: memref<f32>, %q: memref<8x200xf8E5M2>, %si: memref<f32>, %b: memref<200xf32>) {
+  fp8.quantize ins(%x : memref<8x200xf32>) scale(%s : memref<f32>)
+      outs(%q, %si, %b : memref<8x200xf8E5M2>, memref<f32>, memref<200xf32>)
+      {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]} producer {
+    ^bb0(%e: f32):
+      fp8.yield %e, %e : f32, f32
+  }
+  return
+}
+
 // The dimensions of an operand without elements are not merged: upstream's collapse takes 0 times a run-time
 // size for static, and its verifier does not.
 // CHECK-LABEL: func.func @empty

@@ -55,7 +55,7 @@ func.func private @gemm(%a: memref<?xf32>, %b: memref<?xf32>, %c: memref<?xf32>)
 
 // -----
 
-// Of the table of 1,000 rows, the loop reads 8 elements; each element of %x counts once, although it is read 4 times.
+// Of the table of 1,000 rows, the loop reads 8 elements, which a prefetch does not change; each element of %x counts once, although it is read 4 times.
 // A temporary of the kernel is nothing from outside. 4 * 8 additions, and 4 * 8 lanes of multiply-adds.
 // CHECK: fp8.kernels = [{kind = "rows", name = "k", operations = 96 : i64, read = 96 : i64, sites = [], written = 128 : i64}]
 func.func @loops(%table: memref<1000xf32>, %x: memref<8xf64>, %y: memref<4x8xf32>) {
@@ -77,6 +77,7 @@ func.func private @k(%table: memref<1000xf32>, %x: memref<8xf64>, %y: memref<4x8
       %0 = arith.addf %in, %in : f64
       linalg.yield %0 : f64
     }
+    memref.prefetch %table[%i], read, locality<3>, data : memref<1000xf32>
     %lanes = vector.load %table[%i] : memref<1000xf32>, vector<2xf32>
     %wide = vector.broadcast %zero : f32 to vector<8xf32>
     %sum = vector.fma %wide, %wide, %wide : vector<8xf32>
