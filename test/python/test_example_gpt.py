@@ -228,6 +228,42 @@ def test_steps_below_one_are_a_wrong_command_line(tmp_path):
     assert train(tmp_path, tmp_path, "--steps=0").returncode == 2
 
 
+def test_unknown_devices_are_a_wrong_command_line(tmp_path):
+    result = train(tmp_path, tmp_path, "--device=gpu")
+    assert result.returncode == 2 and "--device=gpu: expected cpu, cuda, cuda:N or emulator" in result.stderr
+
+
+def test_without_a_gpu_the_emulator_is_named(tmp_path, tools, monkeypatch):
+    folder = tools("gnuplot", "exit 0")
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    monkeypatch.setenv("FP8RT_CUDA_DRIVER", "none.so")
+    message = failure(train(folder, tmp_path, "--device=cuda"))
+    assert message.startswith("train.py: --device=cuda: no CUDA driver was found (none.so: ")
+    assert message.endswith("; --device=emulator needs no GPU")
+
+
+@pytest.mark.parametrize("chip", ["sm_89", "sm_90a", "sm_100a", "sm_120a"])
+def test_the_chip_of_a_gpu(build_dir, chip):
+    """The emulator in place of a GPU's driver, which reads its environment once."""
+    script = "import gpu; print(gpu.find_chip(0))\ntry: gpu.find_chip(1)\nexcept gpu.NoGPU as reason: print(reason)"
+    environment = {**os.environ, "FP8RT_CUDA_DRIVER": str(build_dir / "lib/libfp8emu.so"), "FP8EMU_CHIP": chip}
+    done = subprocess.run([sys.executable, "-c", script], cwd=HERE, env=environment, text=True, capture_output=True, check=True)
+    assert done.stdout == f"{chip}\nthe CUDA driver finds no GPU 1 (cuDeviceGet: error 101)\n"
+
+
+def test_what_is_said_of_kernels(tmp_path):
+    sites = [("h0/fc1", "wgmma e4m3"), ("h1/fc1", "wgmma e4m3; left operand copied first: it is so"), ("head", "wgmma bf16")]
+    (tmp_path / "report").write_text(json.dumps({"sites": [{"site": site, "code": code} for site, code in sites]}))
+    assert list(display.instructions(tmp_path / "report")) == [
+        "Instructions of the products:", "   2 wgmma e4m3", "          h*/fc1", "   1 wgmma bf16", "          head",
+        "     1 of them read a copy of an operand, which lies otherwise in memory"]
+    kernels = [{"calls": 1}, {"calls": 2}, {"calls": 0}]
+    kinds = [{"name": "casts", "calls": 2}, {"name": "products", "calls": 1}, {"name": "outside kernels", "calls": 0}]
+    (tmp_path / "profile").write_text(json.dumps({"kernels": kernels, "kinds": kinds, "step": {"calls": 3}}))
+    assert list(display.launches(tmp_path / "profile")) == [
+        "2 kernels, 3 launches per step:", "     2 casts", "     1 products"]
+
+
 @pytest.mark.slow
 def test_it_trains(bin_dir, tmp_path):
     if not shutil.which("gnuplot"):

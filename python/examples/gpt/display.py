@@ -59,6 +59,33 @@ def summary(path):
         yield f"          {layers_together(names)}"
 
 
+def instructions(path):
+    """Lines on the code of a report's products: the instruction, and the sites that it computes."""
+    with open(path) as file:
+        sites = json.load(file)["sites"]
+    by_code = collections.defaultdict(list)
+    for s in sites:
+        by_code[s["code"].partition(";")[0]].append(s["site"])
+    copies = sum("copied first" in s["code"] for s in sites)
+    yield "Instructions of the products:"
+    for code, names in by_code.items():
+        yield f"{len(names):4} {code}"
+        yield f"          {layers_together(names)}"
+    if copies:
+        yield f"     {copies} of them read a copy of an operand, which lies otherwise in memory"
+
+
+def launches(path):
+    """Lines on the kernels of a profile: how many, and how often a step launches them, by kind."""
+    with open(path) as file:
+        profile = json.load(file)
+    run = [kernel for kernel in profile["kernels"] if kernel["calls"]]
+    yield f"{len(run)} kernels, {profile['step']['calls']} launches per step:"
+    for kind in profile["kinds"]:
+        if kind["calls"]:
+            yield f"{kind['calls']:6.0f} {kind['name']}"
+
+
 def picture(path, table):
     """Draws columns 2 and 3 of `table` over column 1."""
     script = f"""

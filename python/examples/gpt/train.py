@@ -3,14 +3,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains the GPT of gpt.mlir on a text, in bf16 and in FP8 at the same time.
 
-    python3 train.py [--bin DIR] [--text FILE] [--steps N] [--out DIR]
+    python3 train.py [--bin DIR] [--text FILE] [--steps N] [--out DIR] [--device DEVICE]
 
 Needs python3, gnuplot (for the picture), fp8-compile and fp8-run; no JAX, no pip.
 """
 
 import argparse
+import collections
 import os
 import pathlib
+import re
 import selectors
 import shutil
 import statistics
@@ -20,6 +22,7 @@ import tempfile
 import time
 
 import display
+import gpu
 import parameters
 import tensors
 import text
@@ -30,6 +33,11 @@ TEXT = "/usr/share/doc/jargon-text/jargon.txt.gz"
 RECIPES = {"bf16": ["--recipe=none"], "fp8": ["--recipe=delayed", "--keep=embed|head"]}
 LOSS = 3 * len(parameters.shapes()) + 1  # main's results: carried values first
 HELD_OUT_BATCHES = 20
+# The emulator takes some seconds for a step: enough of them to see that the second one depends on the first.
+EMULATED_CHIP, EMULATED_STEPS = "sm_90a", 2
+
+# One of the two trainings that run side by side: options of fp8-compile and of fp8-run.
+Variant = collections.namedtuple("Variant", "compile run")
 
 
 class Failure(Exception):
@@ -42,10 +50,18 @@ def arguments():
                         help="where fp8-compile and fp8-run are (default: build/bin)")
     parser.add_argument("--text", default=TEXT, type=pathlib.Path,
                         help="what to learn, plain or gzipped (default: the Jargon File)")
-    parser.add_argument("--steps", default=200, type=int, help="how long to train (default: 200)")
+    parser.add_argument("--steps", type=int,
+                        help=f"how long to train (default: 200; {EMULATED_STEPS} on the emulator)")
     parser.add_argument("--out", default="gpt-out", type=pathlib.Path,
                         help="folder for everything that is written (default: gpt-out)")
+    parser.add_argument("--device", default="cpu",
+                        help="cpu (default); cuda[:N] for GPU N; emulator: a few steps of the kernels for "
+                             f"{EMULATED_CHIP} on this processor, in FP8, beside the CPU's own code")
     options = parser.parse_args()
+    if not re.fullmatch(r"cpu|emulator|cuda(:\d+)?", options.device):
+        parser.error(f"--device={options.device}: expected cpu, cuda, cuda:N or emulator")
+    if options.steps is None:
+        options.steps = EMULATED_STEPS if options.device == "emulator" else 200
     if options.steps < 1:
         parser.error("--steps: expected at least 1")
     return options
@@ -56,8 +72,24 @@ def check_tools(options):
         if not os.access(options.bin / tool, os.X_OK):
             raise Failure(f"{options.bin / tool} is missing: build it with 'cmake --preset release && "
                           "cmake --build build', or name its folder with --bin")
-    if not shutil.which("gnuplot"):
+    if options.device != "emulator" and not shutil.which("gnuplot"):
         raise Failure("gnuplot is missing: install Debian's gnuplot-nox")
+
+
+def find_variants(options):
+    """name -> Variant: both recipes, or, on the emulator, FP8 on both devices."""
+    if options.device == "cpu":
+        return {name: Variant(recipe, []) for name, recipe in RECIPES.items()}
+    run = [f"--device={options.device}"]
+    if options.device == "emulator":
+        profile = f"--profile={options.out / 'emulator.profile'}"
+        return {"cpu": Variant(RECIPES["fp8"], []),
+                "emulator": Variant([*RECIPES["fp8"], f"--target={EMULATED_CHIP}"], [*run, profile])}
+    try:
+        chip = gpu.find_chip(int(options.device.partition(":")[2] or 0))
+    except gpu.NoGPU as reason:
+        raise Failure(f"--device={options.device}: {reason}; --device=emulator needs no GPU") from None
+    return {name: Variant([*recipe, f"--target={chip}"], run) for name, recipe in RECIPES.items()}
 
 
 def write_inputs(options):
@@ -78,15 +110,15 @@ def token_stream(data, count, seed):
 
 
 def threads_each():
-    return max(1, len(os.sched_getaffinity(0)) // len(RECIPES))
+    return max(1, len(os.sched_getaffinity(0)) // 2)
 
 
 class Processes:
-    """One process for each recipe, side by side; what they print comes line by line."""
+    """One process for each variant, side by side; what they print comes line by line."""
 
     def __init__(self, commands):
         self.running, self.selector = {}, selectors.DefaultSelector()
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads_each())}
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads_each()), "FP8EMU_CHECKS": "1"}
         for name, command in commands.items():
             errors = tempfile.TemporaryFile()  # a pipe that no one empties would stop the process
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment, bufsize=0)
@@ -126,15 +158,16 @@ class Processes:
             process.wait()
 
 
-def compile_both(options):
+def compile_both(options, variants):
     progress = display.Progress("Compiling")
-    commands = {name: [options.bin / "fp8-compile", HERE / "gpt.mlir", "-o", options.out / f"{name}.so", *recipe,
-                       f"--report=json:{options.out / f'{name}.json'}"] for name, recipe in RECIPES.items()}
+    commands = {name: [options.bin / "fp8-compile", HERE / "gpt.mlir", "-o", options.out / f"{name}.so", *variant.compile,
+                       f"--report=json:{options.out / f'{name}.json'}"] for name, variant in variants.items()}
     with Processes(commands) as processes:
         for _ in processes.lines():
             done = len(commands) - len(processes.running)
             progress.draw(done, len(commands), f"libraries, {time.monotonic() - progress.start:.0f} s")
-    progress.finish("Compiled gpt.mlir in bf16 and in FP8")
+    progress.finish("Compiled gpt.mlir in bf16 and in FP8" if options.device != "emulator" else
+                    f"Compiled gpt.mlir in FP8 for this processor and for {EMULATED_CHIP}")
 
 
 def run_command(options, name, inputs, stream, steps, *more):
@@ -142,14 +175,17 @@ def run_command(options, name, inputs, stream, steps, *more):
             f"--stream=tokens={stream}", f"--steps={steps}", *more]
 
 
-def train_both(options):
+def train_both(options, variants):
     """name -> losses, one per step."""
-    progress, losses = display.Progress("Training"), {name: [] for name in RECIPES}
+    progress, losses = display.Progress("Training"), {name: [] for name in variants}
     commands = {name: run_command(options, name, "inputs.safetensors", "batches", options.steps, f"--print={LOSS}",
-                                  "--zero-missing", "--with-carry", f"--save-state={options.out / f'{name}.state'}")
-                for name in RECIPES}
+                                  "--zero-missing", "--with-carry", f"--save-state={options.out / f'{name}.state'}",
+                                  *variant.run)
+                for name, variant in variants.items()}
     shown, ended = 0, {}
-    progress.row(f"{'step':>6} {'bf16':>9} {'fp8':>9} {'gap':>9}")
+    first, second = variants
+    every = 10 if options.steps > 20 else 1
+    progress.row(f"{'step':>6} {first:>9} {second:>9} {'gap':>9}")
     with Processes(commands) as processes:
         for name, line in processes.lines():
             if name:
@@ -157,16 +193,22 @@ def train_both(options):
                 ended[name] = time.monotonic()
             done = min(map(len, losses.values()))
             while shown < done:
-                if shown % 10 == 0 or shown == options.steps - 1:
-                    bf16, fp8 = losses["bf16"][shown], losses["fp8"][shown]
-                    progress.row(f"{shown:6} {bf16:9.4f} {fp8:9.4f} {fp8 - bf16:+9.4f}")
+                if shown % every == 0 or shown == options.steps - 1:
+                    a, b = losses[first][shown], losses[second][shown]
+                    progress.row(f"{shown:6} {a:9.4f} {b:9.4f} {b - a:+9.4f}")
                 shown += 1
-            progress.draw(done, options.steps, f"steps, {speed(done, progress.start):.0f} tokens/s each")
+            note = f"{speed(done, progress.start):.0f} tokens/s each" if options.device != "emulator" else \
+                f"{time.monotonic() - progress.start:.0f} s"
+            progress.draw(done, options.steps, f"steps, {note}")
     if min(map(len, losses.values())) < options.steps:
         raise Failure(f"fp8-run ended without an error before step {options.steps}")
-    bf16, fp8 = (speed(options.steps, progress.start, ended[name]) for name in RECIPES)
-    progress.finish(f"Trained {options.steps} steps: bf16 {bf16:.0f} tokens/s, FP8 {fp8:.0f} tokens/s, "
-                    f"each on {threads_each()} of {len(os.sched_getaffinity(0))} cores")
+    if options.device == "emulator":
+        progress.finish(f"Trained {options.steps} steps of FP8, on this processor and on an emulated {EMULATED_CHIP}")
+        return losses
+    bf16, fp8 = (speed(options.steps, progress.start, ended[name]) for name in variants)
+    where = "side by side on the GPU" if options.device != "cpu" else \
+        f"each on {threads_each()} of {len(os.sched_getaffinity(0))} cores"
+    progress.finish(f"Trained {options.steps} steps: bf16 {bf16:.0f} tokens/s, FP8 {fp8:.0f} tokens/s, {where}")
     return losses
 
 
@@ -175,18 +217,18 @@ def speed(steps, start, end=None):
     return steps * parameters.BATCH * parameters.SEQUENCE / ((end or time.monotonic()) - start)
 
 
-def evaluate_both(options, held_out):
+def evaluate_both(options, variants, held_out):
     """name -> mean loss on text that was not trained on."""
     commands = {}
-    for name in RECIPES:
+    for name, variant in variants.items():
         state = tensors.read(options.out / f"{name}.state")
         inputs = {key.removeprefix("carry."): value for key, value in state.items() if key.startswith("carry.params")}
         inputs["held_out"] = token_stream(held_out, HELD_OUT_BATCHES, seed=2)
         tensors.write(options.out / f"{name}.trained", inputs)
         use_state = [f"--state={options.out / f'{name}.state'}"] if name == "fp8" else []
         commands[name] = run_command(options, name, f"{name}.trained", "held_out", HELD_OUT_BATCHES,
-                                     "--entry=evaluate", "--print=0", *use_state)
-    losses = {name: [] for name in RECIPES}
+                                     "--entry=evaluate", "--print=0", *use_state, *variant.run)
+    losses = {name: [] for name in variants}
     with Processes(commands) as processes:
         for name, line in processes.lines():
             if name:
@@ -209,15 +251,23 @@ def main():
     options = arguments()
     check_tools(options)
     options.out.mkdir(parents=True, exist_ok=True)
+    variants = find_variants(options)
     held_out = write_inputs(options)
-    compile_both(options)
-    losses = train_both(options)
+    compile_both(options, variants)
+    losses = train_both(options, variants)
+    fp8 = list(variants)[-1]
     print()
-    print(*display.summary(options.out / "fp8.json"), sep="\n")
+    print(*display.summary(options.out / f"{fp8}.json"), sep="\n")
+    if options.device != "cpu":
+        print(*display.instructions(options.out / f"{fp8}.json"), sep="\n")
     print()
+    if options.device == "emulator":
+        print(*display.launches(options.out / "emulator.profile"), sep="\n")
+        print("The emulator checked every access of memory for races, bounds and missing values: no fault")
+        return
     last = {name: statistics.fmean(values[-10:]) for name, values in losses.items()}
     compare("Loss, mean of the last 10 steps", **last)
-    compare("Loss on held-out text", **evaluate_both(options, held_out))
+    compare("Loss on held-out text", **evaluate_both(options, variants, held_out))
     write_curves(options, losses)
     print(f"Curves: {options.out / 'curves.png'}")
 
