@@ -228,12 +228,22 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
   return compiler;
 }
 
+/// Tells the passes of stages 6 and 7 how sums are to be taken.
+static void setSumAttributes(ModuleOp module, const CompilerOptions &options) {
+  auto set = [&](bool condition, StringRef name) {
+    if (condition)
+      module->setAttr(name, UnitAttr::get(module.getContext()));
+  };
+  set(options.hostCode.sums == ProductSums::hardware, kHardwareSumsAttrName);
+  set(options.order == SumOrder::program, kProgramOrderAttrName);
+  set(options.strictAccumulation, kStrictAccumulationAttrName);
+}
+
 FailureOr<Compiled> Compiler::compile(ModuleOp module) const {
   if (failed(applyRequest(module, options)))
     return failure();
   module->setAttr(kTargetAttrName, target);
-  if (options.hostCode.sums == ProductSums::hardware)
-    module->setAttr(kHardwareSumsAttrName, UnitAttr::get(module.getContext()));
+  setSumAttributes(module, options);
   if (recipe)
     keepRecipeFunctions(module, recipe);
   Compilation compilation(module, options, recipe, recipeText, cast<TargetBackendInterface>(target));

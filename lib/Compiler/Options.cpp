@@ -76,6 +76,13 @@ static Error setSums(ProductSums &field, StringRef name, StringRef value) {
   return Error::success();
 }
 
+static Error setOrder(SumOrder &field, StringRef name, StringRef value) {
+  if (value != "kernel" && value != "program")
+    return invalid(name, value, "must be kernel or program");
+  field = value == "program" ? SumOrder::program : SumOrder::kernel;
+  return Error::success();
+}
+
 static Error setMath(MathFunctions &field, StringRef name, StringRef value) {
   if (value != "expanded" && value != "libm")
     return invalid(name, value, "must be expanded or libm");
@@ -171,6 +178,20 @@ static constexpr Option kOptions[] = {
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setSums(options.hostCode.sums, name, value);
      }},
+    {{"order", "kernel|program",
+      "Sums over elements on a GPU: in the order of the fastest kernel (default), or in the order of the "
+      "program, as on the CPU and slow, to compare results bit for bit"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setOrder(options.order, name, value);
+     }},
+    {{"strict-accumulation", "",
+      "Products of gradients are summed in parts of 128 on every GPU, also where its tensor cores are as "
+      "exact "
+      "without (sm_100a), to compare results bit for bit",
+      Kind::flag},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setFlag(options.strictAccumulation, name, value);
+     }},
     {{"emit", "what",
       "lib (default), obj, llvm, ptx (GPUs), or the IR after ingest, recipe, fusion, batching, bufferize or "
       "kernels"},
@@ -213,6 +234,8 @@ OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInte
   values.emplace_back("cpu", options.hostCode.processor.empty() ? "native" : options.hostCode.processor);
   values.emplace_back("math", options.hostCode.math == MathFunctions::libm ? "libm" : "expanded");
   values.emplace_back("sums", options.hostCode.sums == ProductSums::hardware ? "hardware" : "exact");
+  values.emplace_back("order", options.order == SumOrder::program ? "program" : "kernel");
+  values.emplace_back("strict_accumulation", options.strictAccumulation);
   llvm::json::Array carry;
   for (const CarryRequest &request : options.carry)
     carry.push_back(request.argument + ":" + std::to_string(request.result));

@@ -33,6 +33,8 @@ DEFAULTS = {
     "cpu": "native",
     "math": "expanded",
     "sums": "exact",
+    "order": "kernel",
+    "strict_accumulation": False,
     "carry": [],
     "pair": None,
 }

@@ -24,11 +24,20 @@ struct CarryRequest {
   unsigned result;
 };
 
+/// In which order kernels for GPUs take sums over the elements of tensors.
+enum class SumOrder {
+  kernel, ///< each kernel's own: parts first, then the parts; the same in every run
+  program ///< one element after another, as the CPU's
+};
+
 /// All options of a compilation, with their defaults.
 struct CompilerOptions {
   RecipeOptions recipe;
   /// The processor and the optimization of host code.
   HostCodeOptions hostCode;
+  SumOrder order = SumOrder::kernel;
+  /// Whether sums of `split` products are added in parts of 128 on every GPU.
+  bool strictAccumulation = false;
   /// The output: code that the target can emit (lib, obj, llvm), or the IR after a stage.
   std::string emit = "lib";
   std::vector<CarryRequest> carry;

@@ -7,6 +7,7 @@
 
 #include "Epilogue.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
+#include "fp8/Conversion/Kernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -54,8 +55,11 @@ bool Epilogue::isValid(Operation *op) {
 }
 
 bool Epilogue::canFuse() const {
-  // A sum over all rows: of each column, or of everything.
+  bool inProgramOrder = hasModuleAttr(product.op, kProgramOrderAttrName);
+  // A sum over all rows, of each column or of everything, in parts.
   auto isSumOfColumns = [&](AffineMap map) {
+    if (inProgramOrder)
+      return false;
     if (map.getNumResults() == 0)
       return true;
     auto isColumn = [&](unsigned position) {

@@ -16,6 +16,7 @@ namespace fp8 {
 struct ProductProblem {
   mlir::Type lhs, rhs; ///< element types
   bool split;          ///< sums of 128 along K are added in order
+  bool strict;         ///< so also where tensor cores are as exact without
   int64_t batch, m, n, k;
 };
 

@@ -7,6 +7,7 @@
 #include "Epilogue.h"
 #include "Lowering.h"
 #include "ProductConfig.h"
+#include "fp8/Conversion/Kernel.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -48,6 +49,7 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
   ProductProblem problem{getElementTypeOrSelf(product.lhs),
                          getElementTypeOrSelf(product.rhs),
                          product.split,
+                         hasModuleAttr(op, kStrictAccumulationAttrName),
                          product.knownSize(product.dims.batch),
                          product.knownSize(product.dims.m),
                          product.knownSize(product.dims.n),

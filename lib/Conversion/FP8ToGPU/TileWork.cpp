@@ -8,6 +8,7 @@
 #include "Product.h"
 #include "TileKernel.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
+#include "fp8/Conversion/Kernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -77,6 +78,8 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims) {
   }
   for (auto [memref, map] : llvm::zip_equal(region.extras(), region.extraMaps())) {
     bool sums = isSummed(map);
+    if (sums && hasModuleAttr(op, kProgramOrderAttrName))
+      return leave(op, "its sums are in the order of the program");
     std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);
     if (!operand || (sums && (map.getNumResults() != 1 || !operand->hasAdjacentColumns(work.space))))
       return leave(op, "an extra result is of dynamic strides, or keeps several dimensions of a sum");

@@ -7,6 +7,7 @@
 // are combined by shuffles, in an order that depends on nothing but the number of iterations.
 
 #include "ThreadLoop.h"
+#include "fp8/Conversion/Kernel.h"
 #include "fp8/Target/PTX/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -355,7 +356,7 @@ namespace {
 struct MapReductionsPass : public fp8::impl::MapReductionsBase<MapReductionsPass> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (func.isExternal() || func.isPublic())
+    if (func.isExternal() || func.isPublic() || hasModuleAttr(func, kProgramOrderAttrName))
       return;
     scf::ParallelOp loop = findParallelLoop(func);
     if (!loop || !hasConstantBounds(loop))

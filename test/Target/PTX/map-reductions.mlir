@@ -1,5 +1,5 @@
 // Values: Integration/Emulator/gpu/test_map_reductions.py.
-// RUN: fp8-opt %s --pass-pipeline='builtin.module(func.func(fp8-map-reductions))' | FileCheck %s
+// RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(fp8-map-reductions))' | FileCheck %s
 
 // A norm: two passes over a row, whose temporary a lane keeps for itself.
 // CHECK-LABEL: func.func private @norm
@@ -100,4 +100,29 @@ func.func private @neighbours(%x: memref<100x64xf32>, %y: memref<100x64xf32> {ll
     scf.reduce
   }
   return
+}
+
+// -----
+
+// A module that asks for the order of the program.
+module attributes {fp8.program_order} {
+  // CHECK-LABEL: func.func private @in_order
+  // CHECK: scf.parallel (%{{[^,]+}}) =
+  // CHECK-NOT: nvvm.shfl
+  func.func private @in_order(%x: memref<100x64xf32>, %y: memref<100xf32> {llvm.noalias}) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %c100 = arith.constant 100 : index
+    scf.parallel (%i) = (%c0) to (%c100) step (%c1) {
+      scf.for %j = %c0 to %c64 step %c1 {
+        %0 = memref.load %x[%i, %j] : memref<100x64xf32>
+        %1 = memref.load %y[%i] : memref<100xf32>
+        %2 = arith.addf %1, %0 : f32
+        memref.store %2, %y[%i] : memref<100xf32>
+      }
+      scf.reduce
+    }
+    return
+  }
 }

@@ -117,7 +117,8 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
     stored once per row, the first lane stores.
 
     A function stays as it is if a lane would read what another one wrote, if a loop carries
-    anything but a reduction of f32 or i32, and if neighbouring iterations are not adjacent.
+    anything but a reduction of f32 or i32, and if neighbouring iterations are not adjacent;
+    all functions do in a module with the attribute `fp8.program_order`.
 
     Example:
     ```mlir
