@@ -16,6 +16,7 @@ namespace fp8 {
 
 inline constexpr int64_t kChunk = 8; ///< columns of a thread
 inline constexpr int64_t kGroup = 4; ///< rows of a group
+inline constexpr int64_t kUnit = 16; ///< rows that one store writes to a column
 inline constexpr int64_t kChunks = kTile / kChunk;
 inline constexpr int64_t kGroups = kTile / kGroup;
 inline constexpr int64_t kTileThreads = 256;

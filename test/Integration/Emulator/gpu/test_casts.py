@@ -94,7 +94,7 @@ class Cast:
 
 
 @pytest.mark.parametrize("arch", CHIPS)
-@pytest.mark.parametrize("shape", [(1, 1), (100, 77), (128, 128), (300, 260), (130, 200)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (10, 8), (100, 77), (128, 128), (300, 260), (130, 200)], ids=str)
 @pytest.mark.parametrize("element", ["bf16", "f32"])
 def test_rows_and_columns(compile, arch, shape, element):
     Cast(shape, element, transposition=(1, 0)).check(compile, arch)
