@@ -243,7 +243,8 @@ def ReinterpretReshapes : Pass<"fp8-reinterpret-reshapes", "mlir::func::FuncOp">
   let description = [{
     Before: bufferized code.
     After: a `memref.expand_shape` that splits one dimension of its source into more than one
-    dynamic dimension is a `memref.reinterpret_cast` with the same sizes.
+    dynamic dimension is a `memref.reinterpret_cast` with the same sizes. So is a
+    `memref.reshape`; sizes that have been stored for it alone are no longer stored.
 
     Example:
     ```mlir
@@ -262,7 +263,7 @@ def ReinterpretReshapes : Pass<"fp8-reinterpret-reshapes", "mlir::func::FuncOp">
     ...
     ```
   }];
-  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::memref::MemRefDialect"];
+  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 def DropBoundResults : Pass<"fp8-drop-bound-results", "mlir::func::FuncOp"> {
