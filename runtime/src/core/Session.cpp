@@ -294,8 +294,10 @@ int Session::allocate(void *context, uint32_t result, const int64_t *shape, int3
 }
 
 void Session::allocateResult(uint32_t index, Shape shape) {
-  if (index >= results.size() || !isStatic(shape) || entry.results[index].alias >= 0 ||
-      !fits(entry.results[index].shape, shape))
+  if (!isStatic(shape))
+    fail(FP8RT_CALL_FAILED,
+         "no memory for result " + std::to_string(index) + ": one of its sizes is negative");
+  if (index >= results.size() || entry.results[index].alias >= 0 || !fits(entry.results[index].shape, shape))
     fail(FP8RT_CALL_FAILED, "the compiled code asked for a wrong result");
   within(describeValue("result", index, entry.results[index]),
          [&] { results[index].assign(Tensor(*entry.results[index].type, std::move(shape), memory), true); });
