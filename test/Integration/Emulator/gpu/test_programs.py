@@ -1,0 +1,162 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Complete programs on the emulator. Tests of values that were written for the CPU are run again with the same
+expectations, but every program is compiled for sm_89. Training steps have the CPU's bits on every chip, where sums are in
+the order of the program."""
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+sys.path.insert(0, str(ROOT / "test/python"))
+from graphs.check import check_model  # noqa: E402
+from graphs.generate import generate  # noqa: E402
+from graphs.model import to_text  # noqa: E402
+from harness import F32, SEED, Program, assert_same_bits, load, random_generator  # noqa: E402
+from net import initial_tensors  # noqa: E402
+from test_control_flow import form, test_current_scaling  # noqa: E402, F401
+from test_dynamic_shapes import folder, sequence, test_batch_and_sequence  # noqa: E402, F401
+from test_indices import program, test_rows_of_a_table, test_slices, test_updates_in_a_loop  # noqa: E402, F401
+from test_program_state import test_the_two_functions_of_a_pair_share_it  # noqa: E402, F401
+from test_stacks import test_an_amax_that_only_backward_records_is_kept  # noqa: E402, F401
+
+CHIPS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
+
+# Remarks of the compiler, on copies that kernels need, are none of the errors that tests look for.
+COMPILE = """#!/bin/sh
+errors=$(mktemp)
+"{bin}/fp8-compile" "$@" --target={chip} --ptxas=none --order=program --strict-accumulation 2>"$errors"
+status=$?
+[ $status = 0 ] || cat "$errors" >&2
+rm "$errors"
+exit $status
+"""
+RUN = """#!/bin/sh
+FP8EMU_SUMS=korder exec "{bin}/fp8-run" "$@" --device=emulator
+"""
+
+
+def write_tools(build_dir, folder, chip):
+    """A folder of tools whose target is `chip` and whose device is the emulator."""
+    (folder / "fp8-opt").symlink_to(build_dir / "bin/fp8-opt")
+    for name, text in {"fp8-compile": COMPILE, "fp8-run": RUN}.items():
+        (folder / name).write_text(text.format(bin=build_dir / "bin", chip=chip))
+        (folder / name).chmod(stat.S_IRWXU)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tools(build_dir, tmp_path_factory):
+    made = {}
+
+    def of(chip):
+        if chip not in made:
+            made[chip] = write_tools(build_dir, tmp_path_factory.mktemp("tools"), chip)
+        return made[chip]
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def bin_dir(tools):
+    return tools("sm_89")
+
+
+# --- the CPU's bits ---
+
+STEP = (ROOT / "test/python/inputs/net.mlir").read_text()
+
+# Sums along rows, and, of a product, along columns, which kernels compute in parts unless the order is the program's.
+SUMS = """
+func.func @main(%x: tensor<300x160xf32>, %w: tensor<160x40xf32>) -> (tensor<300xf32>, tensor<300x40xf32>, tensor<40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<300xf32>
+  %f0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<300xf32>) -> tensor<300xf32>
+  %rows = linalg.reduce ins(%x : tensor<300x160xf32>) outs(%f0 : tensor<300xf32>) dimensions = [1]
+    (%a: f32, %b: f32) { %0 = arith.addf %b, %a : f32 linalg.yield %0 : f32 }
+  %e1 = tensor.empty() : tensor<300x40xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<300x40xf32>) -> tensor<300x40xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<300x160xf32>, tensor<160x40xf32>) outs(%f1 : tensor<300x40xf32>) -> tensor<300x40xf32>
+  %e2 = tensor.empty() : tensor<40xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<40xf32>) -> tensor<40xf32>
+  %columns = linalg.reduce ins(%y : tensor<300x40xf32>) outs(%f2 : tensor<40xf32>) dimensions = [0]
+    (%a: f32, %b: f32) { %0 = arith.addf %b, %a : f32 linalg.yield %0 : f32 }
+  return %rows, %y, %columns : tensor<300xf32>, tensor<300x40xf32>, tensor<40xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("recipe", ["none", "current"])
+def test_sums_are_in_the_order_of_the_program(recipe, bin_dir, build_dir, tmp_path):
+    rng, results = random_generator(91), []
+    x, w = rng.standard_normal((300, 160)).astype(F32), rng.standard_normal((160, 40)).astype(F32)
+    for name, tools in {"cpu": build_dir / "bin", "gpu": bin_dir}.items():
+        (tmp_path / name).mkdir()
+        results.append(Program(tools, tmp_path / name, SUMS, f"--recipe={recipe}").call("main", x, w))
+    for cpu, gpu in zip(*results, strict=True):
+        assert_same_bits(gpu, cpu)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("recipe", ["none", "current", "delayed"])
+def test_a_step_has_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path):
+    results = []
+    for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
+        (tmp_path / name).mkdir()
+        step = Program(bin_dir, tmp_path / name, STEP, f"--recipe={recipe}")
+        files = [f"--outputs={step.folder / 'outputs'}", f"--save-state={step.folder / 'state'}"]
+        step.run("main", initial_tensors(), "--steps=3", *files)
+        results.append(load(step.folder / "outputs") | load(step.folder / "state"))
+    cpu, gpu = results
+    assert cpu.keys() == gpu.keys()
+    for name, value in cpu.items():
+        assert value.tobytes() == gpu[name].tobytes(), name
+
+
+def test_a_state_goes_from_device_to_device(bin_dir, build_dir, tmp_path):
+    """Two steps on one device and two on the other leave what four on the CPU leave."""
+    places = {"cpu": build_dir / "bin", "gpu": bin_dir}
+    for name in places:
+        (tmp_path / name).mkdir()
+    steps = {name: Program(tools, tmp_path / name, STEP) for name, tools in places.items()}
+
+    def run(where, count, first, *options):
+        steps[where].run("main", initial_tensors(), f"--steps={count}", f"--first-step={first}", "--with-carry", *options)
+
+    run("cpu", 4, 0, f"--save-state={tmp_path / 'all'}")
+    for first, second in (("cpu", "gpu"), ("gpu", "cpu")):
+        run(first, 2, 0, f"--save-state={tmp_path / 'half'}")
+        run(second, 2, 2, f"--state={tmp_path / 'half'}", f"--save-state={tmp_path / 'both'}")
+        assert (tmp_path / "both").read_bytes() == (tmp_path / "all").read_bytes()
+
+
+def test_an_unknown_order_is_an_error(build_dir):
+    done = subprocess.run([build_dir / "bin/fp8-compile", "-", "-o", os.devnull, "--order=fast"], input="", capture_output=True, text=True)
+    assert done.returncode == 2 and "--order=fast must be kernel or program" in done.stderr
+
+
+# --- random training steps, compared with numpy ---
+
+QUICK, ALL = 4, 100
+
+
+def check_graph(seed, tools, folder):
+    chip = CHIPS[seed % len(CHIPS)]
+    print(f"FP8_TEST_SEED={SEED}, model {seed} on {chip}\n{to_text(generate(seed))}")
+    check_model(generate(seed), tools(chip), folder)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + QUICK))
+def test_some_graphs(seed, tools, tmp_path):
+    check_graph(seed, tools, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEED + QUICK, SEED + ALL))
+def test_many_graphs(seed, tools, tmp_path):
+    check_graph(seed, tools, tmp_path)
