@@ -242,6 +242,8 @@ static void setAttributes(func::FuncOp kernel, const KernelSpec &spec) {
     kernel->setAttr(kSharedBytesAttrName, builder.getI32IntegerAttr(spec.sharedBytes));
   if (spec.cluster != 1)
     kernel->setAttr(kClusterAttrName, builder.getI32IntegerAttr(spec.cluster));
+  if (spec.blocks != 1)
+    kernel->setAttr(kBlocksAttrName, builder.getI32IntegerAttr(spec.blocks));
   if (!spec.instruction.empty())
     kernel->setAttr(kInstructionAttrName, builder.getStringAttr(spec.instruction));
   if (!spec.kind.empty())

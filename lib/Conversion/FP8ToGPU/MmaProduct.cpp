@@ -26,6 +26,8 @@ using namespace fp8;
 static constexpr int64_t kChunk = 16, kStepBytes = 32;
 /// Warps of a block along M, and columns of a warp.
 static constexpr int64_t kWarpsM = 2, kWarpN = 32;
+/// Blocks that share a multiprocessor: one multiplies while the other waits for its operands.
+static constexpr int64_t kBlocks = 2;
 
 namespace {
 /// The numbers of the arguments of a kernel.
@@ -335,6 +337,7 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   KernelSpec spec = describeKernel(product, arguments);
   spec.threads = MmaKernel::countThreads(config);
   spec.sharedBytes = config.stages * config.stageBytes();
+  spec.blocks = kBlocks;
   spec.instruction = nameInstruction(context.chip, lhsType, rhsType);
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     MmaOperand left{lhsType, lhs.isTransposed, config.tileM, /*start=*/0};

@@ -55,8 +55,9 @@ static void finish(LLVM::LLVMFuncOp kernel) {
   // ptxas ignores setmaxnreg unless it knows with how many registers a kernel begins, which this decides.
   bool setsRegisters =
       kernel.walk([](NVVM::SetMaxRegisterOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (setsRegisters)
-    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+  if (setsRegisters || kernel->hasAttr(kBlocksAttrName))
+    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    builder.getI32IntegerAttr(read(kBlocksAttrName)));
   if (kernel->hasAttr(kClusterAttrName))
     kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
                     builder.getDenseI32ArrayAttr({read(kClusterAttrName), 1, 1}));

@@ -23,7 +23,7 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
   }
   // CHECK: gpu.module @kernels
   // CHECK: func.func @[[$PRODUCT]](
-  // CHECK-SAME: attributes {fp8.instruction = "mma.sync.m16n8k32 e4m3{{.*}}e5m2", fp8.kernel_kind = "products",
+  // CHECK-SAME: attributes {fp8.blocks = 2 : i32, fp8.instruction = "mma.sync.m16n8k32 e4m3{{.*}}e5m2", fp8.kernel_kind = "products",
   // CHECK-SAME: fp8.shared_bytes = 49152 : i32, fp8.threads = 256 : i32, gpu.kernel, llvm.bareptr}
   // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32"
   // CHECK-NOT: func.func

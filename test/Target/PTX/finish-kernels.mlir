@@ -33,6 +33,21 @@ gpu.module @kernels {
 
 // -----
 
+// CHECK-LABEL: llvm.func @two_blocks
+// CHECK-SAME: nvvm.minctasm = 2 : i32
+// CHECK-LABEL: llvm.func @any
+// CHECK-NOT: nvvm.minctasm
+gpu.module @kernels {
+  llvm.func @two_blocks() attributes {gpu.kernel, fp8.blocks = 2 : i32, fp8.threads = 256 : i32} {
+    llvm.return
+  }
+  llvm.func @any() attributes {gpu.kernel, fp8.threads = 256 : i32} {
+    llvm.return
+  }
+}
+
+// -----
+
 gpu.module @kernels {
   // expected-error@+1 {{kernel 'k' has arguments that upstream cannot lower}}
   func.func @k(%x: memref<?xf32>) attributes {gpu.kernel, llvm.bareptr, fp8.threads = 32 : i32} {

@@ -16,11 +16,13 @@ namespace fp8 {
 inline constexpr llvm::StringLiteral kKernelModuleName = "kernels";
 
 /// Attributes of a kernel: the threads of a block along x (i32, required), its dynamic shared memory in bytes
-/// (i32), the blocks of a cluster along x (i32), and the instruction that computes its products (a string,
-/// for the report).
+/// (i32), the blocks of a cluster along x (i32), the blocks that must fit on a multiprocessor at once (i32;
+/// limits the registers of a thread), and the instruction that computes its products (a string, for the
+/// report).
 inline constexpr llvm::StringLiteral kThreadsAttrName = "fp8.threads";
 inline constexpr llvm::StringLiteral kSharedBytesAttrName = "fp8.shared_bytes";
 inline constexpr llvm::StringLiteral kClusterAttrName = "fp8.cluster";
+inline constexpr llvm::StringLiteral kBlocksAttrName = "fp8.blocks";
 inline constexpr llvm::StringLiteral kInstructionAttrName = "fp8.instruction";
 
 /// Attribute of a kernel's argument of type !llvm.ptr: the host passes a tensor map of the memref that the

@@ -323,8 +323,9 @@ def FinishKernels : Pass<"fp8-finish-kernels", "mlir::gpu::GPUModuleOp"> {
   let summary = "set the attributes of kernels from which LLVM writes PTX";
   let description = [{
     Before: kernels as functions of the LLVM dialect, with our attributes (Kernels.h).
-    After: each is a kernel with the size of its block (`.reqntid`) and of its cluster, and,
-    if it sets registers of warps (`setmaxnreg`), with `.minnctapersm` 1. An
+    After: each is a kernel with the size of its block (`.reqntid`) and of its cluster, and
+    with the blocks that must fit on a multiprocessor (`.minnctapersm`) if `fp8.blocks` says so;
+    1 if it sets registers of warps (`setmaxnreg`). An
     argument with `fp8.tensor_map` is a parameter of 128 bytes that the kernel reads in
     place, one with `fp8.operand_table` a parameter of 8 bytes per operand.
 
