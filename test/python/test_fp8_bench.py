@@ -2,7 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# fp8-bench compile, step and products: command lines, tables, files, and runs on tiny programs beside
+# fp8-bench compile, step, products and kernels: command lines, tables, files, and runs on tiny programs beside
 # peers that answer at once. No test looks at how fast anything is.
 
 import importlib.util
@@ -18,7 +18,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "tools/fp8-bench"), str(ROOT / "python/examples/gpt")]
 
+import kernels  # noqa: E402
 import machine  # noqa: E402
+import product_speed  # noqa: E402
 import results  # noqa: E402
 import step_time  # noqa: E402
 import tensors  # noqa: E402
@@ -188,14 +190,14 @@ def test_bf16_values_are_the_upper_halves_of_f32(tmp_path):
     (["products", "--json=/nowhere/at/all.json"], "argument --json: there is no folder /nowhere/at; see fp8-bench products --help"),
     (["step", "--jax-python=/nowhere/python"], "--jax-python=/nowhere/python: there is no such file"),
     (["step", "--bin=/nowhere"], "fp8-compile does not run: No such file or directory: /nowhere/fp8-compile"),
-    ([], "say what to measure: fp8-bench compile, step, products or emulator; see --help"),
+    ([], "say what to measure: fp8-bench compile, step, products, kernels or emulator; see --help"),
 ])
 def test_wrong_command_line_is_one_sentence(bench, arguments, sentence):
     done = bench(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"fp8-bench: error: {sentence}\n")
 
 
-@pytest.mark.parametrize("benchmark", ["compile", "step", "products"])
+@pytest.mark.parametrize("benchmark", ["compile", "step", "products", "kernels"])
 def test_help_teaches(bench, benchmark):
     done = bench(benchmark, "--help")
     assert done.returncode == 0 and done.stdout.startswith(f"usage: fp8-bench {benchmark}") and "examples:" in done.stdout
@@ -280,3 +282,34 @@ def test_failing_installation_is_one_sentence(bench, monkeypatch, tmp_path):
     done = bench("step", "--install=torch-cpu")
     assert done.returncode == 1 and done.stderr.startswith("fp8-bench: error: PyTorch was not installed: ERROR: No matching distribution")
     assert done.stdout == f"Installing PyTorch in {tmp_path}/cache/fp8-mlir/peers/torch: about 1 GB, from download.pytorch.org\n"
+
+
+PTXAS = """\
+ptxas info    : Compiling entry function 'kernel_a' for 'sm_89'
+ptxas info    : Function properties for kernel_a
+    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size, 2048 bytes smem, 428 bytes cmem[0]
+ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized in 'kernel_b'
+ptxas info    : Compiling entry function 'kernel_b' for 'sm_89'
+ptxas info    : Function properties for kernel_b
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 12 registers, used 0 barriers
+"""
+
+
+def test_what_ptxas_says_is_read():
+    found, warnings = kernels.read_ptxas(PTXAS)
+    assert found == {"kernel_a": kernels.Assembled(registers=40, stack=16, spills=12, shared=2048), "kernel_b": kernels.Assembled(registers=12)}
+    assert len(warnings) == 1 and "C7510" in warnings[0]
+
+
+def test_kernels_of_a_program(bench, tmp_path):
+    (tmp_path / "p.mlir").write_text(product_speed.PROGRAM.format(m=64, n=32, k=64, t="bf16"))
+    done = bench("kernels", tmp_path / "p.mlir", "--target=sm_89", "--ptxas=none", "--recipe=none", "--kernels=.")
+    assert done.returncode == 0, done.stderr
+    assert "Left out: registers" in done.stdout
+    row = next(line for line in done.stdout.splitlines() if line.startswith("| product_"))
+    assert f" {2 * 64 * 64 * 64} |" in row  # a tile has 64 columns
+    assert f"{2 * 64 * 64 * 64} operations of tensor cores, 0 in FP8; the FP8 products of the program have 0" in done.stdout
+    done = bench("kernels", tmp_path / "p.mlir", "--target=sm_10")
+    assert (done.returncode, done.stderr) == (1, "fp8-bench: error: argument --target: 'sm_10' is none of sm_89, sm_90a, sm_100a, sm_120a; see fp8-bench kernels --help\n")

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line of `fp8-bench compile`, `step` and `products`; the program fp8-bench starts it."""
+"""The command line of `fp8-bench compile`, `step`, `products` and `kernels`; the program fp8-bench starts it."""
 
 import argparse
 import os
@@ -16,6 +16,7 @@ EXAMPLES = next((p for p in (HERE.parent / "examples/gpt", HERE.parents[1] / "py
 sys.path.append(str(EXAMPLES))
 
 import compile_time  # noqa: E402
+import kernels  # noqa: E402
 import peers  # noqa: E402
 import product_speed  # noqa: E402
 import results  # noqa: E402
@@ -29,6 +30,10 @@ EXAMPLE = """examples:
   fp8-bench step --install=jax                      installs JAX outside of the checkout, then measures beside XLA
   fp8-bench step --with=torch --torch-python=/opt/torch/bin/python --networks=gpt,mlp
   fp8-bench products --cpu=x86-64-v3 --json=avx2.json
+"""
+KERNELS_EXAMPLE = """examples:
+  fp8-bench kernels python/examples/gpt/gpt.mlir --target=sm_89,sm_90a
+  fp8-bench kernels step.mlir --no-run --target=sm_100a --kernels=.
 """
 
 
@@ -131,6 +136,12 @@ def parser_of(benchmark: str) -> Parser:
 
 
 def run(arguments: list[str]) -> None:
+    if arguments[:1] == ["kernels"]:
+        parser = Parser(prog="fp8-bench kernels", description=kernels.__doc__, epilog=KERNELS_EXAMPLE, allow_abbrev=False,
+                        formatter_class=argparse.RawDescriptionHelpFormatter)
+        kernels.add_options(parser)
+        print("\n".join(kernels.measure(parser.parse_args(arguments[1:]))))
+        return
     if not arguments or arguments[0] not in BENCHMARKS:
         raise Failure(f"say what to measure: fp8-bench {', '.join(BENCHMARKS)}")
     options = parser_of(arguments[0]).parse_args(arguments[1:], argparse.Namespace(benchmark=arguments[0]))

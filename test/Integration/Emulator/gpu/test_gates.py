@@ -1,0 +1,87 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What makes kernels fast, checked without a GPU on whole programs: no spills and few registers by ptxas, and counts of the
+emulator. `fp8-bench kernels` prints the same for any program."""
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[4]
+sys.path.append(str(ROOT / "tools/fp8-bench"))
+
+import kernels  # noqa: E402
+
+PTXAS = shutil.which("ptxas")
+MLP, MIXER = (ROOT / f"tools/fp8-bench/networks/{name}.mlir" for name in ("mlp", "mixer"))
+GPT = ROOT / "python/examples/gpt/gpt.mlir"
+REGISTERS = 65536  # of a multiprocessor, of every chip
+
+# No size is a multiple of a tile.
+PRODUCT = """
+func.func @main(%x: tensor<200x144xbf16>, %w: tensor<144x96xbf16>) -> tensor<200x96xbf16> {
+  %zero = arith.constant 0.0 : bf16
+  %e = tensor.empty() : tensor<200x96xbf16>
+  %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<200x96xbf16>) -> tensor<200x96xbf16>
+  %y = linalg.matmul ins(%x, %w : tensor<200x144xbf16>, tensor<144x96xbf16>) outs(%f : tensor<200x96xbf16>) -> tensor<200x96xbf16>
+  return %y : tensor<200x96xbf16>
+}
+"""
+
+
+def is_built(name):
+    """Whether the compiler has a kernel for the operation; other code becomes kernels as it stands."""
+    return re.match(r"kernel_(product|quantize|amax|transpose|history)", name) and "_rows_" not in name
+
+
+@pytest.mark.skipif(not PTXAS, reason="ptxas is not installed")
+@pytest.mark.parametrize("program", [MLP, *(pytest.param(path, marks=pytest.mark.slow) for path in (MIXER, GPT))], ids=lambda path: path.stem)
+@pytest.mark.parametrize("chip", kernels.CHIPS)
+def test_registers(bin_dir, program, chip):
+    found, warnings = kernels.assemble(bin_dir, PTXAS, program, chip)
+    assert not warnings
+    built = {name: kernel for name, kernel in found.items() if is_built(name)}
+    assert any("product" in name for name in built) and any("quantize" in name for name in built)
+    for name, kernel in built.items():
+        assert (kernel.spills, kernel.stack) == (0, 0), (name, kernel)
+        assert kernel.shared <= 48 << 10, (name, kernel)
+        # The kernels of wgmma and tcgen05 have a multiprocessor to themselves; a transposition of few columns of bytes, which
+        # takes 168 registers, would spill otherwise. All others share it.
+        alone = "transpose" in name or "product" in name and chip in ("sm_90a", "sm_100a")
+        blocks = 1 if alone else 2
+        assert blocks * kernel.threads * kernel.registers <= REGISTERS, (name, kernel)
+    # Code without a kernel of its own: a register beside the call of a division may be spilled, no more.
+    assert all(kernel.spills <= 32 for kernel in found.values()), found
+
+
+def up(value, step):
+    return -(-value // step) * step
+
+
+@pytest.mark.parametrize("chip", kernels.CHIPS)
+def test_counts(bin_dir, tmp_path, chip):
+    (tmp_path / "p.mlir").write_text(PRODUCT)
+    counted = kernels.count(bin_dir, tmp_path / "p.mlir", chip, "--recipe=current", "--sites=all")
+    m, n, k = 200, 96, 144
+    assert counted.fp8_needed == 2 * m * n * k
+    (product,) = (kernel for name, kernel in counted.kernels.items() if counted.products[name])
+    if chip in ("sm_90a", "sm_100a"):  # the transposed product, in tiles of 128 x 16 x 128
+        padded = 2 * up(m, 16) * up(n, 128) * up(k, 128)
+    else:  # tiles of 128 x 128 x 64
+        padded = 2 * up(m, 128) * up(n, 128) * up(k, 64)
+    assert counted.fp8_operations == product["tensor_operations"] == padded
+    assert product["global_written_bytes"] == 2 * m * n
+    assert all(kernel["bank_conflicts"] == 0 for kernel in counted.kernels.values())
+    # Two amaxes and two casts by tiles of 128 x 128; amaxes are cleared and scales computed together.
+    assert sum(kernel["launches"] for kernel in counted.kernels.values()) == 7
+
+    def traffic(kind):
+        return {(k["global_read_bytes"], k["global_written_bytes"]) for name, k in counted.kernels.items() if name.startswith(kind)}
+
+    operands = [(m * k, 4, 1), (k * n, 2, 1 if chip == "sm_100a" else 2)]  # elements, tiles, orders in which the bytes are stored
+    # Operands are read once; every warp takes the maximum of the amax, and every thread reads the scale.
+    assert traffic("kernel_amax") == {(2 * size + tiles * 8 * 4, tiles * 8 * 4) for size, tiles, _ in operands}
+    assert traffic("kernel_quantize") == {(2 * size + tiles * 256 * 4, orders * size + 4) for size, tiles, orders in operands}
