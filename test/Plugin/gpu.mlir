@@ -16,7 +16,7 @@
 // The cast, then the product.
 // KERNELS-LABEL: func.func @main
 // KERNELS: gpu.launch_func @kernels::@kernel_quantize
-// KERNELS: gpu.launch_func @kernels::@kernel_product_fc1_fprop
+// KERNELS: gpu.launch_func @kernels::@kernel_product_fprop_fc1
 // MMA: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32"
 // WGMMA: nvvm.wgmma.mma_async {{.*}} k = 32>, D[<f32>, {{.*}}A[<e4m3>, {{.*}}B[<e5m2>,
 // TCGEN05: nvvm.tcgen05.mma {{.*}}f8f6f4
