@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Elements of the second operand that one task packs; fewer in all are packed by one thread.
+/// Elements of a shared operand that one task packs; fewer in all are packed by one thread.
 static constexpr int64_t kPackElements = 1 << 14;
 /// Panels that are faster to pack together than alone, if that leaves so many tasks.
 static constexpr int64_t kPackTogether = 4, kPackTasks = 8;
@@ -88,9 +88,13 @@ private:
   /// Emits a call that packs `operand`, which begins at `offsets` and has `rows` rows, for this segment.
   void pack(OpBuilder &b, const PackedOperand &operand, unsigned rowDims, ArrayRef<OpFoldResult> offsets,
             OpFoldResult rows, Value panels, OpFoldResult first = {});
-  void packRows(OpBuilder &b, const Task &task);
+  /// Packs the rows of `task`, `count` panels from `first` on.
+  void packRows(OpBuilder &b, const Task &task, OpFoldResult first, OpFoldResult count);
   void packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first, OpFoldResult count);
   void packAllColumns(OpBuilder &b);
+  void packAllRows(OpBuilder &b);
+  /// Returns how many panels of `width` elements one thread packs at least.
+  int64_t panelsPerLoop(int64_t width);
   void multiply(OpBuilder &b, const Task &part);
   /// Returns the position of the first sum of `part` in `sums`.
   OpFoldResult offsetOf(OpBuilder &b, const Task &part);
@@ -103,9 +107,8 @@ private:
   OpFoldResult inPanel(OpBuilder &b, OpFoldResult length) {
     return options.bf16Dots ? ceilDivSize(b, loc, length, 2) : length;
   }
-  Value rowPanels(OpBuilder &b, const Task &task) {
-    OpFoldResult count = ceilDivSize(b, loc, rowsOf(b, task), plan.tile.rows);
-    return sliceOf(b, packedRows, task.slot, number(b, 0), count);
+  OpFoldResult countRowPanels(OpBuilder &b, const Task &task) {
+    return ceilDivSize(b, loc, rowsOf(b, task), plan.tile.rows);
   }
 
   Value lhs, rhs;
@@ -241,7 +244,7 @@ void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, unsigned r
   buildPack(b, loc, matrix, panels, options, first);
 }
 
-void ProductBuilder::packRows(OpBuilder &b, const Task &task) {
+void ProductBuilder::packRows(OpBuilder &b, const Task &task, OpFoldResult first, OpFoldResult count) {
   SmallVector<OpFoldResult> offsets(left.type().getRank(), number(b, 0));
   for (auto [position, index] : llvm::zip_equal(left.batch, task.batch))
     offsets[position] = index;
@@ -249,7 +252,8 @@ void ProductBuilder::packRows(OpBuilder &b, const Task &task) {
     offsets[position] = index;
   if (!left.outer.empty())
     offsets[left.outer[plan.cut]] = task.begin;
-  pack(b, left, rowDims(), offsets, rowsOf(b, task), rowPanels(b, task));
+  Value panels = sliceOf(b, packedRows, task.slot, first, count);
+  pack(b, left, rowDims(), offsets, rowsOf(b, task), panels, first);
 }
 
 void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first,
@@ -261,15 +265,44 @@ void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpF
   pack(b, right, dims.n.size(), offsets, sizeOf(b, dims.n), panels, first);
 }
 
+int64_t ProductBuilder::panelsPerLoop(int64_t width) {
+  int64_t depth = plan.segment ? plan.segment : knownSize(dims.k);
+  int64_t panelElements = width * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
+  return std::max<int64_t>(kPackElements / panelElements, 1);
+}
+
+/// Packs the first operand of all products, if several tasks read the same.
+void ProductBuilder::packAllRows(OpBuilder &b) {
+  bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
+  if (cutRows) {
+    forEachTask(b, false, [&](OpBuilder &body, const Task &task) {
+      packRows(body, task, number(body, 0), countRowPanels(body, task));
+    });
+    return;
+  }
+  Task whole;
+  whole.begin = number(b, 0);
+  whole.count = cutSize(b);
+  OpFoldResult panels = countRowPanels(b, whole);
+  int64_t perLoop = panelsPerLoop(plan.tile.rows);
+  SmallVector<OpFoldResult> counts =
+      llvm::map_to_vector(dims.batch, [&](unsigned dim) { return sizes[dim]; });
+  counts.push_back(ceilDivSize(b, loc, panels, perLoop));
+  buildLoops(b, counts, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
+    Task task = whole;
+    llvm::append_range(task.batch, indices.drop_back());
+    task.slot = linearize(inside, task.batch, dims.batch);
+    OpFoldResult first = multiplySizes(inside, loc, {indices.back(), number(inside, perLoop)});
+    packRows(inside, task, first, remainingSize(inside, loc, panels, first, perLoop));
+  });
+}
+
 /// Packs the second operand of all products, if several tasks read the same.
 void ProductBuilder::packAllColumns(OpBuilder &b) {
   SmallVector<OpFoldResult> counts;
   for (unsigned dim : dims.batch)
     counts.push_back(sizes[dim]);
-  int64_t depth = plan.segment ? plan.segment : knownSize(dims.k), columns = knownSize(dims.n);
-  int64_t panelElements =
-      plan.tile.columns * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
-  int64_t perLoop = std::max<int64_t>(kPackElements / panelElements, 1);
+  int64_t columns = knownSize(dims.n), perLoop = panelsPerLoop(plan.tile.columns);
   if (!ShapedType::isDynamic(columns))
     perLoop =
         std::max(perLoop, std::clamp<int64_t>(columns / plan.tile.columns / kPackTasks, 1, kPackTogether));
@@ -302,8 +335,8 @@ void ProductBuilder::multiply(OpBuilder &b, const Task &part) {
   Value c =
       memref::ReinterpretCastOp::create(b, loc, sums, offsetOf(b, part), ArrayRef(shape), ArrayRef(strides));
   Value before = getValueOrCreateConstantIndexOp(b, loc, segment.begin);
-  buildGemm(b, loc, rowPanels(b, part), columns, c, before, options, plan.tile)
-      ->setAttr(kProductsAttrName, options.marks);
+  Value rows = sliceOf(b, packedRows, part.slot, number(b, 0), countRowPanels(b, part));
+  buildGemm(b, loc, rows, columns, c, before, options, plan.tile)->setAttr(kProductsAttrName, options.marks);
 }
 
 /// A product without elements, or whose sums have no summands.
@@ -332,12 +365,12 @@ void ProductBuilder::buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value is
   if (!ownColumns)
     packAllColumns(b);
   if (!ownRows)
-    forEachTask(b, false, [&](OpBuilder &body, const Task &task) { packRows(body, task); });
+    packAllRows(b);
   forEachTask(b, cutColumns, [&](OpBuilder &body, const Task &task) {
     if (ownColumns)
       packColumns(body, task.batch, task.firstPanel, task.panels);
     if (ownRows)
-      packRows(body, task);
+      packRows(body, task, number(body, 0), countRowPanels(body, task));
     auto runEpilogue = [&](OpBuilder &inner, const Task &part) {
       OutputBox box = boxOf(inner, part);
       epilogue(inner, loc, box, viewSums(inner, offsetOf(inner, part), box.sizes));
