@@ -197,16 +197,27 @@ static void printSummary(ArrayRef<SiteRecord> sites, const Footnotes &reasons, r
   }
 }
 
-/// Prints the kinds of code that compute the products, with the number of products of each.
+/// Prints the kinds of code that compute the products, with the number of products of each; then what else
+/// is said of them, as which operands are copied.
 static void printCode(ArrayRef<SiteRecord> sites, raw_ostream &os) {
-  InOrder<unsigned> counts;
-  for (const SiteRecord &record : sites)
-    if (!record.code.empty())
-      ++counts[StringRef(record.code).starts_with(kComputedOnce) ? kComputedOnce.str() : record.code];
+  InOrder<unsigned> counts, notes;
+  for (const SiteRecord &record : sites) {
+    if (StringRef(record.code).starts_with(kComputedOnce)) {
+      ++counts[kComputedOnce.str()];
+    } else if (!record.code.empty()) {
+      SmallVector<StringRef> parts;
+      StringRef(record.code).split(parts, "; ");
+      ++counts[parts.front().str()];
+      for (StringRef note : ArrayRef(parts).drop_front())
+        ++notes[note.str()];
+    }
+  }
   if (!counts.empty())
     os << "code\n";
   for (const auto &[code, count] : counts)
     os << "  " << count << ": " << code << "\n";
+  for (const auto &[note, count] : notes)
+    os << "  " << count << " of them: " << note << "\n";
 }
 
 /// Warns if the pattern of --keep matches no site, because that is probably a mistake.

@@ -102,6 +102,20 @@ def test_kernels_are_named_after_sites_and_have_the_lines_of_the_source(compiled
         assert ("step.mlir", first) in places, (name, places)
 
 
+def test_copied_operands_are_told_by_the_report(bin_dir, tmp_path):
+    """Rows of 50 bytes of FP8 are copied into rows of 64. The text counts copies apart from instructions, and no remark is printed."""
+    (tmp_path / "step.mlir").write_text(PROGRAM.replace("64x128xbf16", "64x50xbf16").replace("128x256xbf16", "50x256xbf16")
+                                        .replace("256x128xbf16", "256x50xbf16"))
+    command = [str(bin_dir / "fp8-compile"), "step.mlir", "--target=sm_89", "--recipe=delayed", "--report=json:report", "--report=text",
+               "-o", "step.so"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    code = {site["site"]: site["code"] for site in json.loads((tmp_path / "report").read_text())["sites"]}
+    notes = [f"{side} operand copied first: its rows are not multiples of 16 bytes" for side in ("left", "right")]
+    assert code["h0/fc1"] == "; ".join(["mma.sync.m16n8k32 e4m3·e4m3", *notes])
+    assert done.stderr == "" and "copied" not in code["gate"]
+    assert "  1 of them: " + notes[0] + "\n" in done.stdout and "  2: mma.sync.m16n8k32 e4m3·e4m3\n" in done.stdout
+
+
 @pytest.mark.parametrize("chip", CHIPS)
 def test_fused_multiply_adds_are_those_of_products(compiled, chip):
     """A multiplication and an addition of the program are two roundings."""
