@@ -25,8 +25,8 @@ module attributes {fp8.target = #fp8.chip<"sm_89">, fp8.program_order} {
 // tcgen05 sums as exactly without parts; the instructions of sm_89 can add parts.
 module attributes {fp8.target = #fp8.chip<"sm_100a">, fp8.strict_accumulation} {
   // CHECK-LABEL: func.func @products
-  // CHECK: gpu.launch_func @kernels::@kernel_product_dgrad_fc1 {{.*}}code = "mma.sync
-  // CHECK: gpu.launch_func @kernels::@kernel_product_fprop_fc1 {{.*}}code = "tcgen05.mma
+  // CHECK: gpu.launch_func @kernels::@{{.*}}code = "mma.sync{{[^"]*}}, split sums"{{.*}} role = "dgrad"
+  // CHECK: gpu.launch_func @kernels::@{{.*}}code = "tcgen05.mma{{.*}} role = "fprop"
   func.func @products(%a: memref<256x256xf8E4M3FN>, %b: memref<256x256xf8E4M3FN>, %s: memref<f32>, %x: memref<256x256xf32>, %y: memref<256x256xf32>) {
     fp8.scaled_matmul site("fc1") role(dgrad) split ins(%a, %b : memref<256x256xf8E4M3FN>, memref<256x256xf8E4M3FN>)
         scales(%s, %s : memref<f32>, memref<f32>) outs(%x : memref<256x256xf32>) {indexing_maps = [#lhs, #rhs, #out]}
