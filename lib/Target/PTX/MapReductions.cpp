@@ -4,7 +4,8 @@
 //
 // Gives every iteration of a kernel's parallel loop, such as a row of a norm or the sum of a row, to the 32
 // lanes of a warp: lane i runs iterations i, i + 32, … of the loops inside. Sums and maxima of such a loop
-// are combined by shuffles, in an order that depends on nothing but the number of iterations.
+// are combined by shuffles, in an order that depends on nothing but the number of iterations. A kernel
+// without a parallel loop, such as a sum of all elements, is a loop of one iteration.
 
 #include "ThreadLoop.h"
 #include "fp8/Conversion/Kernel.h"
@@ -61,9 +62,12 @@ struct Accesses {
   bool stores = false;      ///< outside of loops
 };
 
+/// Per loop that was a nest: the indices of its loops.
+using NestIndices = llvm::DenseMap<Operation *, SmallVector<Value>>;
+
 class WarpLoop {
 public:
-  explicit WarpLoop(scf::ParallelOp loop) : loop(loop) {}
+  WarpLoop(scf::ParallelOp loop, const NestIndices &nests) : loop(loop), nests(nests) {}
   /// Returns whether the lanes of a warp can share each iteration, and if their accesses are adjacent.
   bool analyze();
   void rewrite();
@@ -78,6 +82,7 @@ private:
   scf::IfOp buildFirstLane(OpBuilder &b, Location loc);
 
   scf::ParallelOp loop;
+  const NestIndices &nests;
   Value lane;
   SmallVector<scf::ForOp> loops;
   llvm::DenseMap<Operation *, SmallVector<MemoryReduction>> reductions; ///< per loop
@@ -94,17 +99,21 @@ private:
 /// or if neighbouring iterations are not adjacent in memory.
 bool WarpLoop::addElement(scf::ForOp inner, Operation *op, Value memref, ValueRange indices, bool isStore) {
   Accesses &access = buffers[findBuffer(memref)];
-  Value iteration = inner.getInductionVar();
-  bool isElement = llvm::is_contained(indices, iteration);
+  SmallVector<Value> iteration = nests.lookup(inner);
+  if (iteration.empty())
+    iteration.push_back(inner.getInductionVar());
+  auto isOwn = [&](Value index) { return llvm::is_contained(iteration, index); };
+  bool isElement = llvm::all_of(iteration, [&](Value index) { return llvm::is_contained(indices, index); });
   bool isComputed = llvm::any_of(indices, [&](Value index) {
-    return index != iteration && inner->isAncestor(index.getParentBlock()->getParentOp());
+    return !isOwn(index) && inner->isAncestor(index.getParentBlock()->getParentOp());
   });
   if (!isElement || isComputed) {
     access.loadsOthers = true;
     return !isStore;
   }
   auto [strides, offset] = cast<MemRefType>(memref.getType()).getStridesAndOffset();
-  if (indices.back() != iteration || llvm::count(indices, iteration) != 1 || strides.back() != 1)
+  if (indices.back() != iteration.back() || llvm::count_if(indices, isOwn) != int64_t(iteration.size()) ||
+      strides.back() != 1)
     return false;
   access.elements.push_back(op);
   access.storesElements |= isStore;
@@ -352,6 +361,91 @@ static bool hasConstantBounds(scf::ParallelOp loop) {
          areConstant(loop.getStep());
 }
 
+//===----------------------------------------------------------------------===//
+// Kernels without a parallel loop
+//===----------------------------------------------------------------------===//
+
+/// Returns the loops of a perfect nest, from 0 to constants in steps of 1, that only pass on what they carry.
+static SmallVector<scf::ForOp> findNest(scf::ForOp loop) {
+  SmallVector<scf::ForOp> nest;
+  while (loop && isConstantIntValue(loop.getLowerBound(), 0) && isConstantIntValue(loop.getStep(), 1) &&
+         getConstantIntValue(loop.getUpperBound()) && loop.getInductionVar().getType().isIndex()) {
+    nest.push_back(loop);
+    auto next = dyn_cast<scf::ForOp>(loop.getBody()->front());
+    bool isPerfect = next && next->getNextNode() == loop.getBody()->getTerminator() &&
+                     llvm::equal(next.getInits(), loop.getRegionIterArgs()) &&
+                     llvm::equal(next.getResults(), loop.getYieldedValues());
+    loop = isPerfect ? next : scf::ForOp();
+  }
+  return nest;
+}
+
+/// Makes one loop of a nest; returns it. `indices` are those of the loops of the nest.
+static scf::ForOp joinNest(ArrayRef<scf::ForOp> nest, SmallVector<Value> &indices) {
+  scf::ForOp outer = nest.front(), inner = nest.back();
+  Location loc = outer.getLoc();
+  OpBuilder b(outer);
+  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };
+  int64_t count = 1;
+  for (scf::ForOp loop : nest)
+    count *= *getConstantIntValue(loop.getUpperBound());
+  auto joined = scf::ForOp::create(b, loc, index(0), index(count), index(1), outer.getInits());
+  Block *body = joined.getBody();
+  body->clear();
+  b.setInsertionPointToStart(body);
+  Value rest = joined.getInductionVar();
+  for (scf::ForOp loop : llvm::reverse(nest.drop_front())) {
+    Value size = index(*getConstantIntValue(loop.getUpperBound()));
+    indices.push_back(arith::RemUIOp::create(b, loc, rest, size));
+    rest = arith::DivUIOp::create(b, loc, rest, size);
+  }
+  indices.push_back(rest);
+  std::reverse(indices.begin(), indices.end());
+  for (auto [i, value] : llvm::enumerate(indices))
+    scf::ForOp(nest[i]).getInductionVar().replaceAllUsesWith(value);
+  for (auto [before, after] : llvm::zip_equal(inner.getRegionIterArgs(), joined.getRegionIterArgs()))
+    before.replaceAllUsesWith(after);
+  body->getOperations().splice(body->end(), inner.getBody()->getOperations());
+  outer.replaceAllUsesWith(joined.getResults());
+  outer.erase();
+  return joined;
+}
+
+/// Moves the code of a kernel of one thread into a parallel loop of one iteration, where nests of loops are
+/// one loop each.
+static scf::ParallelOp wrapInLoop(func::FuncOp func, NestIndices &nests) {
+  Block &block = func.front();
+  for (auto loop : llvm::to_vector(block.getOps<scf::ForOp>()))
+    if (SmallVector<scf::ForOp> nest = findNest(loop); nest.size() > 1) {
+      SmallVector<Value> indices;
+      scf::ForOp joined = joinNest(nest, indices);
+      nests[joined] = indices;
+    }
+  OpBuilder b(block.getTerminator());
+  Location loc = func.getLoc();
+  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };
+  Value zero = index(0), one = index(1);
+  auto wrapped = scf::ParallelOp::create(b, loc, zero, one, one);
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (&op != wrapped && !op.hasTrait<OpTrait::IsTerminator>() && !op.hasTrait<OpTrait::ConstantLike>())
+      op.moveBefore(wrapped.getBody()->getTerminator());
+  return wrapped;
+}
+
+/// Shares the code of a kernel of one thread among the lanes of a warp, if they can.
+static void shareWhole(func::FuncOp func) {
+  if (func.getNumResults() != 0 || !llvm::hasSingleElement(func.getBody()) ||
+      func.front().getOps<scf::ForOp>().empty())
+    return;
+  OwningOpRef<func::FuncOp> copy = func.clone(); // which is dropped if they cannot
+  NestIndices nests;
+  WarpLoop warp(wrapInLoop(*copy, nests), nests);
+  if (!warp.analyze())
+    return;
+  warp.rewrite();
+  func.getBody().takeBody(copy->getBody());
+}
+
 namespace {
 struct MapReductionsPass : public fp8::impl::MapReductionsBase<MapReductionsPass> {
   void runOnOperation() override {
@@ -359,9 +453,12 @@ struct MapReductionsPass : public fp8::impl::MapReductionsBase<MapReductionsPass
     if (func.isExternal() || func.isPublic() || hasModuleAttr(func, kProgramOrderAttrName))
       return;
     scf::ParallelOp loop = findParallelLoop(func);
-    if (!loop || !hasConstantBounds(loop))
+    if (!loop)
+      return shareWhole(func);
+    if (!hasConstantBounds(loop))
       return;
-    WarpLoop warp(loop);
+    NestIndices none;
+    WarpLoop warp(loop, none);
     if (warp.analyze())
       warp.rewrite();
   }

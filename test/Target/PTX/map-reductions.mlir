@@ -102,6 +102,55 @@ func.func private @neighbours(%x: memref<100x64xf32>, %y: memref<100x64xf32> {ll
   return
 }
 
+// A sum of all elements: one warp; the nest is one loop.
+// CHECK-LABEL: func.func private @all
+// CHECK: scf.parallel (%{{[^,]+}}, %[[LANE:.+]]) = (%{{.+}}, %{{.+}}) to (%c1{{.*}}, %c32
+// CHECK: scf.for %[[I:.+]] = %[[LANE]] to %c1024{{.*}} step %c32
+// CHECK: %[[COLUMN:.+]] = arith.remui %[[I]], %c64
+// CHECK: %[[ROW:.+]] = arith.divui %[[I]], %c64
+// CHECK: memref.load %{{.+}}[%[[ROW]], %[[COLUMN]]]
+// CHECK-COUNT-5: nvvm.shfl.sync
+func.func private @all(%x: memref<16x64xf32>, %s: memref<f32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c16 step %c1 {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %x[%i, %j] : memref<16x64xf32>
+      %1 = memref.load %s[] : memref<f32>
+      %2 = arith.addf %1, %0 : f32
+      memref.store %2, %s[] : memref<f32>
+    }
+  }
+  return
+}
+
+// The second loop reads what the first one stores at another place: one thread.
+// CHECK-LABEL: func.func private @alone
+// CHECK-NOT: scf.parallel
+// CHECK: return
+func.func private @alone(%x: memref<64x64xf32>, %y: memref<64x64xf32> {llvm.noalias}, %s: memref<f32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c1 {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %x[%i, %j] : memref<64x64xf32>
+      memref.store %0, %y[%i, %j] : memref<64x64xf32>
+    }
+  }
+  scf.for %i = %c0 to %c64 step %c1 {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %y[%j, %i] : memref<64x64xf32>
+      %1 = memref.load %s[] : memref<f32>
+      %2 = arith.addf %1, %0 : f32
+      memref.store %2, %s[] : memref<f32>
+    }
+  }
+  return
+}
+
 // -----
 
 // A module that asks for the order of the program.

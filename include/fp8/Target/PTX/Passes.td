@@ -116,6 +116,9 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
     combined by shuffles; temporaries of a row hold the elements of one lane; what is
     stored once per row, the first lane stores.
 
+    A function without a parallel loop, such as a sum of all elements, gets one of one
+    iteration, where a nest of loops is one loop.
+
     A function stays as it is if a lane would read what another one wrote, if a loop carries
     anything but a reduction of f32 or i32, and if neighbouring iterations are not adjacent;
     all functions do in a module with the attribute `fp8.program_order`.

@@ -51,3 +51,30 @@ def test_rows_and_reductions(compile, m, n):
     assert (most == numpy.maximum(t, x.max(1))).all()
     assert (o == 2 * x.sum(1)).all()
     assert (y == 2 * x - 2 * x.sum(1, keepdims=True)).all()
+
+
+WHOLE = """module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  func.func @f(%x: memref<{S}xf32>, %s: memref<f32>, %y: memref<{S}xf32>) {
+    linalg.generic {indexing_maps = [affine_map<({D}) -> ({D})>, affine_map<({D}) -> ()>, affine_map<({D}) -> ({D})>],
+                    iterator_types = [{R}]} ins(%x : memref<{S}xf32>) outs(%s, %y : memref<f32>, memref<{S}xf32>) {
+    ^bb0(%e: f32, %so_far: f32, %out: f32):
+      %square = arith.mulf %e, %e : f32
+      %sum = arith.addf %so_far, %square : f32
+      linalg.yield %sum, %square : f32, f32
+    }
+    return
+  }
+}"""
+
+
+@pytest.mark.parametrize("shape", [(1000,), (16, 64), (3, 5, 33)])
+def test_reductions_to_one_element(compile, shape):
+    """One warp, which also stores an element each time."""
+    dims = ["d%d" % i for i in range(len(shape))]
+    source = WHOLE.replace("{S}", "x".join(map(str, shape))).replace("{D}", ", ".join(dims))
+    function = compile(source.replace("{R}", ", ".join(['"reduction"'] * len(shape))), "sm_89")
+    assert function.ptx.count("shfl.sync.bfly") == 5
+    rng = numpy.random.default_rng(len(shape))
+    x = rng.integers(-9, 10, shape).astype(numpy.float32)
+    _, total, squares = function(x, numpy.array(7, numpy.float32), numpy.full(shape, numpy.nan, numpy.float32))
+    assert total == 7 + (x * x).sum() and (squares == x * x).all()
