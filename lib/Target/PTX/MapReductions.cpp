@@ -7,6 +7,7 @@
 // are combined by shuffles, in an order that depends on nothing but the number of iterations. A kernel
 // without a parallel loop, such as a sum of all elements, is a loop of one iteration.
 
+#include "SingleLoop.h"
 #include "ThreadLoop.h"
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Target/PTX/Passes.h"
@@ -61,9 +62,6 @@ struct Accesses {
   bool loads = false;       ///< outside of loops
   bool stores = false;      ///< outside of loops
 };
-
-/// Per loop that was a nest: the indices of its loops.
-using NestIndices = llvm::DenseMap<Operation *, SmallVector<Value>>;
 
 class WarpLoop {
 public:
@@ -364,73 +362,6 @@ static bool hasConstantBounds(scf::ParallelOp loop) {
 //===----------------------------------------------------------------------===//
 // Kernels without a parallel loop
 //===----------------------------------------------------------------------===//
-
-/// Returns the loops of a perfect nest, from 0 to constants in steps of 1, that only pass on what they carry.
-static SmallVector<scf::ForOp> findNest(scf::ForOp loop) {
-  SmallVector<scf::ForOp> nest;
-  while (loop && isConstantIntValue(loop.getLowerBound(), 0) && isConstantIntValue(loop.getStep(), 1) &&
-         getConstantIntValue(loop.getUpperBound()) && loop.getInductionVar().getType().isIndex()) {
-    nest.push_back(loop);
-    auto next = dyn_cast<scf::ForOp>(loop.getBody()->front());
-    bool isPerfect = next && next->getNextNode() == loop.getBody()->getTerminator() &&
-                     llvm::equal(next.getInits(), loop.getRegionIterArgs()) &&
-                     llvm::equal(next.getResults(), loop.getYieldedValues());
-    loop = isPerfect ? next : scf::ForOp();
-  }
-  return nest;
-}
-
-/// Makes one loop of a nest; returns it. `indices` are those of the loops of the nest.
-static scf::ForOp joinNest(ArrayRef<scf::ForOp> nest, SmallVector<Value> &indices) {
-  scf::ForOp outer = nest.front(), inner = nest.back();
-  Location loc = outer.getLoc();
-  OpBuilder b(outer);
-  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };
-  int64_t count = 1;
-  for (scf::ForOp loop : nest)
-    count *= *getConstantIntValue(loop.getUpperBound());
-  auto joined = scf::ForOp::create(b, loc, index(0), index(count), index(1), outer.getInits());
-  Block *body = joined.getBody();
-  body->clear();
-  b.setInsertionPointToStart(body);
-  Value rest = joined.getInductionVar();
-  for (scf::ForOp loop : llvm::reverse(nest.drop_front())) {
-    Value size = index(*getConstantIntValue(loop.getUpperBound()));
-    indices.push_back(arith::RemUIOp::create(b, loc, rest, size));
-    rest = arith::DivUIOp::create(b, loc, rest, size);
-  }
-  indices.push_back(rest);
-  std::reverse(indices.begin(), indices.end());
-  for (auto [i, value] : llvm::enumerate(indices))
-    scf::ForOp(nest[i]).getInductionVar().replaceAllUsesWith(value);
-  for (auto [before, after] : llvm::zip_equal(inner.getRegionIterArgs(), joined.getRegionIterArgs()))
-    before.replaceAllUsesWith(after);
-  body->getOperations().splice(body->end(), inner.getBody()->getOperations());
-  outer.replaceAllUsesWith(joined.getResults());
-  outer.erase();
-  return joined;
-}
-
-/// Moves the code of a kernel of one thread into a parallel loop of one iteration, where nests of loops are
-/// one loop each.
-static scf::ParallelOp wrapInLoop(func::FuncOp func, NestIndices &nests) {
-  Block &block = func.front();
-  for (auto loop : llvm::to_vector(block.getOps<scf::ForOp>()))
-    if (SmallVector<scf::ForOp> nest = findNest(loop); nest.size() > 1) {
-      SmallVector<Value> indices;
-      scf::ForOp joined = joinNest(nest, indices);
-      nests[joined] = indices;
-    }
-  OpBuilder b(block.getTerminator());
-  Location loc = func.getLoc();
-  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };
-  Value zero = index(0), one = index(1);
-  auto wrapped = scf::ParallelOp::create(b, loc, zero, one, one);
-  for (Operation &op : llvm::make_early_inc_range(block))
-    if (&op != wrapped && !op.hasTrait<OpTrait::IsTerminator>() && !op.hasTrait<OpTrait::ConstantLike>())
-      op.moveBefore(wrapped.getBody()->getTerminator());
-  return wrapped;
-}
 
 /// Shares the code of a kernel of one thread among the lanes of a warp, if they can.
 static void shareWhole(func::FuncOp func) {
