@@ -32,8 +32,8 @@ std::string fp8::getWgmmaInstruction(const WideShape &shape) {
   auto name = [](const TiledOperand &operand) {
     return NVVM::stringifyWGMMATypes(toWgmmaType(operand.element));
   };
-  return ("wgmma.mma_async.m64n" + Twine(shape.rhs.rows) + "k" + Twine(kStepDepthBytes / shape.lhs.elementBytes()) +
-          " " + name(shape.lhs) + "·" + name(shape.rhs))
+  return ("wgmma.mma_async.m64n" + Twine(shape.rhs.rows) + "k" +
+          Twine(kStepDepthBytes / shape.lhs.elementBytes()) + " " + name(shape.lhs) + "·" + name(shape.rhs))
       .str();
 }
 

@@ -196,8 +196,7 @@ FP8EMU_API CUresult cuFuncGetAttribute(int *value, int which, CUfunction functio
 void fp8emu::driver::setAttribute(const Chip &chip, KernelHandle &kernel, int which, int value) {
   switch (which) {
   case MaxDynamicShared:
-    require(value >= 0 &&
-            uint64_t(value) + kernel.code().staticSharedBytes <= uint64_t(chip.sharedPerBlock));
+    require(value >= 0 && uint64_t(value) + kernel.code().staticSharedBytes <= uint64_t(chip.sharedPerBlock));
     kernel.allowance.dynamicShared = uint32_t(value);
     return;
   case NonPortableCluster:

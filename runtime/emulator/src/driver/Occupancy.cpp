@@ -44,8 +44,7 @@ FP8EMU_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *bl
       most = std::min(most, limit);
     int best = 0;
     for (int threads = most; threads > 0; threads -= threads % 32 ? threads % 32 : 32) {
-      int blocks = residentBlocks(chip, function->code(), threads,
-                                  sharedOf ? sharedOf(threads) : shared);
+      int blocks = residentBlocks(chip, function->code(), threads, sharedOf ? sharedOf(threads) : shared);
       if (blocks * threads <= best)
         continue;
       best = blocks * threads;

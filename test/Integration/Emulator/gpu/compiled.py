@@ -14,9 +14,10 @@ import shutil
 import subprocess
 import tempfile
 
-import cuda_driver
 import ml_dtypes
 import numpy
+
+import cuda_driver
 
 PTX_VERSIONS = {"sm_89": 84, "sm_90a": 80, "sm_100a": 86, "sm_120a": 87}
 TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16,

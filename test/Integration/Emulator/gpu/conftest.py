@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import compiled  # noqa: E402
+
 import cuda_driver  # noqa: E402
 
 

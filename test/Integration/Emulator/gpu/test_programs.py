@@ -17,13 +17,14 @@ sys.path.insert(0, str(ROOT / "test/python"))
 from graphs.check import check_model  # noqa: E402
 from graphs.generate import generate  # noqa: E402
 from graphs.model import to_text  # noqa: E402
-from harness import F32, SEED, Program, assert_same_bits, load, random_generator  # noqa: E402
-from net import initial_tensors  # noqa: E402
 from test_control_flow import form, test_current_scaling  # noqa: E402, F401
 from test_dynamic_shapes import folder, sequence, test_batch_and_sequence  # noqa: E402, F401
 from test_indices import program, test_rows_of_a_table, test_slices, test_updates_in_a_loop  # noqa: E402, F401
 from test_program_state import test_the_two_functions_of_a_pair_share_it  # noqa: E402, F401
 from test_stacks import test_an_amax_that_only_backward_records_is_kept  # noqa: E402, F401
+
+from harness import F32, SEED, Program, assert_same_bits, load, random_generator  # noqa: E402
+from net import initial_tensors  # noqa: E402
 
 CHIPS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
 
