@@ -22,7 +22,6 @@ struct GPUKernelsOptions : public mlir::PassPipelineOptions<GPUKernelsOptions> {
   Option<bool> batchLaunches{*this, "batch-launches",
                              llvm::cl::desc("join independent launches of one kernel (fp8-batch-launches)"),
                              llvm::cl::init(true)};
-  ;
 };
 
 /// Options of stage 7 for a GPU.
