@@ -6,24 +6,14 @@
 # build/lib/libfp8emu.so or what FP8EMU_LIBRARY names; with FP8EMU_TEST_CUDA=1 everything
 # runs on libcuda.so.1 too.
 
-import os
 import pathlib
 
 import pytest
 
 import cuda_driver
-from programs import Kernels
+from programs import Kernels, library_path
 
-HERE = pathlib.Path(__file__).resolve().parent
 DRIVERS, RESULTS = {}, {}
-
-
-def library_path(name, config):
-    if name == "cuda":
-        return "libcuda.so.1"
-    # The option is there where pytest began at test/ or above.
-    build = config.getoption("--build", default=None) or HERE.parents[2] / "build"
-    return os.environ.get("FP8EMU_LIBRARY") or pathlib.Path(build) / "lib/libfp8emu.so"
 
 
 def driver(name, config):

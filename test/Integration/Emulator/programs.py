@@ -17,6 +17,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 LIBRARIES = ["emulator"] + (["cuda"] if os.environ.get("FP8EMU_TEST_CUDA") else [])
 
 
+def library_path(name, config):
+    """The file of one of LIBRARIES."""
+    if name == "cuda":
+        return "libcuda.so.1"
+    # The option is there where pytest began at test/ or above.
+    build = config.getoption("--build", default=None) or HERE.parents[2] / "build"
+    return os.environ.get("FP8EMU_LIBRARY") or pathlib.Path(build) / "lib/libfp8emu.so"
+
+
 def on(program, folder="cuda"):
     """Parametrises a test over the PTX files of the program and the libraries: it gets `kernels`."""
     files = sorted((HERE / folder / "ptx").glob(program + ".sm_*.ptx"))

@@ -14,9 +14,8 @@ import sys
 import sysconfig
 
 import pytest
-from conftest import library_path
 
-from programs import LIBRARIES
+from programs import LIBRARIES, library_path
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 CUDA_INCLUDES = [*pathlib.Path(sysconfig.get_path("purelib")).glob("nvidia/*/include"), pathlib.Path("/usr/local/cuda/include")]
