@@ -68,6 +68,16 @@ def bin_dir(tools):
     return tools("sm_89")
 
 
+# The one of all tests would keep these tools for the rest of the session.
+@pytest.fixture(scope="session")
+def run(bin_dir):
+    def call(tool, *arguments, stdin=None):
+        command = [str(bin_dir / tool), *map(str, arguments)]
+        return subprocess.run(command, input=stdin, text=True, capture_output=True)
+
+    return call
+
+
 # --- the CPU's bits ---
 
 STEP = (ROOT / "test/python/inputs/net.mlir").read_text()
