@@ -151,4 +151,4 @@ def test_target_of_another_project(extend, tmp_path):
     assert (done.returncode, done.stderr) == (
         2, "--emit=obj is none of lib, kernel-list, ingest, recipe, fusion, batching, bufferize, kernels\n")
     done = extend(out, "target=tpu")
-    assert done.returncode == 2 and "is none of cpu, toy and no attribute of a target" in done.stderr
+    assert done.returncode == 2 and "is none of cpu, sm_100a, sm_120a, sm_89, sm_90a, toy and no attribute of a target" in done.stderr
