@@ -115,7 +115,7 @@ def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
     Before: all operands are memrefs; the module's target is a `#fp8.chip`.
     After: operations that have a kernel are a `gpu.launch_func` each; the kernels are
     `func.func` in `gpu.module @kernels`, one for all operations that can share it.
-    What has no kernel stays, for `convert-fp8-to-linalg`.
+    Operations without a kernel stay, for `convert-fp8-to-linalg`.
 
     A remark tells which operands of products are copied first, and why.
 

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a kernel of products does with a sum: scale it, add C, run the epilogue region, and store the results.
+// The epilogue of a product kernel: it scales a sum, adds C, runs the epilogue region and stores the results.
 // Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_EPILOGUE_H

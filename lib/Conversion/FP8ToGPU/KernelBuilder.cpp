@@ -21,7 +21,7 @@ using namespace fp8;
 
 /// The external array that stands for a kernel's dynamic shared memory.
 static constexpr llvm::StringLiteral kDynamicSharedName = "dynamic_shared";
-/// What the swizzles of TMA and of matrix descriptors need.
+/// The alignment that the swizzles of TMA and of matrix descriptors need, in bytes.
 static constexpr int64_t kSharedAlignment = 1024;
 
 //===----------------------------------------------------------------------===//

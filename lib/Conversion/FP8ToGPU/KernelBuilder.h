@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What all kernels share: KernelTable creates kernels in the gpu.module and shares equal ones, KernelBuilder
+// Construction of kernels: KernelTable creates kernels in the gpu.module and shares equal ones, KernelBuilder
 // writes the code of one, launchKernel() starts it from the host. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_KERNELBUILDER_H
@@ -85,7 +85,7 @@ private:
   mlir::func::FuncOp kernel;
 };
 
-/// What a kernel is, without its code.
+/// The signature and attributes of a kernel.
 struct KernelSpec {
   std::string name; ///< words for what it computes and for whom: "product_fprop_h0/fc1"
   llvm::SmallVector<mlir::Type> arguments;

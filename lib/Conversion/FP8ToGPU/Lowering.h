@@ -18,7 +18,7 @@ namespace fp8 {
 struct Product;
 struct ProductConfig;
 
-/// What lowerings need beside their operation.
+/// The chip and the kernels of the module, which every lowering uses.
 struct LoweringContext {
   const Chip &chip;
   KernelTable &kernels;

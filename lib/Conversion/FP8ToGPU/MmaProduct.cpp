@@ -36,7 +36,7 @@ struct MmaArguments {
   BatchArguments lhsBatch, rhsBatch;
 };
 
-/// What the code of a kernel depends on of an operand.
+/// The properties of an operand that decide the code of a kernel.
 struct MmaOperand {
   Type type;
   bool isTransposed; ///< [K, rows] in memory

@@ -74,8 +74,8 @@ def OutlineScalars : Pass<"fp8-outline-scalars", "mlir::func::FuncOp"> {
     them and stores the results: memory that the host cannot access on a GPU.
     After: each maximal run of such code is a kernel, which `fp8-outline-kernels` makes a
     function. A kernel loads the values of a run that it uses from buffers of one element.
-    What stays on the host: loads that the host needs to decide something (a condition, a
-    bound, an assertion), and arithmetic on them.
+    Loads that the host needs to decide something (a condition, a bound, an assertion), and
+    arithmetic on them, stay on the host.
 
     Example:
     ```mlir

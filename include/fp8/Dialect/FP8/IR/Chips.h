@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the compiler knows about each GPU architecture. Chips.cpp is the only place that tells one from
+// The properties of each GPU architecture. Chips.cpp is the only place that tells one from
 // another: passes ask for a property, never for a name.
 
 #ifndef FP8_DIALECT_FP8_IR_CHIPS_H

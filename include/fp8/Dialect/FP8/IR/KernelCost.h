@@ -14,7 +14,7 @@
 namespace fp8 {
 
 /// Attribute on the call or launch of a kernel: its cost, a dictionary {read, written, operations} of i64.
-/// What is not known is absent. fp8-count-kernels moves it into the list of kernels.
+/// Unknown numbers are absent. fp8-count-kernels moves it into the list of kernels.
 inline constexpr llvm::StringLiteral kKernelCostAttrName = "fp8.kernel_cost";
 
 /// Unset where it depends on dynamic sizes, or is not counted.
