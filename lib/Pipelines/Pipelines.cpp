@@ -80,6 +80,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     manager.addNestedPass<func::FuncOp>(createHoistCasts());
     manager.addPass(createCSEPass());
     manager.addPass(createJoinPair());
+    manager.addPass(createCollapseProducts());
     ApplyRecipeOptions apply;
     apply.recipe = recipe.str();
     apply.calibrate = options.calibrate;

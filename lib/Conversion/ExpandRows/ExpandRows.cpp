@@ -154,8 +154,7 @@ void RowExpander::findTargets(SmallVectorImpl<Value> &tensors) {
 static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp quantize, Value row,
                                         ArrayRef<int64_t> rows, SmallVector<Value> outs) {
   if (!quantize)
-    return SmallVector<Value>(
-        AmaxOp::create(b, loc, TypeRange(ValueRange(outs)), row, outs, DenseI64ArrayAttr()).getResults());
+    return SmallVector<Value>(AmaxOp::create(b, loc, TypeRange(ValueRange(outs)), row, outs).getResults());
   DenseI64ArrayAttr transposition;
   if (quantize.getTransposition()) {
     SmallVector<int64_t> order;
@@ -168,9 +167,9 @@ static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp q
   // scale_inv is the same for all rows and computed outside of the loops.
   Value unused = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{}, b.getF32Type());
   outs.insert(outs.begin() + quantize.getScaleInvIndex(), unused);
-  auto cast = QuantizeOp::create(b, loc, TypeRange(ValueRange(outs)), row, quantize.getScale(), outs,
-                                 quantize.getRecordAmax(), transposition, DenseI64ArrayAttr(),
-                                 quantize.getColumnAttr(), ArrayAttr());
+  auto cast =
+      QuantizeOp::create(b, loc, TypeRange(ValueRange(outs)), row, quantize.getScale(), outs,
+                         quantize.getRecordAmax(), transposition, quantize.getColumnAttr(), ArrayAttr());
   SmallVector<Value> results(cast.getResults());
   results.erase(results.begin() + quantize.getScaleInvIndex());
   return results;
@@ -365,8 +364,7 @@ void RowExpander::expand() {
     }
     unsigned result = quantize ? quantize.getAmaxIndex() : 0;
     Value out = region.outs[result];
-    results[result] =
-        AmaxOp::create(rewriter, loc, out.getType(), value, out, DenseI64ArrayAttr()).getResult(0);
+    results[result] = AmaxOp::create(rewriter, loc, out.getType(), value, out).getResult(0);
   }
   for (auto [sum, value] : llvm::zip_equal(sums, ArrayRef(written).drop_front(targets.size())))
     results[region.firstExtra() + sum] = value;

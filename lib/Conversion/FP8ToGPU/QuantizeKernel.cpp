@@ -32,19 +32,19 @@ static bool isOnDevice(Operation *op) {
   return !op->getParentOfType<scf::ParallelOp>() && !op->getParentOfType<scf::ForallOp>();
 }
 
-/// Returns whether `op` is one that kernels of tiles compute: elements of up to 32 bits, one scale.
-static bool isSupported(Operation *op, bool hasBlocks) {
+/// Returns whether `op` is one that kernels of tiles compute: elements of up to 32 bits.
+static bool isSupported(Operation *op) {
   ElementRegion region = *ElementRegion::of(op);
   Type element =
       region.isEmpty() ? getElementTypeOrSelf(region.inputs[0]) : region.yield().getValue().getType();
-  return !hasBlocks && !element.isF64() && isOnDevice(op);
+  return !element.isF64() && isOnDevice(op);
 }
 
 /// Returns whether nothing reads what the only user of the buffer writes.
 static bool isUnread(Value buffer) { return buffer.getDefiningOp<memref::AllocOp>() && buffer.hasOneUse(); }
 
 bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &context) {
-  if (!isSupported(op, op.getBlock().has_value()))
+  if (!isSupported(op))
     return false;
   ArrayRef<int64_t> transposition = op.getTransposition().value_or(ArrayRef<int64_t>());
   std::optional<unsigned> batchDims = countBatchDims(transposition);
@@ -77,7 +77,7 @@ bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &cont
 }
 
 bool fp8::lowerAmax(OpBuilder &builder, AmaxOp op, LoweringContext &context) {
-  if (!isSupported(op, op.getBlock().has_value()))
+  if (!isSupported(op))
     return false;
   std::optional<TileWork> work = TileWork::create(op, /*batchDims=*/0);
   if (!work)

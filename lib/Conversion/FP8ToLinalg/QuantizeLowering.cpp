@@ -42,7 +42,7 @@ static Type getElementType(Operation *op) {
 }
 
 LogicalResult fp8::lowerAmax(OpBuilder &builder, AmaxOp op) {
-  if (failed(refuseBlocks(op, op.getBlock())) || failed(refuseF64(op, getElementType(op))))
+  if (failed(refuseF64(op, getElementType(op))))
     return failure();
   ElementLoops(builder, op).run([](OpBuilder &, Location, Value, ValueRange) {}); // nothing but the amax
   return success();
@@ -58,7 +58,7 @@ static Value lowerScale(OpBuilder &builder, Location loc, Value scaleBuffer, Val
 }
 
 LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
-  if (failed(refuseBlocks(op, op.getBlock())) || failed(refuseF64(op, getElementType(op))))
+  if (failed(refuseF64(op, getElementType(op))))
     return failure();
   Value data = op.getOuts()[0];
   Value dataT = op.getTransposition() ? op.getOuts()[op.getDataTIndex()] : Value();

@@ -16,7 +16,7 @@ static SmallVector<AffineMap> readMaps(std::optional<ArrayAttr> maps) {
   return maps ? llvm::to_vector(maps->getAsValueRange<AffineMapAttr>()) : SmallVector<AffineMap>();
 }
 
-/// Views an fp8.amax or fp8.quantize; `rank` is that of its tensor.
+/// Views an fp8.amax, fp8.quantize or fp8.quantize_blocks; `rank` is that of its tensor.
 template <typename Op>
 static ElementRegion viewProducer(Op op, unsigned rank, bool hasAmax) {
   SmallVector<AffineMap> maps = readMaps(op.getIndexingMaps());
@@ -48,6 +48,8 @@ static ElementRegion viewEpilogue(Product op) {
 std::optional<ElementRegion> ElementRegion::of(Operation *operation) {
   if (auto op = dyn_cast<QuantizeOp>(operation))
     return viewProducer(op, shaped(op.getOuts()[0]).getRank(), op.getRecordAmax());
+  if (auto op = dyn_cast<QuantizeBlocksOp>(operation))
+    return viewProducer(op, shaped(op.getOuts()[0]).getRank(), /*hasAmax=*/false);
   if (auto op = dyn_cast<AmaxOp>(operation))
     return viewProducer(op, shaped(op.getInputs()[0]).getRank(), /*hasAmax=*/true);
   if (auto op = dyn_cast<MatmulOp>(operation))
@@ -148,11 +150,13 @@ static Operation *createLike(RewriterBase &rewriter, Operation *operation, Value
   Location loc = operation->getLoc();
   Operation *created = nullptr;
   if (auto op = dyn_cast<QuantizeOp>(operation))
-    created =
-        QuantizeOp::create(rewriter, loc, types, inputs, op.getScale(), outs, op.getRecordAmax(),
-                           op.getTranspositionAttr(), op.getBlockAttr(), op.getColumnAttr(), maps, rows);
+    created = QuantizeOp::create(rewriter, loc, types, inputs, op.getScale(), outs, op.getRecordAmax(),
+                                 op.getTranspositionAttr(), op.getColumnAttr(), maps, rows);
   else if (auto op = dyn_cast<AmaxOp>(operation))
-    created = AmaxOp::create(rewriter, loc, types, inputs, outs, op.getBlockAttr(), maps, rows);
+    created = AmaxOp::create(rewriter, loc, types, inputs, outs, maps, rows);
+  else if (auto op = dyn_cast<QuantizeBlocksOp>(operation))
+    created = QuantizeBlocksOp::create(rewriter, loc, types, inputs, outs, op.getRecipe(), op.getBlocksAttr(),
+                                       op.getTranspositionsAttr(), maps, rows);
   else
     return createProduct(rewriter, operation, inputs, ProductResults::of(operation)->outScale,
                          getRecordAmax(operation), outs, maps);
@@ -304,8 +308,6 @@ static LogicalResult verifyRows(const ElementRegion &element, StringRef name) {
                              << " dimensions of the tensor, not all, in increasing order";
   if (!isa<TensorType>(element.outs[0].getType()))
     return op->emitOpError("with `rows` works on tensors; run fp8-expand-rows before bufferization");
-  if (op->getAttr("block"))
-    return op->emitOpError("has `rows` and `block`; a row is computed whole, for one scale");
   for (auto [i, operand, map] : llvm::enumerate(element.inputs, element.inputMaps())) {
     for (auto [position, expr] : llvm::enumerate(map.getResults())) {
       bool usesRow =

@@ -143,6 +143,8 @@ LogicalResult MatmulOp::verify() {
     return failure();
   if (static_cast<bool>(getLhsKind()) != static_cast<bool>(getRhsKind()))
     return emitOpError("gives the kind of one operand only");
+  if (getRecipe() && getKept())
+    return emitOpError("has a recipe, and a reason in `kept` why it stays in high precision");
   if (getOuts().empty())
     return emitOpError("needs a destination in outs");
   auto lhs = cast<ShapedType>(getLhs().getType()), rhs = cast<ShapedType>(getRhs().getType());

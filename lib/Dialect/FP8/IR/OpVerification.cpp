@@ -5,6 +5,8 @@
 // Checks and interface methods that the operations share.
 
 #include "OpVerification.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -66,8 +68,34 @@ LogicalResult fp8::detail::verifyScale(Operation *op, StringRef name, ShapedType
   return diag << "]" << (block ? ", one entry per block" : ", one scale for the whole tensor");
 }
 
+LogicalResult fp8::detail::verifyPlainInput(Operation *op, ValueRange inputs, std::optional<ArrayAttr> maps) {
+  if (inputs.size() != 1 || maps || op->getAttr("rows"))
+    return op->emitOpError("without a producer region there is one input and no indexing_maps or rows");
+  if (!isa<FloatType>(getElementTypeOrSelf(inputs[0])))
+    return op->emitOpError("the input must be of a float type");
+  return success();
+}
+
 YieldOp fp8::detail::getYield(Block &body) {
   return body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+}
+
+SmallVector<OpFoldResult> fp8::getBlockCounts(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes,
+                                              ArrayRef<int64_t> block) {
+  SmallVector<OpFoldResult> counts;
+  for (auto [size, extent] : llvm::zip_equal(sizes, block)) {
+    if (extent == 1) {
+      counts.push_back(size);
+    } else if (extent == 0) {
+      counts.push_back(builder.getIndexAttr(1));
+    } else if (std::optional<int64_t> known = getConstantIntValue(size)) {
+      counts.push_back(builder.getIndexAttr(llvm::divideCeil(*known, extent)));
+    } else {
+      Value extentValue = arith::ConstantIndexOp::create(builder, loc, extent);
+      counts.push_back(arith::CeilDivUIOp::create(builder, loc, cast<Value>(size), extentValue).getResult());
+    }
+  }
+  return counts;
 }
 
 void fp8::detail::addEffects(DestinationStyleOpInterface op,

@@ -28,6 +28,10 @@ llvm::SmallVector<int64_t> getScaleShape(mlir::ShapedType data, std::optional<ll
 mlir::LogicalResult verifyScale(mlir::Operation *op, llvm::StringRef name, mlir::ShapedType scale,
                                 mlir::ShapedType data, std::optional<llvm::ArrayRef<int64_t>> block);
 
+/// Checks an operation without a producer region: one input of floats, no maps, no rows.
+mlir::LogicalResult verifyPlainInput(mlir::Operation *op, mlir::ValueRange inputs,
+                                     std::optional<mlir::ArrayAttr> maps);
+
 /// Returns the fp8.yield that terminates `body`; null if there is none, because verifiers of
 /// operations run before those of their regions.
 YieldOp getYield(mlir::Block &body);

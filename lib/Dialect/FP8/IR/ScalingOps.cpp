@@ -24,7 +24,8 @@ static ShapedType shaped(Value value) { return cast<ShapedType>(value.getType())
 LogicalResult IndexOp::verify() {
   std::optional<ElementRegion> element = ElementRegion::of((*this)->getParentOp());
   if (!element)
-    return emitOpError("must be in a region of fp8.amax, fp8.quantize, fp8.matmul or fp8.scaled_matmul");
+    return emitOpError("must be in a region of fp8.amax, fp8.quantize, fp8.quantize_blocks, fp8.matmul or "
+                       "fp8.scaled_matmul");
   if (getDim() >= element->numDims)
     return emitOpError() << "asks for dimension " << getDim() << " of a tensor of " << element->numDims;
   return success();
@@ -35,15 +36,6 @@ LogicalResult IndexOp::verify() {
 //===----------------------------------------------------------------------===//
 
 FP8_DEFINE_DPS_METHODS(AmaxOp, false)
-
-/// Checks an operation without a region: one input of floats, no maps, no rows.
-static LogicalResult verifyPlainInput(Operation *op, ValueRange inputs, std::optional<ArrayAttr> maps) {
-  if (inputs.size() != 1 || maps || op->getAttr("rows"))
-    return op->emitOpError("without a producer region there is one input and no indexing_maps or rows");
-  if (!isa<FloatType>(shaped(inputs[0]).getElementType()))
-    return op->emitOpError("the input must be of a float type");
-  return success();
-}
 
 /// Returns the number of extra results of `op`.
 static unsigned countExtras(Operation *op) { return ElementRegion::of(op)->numExtras(); }
@@ -74,9 +66,10 @@ LogicalResult AmaxOp::verify() {
   if (!getElementTypeOrSelf(getOuts()[0]).isF32())
     return emitOpError("amax must be f32");
   if (getProducer().empty()) {
-    if (failed(verifyPlainInput(*this, getInputs(), getIndexingMaps())))
+    if (failed(fp8::detail::verifyPlainInput(*this, getInputs(), getIndexingMaps())))
       return failure();
-    return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), shaped(getInputs()[0]), getBlock());
+    return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), shaped(getInputs()[0]),
+                                    std::nullopt);
   }
   if (failed(fp8::detail::verifyElementRegion(*this, "producer")))
     return failure();
@@ -86,13 +79,13 @@ LogicalResult AmaxOp::verify() {
   auto tensor = RankedTensorType::get(*sizes, Float32Type::get(getContext()));
   if (failed(fp8::detail::verifyYieldedPart(*this, tensor)))
     return failure();
-  return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), tensor, getBlock());
+  return fp8::detail::verifyScale(*this, "amax", shaped(getOuts()[0]), tensor, std::nullopt);
 }
 
-/// Returns whether the shape of the input does not matter to `op`: it has no region and no blocks.
+/// Returns whether the shape of the input does not matter to `op`: it has no region.
 template <typename Op>
 static bool ignoresShape(Op op) {
-  return op->getNumResults() != 0 && op.getProducer().empty() && !op.getBlock();
+  return op->getNumResults() != 0 && op.getProducer().empty();
 }
 
 namespace {
@@ -182,11 +175,11 @@ LogicalResult QuantizeOp::verify() {
   ShapedType data = shaped(getOuts()[0]), scaleInv = shaped(getOuts()[getScaleInvIndex()]);
   if (failed(verifyFormat(*this, data.getElementType())))
     return failure();
-  if (failed(fp8::detail::verifyScale(*this, "the scale", shaped(getScale()), data, getBlock())) ||
-      failed(fp8::detail::verifyScale(*this, "scale_inv", scaleInv, data, getBlock())))
+  if (failed(fp8::detail::verifyScale(*this, "the scale", shaped(getScale()), data, std::nullopt)) ||
+      failed(fp8::detail::verifyScale(*this, "scale_inv", scaleInv, data, std::nullopt)))
     return failure();
-  if (!scaleInv.getElementType().isF32() && !isa<Float8E8M0FNUType>(scaleInv.getElementType()))
-    return emitOpError("scale_inv must be f32 or f8E8M0FNU");
+  if (!scaleInv.getElementType().isF32())
+    return emitOpError("scale_inv must be f32");
   if (getRecordAmax()) {
     ShapedType amax = shaped(getOuts()[getAmaxIndex()]);
     if (amax.getRank() != 0 || !amax.getElementType().isF32())
@@ -197,7 +190,7 @@ LogicalResult QuantizeOp::verify() {
   if (!getProducer().empty())
     return success(succeeded(fp8::detail::verifyElementRegion(*this, "producer")) &&
                    succeeded(fp8::detail::verifyYieldedPart(*this, data)));
-  if (failed(verifyPlainInput(*this, getInputs(), getIndexingMaps())))
+  if (failed(fp8::detail::verifyPlainInput(*this, getInputs(), getIndexingMaps())))
     return failure();
   if (!fp8::detail::shapesMatch(shaped(getInputs()[0]), data))
     return emitOpError() << "input " << getInputs()[0].getType() << " and data " << getOuts()[0].getType()
@@ -227,10 +220,10 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
       outs.push_back(out);
       kept.push_back(op->getResult(i));
     }
-    auto slim = QuantizeOp::create(
-        rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(), outs,
-        op.getRecordAmax() && !dropAmax, dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
-        op.getBlockAttr(), op.getColumnAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
+    auto slim = QuantizeOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
+                                   op.getScale(), outs, op.getRecordAmax() && !dropAmax,
+                                   dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
+                                   op.getColumnAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
     slim.getProducer().takeBody(op.getProducer());
     rewriter.replaceAllUsesWith(kept, slim.getResults());
     rewriter.eraseOp(op);
@@ -254,8 +247,8 @@ struct QuantizeBeforeReshape : OpRewritePattern<QuantizeOp> {
     outs[0] =
         tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, source), op.getFormat());
     auto cast = QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), source, op.getScale(), outs,
-                                   op.getRecordAmax(), DenseI64ArrayAttr(), DenseI64ArrayAttr(),
-                                   op.getColumnAttr(), ArrayAttr(), DenseI64ArrayAttr());
+                                   op.getRecordAmax(), DenseI64ArrayAttr(), op.getColumnAttr(), ArrayAttr(),
+                                   DenseI64ArrayAttr());
     cast->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     SmallVector<Value> results(cast.getResults());
     Operation *reshaped = rewriter.clone(*reshape);

@@ -110,8 +110,7 @@ LogicalResult verifyFusion(Operation *op) {
     if (other && other != quantize && other->getBlock() == quantize->getBlock() &&
         other->isBeforeInBlock(quantize) && other.getInputs() == quantize.getInputs() &&
         other.getScale() == quantize.getScale() && other.getFormat() == quantize.getFormat() &&
-        other.getProducer().empty() && quantize.getProducer().empty() &&
-        other.getBlockAttr() == quantize.getBlockAttr())
+        other.getProducer().empty() && quantize.getProducer().empty())
       return op->emitError("after fusion: this tensor is quantized twice in one format with one scale");
   }
   return success();

@@ -122,14 +122,12 @@ func.func @scaled_grouped_matmul(%x: tensor<64x16xf8E4M3FN>, %w: tensor<4x16x32x
 //===----------------------------------------------------------------------===//
 
 // CHECK-LABEL: func.func @amax
-func.func @amax(%x: tensor<8x200xbf16>, %i: tensor<f32>, %b: tensor<8x2xf32>, %m: memref<?x4xf16>, %r: memref<f32>) -> (tensor<f32>, tensor<8x2xf32>) {
+func.func @amax(%x: tensor<8x200xbf16>, %i: tensor<f32>, %m: memref<?x4xf16>, %r: memref<f32>) -> tensor<f32> {
   // CHECK: fp8.amax ins(%{{.+}} : tensor<8x200xbf16>) outs(%{{.+}} : tensor<f32>) -> tensor<f32>
   %0 = fp8.amax ins(%x : tensor<8x200xbf16>) outs(%i : tensor<f32>) -> tensor<f32>
-  // CHECK: fp8.amax ins({{.+}}) outs(%{{.+}} : tensor<8x2xf32>) {block = array<i64: 1, 128>} -> tensor<8x2xf32>
-  %1 = fp8.amax ins(%x : tensor<8x200xbf16>) outs(%b : tensor<8x2xf32>) {block = array<i64: 1, 128>} -> tensor<8x2xf32>
   // CHECK: fp8.amax ins(%{{.+}} : memref<?x4xf16>) outs(%{{.+}} : memref<f32>){{$}}
   fp8.amax ins(%m : memref<?x4xf16>) outs(%r : memref<f32>)
-  return %0, %1 : tensor<f32>, tensor<8x2xf32>
+  return %0 : tensor<f32>
 }
 
 // CHECK-LABEL: func.func @compute_scale
@@ -175,11 +173,21 @@ func.func @quantize_producer(%x: tensor<8x16xbf16>, %bias: tensor<16xf32>, %s: t
 }
 
 // CHECK-LABEL: func.func @quantize_blocks
-func.func @quantize_blocks(%x: tensor<8x200xbf16>, %s: tensor<8x7xf32>, %si: tensor<8x7xf8E8M0FNU>, %q: tensor<8x200xf8E4M3FN>) -> tensor<8x200xf8E4M3FN> {
-  // CHECK: fp8.quantize ins({{.+}}) scale(%{{.+}} : tensor<8x7xf32>) outs(%{{.+}}, %{{.+}} : tensor<8x200xf8E4M3FN>, tensor<8x7xf8E8M0FNU>) {block = array<i64: 1, 32>}
-  %0:2 = fp8.quantize ins(%x : tensor<8x200xbf16>) scale(%s : tensor<8x7xf32>)
-      outs(%q, %si : tensor<8x200xf8E4M3FN>, tensor<8x7xf8E8M0FNU>) {block = array<i64: 1, 32>}
+func.func @quantize_blocks(%x: tensor<8x200xbf16>, %q: tensor<8x200xf8E4M3FN>, %si: tensor<8x7xf8E8M0FNU>,
+                           %qt: tensor<200x8xf8E4M3FN>, %sit: tensor<200x1xf8E8M0FNU>) -> tensor<8x200xf8E4M3FN> {
+  // CHECK: fp8.quantize_blocks recipe(#fp8.mx_scaling) ins(%{{.+}} : tensor<8x200xbf16>) outs(%{{.+}}, %{{.+}} : tensor<8x200xf8E4M3FN>, tensor<8x7xf8E8M0FNU>) {blocks = [array<i64: 1, 32>]}
+  %0:2 = fp8.quantize_blocks recipe(#fp8.mx_scaling) ins(%x : tensor<8x200xbf16>)
+      outs(%q, %si : tensor<8x200xf8E4M3FN>, tensor<8x7xf8E8M0FNU>) {blocks = [array<i64: 1, 32>]}
       -> tensor<8x200xf8E4M3FN>, tensor<8x7xf8E8M0FNU>
+  // CHECK: fp8.quantize_blocks {{.+}} {blocks = [array<i64: 1, 32>, array<i64: 32, 1>], indexing_maps = {{.+}}, transpositions = [array<i64: 0, 1>, array<i64: 1, 0>]} producer {
+  %1:4 = fp8.quantize_blocks recipe(#fp8.mx_scaling) ins(%x : tensor<8x200xbf16>)
+      outs(%q, %si, %qt, %sit : tensor<8x200xf8E4M3FN>, tensor<8x7xf8E8M0FNU>, tensor<200x8xf8E4M3FN>, tensor<200x1xf8E8M0FNU>)
+      {blocks = [array<i64: 1, 32>, array<i64: 32, 1>], transpositions = [array<i64: 0, 1>, array<i64: 1, 0>],
+       indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>]} producer {
+    ^bb0(%e: bf16):
+      %n = arith.negf %e : bf16
+      fp8.yield %n : bf16
+  } -> tensor<8x200xf8E4M3FN>, tensor<8x7xf8E8M0FNU>, tensor<200x8xf8E4M3FN>, tensor<200x1xf8E8M0FNU>
   return %0#0 : tensor<8x200xf8E4M3FN>
 }
 

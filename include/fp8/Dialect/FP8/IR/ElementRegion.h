@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A common view of the code that is fused into fp8.amax and fp8.quantize (producers) and into
-// fp8.matmul and fp8.scaled_matmul (epilogues): scalar code that runs once per element of the
-// tensor, or code on small tensors that runs once per row.
+// A common view of the code that is fused into fp8.amax, fp8.quantize and fp8.quantize_blocks
+// (producers) and into fp8.matmul and fp8.scaled_matmul (epilogues): scalar code that runs once per element
+// of the tensor, or code on small tensors that runs once per row.
 
 #ifndef FP8_DIALECT_FP8_IR_ELEMENTREGION_H
 #define FP8_DIALECT_FP8_IR_ELEMENTREGION_H
@@ -16,7 +16,7 @@ namespace fp8 {
 
 /// The producer or epilogue region of an operation, with its inputs and extra results.
 struct ElementRegion {
-  /// Returns the view of `op`, or nullopt if it is not one of these four operations.
+  /// Returns the view of `op`, or nullopt if it is not one of these five operations.
   static std::optional<ElementRegion> of(mlir::Operation *op);
 
   mlir::Operation *op;
@@ -57,7 +57,7 @@ struct ElementRegion {
 /// Returns whether `expr` is one of the dimensions `rows`.
 bool isRowDim(mlir::AffineExpr expr, llvm::ArrayRef<int64_t> rows);
 
-/// Creates a copy of `op`, one of these four operations, with other inputs, destinations and maps
+/// Creates a copy of `op`, one of these five operations, with other inputs, destinations and maps
 /// (of the inputs, then of the extra results; may be null), and moves the region of `op` into it.
 /// The caller replaces the results of `op`.
 mlir::Operation *rebuildElementRegion(mlir::RewriterBase &rewriter, mlir::Operation *op,

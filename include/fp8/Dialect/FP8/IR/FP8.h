@@ -58,6 +58,14 @@ inline constexpr llvm::StringLiteral kTargetAttrName = "fp8.target";
 TargetAttrInterface getTarget(mlir::Operation *op);
 } // namespace fp8
 
+namespace fp8 {
+/// Returns the number of blocks, with extents `block`, in each dimension of a tensor of these sizes: the
+/// shape of its scale_inv. An extent of 0 spans the dimension.
+llvm::SmallVector<mlir::OpFoldResult> getBlockCounts(mlir::OpBuilder &builder, mlir::Location loc,
+                                                     llvm::ArrayRef<mlir::OpFoldResult> sizes,
+                                                     llvm::ArrayRef<int64_t> block);
+} // namespace fp8
+
 #define GET_ATTRDEF_CLASSES
 #include "fp8/Dialect/FP8/IR/FP8Attributes.h.inc"
 

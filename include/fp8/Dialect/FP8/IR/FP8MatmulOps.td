@@ -51,7 +51,10 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
       and weight, a dgrad grad_output and weight, a wgrad input and grad_output, in the
       order of the operands; a product without a weight (`other`, as in attention) has two
       inputs in the forward pass and a grad_output in the backward pass.
-    - `kept` is the reason why the product stays in high precision, once that is decided.
+    - `recipe` is the recipe of a product that becomes FP8, once that is decided: that of its
+      site and role.
+    - `kept` is the reason why the product stays in high precision, once that is decided. A
+      product has a recipe or such a reason, not both.
 
     `epilogue` with its inputs and extra results, `out_scale` and `record_amax` have the
     same meaning as in `fp8.scaled_matmul`, for element types of at most 32 bits; the first
@@ -100,13 +103,15 @@ def FP8_MatmulOp : FP8_ContractionOp<"matmul", [AttrSizedOperandSegments]> {
     AffineMapArrayAttr:$indexing_maps,
     OptionalAttr<StrAttr>:$site, OptionalAttr<FP8_Role>:$role,
     OptionalAttr<FP8_TensorKind>:$lhs_kind, OptionalAttr<FP8_TensorKind>:$rhs_kind,
-    OptionalAttr<StrAttr>:$kept, UnitAttr:$accumulate, OptionalAttr<DenseI64ArrayAttr>:$record_amax,
+    OptionalAttr<FP8_RecipeAttrInterface>:$recipe, OptionalAttr<StrAttr>:$kept,
+    UnitAttr:$accumulate, OptionalAttr<DenseI64ArrayAttr>:$record_amax,
     OptionalAttr<AffineMapArrayAttr>:$epilogue_maps);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     (`site` `(` $site^ `)`)? (`role` `(` custom<EnumWord>($role)^ `)`)?
-    (`kinds` `(` custom<EnumWord>($lhs_kind)^ `,` custom<EnumWord>($rhs_kind) `)`)? (`kept` `(` $kept^ `)`)?
+    (`kinds` `(` custom<EnumWord>($lhs_kind)^ `,` custom<EnumWord>($rhs_kind) `)`)?
+    (`recipe` `(` $recipe^ `)`)? (`kept` `(` $kept^ `)`)?
     (`accumulate` $accumulate^)? (`record_amax` `` $record_amax^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     (`out_scale` `(` $out_scale^ `:` type($out_scale) `)`)?
@@ -151,8 +156,14 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     Tiling: batch, M and N dimensions, in multiples of blocks. K is not tiled; a product
     that records an amax is not tiled at all, because the amax is that of the whole result.
 
-    Becomes: a packed product on decoded operands on the CPU. Row, block and MX
-    scales have no lowering yet and are an error at the operation.
+    Scales that differ along K (`recipe` decides their type): with E8M0 scales every
+    element is multiplied by its scale_inv, exactly, before the sum. With f32 scales each
+    block of K is summed from 0, in f32, and added as
+    `y = fma(p · lhs_scale_inv, rhs_scale_inv, y)`; where only the lhs has blocks that span
+    several of its rows, as `y = fma(p · rhs_scale_inv, lhs_scale_inv, y)`. Both operands then
+    have one K dimension and one extent along it, or 0.
+
+    Becomes: a packed product on decoded operands on the CPU.
 
     Example:
     ```mlir

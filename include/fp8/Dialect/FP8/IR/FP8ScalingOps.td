@@ -11,11 +11,12 @@
 include "fp8/Dialect/FP8/IR/FP8Attributes.td"
 
 def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
-    ParentOneOf<["::fp8::AmaxOp", "::fp8::QuantizeOp", "::fp8::MatmulOp", "::fp8::ScaledMatmulOp"]>]> {
+    ParentOneOf<["::fp8::AmaxOp", "::fp8::QuantizeOp", "::fp8::QuantizeBlocksOp",
+                  "::fp8::MatmulOp", "::fp8::ScaledMatmulOp"]>]> {
   let summary = "yields the elements or rows that a producer or epilogue region computes";
   let description = [{
     Terminates the region of `fp8.amax` (and yields the element to measure),
-    `fp8.quantize` (the element to cast), `fp8.matmul` or `fp8.scaled_matmul` (the
+    `fp8.quantize` or `fp8.quantize_blocks` (the element to cast), `fp8.matmul` or `fp8.scaled_matmul` (the
     element of the result). Further operands are elements of the extra results, one for
     each. A region with `rows` yields a row in place of an element.
 
@@ -42,8 +43,8 @@ def FP8_IndexOp : Op<FP8_Dialect, "index", [Pure]> {
     Returns the position, along dimension `dim` of the tensor, of the element that the region
     computes: the counterpart of `linalg.index`. Causal masks and one-hot tensors need it.
 
-    Preconditions: within a region of `fp8.amax`, `fp8.quantize`, `fp8.matmul` or
-    `fp8.scaled_matmul`; `dim` is one of the tensor's dimensions.
+    Preconditions: within a region of `fp8.amax`, `fp8.quantize`, `fp8.quantize_blocks`,
+    `fp8.matmul` or `fp8.scaled_matmul`; `dim` is one of the tensor's dimensions.
 
     Tiling: an operation whose region reads an index is not tiled.
 
@@ -71,32 +72,26 @@ def FP8_IndexOp : Op<FP8_Dialect, "index", [Pure]> {
 }
 
 def FP8_AmaxOp : FP8_DpsOp<"amax", [AttrSizedOperandSegments]> {
-  let summary = "the largest magnitude of a tensor, or of each of its blocks";
+  let summary = "the largest magnitude of a tensor";
   let description = [{
-    Computes `max |x|` as f32. NaN elements are ignored, Inf counts, an empty tensor (or
-    block) gives 0. Without `block` the result has rank 0; with it the result
-    has the rank of the input and `ceil(size / block)` entries per dimension
-    (1 if the block extent is 0, which spans the whole dimension).
+    Computes `max |x|` as f32 of rank 0. NaN elements are ignored, Inf counts, an empty
+    tensor gives 0.
 
     With a `producer` region the operation computes the tensor that it measures: inputs,
     maps, region, `rows` and extra results are as in `fp8.quantize`. An extra result
     can store that tensor.
 
-    Preconditions: float input; result shape as above; with a producer every
-    dimension of the tensor is a dimension of an input or of a stored extra result.
+    Preconditions: float input; with a producer every dimension of the tensor is a
+    dimension of an input or of a stored extra result.
 
-    Tiling: with `block`, in multiples of it. Dimensions that a result is reduced over
-    and those in `rows` are not tiled.
+    Tiling: none, because the amax is that of the whole tensor.
 
-    Becomes: `scf` loops on the CPU; for a rank-0 result the outermost loop is parallel and
-    followed by a maximum over its iterations. Blocks have no lowering yet and are an
-    error at the operation.
+    Becomes: `scf` loops on the CPU; the outermost loop is parallel and followed by a
+    maximum over its iterations.
 
     Example:
     ```mlir
     %a = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%init : tensor<f32>) -> tensor<f32>
-    %b = fp8.amax ins(%y : tensor<8x200xbf16>) outs(%i : tensor<8x2xf32>)
-        {block = array<i64: 1, 128>} -> tensor<8x2xf32>
     %c, %stored = fp8.amax ins(%z : tensor<8x16xf32>) outs(%init, %s : tensor<f32>, tensor<8x16xbf16>)
         {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>]} producer {
       ^bb0(%e: f32):
@@ -106,13 +101,12 @@ def FP8_AmaxOp : FP8_DpsOp<"amax", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Variadic<FP8_Shaped>:$inputs, Variadic<FP8_Shaped>:$outs,
-    OptionalAttr<DenseI64ArrayAttr>:$block, OptionalAttr<AffineMapArrayAttr>:$indexing_maps,
-    OptionalAttr<DenseI64ArrayAttr>:$rows);
+    OptionalAttr<AffineMapArrayAttr>:$indexing_maps, OptionalAttr<DenseI64ArrayAttr>:$rows);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$producer);
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
-      "::mlir::ValueRange":$outs, "::mlir::DenseI64ArrayAttr":$block),
-    "build($_builder, $_state, results, inputs, outs, block, ::mlir::ArrayAttr(), ::mlir::DenseI64ArrayAttr());">];
+      "::mlir::ValueRange":$outs),
+    "build($_builder, $_state, results, inputs, outs, ::mlir::ArrayAttr(), ::mlir::DenseI64ArrayAttr());">];
   let assemblyFormat = [{
     `ins` `(` $inputs `:` type($inputs) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict
     (`producer` $producer^)? (`->` type($results)^)?
@@ -140,8 +134,7 @@ def FP8_ComputeScaleOp : FP8_DpsOp<"compute_scale", [DeclareOpInterfaceMethods<S
 
     Tiling: every dimension.
 
-    Becomes: scalar `arith` operations on the CPU for one scale per tensor. Row, block and
-    MX scales have no lowering yet and are an error at the operation.
+    Becomes: scalar `arith` operations, the recipe's own, in loops over the amaxes.
 
     Example:
     ```mlir
@@ -172,7 +165,7 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     - `data`: the FP8 values in the layout of the tensor;
     - `data_t` (with `transposition`): the same values permuted; dimension `d` of
       `data_t` is dimension `transposition[d]` of the tensor;
-    - `scale_inv`: in the shape of the scale;
+    - `scale_inv`: of rank 0;
     - `amax` (with `record_amax`): `fp8.amax` of the tensor before scaling;
     - extra results of a producer, as many as `indexing_maps` has beyond the inputs.
 
@@ -196,23 +189,20 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     (all dimensions except the row's: one scalar per row) or a sum over the rows (the
     row's dimensions only, f32). The region itself defines the order of a sum over a row.
 
-    `block`: as in `fp8.amax`; the scale then has one entry per block.
     `column`: the column of the state that scale and amax belong to.
 
-    Preconditions: float inputs; rank-0 f32 scale, or one entry per block with
-    `block`; scale_inv of the scale's shape, f32 or (MX) `f8E8M0FNU`. The region
+    Preconditions: float inputs; scale and scale_inv are f32 of rank 0. The region
     computes scalars from scalars, or with `rows` tensors of static shape. `rows` needs
-    tensors and excludes `block`; it lists dimensions of static size, in increasing order,
-    but not all of the tensor's.
+    tensors; it lists dimensions of static size, in increasing order, but not all of the
+    tensor's.
 
     Tiling: every dimension except those in `rows` and those that an extra result is
-    summed over, in multiples of blocks. With `record_amax` the operation is not tiled,
+    summed over. With `record_amax` the operation is not tiled,
     because the amax is that of the whole tensor. Every tile writes the same rank-0
     `scale_inv`.
 
     Becomes: `scf` loops on the CPU, with the exact conversion in integer arithmetic;
     with `rows`, before bufferization, an `scf.forall` over the rows (`fp8-expand-rows`).
-    Blocks have no lowering yet and are an error at the operation.
 
     Example:
     ```mlir
@@ -251,16 +241,15 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins
     Variadic<FP8_Shaped>:$inputs, FP8_F32Shaped:$scale, Variadic<FP8_Shaped>:$outs,
-    UnitAttr:$record_amax, OptionalAttr<DenseI64ArrayAttr>:$transposition,
-    OptionalAttr<DenseI64ArrayAttr>:$block, OptionalAttr<I64Attr>:$column,
+    UnitAttr:$record_amax, OptionalAttr<DenseI64ArrayAttr>:$transposition, OptionalAttr<I64Attr>:$column,
     OptionalAttr<AffineMapArrayAttr>:$indexing_maps, OptionalAttr<DenseI64ArrayAttr>:$rows);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$producer);
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
       "::mlir::Value":$scale, "::mlir::ValueRange":$outs, "bool":$record_amax,
-      "::mlir::DenseI64ArrayAttr":$transposition, "::mlir::DenseI64ArrayAttr":$block,
+      "::mlir::DenseI64ArrayAttr":$transposition,
       "::mlir::IntegerAttr":$column, "::mlir::ArrayAttr":$indexing_maps),
-    [{build($_builder, $_state, results, inputs, scale, outs, record_amax, transposition, block, column,
+    [{build($_builder, $_state, results, inputs, scale, outs, record_amax, transposition, column,
             indexing_maps, ::mlir::DenseI64ArrayAttr());}]>];
   let assemblyFormat = [{
     (`record_amax` $record_amax^)? (`column` `(` $column^ `)`)?
@@ -282,6 +271,84 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
   let hasCanonicalizer = 1;
 }
 
+def FP8_QuantizeBlocksOp : FP8_DpsOp<"quantize_blocks", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "cast a tensor to FP8 with a scale for each row or block";
+  let description = [{
+    Casts one tensor once for each entry of `blocks`, in one read of the tensor. An entry
+    is the extent of a block in each dimension, 0 for the whole dimension. All elements of
+    a block share a scale:
+
+        amax = max |x| of the block       (NaN elements are ignored)
+        scale = the formula of `recipe`   (as in fp8.compute_scale)
+        data = saturate(round(f32(x) · scale)), scale_inv = 1 / scale
+
+    Blocks at the end of a dimension may be smaller. `[1, 128]` and `[128, 1]` are the two
+    directions of a block-scaled activation, `[128, 128]` is a block-scaled weight,
+    `[1, 0]` a scale for each row, `[1, 32]` MXFP8. Each direction is a cast of the tensor
+    itself, never of the other direction.
+
+    Results: for each entry of `blocks` the FP8 data and its scale_inv, which has
+    `ceil(size / extent)` entries in each dimension (1 for extent 0), f32 or `f8E8M0FNU`
+    (the recipe's type). Then extra results of a producer, as in `fp8.quantize`.
+
+    `transpositions` has a permutation for each entry of `blocks`: dimension `d` of that
+    data and scale_inv is dimension `transposition[d]` of the tensor. Without it every
+    direction has the layout of the tensor. Two entries may have equal blocks and different
+    permutations: the same values in two layouts.
+
+    A `producer` region, its inputs, maps and `rows` are as in `fp8.quantize`.
+
+    Preconditions: `recipe` is stateless; one FP8 format for all directions; shapes as
+    above.
+
+    Becomes: on the CPU, loops over tiles that hold whole blocks of every direction: the
+    elements of a tile are computed once, into a local buffer, with the amaxes, and cast
+    from there. With extents of 0 the amaxes of the whole tensor come first.
+
+    Example:
+    ```mlir
+    %q, %si, %qt, %sit = fp8.quantize_blocks recipe(#fp8.block_scaling)
+        ins(%x : tensor<8x200xbf16>)
+        outs(%d, %i, %dt, %it : tensor<8x200xf8E4M3FN>, tensor<8x2xf32>, tensor<8x200xf8E4M3FN>, tensor<1x200xf32>)
+        {blocks = [array<i64: 1, 128>, array<i64: 128, 1>]}
+        -> tensor<8x200xf8E4M3FN>, tensor<8x2xf32>, tensor<8x200xf8E4M3FN>, tensor<1x200xf32>
+    ```
+  }];
+  let arguments = (ins
+    Variadic<FP8_Shaped>:$inputs, Variadic<FP8_Shaped>:$outs, FP8_RecipeAttrInterface:$recipe,
+    TypedArrayAttrBase<DenseI64ArrayAttr, "extents of a block for each direction">:$blocks,
+    OptionalAttr<TypedArrayAttrBase<DenseI64ArrayAttr, "a permutation for each direction">>:$transpositions,
+    OptionalAttr<AffineMapArrayAttr>:$indexing_maps, OptionalAttr<DenseI64ArrayAttr>:$rows);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region AnyRegion:$producer);
+  let assemblyFormat = [{
+    `recipe` `(` $recipe `)` (`ins` `(` $inputs^ `:` type($inputs) `)`)?
+    `outs` `(` $outs `:` type($outs) `)` attr-dict
+    (`producer` $producer^)? (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+    unsigned getNumDirections() { return getBlocks().size(); }
+    ::llvm::ArrayRef<int64_t> getBlock(unsigned direction) {
+      return ::llvm::cast<::mlir::DenseI64ArrayAttr>(getBlocks()[direction]);
+    }
+    /// Returns the permutation of a direction; empty without `transpositions`.
+    ::llvm::ArrayRef<int64_t> getTransposition(unsigned direction) {
+      if (!getTranspositions())
+        return {};
+      return ::llvm::cast<::mlir::DenseI64ArrayAttr>((*getTranspositions())[direction]);
+    }
+    ::mlir::Value getDataOut(unsigned direction) { return getOuts()[2 * direction]; }
+    ::mlir::Value getScaleInvOut(unsigned direction) { return getOuts()[2 * direction + 1]; }
+    /// Returns the FP8 type of the data.
+    ::mlir::FloatType getFormat() {
+      return ::llvm::cast<::mlir::FloatType>(::mlir::getElementTypeOrSelf(getOuts().front()));
+    }
+  }];
+  let hasCanonicalizer = 1;
+}
+
 def FP8_DequantizeOp : FP8_DpsOp<"dequantize"> {
   let summary = "convert an FP8 tensor back to a wider type";
   let description = [{
@@ -291,8 +358,7 @@ def FP8_DequantizeOp : FP8_DpsOp<"dequantize"> {
 
     Tiling: every dimension, in multiples of blocks.
 
-    Becomes: a `linalg.generic` on the CPU. Blocks have no lowering yet and are an error
-    at the operation.
+    Becomes: a `linalg.generic` on the CPU.
 
     Example:
     ```mlir

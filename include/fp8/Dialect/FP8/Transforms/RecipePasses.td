@@ -154,6 +154,43 @@ def RaiseDequantization : Pass<"fp8-raise-dequantization"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def CollapseProducts : Pass<"fp8-collapse-products"> {
+  let summary = "give products with a scale per block one K dimension";
+  let description = [{
+    Before: `fp8-select-sites` has put the recipe on every product that becomes FP8.
+    After: where the recipe has a scale per row or block, the product has one K dimension,
+    so that a block of 128 is 128 neighbours along K, whatever dimensions K had. Where blocks
+    span several rows or columns of an operand (`[128, 128]`), the product has one dimension for
+    these as well. Operands are collapsed, and transposed first where the dimensions are not
+    neighbours; results are expanded. Other products stay unchanged.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-collapse-products
+    func.func @wgrad(%x: tensor<4x64x16xbf16>, %dy: tensor<4x64x32xbf16>, %i: tensor<16x32xf32>) -> tensor<16x32xf32> {
+      %dw = fp8.matmul site("fc") role(wgrad) kinds(input, grad_output) recipe(#fp8.block_scaling)
+        ins(%x, %dy : tensor<4x64x16xbf16>, tensor<4x64x32xbf16>) outs(%i : tensor<16x32xf32>)
+        {indexing_maps = [affine_map<(m, n, b, t) -> (b, t, m)>, affine_map<(m, n, b, t) -> (b, t, n)>,
+                          affine_map<(m, n, b, t) -> (m, n)>]} -> tensor<16x32xf32>
+      return %dw : tensor<16x32xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1, d2) -> (d2, d0)>
+    #map1 = affine_map<(d0, d1, d2) -> (d2, d1)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    ...
+      %0 = tensor.collapse_shape %x [[0, 1], [2]] : tensor<4x64x16xbf16> into tensor<256x16xbf16>
+      %1 = tensor.collapse_shape %dy [[0, 1], [2]] : tensor<4x64x32xbf16> into tensor<256x32xbf16>
+      %2 = fp8.matmul site("fc") role(wgrad) kinds(input, grad_output) recipe(#fp8.block_scaling) ins(%0, %1 : tensor<256x16xbf16>, tensor<256x32xbf16>) outs(%i : tensor<16x32xf32>) {indexing_maps = [#map, #map1, #map2]} -> tensor<16x32xf32>
+    ...
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
   let summary = "turn the chosen matrix products into FP8 products of quantized tensors";
   let description = [{

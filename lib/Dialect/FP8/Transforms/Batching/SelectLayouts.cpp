@@ -55,10 +55,9 @@ QuantizeOp addTransposition(RewriterBase &rewriter, QuantizeOp op, ArrayRef<int6
   Value dataT = tensor::EmptyOp::create(rewriter, loc, applyPermutation(sizes, order), op.getFormat());
   SmallVector<Value> outs(op.getOuts());
   outs.insert(outs.begin() + 1, dataT);
-  auto created =
-      QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(), outs,
-                         op.getRecordAmax(), rewriter.getDenseI64ArrayAttr(order), op.getBlockAttr(),
-                         op.getColumnAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
+  auto created = QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(),
+                                    outs, op.getRecordAmax(), rewriter.getDenseI64ArrayAttr(order),
+                                    op.getColumnAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
   created->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   created.getProducer().takeBody(op.getProducer());
   SmallVector<Value> replacements(created.getResults());

@@ -99,7 +99,7 @@ void attachTo(MLIRContext *context) {
 void fp8::registerBufferizableOpInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, FP8Dialect *) {
     attachTo<MatmulOp, ScaledMatmulOp, ScaledGroupedMatmulOp, AmaxOp, ComputeScaleOp, QuantizeOp,
-             DequantizeOp, PackScalesOp, UpdateAmaxHistoryOp, AllReduceOp, AllGatherOp, UnscaleOp,
-             UpdateLossScaleOp>(context);
+             QuantizeBlocksOp, DequantizeOp, PackScalesOp, UpdateAmaxHistoryOp, AllReduceOp, AllGatherOp,
+             UnscaleOp, UpdateLossScaleOp>(context);
   });
 }

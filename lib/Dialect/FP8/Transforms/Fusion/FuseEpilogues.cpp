@@ -233,8 +233,7 @@ Operation *EpilogueFuser::fuseQuantize(Operation *op) {
       continue;
     for (Operation *user : findReaders(op, value)) {
       auto quantize = dyn_cast<QuantizeOp>(user);
-      if (!quantize || !quantize.getProducer().empty() || quantize.getBlockAttr() ||
-          quantize.getTransposition())
+      if (!quantize || !quantize.getProducer().empty() || quantize.getTransposition())
         continue;
       if (Operation *place = detail::findMeetingPoint(rewriter, op, quantize)) {
         Operation *exchanged = exchangeFirst(op, value);
@@ -279,7 +278,7 @@ Operation *EpilogueFuser::fuseAmax(Operation *op) {
       continue;
     for (Operation *user : findReaders(op, value)) {
       auto amax = dyn_cast<AmaxOp>(user);
-      if (!amax || !amax.getProducer().empty() || amax.getBlockAttr())
+      if (!amax || !amax.getProducer().empty())
         continue;
       if (Operation *place = detail::findMeetingPoint(rewriter, op, amax))
         return apply(op, value, amax, place);

@@ -49,7 +49,7 @@ bool isWorthRecomputing(linalg::GenericOp producer, const llvm::SetVector<Operat
   if (!detail::isCheap(producer) || producer->getNumResults() != 1)
     return false;
   for (Operation *other : others)
-    if (!isa<linalg::GenericOp, QuantizeOp, AmaxOp>(other))
+    if (!isa<linalg::GenericOp, QuantizeOp, QuantizeBlocksOp, AmaxOp>(other))
       return false;
   int64_t readers = others.size() + 1, inputs = countInputBytes(producer);
   int64_t result = countBytes(producer.getResult(0).getType());
@@ -197,7 +197,7 @@ public:
   void runOnOperation() final {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<AmaxOp, QuantizeOp>(op) && op->getNumResults() != 0)
+      if (isa<AmaxOp, QuantizeOp, QuantizeBlocksOp>(op) && op->getNumResults() != 0)
         ops.push_back(op);
     });
     IRRewriter rewriter(&getContext());

@@ -100,8 +100,7 @@ public:
   void runOnOperation() final {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<AmaxOp, QuantizeOp>(op) && op->getNumResults() != 0 && !op->getAttr("block") &&
-          ElementRegion::of(op)->rows.empty())
+      if (isa<AmaxOp, QuantizeOp>(op) && op->getNumResults() != 0 && ElementRegion::of(op)->rows.empty())
         ops.push_back(op);
     });
     IRRewriter rewriter(&getContext());

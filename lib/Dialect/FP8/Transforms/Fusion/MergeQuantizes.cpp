@@ -18,11 +18,11 @@ namespace fp8 {
 
 namespace {
 
-/// Returns whether both have the same result: equal inputs, scale, format, blocks and column.
+/// Returns whether both have the same result: equal inputs, scale, format and column.
 bool quantizesTheSame(QuantizeOp a, QuantizeOp b) {
   return a.getInputs() == b.getInputs() && a.getScale() == b.getScale() && a.getFormat() == b.getFormat() &&
-         a.getBlockAttr() == b.getBlockAttr() && a.getColumnAttr() == b.getColumnAttr() &&
-         a.getProducer().empty() && b.getProducer().empty() && !a.getTransposition() && !b.getTransposition();
+         a.getColumnAttr() == b.getColumnAttr() && a.getProducer().empty() && b.getProducer().empty() &&
+         !a.getTransposition() && !b.getTransposition();
 }
 
 /// Replaces `op` by a quantize that records the amax, if it does not already.
@@ -32,21 +32,77 @@ QuantizeOp withAmax(QuantizeOp op) {
   OpBuilder builder(op);
   SmallVector<Value> outs(op.getOuts());
   outs.push_back(tensor::EmptyOp::create(builder, op.getLoc(), ArrayRef<int64_t>{}, builder.getF32Type()));
-  auto wider = QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
-                                  op.getScale(), outs, /*record_amax=*/true, DenseI64ArrayAttr(),
-                                  op.getBlockAttr(), op.getColumnAttr(), ArrayAttr());
+  auto wider =
+      QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(),
+                         outs, /*record_amax=*/true, DenseI64ArrayAttr(), op.getColumnAttr(), ArrayAttr());
   op.replaceAllUsesWith(wider.getResults().take_front(op.getNumResults()));
   op.erase();
   return wider;
 }
 
+/// Returns whether both cast one tensor to one format by one recipe.
+bool canMergeDirections(QuantizeBlocksOp a, QuantizeBlocksOp b) {
+  return a->getNumResults() != 0 && a.getInputs() == b.getInputs() && a.getRecipe() == b.getRecipe() &&
+         a.getFormat() == b.getFormat() && a.getProducer().empty() && b.getProducer().empty() &&
+         !a.getTranspositions() && !b.getTranspositions();
+}
+
+/// Merges the directions of two casts of one tensor into one operation, at the place of the first.
+QuantizeBlocksOp mergeDirections(QuantizeBlocksOp first, QuantizeBlocksOp second) {
+  OpBuilder builder(first);
+  Location loc = first.getLoc();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, first.getInputs()[0]);
+  SmallVector<Value> outs(first.getOuts());
+  SmallVector<Attribute> blocks(first.getBlocks().getValue());
+  SmallVector<unsigned> directions; // where those of the second are in the merged operation
+  for (unsigned i = 0; i < second.getNumDirections(); ++i) {
+    auto *same = llvm::find(blocks, second.getBlocks()[i]);
+    directions.push_back(same - blocks.begin());
+    if (same != blocks.end())
+      continue;
+    blocks.push_back(second.getBlocks()[i]);
+    SmallVector<OpFoldResult> counts =
+        getBlockCounts(builder, loc, sizes, cast<DenseI64ArrayAttr>(second.getBlocks()[i]));
+    outs.push_back(tensor::EmptyOp::create(builder, loc, sizes, second.getFormat()));
+    outs.push_back(tensor::EmptyOp::create(builder, loc, counts, second.getRecipe().getScaleType()));
+  }
+  auto merged = QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), first.getInputs(), outs,
+                                         first.getRecipe(), builder.getArrayAttr(blocks), ArrayAttr(),
+                                         ArrayAttr(), DenseI64ArrayAttr());
+  first.replaceAllUsesWith(merged.getResults().take_front(first.getNumResults()));
+  for (auto [i, direction] : llvm::enumerate(directions))
+    for (unsigned part : {0u, 1u}) {
+      Value old = second.getResult(2 * i + part), result = merged.getResult(2 * direction + part);
+      old.replaceAllUsesWith(result.getType() == old.getType()
+                                 ? result
+                                 : tensor::CastOp::create(builder, loc, old.getType(), result).getResult());
+    }
+  first.erase();
+  second.erase();
+  return merged;
+}
+
 class MergeQuantizes : public impl::MergeQuantizesBase<MergeQuantizes> {
 public:
   void runOnOperation() final {
-    getOperation().walk([&](Block *block) { mergeIn(*block); });
+    getOperation().walk([&](Block *block) {
+      mergeIn(*block);
+      mergeDirectionsIn(*block);
+    });
   }
 
 private:
+  void mergeDirectionsIn(Block &block) {
+    SmallVector<QuantizeBlocksOp> kept;
+    for (auto op : llvm::make_early_inc_range(block.getOps<QuantizeBlocksOp>())) {
+      auto *same = llvm::find_if(kept, [&](QuantizeBlocksOp other) { return canMergeDirections(other, op); });
+      if (same == kept.end())
+        kept.push_back(op);
+      else
+        *same = mergeDirections(*same, op);
+    }
+  }
+
   /// Compares only quantizes of the same value.
   void mergeIn(Block &block) {
     SmallVector<QuantizeOp> kept;

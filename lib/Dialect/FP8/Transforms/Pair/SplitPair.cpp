@@ -29,6 +29,8 @@ namespace {
 bool isRepeatable(Operation *op) {
   if (auto quantize = dyn_cast<QuantizeOp>(op))
     return quantize.getProducer().empty();
+  if (auto quantize = dyn_cast<QuantizeBlocksOp>(op))
+    return quantize.getProducer().empty();
   return isa<AmaxOp, ComputeScaleOp>(op) || isMovement(op);
 }
 
@@ -61,10 +63,10 @@ SmallVector<Value> repeat(OpBuilder &builder, Operation *op, IRMapping &operands
   if (!quantize || !quantize.getRecordAmax())
     return SmallVector<Value>(copy->getResults());
   SmallVector<Value> outs(quantize.getOuts().drop_back());
-  auto narrow = QuantizeOp::create(
-      builder, copy->getLoc(), TypeRange(ValueRange(outs)), quantize.getInputs(), quantize.getScale(), outs,
-      /*record_amax=*/false, quantize.getTranspositionAttr(), quantize.getBlockAttr(),
-      quantize.getColumnAttr(), quantize.getIndexingMapsAttr());
+  auto narrow = QuantizeOp::create(builder, copy->getLoc(), TypeRange(ValueRange(outs)), quantize.getInputs(),
+                                   quantize.getScale(), outs,
+                                   /*record_amax=*/false, quantize.getTranspositionAttr(),
+                                   quantize.getColumnAttr(), quantize.getIndexingMapsAttr());
   copy->erase();
   return SmallVector<Value>(narrow->getResults());
 }

@@ -43,13 +43,8 @@ public:
       module.emitError() << "--recipe=" << recipe << " is not a recipe attribute";
       return signalPassFailure();
     }
-    SymbolTableCollection symbols;
-    if (failed(verifyJoinedPairs(module)) || failed(chosen.verifyFunctions(module, symbols)))
+    if (failed(verifyJoinedPairs(module)) || failed(hideFunctions(module, chosen)))
       return signalPassFailure();
-    for (FlatSymbolRefAttr name : chosen.getFunctions())
-      if (Operation *function =
-              module.lookupSymbol(name.getAttr())) // not an entry point, even if nothing becomes FP8
-        SymbolTable::setSymbolVisibility(function, SymbolTable::Visibility::Private);
 
     stateful = {};
     std::vector<Program> programs;
@@ -88,6 +83,26 @@ private:
     bool hasGradients = false;
   };
 
+  /// Checks the functions that the recipes name and makes them private: they are no entry points, even if
+  /// nothing becomes FP8.
+  static LogicalResult hideFunctions(ModuleOp module, RecipeAttrInterface chosen) {
+    SetVector<RecipeAttrInterface> recipes;
+    recipes.insert(chosen);
+    module.walk([&](MatmulOp op) {
+      if (std::optional<RecipeAttrInterface> own = op.getRecipe())
+        recipes.insert(*own);
+    });
+    SymbolTableCollection symbols;
+    for (RecipeAttrInterface recipe : recipes) {
+      if (failed(recipe.verifyFunctions(module, symbols)))
+        return failure();
+      for (FlatSymbolRefAttr name : recipe.getFunctions())
+        if (Operation *function = module.lookupSymbol(name.getAttr()))
+          SymbolTable::setSymbolVisibility(function, SymbolTable::Visibility::Private);
+    }
+    return success();
+  }
+
   FailureOr<Program> plan(func::FuncOp function, RecipeAttrInterface chosen) {
     Program program(function);
     WalkResult walked = function.walk([&](MatmulOp op) {
@@ -105,7 +120,7 @@ private:
   LogicalResult planProduct(MatmulOp op, RecipeAttrInterface chosen, Program &program) {
     if (!op.getRole() || !op.getSite() || !op.getLhsKind())
       return op.emitError("has no site, role or kinds; run fp8-infer-sites before fp8-apply-recipe");
-    RecipeAttrInterface recipeOfRole = chosen.getRecipeFor(*op.getRole());
+    RecipeAttrInterface recipeOfRole = op.getRecipe() ? *op.getRecipe() : chosen.getRecipeFor(*op.getRole());
     for (unsigned index : {0u, 1u}) {
       QuantizedOperand operand{op, index, recipeOfRole};
       operand.castId = program.casts.try_emplace(castKey(operand), program.casts.size()).first->second;

@@ -21,14 +21,50 @@ DequantizeOp QuantizedOperand::ownBytes() const {
   return getViewSource(value()).getDefiningOp<DequantizeOp>();
 }
 
+SmallVector<ReassociationIndices> QuantizedOperand::groups() const {
+  ContractionDims dims = product.getContractionDims();
+  SmallVector<ReassociationIndices> groups;
+  std::optional<bool> last; // whether the last group is contracted; nullopt after a batch dimension
+  for (auto [position, result] : llvm::enumerate(map().getResults())) {
+    unsigned dim = cast<AffineDimExpr>(result).getPosition();
+    bool isBatch = llvm::is_contained(dims.batch, dim), isContracted = llvm::is_contained(dims.k, dim);
+    if (isBatch || last != isContracted)
+      groups.emplace_back();
+    groups.back().push_back(position);
+    last = isBatch ? std::nullopt : std::optional(isContracted);
+  }
+  return groups;
+}
+
 SmallVector<int64_t> QuantizedOperand::block() const {
   if (ownBytes())
     return {};
   ContractionDims dims = product.getContractionDims();
+  SmallVector<ReassociationIndices> all = groups();
   SmallVector<bool> contracted;
-  for (AffineExpr result : map().getResults())
-    contracted.push_back(llvm::is_contained(dims.k, cast<AffineDimExpr>(result).getPosition()));
-  return recipe.getBlockShape(kind(), contracted);
+  SmallVector<unsigned> matrix; // the groups that are no batch dimensions
+  for (auto [i, group] : llvm::enumerate(all)) {
+    unsigned dim = cast<AffineDimExpr>(map().getResult(group.front())).getPosition();
+    if (llvm::is_contained(dims.batch, dim))
+      continue;
+    matrix.push_back(i);
+    contracted.push_back(llvm::is_contained(dims.k, dim));
+  }
+  SmallVector<int64_t> own = recipe.getBlockShape(kind(), contracted);
+  if (own.empty())
+    return {};
+  SmallVector<int64_t> block(all.size(), 1);
+  for (auto [i, extent] : llvm::zip_equal(matrix, own))
+    block[i] = extent;
+  return block;
+}
+
+SmallVector<int64_t> QuantizedOperand::blockOfDims() const {
+  SmallVector<int64_t> block = this->block(), ofDims;
+  if (!block.empty())
+    for (auto [group, extent] : llvm::zip_equal(groups(), block))
+      ofDims.append(group.size(), extent);
+  return ofDims;
 }
 
 Value QuantizedOperand::source() const { return block().empty() ? getViewSource(value()) : value(); }
@@ -40,23 +76,6 @@ ColumnKey QuantizedOperand::columnKey() const {
 
 Value FunctionRewriter::emptyLike(Location loc, Value like, Type elementType) {
   return tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, like), elementType);
-}
-
-Value FunctionRewriter::emptyScale(Location loc, Value source, ArrayRef<int64_t> block, Type elementType) {
-  SmallVector<OpFoldResult> sizes;
-  auto type = cast<RankedTensorType>(source.getType());
-  for (auto [d, extent] : llvm::enumerate(block)) {
-    int64_t size = type.getDimSize(d);
-    if (extent == 0)
-      sizes.push_back(builder.getIndexAttr(1));
-    else if (!ShapedType::isDynamic(size))
-      sizes.push_back(builder.getIndexAttr(llvm::divideCeil(size, extent)));
-    else
-      sizes.push_back(affine::makeComposedFoldedAffineApply(builder, loc,
-                                                            builder.getAffineDimExpr(0).ceilDiv(extent),
-                                                            {tensor::getMixedSize(builder, loc, source, d)}));
-  }
-  return tensor::EmptyOp::create(builder, loc, sizes, elementType);
 }
 
 /// Finds the columns that are updated at the end of the forward part of a pair: those of operands
@@ -132,15 +151,46 @@ Value FunctionRewriter::getLargestAmaxes(State &from) {
 
 /// Returns the scale computed from the tensor's own amax.
 Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &operand, Value source) {
-  SmallVector<int64_t> block = operand.block();
-  DenseI64ArrayAttr blockAttr = block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
-  Value init = emptyScale(loc, source, block, builder.getF32Type());
-  Value amax = AmaxOp::create(builder, loc, init.getType(), source, init, blockAttr).getResult(0);
-  Value scaleInit = emptyScale(loc, source, block, builder.getF32Type());
-  return ComputeScaleOp::create(builder, loc, scaleInit.getType(), amax, scaleInit,
-                                operand.recipe.getScaling(), TypeAttr::get(operand.format()),
-                                TypeAttr::get(getElementTypeOrSelf(source)))
+  auto type = RankedTensorType::get({}, builder.getF32Type());
+  Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  Value amax = AmaxOp::create(builder, loc, type, source, init).getResult(0);
+  return ComputeScaleOp::create(builder, loc, type, amax, init, operand.recipe.getScaling(),
+                                TypeAttr::get(operand.format()), TypeAttr::get(getElementTypeOrSelf(source)))
       .getResult(0);
+}
+
+/// Casts `operand` with a scale per block. Dimensions of one kind count as one, so that a block spans
+/// several of them where the last one is short; the results get them back, and blocks across such a
+/// group have one element (fp8-collapse-products).
+FunctionRewriter::Cast FunctionRewriter::castBlocks(const QuantizedOperand &operand) {
+  Location loc = operand.product->getLoc();
+  Value source = operand.value(), matrix = source;
+  SmallVector<ReassociationIndices> groups = operand.groups();
+  bool isCollapsed = llvm::any_of(groups, [](ArrayRef<int64_t> group) { return group.size() > 1; });
+  if (isCollapsed)
+    matrix = tensor::CollapseShapeOp::create(builder, loc, source, groups);
+  SmallVector<int64_t> block = operand.block();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, matrix);
+  SmallVector<Value> outs{tensor::EmptyOp::create(builder, loc, sizes, operand.format()),
+                          tensor::EmptyOp::create(builder, loc, getBlockCounts(builder, loc, sizes, block),
+                                                  operand.recipe.getScaleType())};
+  auto quantize = QuantizeBlocksOp::create(
+      builder, loc, TypeRange(ValueRange(outs)), matrix, outs, operand.recipe.getScaling(),
+      builder.getArrayAttr(builder.getDenseI64ArrayAttr(block)), /*transpositions=*/ArrayAttr(),
+      /*indexing_maps=*/ArrayAttr(), /*rows=*/DenseI64ArrayAttr());
+  if (!isCollapsed)
+    return {quantize.getResult(0), quantize.getResult(1), Value()};
+  SmallVector<OpFoldResult> dataSizes = tensor::getMixedSizes(builder, loc, source);
+  auto expand = [&](Value value, ArrayRef<OpFoldResult> expanded) -> Value {
+    SmallVector<int64_t> shape;
+    SmallVector<Value> dynamic;
+    dispatchIndexOpFoldResults(expanded, dynamic, shape);
+    auto type = RankedTensorType::get(shape, getElementTypeOrSelf(value));
+    return tensor::ExpandShapeOp::create(builder, loc, type, value, groups, expanded);
+  };
+  SmallVector<int64_t> blockOfDims = operand.blockOfDims();
+  return {expand(quantize.getResult(0), dataSizes),
+          expand(quantize.getResult(1), getBlockCounts(builder, loc, dataSizes, blockOfDims)), Value()};
 }
 
 FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand &operand) {
@@ -164,19 +214,20 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
                         source.getDefiningOp() == from.scale.getDefiningOp();
   builder.setInsertionPointAfterValue(
       comesWithState && operand.recipe.startsFromTensor() ? getLargestAmaxes(from) : source);
-  SmallVector<int64_t> block = operand.block();
+  if (!operand.block().empty())
+    return entry->second = castBlocks(operand);
 
   Value scaleValue = stateful ? scaleOfColumn(loc, operand, source, from, column->second, repeats)
                               : scaleFromTensor(loc, operand, source);
-  SmallVector<Value> outs{emptyLike(loc, source, operand.format()),
-                          emptyScale(loc, source, block, operand.recipe.getScaleType())};
+  SmallVector<Value> outs{
+      emptyLike(loc, source, operand.format()),
+      tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, operand.recipe.getScaleType())};
   bool record = stateful && updates && !repeats;
   if (record)
     outs.push_back(tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type()));
   auto quantize = QuantizeOp::create(
       builder, loc, TypeRange(ValueRange(outs)), source, scaleValue, outs, record,
       /*transposition=*/DenseI64ArrayAttr(),
-      block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block),
       stateful ? builder.getI64IntegerAttr(column->second) : IntegerAttr(), /*indexing_maps=*/ArrayAttr());
   return entry->second = {quantize.getResult(0), quantize.getResult(1),
                           record ? quantize.getResult(2) : Value()};
@@ -221,7 +272,7 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
   Value lhsData = replayViews(lhs.value(), lhs.source(), lhsCast.data);
   Value rhsData = replayViews(rhs.value(), rhs.source(), rhsCast.data);
   auto blockAttr = [&](const QuantizedOperand &operand) {
-    SmallVector<int64_t> block = operand.block();
+    SmallVector<int64_t> block = operand.blockOfDims();
     return block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
   };
   bool isOwn = lhs.ownBytes() && rhs.ownBytes();

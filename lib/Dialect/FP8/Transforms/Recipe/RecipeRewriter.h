@@ -37,8 +37,13 @@ struct QuantizedOperand {
   /// The program's own FP8 tensor that this operand reads, possibly through views; null if the
   /// recipe quantizes the operand.
   DequantizeOp ownBytes() const;
-  /// Extents of the blocks that share a scale; empty for one scale per tensor.
+  /// Groups of adjacent dimensions of one kind, which count as one dimension: contracted ones, or free
+  /// ones (M or N). A batch dimension is a group of its own.
+  llvm::SmallVector<mlir::ReassociationIndices> groups() const;
+  /// Extents of the blocks that share a scale, one for each group; empty for one scale per tensor.
   llvm::SmallVector<int64_t> block() const;
+  /// The same for each dimension. A group of several dimensions has extents of 0 or 1.
+  llvm::SmallVector<int64_t> blockOfDims() const;
   /// The tensor to quantize: the operand itself with blocks, which depend on its shape; the tensor
   /// behind all views with a single scale, so that all views share one cast.
   mlir::Value source() const;
@@ -70,9 +75,8 @@ private:
     mlir::Value largestAmaxes = nullptr; ///< of each column's history; created on first use
   };
   Cast getOrCreateCast(const QuantizedOperand &operand);
+  Cast castBlocks(const QuantizedOperand &operand);
   mlir::Value emptyLike(mlir::Location loc, mlir::Value like, mlir::Type elementType);
-  mlir::Value emptyScale(mlir::Location loc, mlir::Value source, llvm::ArrayRef<int64_t> block,
-                         mlir::Type elementType);
   mlir::Value scaleOfColumn(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source,
                             State &from, int64_t column, bool repeats);
   mlir::Value getLargestAmaxes(State &from);

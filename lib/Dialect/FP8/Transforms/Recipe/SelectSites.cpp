@@ -75,6 +75,10 @@ public:
     auto chosen = recipe.empty()
                       ? RecipeAttrInterface()
                       : dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
+    if (!recipe.empty() && !chosen) {
+      module->emitError() << "--recipe=" << recipe << " is not a recipe attribute";
+      return signalPassFailure();
+    }
     if (chosen)
       for (FlatSymbolRefAttr name : chosen.getFunctions())
         selection.recipeFunctions.insert(name.getValue());
@@ -94,9 +98,11 @@ public:
         reason = kept.value_or("");
       }
       if (reason.empty()) {
+        RecipeAttrInterface own = chosen.getRecipeFor(op.getRole().value_or(Role::other));
         // One error is enough: the recipe does not fit the target, whatever the product.
-        if (chosen && !refused && !allowUnsupported && failed(checkSupported(op, chosen)))
+        if (!refused && !allowUnsupported && failed(checkSupported(op, own)))
           refused = op;
+        op.setRecipeAttr(own);
         return;
       }
       op.setKept(reason);
@@ -159,9 +165,8 @@ private:
   /// Whether the target of the module, where one is named, has kernels for what the recipe makes
   /// of `op`.
   static LogicalResult checkSupported(MatmulOp op, RecipeAttrInterface recipe) {
-    RecipeAttrInterface own = recipe.getRecipeFor(op.getRole().value_or(Role::other));
     auto target = op->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttrInterface>(kTargetAttrName);
-    std::string reason = target ? target.getUnsupportedReason(own) : "";
+    std::string reason = target ? target.getUnsupportedReason(recipe) : "";
     if (reason.empty())
       return success();
     return op.emitError() << "site '" << op.getSite().value_or("") << "': " << reason;

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace fp8;
 
 std::optional<CastScale> CastScale::of(QuantizeOp op) {
-  if (op.getBlockAttr() || op.getTransposition() || !op.getProducer().empty())
+  if (op.getTransposition() || !op.getProducer().empty())
     return std::nullopt;
   CastScale found(op);
   return found.add(found.scale) ? std::optional(found) : std::nullopt;

@@ -106,6 +106,7 @@ void fp8::registerTilingInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, FP8Dialect *) {
     // Offsets and sizes of tiles are computed with affine.apply.
     context->loadDialect<affine::AffineDialect>();
-    attachTo<MatmulOp, ScaledMatmulOp, QuantizeOp, DequantizeOp, AmaxOp, ComputeScaleOp>(context);
+    attachTo<MatmulOp, ScaledMatmulOp, QuantizeOp, QuantizeBlocksOp, DequantizeOp, AmaxOp, ComputeScaleOp>(
+        context);
   });
 }

@@ -39,7 +39,7 @@ static AffineMap getScalarMap(AffineMap data) { return getScaleMap(data, std::nu
 
 static void getMaps(QuantizeOp op, SmallVectorImpl<AffineMap> &maps) {
   AffineMap data = identityOf(op.getOuts().front());
-  AffineMap scale = getScaleMap(data, op.getBlock());
+  AffineMap scale = getScalarMap(data);
   ElementRegion element = *ElementRegion::of(op);
   llvm::append_range(maps, element.inputMaps());
   maps.append({scale, data});
@@ -81,7 +81,20 @@ static void getMaps(AmaxOp op, SmallVectorImpl<AffineMap> &maps) {
   ElementRegion element = *ElementRegion::of(op);
   AffineMap data = AffineMap::getMultiDimIdentityMap(element.numDims, op.getContext());
   llvm::append_range(maps, element.inputMaps());
-  maps.push_back(getScaleMap(data, op.getBlock()));
+  maps.push_back(getScalarMap(data));
+  llvm::append_range(maps, element.extraMaps());
+}
+
+static void getMaps(QuantizeBlocksOp op, SmallVectorImpl<AffineMap> &maps) {
+  ElementRegion element = *ElementRegion::of(op);
+  AffineMap data = AffineMap::getMultiDimIdentityMap(element.numDims, op.getContext());
+  llvm::append_range(maps, element.inputMaps());
+  for (unsigned i = 0; i < op.getNumDirections(); ++i) {
+    AffineMap layout = data, scale = getScaleMap(data, op.getBlock(i));
+    if (op.getTranspositions())
+      layout = AffineMap::getPermutationMap(op.getTransposition(i), op.getContext());
+    maps.append({layout, layout.compose(scale)});
+  }
   llvm::append_range(maps, element.extraMaps());
 }
 
@@ -89,7 +102,8 @@ static void getMaps(AmaxOp op, SmallVectorImpl<AffineMap> &maps) {
 static SmallVector<AffineMap> getMaps(Operation *operation) {
   SmallVector<AffineMap> maps;
   llvm::TypeSwitch<Operation *>(operation)
-      .Case<MatmulOp, ScaledMatmulOp, QuantizeOp, AmaxOp>([&](auto op) { getMaps(op, maps); })
+      .Case<MatmulOp, ScaledMatmulOp, QuantizeOp, QuantizeBlocksOp, AmaxOp>(
+          [&](auto op) { getMaps(op, maps); })
       .Case([&](DequantizeOp op) {
         AffineMap data = identityOf(op.getData());
         maps = {data, getScaleMap(data, op.getBlock()), data};

@@ -49,7 +49,7 @@ func.func @step(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %g: tensor<2x2x16xb
   // CURRENT-NOT: fp8.update_amax_history
 
   // Blocks lie along K, so each product has casts of its own, of the operand as it is.
-  // MX: fp8.quantize ins(%{{.+}} : tensor<4x8xbf16>) {{.+}} tensor<4x8xf8E4M3FN>, tensor<4x1xf8E8M0FNU>) {block = array<i64: 1, 32>}
+  // MX: fp8.quantize_blocks recipe(#fp8.mx_scaling) ins(%{{.+}} : tensor<4x8xbf16>) {{.+}} tensor<4x8xf8E4M3FN>, tensor<4x1xf8E8M0FNU>) {blocks = [array<i64: 1, 32>]}
   // MX: fp8.scaled_matmul site("fc") role(fprop) {{.+}} {indexing_maps = {{.+}}, lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 32, 1>}
   // MX: fp8.scaled_matmul site("fc") role(dgrad) {{.+}} {indexing_maps = {{.+}}, lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 1, 32>}
   %0 = fp8.matmul site("fc") role(fprop) kinds(input, weight) ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>)
