@@ -16,11 +16,12 @@ import numpy as np
 
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 E5M2 = np.dtype(ml_dtypes.float8_e5m2)
+E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 BF16 = np.dtype(ml_dtypes.bfloat16)
 F16, F32 = np.dtype(np.float16), np.dtype(np.float32)
 
-MLIR_NAMES = {E4M3: "f8E4M3FN", E5M2: "f8E5M2", BF16: "bf16", F16: "f16", F32: "f32", np.dtype(np.float64): "f64", np.dtype(np.int32): "i32"}
-FILE_NAMES = {E4M3: "F8_E4M3", E5M2: "F8_E5M2", BF16: "BF16", F16: "F16", F32: "F32", np.dtype(np.float64): "F64"}
+MLIR_NAMES = {E4M3: "f8E4M3FN", E5M2: "f8E5M2", E8M0: "f8E8M0FNU", BF16: "bf16", F16: "f16", F32: "f32", np.dtype(np.float64): "f64", np.dtype(np.int32): "i32"}
+FILE_NAMES = {E4M3: "F8_E4M3", E5M2: "F8_E5M2", E8M0: "F8_E8M0", BF16: "BF16", F16: "F16", F32: "F32", np.dtype(np.float64): "F64"}
 FILE_NAMES |= {np.dtype(f"int{bits}"): f"I{bits}" for bits in (8, 32, 64)} | {np.dtype(np.bool_): "BOOL"}
 DTYPES = {name: dtype for dtype, name in FILE_NAMES.items()}
 
@@ -70,6 +71,8 @@ class Program:
     def __init__(self, bin_dir, folder, text, *options):
         self.bin_dir, self.folder = bin_dir, folder
         self.source, self.library = folder / "program.mlir", folder / "program.so"
+        # Libraries for a GPU run on the emulator.
+        self.device = ["--device=emulator"] if any(str(option).startswith("--target=sm_") for option in options) else []
         self.source.write_text(text)
         done = subprocess.run(
             [bin_dir / "fp8-compile", self.source, "-o", self.library, f"--manifest={folder / 'manifest.json'}", *options],
@@ -86,7 +89,7 @@ class Program:
             inputs = {str(i): np.asarray(value) for i, value in enumerate(inputs)}
         save(self.folder / "inputs", inputs)
         command = [self.bin_dir / "fp8-run", self.library, f"--inputs={self.folder / 'inputs'}", f"--entry={entry}"]
-        done = subprocess.run([*command, *options], capture_output=True, text=True)
+        done = subprocess.run([*command, *self.device, *options], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

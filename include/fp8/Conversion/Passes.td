@@ -246,6 +246,7 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
     NaN becomes 0x7F, as in all FP8 casts of this project. To round an f64 only once,
     it is rounded to f32 to odd first. Casts from f64 to bf16 and f16 are expanded in the same way,
     because upstream lowers them to a call of a function that need not exist.
+    `arith.truncf` to `f8E8M0FNU` is an error, because several roundings are in use for it.
 
     Example:
     ```mlir

@@ -62,6 +62,8 @@ Value buildRoundToOdd(arith::TruncFOp op) {
 class ExpandCasts : public impl::ExpandCastsBase<ExpandCasts> {
 public:
   void runOnOperation() final {
+    if (failed(refuseExponents()))
+      return signalPassFailure();
     getOperation()->walk([](arith::ExtFOp op) {
       if (isa<Float8E8M0FNUType>(getElementTypeOrSelf(op.getIn())) && !isa<TensorType>(op.getType()))
         expandExponent(op);
@@ -81,6 +83,20 @@ public:
   }
 
 private:
+  /// Reports a cast to E8M0: up, down and to nearest are all in use for it, so that a program has to say
+  /// which it means.
+  LogicalResult refuseExponents() {
+    WalkResult walked = getOperation()->walk([](arith::TruncFOp op) {
+      if (!isa<Float8E8M0FNUType>(getElementTypeOrSelf(op.getType())))
+        return WalkResult::advance();
+      op.emitError()
+          << "a cast to f8E8M0FNU does not say how it rounds: compute the exponent in integers and "
+             "bitcast it, or cast blocks with '#fp8.mx_scaling'";
+      return WalkResult::interrupt();
+    });
+    return failure(walked.wasInterrupted());
+  }
+
   /// Expands an E8M0 byte, which is the exponent of an f32; 0 is 2^-127, a subnormal.
   static void expandExponent(arith::ExtFOp op) {
     OpBuilder builder(op);
