@@ -6,10 +6,14 @@
 Every 8-bit and 16-bit input; f32 around every value at which a rounding turns, and strided through all of
 its bits. `test/python/numerics/all_f32.py` takes all 2^32.
 """
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numerics import conversions, formats
-from numerics.formats import BF16, F16, FP8, SINGLE
+from numerics.all_f32 import Steps
+from numerics.formats import BF16, E4M3, E5M2, F16, FP8, SINGLE
 
 from harness import E8M0, Program
 
@@ -69,8 +73,8 @@ def test_conversions(compiled, name):
     for got, expected, (_, type_name) in zip(results, entry.expected, entry.results):
         codes = expected(values)
         wrong = conversions.wrong_codes(got, codes)
-        at = lambda i: (values[i], got.ravel()[i], hex(np.ravel(codes)[i]))
-        assert not len(wrong), f"{len(wrong)} differ in {type_name} (input, got, expected): {[at(i) for i in wrong[:5]]}"
+        first = [(values[i], got.ravel()[i], hex(np.ravel(codes)[i])) for i in wrong[:5]]
+        assert not len(wrong), f"{len(wrong)} differ in {type_name} (input, got, expected): {first}"
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -78,3 +82,22 @@ def test_cast_to_e8m0_is_refused(run, target):
     text = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf8E8M0FNU> {\n  %y = arith.truncf %x : tensor<4xf32> to tensor<4xf8E8M0FNU>\n  return %y : tensor<4xf8E8M0FNU>\n}\n"
     done = run("fp8-compile", "-", "-o", "/dev/null", "--recipe=none", *TARGETS[target], stdin=text)
     assert done.returncode == 1 and done.stderr.startswith("<stdin>:2:8: error: a cast to f8E8M0FNU does not say how it rounds"), done.stderr
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+def test_steps_of_the_reference(sign):
+    """all_f32.py asks the reference for the first f32 of every code alone: the same as asking for every f32."""
+    for fmt, scale in [(E4M3, 448 / 3), (E5M2, 1e-30)]:
+        cast = lambda values, fmt=fmt, scale=scale: formats.cast(values, scale, fmt)
+        steps = Steps(cast)
+        for start in [0, 0x3F800000, 0x43DF0000, 0x7F7F0000]:
+            values = np.arange(start, start + 2**17, dtype=np.uint32) | np.uint32(sign << 31)
+            np.testing.assert_array_equal(steps.codes(int(values[0]), len(values)), cast(values.view(np.float32)))
+
+
+def test_the_command_for_all_f32(source_dir, build_dir):
+    """Around 448, the largest value of E4M3."""
+    command = [sys.executable, source_dir / "test/python/numerics/all_f32.py", f"--build={build_dir}"]
+    done = subprocess.run([*command, "--first=0x43dc0000", "--last=0x43e40000", "--chunk=0x40000"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "524288 values, 8 conversions each: 0 wrong" in done.stdout

@@ -7,10 +7,10 @@ An entry is one function whose results are many conversions of one argument, so 
 checks all of them. Its description holds, per result, the function that computes the expected codes.
 """
 import numpy as np
-
-import harness
 from numerics import formats
 from numerics.formats import BF16, E4M3, E5M2, F16, FP8, SINGLE
+
+import harness
 
 DTYPES = {E4M3: harness.E4M3, E5M2: harness.E5M2, F16: harness.F16, BF16: harness.BF16, SINGLE: harness.F32}
 WIDE = [SINGLE, BF16, F16]
