@@ -77,27 +77,27 @@ def delayed_scale(value, fmt, margin=0, old=1.0):
 def update_column(scale, history, recorded, fmt, margin=0, algo="max", ignore_non_finite=False, executed_mask=False):
     """(scale, history) of one column after a step that recorded these amaxes.
 
-    Row 0 is the staging slot of the step, row 1 the oldest amax, the last row the newest. With
-    `executed_mask` a negative amax says that the site did not run, and 0 is an amax like any other."""
-    history, recorded = np.array(history, F32), list(np.asarray(recorded, F32))
-    if executed_mask:
-        recorded = [a for a in recorded if not a < 0]
-        if not recorded:
-            return F32(scale), history
-    current = F32(np.max([history[0], *recorded])) if recorded else history[0]
-    past = history[1:]
+    Row 0 is the staging slot of the step (0: empty), row 1 the oldest amax, the last row the newest. With
+    `executed_mask` a negative amax says that the site did not run, and 0 is an amax like any other. With
+    `ignore_non_finite` Inf and NaN of the history are not counted (they move on), a recorded one counts as 0;
+    the amaxes that are recorded are combined before."""
+    history = np.array(history, F32)
+    finite = lambda values: np.where(np.isfinite(values), values, F32(0)) if ignore_non_finite else values
+    ran = [a for a in np.asarray(recorded, F32) if not (executed_mask and a < 0)]
+    combined = [F32(np.max(ran))] if ran else []
     if ignore_non_finite:
-        if not np.isfinite(current):
-            return F32(scale), history
-        past = np.where(np.isfinite(past), past, F32(0))
-    if current == 0 and not executed_mask:
+        combined = [a for a in combined if np.isfinite(a)]
+    staged, past = finite(history[:1])[0], finite(history[1:])
+    present = [a for a in [staged, *combined] if a != 0] or (combined if executed_mask else [])
+    if not present:
         return F32(scale), history
+    current = F32(np.max(present))
     column = np.array([current, *past], F32)
     value = amax(column) if algo == "max" else current
     scale = delayed_scale(value, fmt, margin, scale)
     if len(history) == 1:
         return scale, np.zeros(1, F32)
-    return scale, np.array([0, *past[1:], current], F32)
+    return scale, np.array([0, *history[2:], current], F32)
 
 
 # --- casts with one scale, per row, per block

@@ -1,0 +1,119 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""fp8.quantize_blocks by value: casts by rows, blocks and MX blocks against numerics/reference.py, bit for bit."""
+import numpy as np
+import pytest
+from numerics import casts
+from numerics.casts import BLOCKS, MX_BLOCKS, ROWS, BlockCast, straight
+from numerics.conversions import DTYPES
+from numerics.formats import BF16, E5M2, F16, FP8, SINGLE
+
+from harness import Program, random_generator
+
+TARGETS = {
+    "cpu": ["--target=cpu"],
+    "x86-64-v3": ["--target=cpu", "--cpu=x86-64-v3"],
+}
+
+
+def build(bin_dir, folder, entries, target):
+    text = "".join(casts.entry(name, shape, of) for name, (shape, of) in entries.items())
+    return Program(bin_dir, folder, text, "--recipe=none", *TARGETS[target])
+
+
+def run_all(program, entries, rng):
+    """One call per function, on a hostile tensor."""
+    for name, (shape, of) in entries.items():
+        x = casts.hostile(rng, shape, DTYPES[of[0].source])
+        casts.check(program.call(name, x), of, x)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", [SINGLE, BF16, F16], ids=lambda fmt: fmt.name)
+def test_recipes_and_formats(bin_dir, tmp_path, source, target):
+    """Every recipe to both formats, all of its blocks from one read."""
+    of = [BlockCast(name, straight(blocks), fmt, source) for name, (_, blocks, _) in casts.RECIPES.items() for fmt in FP8]
+    entries = {"ragged": ((150, 300), of), "whole": ((256, 128), of), "row": ((1, 257), of), "column": ((257, 1), of), "one": ((1, 1), of)}
+    run_all(build(bin_dir, tmp_path, entries, target), entries, random_generator(70))
+
+
+def test_tensors_of_zeros_infs_and_nans(bin_dir, tmp_path):
+    of = [BlockCast(name, straight(blocks), fmt) for name, (_, blocks, _) in casts.RECIPES.items() for fmt in FP8]
+    program = build(bin_dir, tmp_path, {"f": ((40, 140), of)}, "cpu")
+    for value in [0.0, -0.0, 1e-45, -1e-40, 1e-37, 3.4e38, np.inf, -np.inf, np.nan, 448, 449, 57344, 57345]:
+        x = np.full((40, 140), value, np.float32)
+        casts.check(program.call("f", x), of, x)
+
+
+def test_amaxes_around_every_change_of_an_mx_scale(bin_dir, tmp_path):
+    """A block per amax: fp8_max · 2^p and 2 ulp on either side, for every p."""
+    powers = np.ldexp(np.float64(1), np.arange(-149, 128))
+    values = np.concatenate([powers, powers * 1.75, powers * 1.5])
+    bits = values[(values >= 2.0**-149) & (values < 2.0**128)].astype(np.float32).view(np.uint32).astype(np.int64)
+    bits = np.unique(bits[:, None] + np.arange(-2, 3))
+    amaxes = bits[(bits >= 0) & (bits < 0x7F800000)].astype(np.uint32).view(np.float32)
+    x = np.zeros((len(amaxes), 32), np.float32)
+    x[:, 5], x[:, 9] = amaxes, -amaxes / 3
+    of = [BlockCast(name, straight([block]), fmt) for name, block in [("mx", (1, 32)), ("block", (1, 128)), ("block_f32", (1, 128))] for fmt in FP8]
+    program = build(bin_dir, tmp_path, {"f": (x.shape, of)}, "cpu")
+    casts.check(program.call("f", x), of, x)
+
+
+def test_layouts(bin_dir, tmp_path):
+    """Directions in the layout of the tensor and transposed, alone and together."""
+    plain, turned = (0, 1), (1, 0)
+    of = [
+        BlockCast("block", (((1, 128), plain), ((128, 1), turned))),
+        BlockCast("block", (((128, 1), turned),)),
+        BlockCast("block", (((128, 128), plain), ((128, 128), turned)), E5M2),
+        BlockCast("mx", (((32, 1), turned), ((1, 32), plain))),
+        BlockCast("mx", (((32, 32), turned),), E5M2),
+        BlockCast("row", (((1, 0), plain), ((0, 1), turned))),
+        BlockCast("row", (((0, 1), turned),)),
+    ]
+    entries = {"ragged": ((150, 300), of), "tall": ((300, 33), of)}
+    run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, random_generator(71))
+
+
+def test_ranks(bin_dir, tmp_path):
+    """Batches of matrices, and vectors."""
+    batch = lambda blocks: straight([(1, *block) for block in blocks], 3)
+    turned = ((1, 1, 128), (0, 2, 1)), ((1, 128, 1), (0, 1, 2)), ((1, 128, 128), (2, 0, 1))
+    entries = {
+        "batch": ((3, 70, 140), [BlockCast("block", batch(BLOCKS)), BlockCast("mx", batch(MX_BLOCKS)), BlockCast("row", batch(ROWS)), BlockCast("block", turned)]),
+        "vector": ((300,), [BlockCast("block", straight([(128,)], 1)), BlockCast("mx", straight([(32,)], 1)), BlockCast("row", straight([(0,)], 1))]),
+        "spans": ((5, 6, 7), [BlockCast("row", straight([(1, 0, 0), (0, 0, 1), (0, 1, 0)], 3))]),
+    }
+    run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, random_generator(72))
+
+
+def test_without_elements(bin_dir, tmp_path):
+    of = [BlockCast(name, straight(blocks)) for name, (_, blocks, _) in casts.RECIPES.items()]
+    entries = {"rows": ((0, 5), of), "columns": ((5, 0), of)}
+    run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, random_generator(73))
+
+
+def sweep(count, salt):
+    """`count` shapes in which each size from 1 to 300 comes at most once per dimension, and a cast for each."""
+    rng = random_generator(salt)
+    rows, columns = (rng.permutation(300)[:count] + 1 for _ in range(2))
+    entries = {}
+    for m, n in zip(rows.tolist(), columns.tolist()):
+        name = rng.choice(["row", "block", "block_f32", "mx"])
+        order = [(0, 1), (1, 0)][rng.integers(2)]
+        directions = tuple((block, order if rng.random() < 0.5 else (0, 1)) for block in casts.RECIPES[name][1])
+        source = [SINGLE, BF16, F16][rng.integers(3)]
+        entries[f"f_{m}_{n}"] = ((m, n), [BlockCast(name, directions, FP8[rng.integers(2)], source)])
+    return entries, rng
+
+
+def test_some_shapes(bin_dir, tmp_path):
+    entries, rng = sweep(30, 74)
+    run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, rng)
+
+
+@pytest.mark.slow
+def test_every_size_from_1_to_300(bin_dir, tmp_path):
+    entries, rng = sweep(300, 75)
+    run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, rng)
