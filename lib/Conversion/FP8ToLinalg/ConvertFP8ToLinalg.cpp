@@ -50,6 +50,7 @@ LogicalResult lower(Operation *op, const VectorRegisters *registers) {
       .Case([&](ScaledMatmulOp op) { return lowerScaledMatmul(builder, op, registers); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op); })
+      .Case([&](QuantizeBlocksOp op) { return lowerQuantizeBlocks(builder, op); })
       .Case([&](DequantizeOp op) { return lowerDequantize(builder, op); })
       .Case<ComputeScaleOp, UpdateAmaxHistoryOp>([](Operation *op) {
         return op->emitOpError("follows the rules of a recipe; run fp8-expand-scaling before "

@@ -27,6 +27,15 @@ public:
   /// Runs over all elements, and writes the amaxes of the operation.
   void run(ElementBuilder element, FirstBuilder first = {});
 
+  /// For loops of the caller's own: builds the code of the element at `indices`, which stores or sums the
+  /// extra results, and returns the values that the region yields.
+  llvm::SmallVector<mlir::Value> compute(mlir::OpBuilder &b, mlir::ValueRange indices);
+  /// Builds zeros for the sums, before such loops.
+  void clearSums();
+  /// Returns whether the loops are to run in parallel: there are many elements, or threads.
+  bool isParallel() const;
+  llvm::ArrayRef<mlir::Value> getSizes() const { return sizes; }
+
 private:
   struct Bounds {
     llvm::SmallVector<mlir::Value> lower, upper;
@@ -35,9 +44,6 @@ private:
   using PartBuilder = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::Value part,
                                                                         mlir::ValueRange carried)>;
 
-  bool isParallel() const;
-  void clearSums();
-  llvm::SmallVector<mlir::Value> compute(mlir::OpBuilder &b, mlir::ValueRange indices);
   void runParts(mlir::Value count, PartBuilder buildPart);
   llvm::SmallVector<mlir::Value> runInner(mlir::OpBuilder &b, const Bounds &bounds, mlir::ValueRange outer,
                                           mlir::ValueRange carried);

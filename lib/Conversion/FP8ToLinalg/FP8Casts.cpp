@@ -146,3 +146,31 @@ Value fp8::buildNarrow(OpBuilder &builder, Location loc, Value value, Type type)
     return arith::ExtFOp::create(builder, loc, type, value);
   return arith::TruncFOp::create(builder, loc, type, value);
 }
+
+Value fp8::buildInverseE8M0(OpBuilder &b, Location loc, Value scale) {
+  auto constant = [&](int32_t value) {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+  };
+  // The exponent of 2^k is k + 127, that of its inverse in E8M0 is 127 - k; 2^-127 is subnormal, with
+  // exponent 0. NaN has exponent 255 and becomes -1, the byte 255.
+  Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), scale);
+  Value exponent = arith::ShRUIOp::create(b, loc, bits, constant(23));
+  Value inverse = arith::SubIOp::create(b, loc, constant(254), exponent);
+  Value byte = arith::TruncIOp::create(b, loc, b.getI8Type(), inverse);
+  return arith::BitcastOp::create(b, loc, Float8E8M0FNUType::get(b.getContext()), byte);
+}
+
+Value fp8::buildDecodeE8M0(OpBuilder &b, Location loc, Value value) {
+  auto constant = [&](int32_t value) {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+  };
+  auto equals = [&](Value byte, int32_t other) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, byte, constant(other));
+  };
+  Value byte =
+      arith::ExtUIOp::create(b, loc, b.getI32Type(), arith::BitcastOp::create(b, loc, b.getI8Type(), value));
+  Value bits = arith::ShLIOp::create(b, loc, byte, constant(23));
+  bits = arith::SelectOp::create(b, loc, equals(byte, 0), constant(1 << 22), bits); // 2^-127 is subnormal
+  bits = arith::SelectOp::create(b, loc, equals(byte, 255), constant(0x7FC00000), bits);
+  return arith::BitcastOp::create(b, loc, b.getF32Type(), bits);
+}

@@ -23,6 +23,7 @@ mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp o
 // QuantizeLowering.cpp
 mlir::LogicalResult lowerAmax(mlir::OpBuilder &builder, AmaxOp op);
 mlir::LogicalResult lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op);
+mlir::LogicalResult lowerQuantizeBlocks(mlir::OpBuilder &builder, QuantizeBlocksOp op);
 /// Lowers the epilogue of a product with an FP8 result, scale_inv and amax; `sum` builds the sum.
 void lowerQuantizedEpilogue(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value outScale,
                             ElementLoops::FirstBuilder sum);

@@ -30,6 +30,12 @@ mlir::Value buildMagnitudeBits(mlir::OpBuilder &builder, mlir::Location loc, mli
 /// Rounds an f32 once to `type` (f32, bf16, f16 or f64).
 mlir::Value buildNarrow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
 
+/// Builds the `f8E8M0FNU` value of 1 / `scale`, an f32 power of two from 2^-127 to 2^127; NaN stays NaN.
+mlir::Value buildInverseE8M0(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value scale);
+
+/// Builds the f32 value of `value`, an `f8E8M0FNU`.
+mlir::Value buildDecodeE8M0(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
+
 } // namespace fp8
 
 #endif // FP8_CONVERSION_FP8TOLINALG_FP8CASTS_H
