@@ -43,8 +43,11 @@ static SmallVector<Value> findSizes(OpBuilder &builder, Location loc, const Elem
         sizes[dim.getPosition()] = getValueOrCreateConstantIndexOp(
             builder, loc, memref::getMixedSize(builder, loc, operand, position));
   };
+  AffineMap layout = builder.getMultiDimIdentityMap(region.numDims);
+  if (auto cast = dyn_cast<QuantizeBlocksOp>(region.op); cast && cast.getTranspositions())
+    layout = AffineMap::getPermutationMap(cast.getTransposition(0), builder.getContext());
   if (!isa<AmaxOp>(region.op))
-    read(region.outs[0], builder.getMultiDimIdentityMap(region.numDims));
+    read(region.outs[0], layout);
   for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
     read(operand, map);
   for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))

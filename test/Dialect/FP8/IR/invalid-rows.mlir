@@ -36,18 +36,6 @@ func.func @order(%x: tensor<4x8x2xf32>, %a: tensor<f32>) {
 // -----
 
 #id = affine_map<(i, j) -> (i, j)>
-func.func @blocks(%x: tensor<4x8xf32>, %a: tensor<4x1xf32>) {
-  // expected-error@+1 {{has `rows` and `block`; a row is computed whole, for one scale}}
-  %m = fp8.amax ins(%x : tensor<4x8xf32>) outs(%a : tensor<4x1xf32>) {block = array<i64: 1, 0>, indexing_maps = [#id], rows = array<i64: 1>} producer {
-  ^bb0(%i: index, %r: tensor<8xf32>):
-    fp8.yield %r : tensor<8xf32>
-  } -> tensor<4x1xf32>
-  return
-}
-
-// -----
-
-#id = affine_map<(i, j) -> (i, j)>
 func.func @memory(%x: memref<4x8xf32>, %a: memref<f32>) {
   // expected-error@+1 {{with `rows` works on tensors; run fp8-expand-rows before bufferization}}
   fp8.amax ins(%x : memref<4x8xf32>) outs(%a : memref<f32>) {indexing_maps = [#id], rows = array<i64: 1>} producer {

@@ -9,22 +9,6 @@ func.func @amax_shape(%x: tensor<8x16xbf16>, %i: tensor<1xf32>) {
 
 // -----
 
-func.func @amax_blocks(%x: tensor<8x16xbf16>, %i: tensor<8x2xf32>) {
-  // expected-error@+1 {{amax has shape [8, 2], expected [8, 1], one entry per block}}
-  %0 = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%i : tensor<8x2xf32>) {block = array<i64: 1, 128>} -> tensor<8x2xf32>
-  return
-}
-
-// -----
-
-func.func @amax_block_rank(%x: tensor<8x16xbf16>, %i: tensor<8x1xf32>) {
-  // expected-error@+1 {{block has 1 entries for a tensor of rank 2}}
-  %0 = fp8.amax ins(%x : tensor<8x16xbf16>) outs(%i : tensor<8x1xf32>) {block = array<i64: 128>} -> tensor<8x1xf32>
-  return
-}
-
-// -----
-
 func.func @amax_input(%x: tensor<8xi32>, %i: tensor<f32>) {
   // expected-error@+1 {{the input must be of a float type}}
   %0 = fp8.amax ins(%x : tensor<8xi32>) outs(%i : tensor<f32>) -> tensor<f32>
@@ -113,11 +97,62 @@ func.func @quantize_scale(%x: tensor<8x16xbf16>, %s: tensor<8xf32>, %q: tensor<8
 
 // -----
 
-func.func @quantize_scale_blocks(%x: tensor<8x16xbf16>, %s: tensor<8x2xf32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
-  // expected-error@+1 {{the scale has shape [8, 2], expected [8, 1], one entry per block}}
-  %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<8x2xf32>)
-      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {block = array<i64: 1, 16>}
-      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+func.func @quantize_blocks_shape(%x: tensor<8x16xbf16>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<8x2xf32>) {
+  // expected-error@+1 {{scale_inv 0 has shape [8, 2], expected [8, 1], one entry per block}}
+  %0:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<8x16xbf16>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<8x2xf32>) {blocks = [array<i64: 1, 16>]}
+      -> tensor<8x16xf8E4M3FN>, tensor<8x2xf32>
+  return
+}
+
+// -----
+
+func.func @quantize_blocks_rank(%x: tensor<8x16xbf16>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<8x1xf32>) {
+  // expected-error@+1 {{block has 1 entries for a tensor of rank 2}}
+  %0:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<8x16xbf16>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<8x1xf32>) {blocks = [array<i64: 16>]}
+      -> tensor<8x16xf8E4M3FN>, tensor<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @quantize_blocks_type(%x: tensor<8x32xbf16>, %q: tensor<8x32xf8E4M3FN>, %si: tensor<8x1xf32>) {
+  // expected-error@+1 {{scale_inv 0 must be of 'f8E8M0FNU', the type of #fp8.mx_scaling}}
+  %0:2 = fp8.quantize_blocks recipe(#fp8.mx_scaling) ins(%x : tensor<8x32xbf16>)
+      outs(%q, %si : tensor<8x32xf8E4M3FN>, tensor<8x1xf32>) {blocks = [array<i64: 1, 32>]}
+      -> tensor<8x32xf8E4M3FN>, tensor<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @quantize_blocks_state(%x: tensor<8x32xbf16>, %q: tensor<8x32xf8E4M3FN>, %si: tensor<8x1xf32>) {
+  // expected-error@+1 {{recipe #fp8.delayed_scaling takes its scales from state, not from blocks}}
+  %0:2 = fp8.quantize_blocks recipe(#fp8.delayed_scaling) ins(%x : tensor<8x32xbf16>)
+      outs(%q, %si : tensor<8x32xf8E4M3FN>, tensor<8x1xf32>) {blocks = [array<i64: 1, 32>]}
+      -> tensor<8x32xf8E4M3FN>, tensor<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @quantize_blocks_directions(%x: tensor<8x32xbf16>, %q: tensor<8x32xf8E4M3FN>, %si: tensor<8x1xf32>) {
+  // expected-error@+1 {{has 2 outs, expected data and scale_inv for each of 2 directions}}
+  %0:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<8x32xbf16>)
+      outs(%q, %si : tensor<8x32xf8E4M3FN>, tensor<8x1xf32>) {blocks = [array<i64: 1, 128>, array<i64: 128, 1>]}
+      -> tensor<8x32xf8E4M3FN>, tensor<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @quantize_blocks_layout(%x: tensor<8x32xbf16>, %q: tensor<8x32xf8E4M3FN>, %si: tensor<8x1xf32>) {
+  // expected-error@+1 {{transposition 0 must be a permutation of the 2 dimensions}}
+  %0:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<8x32xbf16>)
+      outs(%q, %si : tensor<8x32xf8E4M3FN>, tensor<8x1xf32>)
+      {blocks = [array<i64: 1, 128>], transpositions = [array<i64: 1, 1>]}
+      -> tensor<8x32xf8E4M3FN>, tensor<8x1xf32>
   return
 }
 

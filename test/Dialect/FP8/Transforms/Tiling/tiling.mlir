@@ -188,37 +188,24 @@ module attributes {transform.with_named_sequence} {
 
 // -----
 
-// The chain of block scaling, tile by tile: a thread has whole blocks, which its index says.
+// Block scaling, tile by tile: a thread has whole blocks, which its index says.
 // CHECK-LABEL: func.func @blocks
 // CHECK-SAME: %[[X:[^ :]+]]: tensor<8x512xf32>
 func.func @blocks(%x: tensor<8x512xf32>, %a: tensor<8x4xf32>, %d: tensor<8x512xf8E4M3FN>)
     -> (tensor<8x512xf8E4M3FN>, tensor<8x4xf32>) {
   // CHECK: scf.forall (%[[I:.+]]) in (2)
   // CHECK: %[[N:.+]] = affine.apply #{{.+}}(%[[I]])
-  // CHECK: fp8.amax ins(%{{.+}} : tensor<8x256xf32>) outs(%{{.+}} : tensor<8x2xf32>)
-  // CHECK: scf.for {{.+}} step %c2
-  // CHECK: fp8.compute_scale {{.+}} ins(%{{.+}} : tensor<8x2xf32>) outs(%{{.+}} : tensor<8x2xf32>)
-  // CHECK: scf.forall (%[[Q:.+]]) in (4)
-  // CHECK: fp8.quantize ins(%{{.+}} : tensor<8x128xf32>) scale(%{{.+}} : tensor<8x1xf32>) outs(%{{.+}}, %{{.+}} : tensor<8x128xf8E4M3FN>, tensor<8x1xf32>)
-  %0 = fp8.amax ins(%x : tensor<8x512xf32>) outs(%a : tensor<8x4xf32>) {block = array<i64: 1, 128>} -> tensor<8x4xf32>
-  %1 = fp8.compute_scale recipe(#fp8.block_scaling) format(f8E4M3FN) ins(%0 : tensor<8x4xf32>)
-      outs(%a : tensor<8x4xf32>) -> tensor<8x4xf32>
-  %2:2 = fp8.quantize ins(%x : tensor<8x512xf32>) scale(%1 : tensor<8x4xf32>)
-      outs(%d, %a : tensor<8x512xf8E4M3FN>, tensor<8x4xf32>) {block = array<i64: 1, 128>}
+  // CHECK: fp8.quantize_blocks {{.+}} ins(%{{.+}} : tensor<8x256xf32>) outs(%{{.+}}, %{{.+}} : tensor<8x256xf8E4M3FN>, tensor<8x2xf32>)
+  %0:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<8x512xf32>)
+      outs(%d, %a : tensor<8x512xf8E4M3FN>, tensor<8x4xf32>) {blocks = [array<i64: 1, 128>]}
       -> tensor<8x512xf8E4M3FN>, tensor<8x4xf32>
-  return %2#0, %2#1 : tensor<8x512xf8E4M3FN>, tensor<8x4xf32>
+  return %0#0, %0#1 : tensor<8x512xf8E4M3FN>, tensor<8x4xf32>
 }
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
-    %amax = transform.structured.match ops{["fp8.amax"]} in %root : (!transform.any_op) -> !transform.any_op
-    %t0, %l0 = transform.structured.tile_using_forall %amax num_threads [0, 2]
-        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
-    %scale = transform.structured.match ops{["fp8.compute_scale"]} in %root : (!transform.any_op) -> !transform.any_op
-    %t1, %l1 = transform.structured.tile_using_for %scale tile_sizes [0, 2]
-        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
-    %quantize = transform.structured.match ops{["fp8.quantize"]} in %root : (!transform.any_op) -> !transform.any_op
-    %t2, %l2 = transform.structured.tile_using_forall %quantize tile_sizes [0, 128]
+    %cast = transform.structured.match ops{["fp8.quantize_blocks"]} in %root : (!transform.any_op) -> !transform.any_op
+    %t0, %l0 = transform.structured.tile_using_forall %cast num_threads [0, 2]
         : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
     transform.yield
   }
