@@ -40,7 +40,7 @@ LogicalResult verifyIngest(Operation *op) {
 /// FP8 data, through views and slices.
 bool isQuantized(Value data) {
   while (Operation *op = data.getDefiningOp()) {
-    if (isa<QuantizeOp, LoopLikeOpInterface>(op))
+    if (isa<QuantizeOp, QuantizeBlocksOp, LoopLikeOpInterface>(op))
       return true;
     std::optional<Rearrangement> moved = matchRearrangement(op);
     if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, tensor::ExtractSliceOp>(op) &&

@@ -169,7 +169,7 @@ func.func @quantize_scale_inv(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor
 // -----
 
 func.func @quantize_scale_inv_type(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<bf16>) {
-  // expected-error@+1 {{scale_inv must be f32 or f8E8M0FNU}}
+  // expected-error@+1 {{scale_inv must be f32}}
   %0:2 = fp8.quantize ins(%x : tensor<8x16xbf16>) scale(%s : tensor<f32>)
       outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<bf16>)
       -> tensor<8x16xf8E4M3FN>, tensor<bf16>
@@ -467,7 +467,7 @@ func.func @amax_outs(%x: tensor<8xbf16>, %a: tensor<f32>) {
 // -----
 
 func.func @index_outside() -> index {
-  // expected-error@+1 {{must be in a region of fp8.amax, fp8.quantize, fp8.matmul or fp8.scaled_matmul}}
+  // expected-error@+1 {{must be in a region of fp8.amax, fp8.quantize, fp8.quantize_blocks, fp8.matmul or fp8.scaled_matmul}}
   %0 = fp8.index 0
   return %0 : index
 }
