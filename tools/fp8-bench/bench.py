@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line of `fp8-bench compile`, `step`, `products` and `kernels`; the program fp8-bench starts it."""
+"""The command line of `fp8-bench compile`, `step`, `products`, `recipes` and `kernels`; the program fp8-bench starts it."""
 
 import argparse
 import os
@@ -19,6 +19,7 @@ import compile_time  # noqa: E402
 import kernels  # noqa: E402
 import peers  # noqa: E402
 import product_speed  # noqa: E402
+import recipes  # noqa: E402
 import results  # noqa: E402
 import session  # noqa: E402
 import step_time  # noqa: E402
@@ -35,6 +36,13 @@ KERNELS_EXAMPLE = """examples:
   fp8-bench kernels python/examples/gpt/gpt.mlir --target=sm_89,sm_90a
   fp8-bench kernels step.mlir --no-run --target=sm_100a --kernels=.
 """
+
+RECIPES_EXAMPLE = """examples:
+  fp8-bench recipes --plot=losses.png
+  fp8-bench recipes --steps=100 --variants='row|block' --variant='mine=--recipe=block --keep=h0'
+"""
+# These take options of their own and measure no time beside peers.
+ALONE = {"kernels": (kernels, KERNELS_EXAMPLE), "recipes": (recipes, RECIPES_EXAMPLE)}
 
 
 class Parser(argparse.ArgumentParser):
@@ -136,14 +144,15 @@ def parser_of(benchmark: str) -> Parser:
 
 
 def run(arguments: list[str]) -> None:
-    if arguments[:1] == ["kernels"]:
-        parser = Parser(prog="fp8-bench kernels", description=kernels.__doc__, epilog=KERNELS_EXAMPLE, allow_abbrev=False,
+    if arguments and arguments[0] in ALONE:
+        module, example = ALONE[arguments[0]]
+        parser = Parser(prog=f"fp8-bench {arguments[0]}", description=module.__doc__, epilog=example, allow_abbrev=False,
                         formatter_class=argparse.RawDescriptionHelpFormatter)
-        kernels.add_options(parser)
-        print("\n".join(kernels.measure(parser.parse_args(arguments[1:]))))
+        module.add_options(parser)
+        print("\n".join(module.measure(parser.parse_args(arguments[1:]), EXAMPLES)))
         return
     if not arguments or arguments[0] not in BENCHMARKS:
-        raise Failure(f"say what to measure: fp8-bench {', '.join(BENCHMARKS)}")
+        raise Failure(f"say what to measure: fp8-bench {', '.join([*BENCHMARKS, *ALONE])}")
     options = parser_of(arguments[0]).parse_args(arguments[1:], argparse.Namespace(benchmark=arguments[0]))
     if options.plot:
         results.check_plot()

@@ -158,7 +158,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
 
 
-def measure(options: argparse.Namespace) -> list[str]:
+def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
     """The lines to print."""
     lines = [ABOUT, ""]
     if options.ptxas == "none":
