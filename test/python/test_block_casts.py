@@ -7,7 +7,7 @@ import pytest
 from numerics import casts
 from numerics.casts import BLOCKS, MX_BLOCKS, ROWS, BlockCast, straight
 from numerics.conversions import DTYPES
-from numerics.formats import BF16, E5M2, F16, FP8, SINGLE
+from numerics.formats import BF16, E4M3, E5M2, F16, FP8, SINGLE
 
 from harness import Program, random_generator
 
@@ -117,3 +117,54 @@ def test_some_shapes(bin_dir, tmp_path):
 def test_every_size_from_1_to_300(bin_dir, tmp_path):
     entries, rng = sweep(300, 75)
     run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, rng)
+
+
+PRODUCER = """
+#all = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+#columns = affine_map<(d0, d1) -> (d1)>
+func.func @producer(%x: tensor<MxNxbf16>, %y: tensor<NxMxbf16>, %b: tensor<Nxbf16>) -> (RESULTS) {
+EMPTY
+  NAMES = fp8.quantize_blocks recipe(RECIPE) ins(%x, %y, %b : tensor<MxNxbf16>, tensor<NxMxbf16>, tensor<Nxbf16>)
+      outs(OUTS : RESULTS)
+      {blocks = [BLOCKS], transpositions = [ORDERS],
+       indexing_maps = [#all, #turned, #columns, #all, #columns]} producer {
+    ^bb0(%xe: bf16, %ye: bf16, %be: bf16):
+      %s = arith.addf %xe, %be : bf16
+      %p = arith.mulf %s, %ye : bf16
+      %w = arith.extf %p : bf16 to f32
+      fp8.yield %p, %s, %w : bf16, bf16, f32
+  } -> RESULTS
+  return NAMES : RESULTS
+}"""
+
+
+@pytest.mark.parametrize("shape", [(150, 300), (33, 65)])
+@pytest.mark.parametrize("name", casts.RECIPES)
+def test_producer(bin_dir, tmp_path, name, shape):
+    """Elements computed in the cast, with both roundings to bf16; one of the values stored, the other summed."""
+    (m, n), plain, turned = shape, (0, 1), (1, 0)
+    cast = BlockCast(name, ((casts.RECIPES[name][1][0], plain), (casts.RECIPES[name][1][1], turned)), E4M3, BF16)
+    results = [*cast.types(shape), f"tensor<{m}x{n}xbf16>", f"tensor<{n}xf32>"]
+    lists = lambda part: ", ".join(f"array<i64: {', '.join(map(str, direction[part]))}>" for direction in cast.directions)
+    words = {
+        "RESULTS": ", ".join(results),
+        "NAMES": ", ".join(f"%r{i}" for i in range(len(results))),
+        "OUTS": ", ".join(f"%o{i}" for i in range(len(results))),
+        "EMPTY": "\n".join(f"  %o{i} = tensor.empty() : {of}" for i, of in enumerate(results)),
+        "RECIPE": casts.RECIPES[name][0], "BLOCKS": lists(0), "ORDERS": lists(1), "MxN": f"{m}x{n}", "NxM": f"{n}x{m}", "<Nx": f"<{n}x",
+    }
+    text = PRODUCER
+    for word, value in words.items():
+        text = text.replace(word, value)
+    rng = random_generator(76)
+    x, y, bias = (rng.standard_normal(size).astype(DTYPES[BF16]) for size in ((m, n), (n, m), (n,)))
+    got = Program(bin_dir, tmp_path, text, "--recipe=none").call("producer", x, y, bias)
+    added = (x.astype(np.float32) + bias.astype(np.float32)).astype(DTYPES[BF16])
+    value = (added.astype(np.float32) * y.T.astype(np.float32)).astype(DTYPES[BF16])
+    casts.check(got[:-2], [cast], value)
+    assert got[-2].tobytes() == added.tobytes()
+    total = np.zeros(n, np.float32)
+    for row in value.astype(np.float32):
+        total += row
+    assert got[-1].tobytes() == total.tobytes()
