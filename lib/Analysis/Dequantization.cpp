@@ -260,7 +260,7 @@ std::optional<Dequantization> fp8::matchOwnBytes(MatmulOp op, unsigned operand) 
 
 Value fp8::getViewSource(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op) ||
+    if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, GroupRowsOp>(op) ||
         !isa<RankedTensorType>(op->getOperand(0).getType()))
       break;
     value = op->getOperand(0);

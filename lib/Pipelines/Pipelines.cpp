@@ -45,6 +45,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
   manager.addPass(createRaiseContractions());
   manager.addPass(createFoldIntoMatmul());
   manager.addPass(createWidenSums());
+  manager.addPass(createRaiseRowGroups());
   manager.addPass(createInferSites());
   manager.addPass(createSplitPair());
   verifyStage(manager, "ingest");
@@ -88,6 +89,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     manager.addPass(createStackCasts());
     manager.addPass(createSplitPair());
   }
+  manager.addPass(createFormGroupedMatmuls());
   manager.addPass(createPrepareRecipeFunctions());
   verifyStage(manager, "recipe");
 }

@@ -7,6 +7,7 @@
 #include "fp8/Pipelines/Report.h"
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/LookAlikes.h"
+#include "fp8/Analysis/RowGroups.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/Analysis/DataFlow/LivenessAnalysis.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,6 +35,10 @@ static SiteRecord describeProduct(Op op) {
   record.role = op.getRole().value_or(Role::other);
   ContractionDims dims = op.getContractionDims();
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  // The rows of all groups together are those of one product.
+  if (std::optional<GroupedProduct> grouped =
+          matchGroupedProduct(op.getLhs(), op.getRhs(), op.getIndexingMapsArray()))
+    ranges[inferGroupedDims(grouped->maps)->group] = 1;
   record.batch = extentOf(dims.batch, ranges);
   record.m = extentOf(dims.m, ranges);
   record.n = extentOf(dims.n, ranges);
@@ -44,11 +49,21 @@ static SiteRecord describeProduct(Op op) {
   return record;
 }
 
-/// Returns the bytes of both operands, in the formats in which they are multiplied.
-static std::optional<int64_t> countOperandBytes(const SiteRecord &record, ArrayRef<unsigned> bits) {
-  if (!record.batch || !record.m || !record.n || !record.k)
-    return std::nullopt;
-  return *record.batch * *record.k * (*record.m * bits[0] + *record.n * bits[1]) / 8;
+/// Returns the bytes of both operands, of `bits` per element; unset if a size is dynamic.
+template <typename Op>
+static std::optional<int64_t> countOperandBytes(Op op, ArrayRef<unsigned> bits) {
+  Value operands[] = {op.getLhs(), op.getRhs()};
+  if (std::optional<GroupedProduct> grouped =
+          matchGroupedProduct(op.getLhs(), op.getRhs(), op.getIndexingMapsArray()))
+    operands[0] = grouped->lhs, operands[1] = grouped->rhs;
+  int64_t bytes = 0;
+  for (auto [operand, width] : llvm::zip_equal(operands, bits)) {
+    auto type = cast<ShapedType>(operand.getType());
+    if (!type.hasStaticShape())
+      return std::nullopt;
+    bytes += type.getNumElements() * width / 8;
+  }
+  return bytes;
 }
 
 static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
@@ -65,12 +80,11 @@ static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
       if (own)
         record.recipe = "own";
     }
-    record.operandBytes = countOperandBytes(record, {8, 8});
+    record.operandBytes = countOperandBytes(op, {8, 8});
     return record;
   }
-  record.operandBytes =
-      countOperandBytes(record, {getElementTypeOrSelf(op.getLhs()).getIntOrFloatBitWidth(),
-                                 getElementTypeOrSelf(op.getRhs()).getIntOrFloatBitWidth()});
+  record.operandBytes = countOperandBytes(op, {getElementTypeOrSelf(op.getLhs()).getIntOrFloatBitWidth(),
+                                               getElementTypeOrSelf(op.getRhs()).getIntOrFloatBitWidth()});
   record.reason = op.getKept()->str();
   record.recipe = "none";
   return record;
@@ -81,7 +95,7 @@ static SiteRecord describe(ScaledMatmulOp op) {
   SiteRecord record = describeProduct(op);
   record.isFP8 = true;
   record.recipe = op.getRecipe() ? op.getRecipe()->getRecipeName().str() : "own";
-  record.operandBytes = countOperandBytes(record, {8, 8});
+  record.operandBytes = countOperandBytes(op, {8, 8});
   return record;
 }
 

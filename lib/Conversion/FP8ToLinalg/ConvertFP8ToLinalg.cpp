@@ -27,7 +27,9 @@ namespace fp8 {
 /// Returns the word for the code that `op` becomes (KernelMarks.h). Of a product that is the code
 /// after the sums; packing has words of its own.
 static StringRef getComputes(Operation *op) {
-  return isa<MatmulOp, ScaledMatmulOp>(op) ? "epilogue" : op->getName().stripDialect();
+  return isa<MatmulOp, ScaledMatmulOp, GroupedMatmulOp, ScaledGroupedMatmulOp>(op)
+             ? "epilogue"
+             : op->getName().stripDialect();
 }
 
 void markCode(Operation *before, Operation *op) {
@@ -48,6 +50,8 @@ LogicalResult lower(Operation *op, const VectorRegisters *registers) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](MatmulOp op) { return lowerMatmul(builder, op, registers); })
       .Case([&](ScaledMatmulOp op) { return lowerScaledMatmul(builder, op, registers); })
+      .Case([&](GroupedMatmulOp op) { return lowerGroupedMatmul(builder, op, registers); })
+      .Case([&](ScaledGroupedMatmulOp op) { return lowerScaledGroupedMatmul(builder, op, registers); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op); })
       .Case([&](QuantizeBlocksOp op) { return lowerQuantizeBlocks(builder, op); })

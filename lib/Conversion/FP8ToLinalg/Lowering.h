@@ -20,6 +20,12 @@ mlir::LogicalResult lowerMatmul(mlir::OpBuilder &builder, MatmulOp op, const Vec
 mlir::LogicalResult lowerScaledMatmul(mlir::OpBuilder &builder, ScaledMatmulOp op,
                                       const VectorRegisters *registers);
 
+// GroupedLowering.cpp, in the same way
+mlir::LogicalResult lowerGroupedMatmul(mlir::OpBuilder &builder, GroupedMatmulOp op,
+                                       const VectorRegisters *registers);
+mlir::LogicalResult lowerScaledGroupedMatmul(mlir::OpBuilder &builder, ScaledGroupedMatmulOp op,
+                                             const VectorRegisters *registers);
+
 // QuantizeLowering.cpp
 mlir::LogicalResult lowerAmax(mlir::OpBuilder &builder, AmaxOp op);
 mlir::LogicalResult lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op);

@@ -293,7 +293,8 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegi
     return lowerF64Matmul(builder, op);
   if (!registers)
     return lowerToLoops(builder, op, /*scale=*/Value(), /*split=*/false);
-  return lowerProduct(builder, op, /*scale=*/Value(), {/*split=*/false, /*bf16Dots=*/false, *registers, {}});
+  return lowerProduct(builder, op, /*scale=*/Value(),
+                      {/*split=*/false, /*bf16Dots=*/false, *registers, {}, {}});
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
@@ -306,6 +307,6 @@ LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
   Value scale = arith::MulFOp::create(builder, loc, memref::LoadOp::create(builder, loc, op.getLhsScaleInv()),
                                       memref::LoadOp::create(builder, loc, op.getRhsScaleInv()));
   bool split = op.getAccumulation() == Accumulation::split;
-  return registers ? lowerProduct(builder, op, scale, {split, /*bf16Dots=*/false, *registers, {}})
+  return registers ? lowerProduct(builder, op, scale, {split, /*bf16Dots=*/false, *registers, {}, {}})
                    : lowerToLoops(builder, op, scale, split);
 }

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -167,6 +168,10 @@ static int64_t padRow(int64_t columns) {
 }
 
 void ProductBuilder::allocate(OpBuilder &b) {
+  llvm::SaveAndRestore<SmallVector<OpFoldResult>> actual(sizes);
+  for (auto [size, most] : llvm::zip(sizes, options.atMost))
+    if (!ShapedType::isDynamic(most) && !getConstantIntValue(size))
+      size = number(b, most);
   OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
   OpFoldResult depth = inPanel(b, plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k));
   OpFoldResult panels = countPanels(b);

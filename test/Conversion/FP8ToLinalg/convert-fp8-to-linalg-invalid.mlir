@@ -42,10 +42,14 @@ func.func @later(%s: memref<128x4xf8E8M0FNU>, %p: memref<512xf8E8M0FNU>, %shard:
 
 // -----
 
-func.func @grouped(%x: memref<64x16xf8E4M3FN>, %w: memref<4x16x32xf8E4M3FN>, %o: memref<5xi64>, %s: memref<f32>, %ws: memref<4xf32>, %c: memref<64x32xf32>) {
-  // expected-error@+1 {{'fp8.scaled_grouped_matmul' op has no lowering for the CPU yet}}
-  fp8.scaled_grouped_matmul fast ins(%x, %w, %o : memref<64x16xf8E4M3FN>, memref<4x16x32xf8E4M3FN>, memref<5xi64>)
-      scales(%s, %ws : memref<f32>, memref<4xf32>) outs(%c : memref<64x32xf32>)
+#tk = affine_map<(t, n, k, g) -> (t, k)>
+#gkn = affine_map<(t, n, k, g) -> (g, k, n)>
+#tn = affine_map<(t, n, k, g) -> (t, n)>
+func.func @grouped(%x: memref<64x256xf8E4M3FN>, %w: memref<4x256x32xf8E4M3FN>, %ends: memref<4xi64>, %s: memref<64x2xf32>, %ws: memref<f32>, %c: memref<64x32xf32>) {
+  // expected-error@+1 {{'fp8.scaled_grouped_matmul' op with scales per block of K has no lowering yet; use --recipe=delayed, --recipe=current or --recipe=row}}
+  fp8.scaled_grouped_matmul fast ins(%x, %w, %ends : memref<64x256xf8E4M3FN>, memref<4x256x32xf8E4M3FN>, memref<4xi64>)
+      scales(%s, %ws : memref<64x2xf32>, memref<f32>) outs(%c : memref<64x32xf32>)
+      {indexing_maps = [#tk, #gkn, #tn], lhs_block = array<i64: 1, 128>}
   return
 }
 

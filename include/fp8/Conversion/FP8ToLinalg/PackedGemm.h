@@ -51,6 +51,9 @@ struct PackedProductOptions {
   VectorRegisters registers;
   /// The marks (ProductMarks.h) that the calls of the micro-kernel carry.
   mlir::ArrayAttr marks;
+  /// Per dimension of the iteration space: the most that a dynamic size can be, kDynamic if that is not known;
+  /// or empty. Buffers of known sizes need no memory from the heap.
+  llvm::SmallVector<int64_t> atMost = {};
 };
 
 /// Emits the product of `lhs` and `rhs` at the builder's insertion point as one kernel, an

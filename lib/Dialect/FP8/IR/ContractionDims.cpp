@@ -7,6 +7,7 @@
 #include "fp8/Dialect/FP8/IR/ContractionDims.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 
@@ -33,6 +34,38 @@ std::optional<fp8::ContractionDims> fp8::inferContractionDims(ArrayRef<AffineMap
   return dims;
 }
 
+SmallVector<AffineMap> fp8::dropGroup(ArrayRef<AffineMap> maps, unsigned group) {
+  SmallVector<AffineMap> dropped;
+  for (AffineMap map : maps) {
+    if (std::optional<unsigned> position = map.getResultPosition(getAffineDimExpr(group, map.getContext())))
+      map = map.dropResult(*position);
+    llvm::SmallBitVector unused(map.getNumDims());
+    unused.set(group);
+    dropped.push_back(projectDims(map, unused, /*compressDimsFlag=*/true));
+  }
+  return dropped;
+}
+
+std::optional<fp8::GroupedDims> fp8::inferGroupedDims(ArrayRef<AffineMap> maps) {
+  if (maps.size() != 3 || llvm::any_of(maps, [](AffineMap map) {
+        return map.getNumSymbols() != 0 || map.getNumDims() != 4 || !map.isProjectedPermutation();
+      }))
+    return std::nullopt;
+  for (unsigned group : llvm::seq(4u)) {
+    auto hasGroup = [&](AffineMap map) { return map.isFunctionOfDim(group); };
+    if (llvm::count_if(maps, hasGroup) != 1)
+      continue;
+    std::optional<ContractionDims> dims = inferContractionDims(dropGroup(maps, group));
+    if (!dims || dims->m.size() != 1 || dims->n.size() != 1 || dims->k.size() != 1)
+      return std::nullopt;
+    unsigned divided = llvm::find_if(maps, hasGroup) - maps.begin();
+    for (unsigned rows : llvm::seq(4u))
+      if (rows != group && !maps[divided].isFunctionOfDim(rows))
+        return GroupedDims{group, rows, divided};
+  }
+  return std::nullopt;
+}
+
 std::optional<int64_t> fp8::countProductOperations(ArrayRef<AffineMap> maps, ArrayRef<int64_t> lhs,
                                                    ArrayRef<int64_t> rhs) {
   SmallVector<int64_t> sizes(maps[0].getNumDims(), 1);
@@ -43,6 +76,8 @@ std::optional<int64_t> fp8::countProductOperations(ArrayRef<AffineMap> maps, Arr
   };
   read(maps[0], lhs);
   read(maps[1], rhs);
+  if (std::optional<GroupedDims> grouped = inferGroupedDims(maps))
+    sizes[grouped->group] = 1; // the rows of all groups together are those of one product
   int64_t operations = 2;
   for (int64_t size : sizes) {
     if (ShapedType::isDynamic(size))

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8.matmul, fp8.scaled_matmul, fp8.scaled_grouped_matmul.
+// fp8.matmul and fp8.scaled_matmul.
 
 #include "FoldTensorCasts.h"
 #include "OpVerification.h"
@@ -256,36 +256,4 @@ LogicalResult ScaledMatmulOp::verify() {
 
 void ScaledMatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   addProductPatterns<ScaledMatmulOp>(patterns);
-}
-
-//===----------------------------------------------------------------------===//
-// ScaledGroupedMatmulOp
-//===----------------------------------------------------------------------===//
-
-FP8_DEFINE_DPS_METHODS(ScaledGroupedMatmulOp, false)
-
-LogicalResult ScaledGroupedMatmulOp::verify() {
-  if (failed(fp8::detail::verifyDestinationStyle(*this)))
-    return failure();
-  auto lhs = cast<ShapedType>(getLhs().getType()), rhs = cast<ShapedType>(getRhs().getType());
-  auto out = cast<ShapedType>(getOuts().getType()), offsets = cast<ShapedType>(getGroupOffsets().getType());
-  if (lhs.getRank() != 2 || rhs.getRank() != 3 || out.getRank() != 2 || offsets.getRank() != 1)
-    return emitOpError("needs lhs [T, K], rhs [G, K, N], group_offsets [G + 1] and a result [T, N]");
-  if (!offsets.getElementType().isSignlessInteger(32) && !offsets.getElementType().isSignlessInteger(64))
-    return emitOpError("group_offsets must be i32 or i64");
-  using fp8::detail::sizesMatch;
-  if (!sizesMatch(lhs.getDimSize(1), rhs.getDimSize(1)) ||
-      !sizesMatch(lhs.getDimSize(0), out.getDimSize(0)) || !sizesMatch(rhs.getDimSize(2), out.getDimSize(1)))
-    return emitOpError("sizes T, K or N disagree between lhs [T, K], rhs [G, K, N] and the result [T, N]");
-  if (!rhs.isDynamicDim(0) && !sizesMatch(offsets.getDimSize(0), rhs.getDimSize(0) + 1))
-    return emitOpError() << "group_offsets must have " << rhs.getDimSize(0) + 1
-                         << " entries, one per group and the end";
-  auto lhsScale = cast<ShapedType>(getLhsScaleInv().getType());
-  if (lhsScale.getRank() != 0 &&
-      failed(fp8::detail::verifyScale(*this, "the scale_inv of lhs", lhsScale, lhs, ArrayRef<int64_t>{1, 0})))
-    return failure();
-  auto rhsScale = cast<ShapedType>(getRhsScaleInv().getType());
-  if (rhsScale.getRank() != 1 || !sizesMatch(rhsScale.getDimSize(0), rhs.getDimSize(0)))
-    return emitOpError("the scale_inv of rhs must have one entry per group");
-  return success();
 }

@@ -72,6 +72,9 @@ LogicalResult verifyRecipe(Operation *op) {
       matmul && matmul.getRecipe() && !isQuantized(matmul.getLhs()) && !isQuantized(matmul.getRhs()))
     return op->emitError("after recipe: this fp8.scaled_matmul has a recipe, but no operand comes from an "
                          "fp8.quantize");
+  if (isa<GroupRowsOp>(op))
+    return op->emitError(
+        "after recipe: these groups of rows are neither part of a grouped product nor expanded");
   if (auto function = dyn_cast<func::FuncOp>(op))
     return verifyStatePosition(function);
   return success();

@@ -101,19 +101,41 @@ func.func @scaled_matmul_memref(%a: memref<8x16xf8E4M3FN>, %b: memref<16x32xf8E4
   return
 }
 
+#tk = affine_map<(t, n, k, g) -> (t, k)>
+#gkn = affine_map<(t, n, k, g) -> (g, k, n)>
+#tn = affine_map<(t, n, k, g) -> (t, n)>
+#wgrad_a = affine_map<(g, k, n, t) -> (t, k)>
+#wgrad_b = affine_map<(g, k, n, t) -> (t, n)>
+#wgrad_c = affine_map<(g, k, n, t) -> (g, k, n)>
+
+// CHECK-LABEL: func.func @grouped_matmul
+func.func @grouped_matmul(%x: tensor<64x16xf32>, %w: tensor<4x16x32xbf16>, %ends: tensor<4xi32>, %init: tensor<64x32xbf16>,
+                          %mx: memref<?x16xf32>, %my: memref<?x32xf32>, %mends: memref<?xi64>, %mw: memref<?x16x32xf32>) -> (tensor<4x64x16xf32>, tensor<64x32xbf16>) {
+  // CHECK: fp8.group_rows ins(%{{.+}}, %{{.+}} : tensor<64x16xf32>, tensor<4xi32>) -> tensor<4x64x16xf32>
+  %g = fp8.group_rows ins(%x, %ends : tensor<64x16xf32>, tensor<4xi32>) -> tensor<4x64x16xf32>
+  // CHECK: fp8.grouped_matmul site("moe") role(fprop) kept("why") ins(%{{.+}}, %{{.+}}, %{{.+}} : tensor<64x16xf32>, tensor<4x16x32xbf16>, tensor<4xi32>) outs(%{{.+}} : tensor<64x32xbf16>) {indexing_maps = [{{.+}}]} -> tensor<64x32xbf16>
+  %0 = fp8.grouped_matmul site("moe") role(fprop) kept("why") ins(%x, %w, %ends : tensor<64x16xf32>, tensor<4x16x32xbf16>, tensor<4xi32>)
+      outs(%init : tensor<64x32xbf16>) {indexing_maps = [#tk, #gkn, #tn]} -> tensor<64x32xbf16>
+  // CHECK: fp8.grouped_matmul ins({{.+}}) outs(%{{.+}} : memref<?x16x32xf32>) {indexing_maps = [{{.+}}]}{{$}}
+  fp8.grouped_matmul ins(%mx, %my, %mends : memref<?x16xf32>, memref<?x32xf32>, memref<?xi64>)
+      outs(%mw : memref<?x16x32xf32>) {indexing_maps = [#wgrad_a, #wgrad_b, #wgrad_c]}
+  return %g, %0 : tensor<4x64x16xf32>, tensor<64x32xbf16>
+}
+
 // CHECK-LABEL: func.func @scaled_grouped_matmul
-func.func @scaled_grouped_matmul(%x: tensor<64x16xf8E4M3FN>, %w: tensor<4x16x32xf8E4M3FN>, %offsets: tensor<5xi32>,
-                                 %xs: tensor<64x1xf32>, %ws: tensor<4xf32>, %init: tensor<64x32xbf16>,
-                                 %mx: memref<64x16xf8E4M3FN>, %mw: memref<4x16x32xf8E4M3FN>, %mo: memref<5xi64>,
-                                 %ms: memref<f32>, %mws: memref<4xf32>, %mi: memref<64x32xf32>) -> tensor<64x32xbf16> {
-  // CHECK: fp8.scaled_grouped_matmul site("moe") role(fprop) fast ins(%{{.+}}, %{{.+}}, %{{.+}} : tensor<64x16xf8E4M3FN>, tensor<4x16x32xf8E4M3FN>, tensor<5xi32>) scales(%{{.+}}, %{{.+}} : tensor<64x1xf32>, tensor<4xf32>) outs(%{{.+}} : tensor<64x32xbf16>) -> tensor<64x32xbf16>
-  %0 = fp8.scaled_grouped_matmul site("moe") role(fprop) fast
-      ins(%x, %w, %offsets : tensor<64x16xf8E4M3FN>, tensor<4x16x32xf8E4M3FN>, tensor<5xi32>)
-      scales(%xs, %ws : tensor<64x1xf32>, tensor<4xf32>) outs(%init : tensor<64x32xbf16>) -> tensor<64x32xbf16>
-  // CHECK: fp8.scaled_grouped_matmul split ins({{.+}}) scales({{.+}}) outs(%{{.+}} : memref<64x32xf32>){{$}}
+func.func @scaled_grouped_matmul(%x: tensor<64x16xf8E4M3FN>, %w: tensor<4x16x32xf8E4M3FN>, %ends: tensor<4xi32>,
+                                 %xs: tensor<64x1xf32>, %ws: tensor<4x1x1xf32>, %init: tensor<64x32xbf16>,
+                                 %mx: memref<64x16xf8E4M3FN>, %mw: memref<4x16x32xf8E4M3FN>, %mends: memref<4xi64>,
+                                 %ms: memref<f32>, %mi: memref<64x32xf32>) -> tensor<64x32xbf16> {
+  // CHECK: fp8.scaled_grouped_matmul site("moe") role(fprop) recipe(#fp8.row_scaling) fast ins(%{{.+}}, %{{.+}}, %{{.+}} : tensor<64x16xf8E4M3FN>, tensor<4x16x32xf8E4M3FN>, tensor<4xi32>) scales(%{{.+}}, %{{.+}} : tensor<64x1xf32>, tensor<4x1x1xf32>) outs(%{{.+}} : tensor<64x32xbf16>) {indexing_maps = [{{.+}}], lhs_block = array<i64: 1, 0>, rhs_block = array<i64: 1, 0, 0>} -> tensor<64x32xbf16>
+  %0 = fp8.scaled_grouped_matmul site("moe") role(fprop) recipe(#fp8.row_scaling) fast
+      ins(%x, %w, %ends : tensor<64x16xf8E4M3FN>, tensor<4x16x32xf8E4M3FN>, tensor<4xi32>)
+      scales(%xs, %ws : tensor<64x1xf32>, tensor<4x1x1xf32>) outs(%init : tensor<64x32xbf16>)
+      {indexing_maps = [#tk, #gkn, #tn], lhs_block = array<i64: 1, 0>, rhs_block = array<i64: 1, 0, 0>} -> tensor<64x32xbf16>
+  // CHECK: fp8.scaled_grouped_matmul split ins({{.+}}) scales({{.+}}) outs(%{{.+}} : memref<64x32xf32>) {indexing_maps = [{{.+}}]}{{$}}
   fp8.scaled_grouped_matmul split
-      ins(%mx, %mw, %mo : memref<64x16xf8E4M3FN>, memref<4x16x32xf8E4M3FN>, memref<5xi64>)
-      scales(%ms, %mws : memref<f32>, memref<4xf32>) outs(%mi : memref<64x32xf32>)
+      ins(%mx, %mw, %mends : memref<64x16xf8E4M3FN>, memref<4x16x32xf8E4M3FN>, memref<4xi64>)
+      scales(%ms, %ms : memref<f32>, memref<f32>) outs(%mi : memref<64x32xf32>) {indexing_maps = [#tk, #gkn, #tn]}
   return %0 : tensor<64x32xbf16>
 }
 

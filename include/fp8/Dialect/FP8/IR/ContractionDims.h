@@ -27,6 +27,22 @@ struct ContractionDims {
 /// too, with an empty `k`.
 std::optional<ContractionDims> inferContractionDims(llvm::ArrayRef<mlir::AffineMap> maps);
 
+/// The dimensions of a grouped product (fp8.grouped_matmul).
+struct GroupedDims {
+  unsigned group;   ///< in one of the maps only
+  unsigned rows;    ///< in the other two maps; the rows are divided among the groups
+  unsigned divided; ///< the map that has the groups: 0, 1 for an operand, 2 for the result
+};
+
+/// Classifies the dimensions of `maps` (first operand, second operand, result) of a grouped product. Returns
+/// nullopt if there is not one dimension of groups, or if the maps without it are not those of a product
+/// with one M, one N and one K dimension.
+std::optional<GroupedDims> inferGroupedDims(llvm::ArrayRef<mlir::AffineMap> maps);
+
+/// Returns the maps of the product of one group: those of a grouped product without the dimension of the
+/// groups, which dimensions after it move to.
+llvm::SmallVector<mlir::AffineMap> dropGroup(llvm::ArrayRef<mlir::AffineMap> maps, unsigned group);
+
 /// Returns the number of floating-point operations of a product, two for every multiplication with
 /// its addition, from the shapes of its operands; nullopt if a size is not known.
 std::optional<int64_t> countProductOperations(llvm::ArrayRef<mlir::AffineMap> maps,

@@ -476,6 +476,60 @@ def WidenSums : Pass<"fp8-widen-sums"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def RaiseRowGroups : Pass<"fp8-raise-row-groups"> {
+  let summary = "turn masks that divide rows among groups into fp8.group_rows";
+  let description = [{
+    Before: frameworks write a product of groups of rows (`jax.lax.ragged_dot`, mixture of
+    experts) as a product of all rows with the matrices of all groups, where a mask, computed
+    from the groups' sizes, sets the rows of other groups to zero: for G groups, G times
+    the work.
+    After: where products alone read such a masked tensor, it is an `fp8.group_rows`. The mask must be
+    `start[g] <= t and t < end[g]` with the number of the row `t`; `start` and `end` are tensors
+    of integers, and each start is the end before it, the first 0, for every value
+    that the ends may have. Other masks stay unchanged.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-raise-row-groups
+    #g = affine_map<(g, t, k) -> (g)>
+    #tk = affine_map<(g, t, k) -> (t, k)>
+    #gtk = affine_map<(g, t, k) -> (g, t, k)>
+    func.func @f(%x: tensor<8x6xf32>, %w: tensor<3x6x5xf32>, %ends: tensor<3xi32>, %i: tensor<8x5xf32>) -> tensor<8x5xf32> {
+      %zero = arith.constant 0.0 : f32
+      %first = arith.constant dense<0> : tensor<1xi32>
+      %before = tensor.extract_slice %ends[0] [2] [1] : tensor<3xi32> to tensor<2xi32>
+      %starts = tensor.concat dim(0) %first, %before : (tensor<1xi32>, tensor<2xi32>) -> tensor<3xi32>
+      %e = tensor.empty() : tensor<3x8x6xf32>
+      %masked = linalg.generic {indexing_maps = [#tk, #g, #g, #gtk], iterator_types = ["parallel", "parallel", "parallel"]}
+          ins(%x, %starts, %ends : tensor<8x6xf32>, tensor<3xi32>, tensor<3xi32>) outs(%e : tensor<3x8x6xf32>) {
+      ^bb0(%in: f32, %start: i32, %end: i32, %out: f32):
+        %index = linalg.index 1 : index
+        %t = arith.index_cast %index : index to i32
+        %from = arith.cmpi sle, %start, %t : i32
+        %to = arith.cmpi slt, %t, %end : i32
+        %inside = arith.andi %from, %to : i1
+        %v = arith.select %inside, %in, %zero : f32
+        linalg.yield %v : f32
+      } -> tensor<3x8x6xf32>
+      %y = fp8.matmul ins(%masked, %w : tensor<3x8x6xf32>, tensor<3x6x5xf32>) outs(%i : tensor<8x5xf32>)
+        {indexing_maps = [affine_map<(m, n, k, g) -> (g, m, k)>, affine_map<(m, n, k, g) -> (g, k, n)>,
+                          affine_map<(m, n, k, g) -> (m, n)>]} -> tensor<8x5xf32>
+      return %y : tensor<8x5xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<8x6xf32>, %w: tensor<3x6x5xf32>, %ends: tensor<3xi32>, %i: tensor<8x5xf32>) -> tensor<8x5xf32> {
+      ...
+      %masked = fp8.group_rows ins(%x, %ends : tensor<8x6xf32>, tensor<3xi32>) -> tensor<3x8x6xf32>
+      %y = fp8.matmul ins(%masked, %w : tensor<3x8x6xf32>, tensor<3x6x5xf32>) outs(%i : tensor<8x5xf32>) {indexing_maps = [#map, #map1, #map2]} -> tensor<8x5xf32>
+      return %y : tensor<8x5xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect"];
+}
+
 def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
   let summary = "infer role, operand kinds and site name of every fp8.matmul";
   let description = [{

@@ -264,6 +264,41 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def FormGroupedMatmuls : Pass<"fp8-form-grouped-matmuls"> {
+  let summary = "turn products of fp8.group_rows into grouped products";
+  let description = [{
+    Before: `fp8.matmul` and `fp8.scaled_matmul` multiply groups of rows as `fp8.group_rows`
+    [G, T, K]. The recipe has cast the rows [T, K] themselves.
+    After: each such product is one `fp8.grouped_matmul` or `fp8.scaled_grouped_matmul`, which reads the
+    rows in place. A product that is added to its destination adds after the grouped product. No
+    `fp8.group_rows` is left: those that no such product reads become a `linalg.generic`.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-form-grouped-matmuls
+    func.func @f(%x: tensor<8x6xf8E4M3FN>, %w: tensor<3x6x5xf8E4M3FN>, %ends: tensor<3xi32>, %s: tensor<f32>, %i: tensor<8x5xf32>) -> tensor<8x5xf32> {
+      %g = fp8.group_rows ins(%x, %ends : tensor<8x6xf8E4M3FN>, tensor<3xi32>) -> tensor<3x8x6xf8E4M3FN>
+      %y = fp8.scaled_matmul fast ins(%g, %w : tensor<3x8x6xf8E4M3FN>, tensor<3x6x5xf8E4M3FN>) scales(%s, %s : tensor<f32>, tensor<f32>)
+        outs(%i : tensor<8x5xf32>)
+        {indexing_maps = [affine_map<(m, n, k, g) -> (g, m, k)>, affine_map<(m, n, k, g) -> (g, k, n)>,
+                          affine_map<(m, n, k, g) -> (m, n)>]} -> tensor<8x5xf32>
+      return %y : tensor<8x5xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+    #map1 = affine_map<(d0, d1, d2, d3) -> (d3, d2, d1)>
+    #map2 = affine_map<(d0, d1, d2, d3) -> (d0, d1)>
+    ...
+      %y = fp8.scaled_grouped_matmul fast ins(%x, %w, %ends : tensor<8x6xf8E4M3FN>, tensor<3x6x5xf8E4M3FN>, tensor<3xi32>) scales(%s, %s : tensor<f32>, tensor<f32>) outs(%i : tensor<8x5xf32>) {indexing_maps = [#map, #map1, #map2]} -> tensor<8x5xf32>
+    ...
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PrepareRecipeFunctions : Pass<"fp8-prepare-recipe-functions", "::mlir::ModuleOp"> {
   let summary = "make the functions that recipes name private and give them static shapes";
   let description = [{

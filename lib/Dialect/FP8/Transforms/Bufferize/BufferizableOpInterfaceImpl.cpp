@@ -98,8 +98,8 @@ void attachTo(MLIRContext *context) {
 
 void fp8::registerBufferizableOpInterfaceExternalModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, FP8Dialect *) {
-    attachTo<MatmulOp, ScaledMatmulOp, ScaledGroupedMatmulOp, AmaxOp, ComputeScaleOp, QuantizeOp,
-             QuantizeBlocksOp, DequantizeOp, PackScalesOp, UpdateAmaxHistoryOp, AllReduceOp, AllGatherOp,
-             UnscaleOp, UpdateLossScaleOp>(context);
+    attachTo<MatmulOp, ScaledMatmulOp, GroupedMatmulOp, ScaledGroupedMatmulOp, AmaxOp, ComputeScaleOp,
+             QuantizeOp, QuantizeBlocksOp, DequantizeOp, PackScalesOp, UpdateAmaxHistoryOp, AllReduceOp,
+             AllGatherOp, UnscaleOp, UpdateLossScaleOp>(context);
   });
 }

@@ -1,0 +1,228 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowers grouped products for the CPU: a loop over the groups, each a packed product of its rows in place.
+
+#include "GroupedProduct.h"
+#include "Lowering.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
+#include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
+#include "fp8/Dialect/FP8/IR/ProductMarks.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace fp8;
+
+//===----------------------------------------------------------------------===//
+// The view of an operation
+//===----------------------------------------------------------------------===//
+
+GroupedParts::GroupedParts(GroupedMatmulOp op)
+    : op(op), loc(op.getLoc()), operands{op.getLhs(), op.getRhs()}, out(op.getOuts()),
+      ends(op.getGroupEnds()), maps(op.getIndexingMapsArray()), dims(op.getGroupedDims()),
+      product(op.getContractionDims()) {}
+
+GroupedParts::GroupedParts(ScaledGroupedMatmulOp op)
+    : op(op), loc(op.getLoc()), operands{op.getLhs(), op.getRhs()}, out(op.getOuts()),
+      ends(op.getGroupEnds()), maps(op.getIndexingMapsArray()), dims(op.getGroupedDims()),
+      product(op.getContractionDims()), scales{op.getLhsScaleInv(), op.getRhsScaleInv()},
+      blocks{op.getLhsBlockAttr(), op.getRhsBlockAttr()}, split(op.getAccumulation() == Accumulation::split) {
+}
+
+LogicalResult GroupedParts::verifyScales() const {
+  for (unsigned operand : {0, 1}) {
+    if (!blocks[operand])
+      continue;
+    for (auto [position, extent] : llvm::enumerate(blocks[operand].asArrayRef())) {
+      bool isK = maps[operand].getDimPosition(position) == product.k.front();
+      if (isK && extent != 0)
+        return op->emitOpError("with scales per block of K has no lowering yet; use --recipe=delayed, "
+                               "--recipe=current or --recipe=row");
+    }
+    if (!getElementTypeOrSelf(scales[operand]).isF32())
+      return op->emitOpError(
+          "with E8M0 scales has no lowering yet; use --recipe=delayed or --recipe=current");
+  }
+  return success();
+}
+
+Value GroupedParts::buildSize(OpBuilder &b, unsigned dim) const {
+  Value shaped[] = {operands[0], operands[1], out};
+  for (auto [value, map] : llvm::zip_equal(shaped, maps))
+    if (std::optional<unsigned> position = map.getResultPosition(b.getAffineDimExpr(dim)))
+      return getValueOrCreateConstantIndexOp(b, loc, memref::getMixedSize(b, loc, value, *position));
+  llvm_unreachable("every dimension is in a map");
+}
+
+Value GroupedParts::buildEnd(OpBuilder &b, Value group, Value begin) const {
+  Value end =
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), memref::LoadOp::create(b, loc, ends, group));
+  end = arith::MinSIOp::create(b, loc, end, buildSize(b, dims.rows));
+  return arith::MaxSIOp::create(b, loc, end, begin);
+}
+
+Value GroupedParts::buildScale(OpBuilder &b, ArrayRef<Value> indices) const {
+  if (!isScaled())
+    return {};
+  Value loaded[2];
+  for (unsigned operand : {0, 1}) {
+    SmallVector<Value> at;
+    ArrayRef<int64_t> block = blocks[operand] ? blocks[operand].asArrayRef() : ArrayRef<int64_t>();
+    for (auto [position, extent] : llvm::enumerate(block)) {
+      Value index = extent == 0 ? Value() : indices[maps[operand].getDimPosition(position)];
+      if (!index)
+        index = arith::ConstantIndexOp::create(b, loc, 0);
+      else if (extent != 1)
+        index = arith::DivUIOp::create(b, loc, index, arith::ConstantIndexOp::create(b, loc, extent));
+      at.push_back(index);
+    }
+    loaded[operand] = memref::LoadOp::create(b, loc, scales[operand], at);
+  }
+  return arith::MulFOp::create(b, loc, loaded[0], loaded[1]);
+}
+
+ArrayAttr GroupedParts::mark(StringRef products, StringRef where) const {
+  std::string code = (products + (isScaled() ? " of decoded FP8" : "") + (split ? ", split sums" : "") +
+                      ", a product per group (" + where + ")")
+                         .str();
+  if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
+    return markProduct(grouped, code);
+  return markProduct(cast<ScaledGroupedMatmulOp>(op), code);
+}
+
+//===----------------------------------------------------------------------===//
+// Packed products
+//===----------------------------------------------------------------------===//
+
+/// Returns the part of `operand` of one group: its matrix, or its rows from `begin` on.
+static Value viewGroup(OpBuilder &b, const GroupedParts &parts, Value operand, AffineMap map, Value group,
+                       Value begin, Value rows) {
+  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(b, parts.loc, operand);
+  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
+      strides(sizes.size(), b.getIndexAttr(1));
+  SmallVector<int64_t> shape;
+  auto type = cast<MemRefType>(operand.getType());
+  for (auto [position, size] : llvm::enumerate(type.getShape())) {
+    unsigned dim = map.getDimPosition(position);
+    if (dim == parts.dims.group) {
+      offsets[position] = group;
+      sizes[position] = b.getIndexAttr(1);
+      continue;
+    }
+    if (dim == parts.dims.rows) {
+      offsets[position] = begin;
+      sizes[position] = rows;
+    }
+    shape.push_back(dim == parts.dims.rows ? ShapedType::kDynamic : size);
+  }
+  MemRefType view = memref::SubViewOp::inferRankReducedResultType(shape, type, offsets, sizes, strides);
+  return memref::SubViewOp::create(b, parts.loc, view, operand, offsets, sizes, strides);
+}
+
+/// Writes the sums of a box of the result of one group, which begins with row `begin`, to `out`.
+static void storeBox(OpBuilder &b, const GroupedParts &parts, Value out, const OutputBox &box, Value sums,
+                     Value group, Value begin, Value scale) {
+  Location loc = parts.loc;
+  SmallVector<OpFoldResult> strides(box.sizes.size(), b.getIndexAttr(1));
+  Value view = memref::SubViewOp::create(b, loc, out, box.offsets, box.sizes, strides);
+  AffineMap identity = b.getMultiDimIdentityMap(box.sizes.size());
+  SmallVector<utils::IteratorType> iterators(box.sizes.size(), utils::IteratorType::parallel);
+  AffineMap outMap = dropGroup(parts.maps, parts.dims.group)[2];
+  auto buildIndices = [&](OpBuilder &inner) {
+    SmallVector<Value> indices(4);
+    indices[parts.dims.group] = group;
+    for (auto [position, offset] : llvm::enumerate(box.offsets)) {
+      unsigned dim = outMap.getDimPosition(position);
+      dim += dim >= parts.dims.group;
+      Value index = linalg::IndexOp::create(inner, loc, position);
+      index = arith::AddIOp::create(inner, loc, index, getValueOrCreateConstantIndexOp(inner, loc, offset));
+      indices[dim] =
+          dim == parts.dims.rows ? arith::AddIOp::create(inner, loc, index, begin).getResult() : index;
+    }
+    return indices;
+  };
+  auto body = [&](OpBuilder &inner, Location, ValueRange arguments) {
+    Value factor = scale || !parts.isScaled() ? scale : parts.buildScale(inner, buildIndices(inner));
+    Value value = arguments[0];
+    if (factor)
+      value = arith::MulFOp::create(inner, loc, factor, value);
+    linalg::YieldOp::create(inner, loc, buildNarrow(inner, loc, value, arguments[1].getType()));
+  };
+  linalg::GenericOp::create(b, loc, sums, view, ArrayRef{identity, identity}, iterators, body);
+}
+
+/// Builds the product of one group.
+static LogicalResult buildGroup(OpBuilder &b, const GroupedParts &parts, const PackedProductOptions &options,
+                                Value group, Value begin, Value end, Value scale) {
+  Value rows = arith::SubIOp::create(b, parts.loc, end, begin);
+  Value views[3];
+  Value shaped[] = {parts.operands[0], parts.operands[1], parts.out};
+  for (auto [view, value, map] : llvm::zip_equal(views, shaped, parts.maps))
+    view = viewGroup(b, parts, value, map, group, begin, rows);
+  auto epilogue = [&](OpBuilder &inner, Location, const OutputBox &box, Value sums) {
+    storeBox(inner, parts, views[2], box, sums, group, begin, scale);
+  };
+  return buildPackedProduct(b, parts.loc, views[0], views[1], dropGroup(parts.maps, parts.dims.group),
+                            options, epilogue);
+}
+
+/// Fills the rows that belong to no group, from `begin` on, with zeros.
+static void fillRest(OpBuilder &b, const GroupedParts &parts, Value begin) {
+  Value rows = arith::SubIOp::create(b, parts.loc, parts.buildSize(b, parts.dims.rows), begin);
+  Value rest = viewGroup(b, parts, parts.out, parts.maps[2], /*group=*/Value(), begin, rows);
+  auto element = cast<FloatType>(getElementTypeOrSelf(parts.out));
+  Value zero = arith::ConstantOp::create(b, parts.loc, b.getFloatAttr(element, 0.0));
+  linalg::FillOp::create(b, parts.loc, zero, rest);
+}
+
+static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts,
+                                   const VectorRegisters &registers) {
+  Location loc = parts.loc;
+  PackedProductOptions options{
+      parts.split, /*bf16Dots=*/false, registers, parts.mark("packed f32 products", "CPU"), {}};
+  // A group has at most all rows: buffers are of that size.
+  for (unsigned dim : llvm::seq(4u))
+    if (dim != parts.dims.group)
+      options.atMost.push_back(
+          dim == parts.dims.rows
+              ? getConstantIntValue(parts.buildSize(builder, dim)).value_or(ShapedType::kDynamic)
+              : ShapedType::kDynamic);
+  Value scale = parts.isScaled() && parts.hasOneScale() ? parts.buildScale(builder, {}) : Value();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0),
+        one = arith::ConstantIndexOp::create(builder, loc, 1);
+  LogicalResult built = success();
+  auto loop = scf::ForOp::create(builder, loc, zero, parts.buildSize(builder, parts.dims.group), one, zero,
+                                 [&](OpBuilder &b, Location, Value group, ValueRange begin) {
+                                   Value end = parts.buildEnd(b, group, begin[0]);
+                                   built = buildGroup(b, parts, options, group, begin[0], end, scale);
+                                   scf::YieldOp::create(b, loc, end);
+                                 });
+  if (failed(built))
+    return failure();
+  if (parts.dims.divided != 2)
+    fillRest(builder, parts, loop.getResult(0));
+  return success();
+}
+
+template <typename Op>
+static LogicalResult lower(OpBuilder &builder, Op op, const VectorRegisters *registers) {
+  GroupedParts parts(op);
+  if (failed(parts.verifyScales()))
+    return failure();
+  return registers ? lowerToPacked(builder, parts, *registers) : lowerGroupedToLoops(builder, parts);
+}
+
+LogicalResult fp8::lowerGroupedMatmul(OpBuilder &builder, GroupedMatmulOp op,
+                                      const VectorRegisters *registers) {
+  return lower(builder, op, registers);
+}
+
+LogicalResult fp8::lowerScaledGroupedMatmul(OpBuilder &builder, ScaledGroupedMatmulOp op,
+                                            const VectorRegisters *registers) {
+  return lower(builder, op, registers);
+}

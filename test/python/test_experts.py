@@ -1,0 +1,228 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A mixture of experts: products of groups of rows, whose sizes are known only when the step runs.
+
+experts/step.py is the step in JAX, which writes ragged_dot as a product of masked rows with the weights of all experts. The
+compiled step multiplies the rows of each expert alone, and has the bits of numpy.
+"""
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import reference
+from harness import BF16, E4M3, E5M2, F32, Program, assert_same_bits, load, random_generator, tensor_type
+
+HERE = pathlib.Path(__file__).resolve().parent / "experts"
+ROLES = [("up", "fprop"), ("down", "fprop"), ("down", "wgrad"), ("down", "dgrad"), ("up", "wgrad"), ("up", "dgrad")]
+
+
+def spans(ends, rows):
+    """The rows of each group, as fp8.group_rows has them."""
+    begin, found = 0, []
+    for end in ends:
+        end = max(begin, min(int(end), rows))
+        found.append(slice(begin, end))
+        begin = end
+    return found
+
+
+def multiply_rows(a, b, ends, split=False, transposed=False):
+    """The rows a [T, K] of each group times its b [G, K, N], or [G, N, K] if `transposed`; sums in f32."""
+    sums = np.zeros((a.shape[0], b.shape[1 if transposed else 2]), F32)
+    for group, rows in enumerate(spans(ends, a.shape[0])):
+        sums[rows] = reference.dot(a[rows], b[group] if transposed else b[group].T, split)
+    return sums
+
+
+def multiply_columns(a, b, ends, split=False):
+    """For each group, the sum over its rows of a [T, M] times b [T, N]: [G, M, N]."""
+    return np.stack([reference.dot(a[rows].T, b[rows].T, split) for rows in spans(ends, a.shape[0])])
+
+
+class Cast:
+    """The casts of a step; `scales` has those that are not computed from the tensor."""
+
+    def __init__(self, scales=None):
+        self.scales, self.amaxes = scales, {}
+
+    def __call__(self, name, value, fmt):
+        self.amaxes[name] = (reference.amax(value), fmt)
+        if self.scales is None:
+            scale = reference.current_scale(self.amaxes[name][0], fmt)
+        else:
+            scale = self.scales.get(name, F32.type(1))
+        return reference.cast(value, scale, fmt), reference.scale_inv(scale)
+
+
+def keep(name, value, fmt):
+    return value, None
+
+
+def scaled(sums, a, b):
+    return sums if a[1] is None else (a[1] * b[1]) * sums
+
+
+def step(inputs, cast):
+    """loss, y, and the gradients of down, up and x."""
+    down, up, x, experts, target = inputs
+    ends = np.cumsum([np.sum(experts == expert) for expert in range(len(up))])
+    split = cast is not keep
+    x8, up8 = cast("x", x, E4M3), cast("up", up, E4M3)
+    before = scaled(multiply_rows(x8[0], up8[0], ends), x8, up8)
+    hidden = np.maximum(before, 0)
+    h8, down8 = cast("hidden", hidden, E4M3), cast("down", down, E4M3)
+    y = scaled(multiply_rows(h8[0], down8[0], ends), h8, down8)
+    dy = 2 * (y - target)
+    dy8 = cast("dy", dy, E5M2)
+    d_down = scaled(multiply_columns(h8[0], dy8[0], ends, split), h8, dy8)
+    d_hidden = scaled(multiply_rows(dy8[0], down8[0], ends, split, transposed=True), dy8, down8)
+    d_before = np.where(before > 0, d_hidden, F32.type(0))
+    d8 = cast("d_before", d_before, E5M2)
+    d_up = scaled(multiply_columns(x8[0], d8[0], ends, split), x8, d8)
+    d_x = scaled(multiply_rows(d8[0], up8[0], ends, split, transposed=True), d8, up8)
+    return np.sum((y - target) ** 2), y, d_down, d_up, d_x
+
+
+@pytest.fixture(scope="module")
+def exported():
+    with np.load(HERE / "step.npz") as values:
+        read = lambda kind, count: [values[f"{kind}{i}"] for i in range(count)]
+        return read("in", 5), read("out", 5)
+
+
+def compile_step(bin_dir, folder, *options):
+    report = folder / "report.json"
+    program = Program(bin_dir, folder, (HERE / "step.mlir").read_text(), f"--report=json:{report}", *options)
+    return program, json.loads(report.read_text())["sites"]
+
+
+def assert_close(actual, expected, tolerance):
+    error = np.linalg.norm(actual.astype(np.float64) - expected) / np.linalg.norm(expected.astype(np.float64))
+    assert error < tolerance, error
+
+
+def assert_same_step(actual, expected):
+    loss, *others = actual
+    assert_close(loss, expected[0], 1e-5)  # a sum of 800 f32, in any order
+    for value, reference_value in zip(others, expected[1:], strict=True):
+        assert_same_bits(value, reference_value)
+
+
+def test_in_high_precision(bin_dir, tmp_path, exported):
+    inputs, results = exported
+    program, sites = compile_step(bin_dir, tmp_path, "--recipe=none")
+    assert [(s["site"], s["role"]) for s in sites] == ROLES
+    actual = program.call("main", *inputs)
+    assert_same_step(actual, step(inputs, keep))
+    for value, expected in zip(actual, results, strict=True):
+        assert_close(value, expected, 1e-6)  # JAX sums in another order
+
+
+def test_report(bin_dir, tmp_path):
+    """The work is that of one product of all rows, and the weights are read once."""
+    _, sites = compile_step(bin_dir, tmp_path, "--recipe=current")
+    for site in sites:
+        m, n, k = {"fprop": (40, 36, 20), "dgrad": (40, 20, 36), "wgrad": (20, 36, 40)}[site["role"]]
+        m, n, k = (m, n, k) if site["site"] == "up" else {"fprop": (40, 20, 36), "dgrad": (40, 36, 20), "wgrad": (36, 20, 40)}[site["role"]]
+        assert (site["batch"], site["m"], site["n"], site["k"]) == (1, m, n, k)
+        assert site["operand_bytes"] == {"wgrad": 40 * 56}.get(site["role"], 40 * k + 5 * 20 * 36)
+        assert "a product per group" in site["code"], site["code"]
+
+
+def test_with_current_scaling(bin_dir, tmp_path, exported):
+    inputs, results = exported
+    program, sites = compile_step(bin_dir, tmp_path, "--recipe=current")
+    assert [(s["site"], s["role"], s["decision"]) for s in sites] == [(*role, "fp8") for role in ROLES]
+    actual = program.call("main", *inputs)
+    assert_same_step(actual, step(inputs, Cast()))
+    # Two casts of E4M3, and of E5M2 in gradients, whose errors of at most 1/16 and 1/8 average out.
+    for value, expected, tolerance in zip(actual, results, [0.05, 0.05, 0.1, 0.1, 0.1], strict=True):
+        assert_close(value, expected, tolerance)
+
+
+def test_with_delayed_scaling(bin_dir, tmp_path, exported):
+    inputs, _ = exported
+    program, _ = compile_step(bin_dir, tmp_path, "--recipe=delayed", "--amax-history-len=4")
+    first = Cast({})
+    state = tmp_path / "state"
+    program.run("main", inputs, f"--save-state={state}", f"--outputs={tmp_path / 'outputs'}")
+    outputs = load(tmp_path / "outputs")
+    assert_same_step([outputs[str(i)] for i in range(5)], step(inputs, first))
+    second = Cast({name: reference.delayed_scale(amax, fmt) for name, (amax, fmt) in first.amaxes.items()})
+    program.run("main", inputs, f"--state={state}", f"--outputs={tmp_path / 'outputs'}")
+    outputs = load(tmp_path / "outputs")
+    assert_same_step([outputs[str(i)] for i in range(5)], step(inputs, second))
+
+
+SIZES = {"uneven": [3, 19, 0, 14, 1], "one has all": [0, 40, 0, 0, 0], "none has any": [0] * 5, "all used": [8] * 5, "first": [40, 0, 0, 0, 0]}
+
+
+@pytest.fixture(scope="module")
+def current(bin_dir, tmp_path_factory):
+    return compile_step(bin_dir, tmp_path_factory.mktemp("current"), "--recipe=current")[0]
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_sizes_of_groups(current, exported, sizes):
+    inputs = list(exported[0])
+    inputs[3] = np.repeat(np.arange(6), [*sizes, 40 - sum(sizes)]).astype(np.int32)
+    assert_same_step(current.call("main", *inputs), step(inputs, Cast()))
+
+
+def forward(tokens, groups, k, n, dtype):
+    """A forward product whose ends are an argument, with a mask in one operation."""
+    x, w, y, masked = (tensor_type(shape, dtype) for shape in ((tokens, k), (groups, k, n), (tokens, n), (groups, tokens, k)))
+    ends, kind = f"tensor<{groups}xi32>", tensor_type((), dtype)[7:-1]
+    body = f"""  %first = arith.constant dense<0> : tensor<1xi32>
+  %before = tensor.extract_slice %ends[0] [{groups - 1}] [1] : {ends} to tensor<{groups - 1}xi32>
+  %starts = tensor.concat dim(0) %first, %before : (tensor<1xi32>, tensor<{groups - 1}xi32>) -> {ends}
+  %e = tensor.empty() : {masked}
+  %masked = linalg.generic {{indexing_maps = [#tk, #g, #g, #gtk], iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%x, %starts, %ends : {x}, {ends}, {ends}) outs(%e : {masked}) {{
+  ^bb0(%in: {kind}, %start: i32, %end: i32, %out: {kind}):
+    %index = linalg.index 1 : index
+    %t = arith.index_cast %index : index to i32
+    %from = arith.cmpi sge, %t, %start : i32
+    %to = arith.cmpi sgt, %end, %t : i32
+    %inside = arith.andi %from, %to : i1
+    %v = arith.select %inside, %in, %zero : {kind}
+    linalg.yield %v : {kind}
+  }} -> {masked}
+  %ye = tensor.empty() : {y}
+  %yz = linalg.fill ins(%zero : {kind}) outs(%ye : {y}) -> {y}
+  %y = linalg.contract indexing_maps = [affine_map<(m, n, k, g) -> (g, m, k)>, affine_map<(m, n, k, g) -> (g, k, n)>,
+                                        affine_map<(m, n, k, g) -> (m, n)>]
+      ins(%masked, %w : {masked}, {w}) outs(%yz : {y}) -> {y}
+"""
+    return f"""#g = affine_map<(g, t, k) -> (g)>
+#tk = affine_map<(g, t, k) -> (t, k)>
+#gtk = affine_map<(g, t, k) -> (g, t, k)>
+func.func @main(%x: {x} loc("x"), %w: {w} loc("w"), %ends: {ends} loc("ends")) -> {y} {{
+  %zero = arith.constant 0.0 : {kind}
+{body}  return %y : {y}
+}}
+"""
+
+
+@pytest.mark.parametrize("recipe", ["none", "current"])
+@pytest.mark.parametrize("tokens, groups, k, n, ends", [
+    (300, 4, 70, 33, [7, 100, 100, 290]),
+    (0, 3, 8, 8, [0, 0, 0]),
+    (1, 2, 1, 1, [0, 1]),
+    (50, 1, 16, 40, [50]),
+    (20, 3, 0, 5, [4, 9, 30]),  # the last end is beyond the rows
+    (24, 4, 200, 17, [9, 5, 20, 18]),  # no end is before another: the groups of rows are empty
+])
+def test_forward(bin_dir, tmp_path, recipe, tokens, groups, k, n, ends):
+    rng = random_generator(tokens, k)
+    x, w = rng.standard_normal((tokens, k)).astype(BF16), rng.standard_normal((groups, k, n)).astype(BF16)
+    text = forward(tokens, groups, k, n, BF16)
+    if groups == 1:
+        text = text.replace("tensor.concat dim(0) %first, %before : (tensor<1xi32>, tensor<0xi32>)", "tensor.concat dim(0) %first : (tensor<1xi32>)")
+    (y,) = Program(bin_dir, tmp_path, text, f"--recipe={recipe}").call("main", x, w, np.array(ends, np.int32))
+    cast = keep if recipe == "none" else Cast()
+    x8, w8 = cast("x", x, E4M3), cast("w", w, E4M3)
+    assert_same_bits(y, scaled(multiply_rows(x8[0], w8[0], ends), x8, w8).astype(BF16))
