@@ -76,8 +76,9 @@ def SelectLayouts : Pass<"fp8-select-layouts", "::mlir::func::FuncOp"> {
     Before: scaled products read what casts write, in any order of its dimensions.
     After: an `fp8.quantize` whose data a product reads in another order than batches, rows, contracted
     dimensions has a `data_t` in this order, and the product reads that. Products that want the same order share it;
-    a cast has one such layout. Other operands are copied before the product
-    (`convert-fp8-to-gpu`).
+    an `fp8.quantize` has one such layout. An `fp8.quantize_blocks` has a direction with a transposition for every order
+    that its products want; a direction that nothing reads in the tensor's own order is left out. The products'
+    `lhs_block` and `rhs_block` follow. Other operands are copied before the product (`convert-fp8-to-gpu`).
 
     Example:
     ```mlir
