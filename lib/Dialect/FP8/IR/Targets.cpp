@@ -75,7 +75,7 @@ static bool isPerTensor(RecipeAttrInterface recipe) {
 }
 
 std::string CPUAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
-  if (isPerTensor(recipe) || true)
+  if (isPerTensor(recipe))
     return "";
   return (recipe.getRecipeName() +
           " scales have no kernel on cpu yet; use --recipe=delayed or --recipe=current")
