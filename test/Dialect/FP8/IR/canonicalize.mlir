@@ -128,3 +128,45 @@ func.func @unused_amaxes(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tens
   } -> tensor<8x32xbf16>, tensor<f32>, tensor<f32>, tensor<8x32xf32>, tensor<8x32xf32>
   return %y#0, %y#2 : tensor<8x32xbf16>, tensor<f32>
 }
+
+// A cast by blocks moves before the collapse of dimensions where each block is a box there.
+// CHECK-LABEL: func.func @blocks_before_collapse
+// CHECK-SAME: %[[X:[^ :]+]]: tensor<3x64x256xbf16>
+func.func @blocks_before_collapse(%x: tensor<3x64x256xbf16>) -> (tensor<192x256xf8E4M3FN>, tensor<192x2xf32>, tensor<192x256xf8E4M3FN>, tensor<2x256xf32>) {
+  // CHECK: %[[Q:.+]]:4 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%[[X]] : tensor<3x64x256xbf16>)
+  // CHECK-SAME: tensor<3x64x256xf8E4M3FN>, tensor<3x64x2xf32>, tensor<3x64x256xf8E4M3FN>, tensor<2x1x256xf32>) {blocks = [array<i64: 1, 1, 128>, array<i64: 2, 64, 1>]}
+  // CHECK-DAG: tensor.collapse_shape %[[Q]]#1 {{\[\[0, 1\], \[2\]\]}} : tensor<3x64x2xf32> into tensor<192x2xf32>
+  // CHECK-DAG: tensor.collapse_shape %[[Q]]#3 {{\[\[0, 1\], \[2\]\]}} : tensor<2x1x256xf32> into tensor<2x256xf32>
+  %c = tensor.collapse_shape %x [[0, 1], [2]] : tensor<3x64x256xbf16> into tensor<192x256xbf16>
+  %d = tensor.empty() : tensor<192x256xf8E4M3FN>
+  %a = tensor.empty() : tensor<192x2xf32>
+  %b = tensor.empty() : tensor<2x256xf32>
+  %0:4 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%c : tensor<192x256xbf16>)
+      outs(%d, %a, %d, %b : tensor<192x256xf8E4M3FN>, tensor<192x2xf32>, tensor<192x256xf8E4M3FN>, tensor<2x256xf32>)
+      {blocks = [array<i64: 1, 128>, array<i64: 128, 1>]}
+      -> tensor<192x256xf8E4M3FN>, tensor<192x2xf32>, tensor<192x256xf8E4M3FN>, tensor<2x256xf32>
+  return %0#0, %0#1, %0#2, %0#3 : tensor<192x256xf8E4M3FN>, tensor<192x2xf32>, tensor<192x256xf8E4M3FN>, tensor<2x256xf32>
+}
+
+// 128 neighbours of 4 x 96 are no box.
+// CHECK-LABEL: func.func @blocks_across
+func.func @blocks_across(%x: tensor<4x96x8xbf16>) -> (tensor<384x8xf8E4M3FN>, tensor<3x8xf32>) {
+  // CHECK: fp8.quantize_blocks {{.+}} ins(%{{.+}} : tensor<384x8xbf16>)
+  %c = tensor.collapse_shape %x [[0, 1], [2]] : tensor<4x96x8xbf16> into tensor<384x8xbf16>
+  %d = tensor.empty() : tensor<384x8xf8E4M3FN>
+  %b = tensor.empty() : tensor<3x8xf32>
+  %0:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%c : tensor<384x8xbf16>)
+      outs(%d, %b : tensor<384x8xf8E4M3FN>, tensor<3x8xf32>) {blocks = [array<i64: 128, 1>]} -> tensor<384x8xf8E4M3FN>, tensor<3x8xf32>
+  return %0#0, %0#1 : tensor<384x8xf8E4M3FN>, tensor<3x8xf32>
+}
+
+// A direction that nothing reads is not cast.
+// CHECK-LABEL: func.func @unused_direction
+func.func @unused_direction(%x: tensor<8x256xf32>, %d: tensor<8x256xf8E4M3FN>, %a: tensor<8x2xf32>, %b: tensor<1x256xf32>) -> (tensor<8x256xf8E4M3FN>, tensor<1x256xf32>) {
+  // CHECK: fp8.quantize_blocks {{.+}} {blocks = [array<i64: 128, 1>], transpositions = [array<i64: 0, 1>]}
+  %0:4 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<8x256xf32>)
+      outs(%d, %a, %d, %b : tensor<8x256xf8E4M3FN>, tensor<8x2xf32>, tensor<8x256xf8E4M3FN>, tensor<1x256xf32>)
+      {blocks = [array<i64: 1, 128>, array<i64: 128, 1>], transpositions = [array<i64: 0, 1>, array<i64: 0, 1>]}
+      -> tensor<8x256xf8E4M3FN>, tensor<8x2xf32>, tensor<8x256xf8E4M3FN>, tensor<1x256xf32>
+  return %0#2, %0#3 : tensor<8x256xf8E4M3FN>, tensor<1x256xf32>
+}

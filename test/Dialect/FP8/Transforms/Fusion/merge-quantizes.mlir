@@ -29,3 +29,37 @@ func.func @different(%x: tensor<4xf32>, %y: tensor<4xf32>, %s: tensor<f32>, %t: 
       outs(%g, %e : tensor<4xf8E5M2>, tensor<f32>) -> tensor<4xf8E5M2>, tensor<f32>
   return %tensor, %other, %scale, %format : tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<4xf8E5M2>
 }
+
+// Directions of one tensor become one operation; a direction that is there already is shared.
+// CHECK-LABEL: func.func @directions
+// CHECK-SAME: %[[X:[^ :]+]]: tensor<?x256xf32>
+func.func @directions(%x: tensor<?x256xf32>, %d: tensor<?x256xf8E4M3FN>, %a: tensor<?x2xf32>, %b: tensor<?x256xf32>)
+    -> (tensor<?x256xf8E4M3FN>, tensor<?x256xf8E4M3FN>, tensor<?x256xf32>, tensor<?x2xf32>) {
+  // CHECK: %[[Q:.+]]:4 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%[[X]] : {{.+}}) {blocks = [array<i64: 1, 128>, array<i64: 128, 1>]}
+  // CHECK-NOT: fp8.quantize_blocks
+  // CHECK: return %[[Q]]#0, %[[Q]]#2, %[[Q]]#3, %[[Q]]#1
+  %0:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<?x256xf32>)
+      outs(%d, %a : tensor<?x256xf8E4M3FN>, tensor<?x2xf32>) {blocks = [array<i64: 1, 128>]}
+      -> tensor<?x256xf8E4M3FN>, tensor<?x2xf32>
+  %1:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<?x256xf32>)
+      outs(%d, %b : tensor<?x256xf8E4M3FN>, tensor<?x256xf32>) {blocks = [array<i64: 128, 1>]}
+      -> tensor<?x256xf8E4M3FN>, tensor<?x256xf32>
+  %2:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<?x256xf32>)
+      outs(%d, %a : tensor<?x256xf8E4M3FN>, tensor<?x2xf32>) {blocks = [array<i64: 1, 128>]}
+      -> tensor<?x256xf8E4M3FN>, tensor<?x2xf32>
+  return %0#0, %1#0, %1#1, %2#1 : tensor<?x256xf8E4M3FN>, tensor<?x256xf8E4M3FN>, tensor<?x256xf32>, tensor<?x2xf32>
+}
+
+// Other recipes and formats stay apart.
+// CHECK-LABEL: func.func @other_casts
+func.func @other_casts(%x: tensor<8x256xf32>, %d: tensor<8x256xf8E4M3FN>, %g: tensor<8x256xf8E5M2>, %a: tensor<8x2xf32>, %r: tensor<8x1xf32>)
+    -> (tensor<8x256xf8E4M3FN>, tensor<8x256xf8E5M2>, tensor<8x256xf8E4M3FN>) {
+  // CHECK-COUNT-3: fp8.quantize_blocks
+  %0:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<8x256xf32>)
+      outs(%d, %a : tensor<8x256xf8E4M3FN>, tensor<8x2xf32>) {blocks = [array<i64: 1, 128>]} -> tensor<8x256xf8E4M3FN>, tensor<8x2xf32>
+  %1:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<8x256xf32>)
+      outs(%g, %a : tensor<8x256xf8E5M2>, tensor<8x2xf32>) {blocks = [array<i64: 1, 128>]} -> tensor<8x256xf8E5M2>, tensor<8x2xf32>
+  %2:2 = fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%x : tensor<8x256xf32>)
+      outs(%d, %r : tensor<8x256xf8E4M3FN>, tensor<8x1xf32>) {blocks = [array<i64: 1, 0>]} -> tensor<8x256xf8E4M3FN>, tensor<8x1xf32>
+  return %0#0, %1#0, %2#0 : tensor<8x256xf8E4M3FN>, tensor<8x256xf8E5M2>, tensor<8x256xf8E4M3FN>
+}
