@@ -25,8 +25,8 @@ namespace {
 class LoopProductBuilder {
 public:
   LoopProductBuilder(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps,
-                     bool split)
-      : builder(builder), loc(loc), operands{lhs, rhs}, maps(maps), split(split) {}
+                     const ProductScales &scales, bool split)
+      : builder(builder), loc(loc), operands{lhs, rhs}, maps(maps), scales(scales), split(split) {}
 
   Value build(ArrayAttr marks);
 
@@ -35,12 +35,15 @@ private:
   Value sizeOf(unsigned dim);
   Value load(OpBuilder &b, unsigned operand, ArrayRef<Value> indices);
   Value sumRange(OpBuilder &b, Value begin, Value end, Value start);
+  /// Adds `block`, the sum of the products from `begin` on, to `sum`.
+  Value addBlock(OpBuilder &b, Value begin, Value block, Value sum);
   Value sumAll(OpBuilder &b);
 
   OpBuilder &builder;
   Location loc;
   Value operands[2];
   ArrayRef<AffineMap> maps;
+  const ProductScales &scales;
   bool split;
   SmallVector<unsigned> contracted;
   Value length;                ///< of the contracted dimensions together
@@ -57,12 +60,15 @@ Value LoopProductBuilder::sizeOf(unsigned dim) {
   llvm_unreachable("a dimension of a contraction is in an operand");
 }
 
-/// Returns an element of an operand as f32.
+/// Returns an element of an operand as f32, times its scale where scales are of elements.
 Value LoopProductBuilder::load(OpBuilder &b, unsigned operand, ArrayRef<Value> indices) {
   SmallVector<Value> at;
   for (AffineExpr expr : maps[operand].getResults())
     at.push_back(indices[cast<AffineDimExpr>(expr).getPosition()]);
-  return buildWiden(b, loc, memref::LoadOp::create(b, loc, operands[operand], at));
+  Value value = buildWiden(b, loc, memref::LoadOp::create(b, loc, operands[operand], at));
+  if (scales.getPlace(operand) != ProductScales::Place::elements)
+    return value;
+  return arith::MulFOp::create(b, loc, value, scales.operands[operand].load(b, loc, indices));
 }
 
 /// Adds the products `begin` to `end` of the contracted dimensions, which count as one, to `start`.
@@ -83,23 +89,32 @@ Value LoopProductBuilder::sumRange(OpBuilder &b, Value begin, Value end, Value s
   return loop.getResult(0);
 }
 
+Value LoopProductBuilder::addBlock(OpBuilder &b, Value begin, Value block, Value sum) {
+  if (scales.isOfBlocks()) {
+    SmallVector<Value> indices(position);
+    indices[contracted.front()] = begin;
+    Value factors[] = {scales.operands[scales.first].load(b, loc, indices),
+                       scales.operands[1 - scales.first].load(b, loc, indices)};
+    return math::FmaOp::create(b, loc, arith::MulFOp::create(b, loc, block, factors[0]), factors[1], sum);
+  }
+  // The first block is the sum, bit for bit: 0 + -0 would be 0.
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, begin, number(b, 0));
+  Value total = arith::AddFOp::create(b, loc, sum, block);
+  return arith::SelectOp::create(b, loc, isFirst, block, total);
+}
+
 Value LoopProductBuilder::sumAll(OpBuilder &b) {
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  if (!split)
+  if (!split && !scales.isOfBlocks())
     return sumRange(b, number(b, 0), length, zero);
-  Value step = number(b, kSplitBlock);
-  auto blocks = scf::ForOp::create(
-      b, loc, number(b, 0), length, step, zero,
-      [&](OpBuilder &inner, Location loc, Value begin, ValueRange sum) {
-        Value next = arith::AddIOp::create(inner, loc, begin, step);
-        Value end = arith::MinUIOp::create(inner, loc, next, length);
-        Value block = sumRange(inner, begin, end, zero);
-        // The first block is the sum, bit for bit: 0 + -0 would be 0.
-        Value isFirst = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, begin, number(inner, 0));
-        Value total = arith::AddFOp::create(inner, loc, sum[0], block);
-        Value chosen = arith::SelectOp::create(inner, loc, isFirst, block, total);
-        scf::YieldOp::create(inner, loc, chosen);
-      });
+  Value step = number(b, scales.isOfBlocks() ? scales.length : kSplitBlock);
+  auto blocks = scf::ForOp::create(b, loc, number(b, 0), length, step, zero,
+                                   [&](OpBuilder &inner, Location loc, Value begin, ValueRange sum) {
+                                     Value next = arith::AddIOp::create(inner, loc, begin, step);
+                                     Value end = arith::MinUIOp::create(inner, loc, next, length);
+                                     Value block = sumRange(inner, begin, end, zero);
+                                     scf::YieldOp::create(inner, loc, addBlock(inner, begin, block, sum[0]));
+                                   });
   return blocks.getResult(0);
 }
 
@@ -148,6 +163,6 @@ Value LoopProductBuilder::build(ArrayAttr marks) {
 }
 
 Value fp8::buildLoopProduct(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps,
-                            bool split, ArrayAttr marks) {
-  return LoopProductBuilder(builder, loc, lhs, rhs, maps, split).build(marks);
+                            const ProductScales &scales, bool split, ArrayAttr marks) {
+  return LoopProductBuilder(builder, loc, lhs, rhs, maps, scales, split).build(marks);
 }

@@ -7,6 +7,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_LOOPPRODUCT_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_LOOPPRODUCT_H
 
+#include "ProductScales.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Builders.h"
 
@@ -14,9 +15,11 @@ namespace fp8 {
 
 /// Emits the sums of the product of `lhs` and `rhs`, whose `maps` are projected permutations of one iteration
 /// space (lhs, rhs, output), into a new f32 buffer of the output's shape, and returns the buffer. The sums
-/// are those of buildPackedProduct, bit for bit. The loop carries `marks` (ProductMarks.h).
+/// are those of buildPackedProduct, bit for bit, with the `scales` that enter before the result. The loop
+/// carries `marks` (ProductMarks.h).
 mlir::Value buildLoopProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs, mlir::Value rhs,
-                             mlir::ArrayRef<mlir::AffineMap> maps, bool split, mlir::ArrayAttr marks);
+                             mlir::ArrayRef<mlir::AffineMap> maps, const ProductScales &scales, bool split,
+                             mlir::ArrayAttr marks);
 
 } // namespace fp8
 

@@ -6,6 +6,7 @@
 
 #include "LoopProduct.h"
 #include "Lowering.h"
+#include "ProductScales.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
@@ -86,14 +87,20 @@ static LogicalResult lowerF64Matmul(OpBuilder &builder, MatmulOp op) {
 namespace {
 /// The parts of one element of the result before its epilogue.
 struct Sum {
-  Value sums;   ///< the buffer of the sums of products
-  Value scale;  ///< the product of the two scale_inv; null without
-  Value addend; ///< C; null without `accumulate`
+  Value sums;                      ///< the buffer of the sums of products
+  Value scale;                     ///< the product of the scale_inv of whole operands; null without
+  SmallVector<TensorScale> scales; ///< other scale_inv that a sum is multiplied by, per row or block
+  Value addend;                    ///< C; null without `accumulate`
 
-  /// Builds [scale ·] sum [+ C] from elements.
-  Value build(OpBuilder &b, Location loc, Value value, Value c) const {
-    if (scale)
-      value = arith::MulFOp::create(b, loc, scale, value);
+  /// Builds [scale ·] sum [+ C] from elements, and those of `scales`.
+  Value build(OpBuilder &b, Location loc, Value value, ValueRange ofElement, Value c) const {
+    Value factor = scale;
+    for (Value other : ofElement) {
+      other = buildWiden(b, loc, other);
+      factor = factor ? arith::MulFOp::create(b, loc, factor, other).getResult() : other;
+    }
+    if (factor)
+      value = arith::MulFOp::create(b, loc, factor, value);
     return c ? arith::AddFOp::create(b, loc, value, buildWiden(b, loc, c)).getResult() : value;
   }
 };
@@ -131,6 +138,10 @@ static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region
   llvm::append_range(outMaps, region.extraMaps());
   for (auto [input, map] : llvm::zip_equal(region.inputs, region.inputMaps()))
     inputs.push_back(viewBox(builder, loc, input, map, box));
+  for (const TensorScale &scale : sum.scales) {
+    maps.push_back(*scale.getMap());
+    inputs.push_back(viewBox(builder, loc, scale.scaleInv, maps.back(), box));
+  }
   for (auto [out, map] : llvm::zip_equal(region.outs, outMaps))
     outs.push_back(viewBox(builder, loc, out, map, box));
   llvm::append_range(maps, outMaps);
@@ -145,7 +156,8 @@ static void buildGenericEpilogue(OpBuilder &builder, const ElementRegion &region
   linalg::GenericOp::create(
       builder, loc, inputs, outs, maps, iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
         Value out = args[inputs.size()];
-        Value value = sum.build(b, loc, args[0], sum.addend ? out : Value());
+        ValueRange scales = args.slice(1 + region.inputs.size(), sum.scales.size());
+        Value value = sum.build(b, loc, args[0], scales, sum.addend ? out : Value());
         if (region.isEmpty()) {
           linalg::YieldOp::create(b, loc, buildNarrow(b, loc, value, out.getType()));
           return;
@@ -166,7 +178,9 @@ static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum)
     Value c;
     if (sum.addend)
       c = memref::LoadOp::create(b, loc, sum.addend, indices);
-    return sum.build(b, loc, memref::LoadOp::create(b, loc, sum.sums, indices), c);
+    auto scales = llvm::map_to_vector(
+        sum.scales, [&](const TensorScale &scale) { return scale.load(b, loc, llvm::to_vector(indices)); });
+    return sum.build(b, loc, memref::LoadOp::create(b, loc, sum.sums, indices), scales, c);
   };
   ProductResults results = *ProductResults::of(op);
   ElementRegion region = *ElementRegion::of(op);
@@ -184,34 +198,67 @@ static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum)
   ElementLoops(builder, op).run(store, buildStored);
 }
 
+/// Returns what the report says about the sums of a product.
+static std::string describeSums(const ProductScales &scales, bool split) {
+  std::string blocks = std::to_string(scales.length);
+  if (scales.isOfBlocks())
+    return ", scaled sums of blocks of " + blocks;
+  return (scales.isOfElements() ? ", scales of " + blocks + " elements" : "") +
+         std::string(split ? ", split sums" : "");
+}
+
 /// Returns what the report says about the code of a product.
 template <typename ProductOp>
-static std::string describeCode(ProductOp op, StringRef products, StringRef where, bool split) {
+static std::string describeCode(ProductOp op, StringRef products, StringRef where,
+                                const ProductScales &scales, bool split) {
   bool isFP8 = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [](Value value) {
     return getElementTypeOrSelf(value).getIntOrFloatBitWidth() == 8;
   });
-  return (products + (isFP8 ? " of decoded FP8" : "") + (split ? ", split sums" : "") + " (" + where + ")")
+  return (products + (isFP8 ? " of decoded FP8" : "") + describeSums(scales, split) + " (" + where + ")")
       .str();
 }
 
 /// Returns whether the epilogue of a box of the result needs no more than boxes of its operands.
-static bool isByBoxes(const ElementRegion &region) {
+static bool isByBoxes(const ElementRegion &region, const Sum &sum) {
   return region.amaxes.empty() && llvm::none_of(region.extraMaps(), isSummed) &&
-         llvm::all_of(region.maps, hasBoxes);
+         llvm::all_of(region.maps, hasBoxes) &&
+         llvm::all_of(sum.scales, [](const TensorScale &scale) { return scale.getMap().has_value(); });
 }
 
-/// Returns how elements are computed from sums, without the buffer of the sums.
-static FailureOr<Sum> describeSum(Operation *op, Value scale) {
+/// Returns `map`, from the result of a product, in which dimension i is result i of `out`.
+static AffineMap toDimsOfResult(AffineMap map, AffineMap out) {
+  SmallVector<AffineExpr> dims(out.getNumDims(), getAffineConstantExpr(0, map.getContext()));
+  for (auto [i, expr] : llvm::enumerate(out.getResults()))
+    dims[cast<AffineDimExpr>(expr).getPosition()] = getAffineDimExpr(i, map.getContext());
+  return map.replaceDimsAndSymbols(dims, {}, out.getNumResults(), 0);
+}
+
+/// Returns how elements are computed from sums, without the buffer of the sums. Scales of whole operands
+/// are loaded and multiplied here.
+static FailureOr<Sum> describeSum(OpBuilder &b, Operation *op, const ProductScales &scales = {}) {
   ProductResults results = *ProductResults::of(op);
   if (results.outScale && results.accumulate)
     return op->emitOpError("cannot add to an FP8 result");
-  return Sum{{}, scale, results.accumulate ? ElementRegion::of(op)->outs.front() : Value()};
+  Sum sum;
+  Location loc = op->getLoc();
+  for (const TensorScale *scale : scales.ofResult()) {
+    if (!scale->extents.empty()) {
+      sum.scales.push_back(*scale);
+      sum.scales.back().map = toDimsOfResult(scale->map, cast<ScaledMatmulOp>(op).getIndexingMapsArray()[2]);
+      continue;
+    }
+    Value other = scale->load(b, loc, {});
+    sum.scale = sum.scale ? arith::MulFOp::create(b, loc, sum.scale, other).getResult() : other;
+  }
+  if (results.accumulate)
+    sum.addend = ElementRegion::of(op)->outs.front();
+  return sum;
 }
 
 /// Builds the epilogue of the whole result.
 static void buildWholeEpilogue(OpBuilder &builder, Operation *op, const Sum &sum) {
   ElementRegion region = *ElementRegion::of(op);
-  if (!isByBoxes(region))
+  if (!isByBoxes(region, sum))
     return buildLoopEpilogue(builder, op, sum);
   SmallVector<OpFoldResult> sizes = memref::getMixedSizes(builder, op->getLoc(), sum.sums);
   SmallVector<OpFoldResult> zeros(sizes.size(), builder.getIndexAttr(0));
@@ -219,7 +266,7 @@ static void buildWholeEpilogue(OpBuilder &builder, Operation *op, const Sum &sum
 }
 
 LogicalResult fp8::buildProductEpilogue(OpBuilder &builder, Operation *op, Value sums) {
-  FailureOr<Sum> sum = describeSum(op, /*scale=*/Value());
+  FailureOr<Sum> sum = describeSum(builder, op);
   if (failed(sum))
     return failure();
   sum->sums = sums;
@@ -229,12 +276,13 @@ LogicalResult fp8::buildProductEpilogue(OpBuilder &builder, Operation *op, Value
 
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to loops and its epilogue after them.
 template <typename ProductOp>
-static LogicalResult lowerToLoops(OpBuilder &builder, ProductOp op, Value scale, bool split) {
-  FailureOr<Sum> sum = describeSum(op, scale);
+static LogicalResult lowerToLoops(OpBuilder &builder, ProductOp op, const ProductScales &scales, bool split) {
+  FailureOr<Sum> sum = describeSum(builder, op, scales);
   if (failed(sum))
     return failure();
+  ArrayAttr marks = markProduct(op, describeCode(op, "f32 loops", "GPU threads", scales, split));
   sum->sums = buildLoopProduct(builder, op.getLoc(), op.getLhs(), op.getRhs(), op.getIndexingMapsArray(),
-                               split, markProduct(op, describeCode(op, "f32 loops", "GPU threads", split)));
+                               scales, split, marks);
   buildWholeEpilogue(builder, op, *sum);
   return success();
 }
@@ -257,21 +305,38 @@ static bool canUseBF16Dots(ProductOp op) {
   return length % 2 == 0;
 }
 
+/// Returns the scales along K for a packed product.
+template <typename ProductOp>
+static PanelScales describePanelScales(OpBuilder &builder, ProductOp op, const ProductScales &scales) {
+  PanelScales result;
+  result.length = scales.length;
+  result.ofBlocks = scales.isOfBlocks();
+  result.lhsFirst = scales.first == 0;
+  Value operands[] = {op.getLhs(), op.getRhs()};
+  for (unsigned i : {0u, 1u})
+    if (scales.length != 0 && scales.getPlace(i) != ProductScales::Place::result)
+      (i == 0 ? result.lhs : result.rhs) = scales.buildAlongK(builder, op.getLoc(), i, operands[i]);
+  return result;
+}
+
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to a packed product with its mark (ProductMarks.h)
 /// and its epilogue: by boxes as part of the product, or in loops after it if the epilogue sums over rows
 /// or computes an amax.
 template <typename ProductOp>
-static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, Value scale,
+static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, const ProductScales &scales,
                                   PackedProductOptions options) {
-  options.bf16Dots = options.registers.bf16Dots && canUseBF16Dots(op);
+  options.bf16Dots =
+      options.registers.bf16Dots && canUseBF16Dots(op) && !scales.isOfElements() && scales.length % 2 == 0;
   StringRef products = options.bf16Dots ? "AVX512_BF16 dot products" : "packed f32 products";
-  options.marks = markProduct(op, describeCode(op, products, "CPU", options.split));
+  options.marks = markProduct(op, describeCode(op, products, "CPU", scales, options.split));
 
-  FailureOr<Sum> sum = describeSum(op, scale);
+  options.scales = describePanelScales(builder, op, scales);
+
+  FailureOr<Sum> sum = describeSum(builder, op, scales);
   if (failed(sum))
     return failure();
   ElementRegion region = *ElementRegion::of(op);
-  bool byBoxes = isByBoxes(region);
+  bool byBoxes = isByBoxes(region, *sum);
   auto epilogue = [&](OpBuilder &b, Location, const OutputBox &box, Value sums) {
     sum->sums = sums;
     buildGenericEpilogue(b, region, *sum, box);
@@ -292,21 +357,15 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegi
   if (llvm::any_of(op->getOperands(), [](Value value) { return getElementTypeOrSelf(value).isF64(); }))
     return lowerF64Matmul(builder, op);
   if (!registers)
-    return lowerToLoops(builder, op, /*scale=*/Value(), /*split=*/false);
-  return lowerProduct(builder, op, /*scale=*/Value(),
-                      {/*split=*/false, /*bf16Dots=*/false, *registers, {}, {}});
+    return lowerToLoops(builder, op, /*scales=*/{}, /*split=*/false);
+  return lowerProduct(builder, op, /*scales=*/{},
+                      {/*split=*/false, /*bf16Dots=*/false, *registers, {}, {}, {}});
 }
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
                                      const VectorRegisters *registers) {
-  if (op.getLhsBlock() || op.getRhsBlock())
-    return op.emitOpError(
-        "with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
-        "--recipe=current");
-  Location loc = op.getLoc();
-  Value scale = arith::MulFOp::create(builder, loc, memref::LoadOp::create(builder, loc, op.getLhsScaleInv()),
-                                      memref::LoadOp::create(builder, loc, op.getRhsScaleInv()));
+  ProductScales scales(op);
   bool split = op.getAccumulation() == Accumulation::split;
-  return registers ? lowerProduct(builder, op, scale, {split, /*bf16Dots=*/false, *registers, {}, {}})
-                   : lowerToLoops(builder, op, scale, split);
+  return registers ? lowerProduct(builder, op, scales, {split, /*bf16Dots=*/false, *registers, {}, {}, {}})
+                   : lowerToLoops(builder, op, scales, split);
 }

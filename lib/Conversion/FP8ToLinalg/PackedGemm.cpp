@@ -70,14 +70,22 @@ public:
   ProductBuilder(Location loc, Value lhs, Value rhs, ArrayRef<AffineMap> maps, ContractionDims dims,
                  const PackedProductOptions &options)
       : ProductSpace(loc, std::move(dims), maps[2]), lhs(lhs), rhs(rhs), lhsMap(maps[0]), rhsMap(maps[1]),
-        options(options) {}
+        options(options), scales(options.scales) {}
 
   Value build(OpBuilder &b, EpilogueBuilder epilogue);
 
 private:
-  /// The indices of K that are packed and multiplied at a time.
+  /// A range of K.
   struct Segment {
     OpFoldResult begin, length;
+  };
+
+  /// An operand and its panels. `scales` is without source if there are no scales along K.
+  struct Side {
+    PackedOperand operand, scales;
+    unsigned rowDims;  ///< the last dimensions of `outer` that rows of one call run through
+    Value panels;      ///< [task or batch][panel][K][tile rows or columns]
+    Value scalePanels; ///< [task or batch][panel][block of K][tile rows or columns]
   };
 
   void findSizes(OpBuilder &b);
@@ -86,9 +94,13 @@ private:
   Value buildEmpty(OpBuilder &b, EpilogueBuilder epilogue);
   void buildSegments(OpBuilder &b, EpilogueBuilder epilogue);
   void buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value isLast);
-  /// Emits a call that packs `operand`, which begins at `offsets` and has `rows` rows, for this segment.
-  void pack(OpBuilder &b, const PackedOperand &operand, unsigned rowDims, ArrayRef<OpFoldResult> offsets,
-            OpFoldResult rows, Value panels, OpFoldResult first = {});
+  /// Emits a call that packs the range `part` of `operand`, which begins at `offsets` and has `rows` rows.
+  void pack(OpBuilder &b, const PackedOperand &operand, const Segment &part, unsigned rowDims,
+            ArrayRef<OpFoldResult> offsets, OpFoldResult rows, Value panels,
+            const PackedProductOptions &options, OpFoldResult first);
+  /// Packs this segment of an operand and of its scales: `count` panels from `first` on.
+  void packSide(OpBuilder &b, const Side &side, ArrayRef<OpFoldResult> offsets, OpFoldResult rows,
+                OpFoldResult slot, OpFoldResult first, OpFoldResult count);
   /// Packs the rows of `task`, `count` panels from `first` on.
   void packRows(OpBuilder &b, const Task &task, OpFoldResult first, OpFoldResult count);
   void packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first, OpFoldResult count);
@@ -102,11 +114,24 @@ private:
   /// Views sums from `offset` on as a box of the output of size `shape`, or as the whole output.
   Value viewSums(OpBuilder &b, OpFoldResult offset, ArrayRef<OpFoldResult> shape);
   Value viewSums(OpBuilder &b);
-  /// Returns `count` panels of `panels` from `first` on, in slot `slot`.
-  Value sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first, OpFoldResult count);
+  /// Returns `count` panels of `panels` from `first` on, in slot `slot`, of `depth` elements along K.
+  Value sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first, OpFoldResult count,
+                OpFoldResult depth);
+  /// Returns such panels of this segment, of an operand or of its scales.
+  Value panelsOf(OpBuilder &b, const Side &side, OpFoldResult slot, OpFoldResult first, OpFoldResult count) {
+    return sliceOf(b, side.panels, slot, first, count, inPanel(b, segment.length));
+  }
+  Value scalePanelsOf(OpBuilder &b, const Side &side, OpFoldResult slot, OpFoldResult first,
+                      OpFoldResult count) {
+    return sliceOf(b, side.scalePanels, slot, first, count, inBlocks(b, segment.length));
+  }
   /// Returns the number of elements of a panel along K for `length` indices of K.
   OpFoldResult inPanel(OpBuilder &b, OpFoldResult length) {
     return options.bf16Dots ? ceilDivSize(b, loc, length, 2) : length;
+  }
+  /// Returns the number of scales for `length` indices of K.
+  OpFoldResult inBlocks(OpBuilder &b, OpFoldResult length) {
+    return ceilDivSize(b, loc, length, scales.length);
   }
   OpFoldResult countRowPanels(OpBuilder &b, const Task &task) {
     return ceilDivSize(b, loc, rowsOf(b, task), plan.tile.rows);
@@ -115,10 +140,9 @@ private:
   Value lhs, rhs;
   AffineMap lhsMap, rhsMap;
   PackedProductOptions options;
-  PackedOperand left, right;
-  Segment segment;
-  Value packedRows;       ///< [task][panel][K][tile rows]
-  Value packedColumns;    ///< [batch][panel][K][tile columns]
+  PanelScales scales;
+  Side left, right;       ///< of rows and of columns
+  Segment segment;        ///< what is packed and multiplied at a time
   Value sums;             ///< [batch][M][N padded], or [task][rows][columns of a part, padded]
   bool isPerTask = false; ///< whether a task keeps the sums of one part at a time
 };
@@ -137,17 +161,28 @@ void ProductBuilder::findSizes(OpBuilder &b) {
 }
 
 void ProductBuilder::choose(OpBuilder &b, bool mayCutColumns) {
-  left = {lhs, positionsOf(lhsMap, dims.batch), positionsOf(lhsMap, dims.m), positionsOf(lhsMap, dims.k)};
-  right = {rhs, positionsOf(rhsMap, dims.batch), positionsOf(rhsMap, dims.n), positionsOf(rhsMap, dims.k)};
+  auto describe = [&](Value source, AffineMap map, ArrayRef<unsigned> outer) -> PackedOperand {
+    return {source, positionsOf(map, dims.batch), positionsOf(map, outer), positionsOf(map, dims.k)};
+  };
+  left.operand = describe(lhs, lhsMap, dims.m);
+  right.operand = describe(rhs, rhsMap, dims.n);
+  left.scales = describe(scales.lhs, lhsMap, dims.m);
+  right.scales = describe(scales.rhs, rhsMap, dims.n);
   unsigned together = std::min<size_t>(dims.m.size(), 1);
-  while (together < dims.m.size() && hasOneStride(left.type(), ArrayRef(left.outer).take_back(together + 1)))
+  while (together < dims.m.size() &&
+         hasOneStride(left.operand.type(), ArrayRef(left.operand.outer).take_back(together + 1)))
     ++together;
   ProductSizes known{knownSize(dims.batch), {}, knownSize(dims.n), knownSize(dims.k)};
   for (unsigned dim : dims.m)
     known.m.push_back(knownSize(dim));
-  plan = choosePlan(known, together, mayCutColumns, options.registers);
-  left = makePackable(b, loc, left, rowDims());
-  right = makePackable(b, loc, right, dims.n.size());
+  plan = choosePlan(known, together, mayCutColumns, scales.length, options.registers);
+  left.rowDims = rowDims();
+  right.rowDims = dims.n.size();
+  for (Side *side : {&left, &right}) {
+    side->operand = makePackable(b, loc, side->operand, side->rowDims);
+    if (side->scales.source)
+      side->scales = makePackable(b, loc, side->scales, side->rowDims);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,12 +208,17 @@ void ProductBuilder::allocate(OpBuilder &b) {
     if (!ShapedType::isDynamic(most) && !getConstantIntValue(size))
       size = number(b, most);
   OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
-  OpFoldResult depth = inPanel(b, plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k));
+  OpFoldResult depth = plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k);
   OpFoldResult panels = countPanels(b);
   OpFoldResult width = number(b, plan.tile.columns);
+  auto allocateSide = [&](Side &side, OpFoldResult count, OpFoldResult panels, OpFoldResult width) {
+    side.panels = allocateF32(b, loc, {count, panels, inPanel(b, depth), width});
+    if (side.scales.source)
+      side.scalePanels = allocateF32(b, loc, {count, panels, inBlocks(b, depth), width});
+  };
   int64_t blockPanels = llvm::divideCeil(plan.step * plan.inner, plan.tile.rows);
-  packedRows = allocateF32(b, loc, {slots, number(b, blockPanels), depth, number(b, plan.tile.rows)});
-  packedColumns = allocateF32(b, loc, {sizeOf(b, dims.batch), panels, depth, width});
+  allocateSide(left, slots, number(b, blockPanels), number(b, plan.tile.rows));
+  allocateSide(right, sizeOf(b, dims.batch), panels, width);
   if (isPerTask) {
     OpFoldResult columns = number(b, padRow(plan.panelsPerPart * plan.tile.columns));
     sums = allocateF32(
@@ -193,14 +233,14 @@ void ProductBuilder::allocate(OpBuilder &b) {
 }
 
 Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
-                              OpFoldResult count) {
+                              OpFoldResult count, OpFoldResult depth) {
   SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, panels);
-  OpFoldResult depth = shape[2], width = shape[3];
-  OpFoldResult panelSize = multiplySizes(b, loc, {depth, width});
+  OpFoldResult width = shape[3];
+  OpFoldResult panelSize = multiplySizes(b, loc, {shape[2], width});
   OpFoldResult index = addSizes(b, loc, multiplySizes(b, loc, {slot, shape[1]}), first);
   OpFoldResult offset = multiplySizes(b, loc, {index, panelSize});
   return memref::ReinterpretCastOp::create(b, loc, panels, offset,
-                                           ArrayRef<OpFoldResult>{count, inPanel(b, segment.length), width},
+                                           ArrayRef<OpFoldResult>{count, depth, width},
                                            ArrayRef<OpFoldResult>{panelSize, width, number(b, 1)});
 }
 
@@ -232,12 +272,12 @@ Value ProductBuilder::viewSums(OpBuilder &b) {
 // The parts of a task
 //===----------------------------------------------------------------------===//
 
-void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, unsigned rowDims,
+void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, const Segment &part, unsigned rowDims,
                           ArrayRef<OpFoldResult> offsets, OpFoldResult rows, Value panels,
-                          OpFoldResult first) {
+                          const PackedProductOptions &options, OpFoldResult first) {
   OperandMatrix matrix = viewAsMatrix(b, loc, operand, rowDims, offsets, rows);
   if (plan.segment) {
-    OpFoldResult begin[] = {number(b, 0), segment.begin}, shape[] = {rows, segment.length};
+    OpFoldResult begin[] = {number(b, 0), part.begin}, shape[] = {rows, part.length};
     OpFoldResult strides[] = {number(b, 1), number(b, 1)};
     if (!matrix.alongK) {
       std::swap(begin[0], begin[1]);
@@ -249,25 +289,38 @@ void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, unsigned r
   buildPack(b, loc, matrix, panels, options, first);
 }
 
+void ProductBuilder::packSide(OpBuilder &b, const Side &side, ArrayRef<OpFoldResult> offsets,
+                              OpFoldResult rows, OpFoldResult slot, OpFoldResult first, OpFoldResult count) {
+  Value panels = panelsOf(b, side, slot, first, count);
+  pack(b, side.operand, segment, side.rowDims, offsets, rows, panels, options, first);
+  if (!side.scales.source)
+    return;
+  Segment blocks{inBlocks(b, segment.begin), inBlocks(b, segment.length)};
+  PackedProductOptions plain = options;
+  plain.bf16Dots = false;
+  Value ofPanels = scalePanelsOf(b, side, slot, first, count);
+  pack(b, side.scales, blocks, side.rowDims, offsets, rows, ofPanels, plain, first);
+  if (!scales.ofBlocks)
+    buildScalePanels(b, loc, panels, ofPanels, scales.length, options.registers);
+}
+
 void ProductBuilder::packRows(OpBuilder &b, const Task &task, OpFoldResult first, OpFoldResult count) {
-  SmallVector<OpFoldResult> offsets(left.type().getRank(), number(b, 0));
-  for (auto [position, index] : llvm::zip_equal(left.batch, task.batch))
+  SmallVector<OpFoldResult> offsets(left.operand.type().getRank(), number(b, 0));
+  for (auto [position, index] : llvm::zip_equal(left.operand.batch, task.batch))
     offsets[position] = index;
-  for (auto [position, index] : llvm::zip(left.outer, task.outer))
+  for (auto [position, index] : llvm::zip(left.operand.outer, task.outer))
     offsets[position] = index;
-  if (!left.outer.empty())
-    offsets[left.outer[plan.cut]] = task.begin;
-  Value panels = sliceOf(b, packedRows, task.slot, first, count);
-  pack(b, left, rowDims(), offsets, rowsOf(b, task), panels, first);
+  if (!left.operand.outer.empty())
+    offsets[left.operand.outer[plan.cut]] = task.begin;
+  packSide(b, left, offsets, rowsOf(b, task), task.slot, first, count);
 }
 
 void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first,
                                  OpFoldResult count) {
-  SmallVector<OpFoldResult> offsets(right.type().getRank(), number(b, 0));
-  for (auto [position, index] : llvm::zip_equal(right.batch, batch))
+  SmallVector<OpFoldResult> offsets(right.operand.type().getRank(), number(b, 0));
+  for (auto [position, index] : llvm::zip_equal(right.operand.batch, batch))
     offsets[position] = index;
-  Value panels = sliceOf(b, packedColumns, linearize(b, batch, dims.batch), first, count);
-  pack(b, right, dims.n.size(), offsets, sizeOf(b, dims.n), panels, first);
+  packSide(b, right, offsets, sizeOf(b, dims.n), linearize(b, batch, dims.batch), first, count);
 }
 
 int64_t ProductBuilder::panelsPerLoop(int64_t width) {
@@ -333,15 +386,21 @@ OpFoldResult ProductBuilder::offsetOf(OpBuilder &b, const Task &part) {
 
 void ProductBuilder::multiply(OpBuilder &b, const Task &part) {
   OpFoldResult product = linearize(b, part.batch, dims.batch);
-  Value columns = sliceOf(b, packedColumns, product, part.firstPanel, part.panels);
+  Value columns = panelsOf(b, right, product, part.firstPanel, part.panels);
   OpFoldResult width = multiplySizes(b, loc, {part.panels, number(b, plan.tile.columns)});
   OpFoldResult shape[] = {rowsOf(b, part), width};
   OpFoldResult strides[] = {memref::getMixedSizes(b, loc, sums)[2], number(b, 1)};
   Value c =
       memref::ReinterpretCastOp::create(b, loc, sums, offsetOf(b, part), ArrayRef(shape), ArrayRef(strides));
   Value before = getValueOrCreateConstantIndexOp(b, loc, segment.begin);
-  Value rows = sliceOf(b, packedRows, part.slot, number(b, 0), countRowPanels(b, part));
-  buildGemm(b, loc, rows, columns, c, before, options, plan.tile)->setAttr(kProductsAttrName, options.marks);
+  OpFoldResult zero = number(b, 0), rowPanels = countRowPanels(b, part);
+  Value rows = panelsOf(b, left, part.slot, zero, rowPanels);
+  BlockPanels blocks;
+  if (scales.ofBlocks)
+    blocks = {scalePanelsOf(b, left, part.slot, zero, rowPanels),
+              scalePanelsOf(b, right, product, part.firstPanel, part.panels), scales.length, scales.lhsFirst};
+  buildGemm(b, loc, rows, columns, c, before, blocks, options, plan.tile)
+      ->setAttr(kProductsAttrName, options.marks);
 }
 
 /// A product without elements, or whose sums have no summands.
@@ -435,12 +494,15 @@ FailureOr<Value> fp8::buildPackedProduct(OpBuilder &builder, Location loc, Value
   if (failed(dims))
     return failure();
   SmallVector<AffineMap> ordered(maps);
+  PackedProductOptions orderedOptions = options;
   // The second operand provides the columns, which are contiguous in the sums as in the output.
   unsigned rank = maps[2].getNumResults();
   if (rank != 0 && llvm::is_contained(dims->m, maps[2].getDimPosition(rank - 1))) {
     std::swap(lhs, rhs);
     std::swap(ordered[0], ordered[1]);
     std::swap(dims->m, dims->n);
+    std::swap(orderedOptions.scales.lhs, orderedOptions.scales.rhs);
+    orderedOptions.scales.lhsFirst = !options.scales.lhsFirst;
   }
-  return ProductBuilder(loc, lhs, rhs, ordered, *dims, options).build(builder, epilogue);
+  return ProductBuilder(loc, lhs, rhs, ordered, *dims, orderedOptions).build(builder, epilogue);
 }

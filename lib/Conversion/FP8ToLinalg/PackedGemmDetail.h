@@ -73,6 +73,11 @@ OperandMatrix viewAsMatrix(mlir::OpBuilder &builder, mlir::Location loc, const P
 void buildPack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix &matrix, mlir::Value panels,
                const PackedProductOptions &options, mlir::OpFoldResult first = {});
 
+/// Emits a call that multiplies the elements of `panels` by those of `scales`, panels of as many rows, of
+/// which one is for `length` indices of K.
+void buildScalePanels(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value panels, mlir::Value scales,
+                      int64_t length, const VectorRegisters &registers);
+
 //===----------------------------------------------------------------------===//
 // PackedGemmKernel.cpp: the micro-kernel
 //===----------------------------------------------------------------------===//
@@ -87,13 +92,21 @@ struct PackedGemmTile {
   int64_t columns;
 };
 
+/// The scales of blocks of K, in panels like the operands: a [panels of M][blocks][tile.rows], b [panels of
+/// N][blocks][tile.columns].
+struct BlockPanels {
+  mlir::Value a, b;
+  int64_t length = 0;    ///< indices of K in a block; 0: there are no scales
+  bool rowsFirst = true; ///< whether a sum is multiplied by the scale in a first
+};
+
 /// Emits a call that computes c = a · b, and returns it: a [panels of M][K][tile.rows], b [panels of
 /// N][K][tile.columns], c [rows][panels of N * tile.columns] with rows <= panels of M * tile.rows. The sums
 /// in c go on if they have summands already: `before` is the number of indices of K before these. With
-/// options.bf16Dots, elements of a and b are pairs.
+/// options.bf16Dots, elements of a and b are pairs. With `blocks`, every block of K is scaled.
 mlir::func::CallOp buildGemm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b,
-                             mlir::Value c, mlir::Value before, const PackedProductOptions &options,
-                             const PackedGemmTile &tile);
+                             mlir::Value c, mlir::Value before, const BlockPanels &blocks,
+                             const PackedProductOptions &options, const PackedGemmTile &tile);
 
 //===----------------------------------------------------------------------===//
 // PackedGemmPlan.cpp: how a product is cut into tasks
@@ -123,8 +136,8 @@ struct ProductPlan {
 };
 
 /// Chooses the plan. `rowDims` is the number of last dimensions of M that rows of one block may run
-/// through; `mayCutColumns` allows to cut N.
-ProductPlan choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
+/// through; `mayCutColumns` allows to cut N. Segments of K are multiples of `scaleLength`, unless that is 0.
+ProductPlan choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns, int64_t scaleLength,
                        const VectorRegisters &registers);
 
 //===----------------------------------------------------------------------===//

@@ -3,12 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The micro-kernel: a register tile of sums, vectors of B times one element of A per fused
-// multiply-add, K in increasing order; or dot products of pairs of bf16 elements. One private function per
-// module, tile, and kind of sum.
+// multiply-add, K in increasing order; or dot products of pairs of bf16 elements. The sums of a block of K
+// may have scales of their own. One private function per module, tile, and kind of sum.
 
 #include "PackedGemmDetail.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
@@ -26,14 +27,15 @@ namespace {
 /// Emits the sums of one register tile for one block of K.
 class TileBuilder {
 public:
-  TileBuilder(Location loc, ValueRange operands, const PackedGemmTile &tile,
+  TileBuilder(Location loc, ValueRange operands, const BlockPanels &blocks, const PackedGemmTile &tile,
               const PackedProductOptions &options)
-      : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), before(operands[3]), tile(tile),
-        split(options.split), bf16Dots(options.bf16Dots),
+      : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), before(operands[3]), blocks(blocks),
+        tile(tile), fromZero(options.split || blocks.length), bf16Dots(options.bf16Dots),
         lanes(bf16Dots ? options.registers.lanes : tile.columns) {}
 
-  /// The tile at panel `row` of A and panel `column` of B, for k in [begin, end).
-  void build(OpBuilder &builder, Value column, Value row, Value begin, Value end);
+  /// The tile at panel `row` of A and panel `column` of B, for k in [begin, end), which is one block where
+  /// blocks have scales.
+  void build(OpBuilder &builder, Value column, Value row, Value begin, Value end, Value block);
 
 private:
   Value index(OpBuilder &builder, int64_t value) {
@@ -47,6 +49,8 @@ private:
   Value multiplyAdd(OpBuilder &builder, Value left, Value right, Value sum);
   SmallVector<Value> accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums);
   void findAhead(OpBuilder &builder, Value begin, Value end);
+  /// Adds `sums`, row `i` of those of a block, to the sums `before` of the blocks before it.
+  SmallVector<Value> addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums);
   void storeSums(OpBuilder &builder, Value isFirst, ValueRange sums);
   /// Prefetches the sums of the tile that comes next, which the tile of the next row is, or of the next
   /// column.
@@ -54,14 +58,16 @@ private:
 
   Location loc;
   Value a, b, c, before;
+  BlockPanels blocks; ///< their parameters in the function
   PackedGemmTile tile;
-  bool split, bf16Dots;
+  bool fromZero; ///< whether blocks are summed from zero
+  bool bf16Dots;
   int64_t lanes; ///< of each vector of sums
   /// The elements of B that come after this panel: they are in memory or the L3 cache the first time.
   struct {
     Value panel, distance; ///< added to the indices of K
   } ahead;
-  Value row, column, firstRow, firstColumn, rows;
+  Value row, column, block, firstRow, firstColumn, rows;
 };
 } // namespace
 
@@ -147,6 +153,26 @@ void TileBuilder::findAhead(OpBuilder &builder, Value begin, Value end) {
   ahead.distance = arith::SelectOp::create(builder, loc, leaves, back, onward);
 }
 
+SmallVector<Value> TileBuilder::addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums) {
+  SmallVector<Value> added;
+  if (!blocks.length) {
+    for (auto [total, sum] : llvm::zip_equal(before, sums))
+      added.push_back(arith::AddFOp::create(builder, loc, total, sum));
+    return added;
+  }
+  auto type = cast<VectorType>(sums.front().getType());
+  Value ofRow = memref::LoadOp::create(builder, loc, blocks.a, ValueRange{row, block, index(builder, i)});
+  Value first = vector::BroadcastOp::create(builder, loc, type, ofRow);
+  for (auto [v, total, sum] : llvm::enumerate(before, sums)) {
+    Value at[] = {column, block, index(builder, v * lanes)};
+    Value second = vector::LoadOp::create(builder, loc, type, blocks.b, ValueRange(at));
+    Value factors[] = {blocks.rowsFirst ? first : second, blocks.rowsFirst ? second : first};
+    Value scaled = arith::MulFOp::create(builder, loc, sum, factors[0]);
+    added.push_back(vector::FMAOp::create(builder, loc, scaled, factors[1], total));
+  }
+  return added;
+}
+
 /// The last panel of A may have more rows than c.
 void TileBuilder::storeSums(OpBuilder &builder, Value isFirst, ValueRange sums) {
   int64_t vectors = tile.columns / lanes;
@@ -156,15 +182,17 @@ void TileBuilder::storeSums(OpBuilder &builder, Value isFirst, ValueRange sums) 
     auto valid = scf::IfOp::create(builder, loc, isValid, /*withElseRegion=*/false);
     OpBuilder body = OpBuilder::atBlockTerminator(valid.thenBlock());
     ValueRange stored = sums.slice(i * vectors, vectors);
-    if (split) {
+    if (fromZero) {
       auto branch = scf::IfOp::create(body, loc, stored.getTypes(), isFirst, true);
       OpBuilder first = OpBuilder::atBlockBegin(branch.thenBlock());
-      scf::YieldOp::create(first, loc, stored);
+      SmallVector<Value> zero(ArrayRef(zeros(first)).take_front(vectors));
+      // Without scales the first block is the sum, bit for bit: 0 + -0 would be 0.
+      SmallVector<Value> begun =
+          blocks.length ? addBlock(first, i, zero, stored) : SmallVector<Value>(stored);
+      scf::YieldOp::create(first, loc, begun);
       OpBuilder later = OpBuilder::atBlockBegin(branch.elseBlock());
-      SmallVector<Value> added = loadVectors(later, c, position, firstColumn);
-      for (auto [before, sum] : llvm::zip_equal(added, stored))
-        before = arith::AddFOp::create(later, loc, before, sum);
-      scf::YieldOp::create(later, loc, added);
+      scf::YieldOp::create(later, loc,
+                           addBlock(later, i, loadVectors(later, c, position, firstColumn), stored));
       stored = branch.getResults();
     }
     for (auto [v, sum] : llvm::enumerate(stored)) {
@@ -189,57 +217,99 @@ void TileBuilder::prefetchNext(OpBuilder &builder) {
     }
 }
 
-void TileBuilder::build(OpBuilder &builder, Value columnPanel, Value rowPanel, Value begin, Value end) {
+void TileBuilder::build(OpBuilder &builder, Value columnPanel, Value rowPanel, Value begin, Value end,
+                        Value blockOfK) {
   row = rowPanel;
   column = columnPanel;
+  block = blockOfK;
   firstRow = arith::MulIOp::create(builder, loc, row, index(builder, tile.rows));
   firstColumn = arith::MulIOp::create(builder, loc, column, index(builder, tile.columns));
   rows = memref::DimOp::create(builder, loc, c, 0);
   Value summands = arith::AddIOp::create(builder, loc, begin, before);
   Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, summands, index(builder, 0));
-  SmallVector<Value> start = split ? zeros(builder) : loadSums(builder, isFirst);
+  SmallVector<Value> start = fromZero ? zeros(builder) : loadSums(builder, isFirst);
   findAhead(builder, begin, end);
   storeSums(builder, isFirst, accumulate(builder, begin, end, start));
 }
 
+/// Returns the length of a block of K, in elements of a panel: blocks of equal length if none is given.
+static Value buildBlockLength(OpBuilder &builder, Location loc, Value end, int64_t scaled,
+                              const PackedProductOptions &options, const PackedGemmTile &tile) {
+  if (int64_t given = scaled ? scaled : options.split ? kSplitLength : 0)
+    return arith::ConstantIndexOp::create(builder, loc, options.bf16Dots ? given / 2 : given);
+  Value most = arith::ConstantIndexOp::create(builder, loc, kBlockElements / tile.columns);
+  Value count = arith::CeilDivUIOp::create(builder, loc, end, most);
+  return arith::CeilDivUIOp::create(builder, loc, end, count);
+}
+
+/// Writes zeros to the sums `c` of products without summands, of which no block has a scale.
+static void clearEmptySums(OpBuilder &builder, Location loc, Value c, Value depth) {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value isEmpty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, depth, zero);
+  auto branch = scf::IfOp::create(builder, loc, isEmpty, /*withElseRegion=*/false);
+  OpBuilder then = OpBuilder::atBlockTerminator(branch.thenBlock());
+  linalg::FillOp::create(then, loc,
+                         arith::ConstantOp::create(then, loc, then.getF32FloatAttr(0.0f)).getResult(), c);
+}
+
 /// Blocks of K outside, so that a block of a panel of B stays in the L1 cache while all panels of A run
 /// past it, and their block of K in the L2 cache.
-static void buildBody(OpBuilder &builder, ValueRange operands, const PackedProductOptions &options,
-                      const PackedGemmTile &tile) {
+static void buildBody(OpBuilder &builder, ValueRange operands, const BlockPanels &blocks,
+                      const PackedProductOptions &options, const PackedGemmTile &tile) {
   Location loc = builder.getUnknownLoc();
-  auto index = [&](OpBuilder &b, int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
-  Value zero = index(builder, 0), one = index(builder, 1);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value rows = memref::DimOp::create(builder, loc, operands[0], zero);
   Value depth = memref::DimOp::create(builder, loc, operands[0], one);
   Value columns = memref::DimOp::create(builder, loc, operands[1], zero);
-  Value end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
-  Value block = index(builder, options.bf16Dots ? kSplitLength / 2 : kSplitLength);
-  if (!options.split) { // blocks of equal length
-    Value most = index(builder, kBlockElements / tile.columns);
-    Value count = arith::CeilDivUIOp::create(builder, loc, end, most);
-    block = arith::CeilDivUIOp::create(builder, loc, end, count);
-  }
-  scf::buildLoopNest(
-      builder, loc, ValueRange{zero, zero, zero}, ValueRange{end, columns, rows}, ValueRange{block, one, one},
-      [&](OpBuilder &body, Location, ValueRange position) {
-        Value whole = arith::AddIOp::create(body, loc, position[0], block);
-        Value last = arith::MinSIOp::create(body, loc, whole, depth);
-        TileBuilder(loc, operands, tile, options).build(body, position[1], position[2], position[0], last);
-      });
+  Value end = depth;
+  if (blocks.length)
+    clearEmptySums(builder, loc, operands[2], depth);
+  else
+    end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
+  Value length = buildBlockLength(builder, loc, end, blocks.length, options, tile);
+  scf::buildLoopNest(builder, loc, ValueRange{zero, zero, zero}, ValueRange{end, columns, rows},
+                     ValueRange{length, one, one}, [&](OpBuilder &body, Location, ValueRange position) {
+                       Value whole = arith::AddIOp::create(body, loc, position[0], length);
+                       Value last = arith::MinSIOp::create(body, loc, whole, depth);
+                       Value block = arith::DivUIOp::create(body, loc, position[0], length);
+                       TileBuilder(loc, operands, blocks, tile, options)
+                           .build(body, position[1], position[2], position[0], last, block);
+                     });
+}
+
+/// Returns the name of the function for these parameters.
+static std::string nameOf(const BlockPanels &blocks, const PackedProductOptions &options,
+                          const PackedGemmTile &tile) {
+  std::string name = "fp8_cpu_gemm_";
+  llvm::raw_string_ostream out(name);
+  out << (options.bf16Dots ? "bf16_" : "f32_") << tile.rows << "x" << tile.columns;
+  if (blocks.length)
+    out << "_blocks_" << blocks.length << (blocks.rowsFirst ? "" : "_columns_first");
+  else if (options.split)
+    out << "_split";
+  return name;
 }
 
 func::CallOp fp8::buildGemm(OpBuilder &builder, Location loc, Value a, Value b, Value c, Value before,
-                            const PackedProductOptions &options, const PackedGemmTile &tile) {
-  std::string name = std::string("fp8_cpu_gemm_") + (options.bf16Dots ? "bf16_" : "f32_") +
-                     std::to_string(tile.rows) + "x" + std::to_string(tile.columns) +
-                     (options.split ? "_split" : "");
+                            const BlockPanels &blocks, const PackedProductOptions &options,
+                            const PackedGemmTile &tile) {
   Type f32 = builder.getF32Type();
-  Type inputs[] = {getStridedType(f32, 3, tile.rows), getStridedType(f32, 3, tile.columns),
-                   getStridedType(f32, 2), builder.getIndexType()};
-  func::FuncOp gemm = getOrCreateFunction(builder, name, inputs, [&](OpBuilder &body, ValueRange arguments) {
-    buildBody(body, arguments, options, tile);
-  });
-  return callFunction(builder, loc, gemm, ValueRange{a, b, c, before});
+  Type rows = getStridedType(f32, 3, tile.rows), columns = getStridedType(f32, 3, tile.columns);
+  SmallVector<Type> inputs{rows, columns, getStridedType(f32, 2), builder.getIndexType()};
+  SmallVector<Value> operands{a, b, c, before};
+  if (blocks.length) {
+    inputs.append({rows, columns});
+    operands.append({blocks.a, blocks.b});
+  }
+  auto build = [&](OpBuilder &body, ValueRange arguments) {
+    BlockPanels parameters = blocks;
+    if (blocks.length) {
+      parameters.a = arguments[4];
+      parameters.b = arguments[5];
+    }
+    buildBody(body, arguments, parameters, options, tile);
+  };
+  func::FuncOp gemm = getOrCreateFunction(builder, nameOf(blocks, options, tile), inputs, build);
+  return callFunction(builder, loc, gemm, operands);
 }

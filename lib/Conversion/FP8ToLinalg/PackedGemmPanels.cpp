@@ -288,3 +288,50 @@ void fp8::buildPack(OpBuilder &builder, Location loc, const OperandMatrix &matri
   callFunction(builder, loc, pack,
                ValueRange{matrix.view, panels, getValueOrCreateConstantIndexOp(builder, loc, first)});
 }
+
+/// Multiplies panels, operand 0, by their scales, operand 1.
+static void scalePanels(OpBuilder &b, ValueRange operands, int64_t length, int64_t mostLanes) {
+  Location loc = b.getUnknownLoc();
+  Value panels = operands[0], scales = operands[1];
+  int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
+  auto index = [&](OpBuilder &at, int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(at, loc, value);
+  };
+  Value zero = index(b, 0), one = index(b, 1), step = index(b, length);
+  Value count = memref::DimOp::create(b, loc, panels, 0), depth = memref::DimOp::create(b, loc, panels, 1);
+  scf::buildLoopNest(
+      b, loc, {zero, zero}, {count, depth}, {one, step}, [&](OpBuilder &body, Location, ValueRange at) {
+        Value panel = at[0], begin = at[1];
+        Value block = arith::DivUIOp::create(body, loc, begin, step);
+        SmallVector<Value> lanes, factors;
+        for (int64_t lane = 0; lane < width;) {
+          int64_t size = std::min<int64_t>(mostLanes, llvm::bit_floor<uint64_t>(width - lane));
+          lanes.push_back(index(body, lane));
+          factors.push_back(vector::LoadOp::create(body, loc, VectorType::get(size, body.getF32Type()),
+                                                   scales, ValueRange{panel, block, lanes.back()}));
+          lane += size;
+        }
+        Value end = arith::MinSIOp::create(body, loc, arith::AddIOp::create(body, loc, begin, step), depth);
+        auto overK = scf::ForOp::create(body, loc, begin, end, one);
+        OpBuilder inside = OpBuilder::atBlockTerminator(overK.getBody());
+        for (auto [lane, factor] : llvm::zip_equal(lanes, factors)) {
+          Value position[] = {panel, overK.getInductionVar(), lane};
+          Value value =
+              vector::LoadOp::create(inside, loc, cast<VectorType>(factor.getType()), panels, position);
+          vector::StoreOp::create(inside, loc, arith::MulFOp::create(inside, loc, value, factor), panels,
+                                  position);
+        }
+      });
+}
+
+void fp8::buildScalePanels(OpBuilder &builder, Location loc, Value panels, Value scales, int64_t length,
+                           const VectorRegisters &registers) {
+  int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
+  std::string name = "fp8_cpu_scale_panels_" + std::to_string(width) + "_" + std::to_string(length);
+  Type type = getStridedType(builder.getF32Type(), 3, width);
+  func::FuncOp scale =
+      getOrCreateFunction(builder, name, {type, type}, [&](OpBuilder &body, ValueRange arguments) {
+        scalePanels(body, arguments, length, registers.lanes);
+      });
+  callFunction(builder, loc, scale, ValueRange{panels, scales});
+}

@@ -6,6 +6,8 @@
 
 #include "PackedGemmDetail.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace fp8;
 
@@ -135,10 +137,13 @@ static ProductPlan chooseTasks(const ProductSizes &sizes, unsigned rowDims, bool
 }
 
 ProductPlan fp8::choosePlan(const ProductSizes &sizes, unsigned rowDims, bool mayCutColumns,
-                            const VectorRegisters &registers) {
+                            int64_t scaleLength, const VectorRegisters &registers) {
   ProductPlan plan = chooseTasks(sizes, rowDims, mayCutColumns, registers);
   cutParts(plan, sizes.n);
-  if (!ShapedType::isDynamic(sizes.k) && sizes.k >= 2 * kSegment)
-    plan.segment = llvm::alignTo(llvm::divideCeil(sizes.k, sizes.k / kSegment), kSplitLength);
+  if (ShapedType::isDynamic(sizes.k) || sizes.k < 2 * kSegment)
+    return plan;
+  int64_t block = scaleLength ? std::lcm(scaleLength, kSplitLength) : kSplitLength;
+  int64_t segment = llvm::alignTo(llvm::divideCeil(sizes.k, sizes.k / kSegment), block);
+  plan.segment = segment < sizes.k ? segment : 0;
   return plan;
 }

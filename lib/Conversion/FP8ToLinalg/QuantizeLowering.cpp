@@ -5,6 +5,7 @@
 // Lowers amax, quantize and dequantize, and the cast of a product's result.
 
 #include "Lowering.h"
+#include "ProductScales.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -19,14 +20,6 @@ Value fp8::buildMagnitudeBits(OpBuilder &b, Location loc, Value value) {
   Value magnitude = arith::AndIOp::create(b, loc, bits, constant(0x7FFFFFFF));
   Value isNaN = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, magnitude, constant(0x7F800000));
   return arith::SelectOp::create(b, loc, isNaN, constant(0), magnitude);
-}
-
-static LogicalResult refuseBlocks(Operation *op, std::optional<ArrayRef<int64_t>> block) {
-  if (!block)
-    return success();
-  return op->emitOpError(
-      "with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or "
-      "--recipe=current");
 }
 
 static LogicalResult refuseF64(Operation *op, Type element) {
@@ -93,19 +86,36 @@ void fp8::lowerQuantizedEpilogue(OpBuilder &builder, Operation *op, Value outSca
           sum);
 }
 
+/// A scale per row is an operand of the loops; one per block is loaded for each element.
 LogicalResult fp8::lowerDequantize(OpBuilder &builder, DequantizeOp op) {
-  if (failed(refuseBlocks(op, op.getBlock())) || failed(refuseF64(op, getElementTypeOrSelf(op.getOuts()))))
+  if (failed(refuseF64(op, getElementTypeOrSelf(op.getOuts()))))
     return failure();
   int64_t rank = cast<MemRefType>(op.getOuts().getType()).getRank();
   AffineMap identity = builder.getMultiDimIdentityMap(rank);
-  AffineMap scalar = AffineMap::get(rank, 0, builder.getContext());
+  TensorScale scale(op.getScaleInv(), op.getBlock(), identity);
+  std::optional<AffineMap> scaleMap = scale.getMap();
+  SmallVector<Value> inputs{op.getData()};
+  SmallVector<AffineMap> maps{identity};
+  if (scaleMap) {
+    inputs.push_back(op.getScaleInv());
+    maps.push_back(*scaleMap);
+  }
+  maps.push_back(identity);
   SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
-  linalg::GenericOp::create(builder, op.getLoc(), ValueRange{op.getData(), op.getScaleInv()},
-                            ValueRange{op.getOuts()}, ArrayRef<AffineMap>{identity, scalar, identity},
-                            iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
-                              Value value =
-                                  arith::MulFOp::create(b, loc, buildDecodeFP8(b, loc, args[0]), args[1]);
-                              linalg::YieldOp::create(b, loc, buildNarrow(b, loc, value, args[2].getType()));
-                            });
+  linalg::GenericOp::create(
+      builder, op.getLoc(), inputs, ValueRange{op.getOuts()}, maps, iterators,
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        Value factor;
+        if (scaleMap) {
+          factor = buildWiden(b, loc, args[1]);
+        } else {
+          auto indices = llvm::map_to_vector(llvm::seq<int64_t>(rank), [&](int64_t d) -> Value {
+            return linalg::IndexOp::create(b, loc, d);
+          });
+          factor = scale.load(b, loc, indices);
+        }
+        Value value = arith::MulFOp::create(b, loc, buildDecodeFP8(b, loc, args[0]), factor);
+        linalg::YieldOp::create(b, loc, buildNarrow(b, loc, value, args.back().getType()));
+      });
   return success();
 }

@@ -9,19 +9,9 @@ func.func @tensors(%x: tensor<4xf32>, %a: tensor<f32>) {
 
 // -----
 
-#mk = affine_map<(m, n, k) -> (m, k)>
-#kn = affine_map<(m, n, k) -> (k, n)>
-#mn = affine_map<(m, n, k) -> (m, n)>
-func.func @blocks(%a: memref<8x16xf8E4M3FN>, %b: memref<16x32xf8E4M3FN>, %as: memref<8x1xf32>, %bs: memref<f32>, %c: memref<8x32xbf16>,
-                  %x: memref<8x16xbf16>) {
-  // expected-error@+1 {{'fp8.scaled_matmul' op with scales per row or block has no lowering for the CPU yet; use --recipe=delayed or --recipe=current}}
-  fp8.scaled_matmul fast ins(%a, %b : memref<8x16xf8E4M3FN>, memref<16x32xf8E4M3FN>) scales(%as, %bs : memref<8x1xf32>, memref<f32>)
-      outs(%c : memref<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], lhs_block = array<i64: 1, 0>}
+func.func @scale(%a: memref<8x1xf32>, %s: memref<8x1xf32>) {
   // expected-error@+1 {{'fp8.compute_scale' op follows the rules of a recipe; run fp8-expand-scaling before convert-fp8-to-linalg}}
-  fp8.compute_scale recipe(#fp8.row_scaling) format(f8E4M3FN) ins(%as : memref<8x1xf32>) outs(%as : memref<8x1xf32>)
-  // expected-error@+1 {{'fp8.dequantize' op with scales per row or block has no lowering for the CPU yet}}
-  fp8.dequantize ins(%a : memref<8x16xf8E4M3FN>) scale_inv(%as : memref<8x1xf32>) outs(%x : memref<8x16xbf16>)
-      {block = array<i64: 1, 0>}
+  fp8.compute_scale recipe(#fp8.row_scaling) format(f8E4M3FN) ins(%a : memref<8x1xf32>) outs(%s : memref<8x1xf32>)
   return
 }
 

@@ -14,6 +14,9 @@
 // order, last fastest. With `split`, blocks of 128 along the linearized reduction index are
 // each summed from zero and added in order. Multiplication and addition are one fused
 // multiply-add. Nothing else rounds.
+// With scales of blocks, every block of K is summed from zero to p, and the sum becomes
+// y = fma(p · first scale, second scale, y), from y = 0 on. With scales of elements, an element is multiplied
+// by its scale when it is packed.
 // With `bf16Dots`, two adjacent products and the running sum are added as the processor's instruction
 // does, which also takes denormals for zero.
 
@@ -42,6 +45,15 @@ struct OutputBox {
 using EpilogueBuilder =
     llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, const OutputBox &box, mlir::Value sums)>;
 
+/// Scales that differ along K. Each is null or a memref of f32 or f8E8M0FNU with the dimensions of its
+/// operand, but one entry for `length` indices of K, the only dimension of K.
+struct PanelScales {
+  mlir::Value lhs, rhs;
+  int64_t length = 0;
+  bool ofBlocks = false; ///< of blocks of sums, and then of both operands; else of elements
+  bool lhsFirst = true;  ///< whether the sum of a block is multiplied by the scale of lhs first
+};
+
 /// How a product is computed.
 struct PackedProductOptions {
   bool split = false;
@@ -51,9 +63,10 @@ struct PackedProductOptions {
   VectorRegisters registers;
   /// The marks (ProductMarks.h) that the calls of the micro-kernel carry.
   mlir::ArrayAttr marks;
-  /// Per dimension of the iteration space: the most that a dynamic size can be, kDynamic if that is not known;
-  /// or empty. Buffers of known sizes need no memory from the heap.
+  /// Per dimension of the iteration space: the most that a dynamic size can be, kDynamic if that is not
+  /// known; or empty. Buffers of known sizes need no memory from the heap.
   llvm::SmallVector<int64_t> atMost = {};
+  PanelScales scales = {};
 };
 
 /// Emits the product of `lhs` and `rhs` at the builder's insertion point as one kernel, an

@@ -223,6 +223,38 @@ void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
 // ScaledMatmulOp
 //===----------------------------------------------------------------------===//
 
+/// Returns the extent of a block of an operand along dimension `dim`, 0 without blocks.
+static int64_t getExtentAlong(AffineMap map, std::optional<ArrayRef<int64_t>> block, unsigned dim) {
+  std::optional<unsigned> position = map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
+  return block && position ? (*block)[*position] : 0;
+}
+
+/// Checks that scales differ along the only K dimension, with one extent and type for both operands, or along
+/// none.
+static LogicalResult verifyScalesAlongK(ScaledMatmulOp op) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  ContractionDims dims = op.getContractionDims();
+  for (unsigned k : dims.k) {
+    int64_t extents[] = {getExtentAlong(maps[0], op.getLhsBlock(), k),
+                         getExtentAlong(maps[1], op.getRhsBlock(), k)};
+    if (extents[0] == 0 && extents[1] == 0)
+      continue;
+    if (dims.k.size() != 1)
+      return op.emitOpError() << "has blocks along d" << k << ", which must be the only K dimension, but has "
+                              << dims.k.size() << " of them; collapse the K dimensions into one";
+    if (extents[0] == 0 || extents[1] == 0)
+      continue;
+    if (extents[0] != extents[1])
+      return op.emitOpError() << "has blocks of " << extents[0] << " and of " << extents[1]
+                              << " elements along d" << k << "; both operands need one extent, or 0";
+    Type types[] = {getElementTypeOrSelf(op.getLhsScaleInv()), getElementTypeOrSelf(op.getRhsScaleInv())};
+    if (types[0] != types[1])
+      return op.emitOpError() << "has scales of " << types[0] << " and of " << types[1] << " along d" << k
+                              << "; both operands need one type";
+  }
+  return success();
+}
+
 FP8_DEFINE_DPS_METHODS(ScaledMatmulOp, getAccumulate() && init.get() == getOuts().front())
 
 SmallVector<int64_t> ScaledMatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
@@ -238,7 +270,8 @@ LogicalResult ScaledMatmulOp::verify() {
       failed(fp8::detail::verifyScale(*this, "the scale_inv of the first operand",
                                       cast<ShapedType>(getLhsScaleInv().getType()), lhs, getLhsBlock())) ||
       failed(fp8::detail::verifyScale(*this, "the scale_inv of the second operand",
-                                      cast<ShapedType>(getRhsScaleInv().getType()), rhs, getRhsBlock())))
+                                      cast<ShapedType>(getRhsScaleInv().getType()), rhs, getRhsBlock())) ||
+      failed(verifyScalesAlongK(*this)))
     return failure();
   auto element = dyn_cast<FloatType>(out.getElementType());
   if (!element)

@@ -301,3 +301,39 @@ func.func @yield_elsewhere(%x: f32) {
   // expected-error@+1 {{expects parent op to be one of 'fp8.amax, fp8.quantize, fp8.quantize_blocks, fp8.matmul, fp8.scaled_matmul'}}
   fp8.yield %x : f32
 }
+
+// -----
+
+#mkl = affine_map<(m, n, k, l) -> (m, k, l)>
+#kln = affine_map<(m, n, k, l) -> (k, l, n)>
+#mn = affine_map<(m, n, k, l) -> (m, n)>
+func.func @blocks_of_several_k(%a: tensor<8x4x64xf8E4M3FN>, %b: tensor<4x64x32xf8E4M3FN>, %ls: tensor<8x4x2xf32>, %rs: tensor<f32>, %c: tensor<8x32xbf16>) {
+  // expected-error@+1 {{has blocks along d2, which must be the only K dimension, but has 2 of them; collapse the K dimensions into one}}
+  %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x4x64xf8E4M3FN>, tensor<4x64x32xf8E4M3FN>) scales(%ls, %rs : tensor<8x4x2xf32>, tensor<f32>)
+      outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mkl, #kln, #mn], lhs_block = array<i64: 1, 1, 32>} -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @blocks_of_two_extents(%a: tensor<8x64xf8E4M3FN>, %b: tensor<64x32xf8E4M3FN>, %ls: tensor<8x2xf32>, %rs: tensor<4x32xf32>, %c: tensor<8x32xbf16>) {
+  // expected-error@+1 {{has blocks of 32 and of 16 elements along d2; both operands need one extent, or 0}}
+  %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x64xf8E4M3FN>, tensor<64x32xf8E4M3FN>) scales(%ls, %rs : tensor<8x2xf32>, tensor<4x32xf32>)
+      outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 16, 1>} -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @blocks_of_two_types(%a: tensor<8x64xf8E4M3FN>, %b: tensor<64x32xf8E4M3FN>, %ls: tensor<8x2xf32>, %rs: tensor<2x32xf8E8M0FNU>, %c: tensor<8x32xbf16>) {
+  // expected-error@+1 {{has scales of 'f32' and of 'f8E8M0FNU' along d2; both operands need one type}}
+  %0 = fp8.scaled_matmul fast ins(%a, %b : tensor<8x64xf8E4M3FN>, tensor<64x32xf8E4M3FN>) scales(%ls, %rs : tensor<8x2xf32>, tensor<2x32xf8E8M0FNU>)
+      outs(%c : tensor<8x32xbf16>) {indexing_maps = [#mk, #kn, #mn], lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 32, 1>} -> tensor<8x32xbf16>
+  return
+}

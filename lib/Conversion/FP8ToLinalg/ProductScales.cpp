@@ -1,0 +1,117 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads scales per row and block, and finds where the scales of a product enter.
+
+#include "ProductScales.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace fp8;
+
+static unsigned dimOf(AffineExpr result) { return cast<AffineDimExpr>(result).getPosition(); }
+
+TensorScale::TensorScale(Value scaleInv, std::optional<ArrayRef<int64_t>> block, AffineMap map)
+    : scaleInv(scaleInv), map(map) {
+  if (block)
+    extents.assign(block->begin(), block->end());
+}
+
+Value TensorScale::load(OpBuilder &b, Location loc, ArrayRef<Value> position) const {
+  SmallVector<Value> entry;
+  for (auto [extent, result] : llvm::zip(extents, map.getResults())) {
+    Value index = extent == 0 ? Value() : position[dimOf(result)];
+    if (extent == 0)
+      index = arith::ConstantIndexOp::create(b, loc, 0);
+    else if (extent > 1)
+      index = arith::DivUIOp::create(b, loc, index, arith::ConstantIndexOp::create(b, loc, extent));
+    entry.push_back(index);
+  }
+  return buildWiden(b, loc, memref::LoadOp::create(b, loc, scaleInv, entry));
+}
+
+std::optional<AffineMap> TensorScale::getMap() const {
+  SmallVector<AffineExpr> entry;
+  for (auto [extent, result] : llvm::zip(extents, map.getResults())) {
+    if (extent > 1)
+      return std::nullopt;
+    entry.push_back(extent == 0 ? getAffineConstantExpr(0, map.getContext()) : result);
+  }
+  return AffineMap::get(map.getNumDims(), 0, entry, map.getContext());
+}
+
+int64_t TensorScale::getExtent(unsigned dim) const {
+  for (auto [extent, result] : llvm::zip(extents, map.getResults()))
+    if (dimOf(result) == dim)
+      return extent;
+  return 0;
+}
+
+/// Returns whether indices of a dimension that is not contracted share a scale.
+static bool spansRows(const TensorScale &scale, const ContractionDims &dims) {
+  return llvm::any_of(scale.map.getResults(), [&](AffineExpr result) {
+    return !llvm::is_contained(dims.k, dimOf(result)) && scale.getExtent(dimOf(result)) != 1;
+  });
+}
+
+ProductScales::ProductScales(ScaledMatmulOp op) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  ContractionDims dims = op.getContractionDims();
+  operands.emplace_back(op.getLhsScaleInv(), op.getLhsBlock(), maps[0]);
+  operands.emplace_back(op.getRhsScaleInv(), op.getRhsBlock(), maps[1]);
+  dimK = dims.k.front();
+  int64_t extents[] = {operands[0].getExtent(dimK), operands[1].getExtent(dimK)};
+  length = std::max(extents[0], extents[1]); // equal, or one is 0
+  if (length == 0)
+    return;
+  bool ofElements = false;
+  for (auto [operand, extent] : llvm::zip_equal(operands, extents))
+    ofElements |= extent != 0 && !getElementTypeOrSelf(operand.scaleInv).isF32();
+  for (auto [place, extent] : llvm::zip_equal(places, extents))
+    place = !ofElements ? Place::blocks : extent != 0 ? Place::elements : Place::result;
+  first = spansRows(operands[0], dims) && !spansRows(operands[1], dims) ? 1 : 0;
+}
+
+SmallVector<const TensorScale *> ProductScales::ofResult() const {
+  SmallVector<const TensorScale *> scales;
+  for (auto [scale, place] : llvm::zip(operands, places))
+    if (place == Place::result)
+      scales.push_back(&scale);
+  return scales;
+}
+
+Value ProductScales::buildAlongK(OpBuilder &b, Location loc, unsigned operand, Value data) const {
+  const TensorScale &scale = operands[operand];
+  unsigned rank = scale.map.getNumResults();
+  SmallVector<int64_t> block(rank, 1);
+  for (auto [extent, result] : llvm::zip_equal(block, scale.map.getResults()))
+    if (dimOf(result) == dimK)
+      extent = length;
+  if (ArrayRef(scale.extents) == ArrayRef(block))
+    return scale.scaleInv;
+  SmallVector<OpFoldResult> sizes = getBlockCounts(b, loc, memref::getMixedSizes(b, loc, data), block);
+  SmallVector<int64_t> shape;
+  SmallVector<Value> dynamic;
+  dispatchIndexOpFoldResults(sizes, dynamic, shape);
+  Value all = memref::AllocOp::create(b, loc, MemRefType::get(shape, b.getF32Type()), dynamic,
+                                      b.getI64IntegerAttr(64));
+  SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
+  linalg::GenericOp::create(
+      b, loc, ValueRange(), all, b.getMultiDimIdentityMap(rank), iterators,
+      [&](OpBuilder &body, Location loc, ValueRange) {
+        SmallVector<Value> position(scale.map.getNumDims());
+        for (auto [i, extent, result] : llvm::enumerate(block, scale.map.getResults())) {
+          Value index = linalg::IndexOp::create(body, loc, i);
+          if (extent > 1)
+            index =
+                arith::MulIOp::create(body, loc, index, arith::ConstantIndexOp::create(body, loc, extent));
+          position[dimOf(result)] = index;
+        }
+        linalg::YieldOp::create(body, loc, scale.load(body, loc, position));
+      });
+  return all;
+}
