@@ -85,7 +85,11 @@ LogicalResult Compilation::runStage(function_ref<void(OpPassManager &)> build) {
 /// Ingest and recipe, with the decisions read off in between.
 LogicalResult Compilation::runFront() {
   std::optional<int64_t> savedBefore = countResidualBytes(module);
-  if (failed(runStage([](OpPassManager &manager) { buildIngestPipeline(manager); })))
+  IngestOptions ingest; // the pair is marked already
+  ingest.mixedPrecision = options.mixedPrecision;
+  ingest.lossScaling = options.lossScaling;
+  ingest.loss = options.loss;
+  if (failed(runStage([&](OpPassManager &manager) { buildIngestPipeline(manager, ingest); })))
     return failure();
   if (options.emit == "ingest")
     return success();

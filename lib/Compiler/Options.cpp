@@ -5,9 +5,11 @@
 // The table of options: their names, values, help texts and the fields that they set.
 
 #include "fp8/Compiler/Options.h"
+#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Regex.h"
+#include <limits>
 
 using namespace fp8;
 using llvm::Error;
@@ -90,6 +92,31 @@ static Error setMath(MathFunctions &field, StringRef name, StringRef value) {
   return Error::success();
 }
 
+static Error setMixedPrecision(std::string &field, StringRef name, StringRef value) {
+  if (!isMixedPrecision(value))
+    return invalid(name, value, "must be off, bf16, f16 or tf32");
+  field = value.str();
+  return Error::success();
+}
+
+static Error setLossScaling(std::optional<double> &field, StringRef name, StringRef value) {
+  double scale = 65536;
+  if (!value.empty() && value.getAsDouble(scale))
+    return invalid(name, value, "is not a number");
+  if (!(scale > 0 && scale <= static_cast<double>(std::numeric_limits<float>::max())))
+    return invalid(name, value, "is no scale: give a positive, finite f32");
+  field = scale;
+  return Error::success();
+}
+
+static Error setLoss(std::optional<int64_t> &field, StringRef name, StringRef value) {
+  int64_t index;
+  if (value.getAsInteger(10, index) || index < 0)
+    return invalid(name, value, "is not the index of a result");
+  field = index;
+  return Error::success();
+}
+
 static Error setPair(std::optional<PairRequest> &field, StringRef value) {
   llvm::Expected<PairRequest> request = parsePair(value);
   if (!request)
@@ -148,6 +175,23 @@ static constexpr Option kOptions[] = {
     {{"dgrad", "precision", "Input gradients, as --fprop; a format is that of the gradient operand"},
      setText<&RecipeOptions::dgrad>},
     {{"wgrad", "precision", "Weight gradients, as --dgrad"}, setText<&RecipeOptions::wgrad>},
+    {{"mixed-precision", "off|bf16|f16|tf32",
+      "Run a program in f32 in mixed precision: contractions in this type with f32 sums, functions that need "
+      "it and sums in f32 (off)"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setMixedPrecision(options.mixedPrecision, name, value);
+     }},
+    {{"loss-scaling", "INIT",
+      "Scale the gradient of the loss, skip steps with an Inf or NaN in a gradient, and adapt the scale: it "
+      "starts at INIT (65536), doubles after 2000 good steps and halves after a skipped one",
+      Kind::optional},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setLossScaling(options.lossScaling, name, value);
+     }},
+    {{"loss", "R", "The result that is the loss (the only scalar of floating point that is not carried)"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setLoss(options.loss, name, value);
+     }},
     {{"pair", "FORWARD:BACKWARD[:K]",
       "Two functions of one step: results K... (default 1) of the first are arguments 0... of the second"},
      [](CompilerOptions &options, StringRef, StringRef value) { return setPair(options.pair, value); }},
@@ -231,6 +275,10 @@ Error fp8::setOption(CompilerOptions &options, StringRef name, StringRef value) 
 
 OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInterface recipe) {
   OptionValues values = describeOptions(options.recipe, recipe);
+  values.emplace_back("mixed_precision", options.mixedPrecision);
+  values.emplace_back("loss_scaling",
+                      options.lossScaling ? llvm::json::Value(*options.lossScaling) : nullptr);
+  values.emplace_back("loss", options.loss ? llvm::json::Value(*options.loss) : nullptr);
   values.emplace_back("cpu", options.hostCode.processor.empty() ? "native" : options.hostCode.processor);
   values.emplace_back("math", options.hostCode.math == MathFunctions::libm ? "libm" : "expanded");
   values.emplace_back("sums", options.hostCode.sums == ProductSums::hardware ? "hardware" : "exact");

@@ -25,7 +25,8 @@ static void verifyStage(OpPassManager &manager, StringRef stage) {
   manager.addPass(createVerifyStage(options));
 }
 
-void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
+void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &options) {
+  manager.addPass(createScopeMixedPrecision()); // before inlining
   manager.addPass(createMakeSignless());
   // No canonicalization while inlining, which could remove contractions before they are counted.
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
@@ -39,14 +40,23 @@ void fp8::buildIngestPipeline(OpPassManager &manager, StringRef pair) {
   manager.addPass(createExpandPacks());
   // Join the pair here, so that folding and inference see forward and backward as one function.
   JoinPairOptions join;
-  join.pair = pair.str();
+  join.pair = options.pair;
   manager.addPass(createJoinPair(join));
   manager.addPass(createJoinProducts());
   manager.addPass(createRaiseContractions());
+  MixedPrecisionOptions precision;
+  precision.dtype = options.mixedPrecision;
+  manager.addPass(createMixedPrecision(precision));
   manager.addPass(createFoldIntoMatmul());
   manager.addPass(createWidenSums());
   manager.addPass(createRaiseRowGroups());
   manager.addPass(createInferSites());
+  if (options.lossScaling) {
+    ScaleLossOptions scaling;
+    scaling.initialScale = *options.lossScaling;
+    scaling.loss = options.loss.value_or(-1);
+    manager.addPass(createScaleLoss(scaling));
+  }
   manager.addPass(createSplitPair());
   verifyStage(manager, "ingest");
 }
@@ -107,6 +117,7 @@ static void addCleanUp(OpPassManager &manager) {
 }
 
 void fp8::buildFusionPipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createExpandLossScaling());
   manager.addPass(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
   // Operations that only one branch reads, such as casts, run only if that branch does.
@@ -169,6 +180,27 @@ struct IngestPipelineOptions : PassPipelineOptions<IngestPipelineOptions> {
   Option<std::string> pair{*this, "pair",
                            llvm::cl::desc("FORWARD:BACKWARD[:K]: results K… (default 1) of the first "
                                           "function are arguments 0… of the second")};
+  Option<std::string> mixedPrecision{
+      *this, "mixed-precision",
+      llvm::cl::desc("off, bf16, f16 or tf32: the precision in which a program in f32 runs"),
+      llvm::cl::init("off")};
+  Option<double> lossScaling{*this, "loss-scaling",
+                             llvm::cl::desc("the initial loss scale of dynamic loss scaling; 0 for none"),
+                             llvm::cl::init(0)};
+  Option<int64_t> loss{
+      *this, "loss", llvm::cl::desc("the result that is the loss; -1 for the only scalar of floating point"),
+      llvm::cl::init(-1)};
+
+  IngestOptions parse() const {
+    IngestOptions options;
+    options.pair = pair;
+    options.mixedPrecision = mixedPrecision;
+    if (lossScaling != 0)
+      options.lossScaling = lossScaling;
+    if (loss >= 0)
+      options.loss = loss;
+    return options;
+  }
 };
 
 /// The RecipeOptions as options of a pipeline.
@@ -256,7 +288,7 @@ void fp8::registerPipelines() {
   PassPipelineRegistration<IngestPipelineOptions>(
       "fp8-ingest-pipeline", "Stage 1: contractions of linalg become fp8.matmul",
       [](OpPassManager &manager, const IngestPipelineOptions &options) {
-        buildIngestPipeline(manager, options.pair);
+        buildIngestPipeline(manager, options.parse());
       });
   PassPipelineRegistration<RecipePipelineOptions>(
       "fp8-recipe-pipeline", "Stage 2: chosen sites become FP8, state becomes arguments and results",

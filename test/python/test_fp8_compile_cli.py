@@ -175,12 +175,11 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def test_operations_without_a_lowering(box):
-    text = """func.func @main(%i: tensor<f32>, %s: tensor<f32>, %t: tensor<i32>) -> (tensor<f32>, tensor<i32>) {
-  %a, %b = fp8.update_loss_scale ins(%i : tensor<f32>) outs(%s, %t : tensor<f32>, tensor<i32>)
-      -> tensor<f32>, tensor<i32>
-  return %a, %b : tensor<f32>, tensor<i32>
+    text = """func.func @main(%s: tensor<4x8xf32>, %e: tensor<16x8xf32>) -> tensor<16x8xf32> {
+  %g = fp8.all_gather dim 0 group("fsdp") ins(%s : tensor<4x8xf32>) outs(%e : tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %g : tensor<16x8xf32>
 }"""
-    box.rejects(text, "2:12", "update_loss_scale.* has no lowering for the CPU yet")
+    box.rejects(text, "2:8", "all_gather.* has no lowering for the CPU yet")
     text = """func.func @main(%q: tensor<4x128xf8E4M3FN>, %s: tensor<4x1xf32>, %e: tensor<4x128xf32>) -> tensor<4x128xf32> {
   %x = fp8.dequantize ins(%q : tensor<4x128xf8E4M3FN>) scale_inv(%s : tensor<4x1xf32>)
       outs(%e : tensor<4x128xf32>) {block = array<i64: 1, 128>} -> tensor<4x128xf32>

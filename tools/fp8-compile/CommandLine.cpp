@@ -88,6 +88,12 @@ private:
       auto flag = std::make_shared<cl::opt<bool>>(option.name, cl::cat(category), cl::desc(option.help));
       return {option.name.str(), flag, [flag] { return std::vector<std::string>{*flag ? "true" : "false"}; }};
     }
+    case fp8::OptionDescription::Kind::optional: {
+      auto value = std::make_shared<cl::opt<std::string>>(option.name, cl::ValueOptional,
+                                                          cl::value_desc(option.values), cl::cat(category),
+                                                          cl::desc(option.help));
+      return {option.name.str(), value, [value] { return std::vector<std::string>{*value}; }};
+    }
     case fp8::OptionDescription::Kind::list: {
       auto list = std::make_shared<cl::list<std::string>>(option.name, cl::value_desc(option.values),
                                                           cl::cat(category), cl::desc(option.help));

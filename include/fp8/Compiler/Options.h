@@ -33,6 +33,12 @@ enum class SumOrder {
 /// All options of a compilation, with their defaults.
 struct CompilerOptions {
   RecipeOptions recipe;
+  /// off, bf16, f16 or tf32: the precision in which a program in f32 runs.
+  std::string mixedPrecision = "off";
+  /// The initial loss scale of dynamic loss scaling; unset for none.
+  std::optional<double> lossScaling;
+  /// The result that is the loss; unset for the only scalar of floating point.
+  std::optional<int64_t> loss;
   /// The processor and the optimization of host code.
   HostCodeOptions hostCode;
   SumOrder order = SumOrder::kernel;
@@ -53,9 +59,10 @@ struct CompilerOptions {
 /// An option as a help text shows it.
 struct OptionDescription {
   enum class Kind {
-    value, ///< given once, --name=value
-    flag,  ///< --name, which is --name=true
-    list   ///< may be given again: the values add up
+    value,    ///< given once, --name=value
+    flag,     ///< --name, which is --name=true
+    optional, ///< --name, or --name=value
+    list      ///< may be given again: the values add up
   };
   llvm::StringRef name;   ///< without dashes
   llvm::StringRef values; ///< "linear|all|regex"
@@ -66,7 +73,8 @@ struct OptionDescription {
 /// Every option that setOption knows.
 std::vector<OptionDescription> getOptionDescriptions();
 
-/// Sets the option `name` to what `value` says; of a flag an empty value is true. An error
+/// Sets the option `name` to what `value` says; of a flag an empty value is true, of an
+/// option with an optional value its default. An error
 /// is one sentence that starts with the option as it was given; nothing is set then.
 llvm::Error setOption(CompilerOptions &options, llvm::StringRef name, llvm::StringRef value);
 

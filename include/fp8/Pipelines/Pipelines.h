@@ -12,6 +12,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
 #include <map>
+#include <optional>
 #include <string>
 
 namespace fp8 {
@@ -64,11 +65,22 @@ llvm::StringRef getChosenRecipe(const RecipeOptions &options);
 /// is the parsed result of getRecipeAttribute; null for none.
 OptionValues describeOptions(const RecipeOptions &options, RecipeAttrInterface recipe);
 
+/// The options of stage 1.
+struct IngestOptions {
+  /// FORWARD:BACKWARD[:K], the two functions of one step: results K… (default 1) of the first are
+  /// arguments 0… of the second. Empty if there is no pair, or if the functions have the attributes
+  /// already.
+  std::string pair;
+  /// off, bf16, f16 or tf32: the precision in which a program in f32 runs.
+  std::string mixedPrecision = "off";
+  /// The initial loss scale of dynamic loss scaling; unset for none.
+  std::optional<double> lossScaling;
+  /// The result that is the loss; unset for the only scalar of floating point.
+  std::optional<int64_t> loss;
+};
+
 /// Stage 1: inlines functions and turns every contraction into an fp8.matmul with site and role.
-/// `pair`, FORWARD:BACKWARD[:K], names the two functions of one step: results K… (default 1) of
-/// the first are arguments 0… of the second. It is empty if there is no pair, or if the functions
-/// have the attributes already.
-void buildIngestPipeline(mlir::OpPassManager &manager, llvm::StringRef pair = "");
+void buildIngestPipeline(mlir::OpPassManager &manager, const IngestOptions &options = {});
 
 /// Stage 2, in two halves: the report reads the decisions from the IR in between.
 /// `recipe` is the text of a recipe attribute, or empty for none.

@@ -5,6 +5,7 @@
 // Registration of the dialect, its bytecode version and its discardable attributes.
 
 #include "fp8/Dialect/FP8/IR/Chips.h"
+#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
@@ -85,6 +86,12 @@ LogicalResult fp8::FP8Dialect::verifyOperationAttribute(Operation *op, NamedAttr
     auto role = dyn_cast<StringAttr>(attribute.getValue());
     if (!role || !symbolizeRole(role.getValue()))
       return op->emitOpError("attribute 'fp8.role' must be \"fprop\", \"dgrad\", \"wgrad\" or \"other\"");
+  }
+  if (name == kMixedPrecisionAttrName) {
+    auto precision = dyn_cast<StringAttr>(attribute.getValue());
+    if (!precision || !isMixedPrecision(precision))
+      return op->emitOpError(
+          "attribute 'fp8.mixed_precision' must be \"off\", \"bf16\", \"f16\" or \"tf32\"");
   }
   if (name == kTargetAttrName && !(isa<ModuleOp>(op) && isa<TargetAttrInterface>(attribute.getValue())))
     return op->emitOpError("attribute 'fp8.target' must be a target, like #fp8.cpu, on a module");

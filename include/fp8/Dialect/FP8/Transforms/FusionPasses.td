@@ -10,6 +10,47 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ExpandLossScaling : Pass<"fp8-expand-loss-scaling", "::mlir::func::FuncOp"> {
+  let summary = "turn fp8.unscale and fp8.update_loss_scale into elementwise operations and amaxes";
+  let description = [{
+    Before: `fp8.unscale` and `fp8.update_loss_scale` on tensors, from `fp8-scale-loss` or the program.
+    After: there are none. The division is elementwise, so that it fuses with what reads the gradient. A check for
+    Inf and NaN is the `fp8.amax` of a tensor that is 1 there and 0 elsewhere, which is fused as the producer
+    of the amax and never stored; the flag is the maximum of these, in the memory of the device. The next
+    scale and tracker are elementwise, too.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-expand-loss-scaling))'
+    func.func @f(%g: tensor<8xf32>, %s: tensor<f32>, %i: tensor<8xf32>, %f: tensor<f32>)
+        -> (tensor<8xf32>, tensor<f32>) {
+      %u, %found = fp8.unscale ins(%g : tensor<8xf32>) scale(%s : tensor<f32>)
+          outs(%i, %f : tensor<8xf32>, tensor<f32>) -> tensor<8xf32>, tensor<f32>
+      return %u, %found : tensor<8xf32>, tensor<f32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %3 = linalg.generic {...} ins(%arg0, %1 : tensor<8xf32>, tensor<f32>) outs(%2 : tensor<8xf32>) {
+    ^bb0(%in: f32, %in_0: f32, %out: f32):
+      %8 = arith.mulf %in, %in_0 : f32
+      linalg.yield %8 : f32
+    } -> tensor<8xf32>
+    ...
+    %5 = linalg.generic {...} ins(%arg0 : tensor<8xf32>) outs(%4 : tensor<8xf32>) {
+    ...
+    } -> tensor<8xf32>
+    ...
+    %7 = fp8.amax ins(%5 : tensor<8xf32>) outs(%6 : tensor<f32>) -> tensor<f32>
+    return %3, %7 : tensor<8xf32>, tensor<f32>
+    ...
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def SinkIntoBranches : Pass<"fp8-sink-into-branches", "::mlir::func::FuncOp"> {
   let summary = "move operations that only one branch reads into the branch";
   let description = [{

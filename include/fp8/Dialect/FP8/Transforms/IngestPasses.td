@@ -9,6 +9,43 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ScopeMixedPrecision : Pass<"fp8-scope-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "copy fp8.mixed_precision from functions and calls to the operations inside";
+  let description = [{
+    Before: any module, before inlining. `fp8.mixed_precision = "off" | "bf16" | "f16" | "tf32"` may be on any
+    operation, on one with regions (`scf.for`, `scf.execute_region`), on a function, on a call, and on the
+    module. The innermost attribute holds; that of a function is inside that of a call.
+    After: every operation in the scope of an attribute has it itself, so inlining loses none. A call with the
+    attribute calls a copy of its function.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-scope-mixed-precision
+    func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = math.absf %x : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %y = call @layer(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %z = call @layer(%y) {fp8.mixed_precision = "off"} : (tensor<4xf32>) -> tensor<4xf32>
+      return %y, %z : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %0 = call @layer(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = call @layer_0(%0) {fp8.mixed_precision = "off"} : (tensor<4xf32>) -> tensor<4xf32>
+    ...
+    func.func private @layer_0(%arg0: tensor<4xf32>) -> tensor<4xf32> attributes {fp8.mixed_precision = "off"} {
+      %0 = math.absf %arg0 {fp8.mixed_precision = "off"} : tensor<4xf32>
+      return {fp8.mixed_precision = "off"} %0 : tensor<4xf32>
+    }
+    ...
+    ```
+  }];
+}
+
 def MakeSignless : Pass<"fp8-make-signless", "::mlir::ModuleOp"> {
   let summary = "give signed and unsigned integers signless types";
   let description = [{
@@ -383,6 +420,63 @@ def RaiseContractions : Pass<"fp8-raise-contractions"> {
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def MixedPrecision : Pass<"fp8-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "run an f32 program in mixed precision: bf16, f16 or TF32";
+  let description = [{
+    Before: contractions are `fp8.matmul`. `dtype` is the precision of the program, `off` if it is empty;
+    `fp8.mixed_precision` on an operation or around it (see `fp8-scope-mixed-precision`) is that of the operation.
+    After, for bf16 and f16:
+    - contractions round operands of f32 to the type, each value once, sum in f32 and round the sum to the
+      type. A parameter stays f32; its rounded copy is what products read.
+    - exp, log, pow, rsqrt and their kin run in f32, and so do sums and other reductions. The parts of a norm
+      or a softmax that follow its reduction therefore run in f32, too.
+    - Other elementwise operations run in the widest type of the tensors that they read, each rounded once.
+      Constants adapt: they widen nothing. Of bf16 and f16 the widest type is f32.
+    - Slices, reshapes and the like keep the type of what they read.
+    - Arguments, results, and what loops and branches hand on keep their types.
+
+    For tf32, operands of contractions are rounded to 10 bits of mantissa, nearest, ties away from zero, as
+    `cvt.rna.tf32.f32` does; everything else stays f32. Products that are not f32, such as those of a program
+    that chose bf16 itself, stay unchanged.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-mixed-precision=dtype=bf16
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+      %t = math.tanh %y : tensor<4x16xf32>
+      %e = math.exp %t : tensor<4x16xf32>
+      return %e : tensor<4x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %wn = arith.truncf %w : tensor<8x16xf32> to tensor<8x16xbf16>
+      %xn = arith.truncf %x : tensor<4x8xf32> to tensor<4x8xbf16>
+      %n = tensor.empty() : tensor<4x16xbf16>
+      %y = fp8.matmul ins(%xn, %wn : tensor<4x8xbf16>, tensor<8x16xbf16>) outs(%n : tensor<4x16xbf16>)
+        {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xbf16>
+      %yw = arith.extf %y : tensor<4x16xbf16> to tensor<4x16xf32>
+      %t = math.tanh %yw : tensor<4x16xf32>
+      %tn = arith.truncf %t : tensor<4x16xf32> to tensor<4x16xbf16>
+      %tw = arith.extf %tn : tensor<4x16xbf16> to tensor<4x16xf32>
+      %e = math.exp %tw : tensor<4x16xf32>
+      return %e : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"dtype", "dtype", "std::string", "",
+           "the precision of contractions: bf16, f16, tf32 or off; empty: only where fp8.mixed_precision says so">
+  ];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def FoldIntoMatmul : Pass<"fp8-fold-into-matmul"> {
   let summary = "fold transposes, broadcasts, reshapes and exact casts around an fp8.matmul into it";
   let description = [{
@@ -574,6 +668,74 @@ def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
     Option<"explain", "explain", "bool", "false", "say of every gradient by which rule it was found">
   ];
   let dependentDialects = ["::fp8::FP8Dialect"];
+}
+
+def ScaleLoss : Pass<"fp8-scale-loss", "::mlir::ModuleOp"> {
+  let summary = "loss scaling: scale the backward pass, skip steps that overflow";
+  let description = [{
+    Before: one function is the whole training step; products have sites and kinds. The `loss` is a scalar
+    result. A function without gradients is left alone.
+    After: gradients are computed times the state tensor `loss_scale`, and divided by it where the optimizer
+    reads them or the function returns them, by one `fp8.unscale`, which also notes an Inf or NaN. Then every
+    carried argument keeps its value; states of the program, such as those of random numbers, move on.
+    `fp8.update_loss_scale` computes the next scale.
+
+    Exporters fold the gradient of the loss, which is 1, into other constants, so there is no one value to
+    scale. But all that the backward pass computes from it is linear in it: sums, products with other values,
+    slices, casts, choices. The scale enters as early as it can without scaling anything that the loss is
+    computed from: at the operands of gradient products, or at the product, in front of these, of two values
+    that no gradient enters. It is divided out in front of everything that is not linear, so that whatever is
+    not found to be a gradient is computed as before.
+
+    Errors: no result, or several, may be the loss; what is not linear reads a scaled gradient inside a loop
+    (several steps of an optimizer in one program); forward and backward are two functions, whose caller
+    passes the gradient of the loss and can scale it.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-scale-loss
+    func.func @step(%w: tensor<8x16xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4x8xf32>,
+                    %dy: tensor<4x16xf32>, %loss: tensor<f32>) -> (tensor<8x16xf32>, tensor<f32>) {
+      %e = tensor.empty() : tensor<8x16xf32>
+      %g = fp8.matmul site("fc") role(wgrad) kinds(input, grad_output)
+          ins(%x, %dy : tensor<4x8xf32>, tensor<4x16xf32>) outs(%e : tensor<8x16xf32>)
+          {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                            affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x16xf32>
+      %n = arith.subf %w, %g : tensor<8x16xf32>
+      return %n, %loss : tensor<8x16xf32>, tensor<f32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %1 = linalg.generic {...} ins(%arg2, %arg4 : tensor<4x16xf32>, tensor<f32>) outs(%0 : tensor<4x16xf32>) {
+    ^bb0(%in: f32, %in_0: f32, %out: f32):
+      %10 = arith.mulf %in, %in_0 : f32
+      linalg.yield %10 : f32
+    } -> tensor<4x16xf32>
+    ...
+    %3 = fp8.matmul site("fc") role(wgrad) kinds(input, grad_output) ins(%arg1, %1 : ...
+    ...
+    %6:2 = fp8.unscale ins(%3 : tensor<8x16xf32>) scale(%arg4 : tensor<f32>) outs(...
+    %7 = arith.subf %arg0, %6#0 : tensor<8x16xf32>
+    ...
+    %9 = linalg.generic {...} ins(%arg0, %7, %6#1 : tensor<8x16xf32>, tensor<8x16xf32>, tensor<f32>) outs(...
+    ...
+    %11:2 = fp8.update_loss_scale ins(%6#1 : tensor<f32>) outs(%arg4, %arg5 : tensor<f32>, tensor<i32>) -> tensor<f32>, tensor<i32>
+    return %9, %arg3, %11#0, %11#1 : tensor<8x16xf32>, tensor<f32>, tensor<f32>, tensor<i32>
+    ...
+    ```
+  }];
+  let options = [
+    Option<"initialScale", "init", "double", "65536.0", "the loss scale of the first step">,
+    Option<"growth", "growth", "double", "2.0", "what the scale is multiplied by after `interval` good steps">,
+    Option<"backoff", "backoff", "double", "0.5", "what the scale is multiplied by after an overflow">,
+    Option<"interval", "interval", "int64_t", "2000", "the number of good steps until the scale grows">,
+    Option<"loss", "loss", "int64_t", "-1",
+           "the result that is the loss; -1: the only scalar of floating point">
+  ];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 #endif // FP8_DIALECT_FP8_TRANSFORMS_INGESTPASSES_TD

@@ -8,6 +8,7 @@
 #include "EraseUnused.h"
 #include "fp8/Analysis/SummedProduct.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -45,7 +46,8 @@ static void join(RewriterBase &rewriter, linalg::LinalgOp sum, const SummedProdu
                                           match.maps, sum.getIteratorTypesArray(), body);
   // The user may have put the attributes on either of the two.
   for (Operation *from : {match.product, sum.getOperation()})
-    for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName)})
+    for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName),
+                           StringRef(kMixedPrecisionAttrName)})
       if (Attribute attribute = from->getAttr(name))
         joined->setAttr(name, attribute);
   rewriter.replaceOp(sum, joined);

@@ -7,6 +7,7 @@
 
 #include "EraseUnused.h"
 #include "fp8/Analysis/FloatContraction.h"
+#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -125,9 +126,10 @@ static Value createDestination(RewriterBase &rewriter, Location loc, Value init)
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Copies the user's attributes from a contraction to its fp8.matmul, for fp8-infer-sites.
+/// Copies the user's attributes from a contraction to its fp8.matmul.
 static void copyUserAttributes(Operation *from, Operation *to) {
-  for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName)})
+  for (StringRef name : {StringRef(FP8Dialect::kSiteAttrName), StringRef(FP8Dialect::kRoleAttrName),
+                         StringRef(kMixedPrecisionAttrName)})
     if (Attribute attribute = from->getAttr(name))
       to->setAttr(name, attribute);
 }

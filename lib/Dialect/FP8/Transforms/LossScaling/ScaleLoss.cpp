@@ -1,0 +1,228 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Dynamic loss scaling of a training step: the gradient of the loss is scaled, the gradients of parameters
+// are divided by the scale, and a step with an overflow changes nothing but the scale.
+
+#include "CotangentPaths.h"
+#include "ScaledReads.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_SCALELOSS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Names of the state tensors: f32 and i32 of rank 0.
+constexpr StringLiteral kScaleName = "loss_scale", kTrackerName = "loss_scale_tracker";
+
+/// The part of the pass that works on one function.
+class LossScaling {
+public:
+  LossScaling(func::FuncOp function, const ScaleLossOptions &options)
+      : function(function), options(options), rewriter(function.getContext()) {}
+  LogicalResult run();
+
+private:
+  LogicalResult findLoss();
+  LogicalResult verifyEnds(const CotangentPaths &paths);
+  FailureOr<Value> addState(StringRef name, DenseElementsAttr initial);
+  void unscale(ArrayRef<OpOperand *> ends);
+  void keepCarried();
+  void update();
+  Operation *getReturn() { return function.getBody().front().getTerminator(); }
+  Value buildEmpty(Value like);
+
+  func::FuncOp function;
+  const ScaleLossOptions &options;
+  IRRewriter rewriter;
+  unsigned loss = 0;
+  Value scale, tracker, found;
+};
+
+/// Returns the argument that result `index` is the next value of; none for a result of the program.
+std::optional<unsigned> findCarried(func::FuncOp function, unsigned index) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto carried = function.getArgAttrOfType<IntegerAttr>(i, kCarriedAttrName))
+      if (carried.getInt() == index)
+        return i;
+  return std::nullopt;
+}
+
+LogicalResult LossScaling::findLoss() {
+  auto isScalar = [&](unsigned i) {
+    auto type = dyn_cast<RankedTensorType>(function.getResultTypes()[i]);
+    return type && type.getRank() == 0 && isa<FloatType>(type.getElementType());
+  };
+  if (options.loss >= 0) {
+    loss = options.loss;
+    if (loss < function.getNumResults() && isScalar(loss))
+      return success();
+    return function.emitError() << "--loss=" << loss << ": '" << function.getName()
+                                << "' has no scalar of floating point as result " << loss;
+  }
+  SmallVector<unsigned> scalars;
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (isScalar(i) && !findCarried(function, i))
+      scalars.push_back(i);
+  if (scalars.size() != 1)
+    return function.emitError() << "loss scaling needs the loss: '" << function.getName() << "' has "
+                                << scalars.size() << " results that are a scalar of floating point; "
+                                << (scalars.empty() ? "return the loss" : "name it with --loss=R");
+  loss = scalars.front();
+  return success();
+}
+
+LogicalResult LossScaling::verifyEnds(const CotangentPaths &paths) {
+  if (paths.getSeeds().empty())
+    return function.emitError() << "loss scaling finds no place where the gradient of result " << loss
+                                << " enters the backward pass: pass the gradient of the loss as an argument";
+  for (OpOperand *end : paths.getEnds())
+    if (end->getOwner()->getBlock() != &function.getBody().front() ||
+        end->get().getParentBlock() != &function.getBody().front())
+      return end->getOwner()->emitError() << "reads a scaled gradient inside a loop or branch, and is not "
+                                             "linear in it: loss scaling needs "
+                                             "the optimizer, and the clipping of gradients, outside";
+  return success();
+}
+
+/// Adds a state tensor of rank 0 as the last argument and the last result before residuals.
+FailureOr<Value> LossScaling::addState(StringRef name, DenseElementsAttr initial) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto other = function.getArgAttrOfType<StringAttr>(i, kProgramStateAttrName); other && other == name)
+      return function.emitError() << "global '" << name
+                                  << "' has the name of a state tensor of loss scaling: "
+                                  << "rename it";
+  unsigned index = function.getNumArguments(), result = function.getNumResults();
+  NamedAttribute mark(rewriter.getStringAttr(kProgramStateAttrName), rewriter.getStringAttr(name));
+  SmallVector<NamedAttribute> attributes{
+      mark,
+      {rewriter.getStringAttr(kInitialAttrName), initial},
+      {rewriter.getStringAttr(kCarriedAttrName), rewriter.getI32IntegerAttr(result)}};
+  if (failed(function.insertArgument(index, initial.getType(), rewriter.getDictionaryAttr(attributes),
+                                     NameLoc::get(rewriter.getStringAttr(name), function.getLoc()))) ||
+      failed(function.insertResult(result, initial.getType(), rewriter.getDictionaryAttr(mark))))
+    return failure();
+  Value argument = function.getArgument(index);
+  getReturn()->insertOperands(result, argument);
+  return argument;
+}
+
+Value LossScaling::buildEmpty(Value like) {
+  return tensor::EmptyOp::create(rewriter, like.getLoc(),
+                                 tensor::getMixedSizes(rewriter, like.getLoc(), like),
+                                 getElementTypeOrSelf(like));
+}
+
+/// Divides all values that `ends` read by the scale, in one operation.
+void LossScaling::unscale(ArrayRef<OpOperand *> ends) {
+  llvm::SetVector<Value> gradients;
+  for (OpOperand *end : ends)
+    gradients.insert(end->get());
+  rewriter.setInsertionPoint(getReturn());
+  SmallVector<Value> outs;
+  for (Value gradient : gradients)
+    outs.push_back(buildEmpty(gradient));
+  outs.push_back(buildEmpty(scale));
+  auto op = UnscaleOp::create(rewriter, getReturn()->getLoc(), TypeRange(ValueRange(outs)),
+                              gradients.getArrayRef(), scale, outs);
+  for (OpOperand *end : ends) {
+    auto place = llvm::find(gradients, end->get()) - gradients.begin();
+    end->set(op->getResult(place));
+  }
+  found = op->getResults().back();
+}
+
+/// After an overflow, every carried argument keeps its value. The program's own state, such as that of
+/// random numbers, moves on.
+void LossScaling::keepCarried() {
+  rewriter.setInsertionPoint(getReturn());
+  for (OpOperand &result : getReturn()->getOpOperands()) {
+    std::optional<unsigned> carried = findCarried(function, result.getOperandNumber());
+    if (!carried || function.getArgAttr(*carried, kProgramStateAttrName))
+      continue;
+    BlockArgument old = function.getArgument(*carried);
+    if (old != result.get() && isa<RankedTensorType>(old.getType()))
+      result.set(buildChoice(rewriter, found, old, result.get()));
+  }
+}
+
+void LossScaling::update() {
+  rewriter.setInsertionPoint(getReturn());
+  SmallVector<Value> outs{scale, tracker};
+  auto op = UpdateLossScaleOp::create(rewriter, getReturn()->getLoc(), TypeRange(ValueRange(outs)), found,
+                                      scale, tracker, rewriter.getF32FloatAttr(options.growth),
+                                      rewriter.getF32FloatAttr(options.backoff),
+                                      rewriter.getI64IntegerAttr(options.interval));
+  for (auto [old, value] : llvm::zip(outs, op->getResults())) {
+    auto argument = cast<BlockArgument>(old).getArgNumber();
+    auto result = function.getArgAttrOfType<IntegerAttr>(argument, kCarriedAttrName).getInt();
+    getReturn()->setOperand(result, value);
+  }
+}
+
+LogicalResult LossScaling::run() {
+  bool hasGradients = function
+                          .walk([](MatmulOp op) {
+                            bool isGradient = op.getLhsKind() == TensorKind::grad_output ||
+                                              op.getRhsKind() == TensorKind::grad_output;
+                            return isGradient ? WalkResult::interrupt() : WalkResult::advance();
+                          })
+                          .wasInterrupted();
+  if (!hasGradients)
+    return success(); // evaluation
+  if (failed(findLoss()))
+    return failure();
+  // The state first: a new result moves the operands of return, which may be ends.
+  auto f32 = RankedTensorType::get({}, rewriter.getF32Type());
+  auto i32 = RankedTensorType::get({}, rewriter.getI32Type());
+  FailureOr<Value> scaleState =
+      addState(kScaleName, DenseElementsAttr::get(f32, static_cast<float>(options.initialScale)));
+  FailureOr<Value> trackerState = addState(kTrackerName, DenseElementsAttr::get(i32, int32_t(0)));
+  if (failed(scaleState) || failed(trackerState))
+    return failure();
+  scale = *scaleState;
+  tracker = *trackerState;
+  CotangentPaths paths(function, getReturn()->getOperand(loss));
+  if (failed(verifyEnds(paths)))
+    return failure();
+  unscale(paths.getEnds().getArrayRef());
+  scaleReads(rewriter, paths.getSeeds().getArrayRef(), scale);
+  if (!sortTopologically(&function.getBody().front()))
+    return function.emitError() << "a gradient depends on another one that is not linear in the loss: loss "
+                                   "scaling cannot divide both at once";
+  keepCarried();
+  update();
+  return success();
+}
+
+struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
+  using ScaleLossBase::ScaleLossBase;
+
+  void runOnOperation() final {
+    ScaleLossOptions options{initialScale, growth, backoff, interval, loss};
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function.isPublic() || function.isExternal())
+        continue;
+      if (function->hasAttr(kBackwardAttrName)) {
+        function.emitError() << "loss scaling of forward and backward as two functions is the caller's: "
+                                "multiply the gradient of the loss that backward receives";
+        return signalPassFailure();
+      }
+      if (failed(LossScaling(function, options).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace fp8
