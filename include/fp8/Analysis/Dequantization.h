@@ -43,7 +43,8 @@ std::optional<Dequantization> matchDequantization(mlir::Value tensor);
 /// product could not read the FP8 tensor itself.
 std::optional<Dequantization> matchOwnBytes(MatmulOp op, unsigned operand);
 
-/// Returns the tensor that `value` is a view of, through collapse_shape, expand_shape and cast.
+/// Returns the tensor that `value` is a view of, through collapse_shape, expand_shape and cast, and that it
+/// divides among groups of rows (fp8.group_rows).
 mlir::Value getViewSource(mlir::Value value);
 
 } // namespace fp8

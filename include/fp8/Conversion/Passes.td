@@ -211,8 +211,8 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     once for FP8 data and amax. `fp8.computes` on linalg ops, copies and loops
     tells which operation they compute.
 
-    Errors: operations without a lowering (row, block and MX scales, grouped products, loss
-    scaling, gathers).
+    Errors: operations without a lowering (row, block and MX scales, grouped products with scales
+    along K, loss scaling, gathers).
 
     Example:
     ```mlir

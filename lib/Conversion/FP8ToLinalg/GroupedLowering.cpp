@@ -171,13 +171,17 @@ static LogicalResult buildGroup(OpBuilder &b, const GroupedParts &parts, const P
                             options, epilogue);
 }
 
+static linalg::FillOp fillWithZeros(OpBuilder &b, const GroupedParts &parts, Value memref) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(memref));
+  Value zero = arith::ConstantOp::create(b, parts.loc, b.getFloatAttr(element, 0.0));
+  return linalg::FillOp::create(b, parts.loc, zero, memref);
+}
+
 /// Fills the rows that belong to no group, from `begin` on, with zeros.
 static void fillRest(OpBuilder &b, const GroupedParts &parts, Value begin) {
   Value rows = arith::SubIOp::create(b, parts.loc, parts.buildSize(b, parts.dims.rows), begin);
   Value rest = viewGroup(b, parts, parts.out, parts.maps[2], /*group=*/Value(), begin, rows);
-  auto element = cast<FloatType>(getElementTypeOrSelf(parts.out));
-  Value zero = arith::ConstantOp::create(b, parts.loc, b.getFloatAttr(element, 0.0));
-  linalg::FillOp::create(b, parts.loc, zero, rest);
+  fillWithZeros(b, parts, rest);
 }
 
 static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts,
@@ -185,6 +189,10 @@ static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts
   Location loc = parts.loc;
   PackedProductOptions options{
       parts.split, /*bf16Dots=*/false, registers, parts.mark("packed f32 products", "CPU"), {}};
+  if (isZeroInteger(getAsOpFoldResult(parts.buildSize(builder, parts.product.k.front())))) {
+    fillWithZeros(builder, parts, parts.out)->setAttr(kProductsAttrName, options.marks);
+    return success();
+  }
   // A group has at most all rows: buffers are of that size.
   for (unsigned dim : llvm::seq(4u))
     if (dim != parts.dims.group)
@@ -195,15 +203,13 @@ static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts
   Value scale = parts.isScaled() && parts.hasOneScale() ? parts.buildScale(builder, {}) : Value();
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0),
         one = arith::ConstantIndexOp::create(builder, loc, 1);
-  LogicalResult built = success();
-  auto loop = scf::ForOp::create(builder, loc, zero, parts.buildSize(builder, parts.dims.group), one, zero,
-                                 [&](OpBuilder &b, Location, Value group, ValueRange begin) {
-                                   Value end = parts.buildEnd(b, group, begin[0]);
-                                   built = buildGroup(b, parts, options, group, begin[0], end, scale);
-                                   scf::YieldOp::create(b, loc, end);
-                                 });
-  if (failed(built))
+  auto loop = scf::ForOp::create(builder, loc, zero, parts.buildSize(builder, parts.dims.group), one, zero);
+  OpBuilder inside = OpBuilder::atBlockEnd(loop.getBody());
+  Value group = loop.getInductionVar(), begin = loop.getRegionIterArg(0);
+  Value end = parts.buildEnd(inside, group, begin);
+  if (failed(buildGroup(inside, parts, options, group, begin, end, scale)))
     return failure();
+  scf::YieldOp::create(inside, loc, end);
   if (parts.dims.divided != 2)
     fillRest(builder, parts, loop.getResult(0));
   return success();

@@ -22,21 +22,32 @@ namespace fp8 {
 
 namespace {
 
+/// The dimensions of a product; the groups of a grouped one are batches of the operand that has them.
+ContractionDims getDims(ScaledMatmulOp op) { return op.getContractionDims(); }
+ContractionDims getDims(ScaledGroupedMatmulOp op) {
+  ContractionDims dims = op.getContractionDims();
+  dims.batch.push_back(op.getGroupedDims().group);
+  return dims;
+}
+
 /// Returns the positions of an operand's dimensions in the order that kernels read: batches, rows, and the
 /// contracted dimensions, the first two in the order of the result.
-SmallVector<int64_t> getWantedOrder(ScaledMatmulOp op, bool isLhs) {
+template <typename Op>
+SmallVector<int64_t> getWantedOrder(Op op, bool isLhs) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap map = maps[isLhs ? 0 : 1];
-  ContractionDims dims = op.getContractionDims();
+  ContractionDims dims = getDims(op);
   SmallVector<int64_t> order;
   auto position = [&](AffineMap map, unsigned dim) {
-    return *map.getResultPosition(getAffineDimExpr(dim, op.getContext()));
+    return map.getResultPosition(getAffineDimExpr(dim, op.getContext()));
   };
   auto append = [&](SmallVector<unsigned> group, bool isContracted) {
     if (!isContracted)
-      llvm::sort(group, [&](unsigned x, unsigned y) { return position(maps[2], x) < position(maps[2], y); });
+      llvm::sort(group,
+                 [&](unsigned x, unsigned y) { return *position(maps[2], x) < *position(maps[2], y); });
     for (unsigned dim : group)
-      order.push_back(position(map, dim));
+      if (std::optional<unsigned> place = position(map, dim))
+        order.push_back(*place);
   };
   append(dims.batch, false);
   append(isLhs ? dims.m : dims.n, false);
@@ -67,9 +78,8 @@ QuantizeOp addTransposition(RewriterBase &rewriter, QuantizeOp op, ArrayRef<int6
   return created;
 }
 
-/// Lets `operand` of a product read `dataT`, whose dimension d is dimension order[d] of what it reads now.
-void readTransposed(RewriterBase &rewriter, OpOperand &operand, Value dataT, ArrayRef<int64_t> order) {
-  auto op = cast<ScaledMatmulOp>(operand.getOwner());
+template <typename Op>
+void readTransposed(RewriterBase &rewriter, Op op, OpOperand &operand, Value dataT, ArrayRef<int64_t> order) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap &map = maps[operand.getOperandNumber()];
   map = AffineMap::get(map.getNumDims(), 0, applyPermutation(map.getResults(), order), op.getContext());
@@ -77,6 +87,13 @@ void readTransposed(RewriterBase &rewriter, OpOperand &operand, Value dataT, Arr
     operand.set(dataT);
     op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
   });
+}
+
+/// Lets `operand` of a product read `dataT`, whose dimension d is dimension order[d] of what it reads now.
+void readTransposed(RewriterBase &rewriter, OpOperand &operand, Value dataT, ArrayRef<int64_t> order) {
+  if (auto op = dyn_cast<ScaledMatmulOp>(operand.getOwner()))
+    return readTransposed(rewriter, op, operand, dataT, order);
+  readTransposed(rewriter, cast<ScaledGroupedMatmulOp>(operand.getOwner()), operand, dataT, order);
 }
 
 //===----------------------------------------------------------------------===//
@@ -285,16 +302,16 @@ class SelectLayouts : public impl::SelectLayoutsBase<SelectLayouts> {
 public:
   void runOnOperation() final {
     auto target = dyn_cast_or_null<ChipAttr>(getTarget(getOperation()->getParentOfType<ModuleOp>()));
-    if (!target || getChip(target).readsTransposedFP8)
+    if (!target)
       return;
     wishes.clear();
     blockWishes.clear();
-    getOperation().walk([&](ScaledMatmulOp op) {
-      for (OpOperand *operand : {&op.getLhsMutable(), &op.getRhsMutable()}) {
-        SmallVector<int64_t> order = getWantedOrder(op, operand == &op.getLhsMutable());
-        if (!isIdentityPermutation(order))
-          addWish(*operand, order);
-      }
+    getOperation().walk([&](Operation *op) {
+      auto product = dyn_cast<ScaledMatmulOp>(op);
+      if (product && !getChip(target).readsTransposedFP8)
+        addWishes(product);
+      if (auto grouped = dyn_cast<ScaledGroupedMatmulOp>(op)) // by mma.sync on every chip
+        addWishes(grouped);
     });
     IRRewriter rewriter(&getContext());
     for (auto &[cast, readers] : wishes) {
@@ -311,6 +328,15 @@ public:
   }
 
 private:
+  template <typename Op>
+  void addWishes(Op op) {
+    for (OpOperand *operand : {&op.getLhsMutable(), &op.getRhsMutable()}) {
+      SmallVector<int64_t> order = getWantedOrder(op, operand == &op.getLhsMutable());
+      if (!isIdentityPermutation(order))
+        addWish(*operand, order);
+    }
+  }
+
   /// Notes that the product wants `operand` in `order`, if its cast can write that.
   void addWish(OpOperand &operand, ArrayRef<int64_t> order) {
     if (auto cast = operand.get().getDefiningOp<QuantizeOp>()) {
@@ -318,6 +344,8 @@ private:
         wishes[cast].push_back({&operand, llvm::to_vector(order)});
       return;
     }
+    if (!isa<ScaledMatmulOp>(operand.getOwner()))
+      return;
     Reshapes data(operand.get()), scaleInv(getScaleOperand(operand).get());
     if (!data.source() || !scaleInv.source() || data.source().getOwner() != scaleInv.source().getOwner() ||
         data.source().getResultNumber() + 1 != scaleInv.source().getResultNumber())

@@ -43,7 +43,7 @@ func.func @one_operation(%x: tensor<8x6xf32>, %w: tensor<3x6x5xf32>, %ends: tens
 // starts as a loop that chooses between two slices.
 // CHECK-LABEL: func @many_operations
 // CHECK-SAME: (%[[X:.*]]: tensor<8x6xf32>, %{{.*}}: tensor<3x6x5xf32>, %[[ENDS:.*]]: tensor<3xi32>
-// CHECK-NOT: linalg.generic
+// CHECK-NOT: arith.select
 // CHECK: fp8.group_rows ins(%[[X]], %[[ENDS]] :
 func.func @many_operations(%x: tensor<8x6xf32>, %w: tensor<3x6x5xf32>, %ends: tensor<3xi32>, %i: tensor<8x5xf32>) -> tensor<8x5xf32> {
   %zero = arith.constant 0.0 : f32
