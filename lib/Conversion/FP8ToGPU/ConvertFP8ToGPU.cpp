@@ -33,6 +33,8 @@ static bool lower(Operation *op, LoweringContext &context) {
   OpBuilder builder(op);
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerProduct(builder, op, context); })
+      .Case<GroupedMatmulOp, ScaledGroupedMatmulOp>(
+          [&](Operation *op) { return lowerGroupedProduct(builder, op, context); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op, context); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op, context); })
       .Case([&](ComputeScaleOp op) { return lowerComputeScale(builder, op, context); })

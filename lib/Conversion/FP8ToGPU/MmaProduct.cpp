@@ -13,12 +13,14 @@
 // not be multiples of anything: copies beyond the operand are zeros, stores are guarded.
 
 #include "Epilogue.h"
+#include "GroupedProduct.h"
 #include "Lowering.h"
 #include "ProductConfig.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -34,6 +36,7 @@ namespace {
 struct MmaArguments {
   unsigned lhs, rhs, m, n, kBytes, lhsPitch, rhsPitch;
   BatchArguments lhsBatch, rhsBatch;
+  std::optional<GroupArguments> groups;
 };
 
 /// The properties of an operand that decide the code of a kernel.
@@ -50,6 +53,7 @@ struct Side {
   Value pointer;     ///< of the batch, in global memory
   Expr first, count; ///< the first row of the tile; all rows
   Expr pitch;        ///< bytes, i64
+  Expr kBytes;       ///< bytes along K
 };
 
 /// A copy of up to 16 bytes to shared memory.
@@ -72,6 +76,15 @@ public:
 private:
   using Values = SmallVector<Value>;
 
+  /// Where a block works: its tile, the first row of it and the row after the last that exist, and the bytes
+  /// along K; of a sum over the rows of a group, the group's first row in memory, and in a copy by groups.
+  struct Place {
+    Tile tile;
+    Expr firstRow, endRow, kBytes;
+    std::optional<RowsOfGroup> summed;
+  };
+  Place findPlace();
+  Side makeSide(const MmaOperand &operand, const Place &place, bool isLhs);
   Copy copyRow(const Side &side, Expr step, Expr number);
   Copy copyLine(const Side &side, Expr step, Expr number);
   void fill(ArrayRef<Side> sides, Expr step);
@@ -81,7 +94,7 @@ private:
   Values sumFast(ArrayRef<Side> sides);
   Values sumSplit(ArrayRef<Side> sides);
   void waitForStep(ArrayRef<Side> sides, Expr step);
-  void storeTile(Epilogue &epilogue, const Tile &tile, ArrayRef<Value> sums);
+  void storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value> sums);
 
   Value stage(Expr step) { return b.at(shared, step % config.stages * config.stageBytes()); }
   Expr countTiles(unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; }
@@ -109,7 +122,7 @@ private:
 Copy MmaKernel::copyRow(const Side &side, Expr step, Expr number) {
   Expr chunk = number % 4, inTile = number / 4, row = side.first + inTile;
   Expr begin = step * config.tileKBytes + chunk * kChunk;
-  Expr left = atLeast(atMost(b.argument(numbers.kBytes) - begin, kChunk), 0);
+  Expr left = atLeast(atMost(side.kBytes - begin, kChunk), 0);
   return {select(row < side.count, left, b.number(0)), widen(row) * side.pitch + widen(begin),
           inTile * config.tileKBytes + place(chunk, inTile)};
 }
@@ -121,8 +134,7 @@ Copy MmaKernel::copyLine(const Side &side, Expr step, Expr number) {
   Expr chunk = number % chunks, inTile = number / chunks;
   Expr k = step * lines + inTile, row = side.first + chunk * perChunk;
   Expr left = atLeast(atMost((side.count - row) * bytes, kChunk), 0);
-  return {select(k * bytes < b.argument(numbers.kBytes), left, b.number(0)),
-          widen(k) * side.pitch + widen(row * bytes),
+  return {select(k * bytes < side.kBytes, left, b.number(0)), widen(k) * side.pitch + widen(row * bytes),
           inTile * (side.operand.rows * bytes) + placeInLine(chunk, inTile)};
 }
 
@@ -233,7 +245,7 @@ void MmaKernel::waitForStep(ArrayRef<Side> sides, Expr step) {
 
 /// Sums over the whole of K.
 SmallVector<Value> MmaKernel::sumFast(ArrayRef<Side> sides) {
-  Expr steps = (b.argument(numbers.kBytes) + (config.tileKBytes - 1)) / config.tileKBytes;
+  Expr steps = (sides[0].kBytes + (config.tileKBytes - 1)) / config.tileKBytes;
   return b.loop(b.number(0), steps, zeros(), [&](Expr step, ValueRange carried) {
     Values sums(carried);
     waitForStep(sides, step);
@@ -245,7 +257,7 @@ SmallVector<Value> MmaKernel::sumFast(ArrayRef<Side> sides) {
 /// Sums parts of 128 FP8 elements, two steps, from zero, and adds the parts in order.
 SmallVector<Value> MmaKernel::sumSplit(ArrayRef<Side> sides) {
   constexpr int64_t partBytes = 128;
-  Expr parts = (b.argument(numbers.kBytes) + (partBytes - 1)) / partBytes;
+  Expr parts = (sides[0].kBytes + (partBytes - 1)) / partBytes;
   return b.loop(b.number(0), parts, zeros(), [&](Expr part, ValueRange carried) {
     Values sums = zeros();
     int64_t steps = partBytes / config.tileKBytes;
@@ -261,15 +273,16 @@ SmallVector<Value> MmaKernel::sumSplit(ArrayRef<Side> sides) {
 }
 
 /// Lane l holds columns 2 (l % 4) and the next of row l / 4, and of row l / 4 + 8, of each 16 x 8 tile.
-void MmaKernel::storeTile(Epilogue &epilogue, const Tile &tile, ArrayRef<Value> sums) {
-  Expr firstRow = tile.m * config.tileM + warpRow() + b.lane() / 4;
+void MmaKernel::storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value> sums) {
+  const Tile &tile = place.tile;
+  Expr firstRow = place.firstRow + warpRow() + b.lane() / 4;
   Expr firstColumn = tile.n * config.tileN + warpColumn() + b.lane() % 4 * 2;
   SmallVector<Epilogue::Position> columns;
   for (int64_t j = 0; j < kWarpN; j += 8)
     for (int64_t q = 0; q < 2; ++q)
       columns.push_back(epilogue.atColumn(b, firstColumn + (j + q), b.argument(numbers.n)));
   for (int64_t i = 0; i < warpM; i += 8) {
-    Epilogue::Position row = epilogue.atRow(b, firstRow + i, b.argument(numbers.m));
+    Epilogue::Position row = epilogue.atRow(b, firstRow + i, place.endRow);
     for (auto [c, column] : llvm::enumerate(columns))
       epilogue.compute(b, row, column,
                        b.expr(sums[(i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2 + c % 2]));
@@ -278,23 +291,52 @@ void MmaKernel::storeTile(Epilogue &epilogue, const Tile &tile, ArrayRef<Value> 
   epilogue.finishTile(b, columns, part, /*lanes=*/{4, 8, 16});
 }
 
+MmaKernel::Place MmaKernel::findPlace() {
+  Expr tilesM = countTiles(numbers.m, config.tileM), tilesN = countTiles(numbers.n, config.tileN);
+  Expr m = b.argument(numbers.m), kBytes = b.argument(numbers.kBytes);
+  if (numbers.groups && numbers.groups->ofResult) {
+    Expr tileRow = b.block(0) / tilesN;
+    GroupOfTile group = findGroupOfTile(b, *numbers.groups, m, tileRow, config.tileM);
+    Expr firstRow = group.begin + (tileRow - group.firstTile) * config.tileM;
+    return {{group.group, tileRow, b.block(0) % tilesN},
+            firstRow,
+            group.end,
+            select(group.isGroup, kBytes, b.number(0)),
+            std::nullopt};
+  }
+  Tile tile = findTile(b, b.block(0), tilesM, tilesN);
+  Place place{tile, tile.m * config.tileM, m, kBytes, std::nullopt};
+  if (numbers.groups) {
+    int64_t bytes = lhs.type.getIntOrFloatBitWidth() / 8;
+    place.summed = findRowsOfGroup(b, *numbers.groups, kBytes / bytes, tile.batch, kOperandAlignment / bytes);
+    place.kBytes = (place.summed->end - place.summed->begin) * bytes;
+  }
+  return place;
+}
+
+Side MmaKernel::makeSide(const MmaOperand &operand, const Place &place, bool isLhs) {
+  const BatchArguments &batches = isLhs ? numbers.lhsBatch : numbers.rhsBatch;
+  Value start = batches.findStart(b, b.globalPointer(isLhs ? numbers.lhs : numbers.rhs), place.tile.batch);
+  Expr pitch = b.argument(isLhs ? numbers.lhsPitch : numbers.rhsPitch);
+  if (place.summed) // in place, or copied by groups
+    start = b.at(start, operand.isTransposed
+                            ? widen(place.summed->begin) * pitch
+                            : widen(place.summed->start * (operand.type.getIntOrFloatBitWidth() / 8)));
+  if (isLhs)
+    return {operand, start, place.firstRow, place.endRow, pitch, place.kBytes};
+  return {operand, start, place.tile.n * operand.rows, b.argument(numbers.n), pitch, place.kBytes};
+}
+
 void MmaKernel::build(Epilogue &epilogue) {
   shared = b.dynamicShared();
-  Tile tile =
-      findTile(b, b.block(0), countTiles(numbers.m, config.tileM), countTiles(numbers.n, config.tileN));
-  auto side = [&](const MmaOperand &operand, unsigned pointer, const BatchArguments &batches, unsigned pitch,
-                  unsigned count, Expr number) {
-    Value batch = batches.findStart(b, b.globalPointer(pointer), tile.batch);
-    return Side{operand, batch, number * operand.rows, b.argument(count), b.argument(pitch)};
-  };
-  Side sides[] = {side(lhs, numbers.lhs, numbers.lhsBatch, numbers.lhsPitch, numbers.m, tile.m),
-                  side(rhs, numbers.rhs, numbers.rhsBatch, numbers.rhsPitch, numbers.n, tile.n)};
+  Place place = findPlace();
+  Side sides[] = {makeSide(lhs, place, /*isLhs=*/true), makeSide(rhs, place, /*isLhs=*/false)};
   for (int64_t step = 0; step < config.stages - 1; ++step)
     fill(sides, b.number(step));
   Values sums = split ? sumSplit(sides) : sumFast(sides);
   NVVM::CpAsyncWaitGroupOp::create(b, 0);
-  epilogue.start(b, tile.batch);
-  storeTile(epilogue, tile, sums);
+  epilogue.start(b, place.tile.batch);
+  storeTile(epilogue, place, sums);
 }
 
 /// Returns the name of the instruction, for the report.
@@ -310,8 +352,10 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   Location loc = product.op->getLoc();
   Type lhsType = getElementTypeOrSelf(product.lhs), rhsType = getElementTypeOrSelf(product.rhs);
   bool mayTranspose = !isFP8(lhsType); // ldmatrix transposes elements of 16 bits
-  ProductOperand lhs = prepareOperand(builder, context, product, /*isLhs=*/true, mayTranspose);
-  ProductOperand rhs = prepareOperand(builder, context, product, /*isLhs=*/false, mayTranspose);
+  auto [lhs, rhs] =
+      product.groups ? prepareGroupedOperands(builder, context, product)
+                     : std::array{prepareOperand(builder, context, product, /*isLhs=*/true, mayTranspose),
+                                  prepareOperand(builder, context, product, /*isLhs=*/false, mayTranspose)};
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
   Value m = product.buildSize(builder, product.dims.m), n = product.buildSize(builder, product.dims.n);
   Value batch = product.buildSize(builder, product.dims.batch);
@@ -326,12 +370,20 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
                        arguments.addI64(lhs.pitch),
                        arguments.addI64(rhs.pitch),
                        BatchArguments(arguments, lhs),
-                       BatchArguments(arguments, rhs)};
+                       BatchArguments(arguments, rhs),
+                       std::nullopt};
+  if (product.groups)
+    numbers.groups.emplace(arguments, builder, loc, *product.groups);
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
   auto countTiles = [&](Value size, int64_t tile) {
     return builder.createOrFold<arith::CeilDivUIOp>(loc, size, index(tile));
   };
   Value tilesM = multiply(batch, countTiles(m, config.tileM));
+  if (product.groups &&
+      product.groups->ofResult) // each group, and the rows of none, may end in a part of a tile
+    tilesM = builder.createOrFold<arith::AddIOp>(
+        loc, builder.createOrFold<arith::AddIOp>(loc, countTiles(m, config.tileM), index(1)),
+        memref::DimOp::create(builder, loc, product.groups->ends, 0));
   Epilogue epilogue(builder, product, arguments, multiply(tilesM, index(kWarpsM)));
 
   KernelSpec spec = describeKernel(product, arguments);
@@ -339,9 +391,10 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   spec.sharedBytes = config.stages * config.stageBytes();
   spec.blocks = kBlocks;
   spec.instruction = nameInstruction(context.chip, lhsType, rhsType);
+  bool isLeftTransposed = lhs.isTransposed, isRightTransposed = rhs.isTransposed;
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
-    MmaOperand left{lhsType, lhs.isTransposed, config.tileM, /*start=*/0};
-    MmaOperand right{rhsType, rhs.isTransposed, config.tileN, config.tileM * config.tileKBytes};
+    MmaOperand left{lhsType, isLeftTransposed, config.tileM, /*start=*/0};
+    MmaOperand right{rhsType, isRightTransposed, config.tileN, config.tileM * config.tileKBytes};
     MmaKernel(b, config, context.chip, left, right, product.split, numbers).build(epilogue);
   });
   auto launch =

@@ -31,7 +31,11 @@ static bool takesStrides(Operation *op) {
 /// Returns how many of the last dimensions of an operand are one index of the product, such as that along K;
 /// nothing if `use` is not an operand of a product.
 static std::optional<unsigned> countRowDims(OpOperand &use) {
-  if (!isa<MatmulOp, ScaledMatmulOp>(use.getOwner()) || use.getOperandNumber() > 1)
+  if (use.getOperandNumber() > 1)
+    return std::nullopt;
+  if (isa<GroupedMatmulOp, ScaledGroupedMatmulOp>(use.getOwner()))
+    return 1; // each dimension is an index of its own
+  if (!isa<MatmulOp, ScaledMatmulOp>(use.getOwner()))
     return std::nullopt;
   Product product(use.getOwner());
   auto positions = product.maps[use.getOperandNumber()].getResults();

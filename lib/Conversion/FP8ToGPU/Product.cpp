@@ -53,13 +53,20 @@ static std::optional<unsigned> findPosition(AffineMap map, unsigned dim) {
   return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
 }
 
-Product::Product(Operation *op) : op(op) {
+static ContractionDims getDims(Operation *op) {
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    return matmul.getContractionDims();
+  return cast<ScaledMatmulOp>(op).getContractionDims();
+}
+
+Product::Product(Operation *op) : Product(op, getDims(op)) {}
+
+Product::Product(Operation *op, const ContractionDims &dimensions) : op(op), dims(dimensions) {
   auto read = [&](auto product) {
     lhs = product.getLhs();
     rhs = product.getRhs();
     out = product.getInit();
     maps = product.getIndexingMapsArray();
-    dims = product.getContractionDims();
     site = product.getSite().value_or("").str();
     role = stringifyRole(product.getRole().value_or(Role::other)).str();
   };
@@ -77,19 +84,31 @@ Product::Product(Operation *op) : op(op) {
                [&](unsigned x, unsigned y) { return *findPosition(maps[2], x) < *findPosition(maps[2], y); });
 }
 
+void Product::swap() {
+  std::swap(lhs, rhs);
+  std::swap(lhsScaleInv, rhsScaleInv);
+  std::swap(maps[0], maps[1]);
+  std::swap(dims.m, dims.n);
+}
+
+/// Returns the first of the operands and the result that has `dim`, and its position there.
+static std::pair<Value, unsigned> findMemRef(const Product &product, unsigned dim) {
+  for (auto [value, map] : llvm::zip_equal(std::array{product.lhs, product.rhs, product.out}, product.maps))
+    if (std::optional<unsigned> position = findPosition(map, dim))
+      return {value, *position};
+  llvm_unreachable("every dimension is in a map");
+}
+
 OpFoldResult Product::getSize(OpBuilder &builder, unsigned dim) const {
-  if (std::optional<unsigned> position = findPosition(maps[0], dim))
-    return memref::getMixedSize(builder, op->getLoc(), lhs, *position);
-  return memref::getMixedSize(builder, op->getLoc(), rhs, *findPosition(maps[1], dim));
+  auto [memref, position] = findMemRef(*this, dim);
+  return memref::getMixedSize(builder, op->getLoc(), memref, position);
 }
 
 int64_t Product::knownSize(ArrayRef<unsigned> group) const {
   int64_t count = 1;
   for (unsigned dim : group) {
-    std::optional<unsigned> position = findPosition(maps[0], dim);
-    Value operand = position ? lhs : rhs;
-    int64_t size =
-        cast<MemRefType>(operand.getType()).getDimSize(position ? *position : *findPosition(maps[1], dim));
+    auto [memref, position] = findMemRef(*this, dim);
+    int64_t size = cast<MemRefType>(memref.getType()).getDimSize(position);
     if (ShapedType::isDynamic(size))
       return ShapedType::kDynamic;
     count *= size;

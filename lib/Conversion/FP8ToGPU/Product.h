@@ -35,11 +35,24 @@ private:
   mlir::Location loc;
 };
 
+/// The groups of a grouped product (fp8.grouped_matmul): the ends of their rows, the dimension of the groups,
+/// and whether rows of the result are divided among them, or those that are summed.
+struct RowsOfGroups {
+  mlir::Value ends;
+  unsigned dim;
+  bool ofResult;
+};
+
 /// An fp8.matmul or fp8.scaled_matmul on memrefs as a product of matrices. A row or column index runs through
 /// the M or N dimensions in the order of the result, the last one fastest; the index along K through the K
 /// dimensions in the order of the iteration space.
 struct Product {
   explicit Product(mlir::Operation *op);
+  /// A product whose dimensions are `dims`; of a grouped product those of one group.
+  Product(mlir::Operation *op, const ContractionDims &dims);
+
+  /// Makes it the transposed product.
+  void swap();
 
   mlir::Operation *op;
   mlir::Value lhs, rhs, out;
@@ -47,6 +60,7 @@ struct Product {
   bool split = false;
   llvm::SmallVector<mlir::AffineMap> maps;
   ContractionDims dims;
+  std::optional<RowsOfGroups> groups;
   std::string site, role;
 
   /// Returns the number of elements of `group`, one of `dims`, or kDynamic.
@@ -92,6 +106,9 @@ struct BatchArguments {
 /// remark tells. It is transposed only if the kernel can read it so (`mayTranspose`).
 ProductOperand prepareOperand(mlir::OpBuilder &builder, LoweringContext &context, const Product &product,
                               bool isLhs, bool mayTranspose = false);
+
+/// Returns the operand as it lies in memory, also [batch, K, rows], if it has the form.
+std::optional<ProductOperand> viewOperand(mlir::OpBuilder &builder, const Product &product, bool isLhs);
 
 /// Returns the description of a kernel for `product`, without threads, shared memory and instruction.
 KernelSpec describeKernel(const Product &product, const KernelArguments &arguments);

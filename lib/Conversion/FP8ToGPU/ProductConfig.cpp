@@ -73,9 +73,17 @@ static ProductConfig chooseWide(const Chip &chip, const ProductProblem &problem)
   return best;
 }
 
+static ProductConfig chooseSimt() {
+  return {std::nullopt, /*tileM=*/64, /*tileN=*/64, /*tileKBytes=*/64, /*stages=*/1};
+}
+
+ProductConfig fp8::chooseMmaConfig(const ProductProblem &problem) {
+  return haveTensorCores(problem.lhs, problem.rhs) ? chooseMma(problem) : chooseSimt();
+}
+
 ProductConfig fp8::chooseProductConfig(const Chip &chip, const ProductProblem &problem) {
   if (!haveTensorCores(problem.lhs, problem.rhs))
-    return {std::nullopt, /*tileM=*/64, /*tileN=*/64, /*tileKBytes=*/64, /*stages=*/1};
+    return chooseSimt();
   // The instructions of the mma family run on every chip; tcgen05 has no sums in parts.
   bool needsParts = chip.family == ProductFamily::tcgen05 && problem.split && problem.strict;
   return chip.family == ProductFamily::mma || needsParts ? chooseMma(problem) : chooseWide(chip, problem);

@@ -41,6 +41,8 @@ inline constexpr int64_t kNarrowestTile = 16;
 int64_t getWidestTile(const Chip &chip, const ProductProblem &problem);
 int64_t countWideStages(const Chip &chip, const ProductConfig &config);
 
+/// Chooses a kernel of mma.sync, which every chip has, for `problem`.
+ProductConfig chooseMmaConfig(const ProductProblem &problem);
 /// Chooses the kernel for `problem`.
 ProductConfig chooseProductConfig(const Chip &chip, const ProductProblem &problem);
 

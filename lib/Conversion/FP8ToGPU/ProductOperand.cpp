@@ -102,11 +102,13 @@ struct Operand {
   Operand(const Product &product, bool isLhs) : memref(isLhs ? product.lhs : product.rhs) {
     AffineMap map = product.maps[isLhs ? 0 : 1];
     auto find = [&](ArrayRef<unsigned> dims) {
-      return llvm::map_to_vector(dims, [&](unsigned dim) {
-        return *map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
-      });
+      SmallVector<unsigned> positions;
+      for (unsigned dim : dims)
+        if (auto position = map.getResultPosition(getAffineDimExpr(dim, map.getContext())))
+          positions.push_back(*position);
+      return positions;
     };
-    batch = find(product.dims.batch);
+    batch = product.groups ? find(product.groups->dim) : find(product.dims.batch);
     rows = find(isLhs ? product.dims.m : product.dims.n);
     k = find(product.dims.k);
   }
@@ -215,6 +217,11 @@ static ProductOperand packOperand(OpBuilder &builder, LoweringContext &context, 
   Value buffer = memref::AllocOp::create(builder, loc, bufferType, known ? ValueRange() : ValueRange(count));
   copyToMatrices(builder, context, loc, operand, buffer, sizes, strides);
   return {buffer, multiply(pitch, index(bytes)), multiply(batchStride, index(bytes)), index(bytes)};
+}
+
+std::optional<ProductOperand> fp8::viewOperand(OpBuilder &builder, const Product &product, bool isLhs) {
+  StringRef reason;
+  return viewInPlace(builder, product.op->getLoc(), Operand(product, isLhs), /*mayTranspose=*/true, reason);
 }
 
 ProductOperand fp8::prepareOperand(OpBuilder &builder, LoweringContext &context, const Product &product,

@@ -19,6 +19,8 @@ from graphs.generate import generate  # noqa: E402
 from graphs.model import to_text  # noqa: E402
 from test_control_flow import form, test_current_scaling  # noqa: E402, F401
 from test_dynamic_shapes import folder, sequence, test_batch_and_sequence  # noqa: E402, F401
+from test_experts import assert_same_step, compile_step, exported, test_forward, test_with_delayed_scaling  # noqa: E402, F401
+from test_experts import Cast, step as expected_step  # noqa: E402
 from test_indices import program, test_rows_of_a_table, test_slices, test_updates_in_a_loop  # noqa: E402, F401
 from test_program_state import test_the_two_functions_of_a_pair_share_it  # noqa: E402, F401
 from test_stacks import test_an_amax_that_only_backward_records_is_kept  # noqa: E402, F401
@@ -127,6 +129,15 @@ def test_a_step_has_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path
     assert cpu.keys() == gpu.keys()
     for name, value in cpu.items():
         assert value.tobytes() == gpu[name].tobytes(), name
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_experts(chip, tools, exported, tmp_path):
+    """Products of groups of rows, forward and backward: one launch each, which finds the groups itself."""
+    program, sites = compile_step(tools(chip), tmp_path, "--recipe=current")
+    code = "GPU threads" if chip == "sm_90a" else "mma.sync"  # of FP8, which its version of PTX has not
+    assert all(code in site["code"] for site in sites), [site["code"] for site in sites]
+    assert_same_step(program.call("main", *exported[0]), expected_step(exported[0], Cast()))
 
 
 def test_a_state_goes_from_device_to_device(bin_dir, build_dir, tmp_path):
