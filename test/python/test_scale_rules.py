@@ -5,6 +5,7 @@
 
 fp8.compute_scale on a tensor of amaxes, expanded by fp8-expand-scaling to the code that recipes emit.
 """
+import functools
 from fractions import Fraction
 
 import ml_dtypes
@@ -74,13 +75,22 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("fmt", FP8_MAX)
-@pytest.mark.parametrize("rule", RULES)
-def test_scales(bin_dir, tmp_path, rule, fmt):
-    recipe, input_type, expected = RULES[rule]
+@functools.cache
+def cases(rule, fmt):
+    """(amaxes, the scale of each)."""
     values = amaxes()
     if rule == "mx":  # the amax of a block is never NaN: NaN elements are left out of it
         values = values[~np.isnan(values)]
+    expected = RULES[rule][2]
+    return values, np.array([expected(a, FP8_MAX[fmt]) for a in values], np.float32)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("fmt", FP8_MAX)
+@pytest.mark.parametrize("rule", RULES)
+def test_scales(bin_dir, tmp_path, rule, fmt, target):
+    recipe, input_type, _ = RULES[rule]
+    values, want = cases(rule, fmt)
     n = len(values)
     of_type = f"input_type({input_type})" if input_type else ""
     text = f"""
@@ -90,7 +100,6 @@ func.func @main(%a: tensor<{n}xf32>) -> tensor<{n}xf32> {{
       ins(%a : tensor<{n}xf32>) outs(%e : tensor<{n}xf32>) -> tensor<{n}xf32>
   return %s : tensor<{n}xf32>
 }}"""
-    (got,) = Program(bin_dir, tmp_path, text).call("main", values)
-    want = np.array([expected(a, FP8_MAX[fmt]) for a in values], np.float32)
+    (got,) = Program(bin_dir, tmp_path, text, f"--target={target}").call("main", values)
     wrong = np.flatnonzero(got.view(np.uint32) != want.view(np.uint32))
     assert not len(wrong), [(values[i], got[i], want[i]) for i in wrong[:5]]
