@@ -168,3 +168,35 @@ def test_producer(bin_dir, tmp_path, name, shape):
     for row in value.astype(np.float32):
         total += row
     assert got[-1].tobytes() == total.tobytes()
+
+
+def dynamic_entry(name, block):
+    """A cast of tensors of any size, with sizes known when it runs."""
+    recipe, scale = casts.RECIPES[name][0], "f8E8M0FNU" if name == "mx" else "f32"
+    rows, columns = (f"arith.ceildivui %{size}, %b{size} : index" if extent else "arith.constant 1 : index" for extent, size in zip(block, "mn"))
+    return f"""
+func.func @cast_{name}_{block[0]}_{block[1]}(%x: tensor<?x?xbf16>) -> (tensor<?x?xf8E4M3FN>, tensor<?x?x{scale}>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %bm = arith.constant {block[0]} : index
+  %bn = arith.constant {block[1]} : index
+  %m = tensor.dim %x, %c0 : tensor<?x?xbf16>
+  %n = tensor.dim %x, %c1 : tensor<?x?xbf16>
+  %rows = {rows}
+  %columns = {columns}
+  %d = tensor.empty(%m, %n) : tensor<?x?xf8E4M3FN>
+  %s = tensor.empty(%rows, %columns) : tensor<?x?x{scale}>
+  %q, %i = fp8.quantize_blocks recipe({recipe}) ins(%x : tensor<?x?xbf16>) outs(%d, %s : tensor<?x?xf8E4M3FN>, tensor<?x?x{scale}>)
+      {{blocks = [array<i64: {block[0]}, {block[1]}>]}} -> tensor<?x?xf8E4M3FN>, tensor<?x?x{scale}>
+  return %q, %i : tensor<?x?xf8E4M3FN>, tensor<?x?x{scale}>
+}}"""
+
+
+def test_sizes_known_when_it_runs(bin_dir, tmp_path):
+    each = [("row", (1, 0)), ("row", (0, 1)), ("block", (1, 128)), ("block", (128, 128)), ("mx", (32, 1)), ("mx", (1, 32))]
+    program = Program(bin_dir, tmp_path, "".join(dynamic_entry(*of) for of in each), "--recipe=none")
+    rng = random_generator(77)
+    for name, block in each:
+        for shape in [rng.integers(1, 301, 2).tolist(), rng.integers(1, 40, 2).tolist()]:
+            x = casts.hostile(rng, shape, DTYPES[BF16])
+            casts.check(program.call(f"cast_{name}_{block[0]}_{block[1]}", x), [BlockCast(name, straight([block]), E4M3, BF16)], x)

@@ -1,10 +1,9 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Casts, amaxes and scales by value: FP8 operations through compiled code against numpy.
+"""Casts, amaxes and scales by value: FP8 operations through compiled code against reference.py.
 
-All 65,536 values of bf16 and f16; f32 around every rounding boundary. reference.py computes
-the expected values.
+test_conversions.py has the casts of all values.
 """
 import numpy as np
 import pytest
@@ -15,9 +14,6 @@ from harness import BF16, E4M3, E5M2, F16, F32, MLIR_NAMES, Program, assert_same
 FORMATS = [E4M3, E5M2]
 format_name = MLIR_NAMES.get
 WIDE = [F32, BF16, F16]
-SCALES = [1.0, 56.0, 0.0078125, 448 / 3, 1e-30, 3.0e38, 1e-44, np.finfo(np.float32).max]
-
-ALL_16_BITS = np.arange(65536, dtype=np.uint16)
 INF, NAN = np.inf, np.nan
 
 
@@ -30,16 +26,6 @@ func.func @quantize_{format_name(fmt)}_{MLIR_NAMES[dtype]}(%x: {x}, %s: {scalar}
   %q, %i, %a = fp8.quantize record_amax ins(%x : {x}) scale(%s : {scalar})
       outs(%d, %e, %e : {q}, {scalar}, {scalar}) -> {q}, {scalar}, {scalar}
   return %q, %i, %a : {q}, {scalar}, {scalar}
-}}"""
-
-
-def dequantize_entry(fmt, dtype):
-    q, x = tensor_type([256], fmt), tensor_type([256], dtype)
-    return f"""
-func.func @dequantize_{format_name(fmt)}_{MLIR_NAMES[dtype]}(%q: {q}, %i: tensor<f32>) -> {x} {{
-  %e = tensor.empty() : {x}
-  %x = fp8.dequantize ins(%q : {q}) scale_inv(%i : tensor<f32>) outs(%e : {x}) -> {x}
-  return %x : {x}
 }}"""
 
 
@@ -89,28 +75,7 @@ func.func @producer(%x: tensor<7x33xbf16>, %b: tensor<33xbf16>, %s: tensor<f32>)
   return %q, %qt, %i, %a : tensor<7x33xf8E5M2>, tensor<33x7xf8E5M2>, tensor<f32>, tensor<f32>
 }"""
 
-F32_COUNT = 400_000
-
-
-def boundary_values():
-    """f32 values beside, at and around everything that decides a rounding, padded at random."""
-    rng = random_generator(1)
-    values = [np.array([0, -0.0, INF, -INF, NAN, -NAN, 1e-45, 1e-38, 3.4e38, 1.17549435e-38], np.float32)]
-    for fmt in FORMATS:
-        grid = np.arange(128, dtype=np.uint8).view(fmt).astype(np.float64)
-        grid = np.unique(grid[np.isfinite(grid)])
-        limit = grid[-1]
-        above = limit + (limit - grid[-2]) * np.array([0.25, 0.5, 0.75, 1.0, 1.5])
-        middle = (grid[1:] + grid[:-1]) / 2
-        exact = np.concatenate([grid, middle, above]).astype(np.float32)
-        values += [exact, np.nextafter(exact, np.float32(INF)), np.nextafter(exact, np.float32(-1))]
-    # Any bit pattern: all exponents, NaN payloads and denormals among them.
-    values.append(rng.integers(0, 2**32, 150_000, dtype=np.uint32).view(np.float32))
-    values.append((rng.standard_normal(100_000) * 10.0 ** rng.uniform(-9, 5, 100_000)).astype(np.float32))
-    values = np.concatenate(values)
-    values = np.concatenate([values, -values])[:F32_COUNT]
-    return np.concatenate([values, rng.standard_normal(F32_COUNT - len(values)).astype(np.float32)])
-
+COUNT = 64
 
 AMAX_SHAPES = {"scalar": [], "empty": [0], "vector": [1000], "hollow": [3, 0, 5], "cube": [3, 5, 17], "large": [300, 400]}
 
@@ -119,33 +84,11 @@ AMAX_SHAPES = {"scalar": [], "empty": [0], "vector": [1000], "hollow": [3, 0, 5]
 def program(bin_dir, tmp_path_factory):
     text = [PRODUCER]
     for fmt in FORMATS:
-        text += [quantize_entry(fmt, dtype, 65536) for dtype in (BF16, F16)]
-        text += [quantize_entry(fmt, F32, F32_COUNT)]
-        text += [dequantize_entry(fmt, dtype) for dtype in WIDE]
+        text += [quantize_entry(fmt, BF16, COUNT), quantize_entry(fmt, F32, COUNT)]
         text += [current_entry(name, recipe, fmt) for name, (recipe, _) in CURRENT.items()]
     for name, shape in AMAX_SHAPES.items():
         text += [amax_entry(f"{name}_{MLIR_NAMES[dtype]}", shape, dtype) for dtype in WIDE]
     return Program(bin_dir, tmp_path_factory.mktemp("numerics"), "\n".join(text), "--recipe=none")
-
-
-@pytest.mark.parametrize("fmt", FORMATS, ids=format_name)
-@pytest.mark.parametrize("dtype", [BF16, F16], ids=MLIR_NAMES.get)
-def test_cast_of_all_16_bit_values(program, fmt, dtype):
-    x = ALL_16_BITS.view(dtype)
-    for scale in SCALES:
-        data, inverse, amax = program.call(f"quantize_{format_name(fmt)}_{MLIR_NAMES[dtype]}", x, np.float32(scale))
-        assert_same_bits(data, reference.cast(x, scale, fmt), x)
-        assert_same_bits(inverse, reference.scale_inv(scale))
-        assert amax == INF
-
-
-@pytest.mark.parametrize("fmt", FORMATS, ids=format_name)
-def test_cast_of_f32(program, fmt):
-    x = boundary_values()
-    for scale in SCALES:
-        data, inverse, _ = program.call(f"quantize_{format_name(fmt)}_f32", x, np.float32(scale))
-        assert_same_bits(data, reference.cast(x, scale, fmt), x)
-        assert_same_bits(inverse, reference.scale_inv(scale))
 
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=format_name)
@@ -155,7 +98,7 @@ def test_cast_corrections_by_hand(program, fmt):
     x = np.array([INF, -INF, NAN, -NAN, 500.0, 1e6, -1e6, 0.0, -0.0, 2.0**-9], np.float32)
     expected = [limit, limit | 0x80, 0x7F, 0x7F, 0x7E if fmt == E4M3 else 0x60, limit, limit | 0x80, 0, 0x80]
     expected.append({E4M3: 0x01, E5M2: 0x18}[fmt])
-    padded = np.resize(x, F32_COUNT)
+    padded = np.resize(x, COUNT)
     data, _, amax = program.call(f"quantize_{format_name(fmt)}_f32", padded, np.float32(1))
     assert data.view(np.uint8)[: len(x)].tolist() == expected
     assert amax == INF
@@ -167,22 +110,13 @@ def test_scale_inv_is_correctly_rounded(program, fmt):
     scales = np.abs(rng.integers(1, 0x7F7FFFFF, 12, dtype=np.uint32).view(np.float32))
     # 1 / scale is a denormal for the first three, and rounds at its last bit.
     scales = [3.4028235e38, 2.0**127, 1.5e38, 3.0, *scales]
-    x = np.zeros(65536, BF16)
+    x = np.zeros(COUNT, BF16)
     for scale in scales:
         _, inverse, amax = program.call(f"quantize_{format_name(fmt)}_bf16", x, np.float32(scale))
         exact = np.float32(np.longdouble(1) / np.longdouble(np.float32(scale)))
         assert_same_bits(inverse, exact)
         assert amax == 0
     assert 0 < reference.scale_inv(scales[0]) < np.finfo(np.float32).tiny
-
-
-@pytest.mark.parametrize("fmt", FORMATS, ids=format_name)
-@pytest.mark.parametrize("dtype", WIDE, ids=MLIR_NAMES.get)
-def test_dequantize_all_bytes(program, fmt, dtype):
-    data = np.arange(256, dtype=np.uint8).view(fmt)
-    for inverse in [1.0, 1 / 56, 3.0, 1e-38, 1e-42, 1e35, INF]:
-        (wide,) = program.call(f"dequantize_{format_name(fmt)}_{MLIR_NAMES[dtype]}", data, np.float32(inverse))
-        assert_same_bits(wide, reference.dequantize(data, inverse, dtype), data)
 
 
 def test_producer_rounds_as_the_program_said(program):

@@ -1,5 +1,5 @@
 // Casts from and to FP8 become integer and f32 arithmetic, on scalars and vectors; other
-// casts stay. Values: python/test_numerics.py.
+// casts stay. Values: python/test_conversions.py.
 // RUN: fp8-opt %s --fp8-expand-casts | FileCheck %s
 // RUN: fp8-opt %s --fp8-expand-casts --convert-math-to-llvm --convert-arith-to-llvm --convert-func-to-llvm --reconcile-unrealized-casts -o /dev/null
 
