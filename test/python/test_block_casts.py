@@ -72,7 +72,8 @@ def test_layouts(bin_dir, tmp_path):
         BlockCast("row", (((1, 0), plain), ((0, 1), turned))),
         BlockCast("row", (((0, 1), turned),)),
     ]
-    entries = {"ragged": ((150, 300), of), "tall": ((300, 33), of)}
+    # The last is large enough for several threads.
+    entries = {"ragged": ((150, 300), of), "tall": ((300, 33), of), "large": ((300, 520), of)}
     run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, random_generator(71))
 
 
