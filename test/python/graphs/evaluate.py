@@ -15,6 +15,8 @@ import numpy as np
 import reference
 from reference import F32
 
+from . import blocks
+from .expect import read_type
 from .program import behind_views
 
 DTYPES = {
@@ -136,8 +138,10 @@ class Evaluator:
     # --- products ---
 
     def run_contract(self, op, a, b, *init):
-        in_fp8 = self.casts.plan.is_fp8(op)
-        if in_fp8:
+        plan = self.casts.plan
+        in_fp8 = plan.is_fp8(op)
+        by_blocks = in_fp8 and plan.options.recipe in blocks.RECIPES
+        if in_fp8 and not by_blocks:
             tensors = [self.known[behind_views(operand)] for operand in op.inputs[:2]]
             (a, a_inv), (b, b_inv) = (self.casts.cast(op, i, v, tensors[i]) for i, v in enumerate((a, b)))
         letters, loops = op["letters"], op["loops"]
@@ -153,8 +157,12 @@ class Evaluator:
             return value.reshape(count(batch), count(free), count(summed))
 
         a, b = arrange(a, letters[0], rows), arrange(b, letters[1], columns)
-        if in_fp8:
-            value = reference.scaled_matmul(a, b, a_inv, b_inv, split=self.casts.plan.is_split(op))
+        if by_blocks:
+            names, kinds = zip(*((plan.format(op, i), op["kinds"][i][0]) for i in (0, 1)))
+            sources = [read_type(value) for value in op.inputs[:2]]
+            value = blocks.multiply(plan.options, a, b, names, kinds, sources, plan.is_split(op))
+        elif in_fp8:
+            value = reference.scaled_matmul(a, b, a_inv, b_inv, split=plan.is_split(op))
         else:
             value = high_dot(a, b)
         order = [*batch, *rows, *columns]

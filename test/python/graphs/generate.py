@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from . import blocks
 from . import model as m
 
 # Forms of a product, as builder.ContractForm writes them; most words are rare on their own.
@@ -30,6 +31,9 @@ FORMS = [
 ]
 SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31]
 LONG_SIZES = [127, 128, 129, 140, 256, 260]
+
+# Seeds from here on draw recipes with a scale per row or block too; below they mean what they did before.
+BLOCKS_FROM = 100_000
 
 
 def generate(seed):
@@ -217,6 +221,9 @@ class Generator:
         )
         if options.amax_history_len > 1 and self.chance(0.2):
             options.init = "current"
+        if self.seed >= BLOCKS_FROM and self.chance(0.4):
+            options.recipe = self.choose(blocks.RECIPES)
+            options.init = "one"
         if options.recipe != "none" and self.chance(0.2):
             options.fprop = self.choose(["fp8", "e5m2", "e4m3", dtype])
             options.dgrad = self.choose(["fp8", "e5m2", "e4m3", dtype])

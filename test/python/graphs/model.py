@@ -111,8 +111,10 @@ class Options:
 
     def parameters(self):
         """Options that belong to the recipe."""
-        if self.recipe == "current":
+        if self.recipe in ("current", "row", "block"):
             return ["format", "eps", "power-2-scale"]
+        if self.recipe == "mxfp8":
+            return ["format"]
         own = ["margin", "amax-history-len", "amax-compute-algo", "format", "ignore-non-finite", "init"]
         return own if self.recipe == "delayed" else []
 
