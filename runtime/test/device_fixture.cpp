@@ -193,7 +193,7 @@ int launch(fp8rt_call *call, Kernel kernel, Line line, uint32_t n, void *a, void
 }
 
 int check(fp8rt_call *call) {
-  if (call->version != 2 || !call->device || call->device->version != FP8RT_DEVICE_VERSION || !call->stream)
+  if (call->version != 2 || !call->device || call->device->version != FP8RT_DEVICE_VERSION)
     return failWith(call, "the call has no device");
   for (int i = 0; i < int(call->num_arguments); ++i)
     if (call->arguments[i]->device.device_type != kDLCUDA ||

@@ -92,8 +92,9 @@ typedef struct fp8rt_call {
   void *workspace;
   uint64_t workspace_bytes;
 
-  /// A CUstream for device code, on which the call only enqueues work. NULL on
-  /// the CPU, where the call returns when the work is done.
+  /// The CUstream on which `device` enqueues the work of the call; NULL is the
+  /// default stream. Ignored on the CPU, where the call returns when the work is
+  /// done.
   void *stream;
 
   /// Allocates results of dynamic shape; may be NULL if the entry has none.

@@ -9,6 +9,7 @@
 #ifndef FP8RT_GPU_H
 #define FP8RT_GPU_H
 
+#include "fp8rt/prepared.h"
 #include "fp8rt/session.h"
 
 #ifdef __cplusplus
@@ -46,6 +47,26 @@ FP8RT_API fp8rt_status fp8rt_state_create_on(const fp8rt_gpu *gpu, fp8rt_state *
 /// kernel is waited for, so that an error names the kernel that failed.
 FP8RT_API fp8rt_status fp8rt_session_create_on(const fp8rt_gpu *gpu, const char *entry, fp8rt_state *state,
                                                fp8rt_session **out_session);
+
+/// Prepares calls of an entry point on the device, as fp8rt_prepare does on the CPU: descriptions say the
+/// device's memory (kDLCUDA and its number), and `state` must have been created on the same handle.
+///
+/// fp8rt_prepared_call takes addresses in that memory, aligned to 16 bytes, and returns when the work is
+/// done. Work that the caller has enqueued on tensors of the call must be done before.
+FP8RT_API fp8rt_status fp8rt_prepare_on(const fp8rt_gpu *gpu, const char *entry, fp8rt_state *state,
+                                        const DLTensor *const *arguments, uint32_t num_arguments,
+                                        const DLTensor *const *results, uint32_t num_results,
+                                        fp8rt_prepared **out_prepared);
+
+/// Like fp8rt_prepared_call, but enqueues the work on `stream`, a CUstream of the device's primary context;
+/// NULL is its default stream. Returns before the work is done, unless the entry point reads values of the
+/// device or allocates memory, which the manifest tells by `capturable`; work of a capturable entry point may
+/// be captured. Calls that run at the same time need one handle each: they share a workspace otherwise.
+///
+/// A kernel that fails is an error of a later call or of the caller's own wait. Returns
+/// FP8RT_INVALID_ARGUMENT if the entry point was prepared for the CPU.
+FP8RT_API fp8rt_status fp8rt_prepared_enqueue(fp8rt_prepared *prepared, void *const *arguments,
+                                              void *const *results, void *stream);
 
 #ifdef __cplusplus
 } // extern "C"

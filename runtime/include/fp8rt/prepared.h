@@ -41,8 +41,9 @@ FP8RT_API fp8rt_status fp8rt_prepare(const fp8rt_library *library, const char *e
 FP8RT_API void fp8rt_prepared_destroy(fp8rt_prepared *prepared);
 
 /// Calls the entry point. `arguments` and `results` hold one pointer each to
-/// row-major elements in host memory, aligned to the element. call.h describes
-/// which memory is written and which may overlap.
+/// row-major elements in host memory, aligned to the element (on a device:
+/// fp8rt_prepare_on). call.h describes which memory is written and which may
+/// overlap.
 ///
 /// A null pointer for a state argument means the tensor of the state, for a
 /// result that aliases an argument that argument's memory; otherwise only tensors

@@ -7,6 +7,8 @@
 #include "Prepared.h"
 #include "Status.h"
 
+#include "fp8rt/gpu.h"
+
 #include <utility>
 
 using namespace fp8rt;
@@ -17,9 +19,10 @@ static std::string describeValue(const char *what, size_t index, const Value &va
 }
 
 /// Checks that a description fits `value`, and returns its shape.
-static Shape checkDescription(const Value &value, const DLTensor &given) {
-  if (given.device.device_type != kDLCPU)
-    fail(FP8RT_INVALID_ARGUMENT, "the tensor is not in host memory");
+static Shape checkDescription(const Value &value, const DLTensor &given, const Memory &memory) {
+  if (!isSamePlace(given.device, memory.place()))
+    fail(FP8RT_INVALID_ARGUMENT, memory.isHost() ? "the tensor is not in host memory"
+                                                 : "the tensor is not in the memory of the device");
   if (given.ndim < 0 || (given.ndim > 0 && !given.shape))
     fail(FP8RT_INVALID_ARGUMENT, "the tensor has no shape");
   Shape shape(given.shape, given.shape + given.ndim);
@@ -44,9 +47,9 @@ static void checkCount(const Prepared::Given &given, size_t wanted, const char *
          "there are " + std::to_string(wanted) + " " + what + ", not " + std::to_string(given.count));
 }
 
-void Prepared::Views::add(const Value &value, Shape shape) {
+void Prepared::Views::add(const Value &value, Shape shape, DLDevice place) {
   DLTensor tensor = {};
-  tensor.device = {kDLCPU, 0};
+  tensor.device = place;
   tensor.ndim = static_cast<int32_t>(shape.size());
   tensor.dtype = value.type->dlpack;
   shapes.push_back(std::move(shape));
@@ -68,7 +71,7 @@ void Prepared::describeArguments(Given given) {
       const DLTensor *tensor = given.tensors ? given.tensors[i] : nullptr;
       if (!tensor && !isStatic(value.shape))
         fail(FP8RT_INVALID_ARGUMENT, "it is " + describe(value.shape, *value.type) + ": describe it");
-      arguments.add(value, tensor ? checkDescription(value, *tensor) : value.shape);
+      arguments.add(value, tensor ? checkDescription(value, *tensor, *memory) : value.shape, memory->place());
     });
   }
   arguments.finish();
@@ -80,7 +83,7 @@ void Prepared::describeResults(Given given) {
     const Value &value = entry.results[i];
     within(describeValue("result", i, value), [&] {
       const DLTensor *tensor = given.tensors ? given.tensors[i] : nullptr;
-      Shape shape = tensor             ? checkDescription(value, *tensor)
+      Shape shape = tensor             ? checkDescription(value, *tensor, *memory)
                     : value.alias >= 0 ? arguments.shapes[static_cast<size_t>(value.alias)]
                                        : value.shape;
       if (!isStatic(shape))
@@ -88,7 +91,7 @@ void Prepared::describeResults(Given given) {
       if (value.alias >= 0 && shape != arguments.shapes[static_cast<size_t>(value.alias)])
         fail(FP8RT_MISMATCH,
              "it has the memory of argument " + std::to_string(value.alias) + ", which has another shape");
-      results.add(value, std::move(shape));
+      results.add(value, std::move(shape), memory->place());
     });
   }
   results.finish();
@@ -100,6 +103,8 @@ void Prepared::bindState() {
   defaults.resize(entry.arguments.size());
   if (state && &state->library() != library.get())
     fail(FP8RT_INVALID_ARGUMENT, "the state is of another library");
+  if (state && state->memory() != memory)
+    fail(FP8RT_INVALID_ARGUMENT, "the state is not where the calls run: create both on one device");
   for (size_t i = 0; state && i < defaults.size(); ++i)
     if (entry.arguments[i].kind == FP8RT_KIND_STATE)
       defaults[i] = state->find(entry.arguments[i].name)->data();
@@ -111,10 +116,24 @@ void Prepared::bindState() {
 
 Prepared::Prepared(std::shared_ptr<const Library> program, size_t index, std::shared_ptr<State> states,
                    Given givenArguments, Given givenResults)
-    : library(std::move(program)), state(std::move(states)), entry(library->entry(index)),
-      function(library->function(index)),
-      workspace(allocateBuffer(hostMemory(), entry.workspaceBytes, entry.workspaceAlignment)) {
-  library->checkHost();
+    : Prepared(program, hostMemory(), index, std::move(states), givenArguments, givenResults) {}
+
+Prepared::Prepared(std::shared_ptr<const cuda::DeviceProgram> onDevice, size_t index,
+                   std::shared_ptr<State> states, Given givenArguments, Given givenResults)
+    : Prepared(onDevice->library(), onDevice->memory(), index, std::move(states), givenArguments,
+               givenResults) {
+  program = std::move(onDevice);
+  launcher.emplace(program);
+  call.device = &launcher->functions();
+}
+
+Prepared::Prepared(std::shared_ptr<const Library> loaded, std::shared_ptr<Memory> place, size_t index,
+                   std::shared_ptr<State> states, Given givenArguments, Given givenResults)
+    : library(std::move(loaded)), memory(std::move(place)), state(std::move(states)),
+      entry(library->entry(index)), function(library->function(index)),
+      workspace(allocateBuffer(memory, entry.workspaceBytes, entry.workspaceAlignment)) {
+  if (memory->isHost())
+    library->checkHost();
   within("entry " + inQuotes(entry.name), [&] {
     describeArguments(givenArguments);
     describeResults(givenResults);
@@ -137,7 +156,7 @@ void Prepared::fillCall() {
   call.error_capacity = sizeof(error);
 }
 
-void Prepared::operator()(void *const *argumentData, void *const *resultData) {
+void Prepared::setData(void *const *argumentData, void *const *resultData) {
   for (size_t i = 0; i < arguments.tensors.size(); ++i)
     arguments.tensors[i].data = argumentData[i] ? argumentData[i] : defaults[i];
   for (size_t i = 0; i < results.tensors.size(); ++i) {
@@ -145,6 +164,50 @@ void Prepared::operator()(void *const *argumentData, void *const *resultData) {
     bool inPlace = !resultData[i] && alias >= 0;
     results.tensors[i].data = inPlace ? arguments.tensors[static_cast<size_t>(alias)].data : resultData[i];
   }
+}
+
+/// Kernels read 16 bytes at a time from the start of a tensor.
+void Prepared::checkAligned(const char *what, const Views &views, const std::vector<Value> &values) const {
+  constexpr uintptr_t kAlignment = 16;
+  for (size_t i = 0; i < views.tensors.size(); ++i)
+    if (reinterpret_cast<uintptr_t>(views.tensors[i].data) % kAlignment)
+      fail(FP8RT_INVALID_ARGUMENT, describeValue(what, i, values[i]) +
+                                       " is not aligned to 16 bytes, as memory that kernels use must be");
+}
+
+void Prepared::operator()(void *const *argumentData, void *const *resultData) {
+  setData(argumentData, resultData);
+  if (launcher)
+    runOnDevice(program->device().stream(), /*waits=*/true);
+  else
+    callFunction();
+}
+
+void Prepared::enqueue(void *const *argumentData, void *const *resultData, void *stream) {
+  if (!launcher)
+    fail(FP8RT_INVALID_ARGUMENT,
+         "entry " + inQuotes(entry.name) +
+             " was prepared for the CPU, which has no streams: use fp8rt_prepared_call");
+  setData(argumentData, resultData);
+  runOnDevice(static_cast<cuda::CUstream>(stream), /*waits=*/false);
+}
+
+void Prepared::runOnDevice(cuda::CUstream stream, bool waits) {
+  checkAligned("argument", arguments, entry.arguments);
+  checkAligned("result", results, entry.results);
+  cuda::Current current(program->device());
+  launcher->useStream(stream);
+  call.stream = stream;
+  try {
+    callFunction();
+    waits ? launcher->wait() : launcher->leave();
+  } catch (...) {
+    launcher->abandon(); // the caller may release its tensors next
+    throw;
+  }
+}
+
+void Prepared::callFunction() {
   *error = '\0';
   if (!function(&call))
     return;
@@ -189,10 +252,32 @@ fp8rt_status fp8rt_prepare(const fp8rt_library *library, const char *entry, fp8r
   });
 }
 
+fp8rt_status fp8rt_prepare_on(const fp8rt_gpu *gpu, const char *entry, fp8rt_state *state,
+                              const DLTensor *const *arguments, uint32_t num_arguments,
+                              const DLTensor *const *results, uint32_t num_results,
+                              fp8rt_prepared **out_prepared) {
+  return guarded([&] {
+    fp8rt_prepared *&out = required(out_prepared, "out_prepared");
+    const auto &program = required(gpu, "gpu").shared;
+    size_t index = program->library()->findEntry(&required(entry, "entry"));
+    out =
+        new fp8rt_prepared(program, index, state ? state->shared : nullptr,
+                           Prepared::Given{arguments, num_arguments}, Prepared::Given{results, num_results});
+  });
+}
+
 void fp8rt_prepared_destroy(fp8rt_prepared *prepared) { delete prepared; }
 
 fp8rt_status fp8rt_prepared_call(fp8rt_prepared *prepared, void *const *arguments, void *const *results) {
   return guarded([&] {
     required(prepared, "prepared")(&required(arguments, "arguments"), &required(results, "results"));
+  });
+}
+
+fp8rt_status fp8rt_prepared_enqueue(fp8rt_prepared *prepared, void *const *arguments, void *const *results,
+                                    void *stream) {
+  return guarded([&] {
+    required(prepared, "prepared")
+        .enqueue(&required(arguments, "arguments"), &required(results, "results"), stream);
   });
 }

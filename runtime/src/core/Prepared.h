@@ -7,9 +7,12 @@
 #ifndef FP8RT_CORE_PREPARED_H
 #define FP8RT_CORE_PREPARED_H
 
+#include "../cuda/Launcher.h"
 #include "State.h"
 
 #include "fp8rt/prepared.h"
+
+#include <optional>
 
 namespace fp8rt {
 
@@ -23,10 +26,15 @@ public:
 
   Prepared(std::shared_ptr<const Library> library, size_t entry, std::shared_ptr<State> state,
            Given arguments, Given results);
+  Prepared(std::shared_ptr<const cuda::DeviceProgram> program, size_t entry, std::shared_ptr<State> state,
+           Given arguments, Given results);
   Prepared(const Prepared &) = delete;
   Prepared &operator=(const Prepared &) = delete;
 
+  /// Returns when the work is done.
   void operator()(void *const *argumentData, void *const *resultData);
+  /// On a device: enqueues the work on a stream.
+  void enqueue(void *const *argumentData, void *const *resultData, void *stream);
 
 private:
   /// Descriptions of tensors, in the form that a call takes.
@@ -35,19 +43,26 @@ private:
     std::vector<DLTensor> tensors;
     std::vector<DLTensor *> pointers;
 
-    void add(const Value &value, Shape shape);
+    void add(const Value &value, Shape shape, DLDevice place);
     void finish();
   };
 
+  Prepared(std::shared_ptr<const Library> library, std::shared_ptr<Memory> memory, size_t entry,
+           std::shared_ptr<State> state, Given arguments, Given results);
   void describeArguments(Given given);
   void describeResults(Given given);
   void bindState();
   void fillCall();
+  void setData(void *const *argumentData, void *const *resultData);
+  void checkAligned(const char *what, const Views &views, const std::vector<Value> &values) const;
+  void callFunction();
+  void runOnDevice(cuda::CUstream stream, bool waits);
   void checkAsked(uint32_t result, const Shape &shape) const;
   static int allocate(void *context, uint32_t result, const int64_t *shape, int32_t ndim,
                       DLTensor *out_tensor);
 
   std::shared_ptr<const Library> library;
+  std::shared_ptr<Memory> memory;
   std::shared_ptr<State> state; // may be null
   const Entry &entry;
   fp8rt_call_fn function;
@@ -57,6 +72,8 @@ private:
   /// Why the allocation of a result was refused in a call.
   std::string refusal;
   Buffer workspace;
+  std::shared_ptr<const cuda::DeviceProgram> program; // on a device
+  std::optional<cuda::Launcher> launcher;
   fp8rt_call call = {};
   char error[1024];
 };

@@ -57,7 +57,7 @@ struct Launcher::Functions {
 };
 
 Launcher::Launcher(std::shared_ptr<const DeviceProgram> program)
-    : program(std::move(program)), device(this->program->device()) {
+    : program(std::move(program)), device(this->program->device()), stream(device.stream()) {
   table.version = FP8RT_DEVICE_VERSION;
   table.context = this;
   table.launch = Functions::launch;
@@ -89,7 +89,7 @@ CUresult Launcher::launchChecked(const fp8rt_device_kernel &kernel, CUfunction f
   config.blockDimX = kernel.threads;
   config.blockDimY = config.blockDimZ = 1;
   config.sharedMemBytes = kernel.shared_bytes;
-  config.hStream = device.stream();
+  config.hStream = stream;
   config.attrs = &cluster;
   config.numAttrs = kernel.cluster > 1;
   return device.driver().launchKernelEx(&config, function, parameters, nullptr);
@@ -133,17 +133,24 @@ std::string Launcher::describeLateFailure(CUresult code) const {
          "; with FP8RT_SYNC=1 this error names the kernel";
 }
 
+void Launcher::leave() {
+  if (hasAllocated)
+    wait();
+}
+
 void Launcher::wait() {
-  CUresult code = device.driver().streamSynchronize(device.stream());
+  CUresult code = device.driver().streamSynchronize(stream);
   if (isOfAKernel(code))
     fail(FP8RT_DEVICE, describeLateFailure(code));
   device.driver().check(code, "the work of the step cannot be waited for");
   inFlight = 0;
+  hasAllocated = false;
 }
 
 void Launcher::abandon() noexcept {
-  device.driver().streamSynchronize(device.stream());
+  device.driver().streamSynchronize(stream);
   inFlight = 0;
+  hasAllocated = false;
   allocated.clear();
 }
 
@@ -154,12 +161,13 @@ void Launcher::refuseCapture(const char *what) const {
 
 void Launcher::copy(void *target, const void *source, uint64_t bytes) {
   if (bytes)
-    program->memory()->copy(target, source, bytes);
+    device.driver().check(device.driver().copyOnDevice(toAddress(target), toAddress(source), bytes, stream),
+                          "memory of " + device.name() + " cannot be copied");
 }
 
 void Launcher::fill(void *target, uint8_t value, uint64_t bytes) {
   if (bytes)
-    device.driver().check(device.driver().setBytes(toAddress(target), value, bytes, device.stream()),
+    device.driver().check(device.driver().setBytes(toAddress(target), value, bytes, stream),
                           "memory of " + device.name() + " cannot be set");
 }
 
@@ -174,6 +182,7 @@ void *Launcher::allocate(uint64_t bytes) {
   refuseCapture("allocates memory");
   if (bytes == 0)
     return nullptr;
+  hasAllocated = true;
   return allocated.emplace_back(allocateBuffer(program->memory(), bytes, DeviceMemory::kAlignment)).get();
 }
 

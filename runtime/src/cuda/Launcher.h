@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What compiled code calls through fp8rt_device (device.h), for one session.
+// What compiled code calls through fp8rt_device (device.h), for one session or one prepared entry point.
 
 #ifndef FP8RT_CUDA_LAUNCHER_H
 #define FP8RT_CUDA_LAUNCHER_H
@@ -20,6 +20,9 @@ public:
 
   const fp8rt_device &functions() const { return table; }
 
+  /// The stream of the following calls: the device's own, or another one of its context.
+  void useStream(CUstream with) { stream = with; }
+  CUstream currentStream() const { return stream; }
   /// Measure the kernels of the following calls; null measures none.
   void measureWith(KernelTimer *with) { timer = with; }
   /// Wait after each kernel, so that an error names the one that failed.
@@ -27,6 +30,9 @@ public:
   /// The following calls are captured: what cannot be part of a graph is refused.
   void setCapturing(bool capturing) { isCapturing = capturing; }
 
+  /// Ends a call that is not waited for, unless it has allocated memory: what it released may be used again
+  /// by work of another stream.
+  void leave();
   /// Waits for the work that was enqueued; throws an Error that names the kernel that failed, if that can
   /// be told.
   void wait();
@@ -52,10 +58,12 @@ private:
   std::shared_ptr<const DeviceProgram> program;
   const Device &device;
   fp8rt_device table = {};
+  CUstream stream;
   KernelTimer *timer = nullptr;
   bool waitsForEach = false, isCapturing = false;
   std::string failure;           // of the last function that failed
   std::vector<Buffer> allocated; // by the call of compiled code
+  bool hasAllocated = false;     // since the last wait
 
   /// The launches that have not been waited for: how many, and the last of them.
   uint64_t inFlight = 0;
