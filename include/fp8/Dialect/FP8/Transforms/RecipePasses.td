@@ -257,10 +257,12 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"", "the recipe, as an attribute">,
-    Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">
+    Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">,
+    Option<"measureErrors", "measure-errors", "bool", "false",
+           "each cast outside of loops adds a result: its root mean square error, relative">
   ];
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 

@@ -11,6 +11,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -184,6 +185,8 @@ private:
     if (hasState)
       rewriter.addStateArguments();
     rewriter.rewrite(program.operands);
+    if (measureErrors)
+      rewriter.measureErrors();
     if (updates)
       rewriter.updateState(stateful);
   }

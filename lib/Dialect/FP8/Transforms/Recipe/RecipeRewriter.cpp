@@ -214,8 +214,14 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
                         source.getDefiningOp() == from.scale.getDefiningOp();
   builder.setInsertionPointAfterValue(
       comesWithState && operand.recipe.startsFromTensor() ? getLargestAmaxes(from) : source);
+  Cast &known = entry->second;
+  auto note = [&](Value tensor, Cast cast) {
+    std::string name = (*operand.product.getSite() + "." + stringifyTensorKind(operand.kind())).str();
+    measured.push_back({tensor, cast, operand.blockOfDims(), name});
+    return known = cast;
+  };
   if (!operand.block().empty())
-    return entry->second = castBlocks(operand);
+    return note(operand.value(), castBlocks(operand));
 
   Value scaleValue = stateful ? scaleOfColumn(loc, operand, source, from, column->second, repeats)
                               : scaleFromTensor(loc, operand, source);
@@ -229,8 +235,8 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
       builder, loc, TypeRange(ValueRange(outs)), source, scaleValue, outs, record,
       /*transposition=*/DenseI64ArrayAttr(),
       stateful ? builder.getI64IntegerAttr(column->second) : IntegerAttr(), /*indexing_maps=*/ArrayAttr());
-  return entry->second = {quantize.getResult(0), quantize.getResult(1),
-                          record ? quantize.getResult(2) : Value()};
+  return note(source,
+              {quantize.getResult(0), quantize.getResult(1), record ? quantize.getResult(2) : Value()});
 }
 
 /// Records `amax` for the block of the product: once per block, and not if an enclosing block has

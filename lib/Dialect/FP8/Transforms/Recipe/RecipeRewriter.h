@@ -63,12 +63,21 @@ public:
 
   void addStateArguments();
   void rewrite(llvm::ArrayRef<QuantizedOperand> operands);
+  /// Appends a result per cast: the root mean square error of the FP8 tensor over that of the tensor.
+  void measureErrors();
   void updateState(RecipeAttrInterface recipe);
 
 private:
   /// The FP8 data of a tensor, its scale_inv, and its amax if that is recorded.
   struct Cast {
     mlir::Value data, scaleInv, amax;
+  };
+  /// A cast, as results describe it.
+  struct MeasuredCast {
+    mlir::Value tensor;
+    Cast cast;
+    llvm::SmallVector<int64_t> block; ///< empty: one scale
+    std::string name;                 ///< "site.kind"
   };
   struct State {
     mlir::Value scale, history;
@@ -99,6 +108,7 @@ private:
   /// Columns that are updated at the end of the forward part of a pair.
   std::set<int64_t> forwardColumns;
   std::map<unsigned, Cast> casts;
+  std::vector<MeasuredCast> measured; ///< in the order of creation
   /// The recorded amaxes by column, for the update.
   ColumnAmaxes amaxes;
 };
