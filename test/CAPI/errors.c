@@ -32,9 +32,10 @@ static void testProgramErrors(MlirContext context, Text *errors) {
               "step.mlir:1:14: ");
   fp8CompilerOptionsDestroy(options);
 
-  const char *const unsupported[][2] = {{"recipe", "row"}, {"sites", "all"}, {NULL, NULL}};
+  const char *const unsupported[][2] = {
+      {"recipe", "mxfp8"}, {"target", "sm_89"}, {"sites", "all"}, {NULL, NULL}};
   options = createOptions(unsupported);
-  expectError(context, errors, kStep, options, "step.mlir:4:8: site 'w': row scales have no kernel on cpu");
+  expectError(context, errors, kStep, options, "step.mlir:4:8: site 'w': mxfp8 scales have no kernel on sm_89");
   fp8CompilerOptionsDestroy(options);
 }
 

@@ -195,11 +195,17 @@ def test_an_output_of_another_target(box):
     box.fails(2, r"--emit=ptx is none of lib, obj, llvm, ", "good.mlir", "-o", "out.so", "--emit=ptx")
 
 
-@pytest.mark.parametrize("recipe", ["block", "row", "mxfp8", "#fp8.mx_scaling", "#fp8.block_scaling<block = 64>"])
-def test_recipes_without_a_lowering(box, recipe):
-    pattern = r"^good\.mlir:5:8: error: site 'w': \w+ scales have no kernel on cpu yet; use --recipe=delayed or --recipe=current"
-    box.fails(1, pattern, "good.mlir", "-o", "out.so", f"--recipe={recipe}")
+@pytest.mark.parametrize("recipe", ["mxfp8", "#fp8.mx_scaling<format = hybrid>"])
+@pytest.mark.parametrize("chip", ["sm_89", "sm_90a"])
+def test_recipes_without_tensor_cores(box, recipe, chip):
+    pattern = rf"^good\.mlir:5:8: error: site 'w': mxfp8 scales have no kernel on {chip}, which has no MX tensor cores; use --recipe=block"
+    box.fails(1, pattern, "good.mlir", "-o", "out.so", f"--recipe={recipe}", f"--target={chip}")
     box.ok("good.mlir", "-o", "-", "--emit=recipe", f"--recipe={recipe}")
+
+
+@pytest.mark.parametrize("recipe", ["block", "row", "mxfp8", "#fp8.block_scaling<block = 64>"])
+def test_recipes_with_scales_per_row_or_block(box, recipe):
+    box.ok("good.mlir", "-o", "out.so", f"--recipe={recipe}")
 
 
 def test_user_functions_for_scales(box):

@@ -50,13 +50,24 @@ LogicalResult ChipAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
 
 StringRef ChipAttr::getTargetName() const { return getName(); }
 
+/// Returns whether `chip` multiplies blocks that have E8M0 scales.
+static bool hasMXTensorCores(const Chip &chip) {
+  return chip.family == ProductFamily::tcgen05 || chip.hasBlockScaledMma;
+}
+
 std::string ChipAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
-  for (TensorKind kind : {TensorKind::input, TensorKind::weight, TensorKind::grad_output})
-    if (!recipe.getBlockShape(kind, {false, true}).empty() || !recipe.getScaleType().isF32())
-      return (recipe.getRecipeName() + " scales have no kernel on " + getName() +
-              " yet; use --recipe=delayed or --recipe=current")
-          .str();
-  return "";
+  FloatType type = recipe.getScaleType();
+  bool isMX = isa<Float8E8M0FNUType>(type);
+  if (type.isF32() || (isMX && hasMXTensorCores(getChip(*this))))
+    return "";
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << recipe.getRecipeName() << " scales have no kernel on " << getName();
+  if (isMX)
+    out << ", which has no MX tensor cores; use --recipe=block";
+  else
+    out << ": they are of " << type << ", not of f32";
+  return text;
 }
 
 /// A row's temporaries are in the registers of a block, 64 of each of 1,024 threads.

@@ -66,20 +66,14 @@ LogicalResult CPUAttr::verify(function_ref<InFlightDiagnostic()> emitError, int6
   return success();
 }
 
-/// Returns whether `recipe` has one f32 scale per tensor, which casts and products on the CPU need.
-static bool isPerTensor(RecipeAttrInterface recipe) {
-  for (TensorKind kind : {TensorKind::input, TensorKind::weight, TensorKind::grad_output})
-    if (!recipe.getBlockShape(kind, {false, true}).empty())
-      return false;
-  return recipe.getScaleType().isF32();
-}
-
 std::string CPUAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
-  if (isPerTensor(recipe))
+  FloatType type = recipe.getScaleType();
+  if (type.isF32() || isa<Float8E8M0FNUType>(type))
     return "";
-  return (recipe.getRecipeName() +
-          " scales have no kernel on cpu yet; use --recipe=delayed or --recipe=current")
-      .str();
+  std::string text;
+  llvm::raw_string_ostream(text) << recipe.getRecipeName() << " scales are of " << type
+                                 << ", but cpu has kernels for f32 and f8E8M0FNU";
+  return text;
 }
 
 /// The temporaries of a row are on the stack of a thread, which may be as small as 1 MiB, and
