@@ -14,6 +14,8 @@ using namespace fp8;
 
 /// Launches a kernel that sets the `count` elements at `memref` to 0.
 static void launchClear(OpBuilder &builder, KernelTable &kernels, Location loc, Value memref, int64_t count) {
+  if (count == 0)
+    return;
   KernelSpec spec;
   spec.name = "clear_amax";
   spec.kind = "casts";
@@ -30,7 +32,8 @@ static void launchClear(OpBuilder &builder, KernelTable &kernels, Location loc, 
 /// Returns whether the amax is an allocation for this launch alone, whose type its users do not depend on.
 bool AmaxBuffers::canJoin(Use use) {
   auto alloc = use.getAmax().getDefiningOp<memref::AllocOp>();
-  return alloc && alloc->getBlock() == use.launch->getBlock() && alloc.getType().getLayout().isIdentity() &&
+  return alloc && alloc.getType().getRank() == 0 && alloc->getBlock() == use.launch->getBlock() &&
+         alloc.getType().getLayout().isIdentity() &&
          llvm::count_if(uses, [&](Use other) { return other.getAmax() == use.getAmax(); }) == 1 &&
          llvm::all_of(alloc->getUsers(), llvm::IsaPred<gpu::LaunchFuncOp, memref::LoadOp>);
 }
@@ -86,7 +89,8 @@ void AmaxBuffers::clear(KernelTable &kernels) {
       joined[use.launch->getBlock()].push_back(use.getAmax().getDefiningOp<memref::AllocOp>());
     } else {
       OpBuilder builder(use.launch);
-      launchClear(builder, kernels, use.launch.getLoc(), use.getAmax(), 1);
+      launchClear(builder, kernels, use.launch.getLoc(), use.getAmax(),
+                  cast<MemRefType>(use.getAmax().getType()).getNumElements());
     }
   }
   for (Operation *vector : vectors) {

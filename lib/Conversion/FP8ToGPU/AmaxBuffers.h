@@ -14,7 +14,7 @@ namespace fp8 {
 /// Collects launches that compute an amax, then inserts what clears the amaxes before them.
 class AmaxBuffers {
 public:
-  /// Operand `number` of the kernel, a memref<f32>, is an amax.
+  /// Operand `number` of the kernel is an amax, a memref<f32>, or a vector of amaxes.
   void add(mlir::gpu::LaunchFuncOp launch, unsigned number) { uses.push_back({launch, number}); }
 
   /// Clears vectors whose elements are amaxes right after their allocation, by one launch each. Makes other

@@ -36,6 +36,7 @@ static bool lower(Operation *op, LoweringContext &context) {
       .Case<GroupedMatmulOp, ScaledGroupedMatmulOp>(
           [&](Operation *op) { return lowerGroupedProduct(builder, op, context); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op, context); })
+      .Case([&](QuantizeBlocksOp op) { return lowerQuantizeBlocks(builder, op, context); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op, context); })
       .Case([&](ComputeScaleOp op) { return lowerComputeScale(builder, op, context); })
       .Case([&](UpdateAmaxHistoryOp op) { return lowerUpdateAmaxHistory(builder, op, context); })

@@ -41,6 +41,8 @@ bool lowerSimtProduct(mlir::OpBuilder &builder, const Product &product, Lowering
 // QuantizeKernel.cpp
 bool lowerQuantize(mlir::OpBuilder &builder, QuantizeOp op, LoweringContext &context);
 bool lowerAmax(mlir::OpBuilder &builder, AmaxOp op, LoweringContext &context);
+// QuantizeBlocksKernel.cpp
+bool lowerQuantizeBlocks(mlir::OpBuilder &builder, QuantizeBlocksOp op, LoweringContext &context);
 // ScaleKernel.cpp
 bool lowerComputeScale(mlir::OpBuilder &builder, ComputeScaleOp op, LoweringContext &context);
 // HistoryKernel.cpp

@@ -32,8 +32,7 @@ static bool isOnDevice(Operation *op) {
   return !op->getParentOfType<scf::ParallelOp>() && !op->getParentOfType<scf::ForallOp>();
 }
 
-/// Returns whether `op` is one that kernels of tiles compute: elements of up to 32 bits.
-static bool isSupported(Operation *op) {
+bool fp8::canUseTiles(Operation *op) {
   ElementRegion region = *ElementRegion::of(op);
   Type element =
       region.isEmpty() ? getElementTypeOrSelf(region.inputs[0]) : region.yield().getValue().getType();
@@ -44,7 +43,7 @@ static bool isSupported(Operation *op) {
 static bool isUnread(Value buffer) { return buffer.getDefiningOp<memref::AllocOp>() && buffer.hasOneUse(); }
 
 bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &context) {
-  if (!isSupported(op))
+  if (!canUseTiles(op))
     return false;
   ArrayRef<int64_t> transposition = op.getTransposition().value_or(ArrayRef<int64_t>());
   std::optional<unsigned> batchDims = countBatchDims(transposition);
@@ -77,7 +76,7 @@ bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &cont
 }
 
 bool fp8::lowerAmax(OpBuilder &builder, AmaxOp op, LoweringContext &context) {
-  if (!isSupported(op))
+  if (!canUseTiles(op))
     return false;
   std::optional<TileWork> work = TileWork::create(op, /*batchDims=*/0);
   if (!work)

@@ -51,8 +51,8 @@ SmallVector<Value> TileKernel::getDims(Expr row, Expr column) {
   };
   if (dims.empty())
     return dims;
-  dims.back() = toIndex(column);
-  split(row, space.batchDims, dims.size() - 1);
+  split(column, dims.size() - space.columnDims, dims.size());
+  split(row, space.batchDims, dims.size() - space.columnDims);
   split(batch, 0, space.batchDims);
   return dims;
 }

@@ -39,7 +39,7 @@ void TileKernel::storeWords(Expr group, ArrayRef<Words> rows) {
 }
 
 /// Writes the tile's columns in parts of 16 rows.
-void TileKernel::storeColumns() {
+void TileKernel::storeColumns(const TileOperand &columns) {
   b.barrier();
   constexpr int64_t kUnits = kTile / 16; // parts of a column
   b.loop(b.number(0), b.number(kTile * kUnits / kTileThreads), {},
@@ -50,22 +50,23 @@ void TileKernel::storeColumns() {
              live = tileRow + unit * 16 < space.rows;
            if (space.columns == 0 || space.columns % kTile != 0)
              live = both(live, tileColumn + column < space.columns);
-           when(live, [&] { storeColumnPart(column, unit); });
+           when(live, [&] { storeColumnPart(columns, column, unit); });
            return {};
          });
 }
 
-void TileKernel::storeColumnPart(Expr column, Expr unit) {
+void TileKernel::storeColumnPart(const TileOperand &columns, Expr column, Expr unit) {
   auto whole = [&]() -> SmallVector<Value> {
     Value part = loadColumnPart(column, unit);
-    int64_t alignment = work.columns->getColumnAlignment();
+    int64_t alignment = columns.getColumnAlignment();
     if (alignment % 4 != 0)
       part = vector::BitCastOp::create(b, VectorType::get(16, b.getI8Type()), part);
-    LLVM::StoreOp::create(b, part, getAddress(*work.columns, tileRow + unit * 16, tileColumn + column),
-                          alignment);
+    LLVM::StoreOp::create(b, part, getAddress(columns, tileRow + unit * 16, tileColumn + column), alignment);
     return {};
   };
-  auto some = [&]() -> SmallVector<Value> { return storeColumnBytes(column, unit), SmallVector<Value>(); };
+  auto some = [&]() -> SmallVector<Value> {
+    return storeColumnBytes(columns, column, unit), SmallVector<Value>();
+  };
   if (space.rows % 16 == 0)
     whole();
   else
@@ -86,7 +87,7 @@ Value TileKernel::loadColumnPart(Expr column, Expr unit) {
 }
 
 /// Writes those of 16 rows of a column that are in the tensor.
-void TileKernel::storeColumnBytes(Expr column, Expr unit) {
+void TileKernel::storeColumnBytes(const TileOperand &columns, Expr column, Expr unit) {
   for (int64_t w = 0; w < 4; ++w) {
     Expr group = unit * 4 + w, firstRow = tileRow + group * kGroup;
     b.when(firstRow < space.rows, [&] {
@@ -95,7 +96,7 @@ void TileKernel::storeColumnBytes(Expr column, Expr unit) {
       for (int64_t r = 0; r < kGroup; ++r)
         when(isRow(firstRow + r), [&] {
           Value byte = arith::TruncIOp::create(b, b.getI8Type(), (word >> 8 * r).getValue());
-          b.store(b.expr(byte), getAddress(*work.columns, firstRow + r, tileColumn + column));
+          b.store(b.expr(byte), getAddress(columns, firstRow + r, tileColumn + column));
         });
     });
   }

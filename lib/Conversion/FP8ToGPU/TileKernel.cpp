@@ -53,8 +53,7 @@ void TileKernel::build() {
   if (work.columns)
     tile = b.staticShared(MemRefType::get({kTile, kGroups}, b.getI32Type()));
   Expr first = thread / kChunks;
-  int64_t numSums = llvm::count_if(work.extras, [](const TileExtra &extra) { return extra.isSum; });
-  SmallVector<Value> start(1 + numSums * kChunk, b.real(0.0f).getValue());
+  SmallVector<Value> start(1 + countSums() * kChunk, b.real(0.0f).getValue());
   start[0] = b.number(0).getValue(); // the amax, as bits; then 8 sums per extra result that is a sum
   SmallVector<Value> carried =
       b.loop(b.number(0), b.number(kGroups / kGroupsAtOnce), start, [&](Expr i, ValueRange before) {
@@ -66,7 +65,11 @@ void TileKernel::build() {
     reduceAmax(carried[0]);
   storeSums(ArrayRef(carried).drop_front());
   if (work.columns)
-    storeColumns();
+    storeColumns(*work.columns);
+}
+
+unsigned TileKernel::countSums() const {
+  return llvm::count_if(work.extras, [](const TileExtra &extra) { return extra.isSum; });
 }
 
 /// Writes the sums of the tile to its row of the buffer.
@@ -133,8 +136,7 @@ void TileKernel::computeGroup(Expr group, SmallVector<Value> &carried) {
   auto compute = [&]() -> SmallVector<Value> {
     std::array<SmallVector<Chunk>, kGroup> loaded; // all loads before the first store
     for (unsigned r = 0; r < kGroup; ++r)
-      for (const TileOperand &input : work.inputs)
-        loaded[r].push_back(loadChunk(input, firstRow + r));
+      loaded[r] = loadRow(firstRow + r);
     SmallVector<Words> words(kGroup);
     SmallVector<Value> values = carried;
     for (unsigned r = 0; r < kGroup; ++r)
@@ -143,18 +145,28 @@ void TileKernel::computeGroup(Expr group, SmallVector<Value> &carried) {
       storeWords(group, words);
     return values;
   };
-  std::optional<Expr> live;
-  if (space.rows == 0 || space.rows % kTile != 0)
-    live = firstRow < space.rows;
-  if (space.columns == 0 || space.columns % kTile != 0)
-    live = both(live, firstColumn < space.columns);
   auto skip = [&] {
     // LLVM widens a load of three words of a column to four.
     if (work.columns && space.rows % kUnit != 0)
       storeWords(group, SmallVector<Words>(kGroup, Words{b.number(0).getValue(), b.number(0).getValue()}));
     return carried;
   };
+  std::optional<Expr> live = isGroup(firstRow);
   carried = live ? ifElse(*live, compute, skip) : compute();
+}
+
+/// Returns whether any of the thread's columns of four rows is in the tensor; nullopt if all are.
+std::optional<Expr> TileKernel::isGroup(Expr firstRow) const {
+  std::optional<Expr> live;
+  if (space.rows == 0 || space.rows % kTile != 0)
+    live = firstRow < space.rows;
+  if (space.columns == 0 || space.columns % kTile != 0)
+    live = both(live, firstColumn < space.columns);
+  return live;
+}
+
+SmallVector<TileKernel::Chunk> TileKernel::loadRow(Expr row) {
+  return llvm::map_to_vector(work.inputs, [&](const TileOperand &input) { return loadChunk(input, row); });
 }
 
 /// Returns what the region yields: a chunk per value, the tensor's elements first.
@@ -175,11 +187,9 @@ SmallVector<TileKernel::Chunk> TileKernel::runRegion(Expr row, ArrayRef<Chunk> l
   return yielded;
 }
 
-/// Computes and stores the thread's columns of one row.
-void TileKernel::computeRow(Expr row, ArrayRef<Chunk> loaded, MutableArrayRef<Value> carried, Words &words) {
-  SmallVector<Chunk> yielded = runRegion(row, loaded);
-  MutableArrayRef<Value> sums = carried.drop_front();
-  for (auto [extra, chunk] : llvm::zip_equal(work.extras, ArrayRef(yielded).drop_front())) {
+/// Stores what the region yields for the extra results, or adds it to `sums`.
+void TileKernel::storeExtras(Expr row, ArrayRef<Chunk> yielded, MutableArrayRef<Value> sums) {
+  for (auto [extra, chunk] : llvm::zip_equal(work.extras, yielded.drop_front())) {
     if (extra.isSum) {
       addToSums(row, chunk, sums.take_front(kChunk));
       sums = sums.drop_front(kChunk);
@@ -189,14 +199,24 @@ void TileKernel::computeRow(Expr row, ArrayRef<Chunk> loaded, MutableArrayRef<Va
     Value vector = vector::FromElementsOp::create(b, VectorType::get(kChunk, stored[0].getType()), stored);
     storeChunk(extra.operand, row, stored, vector);
   }
+}
+
+/// Computes and stores the thread's columns of one row.
+void TileKernel::computeRow(Expr row, ArrayRef<Chunk> loaded, MutableArrayRef<Value> carried, Words &words) {
+  SmallVector<Chunk> yielded = runRegion(row, loaded);
+  storeExtras(row, yielded, carried.drop_front());
   Chunk wide = work.scale || work.amax ? widenChunk(yielded[0]) : Chunk();
   if (work.amax)
     for (auto [j, value] : llvm::enumerate(wide))
       carried[0] = countMagnitude(carried[0], value, both(isRow(row), isColumn(firstColumn + j)));
-  if (work.data || work.columns)
-    words = work.scale ? encode(wide) : packBytes(toStorage(yielded[0]));
+  if (work.scale && (work.data || work.columns)) {
+    auto format = cast<FloatType>((work.data ? work.data : work.columns)->getElementType());
+    words = encode(wide, SmallVector<Expr>(kChunk, *scale), format);
+  } else if (work.data || work.columns) {
+    words = packBytes(toStorage(yielded[0]));
+  }
   if (work.data)
-    storeWordsOfRow(row, words);
+    storeWordsOfRow(*work.data, row, words);
 }
 
 void TileKernel::addToSums(Expr row, ArrayRef<Value> values, MutableArrayRef<Value> sums) {
@@ -217,13 +237,13 @@ TileKernel::Words TileKernel::packBytes(const Chunk &bytes) {
   return {vector::ExtractOp::create(b, words, 0), vector::ExtractOp::create(b, words, 1)};
 }
 
-void TileKernel::storeWordsOfRow(Expr row, const Words &words) {
+void TileKernel::storeWordsOfRow(const TileOperand &data, Expr row, const Words &words) {
   Value vector = vector::FromElementsOp::create(b, VectorType::get(2, b.getI32Type()), ValueRange(words));
   Value bytes = vector::BitCastOp::create(b, VectorType::get(kChunk, b.getI8Type()), vector);
   Chunk stored;
   for (int64_t j = 0; j < kChunk; ++j)
     stored.push_back(vector::ExtractOp::create(b, bytes, j));
-  storeChunk(*work.data, row, stored, work.data->getRowAlignment() % 4 == 0 ? vector : bytes);
+  storeChunk(data, row, stored, data.getRowAlignment() % 4 == 0 ? vector : bytes);
 }
 
 /// Returns the larger of `amax` and |value|, as bits: NaN counts nothing.
@@ -235,11 +255,10 @@ Value TileKernel::countMagnitude(Value amax, Value value, std::optional<Expr> li
 }
 
 /// Scales 8 values and converts them to FP8.
-TileKernel::Words TileKernel::encode(ArrayRef<Value> wide) {
-  auto format = cast<FloatType>((work.data ? work.data : work.columns)->getElementType());
+TileKernel::Words TileKernel::encode(ArrayRef<Value> wide, ArrayRef<Expr> scales, FloatType format) {
   SmallVector<Expr> pairs;
   for (int64_t j = 0; j < kChunk; j += 2) {
-    Expr low = b.expr(wide[j]) * *scale, high = b.expr(wide[j + 1]) * *scale;
+    Expr low = b.expr(wide[j]) * scales[j], high = b.expr(wide[j + 1]) * scales[j + 1];
     Value pair = NVVM::ConvertF32x2ToF8x2Op::create(b, b.getI16Type(), high.getValue(), low.getValue(),
                                                     NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,
                                                     /*relu=*/false, format);
@@ -257,4 +276,9 @@ void TileKernel::reduceAmax(Value amax) {
   });
 }
 
-void fp8::buildTileKernel(KernelBuilder &b, const TileWork &work) { TileKernel(b, work).build(); }
+void fp8::buildTileKernel(KernelBuilder &b, const TileWork &work) {
+  if (work.scalings.empty())
+    TileKernel(b, work).build();
+  else
+    buildBlockTiles(b, work);
+}

@@ -28,11 +28,28 @@ struct TileScalar {
   unsigned argument = 0;
 };
 
+/// The blocks of a cast that share a scale each, and what is written with these scales.
+struct TileScaling {
+  TileScaling(int64_t rows, int64_t columns, const TileSpace &counts)
+      : rows(rows), columns(columns), counts(counts) {}
+
+  bool isSpanning() const { return spansRows || spansColumns; }
+
+  int64_t rows, columns; ///< of a block within a tile, powers of two
+  /// Whether a block has all rows, or all columns, of its batch, and is in several tiles.
+  bool spansRows = false, spansColumns = false;
+  TileSpace counts;                            ///< the numbers of blocks
+  llvm::SmallVector<TileOperand> scaleInv;     ///< at the blocks
+  std::optional<TileOperand> data, transposed; ///< as `data` and `columns` of TileWork
+  /// The amaxes of spanning blocks, one f32 per block; null for other blocks.
+  TileScalar amaxes;
+};
+
 /// The parts of one kernel of tiles. Operands that are null or nullopt are left out of the kernel.
 struct TileWork {
-  /// Describes `op`, a quantize or an amax: region, inputs, extra results and amax. `batchDims` as in
-  /// TileSpace. Returns nullopt, after a remark at `op`, if the kernel cannot compute it.
-  static std::optional<TileWork> create(mlir::Operation *op, unsigned batchDims);
+  /// Describes `op`, a cast or an amax: region, inputs, extra results and amax. `batchDims` and `columnDims`
+  /// as in TileSpace. Returns nullopt, after a remark at `op`, if the kernel cannot compute it.
+  static std::optional<TileWork> create(mlir::Operation *op, unsigned batchDims, unsigned columnDims = 1);
 
   TileWork(mlir::Location loc, const TileSpace &space) : loc(loc), space(space) {}
 
@@ -50,13 +67,24 @@ struct TileWork {
   /// Without a scale, elements are bytes already.
   TileScalar scale, scaleInv;
   TileScalar amax;
+  /// Casts with scales per block, which the recipe of `blocks` computes, in place of the five above.
+  llvm::SmallVector<TileScaling, 0> scalings;
+  QuantizeBlocksOp blocks;
+  /// Whether the kernel computes the amaxes of spanning blocks and the extra results, or all the rest.
+  bool onlyMeasures = false;
 };
+
+/// Returns whether kernels of tiles can compute `op`, a cast or an amax: elements of up to 32 bits, not in a
+/// loop that becomes a kernel whole.
+bool canUseTiles(mlir::Operation *op);
 
 /// Says at `op` why it has no kernel of its own and is left for convert-fp8-to-linalg.
 void remarkGeneric(mlir::Operation *op, const llvm::Twine &reason);
 
 /// Writes the code of the kernel.
 void buildTileKernel(KernelBuilder &b, const TileWork &work);
+/// Writes the code of a kernel with scales per block (TileBlocks.cpp).
+void buildBlockTiles(KernelBuilder &b, const TileWork &work);
 
 /// Launches the kernel of `work` before the insertion point; `name` is its name without the site. The kernel
 /// takes the maximum of its amax and the memory at `work.amax`, which is cleared before (AmaxBuffers). Sums

@@ -28,7 +28,7 @@ public:
   TileKernel(KernelBuilder &b, const TileWork &work);
   void build();
 
-private:
+protected:
   /// 8 elements of a row, as the region reads or yields them.
   using Chunk = llvm::SmallVector<mlir::Value, 8>;
   /// One 32-bit word per 4 columns.
@@ -39,21 +39,25 @@ private:
   void computeGroup(Expr group, llvm::SmallVector<mlir::Value> &carried);
   void computeRow(Expr row, llvm::ArrayRef<Chunk> loaded, llvm::MutableArrayRef<mlir::Value> carried,
                   Words &words);
+  std::optional<Expr> isGroup(Expr firstRow) const;
+  llvm::SmallVector<Chunk> loadRow(Expr row);
+  void storeExtras(Expr row, llvm::ArrayRef<Chunk> yielded, llvm::MutableArrayRef<mlir::Value> sums);
+  unsigned countSums() const;
   void addToSums(Expr row, llvm::ArrayRef<mlir::Value> values, llvm::MutableArrayRef<mlir::Value> sums);
   llvm::SmallVector<Chunk> runRegion(Expr row, llvm::ArrayRef<Chunk> loaded);
   Chunk widenChunk(const Chunk &chunk);
   Chunk toStorage(const Chunk &chunk);
   Words packBytes(const Chunk &bytes);
-  void storeWordsOfRow(Expr row, const Words &words);
+  void storeWordsOfRow(const TileOperand &data, Expr row, const Words &words);
   mlir::Value countMagnitude(mlir::Value amax, mlir::Value value, std::optional<Expr> live);
-  Words encode(llvm::ArrayRef<mlir::Value> wide);
+  Words encode(llvm::ArrayRef<mlir::Value> wide, llvm::ArrayRef<Expr> scales, mlir::FloatType format);
   void storeWords(Expr group, llvm::ArrayRef<Words> rows);
   void reduceAmax(mlir::Value amax);
   void storeSums(llvm::ArrayRef<mlir::Value> sums);
-  void storeColumns();
-  void storeColumnPart(Expr tileColumn, Expr unit);
+  void storeColumns(const TileOperand &columns);
+  void storeColumnPart(const TileOperand &columns, Expr tileColumn, Expr unit);
   mlir::Value loadColumnPart(Expr tileColumn, Expr unit);
-  void storeColumnBytes(Expr tileColumn, Expr unit);
+  void storeColumnBytes(const TileOperand &columns, Expr tileColumn, Expr unit);
 
   // Elements of operands.
   mlir::Value getAddress(const TileOperand &operand, Expr row, Expr column);

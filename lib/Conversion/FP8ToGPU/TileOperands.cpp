@@ -20,11 +20,11 @@ static int64_t product(ArrayRef<int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<int64_t>());
 }
 
-TileSpace::TileSpace(ArrayRef<int64_t> sizes, unsigned batchDims) : sizes(sizes), batchDims(batchDims) {
-  unsigned rank = sizes.size();
+TileSpace::TileSpace(ArrayRef<int64_t> sizes, unsigned batchDims, unsigned columnDims)
+    : sizes(sizes), batchDims(batchDims), columnDims(sizes.empty() ? 0 : columnDims) {
   batches = product(sizes.take_front(batchDims));
-  rows = rank ? product(sizes.drop_front(batchDims).drop_back()) : 1;
-  columns = rank ? sizes.back() : 1;
+  rows = product(sizes.drop_front(batchDims).drop_back(this->columnDims));
+  columns = product(sizes.take_back(this->columnDims));
 }
 
 int64_t TileSpace::countRowTiles() const {
@@ -94,11 +94,15 @@ static std::optional<TileStrides> joinDims(ArrayRef<int64_t> each, const TileSpa
   ArrayRef<int64_t> sizes = space.sizes;
   std::optional<int64_t> batch =
       joinStrides(sizes.take_front(space.batchDims), each.take_front(space.batchDims));
-  std::optional<int64_t> row = joinStrides(sizes.drop_front(space.batchDims).drop_back(),
-                                           each.drop_front(space.batchDims).drop_back());
-  if (!batch || !row)
+  std::optional<int64_t> row = joinStrides(sizes.drop_front(space.batchDims).drop_back(space.columnDims),
+                                           each.drop_front(space.batchDims).drop_back(space.columnDims));
+  std::optional<int64_t> column =
+      joinStrides(sizes.take_back(space.columnDims), each.take_back(space.columnDims));
+  if (!batch || !row || !column)
     return std::nullopt;
-  return TileStrides{*batch, *row, each.back()};
+  if (space.columnDims == 1)
+    column = each.back();
+  return TileStrides{*batch, *row, *column};
 }
 
 std::optional<TileOperand> TileOperand::create(Value memref, AffineMap map, const TileSpace &space) {
@@ -128,7 +132,12 @@ Type TileOperand::getElementType() const { return cast<MemRefType>(memref.getTyp
 int64_t TileOperand::getElementBytes() const { return bytesOf(getElementType()); }
 
 bool TileOperand::hasAdjacentColumns(const TileSpace &space) const {
-  return space.isEmpty() || space.columns == 1 || (dimStrides && dimStrides->back() == 1);
+  if (space.isEmpty() || space.columns == 1 || !dimStrides)
+    return space.isEmpty() || space.columns == 1;
+  if (strides)
+    return strides->column == 1;
+  // The 8 columns of a thread are in the last dimension.
+  return dimStrides->back() == 1 && (space.columnDims == 1 || space.sizes.back() % 8 == 0);
 }
 
 bool TileOperand::hasAdjacentRows(const TileSpace &space) const {
@@ -136,7 +145,8 @@ bool TileOperand::hasAdjacentRows(const TileSpace &space) const {
     return space.isEmpty() || space.rows == 1;
   // One dimension of rows, or several that count as one.
   return strides ? strides->row == 1
-                 : dimStrides->size() == space.batchDims + 2 && (*dimStrides)[space.batchDims] == 1;
+                 : space.columnDims == 1 && dimStrides->size() == space.batchDims + 2 &&
+                       (*dimStrides)[space.batchDims] == 1;
 }
 
 int64_t TileOperand::getAlignment(unsigned adjacentDim) const {

@@ -19,9 +19,9 @@ namespace fp8 {
 inline constexpr int64_t kTile = 128;
 
 /// The dimensions of a tensor of static shape in three groups: the first `batchDims` are the batch, the last
-/// one the columns, those between the rows.
+/// `columnDims` the columns, those between the rows.
 struct TileSpace {
-  TileSpace(llvm::ArrayRef<int64_t> sizes, unsigned batchDims);
+  TileSpace(llvm::ArrayRef<int64_t> sizes, unsigned batchDims, unsigned columnDims = 1);
 
   bool isEmpty() const { return batches * rows * columns == 0; }
   /// The number of tiles. A tensor without elements has one, for results that do not depend on elements.
@@ -30,7 +30,7 @@ struct TileSpace {
   int64_t countColumnTiles() const;
 
   llvm::SmallVector<int64_t> sizes;
-  unsigned batchDims;
+  unsigned batchDims, columnDims;
   int64_t batches, rows, columns; ///< products of the sizes of each group
 };
 

@@ -28,6 +28,12 @@ static SmallVector<int64_t> findSizes(const ElementRegion &region) {
   };
   if (auto quantize = dyn_cast<QuantizeOp>(region.op))
     read(quantize.getOuts()[0], AffineMap::getMultiDimIdentityMap(region.numDims, region.op->getContext()));
+  if (auto cast = dyn_cast<QuantizeBlocksOp>(region.op)) {
+    SmallVector<unsigned> order(cast.getTransposition(0));
+    if (order.empty())
+      order = llvm::to_vector(llvm::seq(region.numDims));
+    read(cast.getDataOut(0), AffineMap::getPermutationMap(order, region.op->getContext()));
+  }
   for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
     read(operand, map);
   for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))
@@ -63,12 +69,12 @@ static std::nullopt_t leave(Operation *op, const Twine &reason) {
   return std::nullopt;
 }
 
-std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims) {
+std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsigned columnDims) {
   ElementRegion region = *ElementRegion::of(op);
   SmallVector<int64_t> sizes = findSizes(region);
   if (!ShapedType::isStaticShape(sizes))
     return leave(op, "its tensor is of dynamic shape");
-  TileWork work(op->getLoc(), TileSpace(sizes, batchDims));
+  TileWork work(op->getLoc(), TileSpace(sizes, batchDims, columnDims));
   work.region = region;
   for (auto [memref, map] : llvm::zip_equal(region.inputs, region.inputMaps())) {
     std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);
@@ -112,6 +118,19 @@ static SmallVector<std::pair<Value, Value>> allocatePartialSums(OpBuilder &build
   return partial;
 }
 
+/// Adds the operands of `scaling` that a kernel uses which computes amaxes only, or all but those.
+static void addScaling(TileScaling &scaling, bool onlyMeasures, KernelArguments &arguments) {
+  if (scaling.amaxes)
+    scaling.amaxes.argument = arguments.addPointer(scaling.amaxes.memref);
+  if (onlyMeasures)
+    return;
+  for (std::optional<TileOperand> *operand : {&scaling.data, &scaling.transposed})
+    if (*operand)
+      (*operand)->argument = arguments.addPointer((*operand)->memref);
+  for (TileOperand &scaleInv : scaling.scaleInv)
+    scaleInv.argument = arguments.addPointer(scaleInv.memref);
+}
+
 void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &work, StringRef name) {
   Location loc = work.loc;
   std::string site = parseNameStack(loc).site;
@@ -127,6 +146,8 @@ void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &wo
   for (TileScalar *scalar : {&work.scale, &work.scaleInv, &work.amax})
     if (*scalar)
       scalar->argument = arguments.addPointer(scalar->memref);
+  for (TileScaling &scaling : work.scalings)
+    addScaling(scaling, work.onlyMeasures, arguments);
   for (auto &[value, argument] : work.indices)
     argument = arguments.addI64(value);
 
@@ -140,6 +161,9 @@ void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &wo
   markLaunch(launch, site);
   if (work.amax)
     context.amaxes.add(launch, work.amax.argument);
+  if (work.onlyMeasures)
+    for (const TileScaling &scaling : work.scalings)
+      context.amaxes.add(launch, scaling.amaxes.argument);
   for (auto [sum, partial] : partialSums)
     launchSumOfRows(builder, context, loc, partial, sum);
 }
