@@ -99,7 +99,7 @@ LogicalResult Compilation::runFront() {
           runStage([&](OpPassManager &manager) { buildSelectionPipeline(manager, recipeText, selection); })))
     return failure();
   Report &report = result.report;
-  report.sites = collectSites(module, recipe);
+  report.sites = collectSites(module);
   report.others = collectLookAlikes(module);
   if (failed(runStage(
           [&](OpPassManager &manager) { buildApplicationPipeline(manager, recipeText, options.recipe); })))
@@ -107,6 +107,7 @@ LogicalResult Compilation::runFront() {
   Manifest &manifest = result.manifest;
   manifest = describeModule(module, getChosenRecipe(options.recipe), getTarget(module).getTargetName());
   manifest.options = report.options = describeOptions(options, recipe);
+  report.weighedRecipes = options.recipe.weighedRecipes;
   report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
   if (options.pair) {
     report.memory.push_back({"residual_bytes_before", "saved for backward by the program", savedBefore});
@@ -178,8 +179,8 @@ LogicalResult Compilation::run() {
 // The compiler
 //===----------------------------------------------------------------------===//
 
-/// Parses a recipe attribute; an error contains the parser's reason.
-static llvm::Expected<RecipeAttrInterface> parseRecipe(StringRef text, StringRef option,
+/// Parses a recipe attribute that `option` gives; an error contains the parser's reason.
+static llvm::Expected<RecipeAttrInterface> parseRecipe(StringRef text, const Twine &option,
                                                        MLIRContext &context) {
   std::string reason;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -188,7 +189,24 @@ static llvm::Expected<RecipeAttrInterface> parseRecipe(StringRef text, StringRef
   });
   if (auto recipe = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(text, &context)))
     return recipe;
-  return llvm::createStringError("--recipe=" + option + " is not a recipe attribute" + reason);
+  return llvm::createStringError(option + " is not a recipe attribute" + reason);
+}
+
+/// Appends the recipes that --site-recipe gives to `recipes`.
+static llvm::Error parseSiteRecipes(const RecipeOptions &options, MLIRContext &context,
+                                    std::vector<RecipeAttrInterface> &recipes) {
+  for (const std::string &option : options.siteRecipes) {
+    llvm::Expected<std::string> text = getSiteRecipeText(options, option);
+    if (!text)
+      return text.takeError();
+    if (text->empty())
+      continue;
+    llvm::Expected<RecipeAttrInterface> recipe = parseRecipe(*text, "--site-recipe=" + option, context);
+    if (!recipe)
+      return recipe.takeError();
+    recipes.push_back(*recipe);
+  }
+  return llvm::Error::success();
 }
 
 /// Returns an error unless the target can emit the output that --emit asks for.
@@ -218,14 +236,18 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
   if (llvm::Error error = checkProductSums(compiler.options.hostCode))
     return llvm::createStringError("--sums=hardware " + llvm::toString(std::move(error)));
   compiler.target = cast<TargetAttrInterface>(backend.getTargetFor(compiler.options.hostCode));
+  if (llvm::Error error = chooseRecipe(compiler.target, compiler.options.recipe))
+    return std::move(error);
   llvm::Expected<std::string> text = getRecipeAttribute(compiler.options.recipe);
   if (!text)
     return text.takeError();
   compiler.recipeText = std::move(*text);
+  if (llvm::Error error = parseSiteRecipes(compiler.options.recipe, context, compiler.siteRecipes))
+    return std::move(error);
   if (compiler.recipeText.empty())
     return compiler;
   llvm::Expected<RecipeAttrInterface> recipe =
-      parseRecipe(compiler.recipeText, compiler.options.recipe.recipe, context);
+      parseRecipe(compiler.recipeText, "--recipe=" + compiler.options.recipe.recipe, context);
   if (!recipe)
     return recipe.takeError();
   compiler.recipe = *recipe;
@@ -250,6 +272,8 @@ FailureOr<Compiled> Compiler::compile(ModuleOp module) const {
   setSumAttributes(module, options);
   if (recipe)
     keepRecipeFunctions(module, recipe);
+  for (RecipeAttrInterface own : siteRecipes)
+    keepRecipeFunctions(module, own);
   Compilation compilation(module, options, recipe, recipeText, cast<TargetBackendInterface>(target));
   if (failed(compilation.run()))
     return failure();

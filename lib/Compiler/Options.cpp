@@ -168,13 +168,21 @@ static constexpr Option kOptions[] = {
      setPattern<&RecipeOptions::require>},
     {{"first", "N", "Sites of the first N layers stay as they are"}, setCount<&RecipeOptions::first>},
     {{"last", "N", "Sites of the last N layers stay as they are"}, setCount<&RecipeOptions::last>},
-    {{"fprop", "precision",
-      "Forward products: fp8, a format for both operands (e4m3, e5m2), or the type in which they stay (bf16, "
-      "f16, f32, f64)"},
+    {{"fprop", "precision|recipe",
+      "Forward products: fp8, a format for both operands (e4m3, e5m2), a recipe, or the type in which they "
+      "stay "
+      "(bf16, f16, f32, f64; none for any)"},
      setText<&RecipeOptions::fprop>},
-    {{"dgrad", "precision", "Input gradients, as --fprop; a format is that of the gradient operand"},
+    {{"dgrad", "precision|recipe", "Input gradients, as --fprop; a format is that of the gradient operand"},
      setText<&RecipeOptions::dgrad>},
-    {{"wgrad", "precision", "Weight gradients, as --dgrad"}, setText<&RecipeOptions::wgrad>},
+    {{"wgrad", "precision|recipe", "Weight gradients, as --dgrad"}, setText<&RecipeOptions::wgrad>},
+    {{"site-recipe", "REGEX=RECIPE",
+      "Another recipe for the sites that match, before those of roles: a name, an attribute, none or a type",
+      Kind::list},
+     [](CompilerOptions &options, StringRef, StringRef value) -> Error {
+       options.recipe.siteRecipes.push_back(value.str());
+       return Error::success();
+     }},
     {{"mixed-precision", "off|bf16|f16|tf32",
       "Run a program in f32 in mixed precision: contractions in this type with f32 sums, functions that need "
       "it and sums in f32 (off)"},

@@ -6,6 +6,7 @@
 
 #include "fp8/Pipelines/Pipelines.h"
 #include "fp8/Conversion/Passes.h"
+#include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
@@ -61,13 +62,39 @@ void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &optio
   verifyStage(manager, "ingest");
 }
 
-/// Returns the type in which the products of a role stay, from the value of its option; empty for FP8.
+/// Returns the type in which the products of a role stay, or none, from the value of its option; empty for
+/// FP8.
 static std::string getKeptType(StringRef word) {
-  return word == "fp8" || word == "e4m3" || word == "e5m2" ? "" : word.str();
+  return llvm::is_contained({"bf16", "f16", "f32", "f64", "none"}, word) ? word.str() : "";
+}
+
+namespace {
+/// A pass that reports an error in the options, because the builder of a pipeline cannot fail.
+struct ReportError : PassWrapper<ReportError, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReportError)
+  explicit ReportError(llvm::Error error) : message(llvm::toString(std::move(error))) {}
+  StringRef getArgument() const final { return "fp8-report-error"; }
+  void runOnOperation() final {
+    getOperation()->emitError() << message;
+    signalPassFailure();
+  }
+  std::string message;
+};
+} // namespace
+
+/// Returns whether the options make FP8 of any product.
+static bool makesFP8(StringRef recipe, const RecipeOptions &options) {
+  return !recipe.empty() || !options.siteRecipes.empty();
 }
 
 void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
+  llvm::Expected<std::string> siteRecipes = getSiteRecipesAttribute(options);
+  if (!siteRecipes) {
+    manager.addPass(std::make_unique<ReportError>(siteRecipes.takeError()));
+    return;
+  }
   SelectSitesOptions select;
+  select.siteRecipes = std::move(*siteRecipes);
   select.recipe = recipe.str();
   select.sites = options.sites;
   select.keep = options.keep;
@@ -79,12 +106,12 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
   select.wgrad = getKeptType(options.wgrad);
   select.allowUnsupported = options.allowUnsupported;
   manager.addPass(createSelectSites(select));
-  if (!recipe.empty())
+  if (makesFP8(recipe, options))
     manager.addPass(createRaiseDequantization());
 }
 
 void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, const RecipeOptions &options) {
-  if (!recipe.empty()) {
+  if (makesFP8(recipe, options)) {
     // Loop-invariant casts and equal tensors become one value, so that they are cast once and share
     // a column. Equal products become one as well; the report has read the decisions about them.
     // The pair is joined after CSE, so that forward code that backward computes again stays separate.
@@ -93,7 +120,8 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     manager.addPass(createJoinPair());
     manager.addPass(createCollapseProducts());
     ApplyRecipeOptions apply;
-    apply.recipe = recipe.str();
+    if (!recipe.empty())
+      apply.recipe = recipe.str();
     apply.calibrate = options.calibrate;
     manager.addPass(createApplyRecipe(apply));
     manager.addPass(createStackCasts());
@@ -211,12 +239,14 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
       llvm::cl::init("delayed")};
   Option<std::string> target{*this, "target", llvm::cl::desc("the target for which recipe=auto chooses"),
                              llvm::cl::init("cpu")};
-  Option<std::string> fprop{*this, "fprop", llvm::cl::desc("precision or format of forward products"),
+  Option<std::string> fprop{*this, "fprop", llvm::cl::desc("precision, format or recipe of forward products"),
                             llvm::cl::init("fp8")};
-  Option<std::string> dgrad{*this, "dgrad", llvm::cl::desc("precision or format of input gradients"),
+  Option<std::string> dgrad{*this, "dgrad", llvm::cl::desc("precision, format or recipe of input gradients"),
                             llvm::cl::init("fp8")};
-  Option<std::string> wgrad{*this, "wgrad", llvm::cl::desc("precision or format of weight gradients"),
+  Option<std::string> wgrad{*this, "wgrad", llvm::cl::desc("precision, format or recipe of weight gradients"),
                             llvm::cl::init("fp8")};
+  ListOption<std::string> siteRecipes{
+      *this, "site-recipe", llvm::cl::desc("REGEX=RECIPE,...: recipes, none or types of sites that match")};
   Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"),
                             llvm::cl::init("linear")};
   Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay in high precision")};
@@ -245,6 +275,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
     options.fprop = fprop;
     options.dgrad = dgrad;
     options.wgrad = wgrad;
+    options.siteRecipes.assign(siteRecipes.begin(), siteRecipes.end());
     options.sites = sites;
     options.keep = keep;
     options.first = first;
@@ -259,23 +290,26 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   }
 };
 
-/// A pass that reports an error in the options, because the builder of a pipeline cannot fail.
-struct ReportError : PassWrapper<ReportError, OperationPass<>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReportError)
-  explicit ReportError(std::string message) : message(std::move(message)) {}
-  StringRef getArgument() const final { return "fp8-report-error"; }
-  void runOnOperation() final {
-    getOperation()->emitError() << message;
-    signalPassFailure();
-  }
-  std::string message;
-};
+/// Decides what the recipe `auto` is for a target of this project. The context of the program is not known
+/// when its pipeline is built.
+llvm::Error chooseByName(RecipeOptions &options) {
+  if (options.recipe != "auto")
+    return llvm::Error::success();
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<FP8Dialect>();
+  llvm::Expected<TargetAttrInterface> target = findTarget(options.target, context);
+  return target ? chooseRecipe(*target, options) : target.takeError();
+}
 
 void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineOptions &pipelineOptions) {
   RecipeOptions options = pipelineOptions.parse();
+  if (llvm::Error error = chooseByName(options)) {
+    manager.addPass(std::make_unique<ReportError>(std::move(error)));
+    return;
+  }
   llvm::Expected<std::string> recipe = getRecipeAttribute(options);
   if (!recipe) {
-    manager.addPass(std::make_unique<ReportError>(llvm::toString(recipe.takeError())));
+    manager.addPass(std::make_unique<ReportError>(recipe.takeError()));
     return;
   }
   buildSelectionPipeline(manager, *recipe, options);

@@ -66,17 +66,17 @@ static std::optional<int64_t> countOperandBytes(Op op, ArrayRef<unsigned> bits) 
   return bytes;
 }
 
-static SiteRecord describe(MatmulOp op, RecipeAttrInterface recipe) {
+static SiteRecord describe(MatmulOp op) {
   SiteRecord record = describeProduct(op);
   record.isFP8 = !op.getKept();
   if (record.isFP8) {
-    RecipeAttrInterface ofRole = recipe.getRecipeFor(record.role);
-    record.recipe = ofRole.getRecipeName().str();
+    RecipeAttrInterface recipe = *op.getRecipe();
+    record.recipe = recipe.getRecipeName().str();
     TensorKind kinds[] = {*op.getLhsKind(), *op.getRhsKind()};
     for (unsigned i : {0u, 1u}) {
       auto own = getViewSource(op->getOperand(i)).getDefiningOp<DequantizeOp>();
       record.formats[i] =
-          getFormatName(own ? getElementTypeOrSelf(own.getData()) : Type(ofRole.getFormat(kinds[i])));
+          getFormatName(own ? getElementTypeOrSelf(own.getData()) : Type(recipe.getFormat(kinds[i])));
       if (own)
         record.recipe = "own";
     }
@@ -99,12 +99,12 @@ static SiteRecord describe(ScaledMatmulOp op) {
   return record;
 }
 
-std::vector<SiteRecord> fp8::collectSites(ModuleOp module, RecipeAttrInterface recipe) {
+std::vector<SiteRecord> fp8::collectSites(ModuleOp module) {
   std::vector<SiteRecord> sites;
   dataflow::RunLivenessAnalysis liveness(module);
   module.walk([&](Operation *op) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
-      sites.push_back(describe(matmul, recipe));
+      sites.push_back(describe(matmul));
     else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
       sites.push_back(describe(scaled));
     else
@@ -176,6 +176,7 @@ llvm::json::Object fp8::reportToJSON(const Report &report) {
     memory[figure.key] = figure.bytes;
   memory["traffic"] = trafficToJSON(report.traffic);
   return llvm::json::Object{{"options", optionsToJSON(report.options)},
+                            {"weighed_recipes", llvm::json::Array(report.weighedRecipes)},
                             {"sites", sitesToJSON(report.sites)},
                             {"others", lookAlikesToJSON(report.others)},
                             {"memory", std::move(memory)}};

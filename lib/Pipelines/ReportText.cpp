@@ -308,5 +308,7 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
   printMemory(report.memory, os);
   printTraffic(report.traffic, os);
   printOptions(report.options, os);
+  if (!report.weighedRecipes.empty())
+    os << "--recipe=auto weighed:\n  " << llvm::join(report.weighedRecipes, "\n  ") << "\n";
   printLookAlikes(report.others, os);
 }

@@ -94,6 +94,43 @@ TEST_F(RecipeTest, GradientsAccumulateInParts) {
   EXPECT_EQ(parse("#fp8.block_scaling").getAccumulation(Role::fprop), Accumulation::split);
 }
 
+TEST_F(RecipeTest, AccumulationOfAllRoles) {
+  for (const char *name : {"delayed", "current", "row", "mx"}) {
+    std::string recipe = std::string("#fp8.") + name + "_scaling";
+    for (Role role : {Role::fprop, Role::dgrad, Role::wgrad, Role::other}) {
+      EXPECT_EQ(parse(recipe + "<accumulation = fast>").getAccumulation(role), Accumulation::fast) << recipe;
+      EXPECT_EQ(parse(recipe + "<accumulation = split>").getAccumulation(role), Accumulation::split) << recipe;
+    }
+    // The history of a column does not depend on it.
+    EXPECT_EQ(parse(recipe + "<accumulation = fast>").getScaling(), parse(recipe)) << recipe;
+  }
+}
+
+TEST_F(RecipeTest, SquareBlocks) {
+  const bool contracted[] = {false, true};
+  auto blocks = [&](const char *text, TensorKind kind) {
+    return parse(text).getBlockShape(kind, contracted);
+  };
+  EXPECT_EQ(blocks("#fp8.block_scaling<w_block_scaling_dim = 1>", TensorKind::weight), Blocks({1, 128}));
+  EXPECT_EQ(blocks("#fp8.block_scaling<x_block_scaling_dim = 2>", TensorKind::input), Blocks({128, 128}));
+  EXPECT_EQ(blocks("#fp8.block_scaling<grad_block_scaling_dim = 2>", TensorKind::grad_output), Blocks({128, 128}));
+  EXPECT_EQ(blocks("#fp8.mx_scaling<w_block_scaling_dim = 2>", TensorKind::weight), Blocks({32, 32}));
+  EXPECT_EQ(blocks("#fp8.mx_scaling<w_block_scaling_dim = 2>", TensorKind::input), Blocks({1, 32}));
+}
+
+TEST_F(RecipeTest, OneOperandHasSquareBlocks) {
+  auto recipe = parse("#fp8.block_scaling<x_block_scaling_dim = 2>");
+  EXPECT_EQ(recipe.getUnfitReason(TensorKind::input, TensorKind::grad_output), "");
+  EXPECT_EQ(recipe.getUnfitReason(TensorKind::grad_output, TensorKind::weight), "");
+  EXPECT_EQ(recipe.getUnfitReason(TensorKind::input, TensorKind::weight),
+            "at most one operand of a product has square blocks; set x_block_scaling_dim or "
+            "w_block_scaling_dim = 1");
+  EXPECT_EQ(recipe.getUnfitReason(TensorKind::input, TensorKind::input),
+            "at most one operand of a product has square blocks; set x_block_scaling_dim = 1");
+  EXPECT_EQ(parse("#fp8.mx_scaling<w_block_scaling_dim = 2>").getUnfitReason(TensorKind::input, TensorKind::weight),
+            "");
+}
+
 TEST_F(RecipeTest, CustomAsksTheRecipeOfTheRole) {
   auto recipe = parse("#fp8.custom<base = #fp8.current_scaling, dgrad = #fp8.delayed_scaling>");
   ASSERT_TRUE(recipe);
@@ -142,7 +179,8 @@ TEST_F(RecipeTest, ParametersIncludeDefaults) {
   for (mlir::NamedAttribute parameter : parse("#fp8.delayed_scaling<margin = 2>").getParameters())
     os << parameter.getName().getValue() << "=" << parameter.getValue() << " ";
   EXPECT_EQ(text, "format=\"hybrid\" margin=2 : i64 amax_history_len=1024 : i64 amax_compute_algo=\"max\" "
-                  "reduce_amax=true ignore_non_finite=false executed_mask=false init=\"one\" ");
+                  "reduce_amax=true ignore_non_finite=false executed_mask=false init=\"one\" "
+                  "accumulation=\"by_role\" ");
 }
 
 TEST_F(RecipeTest, EveryOtherRecipeHoldsForEveryRole) {

@@ -23,7 +23,9 @@ def initial_tensors():
 
 class Recipe:
     """Which format a tensor has: `roles` maps a role to formats by kind that are not the usual
-    ones, or to None where its products are not quantized."""
+    ones, or to None where its products are not quantized. `split` says which sums are in parts of 128."""
+
+    split = MappingProxyType({"fprop": False, "dgrad": True, "wgrad": True})
 
     def __init__(self, gradients=E5M2, roles=MappingProxyType({})):
         self.gradients, self.roles = gradients, roles
@@ -94,15 +96,15 @@ def transposed(cast):
 
 def forward(recipe, w1, w2, x):
     """The values before and after the first layer's relu, and the result."""
-    h = multiply(recipe.quantize(x, ("net/l1", "input")), transposed(recipe.quantize(w1, ("net/l1", "weight"))), False)
+    h = multiply(recipe.quantize(x, ("net/l1", "input")), transposed(recipe.quantize(w1, ("net/l1", "weight"))), recipe.split["fprop"])
     a = np.maximum(h, np.float32(0))
-    y = multiply(recipe.quantize(a, ("net/l2", "input")), transposed(recipe.quantize(w2, ("net/l2", "weight"))), False)
+    y = multiply(recipe.quantize(a, ("net/l2", "input")), transposed(recipe.quantize(w2, ("net/l2", "weight"))), recipe.split["fprop"])
     return h, a, y
 
 
 def weight_gradient(recipe, site, x, d):
     qx, qd = (recipe.quantize(v, (site, kind), "wgrad") for v, kind in ((x, "input"), (d, "grad_output")))
-    return multiply(transposed(qx), transposed(qd), split=True)
+    return multiply(transposed(qx), transposed(qd), recipe.split["wgrad"])
 
 
 def train(recipe, w1, w2, x, t):
@@ -111,7 +113,7 @@ def train(recipe, w1, w2, x, t):
     d = y - t
     g2 = weight_gradient(recipe, "net/l2", a, d)
     qd, qw2 = (recipe.quantize(v, ("net/l2", k), "dgrad") for v, k in ((d, "grad_output"), (w2, "weight")))
-    ga = multiply(qd, qw2, split=True)
+    ga = multiply(qd, qw2, recipe.split["dgrad"])
     g1 = weight_gradient(recipe, "net/l1", x, np.where(h > 0, ga, np.float32(0)))
     recipe.finish_step()
     rate = np.float32(0.001)

@@ -41,6 +41,14 @@ CHOICES = [
     ("--recipe=none", "--first=1", set()),
     ("--recipe=current", "--calibrate", {"h0/fc", "h1/fc", "head"}),
     ("--format=e4m3", "--dgrad=e5m2", {"h0/fc", "h1/fc", "head"}),
+    ("--recipe=none", "--site-recipe=h1=current", {"h1/fc"}),
+    ("--fprop=bf16", "--site-recipe=h1=current", {"h1/fc"}),
+    ("--sites=all", "--site-recipe=.=none", set()),
+    ("--keep=h1", "--site-recipe=h=current", {"h0/fc", "head"}),
+    ("--first=1", "--site-recipe=h0=current", {"h1/fc", "head"}),
+    ("--sites=linear", "--site-recipe=scores=current", {"h0/fc", "h1/fc", "head"}),
+    ("--recipe=current", "--fprop=delayed", {"h0/fc", "h1/fc", "head"}),
+    ("--fprop=none", "--sites=all", {"scores"}),
 ]
 
 REQUIRED = r"site '{}' is required to be FP8 \(--require={}\) but stays in high precision: {}"
@@ -60,6 +68,22 @@ CONTRADICTIONS = [
     ("--recipe=current", "--executed-mask=true", 2, "--executed-mask belongs to --recipe=delayed"),
     ("--recipe=none", "--format=e4m3", 2, "--format belongs to recipes that make FP8"),
     ("--recipe=none", "--dgrad=e5m2", 2, "--dgrad=e5m2 belongs to recipes that make FP8"),
+    ("--recipe=none", "--fprop=current", 2, "--fprop=current belongs to recipes that make FP8"),
+    ("--recipe=#fp8.custom<base = #fp8.current_scaling>", "--fprop=delayed", 2, "--fprop=delayed belongs to the words delayed"),
+    ("--recipe=#fp8.current_scaling", "--eps=1", 2, "--eps belongs to the words delayed"),
+    ("--recipe=current", "--amax-history-len=4", 2, "--amax-history-len belongs to --recipe=delayed"),
+    ("--recipe=row", "--amax-compute-algo=max", 2, "--amax-compute-algo belongs to --recipe=delayed"),
+    ("--recipe=mxfp8", "--init=current", 2, "--init belongs to --recipe=delayed"),
+    ("--recipe=block", "--margin=1", 2, "--margin belongs to --recipe=delayed"),
+    ("--recipe=mxfp8", "--eps=1", 2, "--eps belongs to --recipe=current and block and row"),
+    ("--recipe=mxfp8", "--power-2-scale=true", 2, "--power-2-scale belongs to --recipe=current and block and row"),
+    ("--recipe=block", "--mx-rounding=up", 2, "--mx-rounding belongs to --recipe=mxfp8"),
+    ("--recipe=mxfp8", "--x-block-scaling-dim=2", 2, "--x-block-scaling-dim belongs to --recipe=block"),
+    ("--recipe=row", "--reduce-amax=true", 2, "--reduce-amax belongs to --recipe=delayed and current"),
+    ("--recipe=none", "--accumulation=fast", 2, "--accumulation belongs to --recipe=delayed and current and row and mxfp8, not to --recipe=none"),
+    ("--fprop=block", "--fprop-accumulation=fast", 2, "--fprop-accumulation belongs to recipes other than block, whose parts have scales of their own, not to --fprop=block"),
+    ("--fprop=bf16", "--fprop-accumulation=fast", 2, "--fprop-accumulation belongs to delayed, current, row and mxfp8, not to --fprop=bf16"),
+    ("--site-recipe=h0=none", "--require=h0", 1, REQUIRED.format("h0/fc", "h0", "--site-recipe=h0=none")),
     ("--init=current", "--amax-history-len=1", 2, "--init=current needs an --amax-history-len of 2 or more"),
     ("--emit=ingest", "--report=text:sites", 2, "--report"),
     ("--emit=ingest", "--manifest=m.json", 2, "--manifest"),
@@ -70,6 +94,7 @@ UNUSED = [
     ("--keep=h7", 0, r"^m\.mlir:1:1: warning: no site matches --keep=h7, which keeps nothing; the report lists the sites$"),
     ("--sites=h7", 1, r"^m\.mlir:1:1: error: no site matches --sites=h7; the report lists the sites$"),
     ("--require=h7", 1, r"^m\.mlir:1:1: error: no site matches --require=h7; the report lists the sites$"),
+    ("--site-recipe=h7=none", 1, r"^m\.mlir:1:1: error: no site matches --site-recipe=h7; the report lists the sites$"),
     ("--first=3", 1, r"^m\.mlir:1:1: error: --first=3 and --last=0 name more than the 2 layers of this program$"),
 ]
 
@@ -89,7 +114,8 @@ def test_what_two_options_choose(compile, one, other, chosen):
     assert {s["site"] for s in report["sites"] if s["decision"] == "fp8"} == chosen
     for option in (one, other):
         name, _, value = option.removeprefix("--").partition("=")
-        assert str(report["options"][name.replace("-", "_")]).lower() == (value or "true")
+        shown = report["options"][name.replace("-", "_")]
+        assert (shown == [value] if isinstance(shown, list) else str(shown).lower() == (value or "true"))
 
 
 @pytest.mark.parametrize("one, other, code, pattern", CONTRADICTIONS)

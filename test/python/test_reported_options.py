@@ -20,9 +20,14 @@ DEFAULTS = {
     "ignore_non_finite": False,
     "executed_mask": False,
     "init": "one",
+    "accumulation": "by_role",
     "fprop": "fp8",
     "dgrad": "fp8",
     "wgrad": "fp8",
+    "site_recipe": [],
+    "fprop_accumulation": None,
+    "dgrad_accumulation": None,
+    "wgrad_accumulation": None,
     "sites": "linear",
     "keep": None,
     "first": 0,
@@ -91,15 +96,18 @@ def test_an_attribute_says_its_parameters(bin_dir, source):
 
 
 def test_auto_says_what_it_became(bin_dir, source):
-    values = options_of(bin_dir, source, "--recipe=auto", "--eps=0.5")
-    assert (values["recipe"], values["recipe_attribute"]) == ("auto", "#fp8.current_scaling<eps = 5.000000e-01>")
+    values = options_of(bin_dir, source, "--recipe=auto")
     manifest = json.loads(source.with_suffix(".manifest").read_text())
-    assert manifest["recipe"] == "current" and {s["recipe"] for s in manifest["sites"]} == {"current"}
+    (recipe,) = {s["recipe"] for s in manifest["sites"]}
+    assert (values["recipe"], manifest["recipe"]) == ("auto", recipe)
+    assert values["recipe_attribute"] == f"#fp8.{dict(mxfp8='mx').get(recipe, recipe)}_scaling"
 
 
-@pytest.mark.parametrize("target, recipe", [("cpu", "current"), ("sm_89", "current"), ("sm_90a", "current"), ("sm_100a", "mx"), ("sm_120a", "mx")])
-def test_auto_by_target(run, source, target, recipe):
-    pipeline = f"builtin.module(fp8-ingest-pipeline,fp8-recipe-pipeline{{recipe=auto target={target}}})"
-    done = run("fp8-opt", source, f"--pass-pipeline={pipeline}")
+def test_auto_in_a_pipeline(run, source):
+    pipeline = "builtin.module(fp8-ingest-pipeline,fp8-recipe-pipeline{recipe=auto target=TARGET})"
+    done = run("fp8-opt", source, "--pass-pipeline=" + pipeline.replace("TARGET", "sm_89"))
     assert done.returncode == 0, done.stderr
-    assert f"recipe(#fp8.{recipe}_scaling)" in done.stdout
+    chosen = json.loads(run("fp8-compile", source, "-o", "/dev/null", "--emit=recipe", "--recipe=auto", "--target=sm_89", "--report=json").stdout)
+    assert f"recipe({chosen['options']['recipe_attribute']})" in done.stdout
+    done = run("fp8-opt", source, "--pass-pipeline=" + pipeline.replace("TARGET", "tpu"))
+    assert done.returncode == 1 and "--target=tpu is none of cpu" in done.stderr

@@ -16,7 +16,8 @@ from harness import Program, random_generator
 
 FLT_MAX = np.finfo(np.float32).max
 FP8_MAX = {"f8E4M3FN": 448, "f8E5M2": 57344}
-EDGES = [0.0, 1e-45, 1.1754942e-38, 1.1754944e-38, 1e-37, 1.0, 256.0, 448.0, 448.00003, 449.0, 512.0, 57344.0, 57345.0,
+EDGES = [0.0, 1e-45, 1.1754942e-38, 1.1754944e-38, 1e-37, 1.0, 256.0, 448.0, 448.00003, 449.0, 495.99997, 496.0, 512.0, 57344.0, 57345.0,
+         61439.996, 61440.0,
          2.0**127, FLT_MAX, np.inf, np.nan]
 
 
@@ -62,6 +63,27 @@ def multiplier(amax, fp8_max):
     return np.float32(2.0 ** (127 - e))
 
 
+def log2_floor(value):
+    """floor(log2(value)) of a fraction above 0."""
+    log = value.numerator.bit_length() - value.denominator.bit_length()
+    return log if Fraction(2) ** log <= value else log - 1
+
+
+def multiplier_of_floor(amax, fp8_max, even=False, ceil=False):
+    """2^(127 - e) with e = clamp(127 + floor(log2(amax)) - floor(log2(fp8_max)), 0, 254); with `even` of the amax
+    rounded to the mantissa bits of the format, ties away from zero; with `ceil` the first logarithm is rounded up."""
+    if amax == 0 or np.isinf(amax):
+        return multiplier(amax, fp8_max)
+    value = Fraction(float(amax))
+    if even:
+        unit = Fraction(2) ** (log2_floor(value) - (3 if fp8_max == 448 else 2))
+        value = (value / unit + Fraction(1, 2)).__floor__() * unit
+    log = log2_floor(value)
+    log += ceil and Fraction(2) ** log < value
+    e = min(max(127 + log - log2_floor(Fraction(fp8_max)), 0), 254)
+    return np.float32(2.0 ** (127 - e))
+
+
 BF16_MAX = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
 RULES = {
     "current": ("#fp8.current_scaling", None, quotient),
@@ -72,6 +94,9 @@ RULES = {
     "block_f16": ("#fp8.block_scaling<power_2_scale = false>", "f16", lambda a, m: quotient(a, m, largest=65504.0)),
     "block_bf16": ("#fp8.block_scaling<power_2_scale = false>", "bf16", lambda a, m: quotient(a, m, largest=BF16_MAX)),
     "mx": ("#fp8.mx_scaling", None, multiplier),
+    "mx_ceil": ("#fp8.mx_scaling<rounding = ceil>", None, lambda a, m: multiplier_of_floor(a, m, ceil=True)),
+    "mx_floor": ("#fp8.mx_scaling<rounding = floor>", None, multiplier_of_floor),
+    "mx_even": ("#fp8.mx_scaling<rounding = even>", None, lambda a, m: multiplier_of_floor(a, m, even=True)),
 }
 
 
@@ -79,7 +104,7 @@ RULES = {
 def cases(rule, fmt):
     """(amaxes, the scale of each)."""
     values = amaxes()
-    if rule == "mx":  # the amax of a block is never NaN: NaN elements are left out of it
+    if rule.startswith("mx"):  # the amax of a block is never NaN: NaN elements are left out of it
         values = values[~np.isnan(values)]
     expected = RULES[rule][2]
     return values, np.array([expected(a, FP8_MAX[fmt]) for a in values], np.float32)

@@ -25,7 +25,9 @@ Examples:
   fp8-compile step.mlir -o step.so --report=text      delayed scaling, all linear layers
   fp8-compile step.mlir -o step.so --recipe=current --keep='embed|head'
   fp8-compile step.mlir -o step.so --wgrad=bf16 --first=1 --last=1
+  fp8-compile step.mlir -o step.so --dgrad=current --site-recipe='head=none'
   fp8-compile step.mlir -o - --emit=recipe            the IR after a stage
+  fp8-compile --print-support                         what every target supports
   fp8-compile pair.mlir -o pair.so --pair=forward:backward
   fp8-compile step.mlir -o step.so '--recipe=#fp8.delayed_scaling<margin = 1>'
 
@@ -51,8 +53,7 @@ struct CompilerOption {
 /// The options themselves; a local object, so that nothing is global.
 struct Options {
   cl::OptionCategory category{"fp8-compile options"};
-  cl::opt<std::string> input{cl::Positional, cl::Required,
-                             cl::desc("MODEL.mlir (text or bytecode; - is standard input)"),
+  cl::opt<std::string> input{cl::Positional, cl::desc("MODEL.mlir (text or bytecode; - is standard input)"),
                              cl::cat(category)};
   cl::opt<std::string> output{"o", cl::desc("The file to write (- is standard output, for IR)"),
                               cl::value_desc("file"), cl::cat(category)};
@@ -70,6 +71,9 @@ struct Options {
       "ptxas", cl::value_desc("PATH|none"), cl::cat(category),
       cl::desc("NVIDIA's assembler, which makes machine code of kernels now instead of "
                "when they are loaded; otherwise that of $CUDA_HOME, else on $PATH")};
+  cl::opt<std::string> printSupport{
+      "print-support", cl::ValueOptional, cl::value_desc("text|json"), cl::cat(category),
+      cl::desc("Only print which recipes every target has code for, and which code or instruction")};
   std::vector<CompilerOption> compiler;
 
   Options() {
@@ -155,6 +159,19 @@ bool parseReports(const Options &o, CommandLine &out) {
   return true;
 }
 
+/// --print-support compiles nothing, and so goes with nothing else.
+bool parsePrintSupport(const Options &o, CommandLine &out) {
+  for (auto &[name, option] : cl::getRegisteredOptions())
+    if (option != &o.printSupport && option->getNumOccurrences())
+      return rejectCommandLine("--print-support prints what every target supports; drop --" + name);
+  if (o.input.getNumOccurrences())
+    return rejectCommandLine("--print-support reads no program; drop " + o.input);
+  out.printSupport = o.printSupport.empty() ? "text" : o.printSupport.getValue();
+  if (out.printSupport != "text" && out.printSupport != "json")
+    return rejectCommandLine("--print-support=" + out.printSupport + " is neither text nor json");
+  return true;
+}
+
 /// Returns the absolute path of `file` without `.`, so that two spellings of one path are equal; "-" stays.
 std::string findPlace(llvm::StringRef file) {
   llvm::SmallString<256> place(file);
@@ -225,6 +242,10 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
     return problems->empty() ? false : rejectCommandLine(*problems);
   if (!checkGivenOnce())
     return false;
+  if (o.printSupport.getNumOccurrences())
+    return parsePrintSupport(o, out);
+  if (!o.input.getNumOccurrences())
+    return rejectCommandLine("a positional argument is missing: MODEL.mlir, the program to compile");
   if (o.output.empty())
     return rejectCommandLine("-o is missing: name the file to write");
   out.input = o.input;

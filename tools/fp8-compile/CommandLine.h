@@ -23,6 +23,8 @@ struct CommandLine {
   std::vector<ReportRequest> reports;
   fp8::CompilerOptions options;
   unsigned threads = 0; ///< 0: one per core
+  /// text or json: only print what targets support; empty: compile.
+  std::string printSupport;
 };
 
 /// Prints an error in the command line, one line on standard error; returns false.

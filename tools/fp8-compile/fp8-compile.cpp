@@ -7,6 +7,7 @@
 #include "CommandLine.h"
 #include "OutputFiles.h"
 #include "fp8/Compiler/Compiler.h"
+#include "fp8/Compiler/Support.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ThreadPool.h"
@@ -48,6 +49,14 @@ llvm::Error writeOutputs(const CommandLine &line, const fp8::Compiled &compiled)
   return files.keep();
 }
 
+/// Prints what every target supports; returns the exit code.
+int printSupport(MLIRContext &context, bool json) {
+  context.loadDialect<fp8::FP8Dialect>();
+  std::vector<fp8::SupportRecord> records = fp8::listSupport(context);
+  llvm::outs() << (json ? fp8::printSupportJSON(records) : fp8::printSupportText(records));
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -69,6 +78,8 @@ int main(int argc, char **argv) {
   ScopedDiagnosticHandler diagnostics(
       &context, [&](Diagnostic &diagnostic) { printDiagnostic(diagnostic, line.input); });
 
+  if (!line.printSupport.empty())
+    return printSupport(context, line.printSupport == "json");
   llvm::Expected<fp8::Compiler> compiler = fp8::Compiler::create(context, line.options);
   if (!compiler) {
     rejectCommandLine(llvm::toString(compiler.takeError()));

@@ -83,6 +83,8 @@ private:
   /// The recipe as an attribute and as its text; null and empty for none.
   RecipeAttrInterface recipe;
   std::string recipeText;
+  /// The recipes of sites, in no order.
+  std::vector<RecipeAttrInterface> siteRecipes;
   /// The target that modules are compiled for.
   TargetAttrInterface target;
 };

@@ -20,7 +20,7 @@ namespace fp8 {
 /// An option of fp8-compile that is a parameter of recipes.
 struct RecipeParameter {
   llvm::StringLiteral option;    ///< "amax-history-len"
-  llvm::StringLiteral parameter; ///< its name in the attribute: "amax_history_len"
+  llvm::StringLiteral parameter; ///< its name in the attribute, "amax_history_len"; empty for one role's
   llvm::StringLiteral values;    ///< "max|most_recent", N for a whole number or X for a real one
   llvm::StringLiteral recipes;   ///< the values of --recipe that have it, separated by spaces
   llvm::StringLiteral help;
@@ -33,13 +33,20 @@ llvm::ArrayRef<RecipeParameter> getRecipeParameters();
 struct RecipeOptions {
   /// delayed, current, block, row, mxfp8, auto, none, or a recipe attribute.
   std::string recipe = "delayed";
+  /// What the recipe `auto` is on the target, and why: set by chooseRecipe.
+  std::string chosenRecipe;
+  std::vector<std::string> weighedRecipes;
   /// The name of the target, or its attribute. The recipe `auto` depends on it.
   std::string target = "cpu";
   /// The recipe parameters that the user set, by option: {"margin", "1"}.
   std::map<std::string, std::string> parameters;
-  /// Per role: fp8; e4m3 or e5m2, the format of the gradient operand (fprop: of both operands);
-  /// or the type in which the products stay: bf16, f16, f32, f64.
+  /// Per role: fp8; e4m3 or e5m2, the format of the gradient operand (fprop: of both operands); a
+  /// recipe, by name or as an attribute; or the type in which the products stay: bf16, f16, f32, f64,
+  /// or none for any.
   std::string fprop = "fp8", dgrad = "fp8", wgrad = "fp8";
+  /// REGEX=RECIPE: the recipe of sites that match, by name or as an attribute, none or a type as above.
+  /// The first that matches holds, before those of roles and `recipe`.
+  std::vector<std::string> siteRecipes;
   /// linear, all, or a regex searched in site names.
   std::string sites = "linear";
   /// A regex of sites that stay in high precision; empty for none.
@@ -55,11 +62,42 @@ struct RecipeOptions {
 };
 
 /// Returns the recipe as the text of an attribute; empty for none. The error names the option
-/// that is wrong or contradicts another, and says what to change.
+/// that is wrong or contradicts another, and says what to change. The recipe `auto` must be chosen.
 llvm::Expected<std::string> getRecipeAttribute(const RecipeOptions &options);
 
-/// Returns `options.recipe`, with `auto` replaced by the recipe that it selects.
+/// Returns `options.siteRecipes` as the text of an array attribute of pairs, the option `site-recipes` of
+/// fp8-select-sites; empty for none. Errors as above.
+llvm::Expected<std::string> getSiteRecipesAttribute(const RecipeOptions &options);
+
+/// Returns the recipe in `siteRecipe`, one of options.siteRecipes, as the text of an attribute; empty if its
+/// sites stay in high precision. Errors as above.
+llvm::Expected<std::string> getSiteRecipeText(const RecipeOptions &options, llvm::StringRef siteRecipe);
+
+/// Returns `options.recipe`, with `auto` replaced by the recipe that chooseRecipe has set.
 llvm::StringRef getChosenRecipe(const RecipeOptions &options);
+
+/// A recipe that `auto` can be, and what it costs.
+struct WeighedRecipe {
+  std::string recipe;            ///< "mxfp8"
+  std::optional<double> seconds; ///< a step of one layer; unset where it cannot be used
+  std::string reason;            ///< why it cannot be used
+  double sharing = 0;            ///< elements of an input that share a scale
+  bool isStateful = false;
+  bool isChosen = false;
+
+  /// Returns one line for people.
+  std::string describe() const;
+};
+
+/// Weighs every recipe with its default parameters for `target`: the time of the three products of a
+/// layer at the target's rate, and of the casts of their operands at the rate of its memory. Chosen is the
+/// one with the fewest elements per scale among those that take at most 15% longer than the fastest, and of
+/// two alike the one without state.
+std::vector<WeighedRecipe> weighRecipes(TargetAttrInterface target);
+
+/// Decides what the recipe `auto` is for `target`; does nothing for other recipes. The error says why no
+/// recipe can be used.
+llvm::Error chooseRecipe(TargetAttrInterface target, RecipeOptions &options);
 
 /// Returns every option with its value, defaults included, in the order of the help. `recipe`
 /// is the parsed result of getRecipeAttribute; null for none.
@@ -83,7 +121,8 @@ struct IngestOptions {
 void buildIngestPipeline(mlir::OpPassManager &manager, const IngestOptions &options = {});
 
 /// Stage 2, in two halves: the report reads the decisions from the IR in between.
-/// `recipe` is the text of a recipe attribute, or empty for none.
+/// `recipe` is the text of a recipe attribute, or empty for none. Options of sites that are wrong are an
+/// error when the pipeline runs.
 void buildSelectionPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe,
                             const RecipeOptions &options);
 void buildApplicationPipeline(mlir::OpPassManager &manager, llvm::StringRef recipe,

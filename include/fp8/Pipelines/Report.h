@@ -53,6 +53,8 @@ struct MemoryFigure {
 /// All decisions of a compilation, its memory traffic and its memory.
 struct Report {
   OptionValues options; ///< all options with their values, defaults included
+  /// What the recipe `auto` was chosen from, a line for each recipe; empty for other recipes.
+  std::vector<std::string> weighedRecipes;
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
   std::vector<TrafficRecord> traffic; ///< empty if fusion did not run
@@ -60,8 +62,8 @@ struct Report {
 };
 
 /// Returns a record for every fp8.matmul after fp8-select-sites, and for every fp8.scaled_matmul
-/// of the input. `recipe` is null for none.
-std::vector<SiteRecord> collectSites(mlir::ModuleOp module, RecipeAttrInterface recipe);
+/// of the input.
+std::vector<SiteRecord> collectSites(mlir::ModuleOp module);
 
 /// The beginning of `code` for a product that is computed together with an equal one.
 inline constexpr llvm::StringLiteral kComputedOnce = "computed once, with an equal product";

@@ -339,14 +339,6 @@ void MmaKernel::build(Epilogue &epilogue) {
   storeTile(epilogue, place, sums);
 }
 
-/// Returns the name of the instruction, for the report.
-static std::string nameInstruction(const Chip &chip, Type lhs, Type rhs) {
-  std::string shape = isFP8(lhs) ? "mma.sync.m16n8k32 " : "mma.sync.m16n8k16 ";
-  if (isFP8(lhs) && chip.hasBlockScaledMma)
-    shape += "block_scale ";
-  return shape + (getName(lhs) + "·" + getName(rhs)).str();
-}
-
 bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const ProductConfig &config,
                           LoweringContext &context) {
   Location loc = product.op->getLoc();
@@ -390,7 +382,7 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
   spec.threads = MmaKernel::countThreads(config);
   spec.sharedBytes = config.stages * config.stageBytes();
   spec.blocks = kBlocks;
-  spec.instruction = nameInstruction(context.chip, lhsType, rhsType);
+  spec.instruction = nameInstruction(context.chip, ProductFamily::mma, lhsType, rhsType, "16", "8");
   bool isLeftTransposed = lhs.isTransposed, isRightTransposed = rhs.isTransposed;
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     MmaOperand left{lhsType, isLeftTransposed, config.tileM, /*start=*/0};

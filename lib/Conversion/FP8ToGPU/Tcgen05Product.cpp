@@ -26,18 +26,6 @@ static int64_t getChunkColumns(const WideShape &shape) { return std::min<int64_t
 
 static bool isFP8(const TiledOperand &operand) { return operand.elementBytes() == 1; }
 
-std::string fp8::getTcgen05Instruction(const WideShape &shape) {
-  auto name = [](const TiledOperand &operand) {
-    return isa<Float8E4M3FNType>(operand.element) ? "e4m3"
-           : isa<Float8E5M2Type>(operand.element) ? "e5m2"
-           : operand.element.isF16()              ? "f16"
-                                                  : "bf16";
-  };
-  return ("tcgen05.mma m" + Twine(shape.lhs.rows) + "n" + Twine(shape.rhs.rows) + "k" +
-          Twine(kStepDepthBytes / shape.lhs.elementBytes()) + " " + name(shape.lhs) + "·" + name(shape.rhs))
-      .str();
-}
-
 /// PTX ISA, "Instruction descriptor" of kinds f16 and f8f6f4: sums in f32, the types of A and B, whether they
 /// are [K, rows], N / 8 and M / 16.
 static int64_t getInstructionDescriptor(const WideShape &shape) {

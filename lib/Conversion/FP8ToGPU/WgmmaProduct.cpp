@@ -28,15 +28,6 @@ static NVVM::WGMMATypes toWgmmaType(Type type) {
   return type.isF16() ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16;
 }
 
-std::string fp8::getWgmmaInstruction(const WideShape &shape) {
-  auto name = [](const TiledOperand &operand) {
-    return NVVM::stringifyWGMMATypes(toWgmmaType(operand.element));
-  };
-  return ("wgmma.mma_async.m64n" + Twine(shape.rhs.rows) + "k" +
-          Twine(kStepDepthBytes / shape.lhs.elementBytes()) + " " + name(shape.lhs) + "·" + name(shape.rhs))
-      .str();
-}
-
 namespace {
 
 /// Writes the code of the warps that multiply.

@@ -114,7 +114,8 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   KernelSpec spec = describeKernel(product, arguments);
   spec.threads = isWgmma ? kWgmmaThreads : kTcgen05Threads;
   spec.sharedBytes = shape.sharedBytes() + (isWgmma ? 0 : kTcgen05SharedBytes);
-  spec.instruction = isWgmma ? getWgmmaInstruction(shape) : getTcgen05Instruction(shape);
+  spec.instruction = nameInstruction(context.chip, *config.family, shape.lhs.element, shape.rhs.element,
+                                     Twine(shape.lhs.rows), Twine(shape.rhs.rows));
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     setTensorMap(b, numbers.lhsMap, shape.lhs);
     setTensorMap(b, numbers.rhsMap, shape.rhs);

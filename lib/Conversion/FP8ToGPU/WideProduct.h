@@ -47,19 +47,16 @@ struct WideOperands {
   }
 };
 
-// A kernel that computes 128 rows at a time by wgmma: its threads, what the report calls the instruction,
-// and its code.
+// A kernel that computes 128 rows at a time by wgmma: its threads and its code.
 inline constexpr int64_t kWgmmaThreads = 384;
 /// The parts in which such a kernel adds up a column of the product, per row of tiles, or per column of tiles
 /// if it is swapped.
 int64_t countWgmmaParts(bool isSwapped);
-std::string getWgmmaInstruction(const WideShape &shape);
 void buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperands operands);
 
 // The same by tcgen05, and the shared memory that it needs beside that of the shape.
 inline constexpr int64_t kTcgen05Threads = 256, kTcgen05SharedBytes = 5 * TileStages::kBarrierBytes;
 int64_t countTcgen05Parts(const WideShape &shape, bool isSwapped);
-std::string getTcgen05Instruction(const WideShape &shape);
 void buildTcgen05Product(KernelBuilder &b, const WideShape &shape, WideOperands operands);
 
 } // namespace fp8

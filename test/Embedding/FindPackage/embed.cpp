@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
     return 1;
 
   auto attribute = llvm::cast<fp8::RecipeAttrInterface>(mlir::parseAttribute(*recipe, &context));
-  for (const fp8::SiteRecord &record : fp8::collectSites(*module, attribute))
+  for (const fp8::SiteRecord &record : fp8::collectSites(*module))
     llvm::outs() << record.site << " " << stringifyRole(record.role) << " "
                  << (record.isFP8 ? record.recipe : record.reason) << "\n";
   return 0;

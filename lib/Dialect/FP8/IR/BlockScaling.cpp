@@ -11,9 +11,14 @@ using namespace fp8;
 using namespace fp8::detail;
 
 LogicalResult BlockScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy,
-                                       int64_t block, APFloat eps, bool) {
+                                       int64_t block, APFloat eps, bool, int64_t xDim, int64_t wDim,
+                                       int64_t gradDim) {
   if (block < 1)
     return emitError() << "block must be at least 1, got " << block;
+  if (failed(verifyBlockDim(emitError, "x_block_scaling_dim", xDim)) ||
+      failed(verifyBlockDim(emitError, "w_block_scaling_dim", wDim)) ||
+      failed(verifyBlockDim(emitError, "grad_block_scaling_dim", gradDim)))
+    return failure();
   return verifyEps(emitError, eps);
 }
 
@@ -21,21 +26,47 @@ FloatType BlockScalingAttr::getFormat(TensorKind kind) const {
   return formatOf(getContext(), getFormat(), kind);
 }
 bool BlockScalingAttr::isStateful() const { return false; }
+
+/// Returns 1 or 2, the dimensions of the blocks of a tensor, and the parameter that says so.
+static std::pair<int64_t, StringRef> getBlockDim(BlockScalingAttr recipe, TensorKind kind) {
+  switch (kind) {
+  case TensorKind::input:
+    return {recipe.getXBlockScalingDim(), "x_block_scaling_dim"};
+  case TensorKind::weight:
+    return {recipe.getWBlockScalingDim(), "w_block_scaling_dim"};
+  case TensorKind::grad_output:
+    return {recipe.getGradBlockScalingDim(), "grad_block_scaling_dim"};
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
 SmallVector<int64_t> BlockScalingAttr::getBlockShape(TensorKind kind, ArrayRef<bool> contracted) const {
-  return blocksAlong(contracted, getBlock(), kind == TensorKind::weight ? getBlock() : 1);
+  return blocksAlong(contracted, getBlock(), getBlockDim(*this, kind).first == 2 ? getBlock() : 1);
+}
+std::string BlockScalingAttr::getUnfitReason(TensorKind lhs, TensorKind rhs) const {
+  auto [lhsDim, lhsName] = getBlockDim(*this, lhs);
+  auto [rhsDim, rhsName] = getBlockDim(*this, rhs);
+  if (lhsDim != 2 || rhsDim != 2)
+    return "";
+  std::string names = lhsName.str() + (lhs == rhs ? "" : " or " + rhsName.str());
+  return "at most one operand of a product has square blocks; set " + names + " = 1";
 }
 FloatType BlockScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
 Accumulation BlockScalingAttr::getAccumulation(Role) const { return Accumulation::split; }
 StringRef BlockScalingAttr::getRecipeName() const { return "block"; }
 RecipeAttrInterface BlockScalingAttr::getScaling() const {
-  return get(getContext(), FormatPolicy::e4m3, getBlock(), getEps(), getPower_2Scale());
+  return get(getContext(), FormatPolicy::e4m3, getBlock(), getEps(), getPower_2Scale(), getXBlockScalingDim(),
+             getWBlockScalingDim(), getGradBlockScalingDim());
 }
 SmallVector<NamedAttribute> BlockScalingAttr::getParameters() const {
   return ParameterList(getContext())
       .add("format", getFormat())
       .add("block", getBlock())
       .add("eps", getEps())
-      .add("power_2_scale", getPower_2Scale());
+      .add("power_2_scale", getPower_2Scale())
+      .add("x_block_scaling_dim", getXBlockScalingDim())
+      .add("w_block_scaling_dim", getWBlockScalingDim())
+      .add("grad_block_scaling_dim", getGradBlockScalingDim());
 }
 
 /// A scale that overflows becomes the largest finite number of the tensor's own type, so that its

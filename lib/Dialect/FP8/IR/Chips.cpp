@@ -11,21 +11,21 @@ using namespace mlir;
 using namespace fp8;
 
 /// Sizes: "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide 13.0. PTX
-/// versions: the lowest that ptxas and LLVM 22 accept for the instructions in use. Multiprocessors: RTX 6000
-/// Ada, H100 SXM, B200, RTX 5090.
+/// versions: the lowest that ptxas and LLVM 22 accept for the instructions in use. Multiprocessors, clocks,
+/// memory and rates: the data sheets of RTX 6000 Ada, H100 SXM, B200, RTX 5090 (dense, sums in f32).
 static constexpr Chip kChips[] = {
     {"sm_89", 84, ProductFamily::mma, /*hasTensorMaps=*/false, /*hasBlockScaledMma=*/false,
      /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536, /*threads=*/1536,
-     /*multiprocessors=*/142},
+     /*multiprocessors=*/142, /*clockMHz=*/2505, /*memoryGBs=*/960, /*fp8Rate=*/1024, /*halfRate=*/512},
     {"sm_90a", 80, ProductFamily::wgmma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
      /*readsTransposedFP8=*/false, /*sharedBytes=*/232448, /*registers=*/65536, /*threads=*/2048,
-     /*multiprocessors=*/132},
+     /*multiprocessors=*/132, /*clockMHz=*/1830, /*memoryGBs=*/3350, /*fp8Rate=*/4096, /*halfRate=*/2048},
     {"sm_100a", 86, ProductFamily::tcgen05, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
      /*readsTransposedFP8=*/true, /*sharedBytes=*/232448, /*registers=*/65536, /*threads=*/2048,
-     /*multiprocessors=*/148},
+     /*multiprocessors=*/148, /*clockMHz=*/1850, /*memoryGBs=*/8000, /*fp8Rate=*/8192, /*halfRate=*/4096},
     {"sm_120a", 87, ProductFamily::mma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/true,
      /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536, /*threads=*/1536,
-     /*multiprocessors=*/170},
+     /*multiprocessors=*/170, /*clockMHz=*/2407, /*memoryGBs=*/1792, /*fp8Rate=*/1024, /*halfRate=*/256},
 };
 
 ArrayRef<Chip> fp8::listChips() { return kChips; }
@@ -36,6 +36,29 @@ static const Chip *findChip(StringRef name) {
 }
 
 const Chip &fp8::getChip(ChipAttr attribute) { return *findChip(attribute.getName()); }
+
+static StringRef nameElement(Type type) {
+  return isa<Float8E4M3FNType>(type) ? "e4m3"
+         : isa<Float8E5M2Type>(type) ? "e5m2"
+         : type.isF16()              ? "f16"
+                                     : "bf16";
+}
+
+std::string fp8::nameInstruction(const Chip &chip, ProductFamily family, Type lhs, Type rhs, const Twine &m,
+                                 const Twine &n) {
+  bool isFP8 = lhs.getIntOrFloatBitWidth() == 8;
+  StringRef depth = isFP8 ? "k32 " : "k16 ";
+  std::string types = (nameElement(lhs) + "·" + nameElement(rhs)).str();
+  switch (family) {
+  case ProductFamily::mma:
+    return ("mma.sync.m16n8" + depth + (isFP8 && chip.hasBlockScaledMma ? "block_scale " : "") + types).str();
+  case ProductFamily::wgmma:
+    return ("wgmma.mma_async.m64n" + n + depth + types).str();
+  case ProductFamily::tcgen05:
+    return ("tcgen05.mma m" + m + "n" + n + depth + types).str();
+  }
+  llvm_unreachable("all families are listed");
+}
 
 //===----------------------------------------------------------------------===//
 // #fp8.chip
@@ -69,6 +92,48 @@ std::string ChipAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
     out << ": they are of " << type << ", not of f32";
   return text;
 }
+
+ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) const {
+  const Chip &chip = getChip(*this);
+  Type lhs = BFloat16Type::get(getContext()), rhs = lhs;
+  bool isSplit = false;
+  if (recipe) {
+    if (std::string reason = getUnsupportedReason(recipe); !reason.empty())
+      return {"", reason};
+    auto [lhsKind, rhsKind] = getOperandKinds(role);
+    lhs = recipe.getFormat(lhsKind);
+    rhs = recipe.getFormat(rhsKind);
+    // The sums of tcgen05 are exact enough without parts.
+    isSplit = chip.family != ProductFamily::tcgen05 && recipe.getAccumulation(role) == Accumulation::split;
+  }
+  // Which of the two operands the instruction reads first depends on the program and on the sizes.
+  return {nameInstruction(chip, chip.family, lhs, rhs, "M", "N") + (isSplit ? ", split sums" : ""), ""};
+}
+
+/// FP32 multiply-adds that a multiprocessor starts per clock.
+static constexpr double kFMARate = 128;
+
+/// Returns the f32 operations of `split` sums per element of the result and 128 of K: an addition, or a
+/// product and an addition where each part has scales of its own. The sums of tcgen05 need no parts without
+/// scales.
+static double countPartOperations(const Chip &chip, RecipeAttrInterface recipe, Role role) {
+  if (!recipe || recipe.getAccumulation(role) != Accumulation::split)
+    return 0;
+  SmallVector<int64_t> block = recipe.getBlockShape(getOperandKinds(role).first, {false, true});
+  if (!block.empty() && block.back() != 0 && recipe.getScaleType().isF32())
+    return 2;
+  return chip.family == ProductFamily::tcgen05 ? 0 : 1;
+}
+
+/// The rate of the tensor cores, or that of the parts of sums beside them where it is lower.
+double ChipAttr::getProductRate(RecipeAttrInterface recipe, Role role) const {
+  const Chip &chip = getChip(*this);
+  double clocksPerPart = std::max(128.0 / static_cast<double>(recipe ? chip.fp8Rate : chip.halfRate),
+                                  countPartOperations(chip, recipe, role) / kFMARate);
+  return 128 / clocksPerPart * static_cast<double>(chip.multiprocessors * chip.clockMHz) * 1e6;
+}
+
+double ChipAttr::getMemoryRate() const { return static_cast<double>(getChip(*this).memoryGBs) * 1e9; }
 
 /// A row's temporaries are in the registers of a block, 64 of each of 1,024 threads.
 int64_t ChipAttr::getMaxRowBytes() const { return 256 * 1024; }

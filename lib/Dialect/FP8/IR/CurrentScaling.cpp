@@ -11,7 +11,7 @@ using namespace fp8;
 using namespace fp8::detail;
 
 LogicalResult CurrentScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy,
-                                         APFloat eps, bool, bool) {
+                                         APFloat eps, bool, bool, AccumulationPolicy) {
   return verifyEps(emitError, eps);
 }
 
@@ -21,17 +21,21 @@ FloatType CurrentScalingAttr::getFormat(TensorKind kind) const {
 bool CurrentScalingAttr::isStateful() const { return false; }
 SmallVector<int64_t> CurrentScalingAttr::getBlockShape(TensorKind, ArrayRef<bool>) const { return {}; }
 FloatType CurrentScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
-Accumulation CurrentScalingAttr::getAccumulation(Role role) const { return accumulationOf(role); }
+Accumulation CurrentScalingAttr::getAccumulation(Role role) const {
+  return accumulationOf(getAccumulation(), role);
+}
 StringRef CurrentScalingAttr::getRecipeName() const { return "current"; }
 RecipeAttrInterface CurrentScalingAttr::getScaling() const {
-  return get(getContext(), FormatPolicy::hybrid, getEps(), getPower_2Scale(), getReduceAmax());
+  return get(getContext(), FormatPolicy::hybrid, getEps(), getPower_2Scale(), getReduceAmax(),
+             AccumulationPolicy::by_role);
 }
 SmallVector<NamedAttribute> CurrentScalingAttr::getParameters() const {
   return ParameterList(getContext())
       .add("format", getFormat())
       .add("eps", getEps())
       .add("power_2_scale", getPower_2Scale())
-      .add("reduce_amax", getReduceAmax());
+      .add("reduce_amax", getReduceAmax())
+      .add("accumulation", getAccumulation());
 }
 
 Value CurrentScalingAttr::buildScale(OpBuilder &builder, Location loc, Operation *,

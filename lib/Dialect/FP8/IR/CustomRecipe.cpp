@@ -50,6 +50,9 @@ RecipeAttrInterface CustomAttr::getScaling() const {
     return getBase().getScaling();
   return get(getContext(), getBase().getScaling(), {}, {}, {}, getScale(), getAmax());
 }
+std::string CustomAttr::getUnfitReason(TensorKind lhs, TensorKind rhs) const {
+  return getBase().getUnfitReason(lhs, rhs);
+}
 FloatType CustomAttr::getFormat(TensorKind kind) const { return getBase().getFormat(kind); }
 bool CustomAttr::isStateful() const { return getBase().isStateful(); }
 int64_t CustomAttr::getHistoryLength() const { return getBase().getHistoryLength(); }

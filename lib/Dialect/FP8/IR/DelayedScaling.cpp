@@ -12,7 +12,7 @@ using namespace fp8::detail;
 
 LogicalResult DelayedScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy,
                                          int64_t margin, int64_t historyLen, AmaxComputeAlgo, bool, bool,
-                                         bool, InitialScale init) {
+                                         bool, InitialScale init, AccumulationPolicy) {
   if (historyLen < 1)
     return emitError() << "amax_history_len must be at least 1, got " << historyLen;
   if (margin < -64 || margin > 64)
@@ -30,14 +30,17 @@ FloatType DelayedScalingAttr::getFormat(TensorKind kind) const {
 bool DelayedScalingAttr::isStateful() const { return true; }
 SmallVector<int64_t> DelayedScalingAttr::getBlockShape(TensorKind, ArrayRef<bool>) const { return {}; }
 FloatType DelayedScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
-Accumulation DelayedScalingAttr::getAccumulation(Role role) const { return accumulationOf(role); }
+Accumulation DelayedScalingAttr::getAccumulation(Role role) const {
+  return accumulationOf(getAccumulation(), role);
+}
 StringRef DelayedScalingAttr::getRecipeName() const { return "delayed"; }
 int64_t DelayedScalingAttr::getHistoryLength() const { return getAmaxHistoryLen(); }
 bool DelayedScalingAttr::startsFromTensor() const { return getInit() == InitialScale::current; }
 float DelayedScalingAttr::getNoAmax() const { return getExecutedMask() ? -1.0f : 0.0f; }
 RecipeAttrInterface DelayedScalingAttr::getScaling() const {
   return get(getContext(), FormatPolicy::hybrid, getMargin(), getAmaxHistoryLen(), getAmaxComputeAlgo(),
-             getReduceAmax(), getIgnoreNonFinite(), getExecutedMask(), getInit());
+             getReduceAmax(), getIgnoreNonFinite(), getExecutedMask(), getInit(),
+             AccumulationPolicy::by_role);
 }
 SmallVector<NamedAttribute> DelayedScalingAttr::getParameters() const {
   return ParameterList(getContext())
@@ -48,7 +51,8 @@ SmallVector<NamedAttribute> DelayedScalingAttr::getParameters() const {
       .add("reduce_amax", getReduceAmax())
       .add("ignore_non_finite", getIgnoreNonFinite())
       .add("executed_mask", getExecutedMask())
-      .add("init", getInit());
+      .add("init", getInit())
+      .add("accumulation", getAccumulation());
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,13 +9,29 @@
 using namespace mlir;
 using namespace fp8;
 
+std::pair<TensorKind, TensorKind> fp8::getOperandKinds(Role role) {
+  switch (role) {
+  case Role::fprop:
+    return {TensorKind::input, TensorKind::weight};
+  case Role::dgrad:
+    return {TensorKind::grad_output, TensorKind::weight};
+  case Role::wgrad:
+    return {TensorKind::input, TensorKind::grad_output};
+  case Role::other:
+    return {TensorKind::input, TensorKind::input};
+  }
+  llvm_unreachable("all roles are listed");
+}
+
 FloatType fp8::detail::formatOf(MLIRContext *context, FormatPolicy policy, TensorKind kind) {
   if (policy == FormatPolicy::e5m2 || (policy == FormatPolicy::hybrid && kind == TensorKind::grad_output))
     return Float8E5M2Type::get(context);
   return Float8E4M3FNType::get(context);
 }
 
-Accumulation fp8::detail::accumulationOf(Role role) {
+Accumulation fp8::detail::accumulationOf(AccumulationPolicy policy, Role role) {
+  if (policy != AccumulationPolicy::by_role)
+    return policy == AccumulationPolicy::fast ? Accumulation::fast : Accumulation::split;
   return role == Role::dgrad || role == Role::wgrad ? Accumulation::split : Accumulation::fast;
 }
 
@@ -32,6 +48,14 @@ SmallVector<int64_t> fp8::detail::blocksAlong(ArrayRef<bool> contracted, int64_t
   if (int64_t d = lastWith(false); d >= 0)
     block[d] = other;
   return block;
+}
+
+LogicalResult fp8::detail::verifyBlockDim(function_ref<InFlightDiagnostic()> emitError, StringRef parameter,
+                                          int64_t dim) {
+  if (dim != 1 && dim != 2)
+    return emitError() << parameter << " is 1 (blocks along the contracted dimension) or 2 (square blocks), "
+                       << "got " << dim;
+  return success();
 }
 
 LogicalResult fp8::detail::verifyEps(function_ref<InFlightDiagnostic()> emitError, const APFloat &eps) {

@@ -16,13 +16,17 @@ namespace fp8::detail {
 
 mlir::FloatType formatOf(mlir::MLIRContext *context, FormatPolicy policy, TensorKind kind);
 
-/// Returns `split` for dgrad and wgrad, `fast` for other roles. `fast` sums keep fewer bits on
-/// Hopper's tensor cores, which matters for gradients.
-Accumulation accumulationOf(Role role);
+/// Returns how products of a role accumulate. By role that is `split` for dgrad and wgrad, `fast` for
+/// other roles: `fast` sums keep fewer bits on Hopper's tensor cores, which matters for gradients.
+Accumulation accumulationOf(AccumulationPolicy policy, Role role);
 
 /// Returns blocks of `extent` along the last contracted dimension and of `other` along
 /// the last dimension of the others; every other dimension has blocks of one element.
 llvm::SmallVector<int64_t> blocksAlong(llvm::ArrayRef<bool> contracted, int64_t extent, int64_t other);
+
+/// Checks that the dimension of blocks, the value of `parameter`, is 1 or 2.
+mlir::LogicalResult verifyBlockDim(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                                   llvm::StringRef parameter, int64_t dim);
 
 mlir::LogicalResult verifyEps(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                               const llvm::APFloat &eps);

@@ -11,7 +11,7 @@ using namespace fp8;
 using namespace fp8::detail;
 
 LogicalResult RowScalingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FormatPolicy, APFloat eps,
-                                     bool) {
+                                     bool, AccumulationPolicy) {
   return verifyEps(emitError, eps);
 }
 
@@ -23,16 +23,19 @@ SmallVector<int64_t> RowScalingAttr::getBlockShape(TensorKind, ArrayRef<bool> co
   return llvm::map_to_vector(contracted, [](bool isContracted) -> int64_t { return isContracted ? 0 : 1; });
 }
 FloatType RowScalingAttr::getScaleType() const { return Float32Type::get(getContext()); }
-Accumulation RowScalingAttr::getAccumulation(Role role) const { return accumulationOf(role); }
+Accumulation RowScalingAttr::getAccumulation(Role role) const {
+  return accumulationOf(getAccumulation(), role);
+}
 StringRef RowScalingAttr::getRecipeName() const { return "row"; }
 RecipeAttrInterface RowScalingAttr::getScaling() const {
-  return get(getContext(), FormatPolicy::e4m3, getEps(), getPower_2Scale());
+  return get(getContext(), FormatPolicy::e4m3, getEps(), getPower_2Scale(), AccumulationPolicy::by_role);
 }
 SmallVector<NamedAttribute> RowScalingAttr::getParameters() const {
   return ParameterList(getContext())
       .add("format", getFormat())
       .add("eps", getEps())
-      .add("power_2_scale", getPower_2Scale());
+      .add("power_2_scale", getPower_2Scale())
+      .add("accumulation", getAccumulation());
 }
 
 Value RowScalingAttr::buildScale(OpBuilder &builder, Location loc, Operation *,

@@ -136,7 +136,14 @@ LogicalResult verifyBatching(Operation *op) {
   auto function = dyn_cast<func::FuncOp>(op);
   if (!function)
     return success();
-  if (failed(verifyAtMostOne<UpdateAmaxHistoryOp>(function)))
+  llvm::SmallDenseSet<Attribute> recipes;
+  WalkResult walked = function.walk([&](UpdateAmaxHistoryOp op) {
+    if (recipes.insert(op.getRecipe()).second)
+      return WalkResult::advance();
+    op->emitError("after batching: the update point has another update of this recipe");
+    return WalkResult::interrupt();
+  });
+  if (walked.wasInterrupted())
     return failure();
   return verifyAtMostOne<AllReduceOp>(function);
 }

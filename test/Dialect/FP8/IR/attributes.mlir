@@ -21,16 +21,22 @@
 "test.op"() {recipe = #fp8.row_scaling} : () -> ()
 // CHECK: recipe = #fp8.row_scaling<format = hybrid, eps = 1.250000e-01, power_2_scale = true>
 "test.op"() {recipe = #fp8.row_scaling<format = hybrid, eps = 0.125, power_2_scale = true>} : () -> ()
+// CHECK: recipe = #fp8.row_scaling<accumulation = split>
+"test.op"() {recipe = #fp8.row_scaling<accumulation = split>} : () -> ()
 
 // CHECK: recipe = #fp8.block_scaling}
 "test.op"() {recipe = #fp8.block_scaling} : () -> ()
 // CHECK: recipe = #fp8.block_scaling<format = hybrid, block = 64, eps = 1.000000e+00, power_2_scale = false>
 "test.op"() {recipe = #fp8.block_scaling<format = hybrid, block = 64, eps = 1.0, power_2_scale = false>} : () -> ()
+// CHECK: recipe = #fp8.block_scaling<x_block_scaling_dim = 2, w_block_scaling_dim = 1>
+"test.op"() {recipe = #fp8.block_scaling<x_block_scaling_dim = 2, w_block_scaling_dim = 1, grad_block_scaling_dim = 1>} : () -> ()
 
 // CHECK: recipe = #fp8.mx_scaling}
 "test.op"() {recipe = #fp8.mx_scaling} : () -> ()
 // CHECK: recipe = #fp8.mx_scaling<format = hybrid>
 "test.op"() {recipe = #fp8.mx_scaling<format = hybrid>} : () -> ()
+// CHECK: recipe = #fp8.mx_scaling<rounding = floor, w_block_scaling_dim = 2, accumulation = fast>
+"test.op"() {recipe = #fp8.mx_scaling<rounding = floor, w_block_scaling_dim = 2, accumulation = fast>} : () -> ()
 
 // CHECK: recipe = #fp8.custom<base = #fp8.current_scaling>
 "test.op"() {recipe = #fp8.custom<base = #fp8.current_scaling>} : () -> ()

@@ -78,3 +78,18 @@ module attributes {fp8.recipe = #fp8.custom<base = #fp8.current_scaling<eps = 1.
 
 // expected-error@+1 {{power_2_scale of the base has no effect beside a function for scale; drop one of the two}}
 module attributes {fp8.recipe = #fp8.custom<base = #fp8.current_scaling<power_2_scale = true>, scale = @f>} {}
+
+// -----
+
+// expected-error@+1 {{x_block_scaling_dim is 1 (blocks along the contracted dimension) or 2 (square blocks), got 3}}
+module attributes {fp8.recipe = #fp8.block_scaling<x_block_scaling_dim = 3>} {}
+
+// -----
+
+// expected-error@+1 {{grad_block_scaling_dim is 1 (blocks along the contracted dimension) or 2 (square blocks), got 0}}
+module attributes {fp8.recipe = #fp8.block_scaling<grad_block_scaling_dim = 0>} {}
+
+// -----
+
+// expected-error@+1 {{w_block_scaling_dim is 1 (blocks along the contracted dimension) or 2 (square blocks), got -2}}
+module attributes {fp8.recipe = #fp8.mx_scaling<w_block_scaling_dim = -2>} {}

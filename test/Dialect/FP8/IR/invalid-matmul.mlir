@@ -254,3 +254,12 @@ func.func @amax_of_a_mask(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: ten
   } -> tensor<8x32xbf16>, tensor<f32>, tensor<8x32xi1>
   return
 }
+
+// -----
+
+func.func @recipe_of_a_kept_product(%a: tensor<8x16xbf16>, %b: tensor<16x32xbf16>, %c: tensor<8x32xbf16>) {
+  // expected-error@+1 {{has a recipe, and a reason in `kept` why it stays in high precision}}
+  %0 = fp8.matmul recipe(#fp8.current_scaling) kept("no weight operand") ins(%a, %b : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%c : tensor<8x32xbf16>)
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<8x32xbf16>
+  return
+}

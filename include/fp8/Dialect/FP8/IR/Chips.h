@@ -40,6 +40,11 @@ struct Chip {
   int64_t threads;
   /// Multiprocessors of the largest product with this architecture.
   int64_t multiprocessors;
+  /// Its clock in MHz when tensor cores are busy, and its memory's GB/s.
+  int64_t clockMHz, memoryGBs;
+  /// The multiply-adds of FP8 operands, and of 16-bit operands, that the tensor cores of a multiprocessor
+  /// start per clock.
+  int64_t fp8Rate, halfRate;
 };
 
 /// Returns all chips, sorted by capability.
@@ -47,6 +52,12 @@ llvm::ArrayRef<Chip> listChips();
 
 /// Returns what is known about the chip of `attribute`.
 const Chip &getChip(ChipAttr attribute);
+
+/// Returns the name of the instruction that kernels of `family` multiply the two element types with on
+/// `chip`, as reports show it; `m` and `n` are the rows and columns that it computes, for families in which
+/// they vary.
+std::string nameInstruction(const Chip &chip, ProductFamily family, mlir::Type lhs, mlir::Type rhs,
+                            const llvm::Twine &m, const llvm::Twine &n);
 
 } // namespace fp8
 

@@ -46,6 +46,15 @@ struct ScaleInputs {
   /// The element type of the tensor before the cast; null if unknown.
   mlir::FloatType inputType;
 };
+
+/// What a target has for products with a recipe.
+struct ProductSupport {
+  /// What computes them: the beginning of `code` in the report. Empty if nothing does, or if the
+  /// target does not say.
+  std::string code;
+  /// Why nothing does, and what to use instead; empty if something does.
+  std::string reason;
+};
 } // namespace fp8
 
 #include "fp8/Dialect/FP8/IR/FP8AttrInterfaces.h.inc"
@@ -56,6 +65,9 @@ inline constexpr llvm::StringLiteral kTargetAttrName = "fp8.target";
 
 /// Returns the target of the module that contains `op`, `#fp8.cpu` if the module has none.
 TargetAttrInterface getTarget(mlir::Operation *op);
+
+/// Returns which tensors of a site a product of this role multiplies, in the order of the forward pass.
+std::pair<TensorKind, TensorKind> getOperandKinds(Role role);
 } // namespace fp8
 
 namespace fp8 {

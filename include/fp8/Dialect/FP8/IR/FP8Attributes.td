@@ -36,6 +36,12 @@ def FP8_AccumulationEnum : FP8_Enum<"Accumulation", "how a scaled product accumu
   I32EnumAttrCase<"fast", 0>, I32EnumAttrCase<"split", 1>]>;
 def FP8_Accumulation : FP8_EnumAttr<FP8_AccumulationEnum, "accumulation">;
 
+def FP8_AccumulationPolicyEnum : FP8_Enum<"AccumulationPolicy", "how the products of a recipe accumulate along K", [
+  I32EnumAttrCase<"by_role", 0>, I32EnumAttrCase<"fast", 1>, I32EnumAttrCase<"split", 2>]>;
+def FP8_ScaleRoundingEnum : FP8_Enum<"ScaleRounding", "how the E8M0 scale of a block is rounded", [
+  I32EnumAttrCase<"up", 0>, I32EnumAttrCase<"floor", 1>, I32EnumAttrCase<"even", 2>,
+  I32EnumAttrCase<"ceil", 3>]>;
+
 def FP8_FormatPolicyEnum : FP8_Enum<"FormatPolicy", "which FP8 format forward and gradient tensors use", [
   I32EnumAttrCase<"hybrid", 0>, I32EnumAttrCase<"e4m3", 1>, I32EnumAttrCase<"e5m2", 2>]>;
 def FP8_AmaxComputeAlgoEnum : FP8_Enum<"AmaxComputeAlgo", "which amax of the history the next scale is computed from", [
@@ -59,6 +65,12 @@ class FP8_Recipe<string name, string mnemonicName, list<string> overridden = []>
 }
 class FP8_EnumParam<string type, string default>
     : DefaultValuedParameter<"::fp8::" # type, "::fp8::" # type # "::" # default>;
+
+/// How the products of the recipe accumulate: `by_role` is `fast` for fprop and `split` for gradients.
+def FP8_AccumulationParam : FP8_EnumParam<"AccumulationPolicy", "by_role">;
+
+/// 1 or 2: whether the blocks of tensors of a kind lie along the contracted dimension or are square.
+class FP8_BlockDimParam<string default> : DefaultValuedParameter<"int64_t", default>;
 
 /// A lower bound of the amax, as an f32; 0 by default.
 def FP8_EpsParam : DefaultValuedParameter<"::llvm::APFloat", "::llvm::APFloat(0.0f)"> {
@@ -89,7 +101,9 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
     - `init`: the scale of a cast while the tensor's column of the history is all 0.
       `one`: the scale in the state, which starts at 1. `current`: the scale computed
       from the tensor's own amax, which takes a second read of the tensor and an
-      `amax_history_len` of 2 or more.
+      `amax_history_len` of 2 or more;
+    - `accumulation`: `fast` or `split` sums along K in products of every role; `by_role`,
+      the default, is `fast` for fprop and `split` for dgrad and wgrad.
 
     Example: `#fp8.delayed_scaling<margin = 1, amax_history_len = 16, init = current>`
   }];
@@ -101,7 +115,8 @@ def FP8_DelayedScalingAttr : FP8_Recipe<"DelayedScaling", "delayed_scaling",
     DefaultValuedParameter<"bool", "true">:$reduce_amax,
     DefaultValuedParameter<"bool", "false">:$ignore_non_finite,
     DefaultValuedParameter<"bool", "false">:$executed_mask,
-    FP8_EnumParam<"InitialScale", "one">:$init);
+    FP8_EnumParam<"InitialScale", "one">:$init,
+    FP8_AccumulationParam:$accumulation);
 }
 
 def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling", ["findOverruled"]> {
@@ -111,7 +126,8 @@ def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling", ["f
     `power_2_scale` floors the scale to a power of two. The recipe keeps no state.
 
     `reduce_amax` combines the amaxes of the shards of a tensor that is sharded over
-    ranks. It has no effect in a program for one rank.
+    ranks. It has no effect in a program for one rank. `accumulation` is as in
+    `#fp8.delayed_scaling`.
 
     Example: `#fp8.current_scaling<power_2_scale = true>`
   }];
@@ -119,53 +135,79 @@ def FP8_CurrentScalingAttr : FP8_Recipe<"CurrentScaling", "current_scaling", ["f
     FP8_EnumParam<"FormatPolicy", "hybrid">:$format,
     FP8_EpsParam:$eps,
     DefaultValuedParameter<"bool", "false">:$power_2_scale,
-    DefaultValuedParameter<"bool", "true">:$reduce_amax);
+    DefaultValuedParameter<"bool", "true">:$reduce_amax,
+    FP8_AccumulationParam:$accumulation);
 }
 
 def FP8_RowScalingAttr : FP8_Recipe<"RowScaling", "row_scaling"> {
   let summary = "one scale per row of the first operand and per column of the second";
   let description = [{
     The formula of current scaling, applied to one amax per row of the first operand
-    and per column of the second: a scale spans the contracted dimensions.
+    and per column of the second: a scale spans the contracted dimensions. `accumulation`
+    is as in `#fp8.delayed_scaling`.
 
     Example: `#fp8.row_scaling<format = hybrid>`
   }];
   let parameters = (ins
     FP8_EnumParam<"FormatPolicy", "e4m3">:$format,
     FP8_EpsParam:$eps,
-    DefaultValuedParameter<"bool", "false">:$power_2_scale);
+    DefaultValuedParameter<"bool", "false">:$power_2_scale,
+    FP8_AccumulationParam:$accumulation);
 }
 
-def FP8_BlockScalingAttr : FP8_Recipe<"BlockScaling", "block_scaling"> {
+def FP8_BlockScalingAttr : FP8_Recipe<"BlockScaling", "block_scaling", ["getUnfitReason"]> {
   let summary = "a scale per 1×128 of activations and gradients, per 128×128 of weights";
   let description = [{
     Blocks lie along the contracted dimension; the shorter block at the end of a
     dimension has a scale of its own. Scales follow the formula of current scaling; they
-    are f32 and by default rounded down to powers of two.
+    are f32 and by default rounded down to powers of two. Every product is summed in parts
+    of one block (`split`), because each part has scales of its own.
 
-    Example: `#fp8.block_scaling<power_2_scale = false>`
+    `x_block_scaling_dim`, `w_block_scaling_dim` and `grad_block_scaling_dim` are the
+    dimensions of the blocks of inputs, weights and gradients: 1 for 1×128 along the
+    contracted dimension, 2 for 128×128, whose FP8 bytes serve both directions. At most one
+    operand of a product has blocks of two dimensions.
+
+    Example: `#fp8.block_scaling<power_2_scale = false, w_block_scaling_dim = 1>`
   }];
   let parameters = (ins
     FP8_EnumParam<"FormatPolicy", "e4m3">:$format,
     DefaultValuedParameter<"int64_t", "128">:$block,
     FP8_EpsParam:$eps,
-    DefaultValuedParameter<"bool", "true">:$power_2_scale);
+    DefaultValuedParameter<"bool", "true">:$power_2_scale,
+    FP8_BlockDimParam<"1">:$x_block_scaling_dim,
+    FP8_BlockDimParam<"2">:$w_block_scaling_dim,
+    FP8_BlockDimParam<"1">:$grad_block_scaling_dim);
 }
 
 def FP8_MXScalingAttr : FP8_Recipe<"MXScaling", "mx_scaling"> {
   let summary = "MXFP8: an E8M0 scale per 32 elements along the contracted dimension";
   let description = [{
-    scale_inv is `f8E8M0FNU`, rounded up:
-    `2^clamp(ceil(log2(amax / fp8_max)), -127, 127)`. The format is that of the OCP
-    Microscaling Formats specification 1.0.
+    scale_inv is `f8E8M0FNU`, the format of the OCP Microscaling Formats specification 1.0:
+    `2^clamp(e, -127, 127)`, where e follows from the amax of the block by `rounding`:
 
-    Example: `#fp8.mx_scaling<>`
+    - `up`: `ceil(log2(amax / fp8_max))`, the smallest e with which no element saturates;
+    - `floor`: `floor(log2(amax)) - floor(log2(fp8_max))`, as that specification has it:
+      elements above `fp8_max · 2^e` saturate;
+    - `even`: as `floor`, from the amax rounded to the mantissa bits of the format, ties away
+      from zero;
+    - `ceil`: `ceil(log2(amax)) - floor(log2(fp8_max))`, which never saturates and may leave one
+      bit more than `up` unused.
+
+    `w_block_scaling_dim = 2` gives weights blocks of 32×32, whose FP8 bytes serve both
+    directions. `accumulation` is as in `#fp8.delayed_scaling`.
+
+    Example: `#fp8.mx_scaling<rounding = floor, w_block_scaling_dim = 2>`
   }];
-  let parameters = (ins FP8_EnumParam<"FormatPolicy", "e4m3">:$format);
+  let parameters = (ins
+    FP8_EnumParam<"FormatPolicy", "e4m3">:$format,
+    FP8_EnumParam<"ScaleRounding", "up">:$rounding,
+    FP8_BlockDimParam<"1">:$w_block_scaling_dim,
+    FP8_AccumulationParam:$accumulation);
 }
 
 def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
-    ["getRecipeFor", "getReduceAmax", "getHistoryLength", "startsFromTensor", "getNoAmax",
+    ["getRecipeFor", "getUnfitReason", "getReduceAmax", "getHistoryLength", "startsFromTensor", "getNoAmax",
      "buildRecorded", "buildPast", "readsHistory", "buildAmaxStart", "buildAmaxStep", "buildAmaxEnd",
      "readsWholeColumn", "buildAmaxOfColumn", "buildHistoryEntry", "getFunctions", "verifyFunctions"]> {
   let summary = "a recipe per role, or a user's own function for amax or scale";
@@ -173,7 +215,7 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
     `fprop`, `dgrad` and `wgrad` give the recipe of that role; `base` is the recipe of
     every other product. `scale` and `amax` name functions of the module that replace
     the formulas of `base`, and those of a role's recipe if it differs from `base` in its
-    format only:
+    format or accumulation only:
 
     - `scale: (amax: f32, fp8_max: f32, old: f32) -> f32` returns the next scale. It
       replaces the whole formula, including its checks and `margin`, `eps` and
@@ -209,7 +251,10 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
 // Targets
 //===----------------------------------------------------------------------===//
 
-def FP8_CPUAttr : AttrDef<FP8_Dialect, "CPU", [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface>]> {
+def FP8_CPUAttr
+    : AttrDef<FP8_Dialect, "CPU",
+              [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface,
+                                           ["describeProduct", "getProductRate", "getMemoryRate"]>]> {
   let mnemonic = "cpu";
   let summary = "the CPU of the host";
   let description = [{
@@ -227,7 +272,10 @@ def FP8_CPUAttr : AttrDef<FP8_Dialect, "CPU", [DeclareAttrInterfaceMethods<FP8_T
 }
 
 def FP8_ChipAttr
-    : AttrDef<FP8_Dialect, "Chip", [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface, ["hasManyThreads"]>]> {
+    : AttrDef<FP8_Dialect, "Chip",
+              [DeclareAttrInterfaceMethods<FP8_TargetAttrInterface,
+                                           ["describeProduct", "getProductRate", "getMemoryRate",
+                                            "hasManyThreads"]>]> {
   let mnemonic = "chip";
   let summary = "a GPU architecture of NVIDIA";
   let description = [{

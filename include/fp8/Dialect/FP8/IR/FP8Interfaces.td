@@ -63,9 +63,14 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
     }], "::mlir::FloatType", "getScaleType", (ins)>,
     InterfaceMethod<[{
       Returns how a product of this role accumulates along K. The recipes of this dialect
-      use `split` for dgrad and wgrad and `fast` for the rest, except for block scaling,
-      which always uses `split`.
+      use `split` for dgrad and wgrad and `fast` for the rest unless their parameter
+      `accumulation` says otherwise; block scaling always uses `split`.
     }], "::fp8::Accumulation", "getAccumulation", (ins "::fp8::Role":$role)>,
+    InterfaceMethod<[{
+      Returns why the recipe cannot multiply tensors of these two kinds and what to change;
+      "" if it can.
+    }], "::std::string", "getUnfitReason", (ins "::fp8::TensorKind":$lhs, "::fp8::TensorKind":$rhs),
+      "", "return \"\";">,
     InterfaceMethod<[{
       Returns the recipe of products of this role: this recipe itself, unless it
       contains another one for the role.
@@ -169,6 +174,21 @@ def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
       Returns why the target cannot run products of this recipe and what to use instead
       ("row scales have no kernel on sm_89 yet; use …"), or "" if it can.
     }], "::std::string", "getUnsupportedReason", (ins "::fp8::RecipeAttrInterface":$recipe)>,
+    InterfaceMethod<[{
+      Returns what computes products of this role with this recipe, or why nothing does. A null
+      recipe stands for products of bf16.
+    }], "::fp8::ProductSupport", "describeProduct",
+      (ins "::fp8::RecipeAttrInterface":$recipe, "::fp8::Role":$role), "", [{
+        return {"", recipe ? $_attr.getUnsupportedReason(recipe) : ""};
+      }]>,
+    InterfaceMethod<[{
+      Returns how many multiplications with an addition such products take per second, on the
+      largest machine of this kind; 0 if that is not known.
+    }], "double", "getProductRate", (ins "::fp8::RecipeAttrInterface":$recipe, "::fp8::Role":$role),
+      "", "return 0;">,
+    InterfaceMethod<[{
+      Returns how many bytes per second kernels read and write in memory; 0 if that is not known.
+    }], "double", "getMemoryRate", (ins), "", "return 0;">,
     InterfaceMethod<[{
       Returns the limit in bytes on the temporaries of one row of a fused norm or softmax.
     }], "int64_t", "getMaxRowBytes", (ins)>,

@@ -125,12 +125,12 @@ def SelectLayouts : Pass<"fp8-select-layouts", "::mlir::func::FuncOp"> {
 }
 
 def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
-  let summary = "one amax vector, one reduction and one history update per update point";
+  let summary = "one amax vector, one reduction and one history update of each recipe per update point";
   let description = [{
     Before: each column has its own `fp8.all_reduce` and
     `fp8.update_amax_history`; the updates form a chain.
-    After: each chain is one `fp8.update_amax_history`. All amaxes of the chain are in one
-    vector, which one `fp8.all_reduce` combines over the ranks.
+    After: each chain is one `fp8.update_amax_history`, or one for each recipe. All amaxes
+    of the chain are in one vector, which one `fp8.all_reduce` combines over the ranks.
 
     Example:
     ```mlir

@@ -14,7 +14,7 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
   let description = [{
     Before: every contraction is an `fp8.matmul` with site and role.
     After: those that stay in high precision have a reason in `kept`; all others
-    are to become FP8. A recipe that the target which the module names (`fp8.target`)
+    are to become FP8 and have the `recipe` of their role. A recipe that the target which the module names (`fp8.target`)
     has no kernels for is an error at the first product that would become FP8.
 
     `sites=linear` takes the products of a weight. What has none stays, and so does
@@ -25,7 +25,13 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     `fprop`, `dgrad` and `wgrad` keep the products of a role as the program has
     them, by the name of their type: no type is changed. A product that the program
     has in a wider type (f32 where bf16 is asked for) stays in that, and its reason
-    says so; one that it has in another type is an error.
+    says so; one that it has in another type is an error. `none` keeps it in any type.
+
+    `site-recipes` gives sites recipes of their own: the first pair whose regex matches a
+    site holds for it, before `fprop`, `dgrad`, `wgrad` and `recipe`. A word instead of a
+    recipe is `none` or a type, as in `fprop`. Such a recipe that the target has no
+    kernels for, or that does not fit the product, is no error: the site stays in high
+    precision for that reason.
 
     Example:
     ```mlir
@@ -60,6 +66,9 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     Option<"fprop", "fprop", "std::string", "\"\"", "type in which forward products stay; empty: FP8">,
     Option<"dgrad", "dgrad", "std::string", "\"\"", "type in which input gradients stay; empty: FP8">,
     Option<"wgrad", "wgrad", "std::string", "\"\"", "type in which weight gradients stay; empty: FP8">,
+    Option<"siteRecipes", "site-recipes", "std::string", "\"\"",
+           "an array attribute of pairs [regex, recipe or word], as in "
+           "[[\"head\", #fp8.current_scaling], [\"h0/\", \"none\"]]">,
     Option<"require", "require", "std::string", "\"\"",
            "all, or a regex of sites: one of them that does not become FP8 is an error">,
     Option<"allowUnsupported", "allow-unsupported", "bool", "false",
@@ -194,7 +203,7 @@ def CollapseProducts : Pass<"fp8-collapse-products"> {
 def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
   let summary = "turn the chosen matrix products into FP8 products of quantized tensors";
   let description = [{
-    Before: `fp8-select-sites` has decided every site.
+    Before: `fp8-select-sites` has decided every site and its recipe.
     After: every `fp8.matmul` without `kept` is an `fp8.scaled_matmul` on the
     results of `fp8.quantize`. A tensor is quantized once per format, however many
     sites read it, and before any reshapes that the sites read it through. If an
@@ -211,8 +220,10 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     A function without gradients is evaluation: it reads the state but does not return
     it, unless `calibrate` is set.
 
-    Roles whose recipes differ in format only share one update, and the columns of tensors
-    with the same format.
+    Roles and sites whose recipes differ in format or accumulation only share one update,
+    and the columns of tensors with the same format. Other recipes with a history have
+    columns and updates of their own in the same state; all must agree in
+    `amax_history_len` and `executed_mask`.
 
     Example:
     ```mlir
@@ -256,7 +267,8 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"", "the recipe, as an attribute">,
+    Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"",
+           "the recipe of products that have none, as an attribute">,
     Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">,
     Option<"measureErrors", "measure-errors", "bool", "false",
            "each cast outside of loops adds a result: its root mean square error, relative">

@@ -18,11 +18,13 @@
 
 namespace fp8 {
 
-/// A column: one quantized tensor in one format.
+/// A column: one quantized tensor in one format with one recipe.
 struct StateColumn {
   llvm::SmallVector<std::string> sites; ///< the sites that read it, in the order of columns
   TensorKind kind;
   mlir::FloatType format;
+  /// The recipe without its formats; null in a layout that is read from a module.
+  RecipeAttrInterface recipe;
 };
 
 /// An operand of a site, which identifies a column. `operand` distinguishes the two inputs of a
@@ -31,6 +33,7 @@ struct ColumnKey {
   std::string site;
   TensorKind kind;
   mlir::FloatType format;
+  RecipeAttrInterface recipe; ///< without its formats
   unsigned operand;
 };
 
@@ -76,7 +79,7 @@ public:
 private:
   unsigned indexOf(const ColumnKey &key);
 
-  std::map<std::tuple<std::string, unsigned, const void *, unsigned>, unsigned> index;
+  std::map<std::tuple<std::string, unsigned, const void *, const void *, unsigned>, unsigned> index;
   std::vector<ColumnKey> keys;
   llvm::IntEqClasses classes;
   std::vector<int64_t> columns; ///< by equivalence class

@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Leaves one amax vector, one reduction over the ranks and one history update per update point.
+// Leaves one amax vector, one reduction over the ranks and one history update of each recipe per update
+// point.
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -21,8 +22,7 @@ namespace {
 UpdateAmaxHistoryOp getPrevious(UpdateAmaxHistoryOp op) {
   auto previous = op.getScale().getDefiningOp<UpdateAmaxHistoryOp>();
   if (!previous || op.getHistory().getDefiningOp() != previous || !previous->getResult(0).hasOneUse() ||
-      !previous->getResult(1).hasOneUse() || previous->getBlock() != op->getBlock() ||
-      previous.getRecipe() != op.getRecipe())
+      !previous->getResult(1).hasOneUse() || previous->getBlock() != op->getBlock())
     return nullptr;
   return previous;
 }
@@ -61,25 +61,50 @@ private:
       return;
     std::reverse(chain.begin(), chain.end());
 
-    SmallVector<int64_t> columns;
-    SmallVector<Attribute> formats;
-    for (UpdateAmaxHistoryOp op : chain) {
-      llvm::append_range(columns, op.getColumns());
-      llvm::append_range(formats, op.getFormats());
-    }
     OpBuilder builder(end);
-    Value amaxes = reduce(builder, end, concatenate(builder, chain, columns.size()));
-    auto update =
-        UpdateAmaxHistoryOp::create(builder, end.getLoc(), end->getResultTypes(), amaxes,
-                                    chain.front().getScale(), chain.front().getHistory(), end.getRecipe(),
-                                    builder.getDenseI64ArrayAttr(columns), builder.getArrayAttr(formats));
-    end.replaceAllUsesWith(update.getResults());
+    int64_t count = 0, offset = 0;
+    for (UpdateAmaxHistoryOp op : chain)
+      count += op.getColumns().size();
+    Value amaxes = reduce(builder, end, concatenate(builder, chain, count));
+    SmallVector<Value> state{chain.front().getScale(), chain.front().getHistory()};
+    for (ArrayRef<UpdateAmaxHistoryOp> rest = chain; !rest.empty();) {
+      UpdateAmaxHistoryOp first = rest.front();
+      ArrayRef<UpdateAmaxHistoryOp> alike =
+          rest.take_while([&](UpdateAmaxHistoryOp op) { return op.getRecipe() == first.getRecipe(); });
+      state = updateAll(builder, alike, amaxes, offset, state);
+      rest = rest.drop_front(alike.size());
+    }
+    end.replaceAllUsesWith(state);
     for (UpdateAmaxHistoryOp op : llvm::reverse(chain)) {
       AllReduceOp reduction = getReduction(op);
       op.erase();
       if (reduction && reduction->use_empty())
         reduction.erase();
     }
+  }
+
+  /// Builds one update in place of `chain`, whose recipes are equal. Its amaxes are those of `amaxes` from
+  /// `offset` on, which becomes the offset of the next ones. Returns the new state.
+  static SmallVector<Value> updateAll(OpBuilder &builder, ArrayRef<UpdateAmaxHistoryOp> chain, Value amaxes,
+                                      int64_t &offset, ValueRange state) {
+    SmallVector<int64_t> columns;
+    SmallVector<Attribute> formats;
+    for (UpdateAmaxHistoryOp op : chain) {
+      llvm::append_range(columns, op.getColumns());
+      llvm::append_range(formats, op.getFormats());
+    }
+    UpdateAmaxHistoryOp last = chain.back();
+    int64_t count = columns.size();
+    if (cast<RankedTensorType>(amaxes.getType()).getDimSize(0) != count) {
+      SmallVector<OpFoldResult> offsets{builder.getIndexAttr(offset)}, sizes{builder.getIndexAttr(count)},
+          strides{builder.getIndexAttr(1)};
+      amaxes = tensor::ExtractSliceOp::create(builder, last.getLoc(), amaxes, offsets, sizes, strides);
+    }
+    offset += count;
+    auto update = UpdateAmaxHistoryOp::create(
+        builder, last.getLoc(), last->getResultTypes(), amaxes, state[0], state[1], last.getRecipe(),
+        builder.getDenseI64ArrayAttr(columns), builder.getArrayAttr(formats));
+    return llvm::to_vector_of<Value>(update.getResults());
   }
 
   /// Builds one vector of all recorded amaxes before their reduction.

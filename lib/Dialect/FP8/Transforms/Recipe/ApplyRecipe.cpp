@@ -30,8 +30,8 @@ CastKey castKey(const QuantizedOperand &operand) {
           operand.format().getAsOpaquePointer(), std::vector<int64_t>(block.begin(), block.end())};
 }
 
-/// A tensor, by its number in the function, and the format in which it is read.
-using TensorKey = std::pair<unsigned, const void *>;
+/// A tensor, by its number in the function, and the format and the recipe with which it is read.
+using TensorKey = std::tuple<unsigned, const void *, const void *>;
 
 class ApplyRecipe : public impl::ApplyRecipeBase<ApplyRecipe> {
 public:
@@ -143,16 +143,13 @@ private:
   static TensorKey tensorKey(const QuantizedOperand &operand, Program &program) {
     auto type = cast<RankedTensorType>(operand.source().getType());
     DimUses unused(type.getRank(), kUnused);
-    return {program.tensors.resolve(operand.source(), unused).tensor, operand.format().getAsOpaquePointer()};
+    return {program.tensors.resolve(operand.source(), unused).tensor, operand.format().getAsOpaquePointer(),
+            operand.recipe.getScaling().getAsOpaquePointer()};
   }
 
   LogicalResult addReader(const QuantizedOperand &operand, Program &program) {
-    // One update serves casts in any format, because each column has its own format.
-    RecipeAttrInterface scaling = operand.recipe.getScaling();
-    if (stateful && stateful != scaling)
-      return operand.product->emitError() << "recipes " << stateful << " and " << scaling
-                                          << " both keep a history; a program has one, so use one of them";
-    stateful = scaling;
+    if (failed(checkHistory(operand)))
+      return failure();
     for (Operation *op = operand.product->getParentOp(); op != program.function; op = op->getParentOp())
       if (!canCarryOut(op))
         return operand.product->emitError()
@@ -163,6 +160,25 @@ private:
     SmallVector<ColumnKey> &readers = program.readers[tensor];
     if (readers.empty() || !readsForwardOperand(operand))
       readers.push_back(operand.columnKey());
+    return success();
+  }
+
+  /// Checks that the recipe of `operand` can keep its columns in one history with those of the other recipes:
+  /// a column has its own format, margin and choice of the amax, but all have as many rows, and the amaxes of
+  /// one loop are carried out of it in one way.
+  LogicalResult checkHistory(const QuantizedOperand &operand) {
+    RecipeAttrInterface scaling = operand.recipe.getScaling();
+    if (!stateful)
+      stateful = scaling;
+    if (scaling.getHistoryLength() != stateful.getHistoryLength())
+      return operand.product->emitError()
+             << "recipes " << stateful << " and " << scaling << " keep " << stateful.getHistoryLength()
+             << " and " << scaling.getHistoryLength()
+             << " amaxes of a tensor; a program has one length of the history, so give both the same";
+    if (scaling.getNoAmax() != stateful.getNoAmax())
+      return operand.product->emitError()
+             << "recipes " << stateful << " and " << scaling
+             << " differ in executed_mask; a program has one history, so give both the same";
     return success();
   }
 
@@ -188,10 +204,10 @@ private:
     if (measureErrors)
       rewriter.measureErrors();
     if (updates)
-      rewriter.updateState(stateful);
+      rewriter.updateState();
   }
 
-  /// The stateful recipe of the program, without formats; null if there is none.
+  /// A stateful recipe of the program, without formats; null if there is none.
   RecipeAttrInterface stateful;
 };
 

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -71,7 +72,7 @@ Value QuantizedOperand::source() const { return block().empty() ? getViewSource(
 
 ColumnKey QuantizedOperand::columnKey() const {
   bool twoInputs = *product.getRole() == Role::other && kind() == TensorKind::input;
-  return {product.getSite()->str(), kind(), format(), twoInputs ? index : 0};
+  return {product.getSite()->str(), kind(), format(), recipe.getScaling(), twoInputs ? index : 0};
 }
 
 Value FunctionRewriter::emptyLike(Location loc, Value like, Type elementType) {
@@ -347,39 +348,48 @@ Value FunctionRewriter::reduceAmaxes(Location loc, ArrayRef<RecordedAmax> record
       .getResult(0);
 }
 
-/// Builds one update for each column of the forward part (`ofForward`) or for each other column.
-FunctionRewriter::State FunctionRewriter::updateColumns(State from, RecipeAttrInterface recipe,
-                                                        bool ofForward) {
+/// Builds the update of one column.
+FunctionRewriter::State FunctionRewriter::updateColumn(State from, int64_t column) {
   Location loc = function.getLoc();
-  for (auto &[column, recorded] : amaxes) {
-    if (bool(forwardColumns.count(column)) != ofForward)
-      continue;
-    Value vector = reduceAmaxes(loc, recorded, recipe);
-    int64_t count = recorded.size();
-    SmallVector<Attribute> formats(count, TypeAttr::get(layout.getColumns()[column].format));
-    auto update = UpdateAmaxHistoryOp::create(
-        builder, loc, TypeRange{from.scale.getType(), from.history.getType()}, vector, from.scale,
-        from.history, recipe, builder.getDenseI64ArrayAttr(SmallVector<int64_t>(count, column)),
-        builder.getArrayAttr(formats));
-    from = {update.getResult(0), update.getResult(1)};
-  }
+  const StateColumn &described = layout.getColumns()[column];
+  ArrayRef<RecordedAmax> recorded = amaxes.at(column);
+  int64_t count = recorded.size();
+  Value vector = reduceAmaxes(loc, recorded, described.recipe);
+  SmallVector<Attribute> formats(count, TypeAttr::get(described.format));
+  auto update = UpdateAmaxHistoryOp::create(
+      builder, loc, TypeRange{from.scale.getType(), from.history.getType()}, vector, from.scale, from.history,
+      described.recipe, builder.getDenseI64ArrayAttr(SmallVector<int64_t>(count, column)),
+      builder.getArrayAttr(formats));
+  return {update.getResult(0), update.getResult(1)};
+}
+
+/// Builds one update for each column of the forward part (`ofForward`) or for each other column; those of one
+/// recipe follow each other, so that fp8-batch-amax-updates makes them one.
+FunctionRewriter::State FunctionRewriter::updateColumns(State from, bool ofForward) {
+  llvm::MapVector<RecipeAttrInterface, SmallVector<int64_t>> columnsOfRecipe;
+  for (const auto &entry : amaxes)
+    if (bool(forwardColumns.count(entry.first)) == ofForward)
+      columnsOfRecipe[layout.getColumns()[entry.first].recipe].push_back(entry.first);
+  for (const auto &entry : columnsOfRecipe)
+    for (int64_t column : entry.second)
+      from = updateColumn(from, column);
   return from;
 }
 
 /// Updates the columns before the return, those of forward's tensors at the end of forward, and
 /// appends the new state to the results.
-void FunctionRewriter::updateState(RecipeAttrInterface recipe) {
-  carryOutAmaxes(amaxes, recipe.getNoAmax());
+void FunctionRewriter::updateState() {
+  carryOutAmaxes(amaxes, layout.getColumns().front().recipe.getNoAmax());
   State updated = state;
   if (pair) {
     builder.setInsertionPoint(pair->getEndForward());
-    State ofForward = updateColumns(state, recipe, /*ofForward=*/true);
+    State ofForward = updateColumns(state, /*ofForward=*/true);
     pair->getState().assign({ofForward.scale, ofForward.history});
     updated = backwardState;
   }
   auto terminator = cast<func::ReturnOp>(function.getBody().front().getTerminator());
   builder.setInsertionPoint(terminator);
-  updated = updateColumns(updated, recipe, /*ofForward=*/false);
+  updated = updateColumns(updated, /*ofForward=*/false);
 
   unsigned firstResult = function.getNumResults();
   SmallVector<Value> newState{updated.scale, updated.history};

@@ -65,7 +65,7 @@ public:
   void rewrite(llvm::ArrayRef<QuantizedOperand> operands);
   /// Appends a result per cast: the root mean square error of the FP8 tensor over that of the tensor.
   void measureErrors();
-  void updateState(RecipeAttrInterface recipe);
+  void updateState();
 
 private:
   /// The FP8 data of a tensor, its scale_inv, and its amax if that is recorded.
@@ -96,7 +96,8 @@ private:
   void findForwardColumns(llvm::ArrayRef<QuantizedOperand> operands);
   mlir::Value reduceAmaxes(mlir::Location loc, llvm::ArrayRef<RecordedAmax> recorded,
                            RecipeAttrInterface recipe);
-  State updateColumns(State from, RecipeAttrInterface recipe, bool ofForward);
+  State updateColumns(State from, bool ofForward);
+  State updateColumn(State from, int64_t column);
 
   mlir::func::FuncOp function;
   std::optional<JoinedPair> pair; ///< set if the function is a joined forward and backward

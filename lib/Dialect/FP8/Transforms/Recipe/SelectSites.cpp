@@ -4,6 +4,7 @@
 //
 // Decides for every matrix product whether it becomes FP8. Products that stay get the reason.
 
+#include "SitePatterns.h"
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Analysis/OneHot.h"
 #include "fp8/Analysis/Sites/LayerNumbers.h"
@@ -12,7 +13,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Regex.h"
 #include <set>
 
 using namespace mlir;
@@ -23,29 +23,15 @@ namespace fp8 {
 
 namespace {
 
-/// A regex option; unset where the option is empty. An invalid one is an error.
-class SitePattern {
-public:
-  LogicalResult compile(Operation *op, StringRef option, StringRef pattern) {
-    if (pattern.empty())
-      return success();
-    regex.emplace(pattern);
-    std::string reason;
-    if (!regex->isValid(reason))
-      return op->emitError() << "--" << option << "=" << pattern
-                             << " is not a regular expression: " << reason;
-    return success();
-  }
-  bool matches(StringRef site) const { return regex && regex->match(site); }
-
-private:
-  std::optional<llvm::Regex> regex;
-};
-
 /// The options of one run, applied to this module. They are no members of the pass, because passes
 /// are copied and an llvm::Regex cannot be.
 struct Selection {
   SitePattern sites, keep, require;
+  SiteRecipes siteRecipes;
+  /// The recipe of all other sites; null where they stay in high precision.
+  RecipeAttrInterface recipe;
+  /// Whether that recipe has been refused. One error is enough: it does not fit, whatever the product.
+  bool isRefused = false;
   /// Sites in the first and last layers that are to stay.
   llvm::StringMap<std::string> keptLayers;
   /// Sites whose forward product only selects rows.
@@ -59,67 +45,93 @@ public:
   using impl::SelectSitesBase<SelectSites>::SelectSitesBase;
 
   void runOnOperation() final {
-    Operation *module = getOperation();
-    bool named = sites == "linear" || sites == "all";
     Selection selection;
-    if (failed(selection.sites.compile(module, "sites", named ? "" : StringRef(sites))) ||
-        failed(selection.keep.compile(module, "keep", keep)) ||
-        failed(selection.require.compile(module, "require", require == "all" ? "" : StringRef(require))) ||
-        failed(findKeptLayers(selection)) || (!named && failed(checkUsed(selection.sites, "sites", sites))) ||
-        (!require.empty() && require != "all" && failed(checkUsed(selection.require, "require", require))))
+    if (failed(readOptions(selection)))
       return signalPassFailure();
-
-    if (!keep.empty() && !isUsed(selection.keep))
-      getOperation()->emitWarning() << "no site matches --keep=" << keep
-                                    << ", which keeps nothing; the report lists the sites";
-    auto chosen = recipe.empty()
-                      ? RecipeAttrInterface()
-                      : dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
-    if (!recipe.empty() && !chosen) {
-      module->emitError() << "--recipe=" << recipe << " is not a recipe attribute";
-      return signalPassFailure();
-    }
-    if (chosen)
-      for (FlatSymbolRefAttr name : chosen.getFunctions())
-        selection.recipeFunctions.insert(name.getValue());
-    if (sites == "linear")
-      findOneHotSites(selection);
-
     bool ok = true;
-    MatmulOp refused;
-    module->walk([&](MatmulOp op) {
+    getOperation()->walk([&](MatmulOp op) {
       auto function = op->getParentOfType<FunctionOpInterface>();
       if (function && selection.recipeFunctions.contains(function.getName()))
         return op.setKept("in a function that the recipe names");
-      std::string reason = reasonToKeep(op, selection);
-      if (StringRef type = typeOfRole(op); reason.empty() && !type.empty()) {
-        FailureOr<std::string> kept = keepInType(op, type);
-        ok &= succeeded(kept);
-        reason = kept.value_or("");
-      }
-      if (reason.empty()) {
-        RecipeAttrInterface own = chosen.getRecipeFor(op.getRole().value_or(Role::other));
-        // One error is enough: the recipe does not fit the target, whatever the product.
-        if (!refused && !allowUnsupported && failed(checkSupported(op, own)))
-          refused = op;
-        op.setRecipeAttr(own);
+      FailureOr<std::string> reason = decide(op, selection);
+      ok &= succeeded(reason);
+      if (failed(reason) || reason->empty())
         return;
-      }
-      op.setKept(reason);
-      ok &= succeeded(checkRequired(op, reason, selection));
+      op.setKept(*reason);
+      op.removeRecipeAttr();
+      ok &= succeeded(checkRequired(op, *reason, selection));
     });
-    ok &= !refused;
     if (!ok)
       signalPassFailure();
   }
 
 private:
-  /// Returns the reason why `op` stays in high precision; empty if it becomes FP8.
+  LogicalResult readOptions(Selection &selection) {
+    ModuleOp module = getOperation();
+    bool named = sites == "linear" || sites == "all";
+    if (failed(selection.sites.compile(module, "sites", named ? "" : StringRef(sites))) ||
+        failed(selection.keep.compile(module, "keep", keep)) ||
+        failed(selection.require.compile(module, "require", require == "all" ? "" : StringRef(require))) ||
+        failed(selection.siteRecipes.parse(module, siteRecipes)) || failed(findKeptLayers(selection)) ||
+        (!named && failed(selection.sites.checkUsed(module, "sites", sites))) ||
+        (!require.empty() && require != "all" &&
+         failed(selection.require.checkUsed(module, "require", require))))
+      return failure();
+    // Only --keep may match no site, because one pattern is often used for many models.
+    if (!keep.empty() && !selection.keep.isUsed(module))
+      module.emitWarning() << "no site matches --keep=" << keep
+                           << ", which keeps nothing; the report lists the sites";
+    if (!recipe.empty())
+      selection.recipe = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
+    if (!recipe.empty() && !selection.recipe)
+      return module.emitError() << "--recipe=" << recipe << " is not a recipe attribute";
+    findRecipeFunctions(selection);
+    if (sites == "linear")
+      findOneHotSites(selection);
+    return success();
+  }
+
+  static void findRecipeFunctions(Selection &selection) {
+    auto add = [&](RecipeAttrInterface recipe) {
+      if (recipe)
+        for (FlatSymbolRefAttr name : recipe.getFunctions())
+          selection.recipeFunctions.insert(name.getValue());
+    };
+    add(selection.recipe);
+    for (const SiteRecipe &own : selection.siteRecipes)
+      add(own.recipe);
+  }
+
+  /// Returns the reason why `op` stays in high precision; empty if it becomes FP8, with its recipe set.
+  FailureOr<std::string> decide(MatmulOp op, Selection &selection) const {
+    if (std::string reason = reasonToKeep(op, selection); !reason.empty())
+      return reason;
+    const SiteRecipe *own = selection.siteRecipes.find(op.getSite().value_or(""));
+    if (own && !own->recipe)
+      return keepInType(op, own->option, own->word);
+    Role role = op.getRole().value_or(Role::other);
+    if (StringRef type = typeOfRole(role); !own && !type.empty())
+      return keepInType(op, ("--" + stringifyRole(role) + "=").str(), type);
+    RecipeAttrInterface chosen = (own ? own->recipe : selection.recipe).getRecipeFor(role);
+    std::string unfit = whyUnfit(op, chosen);
+    if (unfit.empty()) {
+      op.setRecipeAttr(chosen);
+      return std::string();
+    }
+    if (own)
+      return own->option + own->word + ": " + unfit;
+    if (!selection.isRefused)
+      op.emitError() << "site '" << op.getSite().value_or("") << "': " << unfit;
+    selection.isRefused = true;
+    return failure();
+  }
+
+  /// Returns the reason why `op` stays in high precision, whatever the recipes; empty if it has none.
   std::string reasonToKeep(MatmulOp op, const Selection &selection) const {
     StringRef site = op.getSite().value_or("");
     if (op.getKept())
       return op.getKept()->str();
-    if (recipe.empty())
+    if (recipe.empty() && !selection.siteRecipes.find(site))
       return "--recipe=none";
     if (!op.isPlain())
       return "its readers are fused into it; recipes come before fusion";
@@ -162,61 +174,44 @@ private:
     });
   }
 
-  /// Whether the target of the module, where one is named, has kernels for what the recipe makes
-  /// of `op`.
-  static LogicalResult checkSupported(MatmulOp op, RecipeAttrInterface recipe) {
+  /// Returns why `recipe` cannot be used for `op`: the kinds of its operands do not fit, or the target of the
+  /// module, where one is named, has no kernels for it. Empty if it can.
+  std::string whyUnfit(MatmulOp op, RecipeAttrInterface recipe) const {
+    if (op.getLhsKind() && op.getRhsKind())
+      if (std::string reason = recipe.getUnfitReason(*op.getLhsKind(), *op.getRhsKind()); !reason.empty())
+        return reason;
     auto target = op->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttrInterface>(kTargetAttrName);
-    std::string reason = target ? target.getUnsupportedReason(recipe) : "";
-    if (reason.empty())
-      return success();
-    return op.emitError() << "site '" << op.getSite().value_or("") << "': " << reason;
+    return target && !allowUnsupported ? target.getUnsupportedReason(recipe) : "";
   }
 
   /// The type that the options keep products of this role in; empty for FP8.
-  StringRef typeOfRole(MatmulOp op) const {
-    Role role = op.getRole().value_or(Role::other);
-    if (role == Role::other)
+  StringRef typeOfRole(Role role) const {
+    switch (role) {
+    case Role::fprop:
+      return fprop;
+    case Role::dgrad:
+      return dgrad;
+    case Role::wgrad:
+      return wgrad;
+    case Role::other:
       return "";
-    return role == Role::fprop ? fprop : role == Role::dgrad ? dgrad : wgrad;
+    }
+    llvm_unreachable("all roles are listed");
   }
 
-  /// Returns the reason for a product that --fprop, --dgrad or --wgrad keeps in `wanted`. Its own type is
-  /// not changed, and must have every value of `wanted`; otherwise it is an error.
-  static FailureOr<std::string> keepInType(MatmulOp op, StringRef wanted) {
+  /// Returns the reason for a product that `option` keeps in `wanted`. Its own type is not changed, and must
+  /// have every value of `wanted`; otherwise it is an error. Any type will do for `none`.
+  static FailureOr<std::string> keepInType(MatmulOp op, StringRef option, StringRef wanted) {
     Type lhs = getElementTypeOrSelf(op.getLhs()), rhs = getElementTypeOrSelf(op.getRhs());
     Type own = lhs.getIntOrFloatBitWidth() < rhs.getIntOrFloatBitWidth() ? rhs : lhs;
-    std::string name = getFormatName(own);
-    std::string option = ("--" + stringifyRole(*op.getRole()) + "=" + wanted).str();
-    if (name == wanted)
-      return option;
+    std::string name = getFormatName(own), given = (option + wanted).str();
+    if (name == wanted || wanted == "none")
+      return given;
     if (name == "f32" && wanted != "f64")
-      return option + "; the program has it in " + name + ", where it stays";
-    return op.emitError() << "site '" << op.getSite().value_or("") << "': " << option
+      return given + "; the program has it in " + name + ", where it stays";
+    return op.emitError() << "site '" << op.getSite().value_or("") << "': " << given
                           << " keeps products as they are, and the program has this one in " << name
-                          << "; say --" << stringifyRole(*op.getRole()) << "=" << name
-                          << ", or keep the site with --keep";
-  }
-
-  /// Reports a pattern that no site matches: it is probably misspelt, and would silently do nothing. Only
-  /// --keep may match no site, with a warning, because one pattern is often used for many models.
-  LogicalResult checkUsed(const SitePattern &pattern, StringRef option, StringRef text) {
-    if (isUsed(pattern))
-      return success();
-    return getOperation()->emitError()
-           << "no site matches --" << option << "=" << text << "; the report lists the sites";
-  }
-
-  bool isUsed(const SitePattern &pattern) {
-    return getOperation()
-        ->walk([&](Operation *op) {
-          std::optional<StringRef> site;
-          if (auto matmul = dyn_cast<MatmulOp>(op))
-            site = matmul.getSite();
-          else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
-            site = scaled.getSite();
-          return site && pattern.matches(*site) ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
+                          << "; say " << option << name << ", or keep the site with --keep";
   }
 
   /// Finds the layers that --first and --last keep.

@@ -19,7 +19,7 @@ using namespace fp8;
 
 static auto orderedKey(const ColumnKey &key) {
   return std::make_tuple(key.site, static_cast<unsigned>(key.kind), key.format.getAsOpaquePointer(),
-                         key.operand);
+                         key.recipe.getAsOpaquePointer(), key.operand);
 }
 
 unsigned ColumnFinder::indexOf(const ColumnKey &key) {
@@ -38,12 +38,15 @@ void ColumnFinder::addTensor(ArrayRef<ColumnKey> readers) {
 }
 
 /// Orders columns independently of the order of the program: by site (h2 before h10), then by
-/// tensor kind (input before weight), format and further sites.
+/// tensor kind (input before weight), format, further sites and recipe.
 static bool comesBefore(const StateColumn &a, const StateColumn &b) {
   if (int order = StringRef(a.sites.front()).compare_numeric(b.sites.front()))
     return order < 0;
   auto rest = [](const StateColumn &column) {
-    return std::make_tuple(column.kind, getFormatName(column.format), ArrayRef<std::string>(column.sites));
+    std::string recipe;
+    llvm::raw_string_ostream(recipe) << column.recipe;
+    return std::make_tuple(column.kind, getFormatName(column.format), ArrayRef<std::string>(column.sites),
+                           recipe);
   };
   return rest(a) < rest(b);
 }
@@ -54,7 +57,7 @@ void ColumnFinder::appendTo(StateLayout &layout) {
   for (auto [i, key] : llvm::enumerate(keys)) {
     StateColumn &column = found[classes[i]];
     if (column.sites.empty())
-      column = {{}, key.kind, key.format};
+      column = {{}, key.kind, key.format, key.recipe};
     if (!llvm::is_contained(column.sites, key.site))
       column.sites.push_back(key.site);
   }

@@ -4,7 +4,7 @@
 //
 // Custom recipes that ask for more than there is, and recipes that are none.
 // RUN: split-file %s %t
-// RUN: fp8-opt %t/two.mlir -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling, wgrad = #fp8.delayed_scaling<margin = 1>>"})'
+// RUN: fp8-opt %t/two.mlir -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling, wgrad = #fp8.delayed_scaling<amax_history_len = 4>>"})'
 // RUN: fp8-opt %t/missing.mlir -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"})'
 // RUN: fp8-opt %t/scale.mlir -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"})'
 // RUN: fp8-opt %t/amax.mlir -split-input-file -verify-diagnostics --pass-pipeline='builtin.module(fp8-apply-recipe{recipe="#fp8.custom<base = #fp8.delayed_scaling<amax_history_len = 16>, amax = @f>"})'
@@ -17,7 +17,7 @@
 func.func @two(%a: tensor<8x8xbf16>, %b: tensor<8x8xbf16>, %c: tensor<8x8xbf16>) -> (tensor<8x8xbf16>, tensor<8x8xbf16>) {
   %0 = fp8.matmul site("fc") role(fprop) kinds(input, weight) ins(%a, %b : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
-  // expected-error@+1 {{recipes #fp8.delayed_scaling and #fp8.delayed_scaling<margin = 1> both keep a history; a program has one, so use one of them}}
+  // expected-error@+1 {{recipes #fp8.delayed_scaling and #fp8.delayed_scaling<amax_history_len = 4> keep 1024 and 4 amaxes of a tensor; a program has one length of the history, so give both the same}}
   %1 = fp8.matmul site("fc") role(wgrad) kinds(input, grad_output) ins(%a, %0 : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
   return %0, %1 : tensor<8x8xbf16>, tensor<8x8xbf16>

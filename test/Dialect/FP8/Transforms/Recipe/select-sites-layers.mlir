@@ -20,7 +20,7 @@ func.func @f(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>, %i: tensor<4x4xf32>) {
   // CHECK: site("h0/fc2#2") {{.*}} kept("in the first layers, --first=1")
   fp8.matmul site("h0/fc2#2") role(fprop) kinds(input, weight) ins(%x, %w : tensor<4x4xf32>, tensor<4x4xf32>)
     outs(%i : tensor<4x4xf32>) {indexing_maps = [#a, #b, #c]} -> tensor<4x4xf32>
-  // CHECK: site("h2/fc1") role(fprop) kinds(input, weight) ins
+  // CHECK: site("h2/fc1") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins
   fp8.matmul site("h2/fc1") role(fprop) kinds(input, weight) ins(%x, %w : tensor<4x4xf32>, tensor<4x4xf32>)
     outs(%i : tensor<4x4xf32>) {indexing_maps = [#a, #b, #c]} -> tensor<4x4xf32>
   // CHECK: site("h10/only_here") {{.*}} kept("in the last layers, --last=1")
@@ -29,7 +29,7 @@ func.func @f(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>, %i: tensor<4x4xf32>) {
   // CHECK: site("h10/fc1") {{.*}} kept("in the last layers, --last=1")
   fp8.matmul site("h10/fc1") role(fprop) kinds(input, weight) ins(%x, %w : tensor<4x4xf32>, tensor<4x4xf32>)
     outs(%i : tensor<4x4xf32>) {indexing_maps = [#a, #b, #c]} -> tensor<4x4xf32>
-  // CHECK: site("head") role(fprop) kinds(input, weight) ins
+  // CHECK: site("head") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins
   fp8.matmul site("head") role(fprop) kinds(input, weight) ins(%x, %w : tensor<4x4xf32>, tensor<4x4xf32>)
     outs(%i : tensor<4x4xf32>) {indexing_maps = [#a, #b, #c]} -> tensor<4x4xf32>
   return

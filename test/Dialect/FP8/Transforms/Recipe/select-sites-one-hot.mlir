@@ -13,8 +13,8 @@
 // An embedding as JAX writes jax.nn.one_hot, and its gradient in another function.
 // CHECK-LABEL: func.func @embed
 // LINEAR: fp8.matmul site("embed") role(fprop) kinds(input, weight) kept("one-hot selection")
-// LINEAR: fp8.matmul site("fc") role(fprop) kinds(input, weight) ins(
-// TAKEN: fp8.matmul site("embed") role(fprop) kinds(input, weight) ins(
+// LINEAR: fp8.matmul site("fc") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
+// TAKEN: fp8.matmul site("embed") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
 // KEEP: fp8.matmul site("embed") role(fprop) kinds(input, weight) kept("matches --keep=.")
 // REQUIRE: error: site 'embed' is required to be FP8 (--require=.) but stays in high precision: one-hot selection
 func.func @embed(%ids: tensor<4xi32>, %table: tensor<8x8xbf16>, %w: tensor<8x8xbf16>, %c: tensor<4x8xbf16>) -> tensor<4x8xbf16> {
@@ -60,9 +60,9 @@ func.func @embed_backward(%onehot: tensor<4x8xbf16>, %dy: tensor<4x8xbf16>, %c: 
 // a first state of zeros selects nothing.
 // CHECK-LABEL: func.func @experts
 // LINEAR: fp8.matmul site("dispatch") role(fprop) kinds(input, weight) kept("one-hot selection")
-// LINEAR: fp8.matmul site("combine") role(fprop) kinds(input, weight) ins(
-// LINEAR: fp8.matmul site("recur") role(fprop) kinds(input, weight) ins(
-// LINEAR: fp8.matmul site("signs") role(fprop) kinds(input, weight) ins(
+// LINEAR: fp8.matmul site("combine") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
+// LINEAR: fp8.matmul site("recur") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
+// LINEAR: fp8.matmul site("signs") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
 func.func @experts(%a: tensor<8x8xi1>, %b: tensor<8x8xi1>, %gates: tensor<8x8xf32>, %w: tensor<8x8xf32>, %c: tensor<8x8xf32>)
     -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
   %zeros = arith.constant dense<0.0> : tensor<8x8xf32>

@@ -11,20 +11,20 @@
 
 // CHECK-LABEL: func.func @sites
 func.func @sites(%a: tensor<8x8xbf16>, %c: tensor<8x8xbf16>) -> tensor<8x8xbf16> {
-  // LINEAR: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) ins(
-  // ALL: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) ins(
-  // REGEX: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) ins(
-  // KEEP: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) ins(
+  // LINEAR: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
+  // ALL: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
+  // REGEX: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
+  // KEEP: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
   // NONE: fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) kept("--recipe=none") ins(
   %0 = fp8.matmul site("h0/fc1") role(fprop) kinds(input, weight) ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
-  // LINEAR: fp8.matmul site("h1/qkv") role(wgrad) kinds(input, grad_output) ins(
+  // LINEAR: fp8.matmul site("h1/qkv") role(wgrad) kinds(input, grad_output) recipe(#fp8.delayed_scaling) ins(
   // REGEX: fp8.matmul site("h1/qkv") role(wgrad) kinds(input, grad_output) kept("does not match --sites=h[01]/fc") ins(
   // KEEP: fp8.matmul site("h1/qkv") role(wgrad) kinds(input, grad_output) kept("matches --keep=^h1/") ins(
   %1 = fp8.matmul site("h1/qkv") role(wgrad) kinds(input, grad_output) ins(%0, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
   // LINEAR: fp8.matmul site("h1/attention") role(other) kinds(input, input) kept("no weight operand") ins(
-  // ALL: fp8.matmul site("h1/attention") role(other) kinds(input, input) ins(
+  // ALL: fp8.matmul site("h1/attention") role(other) kinds(input, input) recipe(#fp8.delayed_scaling) ins(
   %2 = fp8.matmul site("h1/attention") role(other) kinds(input, input) ins(%1, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
   // A reason that is there already stays.

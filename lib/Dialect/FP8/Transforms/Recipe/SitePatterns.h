@@ -1,0 +1,57 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Regular expressions for names of sites, and the recipes that options give to the sites they match.
+// Private to the library.
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SITEPATTERNS_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_SITEPATTERNS_H
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "llvm/Support/Regex.h"
+#include <optional>
+#include <vector>
+
+namespace fp8 {
+
+/// A regex option; unset where the option is empty.
+class SitePattern {
+public:
+  /// Reports an invalid regex at `op`.
+  mlir::LogicalResult compile(mlir::Operation *op, llvm::StringRef option, llvm::StringRef pattern);
+  bool matches(llvm::StringRef site) const { return regex && regex->match(site); }
+  /// Returns whether a product in `module` is of a site that matches.
+  bool isUsed(mlir::Operation *module) const;
+  /// Reports a pattern that no site matches: it is probably misspelt, and would silently do nothing.
+  mlir::LogicalResult checkUsed(mlir::Operation *module, llvm::StringRef option, llvm::StringRef text) const;
+
+private:
+  std::optional<llvm::Regex> regex;
+};
+
+/// What `--site-recipe=REGEX=VALUE` says.
+struct SiteRecipe {
+  SitePattern pattern;
+  std::string option;         ///< "--site-recipe=REGEX="
+  RecipeAttrInterface recipe; ///< null where products stay in high precision
+  std::string word;           ///< the name of the recipe, none, or the type in which products stay
+};
+
+/// The recipes of sites, in the order of the options.
+class SiteRecipes {
+public:
+  /// Reads the option `site-recipes` of fp8-select-sites; an error is reported at `module`.
+  mlir::LogicalResult parse(mlir::Operation *module, llvm::StringRef text);
+  /// Returns the first that matches, or null.
+  const SiteRecipe *find(llvm::StringRef site) const;
+  auto begin() const { return recipes.begin(); }
+  auto end() const { return recipes.end(); }
+
+private:
+  std::vector<SiteRecipe> recipes;
+};
+
+} // namespace fp8
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_SITEPATTERNS_H

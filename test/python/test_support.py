@@ -1,0 +1,142 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""--print-support says what compiles, with which code; --recipe=auto chooses among that by cost."""
+import json
+import re
+import subprocess
+
+import pytest
+
+from recipe_steps import text  # noqa: F401 (a fixture)
+
+TARGETS = ["cpu", "sm_100a", "sm_120a", "sm_89", "sm_90a"]
+RECIPES = ["delayed", "current", "row", "block", "mxfp8"]
+
+
+@pytest.fixture(scope="module")
+def support(bin_dir):
+    done = subprocess.run([bin_dir / "fp8-compile", "--print-support=json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def step(run, tmp_path, text):
+    (tmp_path / "net.mlir").write_text(text)
+    return lambda *options: run("fp8-compile", "net.mlir", "-o", "/dev/null", *options, cwd=tmp_path)
+
+
+def general(code):
+    """A report's code in the words of the table: sizes that depend on the product are letters, notes on operands are
+    left out, and the operands are in the order of their formats."""
+    code = code.split(";")[0]
+    code = re.sub(r"wgmma\.mma_async\.m64n\d+k", "wgmma.mma_async.m64nNk", code)
+    code = re.sub(r"tcgen05\.mma m\d+n\d+k", "tcgen05.mma mMnNk", code)
+    return re.sub(r"(\w+)·(\w+)", lambda m: "·".join(sorted(m.groups())), code)
+
+
+def test_every_cell_is_there(support):
+    cells = [(s["target"], s["recipe"], s["format"], s["role"]) for s in support]
+    assert cells == [(t, r, f, o) for t in TARGETS for r in RECIPES for f in ("hybrid", "e4m3") for o in ("fprop", "dgrad", "wgrad")]
+    assert all((s["code"] is None) != (s["reason"] is None) for s in support)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_cell_is_what_compiles(support, step, target, recipe):
+    for format in ("hybrid", "e4m3"):
+        cells = {s["role"]: s for s in support if (s["target"], s["recipe"], s["format"]) == (target, recipe, format)}
+        done = step(f"--target={target}", f"--recipe={recipe}", f"--format={format}", "--emit=kernels", "--report=json")
+        reasons = {cell["reason"] for cell in cells.values()}
+        if done.returncode:
+            assert len(reasons) == 1 and None not in reasons, "the table has code for what does not compile: " + done.stderr
+            assert re.search(r"error: site 'net/l[12]': " + re.escape(*reasons) + "$", done.stderr.strip())
+            continue
+        sites = json.loads(done.stdout)["sites"]
+        assert {s["role"] for s in sites} == set(cells)
+        for site in sites:
+            assert general(site["code"]) == general(cells[site["role"]]["code"] or "")
+
+
+def test_the_table_for_people(run, support):
+    """A line for each target, and in each cell what the other form says."""
+    done = run("fp8-compile", "--print-support")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line and not line.startswith(" ")] == TARGETS
+    shown, cell = set(), None
+    for line in lines:
+        if line and not line.startswith(" "):
+            target = line
+        elif line:
+            recipe, format = line[2:10].strip(), line[10:18].strip()
+            cell = (recipe, format) if recipe else cell
+            shown.add((target, *cell, line[18:].strip()))
+    expected = {(s["target"], s["recipe"], s["format"], f"{s['role']}  {s['code']}" if s["code"] else "no: " + s["reason"]) for s in support}
+    assert shown == expected
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--print-support=xml"], "--print-support=xml is neither text nor json"),
+    (["--print-support", "net.mlir"], "--print-support reads no program; drop net.mlir"),
+    (["--print-support", "--recipe=row"], "--print-support prints what every target supports; drop --recipe"),
+])
+def test_nothing_goes_with_print_support(run, arguments, message):
+    done = run("fp8-compile", *arguments)
+    assert (done.returncode, done.stdout) == (2, "") and message in done.stderr
+
+
+def weigh(step, target, *options):
+    done = step(f"--target={target}", "--recipe=auto", "--emit=recipe", "--report=json", *options)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    weighed = {}
+    for line in report["weighed_recipes"]:
+        recipe, _, rest = line.partition(": ")
+        weighed[recipe] = rest
+    return weighed, report
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_auto_takes_the_finest_scales_of_the_fast_recipes(support, step, target):
+    weighed, report = weigh(step, target)
+    assert set(weighed) == set(RECIPES)
+    costs = {}
+    for recipe, line in weighed.items():
+        reasons = {s["reason"] for s in support if (s["target"], s["recipe"]) == (target, recipe)}
+        if line.startswith("no, "):
+            assert reasons == {line.removeprefix("no, ")}
+            continue
+        assert reasons == {None}
+        match = re.fullmatch(r"([\d.]+) us a step of a layer of 4096 x 4096 x 4096, (\d+) elements per scale(, of earlier steps)?(; chosen)?", line)
+        costs[recipe] = float(match[1]), int(match[2]), bool(match[3])
+    fastest = min(cost for cost, _, _ in costs.values())
+    fast = [recipe for recipe, (cost, _, _) in costs.items() if cost <= 1.15 * fastest]
+    best = min(fast, key=lambda recipe: costs[recipe][1:])
+    assert [recipe for recipe, line in weighed.items() if line.endswith("; chosen")] == [best]
+    assert {s["recipe"] for s in report["sites"] if s["decision"] == "fp8"} == {best}
+    assert report["options"]["recipe"] == "auto"
+
+
+# Elements that share a scale; reads of a bf16 tensor by the casts of both directions.
+CASTS = {"delayed": (4096**2, 1), "current": (4096**2, 2), "row": (4096, 2), "block": (128, 1), "mxfp8": (32, 1)}
+# Multiply-adds of FP8 per second and bytes per second.
+MACHINES = {"sm_89": (1024 * 142 * 2.505e9, 960e9), "sm_90a": (4096 * 132 * 1.83e9, 3350e9),
+            "sm_100a": (8192 * 148 * 1.85e9, 8000e9), "sm_120a": (1024 * 170 * 2.407e9, 1792e9)}
+
+
+@pytest.mark.parametrize("target", MACHINES)
+def test_the_cost_of_current_and_delayed_scaling(step, target):
+    """Three products at the rate of the tensor cores, and the casts of three tensors at that of memory."""
+    weighed, _ = weigh(step, target)
+    rate, memory = MACHINES[target]
+    for recipe in ("delayed", "current"):
+        _, reads = CASTS[recipe]
+        seconds = 3 * 4096**3 / rate + 3 * 4096**2 * (2 * reads + 2) / memory
+        assert abs(float(weighed[recipe].split()[0]) - seconds * 1e6) < 0.1 + 1e-6 * seconds
+
+
+def test_auto_refuses_parameters_that_its_recipe_lacks(step):
+    done = step("--recipe=auto", "--margin=1")
+    assert done.returncode == 2
+    assert re.search(r"--margin belongs to --recipe=delayed, not to --recipe=auto \(\w+ for --target=cpu\); drop one of the two", done.stderr)
