@@ -35,7 +35,7 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
     %4 = fp8.matmul site("head") role(fprop) kinds(input, weight) ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
         outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
     // A recipe that the target has no kernels for.
-    // CHECK: site("h1/fc") role(wgrad) {{.*}} kept("--site-recipe=h1/fc=custom: mxfp8 scales have no kernel on sm_89 yet;
+    // CHECK: site("h1/fc") role(wgrad) {{.*}} kept("--site-recipe=h1/fc=custom: mxfp8 scales have no kernel on sm_89, which has no MX tensor cores;
     %5 = fp8.matmul site("h1/fc") role(wgrad) kinds(input, grad_output) ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
         outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
     // --sites is of all products.
