@@ -163,6 +163,11 @@ static constexpr Option kOptions[] = {
      setText<&RecipeOptions::recipe>},
     {{"sites", "linear|all|regex", "Products of weights, all, or those whose site name matches"},
      setPattern<&RecipeOptions::sites>},
+    {{"fp8-attention", "", "Products of two activations too, as in attention: q k and p v, with their gradients",
+      Kind::flag},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setFlag(options.recipe.attention, name, value);
+     }},
     {{"keep", "regex", "Sites that stay as they are"}, setPattern<&RecipeOptions::keep>},
     {{"require", "all|regex", "Sites that must become FP8: an error where one does not"},
      setPattern<&RecipeOptions::require>},
@@ -203,6 +208,13 @@ static constexpr Option kOptions[] = {
     {{"pair", "FORWARD:BACKWARD[:K]",
       "Two functions of one step: results K... (default 1) of the first are arguments 0... of the second"},
      [](CompilerOptions &options, StringRef, StringRef value) { return setPair(options.pair, value); }},
+    {{"measure-errors", "",
+      "Training entries get a result per FP8 tensor: the root mean square error of its cast over that of the "
+      "tensor",
+      Kind::flag},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setFlag(options.recipe.measureErrors, name, value);
+     }},
     {{"calibrate", "", "Entries without gradients update the state too", Kind::flag},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.calibrate, name, value);

@@ -97,6 +97,7 @@ void fp8::buildSelectionPipeline(OpPassManager &manager, StringRef recipe, const
   select.siteRecipes = std::move(*siteRecipes);
   select.recipe = recipe.str();
   select.sites = options.sites;
+  select.attention = options.attention;
   select.keep = options.keep;
   select.first = options.first;
   select.last = options.last;
@@ -123,6 +124,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     if (!recipe.empty())
       apply.recipe = recipe.str();
     apply.calibrate = options.calibrate;
+    apply.measureErrors = options.measureErrors;
     manager.addPass(createApplyRecipe(apply));
     manager.addPass(createStackCasts());
     manager.addPass(createSplitPair());
@@ -249,6 +251,12 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
       *this, "site-recipe", llvm::cl::desc("REGEX=RECIPE,...: recipes, none or types of sites that match")};
   Option<std::string> sites{*this, "sites", llvm::cl::desc("linear, all or a regex"),
                             llvm::cl::init("linear")};
+  Option<bool> attention{*this, "fp8-attention",
+                         llvm::cl::desc("with sites=linear: products of two activations too"),
+                         llvm::cl::init(false)};
+  Option<bool> measureErrors{*this, "measure-errors",
+                             llvm::cl::desc("a result per cast: its relative root mean square error"),
+                             llvm::cl::init(false)};
   Option<std::string> keep{*this, "keep", llvm::cl::desc("regex of sites that stay in high precision")};
   Option<int64_t> first{*this, "first", llvm::cl::desc("number of first layers that stay in high precision")};
   Option<int64_t> last{*this, "last", llvm::cl::desc("number of last layers that stay in high precision")};
@@ -277,6 +285,8 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
     options.wgrad = wgrad;
     options.siteRecipes.assign(siteRecipes.begin(), siteRecipes.end());
     options.sites = sites;
+    options.attention = attention;
+    options.measureErrors = measureErrors;
     options.keep = keep;
     options.first = first;
     options.last = last;

@@ -49,6 +49,8 @@ struct RecipeOptions {
   std::vector<std::string> siteRecipes;
   /// linear, all, or a regex searched in site names.
   std::string sites = "linear";
+  /// With the sites `linear`: products of two activations, as in attention, become FP8 as well.
+  bool attention = false;
   /// A regex of sites that stay in high precision; empty for none.
   std::string keep;
   /// The number of layers at the beginning and at the end whose sites stay in high precision.
@@ -57,6 +59,8 @@ struct RecipeOptions {
   std::string require;
   /// Functions without gradients update the state too.
   bool calibrate = false;
+  /// Training functions get a result per cast, its root mean square error relative to the tensor.
+  bool measureErrors = false;
   /// Allow a recipe that the target has no kernels for, to look at the IR.
   bool allowUnsupported = false;
 };

@@ -17,7 +17,8 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     are to become FP8 and have the `recipe` of their role. A recipe that the target which the module names (`fp8.target`)
     has no kernels for is an error at the first product that would become FP8.
 
-    `sites=linear` takes the products of a weight. What has none stays, and so does
+    `sites=linear` takes the products of a weight, with `attention` also those of two
+    activations, as the two of attention, and their gradients. What has none stays, and so does
     what only selects rows, by an operand that is 0 or 1 everywhere (a comparison
     that is converted to a float: one-hot embeddings, dispatch masks), with its
     gradients.
@@ -60,6 +61,8 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
            "the recipe to be applied, as an attribute; empty: every product stays as it is">,
     Option<"sites", "sites", "std::string", "\"linear\"",
            "linear (products of a weight), all, or a regex searched in site names">,
+    Option<"attention", "attention", "bool", "false",
+           "with sites=linear: products of two activations and their gradients, too">,
     Option<"keep", "keep", "std::string", "\"\"", "regex of sites that stay as they are">,
     Option<"first", "first", "int64_t", "0", "sites of the first N layers stay as they are">,
     Option<"last", "last", "int64_t", "0", "sites of the last N layers stay as they are">,

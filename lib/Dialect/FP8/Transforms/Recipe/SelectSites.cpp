@@ -150,7 +150,7 @@ private:
     if (sites == "linear" && (selects(op) || (isGradient(op) && selection.oneHot.contains(site))))
       return "one-hot selection";
     bool isLinear = op.getRole() && *op.getRole() != Role::other;
-    if (sites == "linear" && !isLinear)
+    if (sites == "linear" && !isLinear && !attention)
       return "no weight operand";
     if (sites != "linear" && sites != "all" && !selection.sites.matches(site))
       return "does not match --sites=" + sites;
