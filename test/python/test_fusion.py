@@ -271,3 +271,29 @@ func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x2xf32>) -> tensor<8x2xf32> {
     assert json.loads(report.read_text())["memory"]["traffic"] == [
         {"entry": "main", "estimated": False, "before_fusion": figures, "after_fusion": figures}
     ]
+
+
+def test_code_that_adds_to_its_output(bin_dir, tmp_path):
+    """It runs once per element of the output, also where a reader repeats each of them."""
+    text = """
+func.func @main(%x: tensor<5xf32>, %i: tensor<5xf32>, %y: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<5xf32>) outs(%i : tensor<5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %out, %in : f32
+    linalg.yield %v : f32
+  } -> tensor<5xf32>
+  %e = tensor.empty() : tensor<5x7xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%0, %y : tensor<5xf32>, tensor<5x7xf32>) outs(%e : tensor<5x7xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<5x7xf32>
+  return %1 : tensor<5x7xf32>
+}"""
+    rng = random_generator(74)
+    x, i, y = (rng.standard_normal(shape).astype(F32) for shape in ([5], [5], [5, 7]))
+    (actual,) = Program(bin_dir, tmp_path, text, "--recipe=none").call("main", x, i, y)
+    assert_same_bits(actual, (i + x)[:, None] + y)

@@ -64,10 +64,18 @@ static bool readsLess(linalg::GenericOp op) {
   return read < written;
 }
 
+/// Returns whether the body reads what an output held before.
+static bool readsOutput(linalg::GenericOp op) {
+  return llvm::any_of(op.getRegionOutputArgs(), [](BlockArgument output) { return !output.use_empty(); });
+}
+
 static bool shouldFuse(OpOperand *operand, bool recompute) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
   if (!producer || !consumer)
+    return false;
+  // Run more than once per element, the body would read what it wrote itself.
+  if (readsOutput(producer) && !consumer.getMatchingIndexingMap(operand).isPermutation())
     return false;
   // A contraction packs its operands and would compute every element while packing.
   if (linalg::isaContractionOpInterface(consumer))

@@ -200,3 +200,28 @@ func.func @narrowing(%x: tensor<8xf32>) -> (tensor<8xbf16>, tensor<8xbf16>) {
   } -> tensor<8xbf16>
   return %1, %2 : tensor<8xbf16>, tensor<8xbf16>
 }
+
+// -----
+
+#row = affine_map<(d0, d1) -> (d0)>
+#id2 = affine_map<(d0, d1) -> (d0, d1)>
+#id1 = affine_map<(d0) -> (d0)>
+
+// A body that adds to its output runs once per element, not once per reader's element.
+// CHECK-LABEL: func @adds_to_its_output
+// CHECK: linalg.generic {{.+}} iterator_types = ["parallel"]
+// CHECK: linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]
+func.func @adds_to_its_output(%x: tensor<8xf32>, %y: tensor<8x16xf32>, %i: tensor<8xf32>) -> tensor<8x16xf32> {
+  %0 = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%i : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %out, %in : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %e = tensor.empty() : tensor<8x16xf32>
+  %1 = linalg.generic {indexing_maps = [#row, #id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%0, %y : tensor<8xf32>, tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<8x16xf32>
+  return %1 : tensor<8x16xf32>
+}
