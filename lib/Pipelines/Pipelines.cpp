@@ -45,13 +45,13 @@ void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &optio
   manager.addPass(createJoinPair(join));
   manager.addPass(createJoinProducts());
   manager.addPass(createRaiseContractions());
-  MixedPrecisionOptions precision;
-  precision.dtype = options.mixedPrecision;
-  manager.addPass(createMixedPrecision(precision));
   manager.addPass(createFoldIntoMatmul());
   manager.addPass(createWidenSums());
   manager.addPass(createRaiseRowGroups());
   manager.addPass(createInferSites());
+  MixedPrecisionOptions precision;
+  precision.dtype = options.mixedPrecision;
+  manager.addPass(createMixedPrecision(precision));
   if (options.lossScaling) {
     ScaleLossOptions scaling;
     scaling.initialScale = *options.lossScaling;

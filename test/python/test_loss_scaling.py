@@ -240,6 +240,22 @@ def test_the_named_loss(bin_dir, tmp_path):
     assert program.manifest["options"]["loss"] == 3 and program.manifest["options"]["loss_scaling"] == 65536
 
 
+def test_two_functions(run, tmp_path):
+    text = """
+func.func @forward(%w: tensor<4x4xf32>, %x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %e = tensor.empty() : tensor<2x4xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x4xf32>) outs(%e : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y, %x : tensor<2x4xf32>, tensor<2x4xf32>
+}
+func.func @backward(%x: tensor<2x4xf32>, %dy: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %d = arith.mulf %x, %dy : tensor<2x4xf32>
+  return %d : tensor<2x4xf32>
+}"""
+    done = run("fp8-compile", "-", "-o", tmp_path / "x.so", "--pair=forward:backward", "--loss-scaling", stdin=text)
+    assert done.returncode == 1
+    assert "is the caller's: multiply the gradient of the loss that backward receives" in done.stderr
+
+
 @pytest.mark.parametrize("value", ["0", "-1", "inf", "x"])
 def test_wrong_scales(run, tmp_path, value):
     done = run("fp8-compile", "-", "-o", tmp_path / "x.so", f"--loss-scaling={value}", stdin=STEP)

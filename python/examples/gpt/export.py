@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes gpt.mlir: the training step and its evaluation as linalg on tensors.
 
-    python export.py [FILE]
+    python export.py [--f32] [FILE]
 
+With --f32 all of it is in f32, for the compiler to choose the precision (--mixed-precision).
 Everything is jaxlib's own: JAX lowers to StableHLO, jaxlib's MLIR passes lower
 that to linalg. Each function is lowered by itself; then the two modules become one.
 """
@@ -98,5 +99,8 @@ def export():
 
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
-    with open(sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "gpt.mlir"), "w") as file:
+    names = [word for word in sys.argv[1:] if word != "--f32"]
+    if "--f32" in sys.argv:
+        model.NARROW = jnp.float32
+    with open(names[0] if names else os.path.join(here, "gpt_f32.mlir" if "--f32" in sys.argv else "gpt.mlir"), "w") as file:
         file.write(export())

@@ -14,6 +14,7 @@ import parameters as sizes
 LEARNING_RATE = 4e-3
 WARM_UP = 60  # steps
 BETA1, BETA2, EPSILON, DECAY = 0.9, 0.95, 1e-8, 0.05
+NARROW = jnp.bfloat16  # the type of matmuls; export.py --f32 has f32 instead
 
 
 def normalize(p, name, x):
@@ -25,9 +26,9 @@ def normalize(p, name, x):
 def linear(p, block, name, x):
     """x: f32 or bf16 [batch, time, inputs]; the result is bf16."""
     with jax.named_scope(name):
-        w = p[f"{block}/{name}/weight"].astype(jnp.bfloat16)
-        y = jnp.einsum("bti,io->bto", x.astype(jnp.bfloat16), w)
-        return y + p[f"{block}/{name}/bias"].astype(jnp.bfloat16)
+        w = p[f"{block}/{name}/weight"].astype(NARROW)
+        y = jnp.einsum("bti,io->bto", x.astype(NARROW), w)
+        return y + p[f"{block}/{name}/bias"].astype(NARROW)
 
 
 def rotate(x):
@@ -37,7 +38,7 @@ def rotate(x):
     sine = jnp.stack([-jnp.sin(angles), jnp.sin(angles)], axis=1)[:, None]
     pair = x.astype(jnp.float32).reshape(b, t, h, 2, d // 2)
     turned = pair * jnp.cos(angles)[:, None, None] + jnp.flip(pair, 3) * sine
-    return turned.reshape(b, t, h, d).astype(jnp.bfloat16)
+    return turned.reshape(b, t, h, d).astype(NARROW)
 
 
 def attention(qkv):
@@ -49,7 +50,7 @@ def attention(qkv):
         scores = scores * (sizes.WIDTH // sizes.HEADS) ** -0.5
         causal = jnp.arange(t)[:, None] >= jnp.arange(t)[None, :]
         weights = jax.nn.softmax(jnp.where(causal, scores, -1e30), axis=-1)
-        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights.astype(jnp.bfloat16), v)
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights.astype(NARROW), v)
         return mixed.reshape(b, t, sizes.WIDTH)
 
 
@@ -65,15 +66,15 @@ def block(p, name, x):
 
 def logits(p, tokens):
     with jax.named_scope("embed"):
-        one_hot = jax.nn.one_hot(tokens, sizes.VOCABULARY, dtype=jnp.bfloat16)
-        w = p["embed/weight"].astype(jnp.bfloat16)
+        one_hot = jax.nn.one_hot(tokens, sizes.VOCABULARY, dtype=NARROW)
+        w = p["embed/weight"].astype(NARROW)
         x = jnp.einsum("btv,vi->bti", one_hot, w).astype(jnp.float32)
     for layer in range(sizes.LAYERS):
         x = block(p, f"h{layer}", x)
     x = normalize(p, "final", x)
     with jax.named_scope("head"):
-        w = p["head/weight"].astype(jnp.bfloat16)
-        return jnp.einsum("bti,io->bto", x.astype(jnp.bfloat16), w).astype(jnp.float32)
+        w = p["head/weight"].astype(NARROW)
+        return jnp.einsum("bti,io->bto", x.astype(NARROW), w).astype(jnp.float32)
 
 
 def evaluate(params, tokens):

@@ -423,13 +423,14 @@ def RaiseContractions : Pass<"fp8-raise-contractions"> {
 def MixedPrecision : Pass<"fp8-mixed-precision", "::mlir::ModuleOp"> {
   let summary = "run an f32 program in mixed precision: bf16, f16 or TF32";
   let description = [{
-    Before: contractions are `fp8.matmul`. `dtype` is the precision of the program, `off` if it is empty;
+    Before: contractions are `fp8.matmul` with roles. `dtype` is the precision of the program, `off` if it is empty;
     `fp8.mixed_precision` on an operation or around it (see `fp8-scope-mixed-precision`) is that of the operation.
     After, for bf16 and f16:
     - contractions round operands of f32 to the type, each value once, sum in f32 and round the sum to the
-      type. A parameter stays f32; its rounded copy is what products read.
-    - exp, log, pow, rsqrt and their kin run in f32, and so do sums and other reductions. The parts of a norm
-      or a softmax that follow its reduction therefore run in f32, too.
+      type. A parameter stays f32, and its rounded copy is what products read; its gradient (the result of a
+      wgrad) is rounded like every product, and f32 for those that read it, so that optimizers run in f32.
+    - exp, log, pow, rsqrt and their kin run in f32, and so do sums and other reductions, convolutions among
+      them. The parts of a norm or a softmax that follow its reduction therefore run in f32, too.
     - Other elementwise operations run in the widest type of the tensors that they read, each rounded once.
       Constants adapt: they widen nothing. Of bf16 and f16 the widest type is f32.
     - Slices, reshapes and the like keep the type of what they read.

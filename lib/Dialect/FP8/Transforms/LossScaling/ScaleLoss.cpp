@@ -213,7 +213,7 @@ struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!function.isPublic() || function.isExternal())
         continue;
-      if (function->hasAttr(kBackwardAttrName)) {
+      if (!function.getOps<EndForwardOp>().empty()) {
         function.emitError() << "loss scaling of forward and backward as two functions is the caller's: "
                                 "multiply the gradient of the loss that backward receives";
         return signalPassFailure();

@@ -84,7 +84,12 @@ void Policy::narrowMatmul(MatmulOp op, StringRef precision) {
   Operation *narrow = rewriter.clone(*op);
   cast<MatmulOp>(narrow).getOutsMutable().assign(init);
   narrow->getResult(0).setType(cast<RankedTensorType>(init.getType()));
-  values.replace(result, narrow->getResult(0));
+  if (op.getRole() == Role::wgrad)
+    // The gradient of a parameter has the parameter's type: an optimizer computes with it in f32.
+    rewriter.replaceAllUsesWith(
+        result, arith::ExtFOp::create(rewriter, op.getLoc(), result.getType(), narrow->getResult(0)));
+  else
+    values.replace(result, narrow->getResult(0));
   rewriter.eraseOp(op);
 }
 

@@ -158,3 +158,22 @@ func.func @both(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>)
   %r = arith.addf %s, %c : tensor<4x16xf32>
   return %r : tensor<4x16xf32>
 }
+
+// -----
+
+#km = affine_map<(m, n, k) -> (k, m)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// The gradient of a parameter is rounded once; the optimizer's square of it is in f32.
+// CHECK-LABEL: func.func @optimizer
+func.func @optimizer(%x: tensor<4x8xf32>, %dy: tensor<4x16xf32>, %i: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  // CHECK: %[[G:.+]] = fp8.matmul site("fc") role(wgrad) {{.+}} -> tensor<8x16xbf16>
+  // CHECK: %[[WIDE:.+]] = arith.extf %[[G]] : tensor<8x16xbf16> to tensor<8x16xf32>
+  // CHECK: %[[SQUARE:.+]] = arith.mulf %[[WIDE]], %[[WIDE]] : tensor<8x16xf32>
+  // CHECK: return %[[SQUARE]]
+  %g = fp8.matmul site("fc") role(wgrad) kinds(input, grad_output) ins(%x, %dy : tensor<4x8xf32>, tensor<4x16xf32>)
+      outs(%i : tensor<8x16xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x16xf32>
+  %s = arith.mulf %g, %g : tensor<8x16xf32>
+  return %s : tensor<8x16xf32>
+}
