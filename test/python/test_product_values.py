@@ -17,8 +17,8 @@ TARGETS = {
     "x86-64-v3": ["--target=cpu", "--cpu=x86-64-v3"],
     **{chip: [f"--target={chip}", "--strict-accumulation", "--order=program"] for chip in CHIPS},
 }
-# What has kernels: (kind, target).
-EVERYWHERE = [("tensor", target) for target in TARGETS]
+# MX products need MX tensor cores: the other chips refuse the recipe.
+EVERYWHERE = [(kind, target) for kind in matmuls.KINDS for target in TARGETS if not ("mx" in kind and target in ("sm_89", "sm_90a"))]
 
 
 def build(bin_dir, folder, cases, target):
