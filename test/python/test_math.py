@@ -98,6 +98,20 @@ func.func @{name}({arguments}) -> {out} {{
 }}"""
 
 
+def remainder(x, y):
+    """C's fmod: exact."""
+    with np.errstate(all="ignore"):
+        return np.fmod(x, y)
+
+
+def integer_power(x, n):
+    """x^n modulo 2^32; 1 / x^-n, truncated, for a negative n."""
+    if n < 0:
+        return {1: 1, -1: -1 if n % 2 else 1}.get(x, 0)
+    power = pow(x, n, 1 << 32)
+    return power - (1 << 32) * (power >> 31)
+
+
 def unary_entry(name, count, element="f32"):
     return entry(f"{name}_{element}", f"%r = math.{name} %a : {element}", [element], count, element)
 
@@ -195,6 +209,30 @@ def test_exponents_of_64_bits(bin_dir, tmp_path):
     n = np.array([2**40 + 1, 2**40, -(2**63) + 1, 2**40, 2**40 + 1, -(2**40), 2**62, -7], np.int64)
     program = Program(bin_dir, tmp_path, entry("f", "%r = math.fpowi %a, %b : f32, i64", ["f32", "i64"], 8), "--recipe=none")
     assert_same_bits(program.call("f", x, n)[0], np.array([-1, 1, -1, 0, -INF, 0, INF, 1.5**-7], F32))
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("target", ["cpu", "sm_89"])
+def test_remainders_are_exact(element, target, bin_dir, tmp_path):
+    dtype = BF16 if element == "bf16" else F32
+    step = 1 if target == "cpu" else 41
+    x, y = (values[::step].astype(dtype) for values in pairs())
+    exact = remainder(x.astype(F32), y.astype(F32)).astype(dtype)
+    text = entry("f", f"%r = arith.remf %a, %b : {element}", [element, element], len(x), element)
+    actual = Program(bin_dir, tmp_path, text, "--recipe=none", f"--target={target}").call("f", x, y)[0]
+    defined = ~np.isnan(exact.astype(F32))
+    assert np.isnan(actual.astype(F32)[~defined]).all()
+    assert_same_bits(actual[defined], exact[defined])
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_89"])
+def test_integer_powers(target, bin_dir, tmp_path):
+    rng = random_generator(53)
+    x = np.concatenate([np.repeat([1, -1, 2, -2, 3, 10, -(2**31), 2**31 - 1], 8), rng.integers(-40, 40, 200)]).astype(np.int32)
+    n = np.concatenate([np.tile([0, 1, 2, 31, 32, -1, -2, 2**31 - 1], 8), rng.integers(-3, 40, 200)]).astype(np.int32)
+    x[(x == 0) & (n < 0)] = 1  # undefined, as a division by zero
+    program = Program(bin_dir, tmp_path, entry("f", "%r = math.ipowi %a, %b : i32", ["i32", "i32"], len(x), "i32"), "--recipe=none", f"--target={target}")
+    assert_same_bits(program.call("f", x, n)[0], np.array([integer_power(int(a), int(b)) for a, b in zip(x, n)], np.int32))
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names x86-64's processors")

@@ -122,6 +122,19 @@ Expr (*getExpansion(Operation *op))(Expr) {
       .Default([](Operation *) -> Function { return nullptr; });
 }
 
+/// The remainder of f32, bf16 or f16, which is exact in all of them.
+Value expandRemainder(ImplicitLocOpBuilder &builder, Operation *op) {
+  Type type = op->getResult(0).getType(), wide = builder.getF32Type();
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    wide = shaped.clone(wide);
+  if (type == wide)
+    return expandRemF(Expr(builder, op->getOperand(0)), Expr(builder, op->getOperand(1))).getValue();
+  auto widenOperand = [&](unsigned i) {
+    return Expr(builder, arith::ExtFOp::create(builder, wide, op->getOperand(i)));
+  };
+  return arith::TruncFOp::create(builder, type, expandRemF(widenOperand(0), widenOperand(1)).getValue());
+}
+
 /// Returns the values that replace the results of `op`; none if it stays.
 SmallVector<Value> expand(Operation *op) {
   ImplicitLocOpBuilder builder(op->getLoc(), op);
@@ -130,6 +143,10 @@ SmallVector<Value> expand(Operation *op) {
     return {expandPower(power, operand(0), operand(1)).getValue()};
   if (auto power = dyn_cast<math::FPowIOp>(op))
     return {expandPower(power, operand(0), operand(1)).getValue()};
+  if (isa<arith::RemFOp>(op))
+    return {expandRemainder(builder, op)};
+  if (isa<math::IPowIOp>(op))
+    return {expandIPowI(operand(0), operand(1)).getValue()};
   if (isa<math::Atan2Op>(op))
     return {expandAtan2(operand(0), operand(1)).getValue()};
   if (isa<math::SincosOp>(op)) {
@@ -142,6 +159,12 @@ SmallVector<Value> expand(Operation *op) {
 }
 
 bool isExpandable(Operation *op) {
+  if (isa<arith::RemFOp>(op)) {
+    Type type = op->getResult(0).getType();
+    return !isa<TensorType>(type) && getElementTypeOrSelf(type).getIntOrFloatBitWidth() <= 32;
+  }
+  if (isa<math::IPowIOp>(op))
+    return op->getResult(0).getType().isSignlessInteger();
   if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) || op->getNumResults() == 0)
     return false;
   Type type = op->getResultTypes().front();

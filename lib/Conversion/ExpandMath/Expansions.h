@@ -38,6 +38,11 @@ Expr expandFPowI(Expr x, Expr n);
 Expr expandCbrt(Expr x);
 Expr expandRsqrt(Expr x);
 
+// Remainders.cpp
+Expr expandRemF(Expr x, Expr y);
+/// Of signless integers of the same width.
+Expr expandIPowI(Expr x, Expr n);
+
 // Trigonometry.cpp
 Expr expandSin(Expr x);
 Expr expandCos(Expr x);

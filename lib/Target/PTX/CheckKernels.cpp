@@ -63,7 +63,9 @@ static std::string describeProblem(Operation *op) {
             " has no code on GPUs; fp8-expand-math knows functions of f32")
         .str();
   if (isa<arith::RemFOp>(op))
-    return "has no exact code on GPUs";
+    return ("on " + llvm::formatv("{0}", op->getResult(0).getType()) +
+            " has no exact code on GPUs; fp8-expand-math knows it on f32")
+        .str();
   if (isa<cf::AssertOp>(op))
     return "has no code in a kernel: check before the launch";
   if (isa<memref::AllocOp, memref::DeallocOp>(op))
