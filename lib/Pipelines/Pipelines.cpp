@@ -181,6 +181,7 @@ void fp8::buildBatchingPipeline(OpPassManager &manager) {
 }
 
 void fp8::buildBufferizePipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createVectorizeRows());
   manager.addNestedPass<func::FuncOp>(createExpandRows());
   manager.addNestedPass<func::FuncOp>(createFoldEmptyReshapes());
   addCleanUp(manager);

@@ -74,6 +74,8 @@ struct Options {
   cl::opt<std::string> printSupport{
       "print-support", cl::ValueOptional, cl::value_desc("text|json"), cl::cat(category),
       cl::desc("Only print which recipes every target has code for, and which code or instruction")};
+  cl::opt<bool> remarks{"remarks", cl::cat(category),
+                        cl::desc("Print what has no kernel of its own on a GPU, and why")};
   std::vector<CompilerOption> compiler;
 
   Options() {
@@ -252,6 +254,7 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   out.output = o.output;
   out.manifestFile = o.manifest;
   out.threads = o.threads;
+  out.remarks = o.remarks;
   if (!o.noCache)
     out.options.hostCode.cacheFolder = findCacheFolder();
   out.options.hostCode.ptxas = findAssembler(o.ptxas);

@@ -25,6 +25,7 @@ struct CommandLine {
   unsigned threads = 0; ///< 0: one per core
   /// text or json: only print what targets support; empty: compile.
   std::string printSupport;
+  bool remarks = false; ///< print optimization remarks
 };
 
 /// Prints an error in the command line, one line on standard error; returns false.

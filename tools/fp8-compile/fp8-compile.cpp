@@ -8,6 +8,7 @@
 #include "OutputFiles.h"
 #include "fp8/Compiler/Compiler.h"
 #include "fp8/Compiler/Support.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ThreadPool.h"
@@ -32,6 +33,17 @@ void printDiagnostic(Diagnostic &diagnostic, StringRef fallback) {
   else
     llvm::errs() << fallback << ":1:1";
   llvm::errs() << ": " << kind << ": " << message << "\n";
+}
+
+/// Makes diagnostics of all optimization remarks.
+void enableRemarks(MLIRContext &context) {
+  remark::RemarkCategories categories;
+  categories.all = ".*";
+  LogicalResult enabled = remark::enableOptimizationRemarks(
+      context, /*streamer=*/nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,
+      /*printAsEmitRemarks=*/true);
+  assert(succeeded(enabled) && "the context has no engine yet");
+  (void)enabled;
 }
 
 /// Writes reports and manifest, then the output: if the output exists, everything succeeded.
@@ -80,6 +92,9 @@ int main(int argc, char **argv) {
 
   if (!line.printSupport.empty())
     return printSupport(context, line.printSupport == "json");
+  if (line.remarks)
+    enableRemarks(context);
+
   llvm::Expected<fp8::Compiler> compiler = fp8::Compiler::create(context, line.options);
   if (!compiler) {
     rejectCommandLine(llvm::toString(compiler.takeError()));

@@ -10,6 +10,59 @@
 
 include "mlir/Pass/PassBase.td"
 
+def VectorizeRows : Pass<"fp8-vectorize-rows", "mlir::func::FuncOp"> {
+  let summary = "put the code of casts and amaxes with rows on vectors";
+  let description = [{
+    Before: `fp8.quantize` and `fp8.amax` with `rows`, on tensors.
+    After: where the target has many threads (`hasManyThreads`), a row is the last dimension of
+    static size, and all that is alive of a row fits in registers (half of `getMaxRowBytes`), the region computes with
+    vectors: elementwise operations on a vector per tensor, `vector.step` for the index in the row, and
+    `vector.reduction` into scalars. Bufferization does not touch it. A remark says why an
+    operation stays as it is, for `fp8-expand-rows`. Under `fp8.program_order`, sums in the order of the program, the pass
+    changes nothing.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-vectorize-rows))'
+    module attributes {fp8.target = #fp8.chip<"sm_90a">} {
+      func.func @f(%x: tensor<8x16xf32>, %a: tensor<f32>) -> tensor<f32> {
+        %zero = arith.constant 0.0 : f32
+        %r = fp8.amax ins(%x : tensor<8x16xf32>) outs(%a : tensor<f32>)
+            {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], rows = array<i64: 1>} producer {
+          ^bb0(%row: index, %e: tensor<16xf32>):
+            %i = tensor.empty() : tensor<f32>
+            %z = linalg.fill ins(%zero : f32) outs(%i : tensor<f32>) -> tensor<f32>
+            %s = linalg.reduce {arith.addf} ins(%e : tensor<16xf32>) outs(%z : tensor<f32>) dimensions = [0]
+            %sum = tensor.extract %s[] : tensor<f32>
+            %init = tensor.empty() : tensor<16xf32>
+            %q = linalg.map {arith.divf} ins(%e, %e : tensor<16xf32>, tensor<16xf32>) outs(%init : tensor<16xf32>)
+            fp8.yield %q : tensor<16xf32>
+        } -> tensor<f32>
+        return %r : tensor<f32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fp8.target = #fp8.chip<"sm_90a">} {
+      func.func @f(%x: tensor<8x16xf32>, %a: tensor<f32>) -> tensor<f32> {
+        %zero = arith.constant 0.0 : f32
+        %r = fp8.amax ins(%x : tensor<8x16xf32>) outs(%a : tensor<f32>)
+            {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], rows = array<i64: 1>} producer {
+          ^bb0(%row: index, %e: vector<16xf32>):
+            %sum = vector.reduction <add>, %e, %zero : vector<16xf32> into f32
+            %q = arith.divf %e, %e : vector<16xf32>
+            fp8.yield %q : vector<16xf32>
+        } -> tensor<f32>
+        return %r : tensor<f32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::math::MathDialect",
+                           "mlir::vector::VectorDialect"];
+}
+
 def ExpandRows : Pass<"fp8-expand-rows", "mlir::func::FuncOp"> {
   let summary = "expand casts and amaxes with rows into loops over the rows";
   let description = [{
@@ -21,8 +74,8 @@ def ExpandRows : Pass<"fp8-expand-rows", "mlir::func::FuncOp"> {
 
     With sums over the rows, an `scf.for` runs one chunk of rows after the other: the rows
     of a chunk write their summands into a buffer, which is then summed in the order
-    of the rows. The target limits the number of elements in a chunk. For a target that has
-    kernels for rows the pass changes nothing.
+    of the rows. The target limits the number of elements in a chunk. The pass leaves what
+    `fp8-vectorize-rows` has put on vectors.
 
     Example:
     ```mlir
@@ -275,7 +328,8 @@ def ExpandMath : Pass<"fp8-expand-math"> {
   let summary = "expand math functions of f32 into straight-line arithmetic, the same on all targets";
   let description = [{
     Before: operations of the math dialect on f32, scalars or vectors. Those of f16 and bf16 are
-    operations on f32 already (`math-extend-to-supported-types`).
+    operations on f32 already (`math-extend-to-supported-types`). Also `arith.remf` of up to 32 bits,
+    and powers of integers, which are exact.
     After: exponentials, logarithms, powers, roots, trigonometric, hyperbolic and error
     functions are straight-line code of operations that every target rounds correctly
     (`arith`, `math.fma`, `math.sqrt`, and operations on bits), with selects in place of

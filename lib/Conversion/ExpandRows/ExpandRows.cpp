@@ -376,11 +376,15 @@ void RowExpander::expand() {
 class ExpandRows : public impl::ExpandRowsBase<ExpandRows> {
 public:
   void runOnOperation() final {
-    if (getTarget(getOperation()).hasRowKernels())
-      return;
+    auto isOnVectors = [](const ElementRegion &region) {
+      return llvm::any_of(region.yield()->getOperandTypes(), llvm::IsaPred<VectorType>);
+    };
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<AmaxOp, QuantizeOp>(op) && !ElementRegion::of(op)->rows.empty())
+      if (!isa<AmaxOp, QuantizeOp>(op))
+        return;
+      ElementRegion region = *ElementRegion::of(op);
+      if (!region.rows.empty() && !isOnVectors(region))
         ops.push_back(op);
     });
     IRRewriter rewriter(&getContext());

@@ -147,6 +147,20 @@ void KernelBuilder::atomicMaxOfWarp(Expr value, Value pointer) {
   });
 }
 
+SmallVector<Expr, 4> KernelBuilder::transposeBytes(ArrayRef<Expr> rows) {
+  // Four of the eight bytes of two words, chosen by the four digits of the selector.
+  auto permute = [&](const Expr &low, const Expr &high, uint32_t selector) {
+    return expr(LLVM::CallIntrinsicOp::create(
+                    *this, getI32Type(), getStringAttr("llvm.nvvm.prmt"),
+                    ValueRange{low.getValue(), high.getValue(), number(selector).getValue()})
+                    .getResult(0));
+  };
+  Expr top01 = permute(rows[0], rows[1], 0x5140), top23 = permute(rows[0], rows[1], 0x7362);
+  Expr bottom01 = permute(rows[2], rows[3], 0x5140), bottom23 = permute(rows[2], rows[3], 0x7362);
+  return {permute(top01, bottom01, 0x5410), permute(top01, bottom01, 0x7632),
+          permute(top23, bottom23, 0x5410), permute(top23, bottom23, 0x7632)};
+}
+
 void KernelBuilder::when(Expr condition, function_ref<void()> body) {
   auto branch = scf::IfOp::create(*this, condition.getValue(), /*withElseRegion=*/false);
   InsertionGuard guard(*this);

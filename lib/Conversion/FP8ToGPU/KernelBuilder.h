@@ -69,6 +69,9 @@ public:
   /// part.
   void atomicMaxOfWarp(Expr value, mlir::Value pointer);
 
+  /// Returns four words of which word j has bytes j of the words `rows`, four i32, in their order.
+  llvm::SmallVector<Expr, 4> transposeBytes(llvm::ArrayRef<Expr> rows);
+
   /// Runs `body` where `condition`, an i1, is true.
   void when(Expr condition, llvm::function_ref<void()> body);
   /// Returns the values of `body` where `condition` is true, else `others`.

@@ -6,7 +6,9 @@
 // that this kernel cannot write is a kernel of its own, which reads the FP8 data.
 
 #include "ByteTranspose.h"
-#include "TileKernel.h"
+#include "RowKernel.h"
+#include "fp8/Conversion/ExpandRows/RowVectors.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -42,7 +44,84 @@ bool fp8::canUseTiles(Operation *op) {
 /// Returns whether nothing reads what the only user of the buffer writes.
 static bool isUnread(Value buffer) { return buffer.getDefiningOp<memref::AllocOp>() && buffer.hasOneUse(); }
 
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// Replaces operands of dynamic strides by contiguous copies: operations on rows have no generic code.
+static void copyDynamicStrides(OpBuilder &builder, Operation *op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = cast<MemRefType>(operand.get().getType());
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (type.getNumElements() == 0 ||
+        (succeeded(type.getStridesAndOffset(strides, offset)) && ShapedType::isStaticShape(strides)))
+      continue;
+    Location loc = op->getLoc();
+    Value copy =
+        memref::AllocOp::create(builder, loc, MemRefType::get(type.getShape(), type.getElementType()));
+    if (cast<DestinationStyleOpInterface>(op).isDpsInit(&operand)) {
+      OpBuilder after(op->getContext());
+      after.setInsertionPointAfter(op);
+      linalg::CopyOp::create(after, loc, copy, operand.get());
+    } else {
+      linalg::CopyOp::create(builder, loc, operand.get(), copy);
+    }
+    operand.set(copy);
+  }
+}
+
+/// Lowers an operation whose region works on vectors.
+static bool lowerOnRows(OpBuilder &builder, Operation *op, LoweringContext &context) {
+  copyDynamicStrides(builder, op);
+  ElementRegion region = *ElementRegion::of(op);
+  auto quantize = dyn_cast<QuantizeOp>(op);
+  ArrayRef<int64_t> transposition =
+      quantize ? quantize.getTransposition().value_or(ArrayRef<int64_t>()) : ArrayRef<int64_t>();
+  std::optional<TileWork> work = TileWork::create(op, /*batchDims=*/0);
+  if (!work) {
+    context.hasErrors = true;
+    op->emitError("this operation on rows has no kernel");
+    return false;
+  }
+  bool hasSums = llvm::any_of(work->extras, [](const TileExtra &extra) { return extra.isSum; });
+  auto makePlan = [&](bool hasColumns) {
+    return RowPlan(context.chip, work->space.columns, work->space.rows, countKeptValues(region), hasSums,
+                   hasColumns);
+  };
+  RowPlan plan = makePlan(false);
+  if (!quantize)
+    return launchRows(builder, context, *work, plan, "amax"), true;
+  Value data = quantize.getOuts()[0];
+  Value dataT = transposition.empty() ? Value() : quantize.getOuts()[quantize.getDataTIndex()];
+  std::optional<unsigned> batchDims = countBatchDims(transposition);
+  if (dataT && batchDims && plan.canWriteColumns()) {
+    TileWork batched = *TileWork::create(op, *batchDims);
+    SmallVector<unsigned> permutation(transposition.begin(), transposition.end());
+    AffineMap map = AffineMap::getPermutationMap(permutation, builder.getContext());
+    batched.columns = TileOperand::create(dataT, map, batched.space);
+    if (batched.columns && batched.columns->hasAdjacentRows(batched.space)) {
+      work = batched;
+      plan = makePlan(true);
+    }
+  }
+  work->data =
+      TileOperand::create(data, builder.getMultiDimIdentityMap(work->space.sizes.size()), work->space);
+  if (work->columns && isUnread(data)) // all products want the other layout
+    work->data.reset();
+  work->scale.memref = quantize.getScale();
+  work->scaleInv.memref = quantize.getOuts()[quantize.getScaleInvIndex()];
+  launchRows(builder, context, *work, plan, "quantize_rows");
+  if (dataT && !work->columns)
+    launchByteTranspose(builder, context, op->getLoc(), data, dataT, transposition);
+  return true;
+}
+
+static bool hasRows(Operation *op) { return !ElementRegion::of(op)->rows.empty(); }
+
 bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &context) {
+  if (hasRows(op))
+    return lowerOnRows(builder, op, context);
   if (!canUseTiles(op))
     return false;
   ArrayRef<int64_t> transposition = op.getTransposition().value_or(ArrayRef<int64_t>());
@@ -76,6 +155,8 @@ bool fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op, LoweringContext &cont
 }
 
 bool fp8::lowerAmax(OpBuilder &builder, AmaxOp op, LoweringContext &context) {
+  if (hasRows(op))
+    return lowerOnRows(builder, op, context);
   if (!canUseTiles(op))
     return false;
   std::optional<TileWork> work = TileWork::create(op, /*batchDims=*/0);

@@ -15,23 +15,14 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns four of the eight bytes of `low` and `high`, chosen by the four digits of `selector`.
-Expr TileKernel::permute(Expr low, Expr high, uint32_t selector) {
-  return b.expr(LLVM::CallIntrinsicOp::create(
-                    b, b.getI32Type(), b.getStringAttr("llvm.nvvm.prmt"),
-                    ValueRange{low.getValue(), high.getValue(), b.number(selector).getValue()})
-                    .getResult(0));
-}
-
 /// Writes 4 rows of 8 bytes to shared memory as 8 words, one per column.
 void TileKernel::storeWords(Expr group, ArrayRef<Words> rows) {
   Expr place = group ^ chunk * 2;
   for (unsigned half = 0; half < 2; ++half) {
-    auto row = [&](unsigned r) { return b.expr(rows[r][half]); };
-    Expr top01 = permute(row(0), row(1), 0x5140), top23 = permute(row(0), row(1), 0x7362);
-    Expr bottom01 = permute(row(2), row(3), 0x5140), bottom23 = permute(row(2), row(3), 0x7362);
-    Expr words[] = {permute(top01, bottom01, 0x5410), permute(top01, bottom01, 0x7632),
-                    permute(top23, bottom23, 0x5410), permute(top23, bottom23, 0x7632)};
+    SmallVector<Expr, kGroup> words;
+    for (const Words &row : rows)
+      words.push_back(b.expr(row[half]));
+    words = b.transposeBytes(words);
     for (auto [j, word] : llvm::enumerate(words))
       memref::StoreOp::create(b, word.getValue(), tile,
                               ValueRange{toIndex(chunk * kChunk + (4 * half + j)), toIndex(place)});

@@ -78,7 +78,7 @@ struct TileWork {
 /// loop that becomes a kernel whole.
 bool canUseTiles(mlir::Operation *op);
 
-/// Says at `op` why it has no kernel of its own and is left for convert-fp8-to-linalg.
+/// Tells at `op` why it has no kernel of its own and is left for convert-fp8-to-linalg (GenericCode.h).
 void remarkGeneric(mlir::Operation *op, const llvm::Twine &reason);
 
 /// Writes the code of the kernel.
@@ -86,9 +86,20 @@ void buildTileKernel(KernelBuilder &b, const TileWork &work);
 /// Writes the code of a kernel with scales per block (TileBlocks.cpp).
 void buildBlockTiles(KernelBuilder &b, const TileWork &work);
 
-/// Launches the kernel of `work` before the insertion point; `name` is its name without the site. The kernel
-/// takes the maximum of its amax and the memory at `work.amax`, which is cleared before (AmaxBuffers). Sums
-/// of several rows of tiles are added by another launch.
+/// How the kernel of a TileWork is launched: its name without the site, blocks, threads of a block, and the
+/// number of parts in which it computes sums.
+struct WorkLaunch {
+  llvm::StringRef name;
+  int64_t blocks, threads, partsOfSums;
+};
+
+/// Launches the kernel that `build` writes before the insertion point. The kernel takes the maximum of its
+/// amax and the memory at `work.amax`, which is cleared before (AmaxBuffers). The parts of sums are added by
+/// another launch.
+void launchWork(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work, const WorkLaunch &shape,
+                llvm::function_ref<void(KernelBuilder &)> build);
+
+/// Launches the kernel of tiles of `work`.
 void launchTiles(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work, llvm::StringRef name);
 
 } // namespace fp8

@@ -80,7 +80,6 @@ protected:
   mlir::Value toIndex(Expr value) {
     return mlir::arith::IndexCastUIOp::create(b, b.getIndexType(), value.getValue());
   }
-  Expr permute(Expr low, Expr high, uint32_t selector);
   mlir::Value pointer(const TileOperand &operand) { return pointers[operand.argument]; }
 
   KernelBuilder &b;

@@ -8,6 +8,7 @@
 #include "Product.h"
 #include "TileKernel.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
+#include "fp8/Conversion/GenericCode.h"
 #include "fp8/Conversion/Kernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,7 +62,7 @@ static bool findCaptures(TileWork &work) {
 }
 
 void fp8::remarkGeneric(Operation *op, const Twine &reason) {
-  op->emitRemark() << "'" << op->getName() << "' stays generic code on the GPU: " << reason;
+  remarkGeneric(op, "stays generic code on the GPU", reason);
 }
 
 static std::nullopt_t leave(Operation *op, const Twine &reason) {
@@ -83,11 +84,12 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsi
     work.inputs.push_back(*operand);
   }
   for (auto [memref, map] : llvm::zip_equal(region.extras(), region.extraMaps())) {
-    bool sums = isSummed(map);
+    bool sums = region.sums(map);
     if (sums && hasModuleAttr(op, kProgramOrderAttrName))
       return leave(op, "its sums are in the order of the program");
     std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);
-    if (!operand || (sums && (map.getNumResults() != 1 || !operand->hasAdjacentColumns(work.space))))
+    bool keepsSeveral = llvm::count_if(map.getResults(), llvm::IsaPred<AffineDimExpr>) != 1;
+    if (!operand || (sums && (keepsSeveral || !operand->hasAdjacentColumns(work.space))))
       return leave(op, "an extra result is of dynamic strides, or keeps several dimensions of a sum");
     work.extras.push_back({*operand, sums});
   }
@@ -102,12 +104,13 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsi
 // Launch
 //===----------------------------------------------------------------------===//
 
-/// Replaces the operands of sums by buffers of one row per row of tiles. Returns the sums and their buffers.
-static SmallVector<std::pair<Value, Value>> allocatePartialSums(OpBuilder &builder, TileWork &work) {
+/// Replaces the operands of sums by buffers of `parts` rows. Returns the sums and their buffers.
+static SmallVector<std::pair<Value, Value>> allocatePartialSums(OpBuilder &builder, TileWork &work,
+                                                                int64_t parts) {
   SmallVector<std::pair<Value, Value>> partial;
-  if (work.space.countRowTiles() == 1)
+  if (parts == 1)
     return partial; // the kernel writes the sums themselves
-  auto type = MemRefType::get({work.space.countRowTiles(), work.space.columns}, builder.getF32Type());
+  auto type = MemRefType::get({parts, work.space.columns}, builder.getF32Type());
   for (TileExtra &extra : work.extras) {
     if (!extra.isSum)
       continue;
@@ -131,11 +134,8 @@ static void addScaling(TileScaling &scaling, bool onlyMeasures, KernelArguments 
     scaleInv.argument = arguments.addPointer(scaleInv.memref);
 }
 
-void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &work, StringRef name) {
-  Location loc = work.loc;
-  std::string site = parseNameStack(loc).site;
-  SmallVector<std::pair<Value, Value>> partialSums = allocatePartialSums(builder, work);
-  KernelArguments arguments(builder, loc);
+/// Gives every operand the number of its argument.
+static void addArguments(KernelArguments &arguments, TileWork &work) {
   auto addOperand = [&](TileOperand &operand) { operand.argument = arguments.addPointer(operand.memref); };
   llvm::for_each(work.inputs, addOperand);
   for (TileExtra &extra : work.extras)
@@ -150,13 +150,22 @@ void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &wo
     addScaling(scaling, work.onlyMeasures, arguments);
   for (auto &[value, argument] : work.indices)
     argument = arguments.addI64(value);
+}
 
+void fp8::launchWork(OpBuilder &builder, LoweringContext &context, TileWork &work, const WorkLaunch &shape,
+                     function_ref<void(KernelBuilder &)> build) {
+  Location loc = work.loc;
+  std::string site = parseNameStack(loc).site;
+  SmallVector<std::pair<Value, Value>> partialSums = allocatePartialSums(builder, work, shape.partsOfSums);
+  KernelArguments arguments(builder, loc);
+  addArguments(arguments, work);
   KernelSpec spec;
-  spec.name = name.str() + "_" + site;
+  spec.name = shape.name.str() + "_" + site;
   spec.kind = "casts";
   spec.arguments = arguments.types;
-  func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) { buildTileKernel(b, work); });
-  Value grid = arith::ConstantIndexOp::create(builder, loc, work.space.countTiles());
+  spec.threads = shape.threads;
+  func::FuncOp kernel = context.kernels.build(loc, spec, build);
+  Value grid = arith::ConstantIndexOp::create(builder, loc, shape.blocks);
   gpu::LaunchFuncOp launch = launchKernel(builder, loc, kernel, grid, arguments.operands);
   markLaunch(launch, site);
   if (work.amax)
@@ -166,4 +175,10 @@ void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &wo
       context.amaxes.add(launch, scaling.amaxes.argument);
   for (auto [sum, partial] : partialSums)
     launchSumOfRows(builder, context, loc, partial, sum);
+}
+
+void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &work, StringRef name) {
+  constexpr int64_t kThreads = 256;
+  launchWork(builder, context, work, {name, work.space.countTiles(), kThreads, work.space.countRowTiles()},
+             [&](KernelBuilder &b) { buildTileKernel(b, work); });
 }

@@ -1,5 +1,5 @@
 // Casts become launches of kernels that read their tensor once; values: Integration/Emulator/gpu/test_casts.py.
-// RUN: fp8-opt %s -split-input-file --convert-fp8-to-gpu --canonicalize --cse -verify-diagnostics | FileCheck %s
+// RUN: fp8-opt %s -split-input-file --remarks-filter=fp8-kernels --convert-fp8-to-gpu --canonicalize --cse -verify-diagnostics | FileCheck %s
 
 // Rows and columns in one kernel, which equal casts share; 3 x 2 tiles.
 module attributes {fp8.target = #fp8.chip<"sm_90a">} {

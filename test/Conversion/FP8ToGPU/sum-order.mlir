@@ -1,5 +1,5 @@
 // How sums are taken on request: fp8-compile --order=program --strict-accumulation.
-// RUN: fp8-opt %s -split-input-file --convert-fp8-to-gpu --canonicalize --cse -verify-diagnostics | FileCheck %s
+// RUN: fp8-opt %s -split-input-file --remarks-filter=fp8-kernels --convert-fp8-to-gpu --canonicalize --cse -verify-diagnostics | FileCheck %s
 
 module attributes {fp8.target = #fp8.chip<"sm_89">, fp8.program_order} {
   // A cast with sums over its rows stays generic code.

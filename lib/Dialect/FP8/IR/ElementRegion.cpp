@@ -231,6 +231,15 @@ LogicalResult fp8::detail::dropUnusedExtras(Operation *op, PatternRewriter &rewr
 // Verification
 //===----------------------------------------------------------------------===//
 
+/// Returns whether a region that works on tensors or vectors may have `type` for `part`.
+static bool fitsPart(Type type, Type part) {
+  auto vector = dyn_cast<VectorType>(type);
+  auto tensor = dyn_cast<RankedTensorType>(part);
+  if (!vector || !tensor)
+    return type == part;
+  return vector.getShape() == tensor.getShape() && vector.getElementType() == tensor.getElementType();
+}
+
 static LogicalResult verifyArguments(const ElementRegion &element, StringRef name) {
   Block &body = element.body();
   for (auto [i, input, map] : llvm::enumerate(element.inputs, element.inputMaps())) {
@@ -239,7 +248,7 @@ static LogicalResult verifyArguments(const ElementRegion &element, StringRef nam
              << name << " map " << i << " must read an input of rank " << shaped(input).getRank()
              << " in the " << element.numDims << " dimensions of the tensor";
     Type wanted = element.partOf(input, map);
-    if (body.getArgument(element.firstArgument + i).getType() != wanted)
+    if (!fitsPart(body.getArgument(element.firstArgument + i).getType(), wanted))
       return element.op->emitOpError()
              << name << " argument " << element.firstArgument + i << " must be of type " << wanted;
   }
@@ -289,7 +298,7 @@ static LogicalResult verifyExtras(const ElementRegion &element, YieldOp yield, S
                      ? "or keep the last ones to sum over the others"
                      : "a statistic at those outside of `rows`, or a sum at those of `rows`");
     Type wanted = element.partOf(out, map);
-    if (value.getType() != wanted)
+    if (!fitsPart(value.getType(), wanted))
       return element.op->emitOpError()
              << "the " << name << " yields " << value.getType() << " for an extra result of " << wanted;
     if (element.sums(map) && !getElementTypeOrSelf(value).isF32())
@@ -306,8 +315,11 @@ static LogicalResult verifyRows(const ElementRegion &element, StringRef name) {
       element.rows.back() >= element.numDims || element.rows.size() >= element.numDims)
     return op->emitOpError() << "`rows` must be some of the " << element.numDims
                              << " dimensions of the tensor, not all, in increasing order";
-  if (!isa<TensorType>(element.outs[0].getType()))
-    return op->emitOpError("with `rows` works on tensors; run fp8-expand-rows before bufferization");
+  bool hasTensors = llvm::any_of(element.body().getArgumentTypes(), llvm::IsaPred<TensorType>);
+  if (!isa<TensorType>(element.outs[0].getType()) && hasTensors)
+    return op->emitOpError(
+        "with `rows` on memrefs computes with vectors, not tensors; run fp8-expand-rows or "
+        "fp8-vectorize-rows before bufferization");
   for (auto [i, operand, map] : llvm::enumerate(element.inputs, element.inputMaps())) {
     for (auto [position, expr] : llvm::enumerate(map.getResults())) {
       bool usesRow =

@@ -37,7 +37,7 @@ func.func @order(%x: tensor<4x8x2xf32>, %a: tensor<f32>) {
 
 #id = affine_map<(i, j) -> (i, j)>
 func.func @memory(%x: memref<4x8xf32>, %a: memref<f32>) {
-  // expected-error@+1 {{with `rows` works on tensors; run fp8-expand-rows before bufferization}}
+  // expected-error@+1 {{with `rows` on memrefs computes with vectors, not tensors; run fp8-expand-rows or fp8-vectorize-rows before bufferization}}
   fp8.amax ins(%x : memref<4x8xf32>) outs(%a : memref<f32>) {indexing_maps = [#id], rows = array<i64: 1>} producer {
   ^bb0(%i: index, %r: tensor<8xf32>):
     fp8.yield %r : tensor<8xf32>

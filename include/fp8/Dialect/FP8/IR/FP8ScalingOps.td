@@ -31,9 +31,10 @@ def FP8_YieldOp : Op<FP8_Dialect, "yield", [Pure, Terminator, ReturnLike,
     } -> tensor<8x16xf8E4M3FN>, tensor<f32>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[AnyFloat, RankedTensorOf<[AnyFloat]>]>:$value,
+  let arguments = (ins AnyTypeOf<[AnyFloat, RankedTensorOf<[AnyFloat]>, VectorOfAnyRankOf<[AnyFloat]>]>:$value,
     Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger,
-                        RankedTensorOf<[AnyFloat, AnySignlessInteger]>]>>:$extras);
+                        RankedTensorOf<[AnyFloat, AnySignlessInteger]>,
+                        VectorOfAnyRankOf<[AnyFloat, AnySignlessInteger]>]>>:$extras);
   let assemblyFormat = "$value (`,` $extras^)? attr-dict `:` type($value) (`,` type($extras)^)?";
 }
 
