@@ -35,6 +35,15 @@ Accumulation fp8::detail::accumulationOf(AccumulationPolicy policy, Role role) {
   return role == Role::dgrad || role == Role::wgrad ? Accumulation::split : Accumulation::fast;
 }
 
+std::string fp8::detail::describeSums(RecipeAttrInterface recipe, Role role) {
+  SmallVector<int64_t> block = recipe.getBlockShape(getOperandKinds(role).first, {false, true});
+  int64_t extent = block.empty() ? 0 : block.back();
+  if (extent > 0 && recipe.getScaleType().isF32())
+    return ", scaled sums of blocks of " + std::to_string(extent);
+  return (extent > 0 ? ", scales of " + std::to_string(extent) + " elements" : "") +
+         std::string(recipe.getAccumulation(role) == Accumulation::split ? ", split sums" : "");
+}
+
 SmallVector<int64_t> fp8::detail::blocksAlong(ArrayRef<bool> contracted, int64_t extent, int64_t other) {
   SmallVector<int64_t> block(contracted.size(), 1);
   auto lastWith = [&](bool value) -> int64_t {

@@ -24,6 +24,10 @@ Accumulation accumulationOf(AccumulationPolicy policy, Role role);
 /// the last dimension of the others; every other dimension has blocks of one element.
 llvm::SmallVector<int64_t> blocksAlong(llvm::ArrayRef<bool> contracted, int64_t extent, int64_t other);
 
+/// Returns what reports say about the sums of products with `recipe` in code that decodes FP8: ", split
+/// sums".
+std::string describeSums(RecipeAttrInterface recipe, Role role);
+
 /// Checks that the dimension of blocks, the value of `parameter`, is 1 or 2.
 mlir::LogicalResult verifyBlockDim(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                                    llvm::StringRef parameter, int64_t dim);

@@ -4,6 +4,7 @@
 //
 // The target of a module, targets by name, and the CPU target.
 
+#include "RecipeParts.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -81,8 +82,7 @@ ProductSupport CPUAttr::describeProduct(RecipeAttrInterface recipe, Role role) c
     return {"packed f32 products (CPU)", ""};
   if (std::string reason = getUnsupportedReason(recipe); !reason.empty())
     return {"", reason};
-  bool isSplit = recipe.getAccumulation(role) == Accumulation::split;
-  return {std::string("packed f32 products of decoded FP8") + (isSplit ? ", split sums" : "") + " (CPU)", ""};
+  return {"packed f32 products of decoded FP8" + fp8::detail::describeSums(recipe, role) + " (CPU)", ""};
 }
 
 /// Two multiply-adds of a vector of f32 per clock, whatever the operands are decoded from, in 16 cores of
