@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from test_packed_gemm import expected, program, run_case
 from test_scaled_matmul import Product
+from test_scaled_products import Product as ScaledProduct
+from test_scaled_products import expand, random_scales
 
-from harness import E4M3, E5M2, F32, Program, random_generator
+from harness import E4M3, E5M2, E8M0, F32, Program, random_generator
 
 CPUINFO = pathlib.Path("/proc/cpuinfo")
 HAS_DOTS = CPUINFO.exists() and "avx512_bf16" in CPUINFO.read_text()
@@ -77,6 +79,25 @@ def test_fp8(bin_dir, tmp_path):
         wide = [operand.astype(np.float64) for operand in (a, b)]
         # The three blocks of a split sum are three more summands.
         assert_close(got, np.einsum(product.spec, *wide), np.einsum(product.spec, *map(np.abs, wide)), 303)
+
+
+@needs_dots
+def test_scales_per_row_and_block(bin_dir, tmp_path):
+    blocks = {"rows": ((1, 0), (0, 1)), "blocks": ((1, 128), (128, 128)), "mx": ((1, 32), (32, 1)), "odd": ((1, 3), (3, 1))}
+    products = [
+        ScaledProduct(f"{name}_{k}", block, dict(m=21, n=70, k=k), scales=(E8M0, E8M0) if name == "mx" else (F32, F32))
+        for name, block in blocks.items()
+        for k in (300, 2100)
+    ]
+    program = Program(bin_dir, tmp_path, "\n".join(map(ScaledProduct.entry, products)), "--recipe=none", "--sums=hardware")
+    random = random_generator(52)
+    for product in products:
+        a, b = (random.standard_normal(product.shape(i)).astype(E4M3) for i in (0, 1))
+        sa, sb = (random_scales(random, product.scale_shape(i), product.scales[i]) for i in (0, 1))
+        (got,) = program.call(product.name, a, b, sa, sb, np.zeros((21, 70), F32))
+        scaled = [x.astype(np.float64) * expand(s.astype(np.float64), x.shape, block) for x, s, block in zip((a, b), (sa, sb), product.blocks)]
+        # Each block has three roundings of its own: two scales and a sum.
+        assert_close(got, np.matmul(*scaled), np.matmul(*map(np.abs, scaled)), 2 * product.sizes["k"] + 3)
 
 
 @needs_dots

@@ -325,8 +325,7 @@ static PanelScales describePanelScales(OpBuilder &builder, ProductOp op, const P
 template <typename ProductOp>
 static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, const ProductScales &scales,
                                   PackedProductOptions options) {
-  options.bf16Dots =
-      options.registers.bf16Dots && canUseBF16Dots(op) && !scales.isOfElements() && scales.length % 2 == 0;
+  options.bf16Dots = options.registers.bf16Dots && canUseBF16Dots(op) && scales.length % 2 == 0;
   StringRef products = options.bf16Dots ? "AVX512_BF16 dot products" : "packed f32 products";
   options.marks = markProduct(op, describeCode(op, products, "CPU", scales, options.split));
 

@@ -74,9 +74,10 @@ void buildPack(mlir::OpBuilder &builder, mlir::Location loc, const OperandMatrix
                const PackedProductOptions &options, mlir::OpFoldResult first = {});
 
 /// Emits a call that multiplies the elements of `panels` by those of `scales`, panels of as many rows, of
-/// which one is for `length` indices of K.
+/// which one is for `length` indices of K. With options.bf16Dots, elements of `panels` are pairs, and
+/// `length` is even.
 void buildScalePanels(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value panels, mlir::Value scales,
-                      int64_t length, const VectorRegisters &registers);
+                      int64_t length, const PackedProductOptions &options);
 
 //===----------------------------------------------------------------------===//
 // PackedGemmKernel.cpp: the micro-kernel

@@ -289,8 +289,25 @@ void fp8::buildPack(OpBuilder &builder, Location loc, const OperandMatrix &matri
                ValueRange{matrix.view, panels, getValueOrCreateConstantIndexOp(builder, loc, first)});
 }
 
-/// Multiplies panels, operand 0, by their scales, operand 1.
-static void scalePanels(OpBuilder &b, ValueRange operands, int64_t length, int64_t mostLanes) {
+/// Returns the pairs of bf16 values `pairs` times `factor`, a power of two.
+static Value scalePairs(OpBuilder &b, Location loc, Value pairs, Value factor) {
+  auto type = cast<VectorType>(pairs.getType());
+  auto bitsType = type.clone(b.getI32Type());
+  auto constant = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(bitsType, value));
+  };
+  auto scale = [&](Value bits) -> Value {
+    return arith::MulFOp::create(b, loc, arith::BitcastOp::create(b, loc, type, bits), factor);
+  };
+  Value bits = arith::BitcastOp::create(b, loc, bitsType, pairs);
+  Value low = arith::ShLIOp::create(b, loc, bits, constant(16));
+  Value high = arith::AndIOp::create(b, loc, bits, constant(static_cast<int32_t>(0xFFFF0000)));
+  return buildPairs(b, loc, scale(low), scale(high));
+}
+
+/// Multiplies panels, operand 0, by their scales, operand 1, of which one is for `length` elements along K.
+static void scalePanels(OpBuilder &b, ValueRange operands, int64_t length,
+                        const PackedProductOptions &options) {
   Location loc = b.getUnknownLoc();
   Value panels = operands[0], scales = operands[1];
   int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
@@ -305,7 +322,7 @@ static void scalePanels(OpBuilder &b, ValueRange operands, int64_t length, int64
         Value block = arith::DivUIOp::create(body, loc, begin, step);
         SmallVector<Value> lanes, factors;
         for (int64_t lane = 0; lane < width;) {
-          int64_t size = std::min<int64_t>(mostLanes, llvm::bit_floor<uint64_t>(width - lane));
+          int64_t size = std::min<int64_t>(options.registers.lanes, llvm::bit_floor<uint64_t>(width - lane));
           lanes.push_back(index(body, lane));
           factors.push_back(vector::LoadOp::create(body, loc, VectorType::get(size, body.getF32Type()),
                                                    scales, ValueRange{panel, block, lanes.back()}));
@@ -318,20 +335,22 @@ static void scalePanels(OpBuilder &b, ValueRange operands, int64_t length, int64
           Value position[] = {panel, overK.getInductionVar(), lane};
           Value value =
               vector::LoadOp::create(inside, loc, cast<VectorType>(factor.getType()), panels, position);
-          vector::StoreOp::create(inside, loc, arith::MulFOp::create(inside, loc, value, factor), panels,
-                                  position);
+          Value scaled = options.bf16Dots ? scalePairs(inside, loc, value, factor)
+                                          : arith::MulFOp::create(inside, loc, value, factor).getResult();
+          vector::StoreOp::create(inside, loc, scaled, panels, position);
         }
       });
 }
 
 void fp8::buildScalePanels(OpBuilder &builder, Location loc, Value panels, Value scales, int64_t length,
-                           const VectorRegisters &registers) {
+                           const PackedProductOptions &options) {
   int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
-  std::string name = "fp8_cpu_scale_panels_" + std::to_string(width) + "_" + std::to_string(length);
+  std::string name = "fp8_cpu_scale_panels_";
+  llvm::raw_string_ostream(name) << (options.bf16Dots ? "pairs_" : "") << width << "_" << length;
   Type type = getStridedType(builder.getF32Type(), 3, width);
-  func::FuncOp scale =
-      getOrCreateFunction(builder, name, {type, type}, [&](OpBuilder &body, ValueRange arguments) {
-        scalePanels(body, arguments, length, registers.lanes);
-      });
+  auto build = [&](OpBuilder &body, ValueRange arguments) {
+    scalePanels(body, arguments, options.bf16Dots ? length / 2 : length, options);
+  };
+  func::FuncOp scale = getOrCreateFunction(builder, name, {type, type}, build);
   callFunction(builder, loc, scale, ValueRange{panels, scales});
 }

@@ -23,6 +23,26 @@ module attributes {fp8.target = #fp8.cpu<vectorBits = 512, vectorRegisters = 32>
 
 // -----
 
+// MX scales multiply both elements of a pair.
+
+module attributes {fp8.target = #fp8.cpu<vectorBits = 512, vectorRegisters = 32>, fp8.hardware_sums} {
+  // CHECK-LABEL: func.func private @fp8_cpu_scale_panels_pairs_8_32
+  // CHECK:         %[[LOW:.+]] = arith.shli
+  // CHECK:         %[[HIGH:.+]] = arith.andi
+  // CHECK-COUNT-2: arith.mulf
+  // CHECK-LABEL: func.func @mx
+  // CHECK:         call @fp8_cpu_scale_panels_pairs_32_32
+  // CHECK:         call @fp8_cpu_gemm_bf16_8x32
+  func.func @mx(%a: memref<8x64xf8E4M3FN>, %b: memref<64x32xf8E4M3FN>, %sa: memref<8x2xf8E8M0FNU>, %sb: memref<2x32xf8E8M0FNU>, %c: memref<8x32xf32>) {
+    fp8.scaled_matmul fast ins(%a, %b : memref<8x64xf8E4M3FN>, memref<64x32xf8E4M3FN>) scales(%sa, %sb : memref<8x2xf8E8M0FNU>, memref<2x32xf8E8M0FNU>)
+        outs(%c : memref<8x32xf32>) {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+                                     lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 32, 1>}
+    return
+  }
+}
+
+// -----
+
 // An odd number of elements along K leaves no pairs.
 
 module attributes {fp8.target = #fp8.cpu<vectorBits = 512, vectorRegisters = 32>, fp8.hardware_sums} {

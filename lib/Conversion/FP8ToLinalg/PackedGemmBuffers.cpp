@@ -1,0 +1,217 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The buffers of a packed product, and what its tasks pack into them: panels of the operands, and of their
+// scales along K.
+
+#include "PackedGemmBuilder.h"
+
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// Elements of a shared operand that one task packs; fewer in all are packed by one thread.
+static constexpr int64_t kPackElements = 1 << 14;
+/// Panels that are faster to pack together than alone, if that leaves so many tasks.
+static constexpr int64_t kPackTogether = 4, kPackTasks = 8;
+
+/// Rows of sums whose distance is a multiple of this many elements would meet in few sets of the caches.
+static constexpr int64_t kSetElements = 1024, kLineElements = 16;
+
+Value fp8::allocateF32(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> sizes) {
+  SmallVector<int64_t> shape;
+  SmallVector<Value> dynamic;
+  dispatchIndexOpFoldResults(sizes, dynamic, shape);
+  return memref::AllocOp::create(b, loc, MemRefType::get(shape, b.getF32Type()), dynamic,
+                                 b.getI64IntegerAttr(64));
+}
+
+/// Returns the distance of rows of `columns` sums.
+static int64_t padRow(int64_t columns) {
+  return columns % kSetElements == 0 ? columns + kLineElements : columns;
+}
+
+void ProductBuilder::allocate(OpBuilder &b) {
+  llvm::SaveAndRestore<SmallVector<OpFoldResult>> actual(sizes);
+  for (auto [size, most] : llvm::zip(sizes, options.atMost))
+    if (!ShapedType::isDynamic(most) && !getConstantIntValue(size))
+      size = number(b, most);
+  OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
+  OpFoldResult depth = plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k);
+  OpFoldResult panels = countPanels(b);
+  OpFoldResult width = number(b, plan.tile.columns);
+  auto allocateSide = [&](Side &side, OpFoldResult count, OpFoldResult panels, OpFoldResult width) {
+    side.panels = allocateF32(b, loc, {count, panels, inPanel(b, depth), width});
+    if (side.scales.source)
+      side.scalePanels = allocateF32(b, loc, {count, panels, inBlocks(b, depth), width});
+  };
+  int64_t blockPanels = llvm::divideCeil(plan.step * plan.inner, plan.tile.rows);
+  allocateSide(left, slots, number(b, blockPanels), number(b, plan.tile.rows));
+  allocateSide(right, sizeOf(b, dims.batch), panels, width);
+  if (isPerTask) {
+    OpFoldResult columns = number(b, padRow(plan.panelsPerPart * plan.tile.columns));
+    sums = allocateF32(
+        b, loc,
+        {multiplySizes(b, loc, {slots, countColumnTasks(b)}), number(b, plan.step * plan.inner), columns});
+    return;
+  }
+  OpFoldResult columns = multiplySizes(b, loc, {panels, width});
+  if (std::optional<int64_t> known = getConstantIntValue(columns))
+    columns = number(b, padRow(*known));
+  sums = allocateF32(b, loc, {sizeOf(b, dims.batch), sizeOf(b, dims.m), columns});
+}
+
+Value ProductBuilder::sliceOf(OpBuilder &b, Value panels, OpFoldResult slot, OpFoldResult first,
+                              OpFoldResult count, OpFoldResult depth) {
+  SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, panels);
+  OpFoldResult width = shape[3];
+  OpFoldResult panelSize = multiplySizes(b, loc, {shape[2], width});
+  OpFoldResult index = addSizes(b, loc, multiplySizes(b, loc, {slot, shape[1]}), first);
+  OpFoldResult offset = multiplySizes(b, loc, {index, panelSize});
+  return memref::ReinterpretCastOp::create(b, loc, panels, offset,
+                                           ArrayRef<OpFoldResult>{count, depth, width},
+                                           ArrayRef<OpFoldResult>{panelSize, width, number(b, 1)});
+}
+
+Value ProductBuilder::viewSums(OpBuilder &b, OpFoldResult offset, ArrayRef<OpFoldResult> shape) {
+  SmallVector<OpFoldResult> padded = memref::getMixedSizes(b, loc, sums);
+  SmallVector<OpFoldResult> strideOf(sizes.size(), number(b, 1));
+  auto assign = [&](ArrayRef<unsigned> group, OpFoldResult innermost) {
+    for (unsigned dim : llvm::reverse(group)) {
+      strideOf[dim] = innermost;
+      innermost = multiplySizes(b, loc, {innermost, sizes[dim]});
+    }
+  };
+  assign(dims.n, number(b, 1));
+  assign(dims.m, padded[2]);
+  assign(dims.batch, multiplySizes(b, loc, {padded[1], padded[2]}));
+  SmallVector<OpFoldResult> strides = llvm::map_to_vector(outMap.getResults(), [&](AffineExpr expr) {
+    return strideOf[cast<AffineDimExpr>(expr).getPosition()];
+  });
+  return memref::ReinterpretCastOp::create(b, loc, sums, offset, shape, strides);
+}
+
+Value ProductBuilder::viewSums(OpBuilder &b) {
+  SmallVector<OpFoldResult> shape = llvm::map_to_vector(
+      outMap.getResults(), [&](AffineExpr expr) { return sizes[cast<AffineDimExpr>(expr).getPosition()]; });
+  return viewSums(b, number(b, 0), shape);
+}
+
+OpFoldResult ProductBuilder::offsetOf(OpBuilder &b, const Task &part) {
+  SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, sums);
+  if (isPerTask)
+    return multiplySizes(b, loc, {part.number, shape[1], shape[2]});
+  OpFoldResult outer = linearize(b, part.outer, outerRows());
+  OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), part.begin);
+  OpFoldResult product = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});
+  OpFoldResult row = addSizes(b, loc, product, multiplySizes(b, loc, {cut, number(b, plan.inner)}));
+  return addSizes(b, loc, multiplySizes(b, loc, {row, shape[2]}),
+                  multiplySizes(b, loc, {part.firstPanel, number(b, plan.tile.columns)}));
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+void ProductBuilder::pack(OpBuilder &b, const PackedOperand &operand, const Segment &part, unsigned rowDims,
+                          ArrayRef<OpFoldResult> offsets, OpFoldResult rows, Value panels,
+                          const PackedProductOptions &options, OpFoldResult first) {
+  OperandMatrix matrix = viewAsMatrix(b, loc, operand, rowDims, offsets, rows);
+  if (plan.segment) {
+    OpFoldResult begin[] = {number(b, 0), part.begin}, shape[] = {rows, part.length};
+    OpFoldResult strides[] = {number(b, 1), number(b, 1)};
+    if (!matrix.alongK) {
+      std::swap(begin[0], begin[1]);
+      std::swap(shape[0], shape[1]);
+    }
+    matrix.view =
+        memref::SubViewOp::create(b, loc, matrix.view, ArrayRef(begin), ArrayRef(shape), ArrayRef(strides));
+  }
+  buildPack(b, loc, matrix, panels, options, first);
+}
+
+void ProductBuilder::packSide(OpBuilder &b, const Side &side, ArrayRef<OpFoldResult> offsets,
+                              OpFoldResult rows, OpFoldResult slot, OpFoldResult first, OpFoldResult count) {
+  Value panels = panelsOf(b, side, slot, first, count);
+  pack(b, side.operand, segment, side.rowDims, offsets, rows, panels, options, first);
+  if (!side.scales.source)
+    return;
+  Segment blocks{inBlocks(b, segment.begin), inBlocks(b, segment.length)};
+  PackedProductOptions plain = options;
+  plain.bf16Dots = false;
+  Value ofPanels = scalePanelsOf(b, side, slot, first, count);
+  pack(b, side.scales, blocks, side.rowDims, offsets, rows, ofPanels, plain, first);
+  if (!scales.ofBlocks)
+    buildScalePanels(b, loc, panels, ofPanels, scales.length, options);
+}
+
+void ProductBuilder::packRows(OpBuilder &b, const Task &task, OpFoldResult first, OpFoldResult count) {
+  SmallVector<OpFoldResult> offsets(left.operand.type().getRank(), number(b, 0));
+  for (auto [position, index] : llvm::zip_equal(left.operand.batch, task.batch))
+    offsets[position] = index;
+  for (auto [position, index] : llvm::zip(left.operand.outer, task.outer))
+    offsets[position] = index;
+  if (!left.operand.outer.empty())
+    offsets[left.operand.outer[plan.cut]] = task.begin;
+  packSide(b, left, offsets, rowsOf(b, task), task.slot, first, count);
+}
+
+void ProductBuilder::packColumns(OpBuilder &b, ArrayRef<OpFoldResult> batch, OpFoldResult first,
+                                 OpFoldResult count) {
+  SmallVector<OpFoldResult> offsets(right.operand.type().getRank(), number(b, 0));
+  for (auto [position, index] : llvm::zip_equal(right.operand.batch, batch))
+    offsets[position] = index;
+  packSide(b, right, offsets, sizeOf(b, dims.n), linearize(b, batch, dims.batch), first, count);
+}
+
+int64_t ProductBuilder::panelsPerLoop(int64_t width) {
+  int64_t depth = plan.segment ? plan.segment : knownSize(dims.k);
+  int64_t panelElements = width * (ShapedType::isDynamic(depth) ? 256 : std::max<int64_t>(depth, 1));
+  return std::max<int64_t>(kPackElements / panelElements, 1);
+}
+
+/// Packs the first operand of all products, if several tasks read the same.
+void ProductBuilder::packAllRows(OpBuilder &b) {
+  bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
+  if (cutRows) {
+    forEachTask(b, false, [&](OpBuilder &body, const Task &task) {
+      packRows(body, task, number(body, 0), countRowPanels(body, task));
+    });
+    return;
+  }
+  Task whole;
+  whole.begin = number(b, 0);
+  whole.count = cutSize(b);
+  OpFoldResult panels = countRowPanels(b, whole);
+  int64_t perLoop = panelsPerLoop(plan.tile.rows);
+  SmallVector<OpFoldResult> counts =
+      llvm::map_to_vector(dims.batch, [&](unsigned dim) { return sizes[dim]; });
+  counts.push_back(ceilDivSize(b, loc, panels, perLoop));
+  buildLoops(b, counts, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
+    Task task = whole;
+    llvm::append_range(task.batch, indices.drop_back());
+    task.slot = linearize(inside, task.batch, dims.batch);
+    OpFoldResult first = multiplySizes(inside, loc, {indices.back(), number(inside, perLoop)});
+    packRows(inside, task, first, remainingSize(inside, loc, panels, first, perLoop));
+  });
+}
+
+/// Packs the second operand of all products, if several tasks read the same.
+void ProductBuilder::packAllColumns(OpBuilder &b) {
+  SmallVector<OpFoldResult> counts;
+  for (unsigned dim : dims.batch)
+    counts.push_back(sizes[dim]);
+  int64_t columns = knownSize(dims.n), perLoop = panelsPerLoop(plan.tile.columns);
+  if (!ShapedType::isDynamic(columns))
+    perLoop =
+        std::max(perLoop, std::clamp<int64_t>(columns / plan.tile.columns / kPackTasks, 1, kPackTogether));
+  OpFoldResult panels = countPanels(b);
+  counts.push_back(ceilDivSize(b, loc, panels, perLoop));
+  buildLoops(b, counts, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
+    OpFoldResult first = multiplySizes(inside, loc, {indices.back(), number(inside, perLoop)});
+    packColumns(inside, indices.drop_back(), first, remainingSize(inside, loc, panels, first, perLoop));
+  });
+}
