@@ -156,6 +156,59 @@ def test_with_delayed_scaling(bin_dir, tmp_path, exported):
     assert_same_step([outputs[str(i)] for i in range(5)], step(inputs, second))
 
 
+def cast_rows(value, fmt, axis):
+    """A cast with a scale for all elements along `axis`."""
+    amaxes = np.max(np.abs(value), axis=axis, keepdims=True)
+    scales = np.vectorize(lambda amax: reference.current_scale(amax, fmt), otypes=[F32])(amaxes)
+    # The reference's cast is with one scale, by which it multiplies in f32.
+    return reference.cast(value.astype(F32) * scales, F32.type(1), fmt), reference.scale_inv(F32.type(1)) / scales
+
+
+def multiply_rows_by_row(a, b, ends, axis, split=False):
+    """As multiply_rows, where `axis` of b is contracted, with a scale per row of a, and per row or column of each b."""
+    (a8, a_inv), (b8, b_inv) = cast_rows(a, E4M3, 1), cast_rows(b, E4M3, axis)
+    sums = multiply_rows(a8, b8, ends, split, transposed=axis == 2)
+    for group, rows in enumerate(spans(ends, a.shape[0])):
+        sums[rows] *= a_inv[rows] * b_inv[group].reshape(1, -1)
+    return sums
+
+
+def multiply_columns_by_row(a, b, ends):
+    (a8, a_inv), (b8, b_inv) = cast_rows(a, E4M3, 0), cast_rows(b, E4M3, 0)
+    return (a_inv.reshape(-1, 1) * b_inv) * multiply_columns(a8, b8, ends, split=True)
+
+
+def test_with_row_scaling(bin_dir, tmp_path, exported):
+    """A scale per token, and in each weight one per row or column; in weight gradients one per column of all tokens."""
+    inputs, results = exported
+    program, sites = compile_step(bin_dir, tmp_path, "--recipe=row")
+    assert [(s["site"], s["role"], s["recipe"]) for s in sites] == [(*role, "row") for role in ROLES]
+    assert all("per group" in s["code"] for s in sites)
+    down, up, x, experts, target = inputs
+    ends = np.cumsum([np.sum(experts == expert) for expert in range(len(up))])
+    before = multiply_rows_by_row(x, up, ends, 1)
+    hidden = np.maximum(before, 0)
+    y = multiply_rows_by_row(hidden, down, ends, 1)
+    dy = 2 * (y - target)
+    d_hidden = multiply_rows_by_row(dy, down, ends, 2, split=True)
+    d_before = np.where(before > 0, d_hidden, F32.type(0))
+    d_x = multiply_rows_by_row(d_before, up, ends, 2, split=True)
+    expected = [y, multiply_columns_by_row(hidden, dy, ends), multiply_columns_by_row(x, d_before, ends), d_x]
+    actual = program.call("main", *inputs)
+    assert_same_step(actual, [np.sum((y - target) ** 2), *expected])
+    for value, result in zip(actual, results, strict=True):
+        assert_close(value, result, 0.15)
+
+
+@pytest.mark.parametrize("recipe", ["block", "mxfp8"])
+def test_with_scales_of_blocks(bin_dir, tmp_path, exported, recipe):
+    """Scales that differ along K are those of the masked rows."""
+    inputs, results = exported
+    program, _ = compile_step(bin_dir, tmp_path, f"--recipe={recipe}")
+    for value, result in zip(program.call("main", *inputs), results, strict=True):
+        assert_close(value, result, 0.15)
+
+
 SIZES = {"uneven": [3, 19, 0, 14, 1], "one has all": [0, 40, 0, 0, 0], "none has any": [0] * 5, "all used": [8] * 5, "first": [40, 0, 0, 0, 0]}
 
 

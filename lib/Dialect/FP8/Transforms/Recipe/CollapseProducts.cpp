@@ -139,6 +139,8 @@ private:
     ContractionDims dims = op.getContractionDims();
     for (unsigned index : {0u, 1u}) {
       QuantizedOperand operand{op, index, op.getRecipeAttr()};
+      if (operand.grouped())
+        return {}; // has one dimension of each kind
       SmallVector<int64_t> block = operand.block();
       if (block.empty())
         continue;

@@ -22,8 +22,55 @@ DequantizeOp QuantizedOperand::ownBytes() const {
   return getViewSource(value()).getDefiningOp<DequantizeOp>();
 }
 
-SmallVector<ReassociationIndices> QuantizedOperand::groups() const {
+/// Returns whether every scale of `blocks` is that of one row (or column) along all of K.
+static bool isPerRow(ArrayRef<int64_t> blocks, ArrayRef<bool> contracted) {
+  return !blocks.empty() && llvm::all_of(llvm::zip_equal(blocks, contracted), [](auto pair) {
+    auto [extent, isContracted] = pair;
+    return extent == (isContracted ? 0 : 1);
+  });
+}
+
+std::optional<GroupedProduct> QuantizedOperand::grouped() const {
+  std::optional<GroupedProduct> match =
+      matchGroupedProduct(product.getLhs(), product.getRhs(), product.getIndexingMapsArray());
+  if (!match || product.getAccumulate())
+    return std::nullopt;
+  unsigned group = inferGroupedDims(match->maps)->group;
+  SmallVector<AffineMap> maps = dropGroup(match->maps, group);
+  ContractionDims dims = *inferContractionDims(maps);
+  TensorKind kinds[] = {*product.getLhsKind(), *product.getRhsKind()};
+  for (auto [map, kind] : llvm::zip(maps, kinds)) {
+    SmallVector<bool> contracted;
+    for (AffineExpr result : map.getResults())
+      contracted.push_back(cast<AffineDimExpr>(result).getPosition() == dims.k.front());
+    if (!isPerRow(recipe.getBlockShape(kind, contracted), contracted))
+      return std::nullopt;
+  }
+  return match;
+}
+
+Value QuantizedOperand::tensor() const {
+  std::optional<GroupedProduct> match = grouped();
+  return !match ? value() : index == 0 ? match->lhs : match->rhs;
+}
+
+AffineMap QuantizedOperand::map() const {
+  std::optional<GroupedProduct> match = grouped();
+  return match ? match->maps[index] : product.getIndexingMapsArray()[index];
+}
+
+ContractionDims QuantizedOperand::dims() const {
   ContractionDims dims = product.getContractionDims();
+  if (std::optional<GroupedProduct> match = grouped()) {
+    unsigned group = inferGroupedDims(match->maps)->group;
+    llvm::erase(dims.k, group);
+    dims.batch = {group};
+  }
+  return dims;
+}
+
+SmallVector<ReassociationIndices> QuantizedOperand::groups() const {
+  ContractionDims dims = this->dims();
   SmallVector<ReassociationIndices> groups;
   std::optional<bool> last; // whether the last group is contracted; nullopt after a batch dimension
   for (auto [position, result] : llvm::enumerate(map().getResults())) {
@@ -40,7 +87,7 @@ SmallVector<ReassociationIndices> QuantizedOperand::groups() const {
 SmallVector<int64_t> QuantizedOperand::block() const {
   if (ownBytes())
     return {};
-  ContractionDims dims = product.getContractionDims();
+  ContractionDims dims = this->dims();
   SmallVector<ReassociationIndices> all = groups();
   SmallVector<bool> contracted;
   SmallVector<unsigned> matrix; // the groups that are no batch dimensions
@@ -68,7 +115,7 @@ SmallVector<int64_t> QuantizedOperand::blockOfDims() const {
   return ofDims;
 }
 
-Value QuantizedOperand::source() const { return block().empty() ? getViewSource(value()) : value(); }
+Value QuantizedOperand::source() const { return block().empty() ? getViewSource(value()) : tensor(); }
 
 ColumnKey QuantizedOperand::columnKey() const {
   bool twoInputs = *product.getRole() == Role::other && kind() == TensorKind::input;
@@ -165,7 +212,7 @@ Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &op
 /// group have one element (fp8-collapse-products).
 FunctionRewriter::Cast FunctionRewriter::castBlocks(const QuantizedOperand &operand) {
   Location loc = operand.product->getLoc();
-  Value source = operand.value(), matrix = source;
+  Value source = operand.tensor(), matrix = source;
   SmallVector<ReassociationIndices> groups = operand.groups();
   bool isCollapsed = llvm::any_of(groups, [](ArrayRef<int64_t> group) { return group.size() > 1; });
   if (isCollapsed)
@@ -222,7 +269,7 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
     return known = cast;
   };
   if (!operand.block().empty())
-    return note(operand.value(), castBlocks(operand));
+    return note(source, castBlocks(operand));
 
   Value scaleValue = stateful ? scaleOfColumn(loc, operand, source, from, column->second, repeats)
                               : scaleFromTensor(loc, operand, source);
@@ -276,18 +323,28 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
   if (rhsCast.amax)
     recordAmax(rhs, rhsCast.amax);
   builder.setInsertionPoint(op);
-  Value lhsData = replayViews(lhs.value(), lhs.source(), lhsCast.data);
-  Value rhsData = replayViews(rhs.value(), rhs.source(), rhsCast.data);
   auto blockAttr = [&](const QuantizedOperand &operand) {
     SmallVector<int64_t> block = operand.blockOfDims();
     return block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
   };
+  auto accumulation = AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(*op.getRole()));
+  if (std::optional<GroupedProduct> grouped = lhs.grouped()) {
+    auto scaled = ScaledGroupedMatmulOp::create(
+        builder, op.getLoc(), op->getResultTypes(), lhsCast.data, rhsCast.data, grouped->ends,
+        lhsCast.scaleInv, rhsCast.scaleInv, op.getInit(), builder.getAffineMapArrayAttr(grouped->maps),
+        accumulation, op.getSiteAttr(), op.getRoleAttr(), lhs.recipe, blockAttr(lhs), blockAttr(rhs));
+    op.replaceAllUsesWith(scaled.getResults());
+    op.erase();
+    return;
+  }
+  Value lhsData = replayViews(lhs.value(), lhs.source(), lhsCast.data);
+  Value rhsData = replayViews(rhs.value(), rhs.source(), rhsCast.data);
   bool isOwn = lhs.ownBytes() && rhs.ownBytes();
   auto scaled = ScaledMatmulOp::create(
       builder, op.getLoc(), op->getResultTypes(), lhsData, rhsData, lhsCast.scaleInv, rhsCast.scaleInv,
       /*epilogue_inputs=*/ValueRange(), /*out_scale=*/Value(), op.getOuts(), op.getIndexingMapsAttr(),
-      AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(*op.getRole())), op.getSiteAttr(),
-      op.getRoleAttr(), isOwn ? RecipeAttrInterface() : lhs.recipe, op.getAccumulateAttr(),
+      accumulation, op.getSiteAttr(), op.getRoleAttr(), isOwn ? RecipeAttrInterface() : lhs.recipe,
+      op.getAccumulateAttr(),
       /*record_amax=*/DenseI64ArrayAttr(), blockAttr(lhs), blockAttr(rhs),
       /*epilogue_maps=*/ArrayAttr());
   op.replaceAllUsesWith(scaled.getResults());

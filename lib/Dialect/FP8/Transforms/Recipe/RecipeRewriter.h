@@ -10,6 +10,7 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_RECIPEREWRITER_H
 
 #include "RegionAmaxes.h"
+#include "fp8/Analysis/RowGroups.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
@@ -32,7 +33,14 @@ struct QuantizedOperand {
   mlir::Value value() const { return index == 0 ? product.getLhs() : product.getRhs(); }
   TensorKind kind() const { return index == 0 ? *product.getLhsKind() : *product.getRhsKind(); }
   mlir::FloatType format() const { return recipe.getFormat(kind()); }
-  mlir::AffineMap map() const { return product.getIndexingMapsArray()[index]; }
+  /// The grouped product that the product becomes at once: of groups of rows, with scales per row. Unset for
+  /// other products; groups of rows with one scale per tensor are a view like others.
+  std::optional<GroupedProduct> grouped() const;
+  /// What is cast with blocks, and its map: the operand, or the rows of all groups.
+  mlir::Value tensor() const;
+  mlir::AffineMap map() const;
+  /// The dimensions of the product; the groups of a grouped one are batches.
+  ContractionDims dims() const;
 
   /// The program's own FP8 tensor that this operand reads, possibly through views; null if the
   /// recipe quantizes the operand.
