@@ -89,15 +89,12 @@ Epilogue::Epilogue(OpBuilder &host, const Product &product, KernelArguments &arg
     : product(product), region(*ElementRegion::of(product.op)), results(*ProductResults::of(product.op)),
       fused(canFuse()) {
   Location loc = product.op->getLoc();
-  if (product.lhsScaleInv) {
-    lhsScale = arguments.addPointer(product.lhsScaleInv);
-    rhsScale = arguments.addPointer(product.rhsScaleInv);
-  }
   SmallVector<OpFoldResult> outSizes = memref::getMixedSizes(host, loc, product.out);
   for (auto [dim, size] : llvm::enumerate(outSizes)) {
     sizes.push_back(cast<MemRefType>(product.out.getType()).getDimSize(dim));
     sizeArguments.push_back(arguments.addI32(getValueOrCreateConstantIndexOp(host, loc, size)));
   }
+  addScales(host, arguments);
   if (fused) {
     addFusedOperands(host, arguments, sumParts);
     prepareScalars(host, arguments);
@@ -142,6 +139,18 @@ void Epilogue::prepareScalars(OpBuilder &host, KernelArguments &arguments) {
 }
 
 void Epilogue::addOperand(OpBuilder &host, KernelArguments &arguments, Value memref, AffineMap map) {
+  auto dims = llvm::map_to_vector(map.getResults(), [](AffineExpr expr) -> std::optional<unsigned> {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    return dim ? std::optional(dim.getPosition()) : std::nullopt;
+  });
+  operands.push_back(makeOperand(host, arguments, memref, dims, SmallVector<int64_t>(dims.size(), 1)));
+}
+
+/// Makes the operand of a memref whose dimensions are those of the result in `dims`, nothing for others, and
+/// in which `extents` neighbours along them are one.
+Epilogue::Operand Epilogue::makeOperand(OpBuilder &host, KernelArguments &arguments, Value memref,
+                                        ArrayRef<std::optional<unsigned>> dims,
+                                        ArrayRef<int64_t> extents) const {
   Location loc = product.op->getLoc();
   auto type = cast<MemRefType>(memref.getType());
   int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
@@ -149,27 +158,28 @@ void Epilogue::addOperand(OpBuilder &host, KernelArguments &arguments, Value mem
                   arguments.addPointer(memref),
                   SmallVector<int64_t>(region.numDims, 0),
                   SmallVector<std::optional<unsigned>>(region.numDims),
+                  SmallVector<int64_t>(region.numDims, 1),
                   {}};
   auto [strides, offset] = type.getStridesAndOffset();
   SmallVector<Value> values;
   if (llvm::any_of(strides, ShapedType::isDynamic))
     values =
         llvm::to_vector_of<Value>(memref::ExtractStridedMetadataOp::create(host, loc, memref).getStrides());
-  for (auto [position, expr] : llvm::enumerate(map.getResults())) {
-    auto dim = dyn_cast<AffineDimExpr>(expr);
+  for (auto [position, dim] : llvm::enumerate(dims)) {
     if (!dim)
       continue;
     bool isDynamic = ShapedType::isDynamic(strides[position]);
     int64_t stride = isDynamic ? ShapedType::kDynamic : strides[position] * bytes;
-    operand.strides[dim.getPosition()] = stride;
+    operand.strides[*dim] = stride;
+    operand.extents[*dim] = extents[position];
     if (stride == bytes)
       continue; // contiguous: a constant
     auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(host, loc, value); };
     Value inBytes =
         isDynamic ? host.createOrFold<arith::MulIOp>(loc, values[position], index(bytes)) : index(stride);
-    operand.strideArguments[dim.getPosition()] = arguments.addI64(inBytes);
+    operand.strideArguments[*dim] = arguments.addI64(inBytes);
   }
-  operands.push_back(operand);
+  return operand;
 }
 
 /// Adds up the parts of a sum: first those of each column, then, of a sum of everything, the columns.

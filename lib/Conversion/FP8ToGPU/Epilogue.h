@@ -20,7 +20,8 @@ namespace fp8 {
 ///
 /// Use: create it before the kernel (it adds the arguments); in the kernel, call start() once, atRow() and
 /// atColumn() for each row and column of a thread, compute() for each of its elements, and finishTile() at
-/// the end; call finish() after the launch.
+/// the end; call finish() after the launch. Where scales differ along K, the kernel reads them (findScales())
+/// and multiplies its sums by them itself.
 class Epilogue {
 public:
   /// Returns whether `op` has an epilogue with a meaning: nothing can be added to an FP8 result.
@@ -34,9 +35,20 @@ public:
     std::optional<Expr> exists;             ///< whether it is one; nothing for a batch
     llvm::SmallVector<mlir::Value> indices; ///< per dimension of the result; null in those of other groups
     llvm::SmallVector<mlir::Value> offsets; ///< i64 bytes, per operand of the epilogue; null for 0
-    llvm::SmallVector<mlir::Value> sums;    ///< of a column: what the thread has added up
+    llvm::SmallVector<mlir::Value, 2> sums; ///< of a column: what the thread has added up
     std::optional<Expr> index;              ///< of a column: its number
+    mlir::Value scale;                      ///< its scale_inv, f32; null if the operand has one for all rows
   };
+
+  /// Where the scales of one row of lhs, or of one column of rhs, lie: for each part of K an f32, or a word
+  /// of four E8M0 scales.
+  struct LineOfScales {
+    mlir::Value first; ///< the address of the first
+    Expr stride;       ///< from part to part in bytes, i64
+  };
+  /// Returns the scales of the row of lhs, or with `isLhs` false the column of rhs, number `index` of
+  /// `batch`; the row or column must exist. Not for scales that are the same for all of K.
+  LineOfScales findScales(KernelBuilder &b, bool isLhs, Expr batch, Expr index) const;
 
   /// Loads the scales, and moves all operands to `batch`.
   void start(KernelBuilder &b, Expr batch);
@@ -61,7 +73,16 @@ private:
     /// it is that of a contiguous dimension.
     llvm::SmallVector<int64_t> strides;
     llvm::SmallVector<std::optional<unsigned>> strideArguments;
+    /// Per dimension of the result: how many neighbours are one, as rows of a block are for its scale.
+    llvm::SmallVector<int64_t> extents;
     mlir::Value start; ///< inside of the kernel: the address of the batch
+  };
+  /// The scale_inv of lhs or rhs, unless there is one for the whole operand.
+  struct Scales {
+    Operand operand;
+    std::optional<unsigned> kStride = {}; ///< the argument that has the bytes from block to block along K
+    /// Of packed scales: the arguments that have the parts of K, and the tiles of 128 rows of a batch.
+    std::optional<unsigned> packedParts = {}, packedTiles = {};
   };
   /// A sum over all rows: its place among the yielded values, and its parts in memory.
   struct Sum {
@@ -73,12 +94,21 @@ private:
   };
 
   bool canFuse() const;
+  Operand makeOperand(mlir::OpBuilder &host, KernelArguments &arguments, mlir::Value memref,
+                      llvm::ArrayRef<std::optional<unsigned>> dims, llvm::ArrayRef<int64_t> extents) const;
   void addOperand(mlir::OpBuilder &host, KernelArguments &arguments, mlir::Value memref, mlir::AffineMap map);
+  void addScales(mlir::OpBuilder &host, KernelArguments &arguments);
+  Scales makePackedScales(mlir::OpBuilder &host, KernelArguments &arguments, bool isLhs) const;
+  Scales makeScales(mlir::OpBuilder &host, KernelArguments &arguments, bool isLhs) const;
   void addFusedOperands(mlir::OpBuilder &host, KernelArguments &arguments, mlir::Value sumParts);
   void prepareScalars(mlir::OpBuilder &host, KernelArguments &arguments);
   void addParts(mlir::OpBuilder &host, const Sum &sum) const;
-  Position at(KernelBuilder &b, llvm::ArrayRef<unsigned> group, Expr index) const;
-  bool collapses(unsigned outer, unsigned inner) const;
+  Position at(KernelBuilder &b, llvm::ArrayRef<unsigned> group, Expr index,
+              llvm::ArrayRef<Operand> operands) const;
+  bool collapses(llvm::ArrayRef<Operand> operands, unsigned outer, unsigned inner) const;
+  mlir::Value findInBatch(KernelBuilder &b, const Operand &operand, Expr batch) const;
+  mlir::Value loadScale(KernelBuilder &b, bool isLhs, Expr index, Expr exists) const;
+  std::optional<Expr> findScale(KernelBuilder &b, const Position &row, const Position &column) const;
   mlir::Value pointerTo(KernelBuilder &b, unsigned operand, const Position &row,
                         const Position &column) const;
   llvm::SmallVector<mlir::Value> runRegion(KernelBuilder &b, const Position &row, const Position &column,
@@ -97,11 +127,15 @@ private:
   llvm::SmallVector<Sum> sums;
   llvm::SmallVector<unsigned> sizeArguments; ///< per dimension of the result
   llvm::SmallVector<int64_t> sizes;          ///< per dimension of the result
-  std::optional<unsigned> lhsScale, rhsScale, outScaleArgument, columnsArgument;
+  // The scale_inv of lhs and rhs: of the whole operand, the number of an argument, or others.
+  std::array<std::optional<unsigned>, 2> wholeScales;
+  std::array<std::optional<Scales>, 2> scales;
+  std::optional<unsigned> outScaleArgument, columnsArgument;
   llvm::SmallVector<unsigned> amaxArguments;
 
   // Values of the kernel.
-  mlir::Value scale, outScale;
+  std::array<mlir::Value, 2> scaleValues; ///< of the whole operands
+  mlir::Value outScale;
   llvm::SmallVector<mlir::Value> maxima; ///< bits of magnitudes
   Position batchPosition;
 };

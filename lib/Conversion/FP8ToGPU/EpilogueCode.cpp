@@ -17,14 +17,17 @@ using namespace fp8;
 
 /// Returns whether all operands lie such that `inner` follows `outer` without a gap: then both dimensions are
 /// one, and no index needs to be divided.
-bool Epilogue::collapses(unsigned outer, unsigned inner) const {
+bool Epilogue::collapses(ArrayRef<Operand> operands, unsigned outer, unsigned inner) const {
   return !ShapedType::isDynamic(sizes[inner]) && llvm::all_of(operands, [&](const Operand &operand) {
     int64_t stride = operand.strides[inner];
-    return !ShapedType::isDynamic(stride) && operand.strides[outer] == stride * sizes[inner];
+    return !ShapedType::isDynamic(stride) && operand.strides[outer] == stride * sizes[inner] &&
+           operand.extents[outer] == 1 && operand.extents[inner] == 1;
   });
 }
 
-Epilogue::Position Epilogue::at(KernelBuilder &b, ArrayRef<unsigned> group, Expr index) const {
+/// Returns the position of element `index` of the dimensions of `group`, with its offsets in `operands`.
+Epilogue::Position Epilogue::at(KernelBuilder &b, ArrayRef<unsigned> group, Expr index,
+                                ArrayRef<Operand> operands) const {
   Position position;
   position.indices.resize(region.numDims);
   position.offsets.resize(operands.size());
@@ -38,7 +41,8 @@ Epilogue::Position Epilogue::at(KernelBuilder &b, ArrayRef<unsigned> group, Expr
       if (operand.strides[dim] == 0)
         continue;
       std::optional<unsigned> argument = operand.strideArguments[dim];
-      Expr term = widen(value) * (argument ? b.argument(*argument) : b.number(operand.strides[dim], 64));
+      Expr block = operand.extents[dim] == 1 ? value : value / operand.extents[dim];
+      Expr term = widen(block) * (argument ? b.argument(*argument) : b.number(operand.strides[dim], 64));
       offset = (offset ? b.expr(offset) + term : term).getValue();
     }
   };
@@ -47,7 +51,7 @@ Epilogue::Position Epilogue::at(KernelBuilder &b, ArrayRef<unsigned> group, Expr
     // The dimensions that are one with this one.
     Expr extent = b.argument(sizeArguments[dim]);
     unsigned outermost = dim;
-    while (!hasIndices && !dims.empty() && collapses(dims.back(), outermost)) {
+    while (!hasIndices && !dims.empty() && collapses(operands, dims.back(), outermost)) {
       outermost = dims.pop_back_val();
       extent = extent * b.argument(sizeArguments[outermost]);
     }
@@ -62,32 +66,79 @@ Epilogue::Position Epilogue::at(KernelBuilder &b, ArrayRef<unsigned> group, Expr
 }
 
 Epilogue::Position Epilogue::atRow(KernelBuilder &b, Expr row, Expr rows) const {
-  Position position = at(b, product.dims.m, row);
+  Position position = at(b, product.dims.m, row, operands);
   position.exists = row < rows;
+  position.scale = loadScale(b, /*isLhs=*/true, row, *position.exists);
   return position;
 }
 
 Epilogue::Position Epilogue::atColumn(KernelBuilder &b, Expr column, Expr columns) const {
-  Position position = at(b, product.dims.n, column);
+  Position position = at(b, product.dims.n, column, operands);
   position.exists = column < columns;
+  position.scale = loadScale(b, /*isLhs=*/false, column, *position.exists);
   position.index = column;
   position.sums.assign(sums.size(), b.real(0).getValue());
   return position;
 }
 
+/// Returns the address of what `operand` has of `batch`.
+Value Epilogue::findInBatch(KernelBuilder &b, const Operand &operand, Expr batch) const {
+  Value start = b.globalPointer(operand.argument);
+  Value offset = at(b, product.dims.batch, batch, operand).offsets[0];
+  return offset ? b.at(start, b.expr(offset)) : start;
+}
+
 void Epilogue::start(KernelBuilder &b, Expr batch) {
-  auto loadF32 = [&](unsigned argument) { return b.load(b.getF32Type(), b.globalPointer(argument)); };
-  if (lhsScale)
-    scale = (loadF32(*lhsScale) * loadF32(*rhsScale)).getValue();
+  auto loadF32 = [&](unsigned argument) {
+    return b.load(b.getF32Type(), b.globalPointer(argument)).getValue();
+  };
+  for (auto [value, argument] : llvm::zip_equal(scaleValues, wholeScales))
+    value = argument ? loadF32(*argument) : Value();
   if (outScaleArgument)
-    outScale = loadF32(*outScaleArgument).getValue();
+    outScale = loadF32(*outScaleArgument);
   maxima.assign(amaxArguments.size(), b.number(0).getValue());
-  batchPosition = at(b, product.dims.batch, batch);
+  batchPosition = at(b, product.dims.batch, batch, operands);
   for (auto [operand, offset] : llvm::zip_equal(operands, batchPosition.offsets)) {
     operand.start = b.globalPointer(operand.argument);
     if (offset)
       operand.start = b.at(operand.start, b.expr(offset));
   }
+  for (std::optional<Scales> &of : scales)
+    if (of && product.scalesAlongK == ScalesAlongK::none)
+      of->operand.start = findInBatch(b, of->operand, batch);
+}
+
+/// Returns the scale_inv of a row or column in an operand without blocks along K, if its rows have their own.
+Value Epilogue::loadScale(KernelBuilder &b, bool isLhs, Expr index, Expr exists) const {
+  const std::optional<Scales> &of = scales[isLhs ? 0 : 1];
+  if (!of || product.scalesAlongK != ScalesAlongK::none)
+    return {};
+  Value offset = at(b, isLhs ? product.dims.m : product.dims.n, index, of->operand).offsets[0];
+  auto load = [&]() -> SmallVector<Value> {
+    Value pointer = offset ? b.at(of->operand.start, b.expr(offset)) : of->operand.start;
+    return {b.load(b.getF32Type(), pointer).getValue()};
+  };
+  return b.whenElse(exists, load, b.real(1).getValue())[0];
+}
+
+Epilogue::LineOfScales Epilogue::findScales(KernelBuilder &b, bool isLhs, Expr batch, Expr index) const {
+  const Scales &of = *scales[isLhs ? 0 : 1];
+  if (of.packedParts) {
+    Expr tile = batch * b.argument(*of.packedTiles) + index / kPackedRows;
+    Expr offset = widen(tile) * widen(b.argument(*of.packedParts)) * kPackedBytes +
+                  widen(index % 32 * 16 + index / 32 % 4 * 4);
+    return {b.at(b.globalPointer(of.operand.argument), offset), b.number(kPackedBytes, 64)};
+  }
+  Value first = findInBatch(b, of.operand, batch);
+  if (Value offset = at(b, isLhs ? product.dims.m : product.dims.n, index, of.operand).offsets[0])
+    first = b.at(first, b.expr(offset));
+  return {first, of.kStride ? b.argument(*of.kStride) : b.number(0, 64)};
+}
+
+/// Returns what a sum is multiplied by: the product of both scales, rounded once.
+std::optional<Expr> Epilogue::findScale(KernelBuilder &b, const Position &row, const Position &column) const {
+  Value lhs = row.scale ? row.scale : scaleValues[0], rhs = column.scale ? column.scale : scaleValues[1];
+  return lhs ? std::optional(b.expr(lhs) * b.expr(rhs)) : std::nullopt;
 }
 
 Value Epilogue::pointerTo(KernelBuilder &b, unsigned operand, const Position &row,
@@ -130,7 +181,8 @@ SmallVector<Value> Epilogue::runRegion(KernelBuilder &b, const Position &row, co
 SmallVector<Value> Epilogue::storeElement(KernelBuilder &b, const Position &row, const Position &column,
                                           Expr sum) const {
   auto store = [&](Expr value, unsigned operand) { b.store(value, pointerTo(b, operand, row, column)); };
-  Expr value = scale ? b.expr(scale) * sum : sum;
+  std::optional<Expr> scale = findScale(b, row, column);
+  Expr value = scale ? *scale * sum : sum;
   if (!fused) {
     store(value, 0);
     return {};

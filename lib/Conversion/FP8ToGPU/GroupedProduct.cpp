@@ -197,10 +197,10 @@ static bool lower(OpBuilder &builder, Op op, LoweringContext &context) {
     product.dims.batch.push_back(grouped.group);
   else if (product.dims.n.front() == grouped.rows)
     product.swap();
-  ProductConfig config =
-      chooseMmaConfig({getElementTypeOrSelf(product.lhs), getElementTypeOrSelf(product.rhs), product.split,
-                       /*strict=*/false, ShapedType::kDynamic, product.knownSize(product.dims.m),
-                       product.knownSize(product.dims.n), product.knownSize(product.dims.k)});
+  ProductConfig config = chooseMmaConfig(
+      {getElementTypeOrSelf(product.lhs), getElementTypeOrSelf(product.rhs), product.split,
+       /*strict=*/false, ScalesAlongK::none, ShapedType::kDynamic, product.knownSize(product.dims.m),
+       product.knownSize(product.dims.n), product.knownSize(product.dims.k)});
   bool lowered =
       hasKernel(product, config, context.chip) && lowerMmaProduct(builder, product, config, context);
   standIn->erase();

@@ -112,8 +112,8 @@ Value KernelBuilder::at(Value pointer, Expr bytes) {
   return LLVM::GEPOp::create(*this, pointer.getType(), getI8Type(), pointer, bytes.getValue());
 }
 
-Expr KernelBuilder::load(Type type, Value pointer) {
-  return expr(LLVM::LoadOp::create(*this, type, pointer));
+Expr KernelBuilder::load(Type type, Value pointer, unsigned alignment) {
+  return expr(LLVM::LoadOp::create(*this, type, pointer, alignment));
 }
 
 void KernelBuilder::store(Expr value, Value pointer) {

@@ -54,7 +54,8 @@ public:
 
   /// Returns the address `bytes` after `pointer`; `bytes` is an i32 or i64, taken as signed.
   mlir::Value at(mlir::Value pointer, Expr bytes);
-  Expr load(mlir::Type type, mlir::Value pointer);
+  /// Loads from `pointer`, aligned to `alignment` bytes, or to those of the type for 0.
+  Expr load(mlir::Type type, mlir::Value pointer, unsigned alignment = 0);
   void store(Expr value, mlir::Value pointer);
 
   /// Returns `value`, an f32, as FP8 of type `format`, in an i8: to nearest even, saturating; NaN becomes

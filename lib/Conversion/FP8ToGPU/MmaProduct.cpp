@@ -54,6 +54,8 @@ struct Side {
   Expr first, count; ///< the first row of the tile; all rows
   Expr pitch;        ///< bytes, i64
   Expr kBytes;       ///< bytes along K
+  /// The scales along K that this thread copies, if there are any: of the row with its number.
+  std::optional<Epilogue::LineOfScales> scales;
 };
 
 /// A copy of up to 16 bytes to shared memory.
@@ -62,12 +64,23 @@ struct Copy {
   Expr target;       ///< bytes from the operand's start in the stage
 };
 
+/// The packed scales of an instruction: a word of each operand, and the byte of both.
+struct StepScales {
+  Value lhs, rhs; ///< null for scales of 1
+  int64_t byte = 0;
+};
+
+/// The bytes in a stage of the scales of both operands, a word for each row, behind the operands.
+int64_t countScaleBytes(const ProductConfig &config, const Product &product) {
+  return product.scalesAlongK == ScalesAlongK::none ? 0 : (config.tileM + config.tileN) * 4;
+}
+
 /// Writes the kernel of one configuration.
 class MmaKernel {
 public:
   MmaKernel(KernelBuilder &b, const ProductConfig &config, const Chip &chip, const MmaOperand &lhs,
-            const MmaOperand &rhs, bool split, const MmaArguments &arguments)
-      : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), split(split), numbers(arguments),
+            const MmaOperand &rhs, const Product &product, const MmaArguments &arguments)
+      : b(b), config(config), chip(chip), lhs(lhs), rhs(rhs), product(product), numbers(arguments),
         warpM(config.tileM / kWarpsM), threads(countThreads(config)) {}
 
   static int64_t countThreads(const ProductConfig &config) { return kWarpsM * (config.tileN / kWarpN) * 32; }
@@ -88,15 +101,21 @@ private:
   Copy copyRow(const Side &side, Expr step, Expr number);
   Copy copyLine(const Side &side, Expr step, Expr number);
   void fill(ArrayRef<Side> sides, Expr step);
+  void copyScales(const Side &side, Expr step);
+  Value loadScale(const MmaOperand &operand, Expr step, Expr row, Type type);
   SmallVector<Value> loadMatrix(const MmaOperand &operand, Expr step, Expr row, int64_t chunk);
-  SmallVector<Value> multiply(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
-  void multiplyStep(Expr step, MutableArrayRef<Value> sums);
+  SmallVector<Value> multiply(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c,
+                              const StepScales &scales);
+  void multiplyStep(Expr step, int64_t inPart, MutableArrayRef<Value> sums);
+  Values addScaled(Expr step, ValueRange totals, ArrayRef<Value> sums);
   Values sumFast(ArrayRef<Side> sides);
-  Values sumSplit(ArrayRef<Side> sides);
+  Values sumParts(ArrayRef<Side> sides);
   void waitForStep(ArrayRef<Side> sides, Expr step);
   void storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value> sums);
 
-  Value stage(Expr step) { return b.at(shared, step % config.stages * config.stageBytes()); }
+  Value stage(Expr step) {
+    return b.at(shared, step % config.stages * (config.stageBytes() + countScaleBytes(config, product)));
+  }
   Expr countTiles(unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; }
   /// The distance of a chunk's place from the row's or line's start.
   Expr place(Expr chunk, Expr row) { return (chunk ^ row / 2 % 4) * kChunk; }
@@ -111,7 +130,7 @@ private:
   const ProductConfig &config;
   const Chip &chip;
   MmaOperand lhs, rhs;
-  bool split;
+  const Product &product;
   MmaArguments numbers;
   int64_t warpM, threads;
   Value shared;
@@ -151,7 +170,33 @@ void MmaKernel::fill(ArrayRef<Side> sides, Expr step) {
       NVVM::CpAsyncOp::create(b, b.at(base, copy.target + side.operand.start), b.at(side.pointer, offset),
                               kChunk, NVVM::LoadCacheModifierKind::CG, copy.size.getValue());
     }
+  if (product.scalesAlongK != ScalesAlongK::none)
+    for (const Side &side : sides)
+      copyScales(side, step);
   NVVM::CpAsyncCommitGroupOp::create(b);
+}
+
+/// Returns where the scale of a row of `operand` is in the stage.
+static Expr placeOfScale(const ProductConfig &config, const MmaOperand &operand, Expr row) {
+  return row * 4 + (config.stageBytes() + (operand.start ? config.tileM * 4 : 0));
+}
+
+/// Each thread copies the scale of one row; zero for rows that do not exist and beyond K.
+void MmaKernel::copyScales(const Side &side, Expr step) {
+  Expr row = b.thread(), part = step / (kPart / config.tileKBytes);
+  Expr exists = (side.first + row < side.count) & (part * kPart < side.kBytes);
+  Expr size = select(exists, b.number(4), b.number(0));
+  Expr offset = widen(part) * side.scales->stride;
+  b.when(row < side.operand.rows, [&] {
+    NVVM::CpAsyncOp::create(b, b.at(stage(step), placeOfScale(config, side.operand, row)),
+                            b.at(side.scales->first, select(exists, offset, b.number(0, 64))), /*size=*/4,
+                            NVVM::LoadCacheModifierKind::CA, size.getValue());
+  });
+}
+
+/// Loads the scale of a row of the tile.
+Value MmaKernel::loadScale(const MmaOperand &operand, Expr step, Expr row, Type type) {
+  return b.load(type, b.at(stage(step), placeOfScale(config, operand, row))).getValue();
 }
 
 /// Loads 16 rows of 32 bytes from `row` on, as four matrices: the upper and the lower rows of the first chunk
@@ -185,7 +230,8 @@ static StringRef getName(Type type) {
 static bool isFP8(Type type) { return type.getIntOrFloatBitWidth() == 8; }
 
 /// Returns a · b + c for a of 16 rows, b of 8 columns, and 32 bytes of K.
-SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> right, ArrayRef<Value> c) {
+SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> right, ArrayRef<Value> c,
+                                       const StepScales &scales) {
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, b.getF32Type()));
   auto typeOf = [](Type type) { return *NVVM::symbolizeMMATypes(getName(type)); };
   std::array<NVVM::MMATypes, 2> types = {typeOf(lhs.type), typeOf(rhs.type)};
@@ -201,9 +247,11 @@ SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> rig
                                types, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
   } else if (chip.hasBlockScaledMma) {
     Value ones = b.number(0x7F7F7F7F).getValue(), zero = b.number(0, 16).getValue(); // 127 stands for 2^0
-    sums = NVVM::MmaBlockScaleOp::create(b, type, left, right, c, ones, zero, zero, ones, zero, zero,
-                                         {16, 8, 32}, types, NVVM::ScaleVecSize::X1,
-                                         NVVM::BlockScaleFormat::UE8M0, NVVM::MMABlockScaleKind::MXF8F6F4);
+    Value byte = b.number(scales.byte, 16).getValue();
+    sums = NVVM::MmaBlockScaleOp::create(b, type, left, right, c, scales.lhs ? scales.lhs : ones, byte, zero,
+                                         scales.rhs ? scales.rhs : ones, byte, zero, {16, 8, 32}, types,
+                                         NVVM::ScaleVecSize::X1, NVVM::BlockScaleFormat::UE8M0,
+                                         NVVM::MMABlockScaleKind::MXF8F6F4);
   } else {
     std::string name =
         ("llvm.nvvm.mma.m16n8k32.row.col.f32." + getName(lhs.type) + "." + getName(rhs.type) + ".f32").str();
@@ -216,9 +264,20 @@ SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> rig
                              [&](int64_t i) -> Value { return LLVM::ExtractValueOp::create(b, sums, i); });
 }
 
-/// Adds the products of one step to the warp's sums: 4 per tile of 16 x 8, tiles row by row.
-void MmaKernel::multiplyStep(Expr step, MutableArrayRef<Value> sums) {
+/// Adds the products of one step, number `inPart` of a part, to the warp's sums: 4 per tile of 16 x 8, tiles
+/// row by row. Packed scales (PTX ISA, "Block scaling for mma.sync"): of the lanes 4 i to 4 i + 3, the first
+/// has the word of row i and of column i, the second that of row i + 8.
+void MmaKernel::multiplyStep(Expr step, int64_t inPart, MutableArrayRef<Value> sums) {
+  Values lhsScales(warpM / 16), rhsScales(kWarpN / 8);
+  if (product.scalesAlongK == ScalesAlongK::packed) {
+    Expr row = warpRow() + b.lane() / 4 + b.lane() % 2 * 8, column = warpColumn() + b.lane() / 4;
+    for (auto [i, word] : llvm::enumerate(lhsScales))
+      word = loadScale(lhs, step, row + int64_t(i) * 16, i32());
+    for (auto [j, word] : llvm::enumerate(rhsScales))
+      word = loadScale(rhs, step, column + int64_t(j) * 8, i32());
+  }
   for (int64_t chunk = 0; chunk < config.tileKBytes / kChunk; chunk += kStepBytes / kChunk) {
+    int64_t byte = (inPart * config.tileKBytes + chunk * kChunk) / kStepBytes;
     SmallVector<Values> columns;
     for (int64_t j = 0; j < kWarpN; j += 16) {
       Values q = loadMatrix(rhs, step, warpColumn() + j, chunk);
@@ -228,8 +287,9 @@ void MmaKernel::multiplyStep(Expr step, MutableArrayRef<Value> sums) {
     Value *tile = sums.begin();
     for (int64_t i = 0; i < warpM; i += 16) {
       Values rows = loadMatrix(lhs, step, warpRow() + i, chunk);
-      for (const Values &column : columns) {
-        llvm::copy(multiply(rows, column, {tile[0], tile[1], tile[2], tile[3]}), tile);
+      for (auto [column, scale] : llvm::zip_equal(columns, rhsScales)) {
+        StepScales scales{lhsScales[i / 16], scale, lhsScales[i / 16] ? byte : 0};
+        llvm::copy(multiply(rows, column, {tile[0], tile[1], tile[2], tile[3]}, scales), tile);
         tile += 4;
       }
     }
@@ -249,23 +309,49 @@ SmallVector<Value> MmaKernel::sumFast(ArrayRef<Side> sides) {
   return b.loop(b.number(0), steps, zeros(), [&](Expr step, ValueRange carried) {
     Values sums(carried);
     waitForStep(sides, step);
-    multiplyStep(step, sums);
+    multiplyStep(step, /*inPart=*/0, sums);
     return sums;
   });
 }
 
-/// Sums parts of 128 FP8 elements, two steps, from zero, and adds the parts in order.
-SmallVector<Value> MmaKernel::sumSplit(ArrayRef<Side> sides) {
-  constexpr int64_t partBytes = 128;
-  Expr parts = (sides[0].kBytes + (partBytes - 1)) / partBytes;
+/// Returns totals + sums · scales: sums of a part, whose last step is `step`, are multiplied by one scale,
+/// and by the other and added with one rounding.
+SmallVector<Value> MmaKernel::addScaled(Expr step, ValueRange totals, ArrayRef<Value> sums) {
+  Values rows, columns;
+  for (int64_t i = 0; i < warpM; i += 8)
+    rows.push_back(loadScale(lhs, step, warpRow() + b.lane() / 4 + i, b.getF32Type()));
+  for (int64_t j = 0; j < kWarpN; j += 8)
+    for (int64_t q = 0; q < 2; ++q)
+      columns.push_back(loadScale(rhs, step, warpColumn() + b.lane() % 4 * 2 + (j + q), b.getF32Type()));
+  Values result;
+  for (auto [i, total, sum] : llvm::enumerate(totals, sums)) {
+    int64_t tile = i / 4, q = i % 4, tilesN = kWarpN / 8;
+    Value first = rows[tile / tilesN * 2 + q / 2], second = columns[tile % tilesN * 2 + q % 2];
+    if (product.scalesRhsFirst())
+      std::swap(first, second);
+    result.push_back(fma(b.expr(sum) * b.expr(first), b.expr(second), b.expr(total)).getValue());
+  }
+  return result;
+}
+
+/// Sums parts of 128 FP8 elements, two steps: from zero, added in order, with scales along K; or all of K as
+/// one sum, of which parts have packed scales.
+SmallVector<Value> MmaKernel::sumParts(ArrayRef<Side> sides) {
+  Expr parts = (sides[0].kBytes + (kPart - 1)) / kPart;
+  bool isBlocks = product.scalesAlongK == ScalesAlongK::blocks;
   return b.loop(b.number(0), parts, zeros(), [&](Expr part, ValueRange carried) {
-    Values sums = zeros();
-    int64_t steps = partBytes / config.tileKBytes;
+    Values sums = product.split || isBlocks ? zeros() : Values(carried);
+    int64_t steps = kPart / config.tileKBytes;
+    Expr step = part * steps;
     for (int64_t i = 0; i < steps; ++i) {
-      Expr step = part * steps + i;
+      step = part * steps + i;
       waitForStep(sides, step);
-      multiplyStep(step, sums);
+      multiplyStep(step, i, sums);
     }
+    if (isBlocks)
+      return addScaled(step, carried, sums);
+    if (!product.split)
+      return sums;
     return llvm::map_to_vector(llvm::zip_equal(carried, sums), [&](auto pair) {
       return (b.expr(std::get<0>(pair)) + b.expr(std::get<1>(pair))).getValue();
     });
@@ -323,17 +409,23 @@ Side MmaKernel::makeSide(const MmaOperand &operand, const Place &place, bool isL
                             ? widen(place.summed->begin) * pitch
                             : widen(place.summed->start * (operand.type.getIntOrFloatBitWidth() / 8)));
   if (isLhs)
-    return {operand, start, place.firstRow, place.endRow, pitch, place.kBytes};
-  return {operand, start, place.tile.n * operand.rows, b.argument(numbers.n), pitch, place.kBytes};
+    return {operand, start, place.firstRow, place.endRow, pitch, place.kBytes, std::nullopt};
+  return {operand,      start,       place.tile.n * operand.rows, b.argument(numbers.n), pitch,
+          place.kBytes, std::nullopt};
 }
 
 void MmaKernel::build(Epilogue &epilogue) {
   shared = b.dynamicShared();
   Place place = findPlace();
   Side sides[] = {makeSide(lhs, place, /*isLhs=*/true), makeSide(rhs, place, /*isLhs=*/false)};
+  if (product.scalesAlongK != ScalesAlongK::none)
+    for (Side &side : sides)
+      side.scales = epilogue.findScales(b, side.operand.start == 0, place.tile.batch,
+                                        atMost(side.first + b.thread(), side.count - 1));
   for (int64_t step = 0; step < config.stages - 1; ++step)
     fill(sides, b.number(step));
-  Values sums = split ? sumSplit(sides) : sumFast(sides);
+  bool inParts = product.split || product.scalesAlongK != ScalesAlongK::none;
+  Values sums = inParts ? sumParts(sides) : sumFast(sides);
   NVVM::CpAsyncWaitGroupOp::create(b, 0);
   epilogue.start(b, place.tile.batch);
   storeTile(epilogue, place, sums);
@@ -380,14 +472,14 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
 
   KernelSpec spec = describeKernel(product, arguments);
   spec.threads = MmaKernel::countThreads(config);
-  spec.sharedBytes = config.stages * config.stageBytes();
+  spec.sharedBytes = config.stages * (config.stageBytes() + countScaleBytes(config, product));
   spec.blocks = kBlocks;
   spec.instruction = nameInstruction(context.chip, ProductFamily::mma, lhsType, rhsType, "16", "8");
   bool isLeftTransposed = lhs.isTransposed, isRightTransposed = rhs.isTransposed;
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     MmaOperand left{lhsType, isLeftTransposed, config.tileM, /*start=*/0};
     MmaOperand right{rhsType, isRightTransposed, config.tileN, config.tileM * config.tileKBytes};
-    MmaKernel(b, config, context.chip, left, right, product.split, numbers).build(epilogue);
+    MmaKernel(b, config, context.chip, left, right, product, numbers).build(epilogue);
   });
   auto launch =
       launchProduct(builder, product, kernel, multiply(tilesM, countTiles(n, config.tileN)), arguments);

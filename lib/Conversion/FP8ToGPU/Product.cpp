@@ -53,6 +53,15 @@ static std::optional<unsigned> findPosition(AffineMap map, unsigned dim) {
   return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
 }
 
+/// Returns the extent of blocks along K; 0 if none ends within K.
+static int64_t findBlockOfK(ArrayRef<int64_t> block, AffineMap map, const ContractionDims &dims) {
+  int64_t extent = 0;
+  for (auto [position, size] : llvm::enumerate(block))
+    if (llvm::is_contained(dims.k, map.getDimPosition(position)))
+      extent = std::max(extent, size);
+  return extent;
+}
+
 static ContractionDims getDims(Operation *op) {
   if (auto matmul = dyn_cast<MatmulOp>(op))
     return matmul.getContractionDims();
@@ -78,15 +87,34 @@ Product::Product(Operation *op, const ContractionDims &dimensions) : op(op), dim
     lhsScaleInv = scaled.getLhsScaleInv();
     rhsScaleInv = scaled.getRhsScaleInv();
     split = scaled.getAccumulation() == Accumulation::split;
+    lhsBlock = llvm::to_vector(scaled.getLhsBlock().value_or(ArrayRef<int64_t>()));
+    rhsBlock = llvm::to_vector(scaled.getRhsBlock().value_or(ArrayRef<int64_t>()));
+    if (getBlockOfK())
+      scalesAlongK = isa<Float8E8M0FNUType>(getElementTypeOrSelf(lhsScaleInv)) ? ScalesAlongK::packed
+                                                                               : ScalesAlongK::blocks;
   }
   for (auto *group : {&dims.batch, &dims.m, &dims.n})
     llvm::sort(*group,
                [&](unsigned x, unsigned y) { return *findPosition(maps[2], x) < *findPosition(maps[2], y); });
 }
 
+int64_t Product::getBlockOfK() const {
+  return std::max(findBlockOfK(lhsBlock, maps[0], dims), findBlockOfK(rhsBlock, maps[1], dims));
+}
+
+bool Product::scalesRhsFirst() const {
+  auto spansRows = [](ArrayRef<int64_t> block, AffineMap map, ArrayRef<unsigned> rows) {
+    return llvm::any_of(llvm::enumerate(block), [&](auto entry) {
+      return entry.value() != 1 && llvm::is_contained(rows, map.getDimPosition(entry.index()));
+    });
+  };
+  return spansRows(lhsBlock, maps[0], dims.m) && !spansRows(rhsBlock, maps[1], dims.n);
+}
+
 void Product::swap() {
   std::swap(lhs, rhs);
   std::swap(lhsScaleInv, rhsScaleInv);
+  std::swap(lhsBlock, rhsBlock);
   std::swap(maps[0], maps[1]);
   std::swap(dims.m, dims.n);
 }
@@ -159,7 +187,13 @@ gpu::LaunchFuncOp fp8::launchProduct(OpBuilder &builder, const Product &product,
                                      Value blocks, const KernelArguments &arguments) {
   auto launch = launchKernel(builder, product.op->getLoc(), kernel, blocks, arguments.operands);
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
-  std::string code = instruction.getValue().str() + (product.split ? ", split sums" : "");
+  std::string code = instruction.getValue().str();
+  if (product.scalesAlongK == ScalesAlongK::blocks)
+    code += ", scaled sums of blocks of 128";
+  if (product.scalesAlongK == ScalesAlongK::packed)
+    code += ", scales of 32 elements";
+  if (product.split && product.scalesAlongK != ScalesAlongK::blocks)
+    code += ", split sums";
   markLaunch(launch, product.site, product.mark(code));
   return launch;
 }

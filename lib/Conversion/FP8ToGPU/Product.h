@@ -43,6 +43,18 @@ struct RowsOfGroups {
   bool ofResult;
 };
 
+/// Scales that differ along K.
+enum class ScalesAlongK {
+  none,   ///< all of K has one scale: the epilogue multiplies by it
+  blocks, ///< f32, one for each 128: the kernel multiplies the sums of 128 by them
+  packed  ///< E8M0, one for each 32, as fp8.pack_scales arranges them: tensor cores multiply by them
+};
+/// The elements along K of a part: those that have one f32 scale, or one word of packed scales; and the parts
+/// of split sums.
+inline constexpr int64_t kPart = 128;
+/// The rows and the bytes of a tile of packed scales.
+inline constexpr int64_t kPackedRows = 128, kPackedBytes = 512;
+
 /// An fp8.matmul or fp8.scaled_matmul on memrefs as a product of matrices. A row or column index runs through
 /// the M or N dimensions in the order of the result, the last one fastest; the index along K through the K
 /// dimensions in the order of the iteration space.
@@ -57,6 +69,10 @@ struct Product {
   mlir::Operation *op;
   mlir::Value lhs, rhs, out;
   mlir::Value lhsScaleInv, rhsScaleInv; ///< null without scales
+  /// The extent of a block that has one scale, per dimension of lhs and rhs, 0 for all of it; empty for one
+  /// scale of the whole operand.
+  llvm::SmallVector<int64_t> lhsBlock, rhsBlock;
+  ScalesAlongK scalesAlongK = ScalesAlongK::none;
   bool split = false;
   llvm::SmallVector<mlir::AffineMap> maps;
   ContractionDims dims;
@@ -69,6 +85,11 @@ struct Product {
   mlir::Value buildSize(mlir::OpBuilder &builder, llvm::ArrayRef<unsigned> group) const;
   /// Returns the size of one dimension of the iteration space.
   mlir::OpFoldResult getSize(mlir::OpBuilder &builder, unsigned dim) const;
+  /// Returns the extent of blocks along K; 0 if all of K has one scale.
+  int64_t getBlockOfK() const;
+  /// Whether sums of 128 along K are multiplied by the scale of rhs first: if lhs alone has blocks that span
+  /// several of its rows.
+  bool scalesRhsFirst() const;
   /// Adds to what the report says of the code, as "left operand copied: …".
   void addNote(const llvm::Twine &note) const;
   /// Returns the mark for code that `code` describes in words, with the notes.

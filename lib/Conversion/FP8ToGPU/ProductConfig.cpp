@@ -48,9 +48,15 @@ static double countWideClocks(const Chip &chip, const ProductProblem &problem, i
   return llvm::divideCeil(tiles, chip.multiprocessors) * std::max(multiply, load);
 }
 
-/// Sums of parts take as many registers as the sums.
+/// Packed scales of 128 rows are read from the first row, or from the middle.
+int64_t fp8::getNarrowestTile(const ProductProblem &problem) {
+  return problem.scales == ScalesAlongK::packed ? 64 : 16;
+}
+
+/// Sums of parts take as many registers as the sums; tensor memory has to hold packed scales too.
 int64_t fp8::getWidestTile(const Chip &chip, const ProductProblem &problem) {
-  return problem.split && chip.family == ProductFamily::wgmma ? 128 : 256;
+  bool hasParts = problem.split && chip.family == ProductFamily::wgmma;
+  return hasParts || problem.scales != ScalesAlongK::none ? 128 : 256;
 }
 
 int64_t fp8::countWideStages(const Chip &chip, const ProductConfig &config) {
@@ -63,7 +69,7 @@ static ProductConfig chooseWide(const Chip &chip, const ProductProblem &problem)
   ProductConfig best{chip.family, kWideTileM, widest, kWideTileKBytes, /*stages=*/0};
   double fewest = countWideClocks(chip, problem, widest, /*isSwapped=*/false);
   for (bool isSwapped : {false, true})
-    for (int64_t tileN = widest; tileN >= kNarrowestTile; tileN /= 2)
+    for (int64_t tileN = widest; tileN >= getNarrowestTile(problem); tileN /= 2)
       if (double clocks = countWideClocks(chip, problem, tileN, isSwapped); clocks < fewest) {
         fewest = clocks;
         best.tileN = tileN;
@@ -84,7 +90,8 @@ ProductConfig fp8::chooseMmaConfig(const ProductProblem &problem) {
 ProductConfig fp8::chooseProductConfig(const Chip &chip, const ProductProblem &problem) {
   if (!haveTensorCores(problem.lhs, problem.rhs))
     return chooseSimt();
-  // The instructions of the mma family run on every chip; tcgen05 has no sums in parts.
-  bool needsParts = chip.family == ProductFamily::tcgen05 && problem.split && problem.strict;
+  // The instructions of the mma family run on every chip; tcgen05 has sums in parts only with scales along K.
+  bool needsParts = chip.family == ProductFamily::tcgen05 && problem.split && problem.strict &&
+                    problem.scales == ScalesAlongK::none;
   return chip.family == ProductFamily::mma || needsParts ? chooseMma(problem) : chooseWide(chip, problem);
 }

@@ -8,6 +8,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_PRODUCTCONFIG_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_PRODUCTCONFIG_H
 
+#include "Product.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 
 namespace fp8 {
@@ -17,6 +18,7 @@ struct ProductProblem {
   mlir::Type lhs, rhs; ///< element types
   bool split;          ///< sums of 128 along K are added in order
   bool strict;         ///< so also where tensor cores are as exact without
+  ScalesAlongK scales; ///< of both operands
   int64_t batch, m, n, k;
 };
 
@@ -35,9 +37,9 @@ struct ProductConfig {
   int64_t stageBytes() const { return (tileM + tileN) * tileKBytes; }
 };
 
-/// The narrowest tile of wgmma and tcgen05.
-inline constexpr int64_t kNarrowestTile = 16;
-/// The widest tile of wgmma or tcgen05 for `problem`, and the stages of such a kernel that fit.
+/// The narrowest and the widest tile of wgmma or tcgen05 for `problem`, and the stages of such a kernel that
+/// fit.
+int64_t getNarrowestTile(const ProductProblem &problem);
 int64_t getWidestTile(const Chip &chip, const ProductProblem &problem);
 int64_t countWideStages(const Chip &chip, const ProductConfig &config);
 

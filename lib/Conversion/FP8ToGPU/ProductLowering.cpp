@@ -12,12 +12,6 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether scales are per row or block, which convert-fp8-to-linalg refuses.
-static bool hasBlocks(Operation *op) {
-  auto scaled = dyn_cast<ScaledMatmulOp>(op);
-  return scaled && (scaled.getLhsBlock() || scaled.getRhsBlock());
-}
-
 /// Changes `config` as the operation says (kConfigAttrName), if it does.
 static LogicalResult applyGivenConfig(Operation *op, const Chip &chip, const ProductProblem &problem,
                                       ProductConfig &config) {
@@ -30,9 +24,9 @@ static LogicalResult applyGivenConfig(Operation *op, const Chip &chip, const Pro
                              << ", which must be a dictionary, and is for kernels of wgmma and tcgen05";
   if (auto tile = given.getAs<IntegerAttr>("tile_n")) {
     int64_t widest = getWidestTile(chip, problem), columns = tile.getInt();
-    if (columns < kNarrowestTile || columns > widest || !llvm::isPowerOf2_64(columns))
+    if (columns < getNarrowestTile(problem) || columns > widest || !llvm::isPowerOf2_64(columns))
       return op->emitOpError() << "has tile_n = " << columns << ", which must be a power of two from "
-                               << kNarrowestTile << " to " << widest;
+                               << getNarrowestTile(problem) << " to " << widest;
     config.tileN = columns;
     config.stages = countWideStages(chip, config);
   }
@@ -40,16 +34,41 @@ static LogicalResult applyGivenConfig(Operation *op, const Chip &chip, const Pro
   return success();
 }
 
+/// Returns whether the scales of lhs or rhs are packed: one for each 32 elements along K.
+static bool isPacked(const Product &product, bool isLhs) {
+  auto type = cast<MemRefType>((isLhs ? product.lhsScaleInv : product.rhsScaleInv).getType());
+  AffineMap map = product.maps[isLhs ? 0 : 1];
+  auto fits = [&](auto entry) {
+    return entry.value() == (llvm::is_contained(product.dims.k, map.getDimPosition(entry.index())) ? 32 : 1);
+  };
+  return isa<Float8E8M0FNUType>(type.getElementType()) && type.getRank() == 1 &&
+         llvm::all_of(llvm::enumerate(isLhs ? product.lhsBlock : product.rhsBlock), fits);
+}
+
+/// Returns whether kernels have such scales: f32, one for each 128 along K or for all of it, or packed ones.
+static bool canScale(const Chip &chip, const Product &product) {
+  if (!product.lhsScaleInv)
+    return true;
+  if (product.scalesAlongK == ScalesAlongK::packed)
+    return chip.hasMXScales && isPacked(product, true) && isPacked(product, false);
+  int64_t block = product.getBlockOfK();
+  return (block == 0 || block == kPart) && getElementTypeOrSelf(product.lhsScaleInv).isF32() &&
+         getElementTypeOrSelf(product.rhsScaleInv).isF32();
+}
+
 bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &context) {
-  if (hasBlocks(op) || !Epilogue::isValid(op))
+  if (!Epilogue::isValid(op))
     return false;
   Product product(op);
+  if (!canScale(context.chip, product))
+    return false;
   if (getElementTypeOrSelf(product.out).isF64())
     return false; // sums in f64
   ProductProblem problem{getElementTypeOrSelf(product.lhs),
                          getElementTypeOrSelf(product.rhs),
-                         product.split,
+                         product.split || product.scalesAlongK == ScalesAlongK::blocks,
                          hasModuleAttr(op, kStrictAccumulationAttrName),
+                         product.scalesAlongK,
                          product.knownSize(product.dims.batch),
                          product.knownSize(product.dims.m),
                          product.knownSize(product.dims.n),

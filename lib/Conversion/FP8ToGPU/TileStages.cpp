@@ -33,13 +33,25 @@ uint64_t TiledOperand::descriptorBits() const {
 }
 
 Value TileStages::barrier(Expr number, int64_t first) {
-  int64_t tiles = count * stageBytes(operands[0], operands[1]);
+  int64_t tiles = count * (stageBytes(operands[0], operands[1]) + scales.bytes());
   return b.at(shared, number % count * kBarrierBytes + (tiles + first * kBarrierBytes));
 }
 
 Value TileStages::tile(Expr number, unsigned operand) {
   Expr stage = number % count * stageBytes(operands[0], operands[1]);
   return b.at(shared, operand == 0 ? stage : stage + operands[0].tileBytes());
+}
+
+Value TileStages::scaleOf(Expr number, unsigned operand, Expr row) {
+  int64_t tiles = count * stageBytes(operands[0], operands[1]);
+  return b.at(shared, number % count * scales.bytes() + row * 4 + (tiles + (operand ? scales.lhsBytes : 0)));
+}
+
+/// Rows of 16 bytes, of which 8 are 128 bytes, without swizzle.
+Expr TileStages::packedDescriptor(Expr number, unsigned operand, int64_t tile) {
+  Value start = b.at(scaleOf(number, operand, b.number(0)), b.number(tile * kPackedBytes));
+  Expr address = b.expr(LLVM::PtrToIntOp::create(b, b.getI64Type(), start));
+  return address / 16 | b.number(uint64_t(8) << 32 | uint64_t(8) << 16, 64);
 }
 
 Expr TileStages::descriptor(Expr number, unsigned operand, Expr skippedBytes) {
@@ -50,7 +62,7 @@ Expr TileStages::descriptor(Expr number, unsigned operand, Expr skippedBytes) {
 
 void TileStages::buildInit(int64_t consumers) {
   for (int64_t place = 0; place < count; ++place) {
-    buildInitBarrier(b, full(b.number(place)), 1);
+    buildInitBarrier(b, full(b.number(place)), scales.kind == ScalesAlongK::blocks ? 1 + 2 * 32 : 1);
     buildInitBarrier(b, empty(b.number(place)), consumers);
   }
 }
@@ -77,8 +89,10 @@ void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where,
                             const std::array<TensorMap, 2> &maps,
                             const std::array<SmallVector<Value>, 2> &batches) {
   Value arrived = full(number);
-  NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), arrived,
-                                         b.number(stageBytes(operands[0], operands[1])).getValue(),
+  int64_t bytes = stageBytes(operands[0], operands[1]);
+  if (scales.kind == ScalesAlongK::packed)
+    bytes += scales.bytes();
+  NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), arrived, b.number(bytes).getValue(),
                                          NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
   Expr firstRows[] = {where.row, where.column};
   for (unsigned i : {0, 1}) {
@@ -95,14 +109,64 @@ void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where,
   }
 }
 
-void TileStages::buildProducer(const TileSpace &tiles, Expr blocks, const std::array<TensorMap, 2> &maps) {
+/// Returns where the packed scales of a tile of the product begin: 512 bytes for each 128 rows.
+SmallVector<TileStages::Line> TileStages::findPackedTiles(const TileOrigin &tile, FindScales findScales) {
+  SmallVector<Line> lines;
+  Expr firstRows[] = {tile.row, tile.column};
+  for (unsigned operand : {0, 1})
+    for (int64_t row = 0; row < operands[operand].rows; row += kPackedRows)
+      lines.push_back(findScales(operand, tile.batch, firstRows[operand] + row));
+  return lines;
+}
+
+void TileStages::buildPackedLoads(Expr number, Expr block, ArrayRef<Line> tiles) {
+  for (auto [i, line] : llvm::enumerate(tiles)) {
+    auto type = LLVM::LLVMPointerType::get(b.getContext(), kClusterSharedSpace);
+    Value target = b.at(scaleOf(number, 0, b.number(0)), b.number(i * kPackedBytes));
+    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
+        b, LLVM::AddrSpaceCastOp::create(b, type, target), b.at(line.first, widen(block) * line.second),
+        full(number), b.number(kPackedBytes).getValue(), /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
+  }
+}
+
+void TileStages::buildProducer(const TileSpace &tiles, Expr blocks, const std::array<TensorMap, 2> &maps,
+                               FindScales findScales) {
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
     std::array batches = {maps[0].findBatch(tile.batch), maps[1].findBatch(tile.batch)};
+    SmallVector<Line> packed;
+    if (scales.kind == ScalesAlongK::packed)
+      packed = findPackedTiles(tile, findScales);
     return b.loop(b.number(0), blocks, carried, [&](Expr block, ValueRange carried) {
       Expr number = b.expr(carried[0]);
       // The phase before the first counts as complete: the first round finds all stages empty.
       buildWait(b, empty(number), phase(number) ^ 1);
       buildLoads(number, block, tile, maps, batches);
+      buildPackedLoads(number, block, packed);
+      return SmallVector<Value>{(number + 1).getValue()};
+    });
+  });
+}
+
+void TileStages::buildScaleProducer(const TileSpace &tiles, Expr blocks, unsigned operand,
+                                    FindScales findScales) {
+  int64_t rows = operands[operand].rows;
+  tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
+    SmallVector<Line> lines;
+    Expr first = (operand == 0 ? tile.row : tile.column) + b.lane();
+    for (int64_t row = 0; row < rows; row += 32)
+      lines.push_back(findScales(operand, tile.batch, first + row));
+    return b.loop(b.number(0), blocks, carried, [&](Expr block, ValueRange carried) {
+      Expr number = b.expr(carried[0]);
+      buildWait(b, empty(number), phase(number) ^ 1);
+      for (auto [i, line] : llvm::enumerate(lines)) {
+        auto copy = [&, i = i, line = line] {
+          NVVM::CpAsyncOp::create(b, scaleOf(number, operand, b.lane() + int64_t(i) * 32),
+                                  b.at(line.first, widen(block) * line.second), /*size=*/4,
+                                  NVVM::LoadCacheModifierKind::CA, /*cpSize=*/Value());
+        };
+        rows < 32 ? b.when(b.lane() < rows, copy) : copy();
+      }
+      NVVM::CpAsyncMBarrierArriveOp::create(b, full(number), /*noinc=*/true);
       return SmallVector<Value>{(number + 1).getValue()};
     });
   });

@@ -59,24 +59,57 @@ struct TensorMap {
   llvm::SmallVector<mlir::Value> findBatch(Expr batch) const;
 };
 
+/// The scales of a stage, behind the tiles of all stages: f32, one for each row of both tiles, or packed, the
+/// 512 bytes of each 128 rows.
+struct StageScales {
+  ScalesAlongK kind = ScalesAlongK::none;
+  int64_t lhsBytes = 0, rhsBytes = 0;
+
+  StageScales() = default;
+  StageScales(ScalesAlongK kind, const TiledOperand &lhs, const TiledOperand &rhs)
+      : kind(kind), lhsBytes(countBytes(kind, lhs.rows)), rhsBytes(countBytes(kind, rhs.rows)) {}
+  int64_t bytes() const { return lhsBytes + rhsBytes; }
+
+private:
+  static int64_t countBytes(ScalesAlongK kind, int64_t rows) {
+    return kind == ScalesAlongK::blocks   ? rows * 4
+           : kind == ScalesAlongK::packed ? llvm::divideCeil(rows, kPackedRows) * kPackedBytes
+                                          : 0;
+  }
+};
+
+/// Finds the scales of row `index` of operand 0 or 1, as Epilogue::findScales: the address of the first, and
+/// the distance along K. A row that does not exist stands for the last one.
+using FindScales = llvm::function_ref<std::pair<mlir::Value, Expr>(unsigned operand, Expr batch, Expr index)>;
+
 /// The ring of stages. Stages are numbered on and on, by an i32: the number modulo `count` is the place.
 class TileStages {
 public:
-  TileStages(KernelBuilder &b, TiledOperand lhs, TiledOperand rhs, int64_t count)
-      : b(b), operands{lhs, rhs}, count(count), shared(b.dynamicShared()) {}
+  TileStages(KernelBuilder &b, TiledOperand lhs, TiledOperand rhs, int64_t count, ScalesAlongK scales)
+      : b(b), operands{lhs, rhs}, count(count), scales(scales, lhs, rhs), shared(b.dynamicShared()) {}
 
   /// The bytes of the tiles of one stage, and those of all tiles and barriers.
   static int64_t stageBytes(const TiledOperand &lhs, const TiledOperand &rhs) {
     return lhs.tileBytes() + rhs.tileBytes();
   }
-  static int64_t sharedBytes(const TiledOperand &lhs, const TiledOperand &rhs, int64_t count) {
-    return count * (stageBytes(lhs, rhs) + 2 * kBarrierBytes);
+  static int64_t sharedBytes(const TiledOperand &lhs, const TiledOperand &rhs, int64_t count,
+                             ScalesAlongK scales) {
+    return count * (stageBytes(lhs, rhs) + StageScales(scales, lhs, rhs).bytes() + 2 * kBarrierBytes);
   }
 
   /// Initializes the barriers, by one thread: a stage is empty when it has been released `consumers` times.
   void buildInit(int64_t consumers);
-  /// Fills stages for all tiles of `tiles`, by one thread: `blocks` stages for a tile.
-  void buildProducer(const TileSpace &tiles, Expr blocks, const std::array<TensorMap, 2> &maps);
+  /// Fills stages for all tiles of `tiles`, by one thread: `blocks` stages for a tile. Packed scales are
+  /// loaded too, f32 scales by two other warps.
+  void buildProducer(const TileSpace &tiles, Expr blocks, const std::array<TensorMap, 2> &maps,
+                     FindScales findScales);
+  /// Loads the f32 scales of operand 0 or 1 into the same stages, by all lanes of one warp.
+  void buildScaleProducer(const TileSpace &tiles, Expr blocks, unsigned operand, FindScales findScales);
+  /// Returns the address of the scale of a row of operand 0 or 1, or of all its packed scales for row 0.
+  mlir::Value scaleOf(Expr number, unsigned operand, Expr row);
+  /// Returns the matrix descriptor (i64), without the bits that only tcgen05 has, of 128 rows of packed
+  /// scales.
+  Expr packedDescriptor(Expr number, unsigned operand, int64_t tile);
   void buildWaitFull(Expr number);
   mlir::Value empty(Expr number) { return barrier(number, count); }
   /// Returns the matrix descriptor (i64) of the tile of operand 0 or 1 in a stage, from `skippedBytes` on.
@@ -91,10 +124,15 @@ private:
   mlir::Value tile(Expr number, unsigned operand);
   void buildLoads(Expr number, Expr block, const TileOrigin &tile, const std::array<TensorMap, 2> &maps,
                   const std::array<llvm::SmallVector<mlir::Value>, 2> &batches);
+  /// An address that moves along K, by bytes from stage to stage.
+  using Line = std::pair<mlir::Value, Expr>;
+  llvm::SmallVector<Line> findPackedTiles(const TileOrigin &tile, FindScales findScales);
+  void buildPackedLoads(Expr number, Expr block, llvm::ArrayRef<Line> tiles);
 
   KernelBuilder &b;
   TiledOperand operands[2];
   int64_t count;
+  StageScales scales;
   mlir::Value shared;
 };
 

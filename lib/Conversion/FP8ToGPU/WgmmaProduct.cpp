@@ -46,11 +46,10 @@ public:
           b.loop(b.number(0), blocks, {zero, carried[0]}, [&](Expr k, ValueRange carried) {
             Expr number = b.expr(carried[1]);
             stages.buildWaitFull(number);
-            Value sums =
-                shape.split ? buildSplitStage(number, carried[0]) : buildStage(number, carried[0], k);
+            Value sums = shape.hasParts() ? buildPart(number, carried[0]) : buildStage(number, carried[0], k);
             return SmallVector<Value>{sums, (number + 1).getValue()};
           });
-      Value sums = shape.split ? last[0] : buildLastWait(last[0], b.expr(last[1]), blocks);
+      Value sums = shape.hasParts() ? last[0] : buildLastWait(last[0], b.expr(last[1]), blocks);
       buildStores(tile, sums);
       return SmallVector<Value>{last[1]};
     });
@@ -89,7 +88,8 @@ private:
   }
 
   Value buildStage(Expr number, Value sums, Expr k);
-  Value buildSplitStage(Expr number, Value total);
+  Value buildPart(Expr number, Value total);
+  SmallVector<Value> loadScales(Expr number);
   Value buildLastWait(Value sums, Expr number, Expr blocks);
   void buildStores(const TileOrigin &tile, Value sums);
 
@@ -146,14 +146,43 @@ Value WgmmaConsumer::buildStage(Expr number, Value sums, Expr k) {
   return sums;
 }
 
-Value WgmmaConsumer::buildSplitStage(Expr number, Value total) {
+/// Returns the scales of this thread's two rows, then those of its columns, in the order of its sums.
+SmallVector<Value> WgmmaConsumer::loadScales(Expr number) {
+  SmallVector<Value> scales;
+  for (int64_t half : {0, 1}) {
+    Value address = stages.scaleOf(number, 0, b.warp() * 16 + b.lane() / 4 + 8 * half);
+    scales.push_back(b.load(b.getF32Type(), address).getValue());
+  }
+  auto pair = VectorType::get(2, b.getF32Type());
+  for (int64_t i = 0; i < getNumSums(); i += 4) {
+    Value columns = b.load(pair, stages.scaleOf(number, 1, b.lane() % 4 * 2 + 2 * i)).getValue();
+    for (int64_t odd : {0, 1})
+      scales.push_back(LLVM::ExtractElementOp::create(b, columns, b.number(odd).getValue()));
+  }
+  return scales;
+}
+
+/// Adds the sums of a stage, multiplied by their scales if there are any, to `total`.
+Value WgmmaConsumer::buildPart(Expr number, Value total) {
+  bool isScaled = shape.scales == ScalesAlongK::blocks;
   Value part = buildProducts(number, LLVM::UndefOp::create(b, sumsType), /*fromZero=*/true);
+  SmallVector<Value> scales;
+  if (isScaled)
+    scales = loadScales(number);
   buildWaitProducts(0);
   part = tieToWait(part);
   buildRelease(number);
   SmallVector<Value> totals = unpack(total);
-  for (auto [sum, addend] : llvm::zip_equal(totals, unpack(part)))
-    sum = (b.expr(sum) + b.expr(addend)).getValue();
+  for (auto [i, sum, addend] : llvm::enumerate(totals, unpack(part))) {
+    if (!isScaled) {
+      sum = (b.expr(sum) + b.expr(addend)).getValue();
+      continue;
+    }
+    Value first = scales[i / 2 % 2], second = scales[2 + i / 4 * 2 + i % 2];
+    if (!shape.scalesRowsFirst)
+      std::swap(first, second);
+    sum = fma(b.expr(addend) * b.expr(first), b.expr(second), b.expr(sum)).getValue();
+  }
   return pack(totals);
 }
 
@@ -189,7 +218,10 @@ void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
 
 void fp8::buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperands operands) {
   TileSpace tiles{operands.batches, operands.rows, operands.columns, shape.lhs.rows, shape.rhs.rows};
-  TileStages stages(b, shape.lhs, shape.rhs, shape.stages);
+  TileStages stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales);
+  auto findScales = [&](unsigned operand, Expr batch, Expr index) {
+    return operands.findScales(b, shape, operand, batch, index);
+  };
   int64_t width = shape.lhs.boxWidth();
   Expr blocks = (operands.depth + (width - 1)) / width;
   b.when(b.thread() == 0, [&] {
@@ -205,7 +237,12 @@ void fp8::buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperan
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.elseYield());
   setRegisters(kProducerRegisters, NVVM::SetMaxRegisterAction::decrease);
-  b.when(b.thread() == kConsumerWarps * 32, [&] { stages.buildProducer(tiles, blocks, operands.maps); });
+  b.when(b.thread() == kConsumerWarps * 32,
+         [&] { stages.buildProducer(tiles, blocks, operands.maps, findScales); });
+  if (shape.scales == ScalesAlongK::blocks)
+    for (unsigned operand : {0, 1})
+      b.when(b.warp() == kConsumerWarps + 1 + operand,
+             [&] { stages.buildScaleProducer(tiles, blocks, operand, findScales); });
   b.setInsertionPoint(branch.thenYield());
   setRegisters(kConsumerRegisters, NVVM::SetMaxRegisterAction::increase);
   WgmmaConsumer(b, shape, operands, stages).build(tiles, blocks);

@@ -8,6 +8,7 @@
 #include "WideProduct.h"
 #include "Lowering.h"
 #include "ProductConfig.h"
+#include "fp8/Conversion/Kernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -72,7 +73,11 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   Value k = product.buildSize(builder, product.dims.k),
         batches = product.buildSize(builder, product.dims.batch);
 
-  WideShape shape{{}, {}, config.stages, product.split && isWgmma};
+  WideShape shape{{}, {}, config.stages};
+  shape.scales = product.scalesAlongK;
+  shape.scalesRowsFirst = product.scalesRhsFirst() == isSwapped;
+  // The sums of tcgen05 are as exact without parts.
+  shape.split = product.split && (isWgmma || hasModuleAttr(product.op, kStrictAccumulationAttrName));
   Value rows = isSwapped ? n : m, columns = isSwapped ? m : n;
   auto prepare = [&](TiledOperand &tile, bool isLhs, Value size, int64_t tileSize) {
     tile = {getElementTypeOrSelf(isLhs ? product.lhs : product.rhs), tileSize};
@@ -114,8 +119,9 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   KernelSpec spec = describeKernel(product, arguments);
   spec.threads = isWgmma ? kWgmmaThreads : kTcgen05Threads;
   spec.sharedBytes = shape.sharedBytes() + (isWgmma ? 0 : kTcgen05SharedBytes);
-  spec.instruction = nameInstruction(context.chip, *config.family, shape.lhs.element, shape.rhs.element,
-                                     Twine(shape.lhs.rows), Twine(shape.rhs.rows));
+  spec.instruction =
+      nameInstruction(context.chip, *config.family, shape.lhs.element, shape.rhs.element,
+                      Twine(shape.lhs.rows), Twine(shape.rhs.rows), shape.scales == ScalesAlongK::packed);
   func::FuncOp kernel = context.kernels.build(loc, spec, [&](KernelBuilder &b) {
     setTensorMap(b, numbers.lhsMap, shape.lhs);
     setTensorMap(b, numbers.rhsMap, shape.rhs);

@@ -18,12 +18,16 @@ namespace fp8 {
 struct WideShape {
   TiledOperand lhs, rhs;
   int64_t stages;
-  /// Whether every 128 elements along K are summed from zero and added in f32. Of no effect for tcgen05,
-  /// which sums in f32.
+  /// Whether every 128 elements along K are summed from zero and added in f32.
   bool split = false;
+  ScalesAlongK scales = ScalesAlongK::none;
+  /// Whether sums of 128 elements are multiplied by the scale of the kernel's lhs first.
+  bool scalesRowsFirst = true;
 
+  /// Whether sums of 128 elements are taken one by one.
+  bool hasParts() const { return split || scales == ScalesAlongK::blocks; }
   /// The shared memory of `count` stages, and of all.
-  int64_t sharedBytes(int64_t count) const { return TileStages::sharedBytes(lhs, rhs, count); }
+  int64_t sharedBytes(int64_t count) const { return TileStages::sharedBytes(lhs, rhs, count, scales); }
   int64_t sharedBytes() const { return sharedBytes(stages); }
 };
 
@@ -41,6 +45,16 @@ struct WideOperands {
   }
   Epilogue::Position atColumn(KernelBuilder &b, Expr column) const {
     return isSwapped ? epilogue.atRow(b, column, columns) : epilogue.atColumn(b, column, columns);
+  }
+  /// The scales along K of a row of the kernel's lhs (0) or rhs (1), or of the 128 rows that have their
+  /// packed scales together; a row that does not exist stands for the last.
+  std::pair<mlir::Value, Expr> findScales(KernelBuilder &b, const WideShape &shape, unsigned operand,
+                                          Expr batch, Expr index) const {
+    Expr row = atMost(index, (operand == 0 ? rows : columns) - 1);
+    if (shape.scales == ScalesAlongK::packed)
+      row = row / kPackedRows * kPackedRows;
+    auto [first, stride] = epilogue.findScales(b, (operand == 0) != isSwapped, batch, row);
+    return {first, stride};
   }
   void compute(KernelBuilder &b, Epilogue::Position &row, Epilogue::Position &column, Expr sum) const {
     isSwapped ? epilogue.compute(b, column, row, sum) : epilogue.compute(b, row, column, sum);

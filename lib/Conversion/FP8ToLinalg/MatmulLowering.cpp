@@ -363,6 +363,12 @@ LogicalResult fp8::lowerMatmul(OpBuilder &builder, MatmulOp op, const VectorRegi
 
 LogicalResult fp8::lowerScaledMatmul(OpBuilder &builder, ScaledMatmulOp op,
                                      const VectorRegisters *registers) {
+  auto isPacked = [](Value scaleInv, std::optional<ArrayRef<int64_t>> block) {
+    return block && cast<MemRefType>(scaleInv.getType()).getRank() != int64_t(block->size());
+  };
+  if (isPacked(op.getLhsScaleInv(), op.getLhsBlock()) || isPacked(op.getRhsScaleInv(), op.getRhsBlock()))
+    return op.emitOpError(
+        "reads packed scales, for which the target has no kernel; leave out fp8-pack-scales");
   ProductScales scales(op);
   bool split = op.getAccumulation() == Accumulation::split;
   return registers ? lowerProduct(builder, op, scales, {split, /*bf16Dots=*/false, *registers, {}, {}, {}})

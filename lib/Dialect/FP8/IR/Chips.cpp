@@ -16,16 +16,20 @@ using namespace fp8;
 /// memory and rates: the data sheets of RTX 6000 Ada, H100 SXM, B200, RTX 5090 (dense, sums in f32).
 static constexpr Chip kChips[] = {
     {"sm_89", 84, ProductFamily::mma, /*hasTensorMaps=*/false, /*hasBlockScaledMma=*/false,
-     /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536, /*threads=*/1536,
+     /*hasMXScales=*/false, /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536,
+     /*threads=*/1536,
      /*multiprocessors=*/142, /*clockMHz=*/2505, /*memoryGBs=*/960, /*fp8Rate=*/1024, /*halfRate=*/512},
     {"sm_90a", 80, ProductFamily::wgmma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
-     /*readsTransposedFP8=*/false, /*sharedBytes=*/232448, /*registers=*/65536, /*threads=*/2048,
+     /*hasMXScales=*/false, /*readsTransposedFP8=*/false, /*sharedBytes=*/232448, /*registers=*/65536,
+     /*threads=*/2048,
      /*multiprocessors=*/132, /*clockMHz=*/1830, /*memoryGBs=*/3350, /*fp8Rate=*/4096, /*halfRate=*/2048},
-    {"sm_100a", 86, ProductFamily::tcgen05, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
-     /*readsTransposedFP8=*/true, /*sharedBytes=*/232448, /*registers=*/65536, /*threads=*/2048,
+    {"sm_100a", 88, ProductFamily::tcgen05, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/false,
+     /*hasMXScales=*/true, /*readsTransposedFP8=*/true, /*sharedBytes=*/232448, /*registers=*/65536,
+     /*threads=*/2048,
      /*multiprocessors=*/148, /*clockMHz=*/1850, /*memoryGBs=*/8000, /*fp8Rate=*/8192, /*halfRate=*/4096},
     {"sm_120a", 87, ProductFamily::mma, /*hasTensorMaps=*/true, /*hasBlockScaledMma=*/true,
-     /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536, /*threads=*/1536,
+     /*hasMXScales=*/true, /*readsTransposedFP8=*/false, /*sharedBytes=*/101376, /*registers=*/65536,
+     /*threads=*/1536,
      /*multiprocessors=*/170, /*clockMHz=*/2407, /*memoryGBs=*/1792, /*fp8Rate=*/1024, /*halfRate=*/256},
 };
 
@@ -46,7 +50,7 @@ static StringRef nameElement(Type type) {
 }
 
 std::string fp8::nameInstruction(const Chip &chip, ProductFamily family, Type lhs, Type rhs, const Twine &m,
-                                 const Twine &n) {
+                                 const Twine &n, bool hasMXScales) {
   bool isFP8 = lhs.getIntOrFloatBitWidth() == 8;
   StringRef depth = isFP8 ? "k32 " : "k16 ";
   std::string types = (nameElement(lhs) + "·" + nameElement(rhs)).str();
@@ -56,7 +60,7 @@ std::string fp8::nameInstruction(const Chip &chip, ProductFamily family, Type lh
   case ProductFamily::wgmma:
     return ("wgmma.mma_async.m64n" + n + depth + types).str();
   case ProductFamily::tcgen05:
-    return ("tcgen05.mma m" + m + "n" + n + depth + types).str();
+    return ("tcgen05.mma m" + m + "n" + n + depth + (hasMXScales ? "block_scale " : "") + types).str();
   }
   llvm_unreachable("all families are listed");
 }
@@ -74,15 +78,10 @@ LogicalResult ChipAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
 
 StringRef ChipAttr::getTargetName() const { return getName(); }
 
-/// Returns whether `chip` multiplies blocks that have E8M0 scales.
-static bool hasMXTensorCores(const Chip &chip) {
-  return chip.family == ProductFamily::tcgen05 || chip.hasBlockScaledMma;
-}
-
 std::string ChipAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
   FloatType type = recipe.getScaleType();
   bool isMX = isa<Float8E8M0FNUType>(type);
-  if (type.isF32() || (isMX && hasMXTensorCores(getChip(*this))))
+  if (type.isF32() || (isMX && getChip(*this).hasMXScales))
     return "";
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -103,7 +102,8 @@ static bool hasTensorCoreKernels(RecipeAttrInterface recipe, Role role) {
 ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) const {
   const Chip &chip = getChip(*this);
   Type lhs = BFloat16Type::get(getContext()), rhs = lhs;
-  bool isSplit = false;
+  bool isMX = false;
+  std::string sums;
   if (recipe) {
     if (std::string reason = getUnsupportedReason(recipe); !reason.empty())
       return {"", reason};
@@ -112,11 +112,20 @@ ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) 
     auto [lhsKind, rhsKind] = getOperandKinds(role);
     lhs = recipe.getFormat(lhsKind);
     rhs = recipe.getFormat(rhsKind);
+    isMX = isa<Float8E8M0FNUType>(recipe.getScaleType());
+    SmallVector<int64_t> block = recipe.getBlockShape(lhsKind, {false, true});
+    bool hasBlocks = !block.empty() && block[1] != 0;
+    if (hasBlocks)
+      sums = (isMX ? ", scales of " + Twine(block[1]) + " elements"
+                   : ", scaled sums of blocks of " + Twine(block[1]))
+                 .str();
     // The sums of tcgen05 are exact enough without parts.
-    isSplit = chip.family != ProductFamily::tcgen05 && recipe.getAccumulation(role) == Accumulation::split;
+    if ((isMX || !hasBlocks) && chip.family != ProductFamily::tcgen05 &&
+        recipe.getAccumulation(role) == Accumulation::split)
+      sums += ", split sums";
   }
   // Which of the two operands the instruction reads first depends on the program and on the sizes.
-  return {nameInstruction(chip, chip.family, lhs, rhs, "M", "N") + (isSplit ? ", split sums" : ""), ""};
+  return {nameInstruction(chip, chip.family, lhs, rhs, "M", "N", isMX) + sums, ""};
 }
 
 /// FP32 multiply-adds that a multiprocessor starts per clock.

@@ -19,9 +19,9 @@ import numpy
 
 import cuda_driver
 
-PTX_VERSIONS = {"sm_89": 84, "sm_90a": 80, "sm_100a": 86, "sm_120a": 87}
+PTX_VERSIONS = {"sm_89": 84, "sm_90a": 80, "sm_100a": 88, "sm_120a": 87}
 TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16,
-         "f32": numpy.float32, "i8": numpy.int8, "i32": numpy.int32}
+         "f8E8M0FNU": numpy.uint8, "f32": numpy.float32, "i8": numpy.int8, "i32": numpy.int32}
 # What a driver takes of them: the types of ml_dtypes as their bits.
 BITS = {1: numpy.uint8, 2: numpy.uint16}
 

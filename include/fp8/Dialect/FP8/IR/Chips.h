@@ -30,6 +30,8 @@ struct Chip {
   bool hasTensorMaps;
   /// Whether FP8 products are `mma.block_scale` with scales of 1: the dense form runs at half the rate.
   bool hasBlockScaledMma;
+  /// Whether FP8 products multiply by E8M0 scales of 32 elements, in the order of fp8.pack_scales.
+  bool hasMXScales;
   /// Whether FP8 operands may have the contracted dimension as rows, so that no transposed copy is needed.
   bool readsTransposedFP8;
   /// Shared memory that a block can have, in bytes.
@@ -55,9 +57,9 @@ const Chip &getChip(ChipAttr attribute);
 
 /// Returns the name of the instruction that kernels of `family` multiply the two element types with on
 /// `chip`, as reports show it; `m` and `n` are the rows and columns that it computes, for families in which
-/// they vary.
+/// they vary. With `hasMXScales` it multiplies by E8M0 scales too.
 std::string nameInstruction(const Chip &chip, ProductFamily family, mlir::Type lhs, mlir::Type rhs,
-                            const llvm::Twine &m, const llvm::Twine &n);
+                            const llvm::Twine &m, const llvm::Twine &n, bool hasMXScales = false);
 
 } // namespace fp8
 

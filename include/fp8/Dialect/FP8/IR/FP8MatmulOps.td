@@ -137,6 +137,9 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     0 for the whole dimension, and the scale_inv has the operand's rank with
     `ceil(size / extent)` entries per dimension (1 for extent 0).
 
+    E8M0 scales may also be packed, of rank 1: what `fp8.pack_scales` makes of the scales as
+    [batch…, rows, K], for targets whose tensor cores read this order (`fp8-pack-scales`).
+
     The optional `epilogue` region runs once per element of the result. Its arguments
     are the scaled sum (f32) and one element of each of the `epilogue_inputs`, read at
     `epilogue_maps` (in the dimensions of the result); it yields the element of the result.

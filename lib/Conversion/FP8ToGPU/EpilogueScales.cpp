@@ -1,0 +1,72 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The scales of a product's operands as arguments of its kernel: one for the whole operand, or one for each
+// row or block.
+
+#include "Epilogue.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace fp8;
+
+/// Adds the scales of an operand that has several; they are in the operand's dimensions.
+Epilogue::Scales Epilogue::makeScales(OpBuilder &host, KernelArguments &arguments, bool isLhs) const {
+  Location loc = product.op->getLoc();
+  Value scaleInv = isLhs ? product.lhsScaleInv : product.rhsScaleInv;
+  ArrayRef<int64_t> block = isLhs ? product.lhsBlock : product.rhsBlock;
+  AffineMap map = product.maps[isLhs ? 0 : 1];
+  SmallVector<std::optional<unsigned>> dims(block.size());
+  std::optional<unsigned> alongK;
+  for (auto [position, extent] : llvm::enumerate(block)) {
+    if (extent == 0)
+      continue;
+    AffineExpr dim = map.getResult(position);
+    dims[position] = product.maps[2].getResultPosition(dim);
+    if (!dims[position])
+      alongK = position;
+  }
+  Scales result{makeOperand(host, arguments, scaleInv, dims, block)};
+  if (alongK) {
+    auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(host, loc, value); };
+    int64_t known = cast<MemRefType>(scaleInv.getType()).getStridesAndOffset().first[*alongK];
+    Value stride = ShapedType::isDynamic(known)
+                       ? memref::ExtractStridedMetadataOp::create(host, loc, scaleInv).getStrides()[*alongK]
+                       : index(known);
+    result.kStride = arguments.addI64(host.createOrFold<arith::MulIOp>(loc, stride, index(4)));
+  }
+  return result;
+}
+
+/// Adds the packed scales of an operand, of which each row has a word for each part of K.
+Epilogue::Scales Epilogue::makePackedScales(OpBuilder &host, KernelArguments &arguments, bool isLhs) const {
+  Location loc = product.op->getLoc();
+  auto countBlocks = [&](ArrayRef<unsigned> group, int64_t size) {
+    Value extent = arith::ConstantIndexOp::create(host, loc, size);
+    return arguments.addI32(
+        host.createOrFold<arith::CeilDivUIOp>(loc, product.buildSize(host, group), extent));
+  };
+  Value scaleInv = isLhs ? product.lhsScaleInv : product.rhsScaleInv;
+  Scales result{makeOperand(host, arguments, scaleInv, {}, {})};
+  result.packedParts = countBlocks(product.dims.k, kPart);
+  result.packedTiles = countBlocks(isLhs ? product.dims.m : product.dims.n, kPackedRows);
+  return result;
+}
+
+void Epilogue::addScales(OpBuilder &host, KernelArguments &arguments) {
+  if (!product.lhsScaleInv)
+    return;
+  for (bool isLhs : {true, false}) {
+    unsigned side = isLhs ? 0 : 1;
+    bool isWhole = (isLhs ? product.lhsBlock : product.rhsBlock).empty();
+    if (product.scalesAlongK == ScalesAlongK::packed)
+      scales[side] = makePackedScales(host, arguments, isLhs);
+    else if (isWhole && product.scalesAlongK == ScalesAlongK::none)
+      wholeScales[side] = arguments.addPointer(isLhs ? product.lhsScaleInv : product.rhsScaleInv);
+    else // a kernel that scales along K takes one scale for the whole operand as one that never changes
+      scales[side] = makeScales(host, arguments, isLhs);
+  }
+}
