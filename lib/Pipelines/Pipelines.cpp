@@ -176,6 +176,7 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
 void fp8::buildBatchingPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createBatchAmaxUpdates());
   manager.addNestedPass<func::FuncOp>(createSelectLayouts());
+  manager.addNestedPass<func::FuncOp>(createPackScales());
   manager.addPass(createCSEPass());
   verifyStage(manager, "batching");
 }

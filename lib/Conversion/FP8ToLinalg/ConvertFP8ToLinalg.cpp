@@ -56,6 +56,7 @@ LogicalResult lower(Operation *op, const VectorRegisters *registers) {
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op); })
       .Case([&](QuantizeBlocksOp op) { return lowerQuantizeBlocks(builder, op); })
       .Case([&](DequantizeOp op) { return lowerDequantize(builder, op); })
+      .Case([&](PackScalesOp op) { return lowerPackScales(builder, op); })
       .Case<ComputeScaleOp, UpdateAmaxHistoryOp>([](Operation *op) {
         return op->emitOpError("follows the rules of a recipe; run fp8-expand-scaling before "
                                "convert-fp8-to-linalg");

@@ -35,6 +35,9 @@ void lowerQuantizedEpilogue(mlir::OpBuilder &builder, mlir::Operation *op, mlir:
                             ElementLoops::FirstBuilder sum);
 mlir::LogicalResult lowerDequantize(mlir::OpBuilder &builder, DequantizeOp op);
 
+// PackScalesLowering.cpp
+mlir::LogicalResult lowerPackScales(mlir::OpBuilder &builder, PackScalesOp op);
+
 } // namespace fp8
 
 #endif // FP8_LIB_CONVERSION_FP8TOLINALG_LOWERING_H

@@ -290,12 +290,14 @@ LogicalResult PackScalesOp::verify() {
   if (failed(fp8::detail::verifyDestinationStyle(*this)))
     return failure();
   ShapedType scales = shaped(getScales()), packed = shaped(getOuts());
-  if (scales.getRank() != 2 || packed.getRank() != 1)
-    return emitOpError("needs scales of rank 2 and a packed result of rank 1");
+  if (scales.getRank() < 2 || packed.getRank() != 1)
+    return emitOpError("needs scales of rank 2 or more and a packed result of rank 1");
   if (!scales.hasStaticShape())
     return success();
-  int64_t size =
-      llvm::divideCeil(scales.getDimSize(0), 128) * llvm::divideCeil(scales.getDimSize(1), 4) * 512;
+  ArrayRef<int64_t> shape = scales.getShape();
+  int64_t size = llvm::divideCeil(*(shape.end() - 2), 128) * llvm::divideCeil(shape.back(), 4) * 512;
+  for (int64_t batches : shape.drop_back(2))
+    size *= batches;
   if (!fp8::detail::sizesMatch(packed.getDimSize(0), size))
     return emitOpError() << "the packed result has " << packed.getDimSize(0) << " entries, expected " << size
                          << ": 512 for each tile of 128 x 4";

@@ -350,7 +350,7 @@ func.func @dequantize_scale(%q: tensor<8x16xf8E4M3FN>, %s: tensor<8xf32>, %x: te
 // -----
 
 func.func @pack_rank(%s: tensor<512xf8E8M0FNU>, %i: tensor<512xf8E8M0FNU>) {
-  // expected-error@+1 {{needs scales of rank 2 and a packed result of rank 1}}
+  // expected-error@+1 {{needs scales of rank 2 or more and a packed result of rank 1}}
   %0 = fp8.pack_scales ins(%s : tensor<512xf8E8M0FNU>) outs(%i : tensor<512xf8E8M0FNU>) -> tensor<512xf8E8M0FNU>
   return
 }

@@ -380,15 +380,15 @@ def FP8_DequantizeOp : FP8_DpsOp<"dequantize"> {
 def FP8_PackScalesOp : FP8_DpsOp<"pack_scales"> {
   let summary = "block scales in the order that tensor cores read them";
   let description = [{
-    Rearranges E8M0 scales [rows, columns] into tiles of 128×4, 512 bytes each:
+    Rearranges E8M0 scales [batch…, rows, columns], for each batch, into tiles of 128×4, 512 bytes each:
     entry (i, j) of tile (ty, tx) is at byte
     `(ty · ntx + tx) · 512 + (i % 32) · 16 + (i / 32 % 4) · 4 + j`, where `ntx` is the
     number of tiles along the columns. Entries beyond the input are 0.
 
-    Preconditions: input of rank 2, result of rank 1 with
-    `ceil(rows / 128) · ceil(columns / 4) · 512` entries, both `f8E8M0FNU`.
+    Preconditions: input of rank 2 or more, result of rank 1 with
+    `ceil(rows / 128) · ceil(columns / 4) · 512` entries per batch, both `f8E8M0FNU`.
 
-    Becomes: no lowering yet; compiling the operation is an error at its location.
+    Becomes: a `linalg.generic` over the bytes of the result.
 
     Example:
     ```mlir

@@ -124,6 +124,57 @@ def SelectLayouts : Pass<"fp8-select-layouts", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }
 
+def PackScales : Pass<"fp8-pack-scales", "::mlir::func::FuncOp"> {
+  let summary = "E8M0 scales of products in the order that tensor cores read";
+  let description = [{
+    For a target whose products read E8M0 scales packed (`Chips.h`); others are left alone.
+
+    Before: scaled products read E8M0 scales in the dimensions of their operands.
+    After: they read the result of `fp8.pack_scales` of these scales as [batches, rows, contracted dimension], rows and
+    batches in the order of the result; scales in another order are transposed first.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-pack-scales))'
+    module attributes {fp8.target = #fp8.chip<"sm_120a">} {
+      func.func @f(%x: tensor<40x256xf8E4M3FN>, %w: tensor<24x256xf8E4M3FN>, %sx: tensor<40x8xf8E8M0FNU>,
+                   %sw: tensor<24x8xf8E8M0FNU>, %o: tensor<40x24xf32>) -> tensor<40x24xf32> {
+        %y = fp8.scaled_matmul fast
+            ins(%x, %w : tensor<40x256xf8E4M3FN>, tensor<24x256xf8E4M3FN>)
+            scales(%sx, %sw : tensor<40x8xf8E8M0FNU>, tensor<24x8xf8E8M0FNU>) outs(%o : tensor<40x24xf32>)
+            {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                              affine_map<(m, n, k) -> (m, n)>],
+             lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 1, 32>} -> tensor<40x24xf32>
+        return %y : tensor<40x24xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fp8.target = #fp8.chip<"sm_120a">} {
+      func.func @f(%x: tensor<40x256xf8E4M3FN>, %w: tensor<24x256xf8E4M3FN>, %sx: tensor<40x8xf8E8M0FNU>,
+                   %sw: tensor<24x8xf8E8M0FNU>, %o: tensor<40x24xf32>) -> tensor<40x24xf32> {
+        %a = tensor.empty() : tensor<1024xf8E8M0FNU>
+        %p = fp8.pack_scales ins(%sx : tensor<40x8xf8E8M0FNU>) outs(%a : tensor<1024xf8E8M0FNU>)
+            -> tensor<1024xf8E8M0FNU>
+        %b = tensor.empty() : tensor<1024xf8E8M0FNU>
+        %q = fp8.pack_scales ins(%sw : tensor<24x8xf8E8M0FNU>) outs(%b : tensor<1024xf8E8M0FNU>)
+            -> tensor<1024xf8E8M0FNU>
+        %y = fp8.scaled_matmul fast
+            ins(%x, %w : tensor<40x256xf8E4M3FN>, tensor<24x256xf8E4M3FN>)
+            scales(%p, %q : tensor<1024xf8E8M0FNU>, tensor<1024xf8E8M0FNU>) outs(%o : tensor<40x24xf32>)
+            {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                              affine_map<(m, n, k) -> (m, n)>],
+             lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 1, 32>} -> tensor<40x24xf32>
+        return %y : tensor<40x24xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
   let summary = "one amax vector, one reduction and one history update of each recipe per update point";
   let description = [{

@@ -1,0 +1,119 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
+//
+// E8M0 scales of products become packed scales, for targets whose tensor cores
+// read them in this order.
+
+#include "fp8/Dialect/FP8/IR/Chips.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
+using namespace mlir;
+
+namespace fp8 {
+#define GEN_PASS_DEF_PACKSCALES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+
+namespace {
+
+/// The dimensions of an operand's scales as [batch, rows, K].
+struct ScaleOrder {
+  SmallVector<int64_t> order;               ///< positions of the dimensions: batches, rows, K
+  SmallVector<ReassociationIndices> groups; ///< of them: the batches, if there are any, the rows, K
+};
+
+ScaleOrder findOrder(ScaledMatmulOp op, bool isLhs) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  AffineMap map = maps[isLhs ? 0 : 1];
+  ContractionDims dims = op.getContractionDims();
+  auto position = [&](AffineMap map, unsigned dim) {
+    return *map.getResultPosition(getAffineDimExpr(dim, op.getContext()));
+  };
+  ScaleOrder result;
+  auto append = [&](SmallVector<unsigned> group, bool isContracted) {
+    if (group.empty())
+      return;
+    if (!isContracted)
+      llvm::sort(group, [&](unsigned x, unsigned y) { return position(maps[2], x) < position(maps[2], y); });
+    result.groups.emplace_back();
+    for (unsigned dim : group) {
+      result.groups.back().push_back(result.order.size());
+      result.order.push_back(position(map, dim));
+    }
+  };
+  append(dims.batch, false);
+  append(isLhs ? dims.m : dims.n, false);
+  append(dims.k, true);
+  return result;
+}
+
+/// Returns the number of entries of packed scales of [batch, rows, K] or [rows,
+/// K].
+OpFoldResult countPacked(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> sizes) {
+  Value total = arith::ConstantIndexOp::create(b, loc, 512);
+  for (auto [dim, size] : llvm::enumerate(sizes)) {
+    int64_t unit = dim + 1 == sizes.size() ? 4 : dim + 2 == sizes.size() ? 128 : 1;
+    Value extent = arith::ConstantIndexOp::create(b, loc, unit);
+    Value tiles =
+        b.createOrFold<arith::CeilDivUIOp>(loc, getValueOrCreateConstantIndexOp(b, loc, size), extent);
+    total = b.createOrFold<arith::MulIOp>(loc, total, tiles);
+  }
+  return getAsOpFoldResult(total);
+}
+
+/// Returns the packed form of `scales`.
+Value pack(OpBuilder &b, Location loc, Value scales, const ScaleOrder &order) {
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, scales);
+  Type element = getElementTypeOrSelf(scales);
+  if (!isIdentityPermutation(order.order)) {
+    applyPermutationToVector(sizes, order.order);
+    Value init = tensor::EmptyOp::create(b, loc, sizes, element);
+    scales = linalg::TransposeOp::create(b, loc, scales, init, order.order)->getResult(0);
+  }
+  if (order.groups.size() != order.order.size())
+    scales = tensor::CollapseShapeOp::create(b, loc, scales, order.groups);
+  OpFoldResult count = countPacked(b, loc, tensor::getMixedSizes(b, loc, scales));
+  Value init = tensor::EmptyOp::create(b, loc, count, element);
+  return PackScalesOp::create(b, loc, TypeRange(init), scales, init).getResult(0);
+}
+
+/// Returns whether an operand has an E8M0 scale for each 32 elements along K.
+bool hasScalesOf32(ScaledMatmulOp op, bool isLhs) {
+  auto type = dyn_cast<RankedTensorType>((isLhs ? op.getLhsScaleInv() : op.getRhsScaleInv()).getType());
+  std::optional<ArrayRef<int64_t>> block = isLhs ? op.getLhsBlock() : op.getRhsBlock();
+  if (!type || !isa<Float8E8M0FNUType>(type.getElementType()) || !block || type.getRank() == 1)
+    return false;
+  AffineMap map = op.getIndexingMapsArray()[isLhs ? 0 : 1];
+  ContractionDims dims = op.getContractionDims();
+  return dims.k.size() == 1 && llvm::all_of(llvm::enumerate(*block), [&](auto entry) {
+           return entry.value() == (map.getDimPosition(entry.index()) == dims.k.front() ? 32 : 1);
+         });
+}
+
+class PackScales : public impl::PackScalesBase<PackScales> {
+public:
+  void runOnOperation() final {
+    auto target = dyn_cast_or_null<ChipAttr>(getTarget(getOperation()->getParentOfType<ModuleOp>()));
+    if (!target || !getChip(target).hasMXScales)
+      return;
+    getOperation().walk([](ScaledMatmulOp op) {
+      bool isEmpty = llvm::is_contained(op.getStaticLoopRanges(), 0); // such a product has no kernel
+      if (isEmpty || !hasScalesOf32(op, /*isLhs=*/true) || !hasScalesOf32(op, /*isLhs=*/false))
+        return;
+      OpBuilder builder(op);
+      for (bool isLhs : {true, false}) {
+        OpOperand &scales = isLhs ? op.getLhsScaleInvMutable() : op.getRhsScaleInvMutable();
+        scales.set(pack(builder, op.getLoc(), scales.get(), findOrder(op, isLhs)));
+      }
+    });
+  }
+};
+
+} // namespace
+} // namespace fp8
