@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lowers fp8.quantize_blocks to kernels of tiles. One kernel casts blocks that lie within tiles, in every
-// direction, and reads the tensor once. Where a block spans a dimension that is longer than a tile, as in row
-// scaling, a kernel before that one computes the amaxes of these blocks.
+// direction, and reads the tensor once. A kernel with warps for each row casts rows alone. Where blocks span
+// a dimension that is longer than a tile in another way, as in row scaling of both operands of a product, a
+// kernel before that one computes the amaxes of these blocks.
 
 #include "Lowering.h"
 #include "TileKernel.h"
@@ -186,6 +187,10 @@ bool fp8::lowerQuantizeBlocks(OpBuilder &builder, QuantizeBlocksOp op, LoweringC
   std::optional<TileWork> work = describe(op);
   if (!work)
     return false;
+  if (canCastRows(*work)) {
+    launchBlockRows(builder, context, *work);
+    return true;
+  }
   for (TileScaling &scaling : work->scalings) {
     if (!scaling.isSpanning())
       continue;

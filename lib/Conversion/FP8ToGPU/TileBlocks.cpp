@@ -7,15 +7,11 @@
 // thread per block computes the scale by the recipe's formula and writes it to the table, and all threads
 // cast their elements once for each kind of blocks. Columns leave as in other kernels of tiles.
 
-#include "TileKernelBuilder.h"
-#include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
-#include "fp8/Dialect/FP8/IR/ScalarBuilder.h"
+#include "BlockKernel.h"
+#include "BlockTable.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -23,80 +19,11 @@ using namespace fp8;
 namespace {
 
 constexpr int64_t kLoops = kGroups / kGroupsAtOnce; ///< groups of a thread
-constexpr int64_t kPartRows = 8;                    ///< rows of two groups, whose lanes are in one warp
-
-/// A table in shared memory with the amaxes of parts of blocks, of up to 8 rows. The scale of a block takes
-/// the place of its first part.
-class BlockTable {
-public:
-  BlockTable(KernelBuilder &b, const TileScaling &scaling, unsigned number)
-      : b(b), rows(scaling.rows), columns(scaling.columns) {
-    int64_t size = kTile / getPartRows() * getPitch();
-    memory = b.staticShared(MemRefType::get({size}, b.getF32Type()), number);
-  }
-
-  int64_t getPartRows() const { return std::min(rows, kPartRows); }
-  int64_t countParts() const { return rows / getPartRows(); } ///< of a block
-  int64_t countColumns() const { return kTile / columns; }    ///< blocks side by side
-  int64_t countBlocks() const { return kTile / rows * countColumns(); }
-  /// Blocks side by side that a thread has elements of, and those of its 4 adjacent rows.
-  int64_t countOfThread() const { return std::max<int64_t>(kChunk / columns, 1); }
-  int64_t countOfGroup() const { return std::max<int64_t>(kGroup / rows, 1); }
-
-  /// Returns the place of a part: block number `j` of those side by side of a chunk of 8 columns. Rows of the
-  /// table begin in different banks. With a block per column, columns 0 to 3 of each chunk come before
-  /// columns 4 to 7, so that the 16 bytes of 8 lanes are adjacent, and blocks above each other are in
-  /// different banks.
-  Expr find(Expr part, Expr chunk, Expr j) const {
-    if (columns == 1)
-      return part * getPitch() + ((j / 4 * kHalf + chunk) ^ (part / 4 & 3)) * 4 + j % 4;
-    Expr inRow = columns >= kChunk ? chunk / (columns / kChunk) : chunk * countOfThread() + j;
-    return part * getPitch() + inRow;
-  }
-
-  Expr load(Expr place) const { return b.expr(memref::LoadOp::create(b, memory, toIndex(place))); }
-  void store(Expr value, Expr place) const {
-    memref::StoreOp::create(b, value.getValue(), memory, toIndex(place));
-  }
-  /// Loads and stores 4 adjacent places.
-  SmallVector<Expr> loadFour(Expr place) const {
-    auto type = VectorType::get(4, b.getF32Type());
-    Value vector = vector::LoadOp::create(b, type, memory, ValueRange{toIndex(place)}, /*nontemporal=*/false,
-                                          llvm::MaybeAlign(16));
-    SmallVector<Expr> values;
-    for (int64_t i = 0; i < 4; ++i)
-      values.push_back(b.expr(vector::ExtractOp::create(b, vector, i)));
-    return values;
-  }
-  void storeFour(ArrayRef<Expr> values, Expr place) const {
-    auto elements = llvm::map_to_vector(values, [](Expr value) { return value.getValue(); });
-    Value vector = vector::FromElementsOp::create(b, VectorType::get(4, b.getF32Type()), elements);
-    vector::StoreOp::create(b, vector, memory, ValueRange{toIndex(place)}, /*nontemporal=*/false,
-                            llvm::MaybeAlign(16));
-  }
-
-private:
-  static constexpr int64_t kHalf =
-      20; ///< 16 places of 4 columns, and 4 so that the halves are in other banks
-
-  int64_t getPitch() const {
-    if (columns == 1)
-      return (kHalf + 16) * 4;
-    return countColumns() + (rows >= kPartRows && countColumns() >= 4 ? 1 : 0);
-  }
-  Value toIndex(Expr value) const {
-    return arith::IndexCastUIOp::create(b, b.getIndexType(), value.getValue());
-  }
-
-  KernelBuilder &b;
-  int64_t rows, columns;
-  Value memory;
-};
 
 /// Writes the code of one kernel.
-class BlockTiles : private TileKernel {
+class BlockTiles : private BlockKernel {
 public:
-  BlockTiles(KernelBuilder &b, const TileWork &work) : TileKernel(b, work) {}
+  BlockTiles(KernelBuilder &b, const TileWork &work) : BlockKernel(b, work) {}
   void build();
 
 private:
@@ -107,56 +34,15 @@ private:
   void combine(const TileScaling &scaling, const BlockTable &table, Expr group, ArrayRef<Value> amaxes);
   void computeScales(const TileScaling &scaling, const BlockTable &table, Expr worker);
   void finishBlock(const TileScaling &scaling, const BlockTable &table, Expr block);
-  void storeScaleInv(const TileScaling &scaling, Expr scaleInv, Expr row, Expr column);
   SmallVector<Expr> loadScales(const BlockTable &table, Expr group, unsigned r);
   void castTile(const TileScaling &scaling, const BlockTable &table);
 
   Expr getGroup(Expr loop) { return thread / kChunks + loop * kGroupsAtOnce; }
-  Expr larger(Expr a, Expr other) {
-    return b.expr(arith::MaxNumFOp::create(b, a.getValue(), other.getValue()));
-  }
-
-  // Elements of a row that wait for their scales: 16-bit ones in pairs.
-  Type getElementType() const;
-  unsigned countHeld() const { return getElementType().getIntOrFloatBitWidth() == 16 ? kChunk / 2 : kChunk; }
-  SmallVector<Value> hold(const Chunk &chunk);
-  Chunk widenHeld(ArrayRef<Value> held);
 
   SmallVector<Value> held; ///< rows of all groups
 };
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Elements in registers
-//===----------------------------------------------------------------------===//
-
-Type BlockTiles::getElementType() const {
-  const ElementRegion &region = *work.region;
-  return region.isEmpty() ? getElementTypeOrSelf(region.inputs[0]) : region.yield().getValue().getType();
-}
-
-SmallVector<Value> BlockTiles::hold(const Chunk &chunk) {
-  if (countHeld() == kChunk)
-    return SmallVector<Value>(widenChunk(chunk));
-  Value vector = vector::FromElementsOp::create(b, VectorType::get(kChunk, getElementType()), chunk);
-  Value pairs = vector::BitCastOp::create(b, VectorType::get(kChunk / 2, b.getI32Type()), vector);
-  SmallVector<Value> words;
-  for (int64_t i = 0; i < kChunk / 2; ++i)
-    words.push_back(vector::ExtractOp::create(b, pairs, i));
-  return words;
-}
-
-TileKernel::Chunk BlockTiles::widenHeld(ArrayRef<Value> held) {
-  if (countHeld() == kChunk)
-    return Chunk(held);
-  Value pairs = vector::FromElementsOp::create(b, VectorType::get(kChunk / 2, b.getI32Type()), held);
-  Value vector = vector::BitCastOp::create(b, VectorType::get(kChunk, getElementType()), pairs);
-  Chunk chunk;
-  for (int64_t i = 0; i < kChunk; ++i)
-    chunk.push_back(vector::ExtractOp::create(b, vector, i));
-  return widenChunk(chunk);
-}
 
 //===----------------------------------------------------------------------===//
 // Amaxes
@@ -215,8 +101,7 @@ SmallVector<Value> BlockTiles::computeGroup(Expr group, ValueRange sums) {
   };
   auto skip = [&]() -> SmallVector<Value> {
     unsigned count = work.onlyMeasures ? 0 : countHeld() * kGroup;
-    Value zero = countHeld() == kChunk ? b.real(0.0f).getValue() : b.number(0).getValue();
-    SmallVector<Value> values(count, zero);
+    SmallVector<Value> values(count, zeroHeld());
     values.append(numAmaxes, b.real(0.0f).getValue());
     llvm::append_range(values, sums);
     return values;
@@ -271,25 +156,6 @@ void BlockTiles::combine(const TileScaling &scaling, const BlockTable &table, Ex
 // Scales
 //===----------------------------------------------------------------------===//
 
-/// Returns scale_inv in the type of `scaleInv`: f32, or E8M0, which is the exponent of a power of two.
-static Expr encodeScaleInv(KernelBuilder &b, Expr value, Type type) {
-  if (type.isF32())
-    return value;
-  return b.expr(arith::TruncIOp::create(b, b.getI8Type(), (toBits(value) >> 23).getValue()));
-}
-
-/// Stores the scale_inv of a block, whose row and column are among all blocks of the batch.
-void BlockTiles::storeScaleInv(const TileScaling &scaling, Expr scaleInv, Expr row, Expr column) {
-  for (const TileOperand &operand : scaling.scaleInv) {
-    const TileStrides &strides = *operand.strides;
-    Expr position = widen(row) * strides.row + widen(column) * strides.column;
-    if (strides.batch != 0)
-      position = position + widen(batch) * strides.batch;
-    b.store(encodeScaleInv(b, scaleInv, operand.getElementType()),
-            b.at(pointer(operand), position * operand.getElementBytes()));
-  }
-}
-
 /// Computes block number `block` of the tile: adds its amax to that of a block in several tiles, or computes
 /// its scale.
 void BlockTiles::finishBlock(const TileScaling &scaling, const BlockTable &table, Expr block) {
@@ -329,17 +195,14 @@ void BlockTiles::finishBlock(const TileScaling &scaling, const BlockTable &table
     });
     return;
   }
-  QuantizeBlocksOp op = work.blocks;
-  ScaleInputs inputs{amax.getValue(), b.real(getFP8Max(op.getFormat())).getValue(), b.real(1.0f).getValue(),
-                     cast<FloatType>(getElementType())};
-  Expr scale = b.expr(op.getRecipe().buildScale(b, b.getLoc(), op, inputs));
+  Expr scale = buildScale(amax);
   table.store(scale, place(0));
   // A block in several tiles is written by the first one.
   if (scaling.spansRows)
     isBlock = isBlock & (tileRow == 0);
   if (scaling.spansColumns)
     isBlock = isBlock & (tileColumn == 0);
-  b.when(isBlock, [&] { storeScaleInv(scaling, b.real(1.0f) / scale, rowOfAll, columnOfAll); });
+  b.when(isBlock, [&] { storeScaleInv(scaling, scale, rowOfAll, columnOfAll); });
 }
 
 /// Computes all blocks of the tile, a thread for each. `worker` is the number of the thread.
@@ -406,8 +269,7 @@ void BlockTiles::build() {
     tile = b.staticShared(MemRefType::get({kTile, kGroups}, b.getI32Type()));
   // Each iteration appends the elements of its group and drops those of the group before the last one.
   unsigned perGroup = work.onlyMeasures ? 0 : countHeld() * kGroup, numAmaxes = countAmaxes();
-  Value zero = countHeld() == kChunk ? b.real(0.0f).getValue() : b.number(0).getValue();
-  SmallVector<Value> start(perGroup * kLoops, zero);
+  SmallVector<Value> start(perGroup * kLoops, zeroHeld());
   start.append(countSums() * kChunk, b.real(0.0f).getValue());
   SmallVector<Value> carried = b.loop(b.number(0), b.number(kLoops), start, [&](Expr i, ValueRange before) {
     Expr group = getGroup(i);

@@ -99,6 +99,12 @@ struct WorkLaunch {
 void launchWork(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work, const WorkLaunch &shape,
                 llvm::function_ref<void(KernelBuilder &)> build);
 
+/// Returns whether a kernel with warps for each row can compute `work`, which has one scale per row
+/// (TileRows.cpp).
+bool canCastRows(const TileWork &work);
+/// Launches that kernel.
+void launchBlockRows(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work);
+
 /// Launches the kernel of tiles of `work`.
 void launchTiles(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work, llvm::StringRef name);
 

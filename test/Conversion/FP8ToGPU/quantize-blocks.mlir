@@ -25,21 +25,38 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 
 // -----
 
-// A scale per row of 300 elements: its amax is computed before, by integer maxima, from zero.
+// A scale per row alone: a warp for each row of 300 elements, 8 rows per block.
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK-LABEL: func.func @rows
-  // CHECK: %[[AMAXES:.*]] = memref.alloc() : memref<200xf32>
+  // CHECK: gpu.launch_func @kernels::@kernel_quantize_rows blocks in (%c25, %c1, %c1)
+  // CHECK-NOT: gpu.launch_func
+  // CHECK: func.func @kernel_quantize_rows
+  // CHECK-NOT: nvvm.barrier
+  // CHECK: return
+  func.func @rows(%x: memref<200x300xbf16>, %d: memref<200x300xf8E4M3FN>, %i: memref<200x1xf32>) {
+    fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%x : memref<200x300xbf16>)
+        outs(%d, %i : memref<200x300xf8E4M3FN>, memref<200x1xf32>) {blocks = [array<i64: 1, 0>]}
+    return
+  }
+}
+
+// -----
+
+// A scale per column of 200 elements: its amax is computed before, by integer maxima, from zero.
+module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  // CHECK-LABEL: func.func @columns
+  // CHECK: %[[AMAXES:.*]] = memref.alloc() : memref<300xf32>
   // CHECK: gpu.launch_func @kernels::@kernel_clear_amax {{.*}} args(%[[AMAXES]]
-  // CHECK: gpu.launch_func @kernels::@kernel_amax_blocks {{.*}} %[[AMAXES]] : memref<200xf32>)
-  // CHECK: gpu.launch_func @kernels::@kernel_quantize_blocks {{.*}} %[[AMAXES]] : memref<200xf32>
+  // CHECK: gpu.launch_func @kernels::@kernel_amax_blocks {{.*}} %[[AMAXES]] : memref<300xf32>)
+  // CHECK: gpu.launch_func @kernels::@kernel_quantize_blocks {{.*}} %[[AMAXES]] : memref<300xf32>
   // CHECK: func.func @kernel_amax_blocks
   // CHECK: llvm.atomicrmw umax
   // CHECK-NOT: nvvm.convert
   // CHECK: func.func @kernel_quantize_blocks
   // CHECK-NOT: llvm.atomicrmw
-  func.func @rows(%x: memref<200x300xbf16>, %d: memref<200x300xf8E4M3FN>, %i: memref<200x1xf32>) {
+  func.func @columns(%x: memref<200x300xbf16>, %d: memref<200x300xf8E4M3FN>, %i: memref<1x300xf32>) {
     fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%x : memref<200x300xbf16>)
-        outs(%d, %i : memref<200x300xf8E4M3FN>, memref<200x1xf32>) {blocks = [array<i64: 1, 0>]}
+        outs(%d, %i : memref<200x300xf8E4M3FN>, memref<1x300xf32>) {blocks = [array<i64: 0, 1>]}
     return
   }
 }

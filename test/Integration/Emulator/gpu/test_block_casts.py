@@ -157,9 +157,18 @@ def test_scale_per_row_and_column(compile, arch, shape):
 
 @pytest.mark.parametrize("shape, directions", [
     ((4, 50, 300), [((1, 1, 0), None), ((0, 0, 1), (2, 0, 1))]), ((3, 200, 140), [((1, 1, 0), None), ((1, 0, 1), (0, 2, 1))]),
-    ((50, 300), [((1, 0), None)]), ((300, 50), [((0, 1), (1, 0))]), ((0, 300), [((1, 0), None), ((0, 1), (1, 0))])], ids=str)
+    ((300, 50), [((0, 1), (1, 0))]), ((3, 17000), [((1, 0), None)]), ((0, 300), [((1, 0), None), ((0, 1), (1, 0))])], ids=str)
 def test_ranks_of_rows(compile, shape, directions):
     BlockCast(shape, directions, ROW, "f32").check(compile, "sm_90a", seed=6)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("shape, element", [((20, 300), "bf16"), ((9, 1000), "f32"), ((1, 2050), "bf16"), ((5, 4097), "f16"), ((2, 3, 8192), "f32")], ids=str)
+def test_rows_alone(compile, arch, shape, element):
+    """One launch, which reads the tensor once: a row is one to eight warps, ragged or not."""
+    case = BlockCast(shape, [((1,) * (len(shape) - 1) + (0,), None)], ROW, element)
+    assert [call[0] for call in compile(case.source(arch), arch).calls] == ["kernel_quantize_rows"]
+    case.check(compile, arch, seed=8)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -236,3 +245,11 @@ def test_traffic(compile, bin_dir, tmp_path, extent, recipe, inverse):
     tiles = 4 * 2
     assert counts["global_sectors"] <= 512 * 256 * (2 + 1 + 1) // 32 + tiles * 2 * 128
     assert counts["global_written_bytes"] == 512 * 256 * 2 + 2 * inverse * 512 * 256 // extent
+
+
+def test_traffic_of_rows(compile, bin_dir, tmp_path):
+    """A sector of x is read once, and one of the bytes written once; each row writes its scale_inv."""
+    function = compile(BlockCast((64, 2048), [((1, 0), None)], ROW).source("sm_89"), "sm_89")
+    counts = profile(bin_dir / "fp8-ptx", tmp_path, function, "kernel_quantize_rows", ["bf16[64,2048]", "u8[64,2048]", "f32[64]"])
+    assert counts["bank_conflicts"] == 0
+    assert counts["global_sectors"] == 64 * 2048 * (2 + 1) // 32 + 64
