@@ -38,7 +38,8 @@ bool fp8::isLinear(Operation *op) {
     return structured.hasPureTensorSemantics();
   if (auto matmul = dyn_cast<MatmulOp>(op))
     return matmul.isPlain();
-  return isSame(op) || isa<arith::MulFOp, arith::DivFOp, scf::ForOp, scf::IfOp, tensor::DimOp>(op);
+  return isSame(op) ||
+         isa<GroupedMatmulOp, arith::MulFOp, arith::DivFOp, scf::ForOp, scf::IfOp, tensor::DimOp>(op);
 }
 
 static DegreeRule makeSame(ArrayRef<OpOperand *> reads) {
@@ -117,6 +118,11 @@ DegreeRule fp8::getDegreeRule(Value value) {
   if (auto matmul = dyn_cast<MatmulOp>(op))
     return getRuleOfMatmul(matmul);
   DegreeRule rule;
+  if (isa<GroupedMatmulOp>(op)) {
+    rule.kind = Kind::product;
+    rule.reads = {&op->getOpOperand(0), &op->getOpOperand(1)};
+    return rule;
+  }
   rule.kind = isa<arith::MulFOp>(op) ? Kind::product : isa<arith::DivFOp>(op) ? Kind::quotient : Kind::same;
   for (OpOperand &operand : op->getOpOperands())
     if (isFloat(operand.get()))

@@ -37,7 +37,8 @@ private:
   void visit(Region &region);
   void visit(Operation *op);
   void visitRegions(Operation *op);
-  void narrowMatmul(MatmulOp op, StringRef precision);
+  void narrowProduct(DestinationStyleOpInterface op, StringRef precision, std::optional<Role> role,
+                     bool accumulates);
   void narrowArithmetic(Operation *op);
   bool narrowView(Operation *op);
   StringRef getPrecision(Operation *op) const;
@@ -64,27 +65,29 @@ FloatType Policy::getType(StringRef precision) {
   return precision == "f16" ? FloatType(Float16Type::get(function.getContext())) : FloatType();
 }
 
-/// Rounds the operands of a product that are f32, and a result that is not added to anything.
-void Policy::narrowMatmul(MatmulOp op, StringRef precision) {
+/// Rounds the operands of a product (or of grouped products) that are f32, and a result that is not added to
+/// anything.
+void Policy::narrowProduct(DestinationStyleOpInterface op, StringRef precision, std::optional<Role> role,
+                           bool accumulates) {
   FloatType type = getType(precision);
   bool isNarrowed = false;
-  for (OpOperand *operand : {&op.getLhsMutable(), &op.getRhsMutable()}) {
-    if (!getElementTypeOrSelf(operand->get()).isF32())
+  for (unsigned i : {0, 1}) {
+    Value operand = op->getOperand(i);
+    if (!getElementTypeOrSelf(operand).isF32())
       continue;
-    Value rounded = type ? values.round(operand->get(), type) : values.roundToTF32(operand->get());
-    operand->set(rounded);
+    op->setOperand(i, type ? values.round(operand, type) : values.roundToTF32(operand));
     isNarrowed = true;
   }
   Value result = op->getResult(0);
-  if (!type || !isNarrowed || op.getAccumulate() || !getElementTypeOrSelf(result).isF32())
+  if (!type || !isNarrowed || accumulates || !getElementTypeOrSelf(result).isF32())
     return;
   rewriter.setInsertionPoint(op);
-  Value init = tensor::EmptyOp::create(rewriter, op.getLoc(),
-                                       tensor::getMixedSizes(rewriter, op.getLoc(), op.getInit()), type);
-  Operation *narrow = rewriter.clone(*op);
-  cast<MatmulOp>(narrow).getOutsMutable().assign(init);
+  Value init = tensor::EmptyOp::create(
+      rewriter, op.getLoc(), tensor::getMixedSizes(rewriter, op.getLoc(), op.getDpsInits().front()), type);
+  auto narrow = cast<DestinationStyleOpInterface>(rewriter.clone(*op));
+  narrow.setDpsInitOperand(0, init);
   narrow->getResult(0).setType(cast<RankedTensorType>(init.getType()));
-  if (op.getRole() == Role::wgrad)
+  if (role == Role::wgrad)
     // The gradient of a parameter has the parameter's type: an optimizer computes with it in f32.
     rewriter.replaceAllUsesWith(
         result, arith::ExtFOp::create(rewriter, op.getLoc(), result.getType(), narrow->getResult(0)));
@@ -154,7 +157,9 @@ void Policy::visit(Operation *op) {
   if (precision == "off")
     return visitRegions(op);
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return narrowMatmul(matmul, precision);
+    return narrowProduct(matmul, precision, matmul.getRole(), matmul.getAccumulate());
+  if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
+    return narrowProduct(grouped, precision, grouped.getRole(), /*accumulates=*/false);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))
     return narrowLinalg(rewriter, structured, values);
   if (isArithmetic(op))

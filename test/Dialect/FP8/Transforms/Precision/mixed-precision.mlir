@@ -177,3 +177,16 @@ func.func @optimizer(%x: tensor<4x8xf32>, %dy: tensor<4x16xf32>, %i: tensor<8x16
   %s = arith.mulf %g, %g : tensor<8x16xf32>
   return %s : tensor<8x16xf32>
 }
+
+// -----
+
+// Grouped products are products.
+// CHECK-LABEL: func.func @grouped
+func.func @grouped(%x: tensor<64x16xf32>, %w: tensor<4x16x32xf32>, %ends: tensor<4xi32>, %i: tensor<64x32xf32>) -> tensor<64x32xf32> {
+  // CHECK: fp8.grouped_matmul {{.+}} : tensor<64x16xbf16>, tensor<4x16x32xbf16>, tensor<4xi32>) outs(%{{.+}} : tensor<64x32xbf16>)
+  %y = fp8.grouped_matmul site("moe") role(fprop) ins(%x, %w, %ends : tensor<64x16xf32>, tensor<4x16x32xf32>, tensor<4xi32>)
+      outs(%i : tensor<64x32xf32>)
+      {indexing_maps = [affine_map<(t, n, k, g) -> (t, k)>, affine_map<(t, n, k, g) -> (g, k, n)>,
+                        affine_map<(t, n, k, g) -> (t, n)>]} -> tensor<64x32xf32>
+  return %y : tensor<64x32xf32>
+}
