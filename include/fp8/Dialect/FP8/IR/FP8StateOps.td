@@ -161,7 +161,8 @@ def FP8_UnscaleOp : FP8_DpsOp<"unscale", [AttrSizedOperandSegments]> {
     Preconditions: `outs` has one operand per gradient, of its type, then an f32 of rank 0;
     `scale` is f32 of rank 0.
 
-    Becomes: no lowering yet; compiling the operation is an error at its location.
+    Becomes: elementwise operations, and an `fp8.amax` per gradient of a tensor that is 1 where it holds an Inf or
+    NaN (`fp8-expand-loss-scaling`).
 
     Example:
     ```mlir
@@ -189,7 +190,7 @@ def FP8_UpdateLossScaleOp : FP8_DpsOp<"update_loss_scale"> {
     Preconditions: all operands have rank 0; found_inf and scale are f32, tracker is i32;
     growth > 1, 0 < backoff < 1, interval > 0.
 
-    Becomes: no lowering yet; compiling the operation is an error at its location.
+    Becomes: elementwise operations on tensors of rank 0 (`fp8-expand-loss-scaling`).
 
     Example:
     ```mlir
