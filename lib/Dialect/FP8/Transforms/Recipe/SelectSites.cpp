@@ -80,7 +80,7 @@ private:
     // Only --keep may match no site, because one pattern is often used for many models.
     if (!keep.empty() && !selection.keep.isUsed(module))
       module.emitWarning() << "no site matches --keep=" << keep
-                           << ", which keeps nothing; the report lists the sites";
+                           << "; the report lists them";
     if (!recipe.empty())
       selection.recipe = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
     if (!recipe.empty() && !selection.recipe)

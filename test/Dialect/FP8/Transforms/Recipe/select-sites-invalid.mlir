@@ -9,7 +9,7 @@
 
 // NOTHING: error: no site matches --require=nothing; the report lists the sites
 // SEVEN: error: no site matches --sites=h7; the report lists the sites
-// KEEP: warning: no site matches --keep=nothing, which keeps nothing; the report lists the sites
+// KEEP: warning: no site matches --keep=nothing; the report lists them
 // REGEX: error: --keep=h[0 is not a regular expression: brackets ([ ]) not balanced
 // SITES: error: --sites=h[0 is not a regular expression: brackets ([ ]) not balanced
 
