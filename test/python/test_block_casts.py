@@ -16,10 +16,12 @@ TARGETS = {
     "x86-64-v3": ["--target=cpu", "--cpu=x86-64-v3"],
 }
 
+CHIPS = {chip: [f"--target={chip}"] for chip in ("sm_89", "sm_90a", "sm_100a", "sm_120a")}
+
 
 def build(bin_dir, folder, entries, target):
     text = "".join(casts.entry(name, shape, of) for name, (shape, of) in entries.items())
-    return Program(bin_dir, folder, text, "--recipe=none", *TARGETS[target])
+    return Program(bin_dir, folder, text, "--recipe=none", *{**TARGETS, **CHIPS}[target])
 
 
 def run_all(program, entries, rng):
@@ -201,3 +203,16 @@ def test_sizes_known_when_it_runs(bin_dir, tmp_path):
         for shape in [rng.integers(1, 301, 2).tolist(), rng.integers(1, 40, 2).tolist()]:
             x = casts.hostile(rng, shape, DTYPES[BF16])
             casts.check(program.call(f"cast_{name}_{block[0]}_{block[1]}", x), [BlockCast(name, straight([block]), E4M3, BF16)], x)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_chips(bin_dir, tmp_path, chip):
+    """Every recipe, all of its blocks from one read, in both layouts; another choice of formats and sizes on each chip."""
+    rng = random_generator(78, list(CHIPS).index(chip))
+    entries = {}
+    for name in casts.RECIPES:
+        shape = tuple(rng.integers(130, 301, 2).tolist())
+        directions = tuple((block, [(0, 1), (1, 0)][rng.integers(2)]) for block in casts.RECIPES[name][1])
+        source = [SINGLE, BF16, F16][rng.integers(3)]
+        entries[name] = (shape, [BlockCast(name, directions, FP8[rng.integers(2)], source)])
+    run_all(build(bin_dir, tmp_path, entries, chip), entries, rng)
