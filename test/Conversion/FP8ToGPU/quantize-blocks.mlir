@@ -28,9 +28,9 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 // A scale per row alone: a warp for each row of 300 elements, 8 rows per block.
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK-LABEL: func.func @rows
-  // CHECK: gpu.launch_func @kernels::@kernel_quantize_rows blocks in (%c25, %c1, %c1)
+  // CHECK: gpu.launch_func @kernels::@kernel_quantize_by_rows blocks in (%c25, %c1, %c1)
   // CHECK-NOT: gpu.launch_func
-  // CHECK: func.func @kernel_quantize_rows
+  // CHECK: func.func @kernel_quantize_by_rows
   // CHECK-NOT: nvvm.barrier
   // CHECK: return
   func.func @rows(%x: memref<200x300xbf16>, %d: memref<200x300xf8E4M3FN>, %i: memref<200x1xf32>) {

@@ -167,7 +167,7 @@ def test_ranks_of_rows(compile, shape, directions):
 def test_rows_alone(compile, arch, shape, element):
     """One launch, which reads the tensor once: a row is one to eight warps, ragged or not."""
     case = BlockCast(shape, [((1,) * (len(shape) - 1) + (0,), None)], ROW, element)
-    assert [call[0] for call in compile(case.source(arch), arch).calls] == ["kernel_quantize_rows"]
+    assert [call[0] for call in compile(case.source(arch), arch).calls] == ["kernel_quantize_by_rows"]
     case.check(compile, arch, seed=8)
 
 
@@ -250,6 +250,6 @@ def test_traffic(compile, bin_dir, tmp_path, extent, recipe, inverse):
 def test_traffic_of_rows(compile, bin_dir, tmp_path):
     """A sector of x is read once, and one of the bytes written once; each row writes its scale_inv."""
     function = compile(BlockCast((64, 2048), [((1, 0), None)], ROW).source("sm_89"), "sm_89")
-    counts = profile(bin_dir / "fp8-ptx", tmp_path, function, "kernel_quantize_rows", ["bf16[64,2048]", "u8[64,2048]", "f32[64]"])
+    counts = profile(bin_dir / "fp8-ptx", tmp_path, function, "kernel_quantize_by_rows", ["bf16[64,2048]", "u8[64,2048]", "f32[64]"])
     assert counts["bank_conflicts"] == 0
     assert counts["global_sectors"] == 64 * 2048 * (2 + 1) // 32 + 64
