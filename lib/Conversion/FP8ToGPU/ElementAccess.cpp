@@ -17,7 +17,7 @@ using namespace fp8;
 SmallVector<Value> fp8::getDims(KernelBuilder &b, const TileSpace &space, const Place &place) {
   SmallVector<Value> dims(space.sizes.size());
   auto toIndex = [&](Expr value) -> Value {
-    return arith::IndexCastUIOp::create(b, b.getIndexType(), value.like(b.number(0)).getValue());
+    return arith::IndexCastUIOp::create(b, b.getIndexType(), value.getValue());
   };
   auto split = [&](Expr index, unsigned first, unsigned last) {
     for (unsigned dim = last; dim-- > first; index = index / space.sizes[dim])
@@ -25,7 +25,7 @@ SmallVector<Value> fp8::getDims(KernelBuilder &b, const TileSpace &space, const 
   };
   if (dims.empty())
     return dims;
-  split(place.column, dims.size() - space.columnDims, dims.size());
+  split(place.column.like(b.number(0)), dims.size() - space.columnDims, dims.size()); // it may be a number
   split(place.row, space.batchDims, dims.size() - space.columnDims);
   split(place.batch, 0, space.batchDims);
   return dims;
