@@ -33,6 +33,7 @@ DEFAULTS = {
     "first": 0,
     "last": 0,
     "require": None,
+    "fp8_attention": False,
     "calibrate": False,
     "target": "cpu",
     "mixed_precision": "off",
