@@ -93,12 +93,6 @@ std::string ChipAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
   return text;
 }
 
-/// Returns whether there are kernels by tensor cores for products with `recipe` (null: of bf16): so far those
-/// with one scale per tensor. Others are loops.
-static bool hasTensorCoreKernels(RecipeAttrInterface recipe, Role role) {
-  return !recipe || recipe.getBlockShape(getOperandKinds(role).first, {false, true}).empty();
-}
-
 ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) const {
   const Chip &chip = getChip(*this);
   Type lhs = BFloat16Type::get(getContext()), rhs = lhs;
@@ -107,8 +101,6 @@ ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) 
   if (recipe) {
     if (std::string reason = getUnsupportedReason(recipe); !reason.empty())
       return {"", reason};
-    if (!hasTensorCoreKernels(recipe, role))
-      return {"f32 loops of decoded FP8" + fp8::detail::describeSums(recipe, role) + " (GPU threads)", ""};
     auto [lhsKind, rhsKind] = getOperandKinds(role);
     lhs = recipe.getFormat(lhsKind);
     rhs = recipe.getFormat(rhsKind);
@@ -143,13 +135,11 @@ static double countPartOperations(const Chip &chip, RecipeAttrInterface recipe, 
   return chip.family == ProductFamily::tcgen05 ? 0 : 1;
 }
 
-/// The rate of the tensor cores (of loops, that of f32), or that of the parts of sums beside them where it is
+/// The rate of the tensor cores, or that of the parts of sums beside them where it is
 /// lower.
 double ChipAttr::getProductRate(RecipeAttrInterface recipe, Role role) const {
   const Chip &chip = getChip(*this);
-  double rate = !hasTensorCoreKernels(recipe, role) ? kFMARate
-                : recipe                            ? static_cast<double>(chip.fp8Rate)
-                                                    : static_cast<double>(chip.halfRate);
+  double rate = recipe ? static_cast<double>(chip.fp8Rate) : static_cast<double>(chip.halfRate);
   double clocksPerPart = std::max(128 / rate, countPartOperations(chip, recipe, role) / kFMARate);
   return 128 / clocksPerPart * static_cast<double>(chip.multiprocessors * chip.clockMHz) * 1e6;
 }
