@@ -29,6 +29,7 @@ DEFAULTS = {
     "dgrad_accumulation": None,
     "wgrad_accumulation": None,
     "sites": "linear",
+    "fp8_attention": False,
     "keep": None,
     "first": 0,
     "last": 0,

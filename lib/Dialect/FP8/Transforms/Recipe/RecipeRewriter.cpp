@@ -202,7 +202,8 @@ Value FunctionRewriter::scaleFromTensor(Location loc, const QuantizedOperand &op
   auto type = RankedTensorType::get({}, builder.getF32Type());
   Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
   Value amax = AmaxOp::create(builder, loc, type, source, init).getResult(0);
-  return ComputeScaleOp::create(builder, loc, type, amax, init, operand.recipe.getScaling(),
+  Value scaleInit = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  return ComputeScaleOp::create(builder, loc, type, amax, scaleInit, operand.recipe.getScaling(),
                                 TypeAttr::get(operand.format()), TypeAttr::get(getElementTypeOrSelf(source)))
       .getResult(0);
 }
