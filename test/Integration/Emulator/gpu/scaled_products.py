@@ -19,6 +19,7 @@ class ScaledProduct(Product):
     """A product whose operands have a scale for each block of `blocks`: extents along rows and K, 0 for all of them."""
 
     blocks: tuple = ((1, 0), (1, 0))
+    strict: bool = False  # --strict-accumulation
 
     def scale_shape(self, i):
         rows, k = (-(-size // extent) if extent else 1 for size, extent in zip((self.shape[i], self.shape[2]), self.blocks[i]))
@@ -43,14 +44,14 @@ class ScaledProduct(Product):
         types = dict(a=self.operand_type(0), b=self.operand_type(1), sa=self.scale_type(0), sb=self.scale_type(1),
                      d="memref<%sx%s>" % ("x".join(map(str, self.dims(m, n))), self.out))
         arguments = ", ".join("%%%s: %s" % pair for pair in types.items())
-        return """module attributes {fp8.target = #fp8.chip<"%s">} {
+        return """module attributes {fp8.target = #fp8.chip<"%s">%s} {
   func.func @f(%s) {
     fp8.scaled_matmul site("fc") role(fprop) %s ins(%%a, %%b : %s, %s) scales(%%sa, %%sb : %s, %s) outs(%%d : %s)
         {%sindexing_maps = [%s]}
     return
   }
 }
-""" % (self.arch, arguments, self.accumulation, *types.values(), self.attributes(), maps)
+""" % (self.arch, ", fp8.strict_accumulation" if self.strict else "", arguments, self.accumulation, *types.values(), self.attributes(), maps)
 
     def make_scales(self, random, i):
         """With mantissas, so that every rounding shows."""
