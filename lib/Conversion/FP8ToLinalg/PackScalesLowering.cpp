@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers fp8.pack_scales: each byte of the result is computed from its place,
-// for all targets.
+// Lowers fp8.pack_scales: each byte of the result is computed from its place, for all targets.
 
 #include "Lowering.h"
 

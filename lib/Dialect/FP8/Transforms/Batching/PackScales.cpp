@@ -2,13 +2,11 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// E8M0 scales of products become packed scales, for targets whose tensor cores
-// read them in this order.
+// E8M0 scales of products become packed scales, for targets whose tensor cores read them in this order.
 
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -53,18 +51,23 @@ ScaleOrder findOrder(ScaledMatmulOp op, bool isLhs) {
   return result;
 }
 
-/// Returns the number of entries of packed scales of [batch, rows, K] or [rows,
-/// K].
+/// Returns the number of entries of packed scales of [batch, rows, K] or [rows, K].
 OpFoldResult countPacked(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> sizes) {
-  Value total = arith::ConstantIndexOp::create(b, loc, 512);
+  int64_t known = 512;
+  Value unknown;
   for (auto [dim, size] : llvm::enumerate(sizes)) {
     int64_t unit = dim + 1 == sizes.size() ? 4 : dim + 2 == sizes.size() ? 128 : 1;
+    if (std::optional<int64_t> constant = getConstantIntValue(size)) {
+      known *= llvm::divideCeil(*constant, unit);
+      continue;
+    }
     Value extent = arith::ConstantIndexOp::create(b, loc, unit);
-    Value tiles =
-        b.createOrFold<arith::CeilDivUIOp>(loc, getValueOrCreateConstantIndexOp(b, loc, size), extent);
-    total = b.createOrFold<arith::MulIOp>(loc, total, tiles);
+    Value tiles = b.createOrFold<arith::CeilDivUIOp>(loc, cast<Value>(size), extent);
+    unknown = unknown ? b.createOrFold<arith::MulIOp>(loc, unknown, tiles) : tiles;
   }
-  return getAsOpFoldResult(total);
+  if (!unknown)
+    return b.getIndexAttr(known);
+  return b.createOrFold<arith::MulIOp>(loc, unknown, arith::ConstantIndexOp::create(b, loc, known));
 }
 
 /// Returns the packed form of `scales`.
