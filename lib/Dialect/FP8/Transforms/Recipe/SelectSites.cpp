@@ -62,7 +62,10 @@ public:
       ok &= succeeded(checkRequired(op, *reason, selection));
     });
     if (!ok)
-      signalPassFailure();
+      return signalPassFailure();
+    // Only --keep may match no site, because one pattern is often used for many models.
+    if (!keep.empty() && !selection.keep.isUsed(getOperation()))
+      getOperation()->emitWarning() << "no site matches --keep=" << keep << "; the report lists them";
   }
 
 private:
@@ -77,10 +80,6 @@ private:
         (!require.empty() && require != "all" &&
          failed(selection.require.checkUsed(module, "require", require))))
       return failure();
-    // Only --keep may match no site, because one pattern is often used for many models.
-    if (!keep.empty() && !selection.keep.isUsed(module))
-      module.emitWarning() << "no site matches --keep=" << keep
-                           << "; the report lists them";
     if (!recipe.empty())
       selection.recipe = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
     if (!recipe.empty() && !selection.recipe)
