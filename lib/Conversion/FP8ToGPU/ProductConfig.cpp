@@ -21,10 +21,12 @@ static bool haveTensorCores(Type lhs, Type rhs) {
 static bool isAtMost(int64_t size, int64_t limit) { return !ShapedType::isDynamic(size) && size <= limit; }
 
 /// Two blocks of 256 threads share a multiprocessor: three stages of 16 KiB each. Half the tile where half
-/// of it would be empty, or where two sums per element would take more than half of the registers.
+/// of it would be empty, or where two sums per element, or packed scales, would take more than half of the
+/// registers.
 static ProductConfig chooseMma(const ProductProblem &problem) {
   int64_t tileM = isAtMost(problem.m, 64) ? 64 : 128;
-  int64_t tileN = isAtMost(problem.n, 64) || problem.split ? 64 : 128;
+  bool needsRegisters = problem.split || problem.scales == ScalesAlongK::packed;
+  int64_t tileN = isAtMost(problem.n, 64) || needsRegisters ? 64 : 128;
   return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/64, /*stages=*/3};
 }
 
