@@ -34,7 +34,7 @@ static void compileAndCompare(MlirContext context, const char *const (*options)[
 
 /// What fails leaves nothing behind either.
 static void failToCompile(MlirContext context) {
-  const char *const values[][2] = {{"recipe", "row"}, {"sites", "all"}, {NULL, NULL}};
+  const char *const values[][2] = {{"recipe", "mxfp8"}, {"target", "sm_89"}, {"sites", "all"}, {NULL, NULL}};
   FP8CompilerOptions options = createOptions(values);
   MlirModule program = fp8ReadProgram(context, ref(kStep), ref("step.mlir"));
   CHECK(fp8CompiledIsNull(fp8Compile(program, options)));

@@ -190,7 +190,7 @@ def test_bf16_values_are_the_upper_halves_of_f32(tmp_path):
     (["products", "--json=/nowhere/at/all.json"], "argument --json: there is no folder /nowhere/at; see fp8-bench products --help"),
     (["step", "--jax-python=/nowhere/python"], "--jax-python=/nowhere/python: there is no such file"),
     (["step", "--bin=/nowhere"], "fp8-compile does not run: No such file or directory: /nowhere/fp8-compile"),
-    ([], "say what to measure: fp8-bench compile, step, products, kernels or emulator; see --help"),
+    ([], "say what to measure: fp8-bench compile, step, products, recipes, kernels or emulator; see --help"),
 ])
 def test_wrong_command_line_is_one_sentence(bench, arguments, sentence):
     done = bench(*arguments)

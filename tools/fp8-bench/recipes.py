@@ -13,6 +13,7 @@ import json
 import pathlib
 import re
 import statistics
+import struct
 import subprocess
 import tempfile
 
@@ -31,6 +32,11 @@ VARIANTS = {
     "block": ["--recipe=block"],
     "mxfp8": ["--recipe=mxfp8"],
 }
+# Of an export in f32 (--f32-model): the references without FP8, and the op policy of mixed precision.
+F32_VARIANTS = {
+    "f32": ["--recipe=none"],
+    "f16, loss scaling": ["--recipe=none", "--mixed-precision=f16", "--loss-scaling"],
+}
 HELD_OUT_BATCHES = 40
 LIMIT = 1.0  # percent above bf16 that a recipe may lose
 
@@ -40,7 +46,7 @@ class Trained:
     losses: list[float]
     held_out: list[float]  # a mean per seed
     milliseconds: float
-    errors: dict[str, float]  # site and tensor -> root mean square error of the cast over that of the tensor
+    errors: dict[str, float]  # site and tensor -> root mean square error of the cast over that of the tensor, in %
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variant", metavar="NAME=OPTIONS", action="append", default=[],
                         help="one more, with these options of fp8-compile, separated by spaces")
     parser.add_argument("--model", type=pathlib.Path, metavar="FILE", help="another export of the GPT (default: gpt.mlir)")
+    parser.add_argument("--f32-model", type=pathlib.Path, metavar="FILE",
+                        help="an export in f32 (export.py --f32): also f32, and f16 with loss scaling")
     parser.add_argument("--text", type=pathlib.Path, default=pathlib.Path(TEXT), metavar="FILE",
                         help="what to learn, plain or gzipped (default: the Jargon File of Debian's jargon-text)")
     parser.add_argument("--errors", action="store_true", help="also a table of the quantization error of every site")
@@ -73,14 +81,14 @@ def read_losses(text: str) -> list[float]:
 
 
 class Study:
-    """The trainings of one model."""
+    """The trainings, from one start on the same batches."""
 
-    def __init__(self, options: argparse.Namespace, model: pathlib.Path, folder: pathlib.Path):
+    def __init__(self, options: argparse.Namespace, folder: pathlib.Path):
         import parameters
         import tensors
         import text
 
-        self.options, self.model, self.folder = options, model, folder
+        self.options, self.folder = options, folder
         self.tensors, self.loss = tensors, 3 * len(parameters.shapes()) + 1
         train, held_out = text.split(text.read(options.text))
         initial = {f"params['{name}']": ("F32", *value) for name, value in parameters.initial().items()}
@@ -92,9 +100,9 @@ class Study:
             tensors.write(folder / f"inputs{seed}", initial | {"batches": stream(train, options.steps, 1 + seed)})
         self.held_out = stream(held_out, HELD_OUT_BATCHES, seed=1000)
 
-    def train(self, compile_options: list[str]) -> Trained:
+    def train(self, model: pathlib.Path, compile_options: list[str]) -> Trained:
         library, state = self.folder / "step.so", self.folder / "state"
-        call(self.options.bin / "fp8-compile", self.model, "-o", library, KEEP, *compile_options)
+        call(self.options.bin / "fp8-compile", model, "-o", library, KEEP, *compile_options)
         found = Trained([], [], float("inf"), {})
         for seed in range(self.options.seeds):
             done = call(self.options.bin / "fp8-run", library, f"--inputs={self.folder / f'inputs{seed}'}",
@@ -104,7 +112,20 @@ class Study:
             if timing := TIMING.search(done.stderr + done.stdout):
                 found.milliseconds = min(found.milliseconds, float(timing[1]))
             found.held_out.append(self.evaluate(library, state))
+        if self.options.errors and compile_options[0] != "--recipe=none":
+            found.errors = self.measure_errors(model, compile_options, state)
         return found
+
+    def measure_errors(self, model: pathlib.Path, compile_options: list[str], state: pathlib.Path) -> dict[str, float]:
+        """One more step of the trained model, whose library reports the error of every cast."""
+        library, manifest, outputs = (self.folder / name for name in ("errors.so", "errors.json", "errors"))
+        call(self.options.bin / "fp8-compile", model, "-o", library, KEEP, "--measure-errors", f"--manifest={manifest}", *compile_options)
+        call(self.options.bin / "fp8-run", library, f"--inputs={self.folder / 'inputs0'}", "--stream=tokens=batches",
+             "--zero-missing", f"--state={state}", "--with-carry", f"--outputs={outputs}")
+        entry = next(one for one in json.loads(manifest.read_text())["entries"] if one["name"] == "main")
+        values = self.tensors.read(outputs)
+        return {result["name"].removeprefix("error."): 100 * struct.unpack("<f", bytes(values[str(i)][2]))[0]
+                for i, result in enumerate(entry["results"]) if result["name"].startswith("error.")}
 
     def evaluate(self, library: pathlib.Path, state: pathlib.Path) -> float:
         saved = self.tensors.read(state)
@@ -117,7 +138,8 @@ class Study:
 
 
 def choose(options: argparse.Namespace) -> dict[str, list[str]]:
-    chosen = {name: words for name, words in VARIANTS.items() if name == "bf16" or re.search(options.variants, name)}
+    known = VARIANTS | (F32_VARIANTS if options.f32_model else {})
+    chosen = {name: words for name, words in known.items() if name == "bf16" or re.search(options.variants, name)}
     for text in options.variant:
         name, found, words = text.partition("=")
         if not found or not name:
@@ -134,6 +156,20 @@ def show(found: dict[str, Trained]) -> list[str]:
         spread = f" ± {statistics.stdev(one.held_out):.4f}" if len(one.held_out) > 1 else ""
         missed = " (missed)" if worse > LIMIT else ""
         lines.append(f"| {name} | {mean:.4f}{spread} | {worse:+.2f} %{missed} | {statistics.fmean(one.losses[-50:]):.4f} | {one.milliseconds:.1f} |")
+    return lines
+
+
+def show_errors(found: dict[str, Trained]) -> list[str]:
+    """A row per kind of cast: the least, the mean and the largest error over its layers, per variant."""
+    kinds: dict[str, dict[str, list[float]]] = {}
+    for name, one in found.items():
+        for cast, error in one.errors.items():
+            kinds.setdefault(re.sub(r"^h\d+/", "", cast), {}).setdefault(name, []).append(error)
+    names = [name for name, one in found.items() if one.errors]
+    lines = [f"| error of the cast, % | {' | '.join(names)} |", "| --- |" + " ---: |" * len(names)]
+    for kind, errors in kinds.items():
+        cells = [f"{min(errors[n]):.2f} … {max(errors[n]):.2f}" if n in errors else "-" for n in names]
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
     return lines
 
 
@@ -174,11 +210,12 @@ def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
     chosen, found, failures = choose(options), {}, []
     line = display.Progress("fp8-bench recipes")
     with tempfile.TemporaryDirectory(prefix="fp8-bench-") as scratch:
-        study = Study(options, options.model or examples / "gpt.mlir", pathlib.Path(scratch))
+        study = Study(options, pathlib.Path(scratch))
         for i, (name, words) in enumerate(chosen.items()):
             line.draw(i, len(chosen), name)
             try:
-                found[name] = study.train(words)
+                model = options.f32_model if name in F32_VARIANTS else options.model or examples / "gpt.mlir"
+                found[name] = study.train(model, words)
             except Failure as failure:
                 if name == "bf16":
                     raise
@@ -188,4 +225,5 @@ def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
         draw(options.plot, found)
     if options.json:
         options.json.write_text(json.dumps({name: dataclasses.asdict(one) for name, one in found.items()}, indent=1) + "\n")
-    return [*show(found), "", *(f"{name}: `fp8-compile {KEEP!r} {' '.join(words)}`" for name, words in chosen.items()), *failures]
+    errors = ["", *show_errors(found)] if options.errors else []
+    return [*show(found), *errors, "", *(f"{name}: `fp8-compile {KEEP!r} {' '.join(words)}`" for name, words in chosen.items()), *failures]

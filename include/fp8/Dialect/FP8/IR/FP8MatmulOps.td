@@ -160,7 +160,9 @@ def FP8_ScaledMatmulOp : FP8_ContractionOp<"scaled_matmul", [AttrSizedOperandSeg
     that records an amax is not tiled at all, because the amax is that of the whole result.
 
     Scales that differ along K (`recipe` decides their type): with E8M0 scales every
-    element is multiplied by its scale_inv, exactly, before the sum. With f32 scales each
+    element is multiplied by its scale_inv, exactly, before the sum; an element that becomes
+    larger than any f32 is Inf, except on MX tensor cores, which apply the scales to the
+    product of two elements. With f32 scales each
     block of K is summed from 0, in f32, and added as
     `y = fma(p · lhs_scale_inv, rhs_scale_inv, y)`; where only the lhs has blocks that span
     several of its rows, as `y = fma(p · rhs_scale_inv, lhs_scale_inv, y)`. Both operands then
