@@ -50,8 +50,8 @@ MLIR_CAPI_EXPORTED FP8CompilerOptions fp8CompilerOptionsCreate(void);
 MLIR_CAPI_EXPORTED void fp8CompilerOptionsDestroy(FP8CompilerOptions options);
 
 /// Sets an option by its name without dashes: "recipe" to "current", "calibrate" to "true".
-/// "carry" and "site-recipe" add to what they held; any other option replaces it. On failure `onError` (may be
-/// NULL) gets one sentence that names the option, and the options are as before.
+/// "carry" and "site-recipe" add to what they held; any other option replaces it. On failure `onError` (may
+/// be NULL) gets one sentence that names the option, and the options are as before.
 MLIR_CAPI_EXPORTED MlirLogicalResult fp8CompilerOptionsSet(FP8CompilerOptions options, MlirStringRef name,
                                                            MlirStringRef value, MlirStringCallback onError,
                                                            void *userData);

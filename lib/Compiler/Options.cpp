@@ -163,8 +163,8 @@ static constexpr Option kOptions[] = {
      setText<&RecipeOptions::recipe>},
     {{"sites", "linear|all|regex", "Products of weights, all, or those whose site name matches"},
      setPattern<&RecipeOptions::sites>},
-    {{"fp8-attention", "", "Products of two activations too, as in attention: q k and p v, with their gradients",
-      Kind::flag},
+    {{"fp8-attention", "",
+      "Products of two activations too, as in attention: q k and p v, with their gradients", Kind::flag},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.attention, name, value);
      }},

@@ -99,7 +99,8 @@ TEST_F(RecipeTest, AccumulationOfAllRoles) {
     std::string recipe = std::string("#fp8.") + name + "_scaling";
     for (Role role : {Role::fprop, Role::dgrad, Role::wgrad, Role::other}) {
       EXPECT_EQ(parse(recipe + "<accumulation = fast>").getAccumulation(role), Accumulation::fast) << recipe;
-      EXPECT_EQ(parse(recipe + "<accumulation = split>").getAccumulation(role), Accumulation::split) << recipe;
+      EXPECT_EQ(parse(recipe + "<accumulation = split>").getAccumulation(role), Accumulation::split)
+          << recipe;
     }
     // The history of a column does not depend on it.
     EXPECT_EQ(parse(recipe + "<accumulation = fast>").getScaling(), parse(recipe)) << recipe;
@@ -113,7 +114,8 @@ TEST_F(RecipeTest, SquareBlocks) {
   };
   EXPECT_EQ(blocks("#fp8.block_scaling<w_block_scaling_dim = 1>", TensorKind::weight), Blocks({1, 128}));
   EXPECT_EQ(blocks("#fp8.block_scaling<x_block_scaling_dim = 2>", TensorKind::input), Blocks({128, 128}));
-  EXPECT_EQ(blocks("#fp8.block_scaling<grad_block_scaling_dim = 2>", TensorKind::grad_output), Blocks({128, 128}));
+  EXPECT_EQ(blocks("#fp8.block_scaling<grad_block_scaling_dim = 2>", TensorKind::grad_output),
+            Blocks({128, 128}));
   EXPECT_EQ(blocks("#fp8.mx_scaling<w_block_scaling_dim = 2>", TensorKind::weight), Blocks({32, 32}));
   EXPECT_EQ(blocks("#fp8.mx_scaling<w_block_scaling_dim = 2>", TensorKind::input), Blocks({1, 32}));
 }
@@ -127,8 +129,9 @@ TEST_F(RecipeTest, OneOperandHasSquareBlocks) {
             "w_block_scaling_dim = 1");
   EXPECT_EQ(recipe.getUnfitReason(TensorKind::input, TensorKind::input),
             "at most one operand of a product has square blocks; set x_block_scaling_dim = 1");
-  EXPECT_EQ(parse("#fp8.mx_scaling<w_block_scaling_dim = 2>").getUnfitReason(TensorKind::input, TensorKind::weight),
-            "");
+  EXPECT_EQ(
+      parse("#fp8.mx_scaling<w_block_scaling_dim = 2>").getUnfitReason(TensorKind::input, TensorKind::weight),
+      "");
 }
 
 TEST_F(RecipeTest, CustomAsksTheRecipeOfTheRole) {

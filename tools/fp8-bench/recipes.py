@@ -186,11 +186,11 @@ def draw(path: pathlib.Path, found: dict[str, Trained]) -> None:
 
     figure, (above, below) = plt.subplots(2, 1, figsize=(9, 8), sharex=True, layout="constrained", height_ratios=[2, 1])
     base = smooth(found["bf16"].losses)
-    for name, one in found.items():
+    for i, (name, one) in enumerate(found.items()):
         curve = smooth(one.losses)
-        above.plot(curve, label=name, linewidth=1)
+        above.plot(curve, label=name, linewidth=1, color=f"C{i}")
         if name != "bf16":
-            below.plot([100 * (a / b - 1) for a, b in zip(curve, base)], label=name, linewidth=1)
+            below.plot([100 * (a / b - 1) for a, b in zip(curve, base)], label=name, linewidth=1, color=f"C{i}")
     above.set_ylabel("loss (nats per byte)")
     above.legend()
     below.set_ylabel("over bf16 (%)")
