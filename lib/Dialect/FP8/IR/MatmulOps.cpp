@@ -266,6 +266,10 @@ static LogicalResult verifyScaleOf(ScaledMatmulOp op, bool isLhs) {
   auto scale = cast<ShapedType>((isLhs ? op.getLhsScaleInv() : op.getRhsScaleInv()).getType());
   std::optional<ArrayRef<int64_t>> block = isLhs ? op.getLhsBlock() : op.getRhsBlock();
   bool isPacked = isa<Float8E8M0FNUType>(scale.getElementType()) && scale.getRank() == 1 && block;
+  // A vector has scales of rank 1 in any case.
+  if (isPacked && data.getRank() == 1 && block->size() == 1 &&
+      fp8::detail::shapesMatch(scale, scale.clone(fp8::detail::getScaleShape(data, block))))
+    return success();
   if (!isPacked || block->size() != size_t(data.getRank()))
     return fp8::detail::verifyScale(op, name, scale, data, block);
   if (!data.hasStaticShape())
