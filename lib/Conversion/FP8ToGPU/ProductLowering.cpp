@@ -41,7 +41,7 @@ static bool isPacked(const Product &product, bool isLhs) {
   auto fits = [&](auto entry) {
     return entry.value() == (llvm::is_contained(product.dims.k, map.getDimPosition(entry.index())) ? 32 : 1);
   };
-  return isa<Float8E8M0FNUType>(type.getElementType()) && type.getRank() == 1 &&
+  return isa<Float8E8M0FNUType>(type.getElementType()) && type.getRank() == 1 && map.getNumResults() > 1 &&
          llvm::all_of(llvm::enumerate(isLhs ? product.lhsBlock : product.rhsBlock), fits);
 }
 
