@@ -131,9 +131,10 @@ class Evaluator:
         value = value.astype(F32).astype(np.float64)
         value = value * value if op["square"] else value
         axes = tuple(d for d in range(value.ndim) if d not in op["keep"])
-        # Any order is right; the bound is that of the worst.
+        # Any order is right; the bound is that of the worst. There is none where a partial sum may overflow f32.
         count = math.prod(value.shape[d] for d in axes) + 2
-        return value.sum(axes), np.abs(value).sum(axes) * count * 2.0**-24
+        largest = np.abs(value).sum(axes)
+        return value.sum(axes), np.where(largest < np.finfo(np.float32).max, largest * count * 2.0**-24, np.inf)
 
     # --- products ---
 
