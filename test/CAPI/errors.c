@@ -35,7 +35,8 @@ static void testProgramErrors(MlirContext context, Text *errors) {
   const char *const unsupported[][2] = {
       {"recipe", "mxfp8"}, {"target", "sm_89"}, {"sites", "all"}, {NULL, NULL}};
   options = createOptions(unsupported);
-  expectError(context, errors, kStep, options, "step.mlir:4:8: site 'w': mxfp8 scales have no kernel on sm_89");
+  expectError(context, errors, kStep, options,
+              "step.mlir:4:8: site 'w': mxfp8 scales have no kernel on sm_89");
   fp8CompilerOptionsDestroy(options);
 }
 
