@@ -33,7 +33,7 @@ llvm::ArrayRef<RecipeParameter> getRecipeParameters();
 struct RecipeOptions {
   /// delayed, current, block, row, mxfp8, auto, none, or a recipe attribute.
   std::string recipe = "delayed";
-  /// What the recipe `auto` is on the target, and why: set by chooseRecipe.
+  /// The recipe that `auto` stands for on the target; set by chooseRecipe.
   std::string chosenRecipe;
   std::vector<std::string> weighedRecipes;
   /// The name of the target, or its attribute. The recipe `auto` depends on it.

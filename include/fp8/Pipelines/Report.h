@@ -53,7 +53,7 @@ struct MemoryFigure {
 /// All decisions of a compilation, its memory traffic and its memory.
 struct Report {
   OptionValues options; ///< all options with their values, defaults included
-  /// What the recipe `auto` was chosen from, a line for each recipe; empty for other recipes.
+  /// The recipes that `auto` was chosen from, a line each; empty for other recipes.
   std::vector<std::string> weighedRecipes;
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;

@@ -47,9 +47,9 @@ struct ScaleInputs {
   mlir::FloatType inputType;
 };
 
-/// What a target has for products with a recipe.
+/// The code that a target has for products with a recipe.
 struct ProductSupport {
-  /// What computes them: the beginning of `code` in the report. Empty if nothing does, or if the
+  /// The beginning of `code` in the report of such products. Empty if nothing does, or if the
   /// target does not say.
   std::string code;
   /// Why nothing does, and what to use instead; empty if something does.

@@ -36,7 +36,7 @@ struct QuantizedOperand {
   /// The grouped product that the product becomes at once: of groups of rows, with scales per row. Unset for
   /// other products; groups of rows with one scale per tensor are a view like others.
   std::optional<GroupedProduct> grouped() const;
-  /// What is cast with blocks, and its map: the operand, or the rows of all groups.
+  /// The tensor that is cast with blocks, and its map: the operand, or the rows of all groups.
   mlir::Value tensor() const;
   mlir::AffineMap map() const;
   /// The dimensions of the product; the groups of a grouped one are batches.
