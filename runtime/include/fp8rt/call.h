@@ -17,6 +17,7 @@
 #ifndef FP8RT_CALL_H
 #define FP8RT_CALL_H
 
+#include "fp8rt/communicator.h"
 #include "fp8rt/device.h"
 #include "fp8rt/dlpack.h"
 
@@ -116,8 +117,9 @@ typedef struct fp8rt_call {
   /// its functions from the calling thread and does not keep it.
   const fp8rt_device *device;
 
-  /// Since version 2. Performs the collectives of a program for several ranks; NULL on one rank.
-  const void *communicator;
+  /// Since version 2. Performs the collectives of a program for several ranks; NULL on one rank, where every
+  /// collective is a copy. The host code calls its functions from the calling thread and does not keep it.
+  const fp8rt_communicator *communicator;
 } fp8rt_call;
 
 /// The type of `fp8_call_<entry>`. Returns 0, or another value with the reason
