@@ -26,7 +26,8 @@ enum {
   FP8RT_ALL_REDUCE = 0,
   /// The elements of all ranks of the group, one rank after the other: `count` · group size.
   FP8RT_ALL_GATHER = 1,
-  /// Part number r of the reduction on the group's rank r: `count` / group size elements; `count` is a multiple
+  /// Part number r of the reduction on the group's rank r: `count` / group size elements; `count` is a
+  /// multiple
   /// of the group's size.
   FP8RT_REDUCE_SCATTER = 2,
   /// The elements of the group's rank `root`.
@@ -34,7 +35,8 @@ enum {
   /// The elements of the rank that is `root` (which may be negative) before this one in the group, round its
   /// ends: shift and halo exchange.
   FP8RT_SHIFT = 4,
-  /// Part number r of `send` goes to the group's rank r; the parts received are in the order of ranks. `count`
+  /// Part number r of `send` goes to the group's rank r; the parts received are in the order of ranks.
+  /// `count`
   /// is a multiple of the group's size.
   FP8RT_ALL_TO_ALL = 5,
 };
@@ -98,13 +100,14 @@ typedef struct fp8rt_communicator {
   uint32_t reserved;
   void *context;
 
-  /// Starts a collective once the work that `stream` (the `stream` of the call, a CUstream; on the CPU unused)
-  /// holds so far is done, and returns a ticket. Until `wait` has returned, the program neither writes `send`
-  /// nor touches `receive`. The struct is copied, the group and the name must live as long as the library.
+  /// Starts a collective once the work that `stream` (the `stream` of the call, a CUstream; on the CPU
+  /// unused) holds so far is done, and returns a ticket. Until `wait` has returned, the program neither
+  /// writes `send` nor touches `receive`. The struct is copied, the group and the name must live as long as
+  /// the library.
   int (*start)(void *context, const fp8rt_collective *collective, void *stream, uint64_t *out_ticket);
 
-  /// Waits until the collective of `ticket` is complete; on a device, makes `stream` wait for it. Every ticket is
-  /// waited for once.
+  /// Waits until the collective of `ticket` is complete; on a device, makes `stream` wait for it. Every
+  /// ticket is waited for once.
   int (*wait)(void *context, uint64_t ticket, void *stream);
 
   /// The reason of the last failure: one line of text, valid until the communicator is destroyed.
