@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kOutOfMemory = 2, kNoDevice = 100, kUnknown = 999;
 
-/// What a run has computed: the loss, and the state with the carried arguments.
+/// The results of a run: the loss, and the state with the carried arguments.
 struct Outcome {
   float loss = 0;
   std::vector<float> scale, w;

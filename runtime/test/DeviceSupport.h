@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What tests of sessions on devices share.
+// Helpers for tests of sessions on devices.
 
 #ifndef FP8RT_TEST_DEVICESUPPORT_H
 #define FP8RT_TEST_DEVICESUPPORT_H

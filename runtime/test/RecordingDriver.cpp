@@ -40,7 +40,8 @@ bool fails(const char *symbol) {
   return isIt;
 }
 
-/// What ends something ends it even where it fails, as drivers do, which report earlier errors then.
+/// A function that ends something (destroys, frees, unloads) does so even where it is told to fail: a
+/// driver's does too, and returns the error of earlier work.
 template <typename... Arguments>
 CUresult forward(const char *symbol, Role role, Arguments... arguments) {
   bool isToFail = fails(symbol);

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the runtime's tests share: owning handles, temporary files, and tensors
+// Helpers for the runtime's tests: owning handles, temporary files, and tensors
 // made from literals.
 
 #ifndef FP8RT_TEST_TESTSUPPORT_H

@@ -160,7 +160,7 @@ static const char kPtx[] = ".version 8.0\n.target " DEVICE_CHIP "\n.address_size
     ret;
   })";
 
-// What no device loads: PTX is used then.
+// Machine code that no device loads, so that PTX is used.
 static const char kNoCubin[] = "\177ELF";
 
 EXPORT const fp8rt_device_code *fp8_device_code(void) {

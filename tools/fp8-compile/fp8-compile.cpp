@@ -73,7 +73,7 @@ int printSupport(MLIRContext &context, bool json) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  // What LLVM's code generator for GPUs gives up on becomes an error of the compiler.
+  // A fatal error of LLVM's code generator for GPUs becomes an error of the compiler.
   llvm::CrashRecoveryContext::Enable();
   CommandLine line;
   if (!parseCommandLine(argc, argv, line))

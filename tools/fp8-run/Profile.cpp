@@ -187,7 +187,7 @@ void Profile::printLines(llvm::raw_ostream &os, llvm::ArrayRef<ProfileLine> show
   printLine(os, whole);
 }
 
-/// What the columns mean.
+/// Explains the columns.
 void Profile::printHead(llvm::raw_ostream &os) const {
   if (!limits) {
     os << "On " << device << ", kernels timed by events, steps without graphs\n"

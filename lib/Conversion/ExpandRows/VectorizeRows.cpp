@@ -85,7 +85,7 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// What kernels take
+// Regions that have a kernel
 //===----------------------------------------------------------------------===//
 
 /// Returns the sizes of the tensor, each from an operand that has the dimension.

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What kernels with a scale per block or row share: elements that wait in registers for their scale, the
+// Used by the casts with a scale per block or row: elements that wait in registers for their scale, the
 // recipe's formula, scale_inv. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_BLOCKKERNEL_H

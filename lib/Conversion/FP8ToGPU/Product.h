@@ -2,9 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What all kernels of products share: the view of an operation as a product of matrices
-// [batch, M, K] · [batch, N, K], its operands in the form that kernels read, and the order of tiles. Private
-// to the library.
+// Used by all kernels of products: the view of an operation as a product of matrices [batch, M, K] ·
+// [batch, N, K], its operands in the form that kernels read, and the order of tiles. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_PRODUCT_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_PRODUCT_H

@@ -115,7 +115,7 @@ public:
 
 private:
   bool isSmall(gpu::LaunchFuncOp launch) const;
-  /// What launches that can be joined have in common; null for one that cannot.
+  /// Returns a key that is equal for launches that can be joined; null for a launch that cannot be.
   Attribute getKey(gpu::LaunchFuncOp launch);
   void join(ArrayRef<gpu::LaunchFuncOp> launches);
 

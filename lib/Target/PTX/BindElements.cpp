@@ -64,7 +64,7 @@ void Accesses::add(Operation *op, unsigned position) {
       continue;
     Value root = findRoot(operand);
     used[root].push_back(position);
-    // What an operation does not tell it may do. Operations with regions tell it inside.
+    // An operation without declared effects may write; for one with regions, the operations inside are asked.
     bool writes = effects ? effects.getEffectOnValue<MemoryEffects::Write>(operand).has_value()
                           : !isMemoryEffectFree(op);
     if (writes)

@@ -28,7 +28,8 @@ namespace fp8 {
 using namespace mlir;
 using namespace fp8;
 
-/// What an operation or intrinsic needs, by the start of its name: those of which upstream states nothing.
+/// The chips that have an operation or intrinsic, by the start of its name: those of which upstream states
+/// none.
 namespace {
 struct Requirement {
   StringLiteral prefix;

@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace fp8;
 
 namespace {
-/// What a kernel does to the memory of an argument.
+/// How a kernel accesses the memory of an argument.
 struct Access {
   bool reads = false, writes = false;
 };

@@ -197,7 +197,7 @@ bool WarpLoop::isSafe(Value buffer, const Accesses &access) {
              return getMemRef(op) == getMemRef(first) && getIndices(op) == getIndices(first);
            });
   }
-  // What one lane writes to memory that all lanes share, only this lane may read.
+  // Memory that all lanes share and one lane writes may be read by that lane alone.
   bool readsBack = access.loads || access.loadsOthers || !access.elements.empty();
   return isPrivate ? !access.reduces || (access.elements.empty() && !access.loadsOthers)
                    : !isWritten || !readsBack;

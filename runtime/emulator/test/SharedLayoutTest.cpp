@@ -48,7 +48,7 @@ TEST(SharedLayout, CountsWhatAKernelUses) {
   // a lies behind b, with which it shares a kernel, and b behind c.
   EXPECT_EQ(bytes("useAB"), 160u + 16384);
   EXPECT_EQ(bytes("useA"), 160u + 16384);
-  // What the launch adds begins behind b, at a multiple of its alignment.
+  // The dynamic shared memory of the launch begins behind b, at a multiple of its alignment.
   EXPECT_EQ(layout.ofModule[3] % 128, 0u);
   EXPECT_GE(layout.ofModule[3], layout.ofModule[1] + 100);
   EXPECT_EQ(bytes("dynamic"), layout.ofModule[3]);

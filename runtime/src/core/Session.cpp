@@ -238,7 +238,7 @@ void Session::forgetCopies() {
       slot.copy.reset();
 }
 
-/// What the work of a step depends on besides the values in memory.
+/// Lists everything but the values in memory on which the work of a step depends.
 cuda::Execution::Key Session::describeBuffers() const {
   cuda::Execution::Key key;
   for (const std::vector<Slot> *slots : {&arguments, &results})

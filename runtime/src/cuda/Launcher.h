@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What compiled code calls through fp8rt_device (device.h), for one session or one prepared entry point.
+// The functions of fp8rt_device (device.h), for one session or one prepared entry point.
 
 #ifndef FP8RT_CUDA_LAUNCHER_H
 #define FP8RT_CUDA_LAUNCHER_H

@@ -51,7 +51,7 @@ CotangentPaths::CotangentPaths(func::FuncOp function, Value loss)
 }
 
 //===----------------------------------------------------------------------===//
-// What is forward, and what is computed from gradients
+// Forward values, and values computed from gradients
 //===----------------------------------------------------------------------===//
 
 void CotangentPaths::findForwardValues(Value loss) {

@@ -77,7 +77,7 @@ static void form(RewriterBase &rewriter, Op op) {
 }
 
 //===----------------------------------------------------------------------===//
-// What no grouped product reads
+// Rows outside of all groups
 //===----------------------------------------------------------------------===//
 
 /// Returns the first row of each group: the largest end of the groups before, at least 0.
