@@ -1,0 +1,50 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`fp8.config`: settings of this package. The environment is read once, at import."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass
+class Config:
+    """Settings that can be changed at any time; a change holds for the compilations after it.
+
+    >>> Config.from_environment({"FP8_CACHE_DIR": "/tmp/cache"}).cache_dir
+    PosixPath('/tmp/cache')
+    """
+
+    #: Where compiled libraries are kept ($FP8_CACHE_DIR, else $XDG_CACHE_HOME/fp8-mlir, else ~/.cache/fp8-mlir).
+    cache_dir: pathlib.Path
+    #: Where the tools are looked for first ($FP8_TOOLS): a build or installation folder, or its bin.
+    tool_dir: pathlib.Path | None = None
+    #: Seconds after which a compilation is given up ($FP8_COMPILE_TIMEOUT); None for no limit.
+    compile_timeout: float | None = None
+    #: Whether a line per compilation goes to standard error, besides to the log ($FP8_VERBOSE=1).
+    verbose: bool = False
+
+    @staticmethod
+    def from_environment(environment: Mapping[str, str]) -> Config:
+        """The settings that the environment asks for. Raises ValueError for a time that is no number."""
+        cache = environment.get("FP8_CACHE_DIR")
+        if not cache:
+            cache = os.path.join(environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "fp8-mlir")
+        tools, timeout = environment.get("FP8_TOOLS"), environment.get("FP8_COMPILE_TIMEOUT")
+        try:
+            seconds = float(timeout) if timeout else None
+        except ValueError:
+            raise ValueError(f"FP8_COMPILE_TIMEOUT={timeout} is no number of seconds") from None
+        return Config(
+            cache_dir=pathlib.Path(cache),
+            tool_dir=pathlib.Path(tools) if tools else None,
+            compile_timeout=seconds,
+            verbose=environment.get("FP8_VERBOSE", "0") not in ("", "0"),
+        )
+
+
+config = Config.from_environment(os.environ)

@@ -1,0 +1,73 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The errors and the warning of this package."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Location(NamedTuple):
+    """A place in a file: line and column count from 1.
+
+    >>> str(Location("model.py", 5, 50))
+    'model.py:5'
+    """
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Error(Exception):
+    """What every error of this package is, but for wrong arguments (ValueError, TypeError)."""
+
+
+class CompileError(Error):
+    """The program cannot be compiled.
+
+    `location` is the place in the user's source where there is one, `message` what is wrong there,
+    `notes` what the compiler said besides, `source_path` the file with the program as it was
+    given to the compiler, if that was kept.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        location: Location | None = None,
+        notes: tuple[str, ...] = (),
+        source_path: str | None = None,
+    ) -> None:
+        super().__init__(message, location, notes, source_path)
+        self.location = location
+        self.message = message
+        self.notes = notes
+        self.source_path = source_path
+
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location else ""
+        return "\n".join([place + self.message, *self.notes])
+
+
+class UnsupportedError(CompileError, NotImplementedError):
+    """The program has an operation for which there is no code."""
+
+
+class StateError(Error, ValueError):
+    """A state is not this program's: another layout, shape or type."""
+
+
+class RunError(Error, RuntimeError):
+    """A call of a compiled library failed; the text is the reason that it gave."""
+
+
+class MissingToolError(Error, OSError):
+    """A program or library that this package needs is not installed."""
+
+
+class Warning(UserWarning):  # noqa: A001 - users write fp8.Warning
+    """What this package warns about."""

@@ -1,0 +1,100 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`fp8.Report`: what became of every matrix product of a program."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ._errors import Location
+
+_PLACE = re.compile(r"([^\s()\"]+):([0-9]+):([0-9]+)")
+
+
+@dataclass(frozen=True)
+class Site:
+    """One matrix product: its site and role, its sizes (None where dynamic), the decision and the reason."""
+
+    site: str
+    role: str
+    batch: int | None
+    m: int | None
+    n: int | None
+    k: int | None
+    decision: str
+    reason: str
+    recipe: str | None
+    formats: tuple[str, ...]
+    code: str
+    #: The place in the source, as the compiler prints locations.
+    location: str
+    entry: str = "main"
+
+    @property
+    def in_fp8(self) -> bool:
+        return self.decision == "fp8"
+
+    @property
+    def place(self) -> Location | None:
+        """The first position in a file that the location has."""
+        found = _PLACE.search(self.location)
+        return Location(found[1], int(found[2]), int(found[3])) if found else None
+
+
+class Report:
+    """The decisions about every product. `print(report)` is fp8-compile's text; a notebook shows a table.
+
+    >>> Report({"sites": [], "memory": {"workspace_bytes": 64}})
+    <fp8.Report: 0 products, 0 in FP8, 0 kept>
+    """
+
+    def __init__(self, contents: Mapping[str, Any], text: str | None = None) -> None:
+        self._contents = contents
+        self._text = text
+        #: One Site per product, in the program's order.
+        self.sites = [_site(record) for record in contents.get("sites", [])]
+
+    @property
+    def fp8(self) -> list[Site]:
+        """The products that run in FP8."""
+        return [site for site in self.sites if site.in_fp8]
+
+    @property
+    def kept(self) -> list[Site]:
+        """The products that stay in the program's own type."""
+        return [site for site in self.sites if not site.in_fp8]
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Bytes of state, workspace and traffic."""
+        return dict(self._contents.get("memory") or {})
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every option that was in force."""
+        return dict(self._contents.get("options") or {})
+
+    def to_json(self) -> str:
+        """The report as fp8-compile writes it with --report=json."""
+        return json.dumps(self._contents, indent=2, sort_keys=True)
+
+    def summary(self) -> str:
+        """One line of counts."""
+        return f"{len(self.sites)} products, {len(self.fp8)} in FP8, {len(self.kept)} kept"
+
+    def __repr__(self) -> str:
+        return f"<fp8.Report: {self.summary()}>"
+
+    def __str__(self) -> str:
+        return self._text if self._text is not None else self.summary()
+
+
+def _site(record: Mapping[str, Any]) -> Site:
+    known: dict[str, Any] = {name: record.get(name) for name in ("batch", "m", "n", "k", "recipe")}
+    known |= {name: record.get(name) or "" for name in ("site", "role", "decision", "reason", "code", "location")}
+    return Site(**known, formats=tuple(record.get("formats") or ()), entry=record.get("entry") or "main")

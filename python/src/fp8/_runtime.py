@@ -1,0 +1,102 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""libfp8rt by ctypes: the functions of runtime/include/fp8rt that this package calls."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from typing import Any
+
+from . import _dlpack, _tools
+from ._errors import Error, MissingToolError, RunError, StateError
+
+_TENSORS = ctypes.POINTER(ctypes.POINTER(_dlpack.DLTensor))
+_HANDLE, _OUT = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
+_NAME, _INDEX = ctypes.c_char_p, ctypes.c_uint32
+_TENSOR = ctypes.POINTER(_dlpack.DLTensor)
+
+#: Functions that return a status.
+_CHECKED: dict[str, list[Any]] = {
+    "fp8rt_library_load": [_NAME, _OUT],
+    "fp8rt_state_create": [_HANDLE, _OUT],
+    "fp8rt_session_create": [_HANDLE, _NAME, _HANDLE, _OUT],
+    "fp8rt_session_set_argument": [_HANDLE, _INDEX, _TENSOR],
+    "fp8rt_session_bind_argument": [_HANDLE, _INDEX, _TENSOR],
+    "fp8rt_session_step": [_HANDLE],
+    "fp8rt_prepare": [_HANDLE, _NAME, _HANDLE, _TENSORS, _INDEX, _TENSORS, _INDEX, _OUT],
+    "fp8rt_prepared_call": [_HANDLE, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p)],
+}
+_DESTROY = ["fp8rt_library_destroy", "fp8rt_state_destroy", "fp8rt_session_destroy", "fp8rt_prepared_destroy"]
+#: The statuses (status.h) that are errors of other classes than RunError.
+_MISMATCH, _OUT_OF_MEMORY = 5, 7
+
+
+@functools.cache
+def load() -> ctypes.CDLL:
+    """libfp8rt, with the types of its functions declared. Raises MissingToolError."""
+    _load_openmp()
+    path = _tools.find("libfp8rt.so")
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise MissingToolError(f"{path} cannot be loaded: {error}") from None
+    for name, arguments in _CHECKED.items():
+        getattr(library, name).argtypes = arguments
+    for name in _DESTROY:
+        getattr(library, name).argtypes, getattr(library, name).restype = [_HANDLE], None
+    library.fp8rt_last_error.restype = ctypes.c_char_p
+    library.fp8rt_library_manifest.argtypes = [_HANDLE]
+    library.fp8rt_library_manifest.restype = ctypes.c_char_p
+    library.fp8rt_state_tensor.argtypes, library.fp8rt_state_tensor.restype = [_HANDLE, _NAME], _TENSOR
+    library.fp8rt_session_result.argtypes, library.fp8rt_session_result.restype = [_HANDLE, _INDEX], _TENSOR
+    return library
+
+
+def _load_openmp() -> None:
+    """Loads libomp, which compiled libraries need by its name, for the whole process."""
+    # Idle threads of libomp would take the processor from the framework's own threads otherwise.
+    os.environ.setdefault("KMP_BLOCKTIME", "0")
+    try:
+        path = str(_tools.find("libomp.so.5"))
+    except MissingToolError:
+        path = "libomp.so.5"
+    try:
+        ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+    except OSError:
+        # The dynamic linker says so when a library that needs it is loaded.
+        return
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function of libfp8rt that returns a status; raises RunError, StateError or MemoryError with its text."""
+    library = load()
+    check(getattr(library, name)(*arguments))
+
+
+def check(status: int) -> None:
+    """Raises what a status means, with the text of this thread's last error."""
+    if status == 0:
+        return
+    text = load().fp8rt_last_error().decode()
+    if status == _OUT_OF_MEMORY:
+        raise MemoryError(text)
+    kind: type[Error] = StateError if status == _MISMATCH else RunError
+    raise kind(text)
+
+
+class Handle:
+    """An object of libfp8rt, destroyed with this one."""
+
+    def __init__(self, create: str, destroy: str, *arguments: Any) -> None:
+        self.value: ctypes.c_void_p | None = None
+        out = ctypes.c_void_p()
+        call(create, *arguments, ctypes.byref(out))
+        self.value = out
+        self._destroy = getattr(load(), destroy)
+
+    def __del__(self) -> None:
+        if self.value is not None:
+            self._destroy(self.value)

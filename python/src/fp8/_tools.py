@@ -1,0 +1,51 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Finds the programs and libraries that this package uses: fp8-compile, libfp8rt.so and others."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+from collections.abc import Iterator
+
+from ._config import config
+from ._errors import MissingToolError
+
+PACKAGE = pathlib.Path(__file__).resolve().parent
+
+
+def find(name: str) -> pathlib.Path:
+    """The path of a program ("fp8-compile") or library ("libfp8rt.so").
+
+    Looked for in `config.tool_dir`, then in this package, as a wheel has them, then in the build
+    folder of the checkout that this package lies in, then (programs) on $PATH.
+    Raises MissingToolError.
+
+    >>> find("fp8-compile").name
+    'fp8-compile'
+    """
+    folder = "lib" if ".so" in name else "bin"
+    roots = list(_roots())
+    for root in roots:
+        if (path := root / folder / name).is_file():
+            return path
+    if folder == "bin" and (found := shutil.which(name)):
+        return pathlib.Path(found)
+    looked = ", ".join(str(root / folder) for root in roots)
+    raise MissingToolError(
+        f"{name} is in none of {looked}: install the wheel of fp8-mlir, or build the project and set FP8_TOOLS to its build folder"
+    )
+
+
+def _roots() -> Iterator[pathlib.Path]:
+    """Folders with bin and lib, the first to be preferred."""
+    if config.tool_dir is not None:
+        yield config.tool_dir
+        if config.tool_dir.name in ("bin", "lib"):
+            yield config.tool_dir.parent
+    yield PACKAGE
+    # <checkout>/python/src/fp8
+    checkout = PACKAGE.parents[2]
+    if (checkout / "python" / "src" / "fp8").is_dir():
+        yield checkout / "build"

@@ -1,0 +1,43 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the tests of the package can ask for. They use the tools of a build folder (`--build`), and a cache of their own."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python" / "src"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", default=str(ROOT / "build"), help="build folder to test (build/)")
+    parser.addoption("--slow", action="store_true", help="run the slow tests too")
+
+
+def pytest_configure(config):
+    build = pathlib.Path(config.getoption("--build")).resolve()
+    # Before fp8 is imported: the build's tools, not the user's cache.
+    os.environ["FP8_TOOLS"] = str(build)
+    os.environ["FP8_CACHE_DIR"] = str(build / "test" / "python-cache")
+    config.addinivalue_line("markers", "slow: takes more than a few seconds; runs with --slow")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--slow"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
+@pytest.fixture
+def fresh_cache(tmp_path, monkeypatch):
+    """An empty cache for one test; returns its folder."""
+    import fp8
+
+    monkeypatch.setattr(fp8.config, "cache_dir", tmp_path / "cache")
+    return tmp_path / "cache"

@@ -1,0 +1,197 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled libraries called from Python: values, state, carried arguments, dynamic sizes, pointers."""
+
+import threading
+
+import fp8
+import ml_dtypes
+import numpy as np
+import pytest
+
+from small_programs import COUNTER, DYNAMIC, PAIR, compile_product, product
+
+X = np.linspace(-3, 3, 64, dtype=np.float32).reshape(4, 16)
+W = np.linspace(2, -1, 128, dtype=np.float32).reshape(16, 8)
+
+
+def e4m3(array, scale):
+    return (np.clip(array * np.float32(scale), -448, 448)).astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+
+
+def test_a_call_computes_the_product_of_the_casts():
+    (y,) = compile_product(recipe="current").entries["main"](X, W)
+    sx, sw = (np.float32(448) / np.max(np.abs(a)) for a in (X, W))
+    # The sums of 16 products are taken in f32, in an order that numpy does not share.
+    np.testing.assert_allclose(y, e4m3(X, sx) @ e4m3(W, sw) / (sx * sw), rtol=1e-6)
+
+
+def test_the_state_is_a_dict_that_each_call_updates():
+    library = compile_product(amax_history_len=4, calibrate=True)
+    state = library.state()
+    assert {name: value.shape for name, value in state.items()} == {"scale": (2,), "amax_history": (4, 2), "layout_hash": (8,)}
+    assert state["scale"].tolist() == [1, 1]
+    first = library.entries["main"](X, W, state=state)[0].numpy()
+    np.testing.assert_array_equal(state["scale"], [np.float32(448) / 3, np.float32(448) / 2])
+    second = library.entries["main"](X, W, state=state)[0].numpy()
+    assert not np.array_equal(first, second)
+
+
+def test_a_state_is_needed_and_must_be_the_programs():
+    library = compile_product()
+    with pytest.raises(fp8.StateError, match=r"main has FP8 state: pass state=library.state\(\)"):
+        library.entries["main"](X, W)
+    other = compile_product(amax_history_len=8).state()
+    with pytest.raises(fp8.StateError, match=r"amax_history .* shape \(8, 2\), not \(1024, 2\); fp8.state.resize"):
+        library.entries["main"](X, W, state=other)
+    library.entries["main"](X, W, state=fp8.state.resize(other, 1024))
+    with pytest.raises(fp8.StateError, match="another layout than this program, whose columns are 0: input of w in E4M3"):
+        library.entries["main"](X, W, state={**library.state(), "layout_hash": np.zeros(8, np.uint8)})
+    with pytest.raises(fp8.StateError, match="the state lacks scale"):
+        library.entries["main"](X, W, state={name: value for name, value in library.state().items() if name != "scale"})
+
+
+def test_a_carried_argument_is_not_changed():
+    entry = fp8.compile(COUNTER, recipe="none", carry={"count": 0}).entries["main"]
+    count = np.array([5, 7], np.int32)
+    results = entry(count, np.array([1, 2], np.int32))
+    assert [r.numpy().tolist() for r in results] == [[6, 9], [12, 18]]
+    assert count.tolist() == [5, 7]
+
+
+def test_results_of_dynamic_size():
+    entry = fp8.compile(DYNAMIC, recipe="none").entries["main"]
+    for rows in (1, 5, 0, 3):
+        x = np.arange(rows * 16, dtype=np.float32).reshape(rows, 16)
+        (y,) = entry(x, W)
+        assert y.shape == (rows, 8)
+        np.testing.assert_allclose(y, x @ W, rtol=1e-6, atol=1e-6 * rows * 16)
+
+
+def test_wrong_tensors_are_errors_that_name_the_argument():
+    entry = compile_product(recipe="current").entries["main"]
+    with pytest.raises(TypeError, match=r"main takes 2 tensors \(x, w\), not 1"):
+        entry(X)
+    with pytest.raises(fp8.StateError, match="main, argument w: "):
+        entry(X, W.T)
+    with pytest.raises(fp8.StateError, match="main, argument x: "):
+        entry(X.astype(np.float64), W)
+    with pytest.raises(TypeError, match="arrays of datetime64"):
+        entry(np.zeros((4, 16), "datetime64[s]"), W)
+
+
+def test_arrays_with_gaps_are_copied():
+    entry = compile_product(recipe="none").entries["main"]
+    np.testing.assert_array_equal(entry(X, np.asfortranarray(W))[0], entry(X, W)[0])
+    np.testing.assert_array_equal(entry(np.repeat(X, 2, axis=1)[:, ::2], W)[0], entry(X, W)[0])
+
+
+class Exported:
+    """Memory that numpy shares by DLPack, as other packages do."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_tensors_pass_by_dlpack():
+    entry = compile_product(recipe="none").entries["main"]
+    expected = entry(X, W)[0].numpy()
+    np.testing.assert_array_equal(entry(Exported(X.copy()), Exported(np.asfortranarray(W)))[0], expected)
+    # A Buffer too, and it gives its memory to others.
+    buffer = fp8.Buffer("f32", (4, 16))
+    buffer.numpy()[...] = X
+    shared = np.from_dlpack(buffer)
+    assert shared.ctypes.data == buffer.pointer
+    del buffer
+    np.testing.assert_array_equal(entry(shared, W)[0], expected)
+
+
+def test_a_buffer_of_bf16_goes_through_dlpack():
+    buffer = fp8.Buffer("bf16", (3,))
+    buffer.numpy()[...] = [1, 2, 3]
+    text = product().replace("xf32", "xbf16").replace(": f32", ": bf16").replace("0.0 : f32", "0.0 : bf16")
+    entry = fp8.compile(text, recipe="none").entries["main"]
+    x, w = fp8.Buffer("bf16", (4, 16)), fp8.Buffer("bf16", (16, 8))
+    x.numpy()[...], w.numpy()[...] = 2, 3
+    (y,) = entry(Exported(x), w)
+    assert (y.type, y.numpy().dtype.name) == ("bf16", "bfloat16")
+    np.testing.assert_array_equal(y.numpy().astype(np.float32), 96)
+
+
+def test_prepared_calls_take_pointers_only():
+    library = compile_product()
+    state, expected = library.state(), library.state()
+    (y,) = library.entries["main"](X, W, state=expected)
+    prepared, out = library.prepare("main"), fp8.Buffer("f32", (4, 8))
+    assert [a["name"] for a in prepared.arguments] == ["x", "w", "scale", "amax_history"]
+    pointers = [a.ctypes.data for a in (X, W, state["scale"], state["amax_history"])]
+    prepared.call(pointers, [out.pointer] + [None] * (len(prepared.results) - 1))
+    np.testing.assert_array_equal(out, y)
+    with pytest.raises(fp8.RunError, match="x"):
+        prepared.call([None, *pointers[1:]], [out.pointer] + [None] * (len(prepared.results) - 1))
+
+
+def test_prepared_calls_of_dynamic_sizes():
+    library = fp8.compile(DYNAMIC, recipe="none")
+    prepared = library.prepare("main", {"arguments": [(4, 16), (16, 8)], "results": [(4, 8)]})
+    out = fp8.Buffer("f32", (4, 8))
+    prepared.call([X.ctypes.data, W.ctypes.data], [out.pointer])
+    np.testing.assert_array_equal(out, library.entries["main"](X, W)[0])
+
+
+def test_a_pair_passes_residuals():
+    library = fp8.compile(PAIR, recipe="none", pair=("forward", "backward", 1))
+    forward, backward = library.entries["forward"], library.entries["backward"]
+    y, *residuals = forward(X, W)
+    np.testing.assert_allclose(y, X @ W, rtol=1e-6, atol=1e-5)
+    (dw,) = backward(*residuals, np.ones((4, 8), np.float32))
+    np.testing.assert_allclose(dw, X.T @ np.ones((4, 8), np.float32), rtol=1e-6, atol=1e-5)
+
+
+def test_saved_libraries_load_again(tmp_path):
+    library = compile_product(recipe="current")
+    library.save(tmp_path / "step.so")
+    loaded = fp8.load(tmp_path / "step.so")
+    np.testing.assert_array_equal(loaded.entries["main"](X, W)[0], library.entries["main"](X, W)[0])
+    assert loaded.report.sites == library.report.sites
+    with pytest.raises(fp8.Error, match="the source of .* is not known"):
+        loaded.ir("fusion")
+
+
+def test_loading_what_is_no_library(tmp_path):
+    (tmp_path / "text.so").write_text("no library")
+    for path in (tmp_path / "text.so", tmp_path / "missing.so"):
+        with pytest.raises(fp8.RunError, match=path.name):
+            fp8.load(path)
+
+
+def test_ir_after_a_stage():
+    library = compile_product(recipe="current")
+    assert "fp8.matmul" in library.ir("ingest")
+    assert "fp8.scaled_matmul" in library.ir("fusion")
+    with pytest.raises(ValueError, match="stage='code' is none of ingest, recipe"):
+        library.ir("code")
+
+
+def test_threads_share_an_entry():
+    entry = compile_product(recipe="current").entries["main"]
+    expected, wrong = entry(X, W)[0].numpy(), []
+
+    def work():
+        for _ in range(20):
+            if not np.array_equal(entry(X, W)[0].numpy(), expected):
+                wrong.append(True)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
