@@ -101,6 +101,7 @@ TEST_F(StateTest, TheFileIsAsDocumented) {
   EXPECT_EQ(names, (std::vector<std::string>{"amax_history", "carry.m", "carry.w", "scale"}));
   auto metadata = [&](const char *key) { return std::string(fp8rt_tensors_metadata(tensors.get(), key)); };
   EXPECT_EQ(metadata("version"), "1");
+  EXPECT_EQ(metadata("fp8_checksum").find("crc32c:"), 0u);
   EXPECT_EQ(metadata("layout_hash"), "abc123");
   EXPECT_EQ(metadata("columns").find(R"([{"format":"E4M3","fp8_max":448.0)"), 0u);
   EXPECT_EQ(saved<float>(tensors, "scale")[0], 448.0f / 1.5f);

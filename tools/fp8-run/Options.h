@@ -19,6 +19,12 @@ struct Stream {
   std::string key;
 };
 
+/// --rename=FROM=TO.
+struct Rename {
+  std::string from;
+  std::string to;
+};
+
 /// Empty strings and 0 stand for options that were not given.
 struct Options {
   std::string library;
@@ -34,6 +40,9 @@ struct Options {
   std::string history; // newest or oldest
   std::string saveState;
   uint64_t saveEvery = 0;
+  uint32_t keepLast = 1;
+  std::vector<Rename> renames; // of sites in the state file
+  bool strict = false;
   bool withCarry = false;
   std::string device = "cpu"; // or cuda, cuda:N, emulator
   bool timing = false;

@@ -8,6 +8,7 @@
 #include "Inputs.h"
 #include "Profile.h"
 #include "Program.h"
+#include "StateFiles.h"
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Format.h"
@@ -37,8 +38,6 @@ private:
   Error checkArguments();
   Error checkOutputs() const;
   Error findPrinted();
-  Error loadState();
-  Error saveState();
   Error saveOutputs();
   Error printResult(uint64_t step);
   Error step(uint64_t step);
@@ -48,6 +47,7 @@ private:
   const Options &options;
   Program program;
   Inputs inputs;
+  StateFiles stateFiles{options, program};
   std::optional<Place> printed;
   std::vector<double> seconds; // of every step
   std::optional<Profile> profile;
@@ -81,41 +81,6 @@ Error Runner::findPrinted() {
       return failure("--print=" + options.print + ": the result is not a scalar");
   printed = *place;
   return Error::success();
-}
-
-Error Runner::loadState() {
-  if (options.state.empty())
-    return Error::success();
-  fp8rt_tensors *read = nullptr;
-  if (Error error = check(fp8rt_tensors_read(options.state.c_str(), &read)))
-    return error;
-  Tensors tensors(read);
-  fp8rt_history history = options.history.empty()       ? FP8RT_HISTORY_EXACT
-                          : options.history == "newest" ? FP8RT_HISTORY_NEWEST
-                                                        : FP8RT_HISTORY_OLDEST;
-  if (Error error = check(fp8rt_state_import_history(program.state(), read, history)))
-    return error;
-  if (!options.withCarry)
-    return Error::success();
-  for (Function &function : program.functions())
-    if (Error error = check(fp8rt_session_import_carried(function.session.get(), read)))
-      return error;
-  return Error::success();
-}
-
-Error Runner::saveState() {
-  if (options.saveState.empty())
-    return Error::success();
-  Tensors tensors;
-  if (Error error = newTensors(tensors))
-    return error;
-  if (Error error = check(fp8rt_state_export(program.state(), tensors.get())))
-    return error;
-  if (options.withCarry)
-    for (Function &function : program.functions())
-      if (Error error = check(fp8rt_session_export_carried(function.session.get(), tensors.get())))
-        return error;
-  return check(fp8rt_tensors_write(tensors.get(), options.saveState.c_str()));
 }
 
 Error Runner::saveOutputs() {
@@ -228,7 +193,7 @@ Error Runner::prepare() {
     return error;
   if (Error error = inputs.load(options, program))
     return error;
-  if (Error error = loadState())
+  if (Error error = stateFiles.load())
     return error;
   if (Error error = inputs.advance(options.firstStep))
     return error;
@@ -257,14 +222,12 @@ Error Runner::run() {
     if (profile && (i != 0 || options.steps == 1))
       profile->addStep();
     fp8rt_profiler_reset(program.profiler());
-    bool isLast = i + 1 == options.steps;
-    if (options.saveEvery && (i + 1) % options.saveEvery == 0 && !isLast)
-      if (Error error = saveState())
-        return error;
+    if (Error error = stateFiles.saveEvery(i + 1))
+      return error;
   }
   if (Error error = saveOutputs())
     return error;
-  if (Error error = saveState())
+  if (Error error = stateFiles.saveLast(options.steps))
     return error;
   reportTiming();
   return reportProfile();

@@ -55,6 +55,16 @@ cl::opt<std::string> saveState("save-state", cl::value_desc("FILE"), cl::cat(cat
                                cl::desc("write the FP8 state after the last step"));
 cl::opt<uint64_t> saveEvery("save-every", cl::value_desc("N"), cl::cat(category),
                             cl::desc("also write the state of --save-state after every N-th step"));
+cl::opt<uint32_t>
+    keepLast("keep-last", cl::value_desc("K"), cl::init(1), cl::cat(category),
+             cl::desc("with --save-every, keep the K last checkpoints (default: 1): FILE is the "
+                      "newest, older ones have their step before the extension"));
+cl::list<std::string> renames("rename", cl::value_desc("FROM=TO"), cl::cat(category),
+                              cl::desc("site FROM of the state file, and what is below it, is called TO in "
+                                       "the program; repeatable"));
+cl::opt<bool> strict("strict", cl::cat(category),
+                     cl::desc("any difference between the state file and the program is an error "
+                              "(otherwise a warning)"));
 cl::opt<bool> withCarry("with-carry", cl::cat(category),
                         cl::desc("state files also hold the carried arguments "
                                  "(weights, optimizer)"));
@@ -80,6 +90,9 @@ cl::extrahelp examples("\nEXAMPLES:\n"
                        "--save-state=s.safetensors --with-carry\n"
                        "    fp8-run step.so --inputs=in.safetensors --steps=6 "
                        "--state=s.safetensors --with-carry --first-step=4\n"
+                       "  Keep the last three checkpoints, written while the next steps run:\n"
+                       "    fp8-run step.so --inputs=in.safetensors --steps=10000 --save-every=500 "
+                       "--keep-last=3 --save-state=s.safetensors --with-carry\n"
                        "  See which kernels take the time of a step:\n"
                        "    fp8-run step.so --inputs=in.safetensors --steps=10 --profile\n"
                        "  Run code for a GPU without one:\n"
@@ -131,6 +144,18 @@ std::optional<std::string> interpret(Options &options) {
     return "--save-every=0: expected at least 1";
   if (saveEvery && saveState.empty())
     return "--save-every needs --save-state=FILE";
+  if (keepLast.getNumOccurrences() && (keepLast == 0 || !saveEvery))
+    return "--keep-last=" + std::to_string(keepLast) + ": expected at least 1, and --save-every=N";
+  if (strict && state.empty())
+    return "--strict needs --state=FILE";
+  if (!renames.empty() && state.empty())
+    return "--rename needs --state=FILE";
+  for (const std::string &rename : renames) {
+    auto [from, to] = llvm::StringRef(rename).split('=');
+    if (from.empty() || to.empty())
+      return "--rename=" + rename + ": expected FROM=TO";
+    options.renames.push_back({from.str(), to.str()});
+  }
   if (withCarry && state.empty() && saveState.empty())
     return "--with-carry needs --state=FILE or --save-state=FILE";
   if (!outputs.empty() && outputs == saveState)
@@ -148,6 +173,8 @@ std::optional<std::string> interpret(Options &options) {
   options.history = history;
   options.saveState = saveState;
   options.saveEvery = saveEvery;
+  options.keepLast = keepLast;
+  options.strict = strict;
   options.withCarry = withCarry;
   options.device = device;
   options.timing = timing;

@@ -7,6 +7,7 @@
 #ifndef FP8RT_OWNED_H
 #define FP8RT_OWNED_H
 
+#include "fp8rt/checkpoints.h"
 #include "fp8rt/gpu.h"
 #include "fp8rt/prepared.h"
 #include "fp8rt/profiler.h"
@@ -25,6 +26,7 @@ struct Destroyer {
   }
 };
 
+using Checkpoints = std::unique_ptr<fp8rt_checkpoints, Destroyer<fp8rt_checkpoints_destroy>>;
 using Library = std::unique_ptr<fp8rt_library, Destroyer<fp8rt_library_destroy>>;
 using GPU = std::unique_ptr<fp8rt_gpu, Destroyer<fp8rt_gpu_close>>;
 using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;

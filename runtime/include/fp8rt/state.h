@@ -7,7 +7,8 @@
 // shared by the sessions of all its entry points.
 //
 // As safetensors, the state is one tensor per manifest entry under its own name
-// plus the metadata `version` ("1"), `layout_hash` and `columns` (JSON).
+// plus the metadata `version` ("1"), `layout_hash`, `columns` (JSON) and `fp8_checksum`, which the writer
+// computes and the reader compares.
 
 #ifndef FP8RT_STATE_H
 #define FP8RT_STATE_H
@@ -56,6 +57,32 @@ typedef enum fp8rt_history {
 /// than that of the file. fp8rt_state_import uses FP8RT_HISTORY_EXACT.
 FP8RT_API fp8rt_status fp8rt_state_import_history(fp8rt_state *state, const fp8rt_tensors *tensors,
                                                   fp8rt_history history);
+
+/// How to import a state that another program saved.
+typedef struct fp8rt_import_options {
+  fp8rt_history history;
+  /// Whether any difference is an error (FP8RT_MISMATCH), except of the history's length if `history` says
+  /// what to do with it.
+  int32_t strict;
+  /// Is called with a line for each difference before the state changes; may be NULL.
+  void (*report)(void *context, const char *difference);
+  void *report_context;
+} fp8rt_import_options;
+
+/// As fp8rt_state_import, for a program with other columns than those of the file: columns are matched by
+/// site and tensor. A column that the file does not have begins anew (scale 1, no amaxes), one that the
+/// program does not have is left out. Of several columns that the program has one for, it takes the largest
+/// amaxes and the smallest scale; in another format the scale is multiplied by the quotient of the largest
+/// values. Tensors beside scale and amax_history are matched by name. A state that shares no column with the
+/// program is FP8RT_MISMATCH; a failing import changes nothing.
+FP8RT_API fp8rt_status fp8rt_state_import_matching(fp8rt_state *state, const fp8rt_tensors *tensors,
+                                                   const fp8rt_import_options *options);
+
+/// Renames sites in a state that was read or exported: from[i] and all sites below it ("h0" is also "h0/fc")
+/// become to[i]; of several rules the first that applies counts. Carried arguments (`carry.NAME`) and
+/// other tensors of the state are renamed alike. A rule that applies to nothing is FP8RT_NOT_FOUND.
+FP8RT_API fp8rt_status fp8rt_tensors_rename_sites(fp8rt_tensors *tensors, const char *const *from,
+                                                  const char *const *to, uint32_t count);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -15,7 +15,7 @@ namespace fp8rt {
 /// A file that is written under a temporary name in the folder of `path`.
 /// `commit` gives it its final name; the destructor deletes it otherwise. An
 /// existing path that is not a regular file (/dev/stdout, a pipe) is written
-/// directly.
+/// directly. What killed processes left for `path` is deleted first.
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path);
@@ -24,16 +24,20 @@ public:
   AtomicFile &operator=(const AtomicFile &) = delete;
 
   void write(const void *data, size_t bytes);
+  /// Waits until the file and its name are on the disk.
   void commit();
 
 private:
-  [[noreturn]] void failWith(const char *what, int error);
+  [[noreturn]] void failWith(const char *what, int error) const;
 
   std::string path;
   std::string target;    // path with symbolic links followed
   std::string temporary; // empty when written directly or committed
   int descriptor = -1;
 };
+
+/// Waits until the names in the folder of `path` are on the disk.
+void syncFolder(const std::string &path);
 
 } // namespace fp8rt
 

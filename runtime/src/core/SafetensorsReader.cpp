@@ -7,6 +7,7 @@
 // {…}}` and the data. Everything is checked before it is used, because files
 // come from other programs, and from interrupted ones.
 
+#include "Checksum.h"
 #include "Status.h"
 #include "Tensors.h"
 
@@ -186,6 +187,37 @@ void checkBooleans(const Tensor &tensor) {
       corrupt("a BOOL is neither 0 nor 1");
 }
 
+/// Whether the metadata has, or had before it was damaged, a checksum.
+bool hasChecksum(const fp8rt_tensors &tensors) {
+  for (const auto &[key, value] : tensors.metadata)
+    if (key == kChecksumKey || value.rfind(kChecksumPrefix, 0) == 0)
+      return true;
+  return false;
+}
+
+/// Checks the file's own checksum, if it has one: a flipped bit anywhere, the checksum's included, is
+/// noticed.
+void checkChecksum(std::string header, const fp8rt_tensors &tensors, uint64_t dataBytes) {
+  if (!hasChecksum(tensors))
+    return;
+  const std::string wrong = "its checksum is wrong: it is damaged, or another program changed it and left "
+                            "its metadata 'fp8_checksum'";
+  std::optional<size_t> place = findChecksum(header);
+  if (!place)
+    corrupt(wrong);
+  Checksum checksum;
+  unsigned char length[8];
+  for (int i = 0; i < 8; ++i)
+    length[i] = static_cast<unsigned char>(uint64_t(header.size()) >> (8 * i));
+  checksum.add(length, sizeof(length));
+  std::string found = header.substr(*place, std::strlen(kNoChecksum));
+  header.replace(*place, found.size(), kNoChecksum);
+  checksum.add(header.data(), header.size());
+  checksum.add(tensors.memory.get(), dataBytes);
+  if (found != checksum.text())
+    corrupt(wrong);
+}
+
 std::unique_ptr<fp8rt_tensors> read(const std::string &path) {
   InputFile file(path);
   std::string text(headerBytes(file), '\0');
@@ -210,12 +242,23 @@ std::unique_ptr<fp8rt_tensors> read(const std::string &path) {
   }
   checkCoverage(std::move(extents), dataBytes);
   file.read(tensors->memory.get(), dataBytes);
+  checkChecksum(text, *tensors, dataBytes);
   for (const auto &[name, item] : tensors->items)
     within("tensor " + inQuotes(name), [&item = item] { checkBooleans(item.tensor); });
   return tensors;
 }
 
 } // namespace
+
+std::optional<size_t> fp8rt::findChecksum(const std::string &header) {
+  // A quotation mark in a name would have a backslash before it.
+  std::string field = std::string("\"") + kChecksumKey + "\":\"" + kChecksumPrefix;
+  size_t at = header.find(field);
+  size_t digits = at + field.size();
+  if (at == std::string::npos || header.size() < digits + std::strlen(kNoChecksum))
+    return std::nullopt;
+  return digits;
+}
 
 std::unique_ptr<fp8rt_tensors> fp8rt::readSafetensors(const std::string &path) {
   try {

@@ -5,9 +5,11 @@
 // Writes safetensors files; SafetensorsReader.cpp describes the format.
 
 #include "AtomicFile.h"
+#include "Checksum.h"
 #include "Status.h"
 #include "Tensors.h"
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 using namespace fp8rt;
@@ -30,6 +32,8 @@ static std::string makeHeader(const fp8rt_tensors &tensors, const std::vector<co
   json header = json::object();
   if (!tensors.metadata.empty())
     header[kMetadataKey] = tensors.metadata;
+  if (tensors.metadata.count(kChecksumKey))
+    header[kMetadataKey][kChecksumKey] = std::string(kChecksumPrefix) + kNoChecksum;
   uint64_t offset = 0;
   for (const Item *item : order) {
     const Tensor &tensor = item->second.tensor;
@@ -48,12 +52,25 @@ static std::string makeHeader(const fp8rt_tensors &tensors, const std::vector<co
   return text;
 }
 
+/// Puts the checksum of the whole file in its place in the header.
+static void insertChecksum(std::string &header, const unsigned char (&length)[8],
+                           const std::vector<const Item *> &order) {
+  Checksum checksum;
+  checksum.add(length, sizeof(length));
+  checksum.add(header.data(), header.size());
+  for (const Item *item : order)
+    checksum.add(item->second.tensor.data(), item->second.tensor.bytes());
+  header.replace(*findChecksum(header), std::strlen(kNoChecksum), checksum.text());
+}
+
 void fp8rt::writeSafetensors(const fp8rt_tensors &tensors, const std::string &path) {
   std::vector<const Item *> order = inFileOrder(tensors);
   std::string header = makeHeader(tensors, order);
   unsigned char length[8];
   for (int i = 0; i < 8; ++i)
     length[i] = static_cast<unsigned char>(uint64_t(header.size()) >> (8 * i));
+  if (tensors.metadata.count(kChecksumKey))
+    insertChecksum(header, length, order);
 
   AtomicFile file(path);
   file.write(length, sizeof(length));

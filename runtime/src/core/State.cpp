@@ -2,14 +2,12 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The FP8 state: initial values, export and import, and the C ABI of state.h.
+// The FP8 state: initial values, export, and the C ABI of state.h.
 
 #include "State.h"
+#include "StateImport.h"
 #include "Status.h"
 #include "Tensors.h"
-
-#include <algorithm>
-#include <cstring>
 
 using namespace fp8rt;
 
@@ -56,23 +54,14 @@ void State::exportTo(fp8rt_tensors &tensors) {
   tensors.metadata["version"] = kStateFileVersion;
   tensors.metadata["layout_hash"] = manifest.layoutHash;
   tensors.metadata["columns"] = manifest.columns;
+  tensors.metadata[kChecksumKey] = ""; // the writer's business
 }
 
-void State::checkMetadata(const fp8rt_tensors &tensors) const {
-  auto text = [&](const char *key) -> const std::string & {
-    auto found = tensors.metadata.find(key);
-    if (found == tensors.metadata.end())
-      fail(FP8RT_CORRUPT, std::string("not a state file: its metadata has no ") + key);
-    return found->second;
-  };
-  if (text("version") != kStateFileVersion)
-    fail(FP8RT_UNSUPPORTED, "state file of version " + inQuotes(text("version")) +
-                                ", this runtime knows version " + kStateFileVersion);
-  const std::string &expected = program->manifest().layoutHash;
-  if (text("layout_hash") != expected)
-    fail(FP8RT_MISMATCH, "its layout hash " + inQuotes(text("layout_hash")) + " is not the program's " +
-                             inQuotes(expected) +
-                             ": it was saved by a program with other FP8 sites or options");
+void State::importFrom(const fp8rt_tensors &tensors, const fp8rt_import_options &options) {
+  std::vector<ImportedTensor> imported = prepareImport(program->manifest(), tensors, options);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (const Tensor *source = imported[i].get())
+      copyElements(*place, values[i], *source);
 }
 
 const Tensor &fp8rt::findFitting(const fp8rt_tensors &tensors, const std::string &name, const DType &type,
@@ -84,60 +73,6 @@ const Tensor &fp8rt::findFitting(const fp8rt_tensors &tensors, const std::string
     fail(FP8RT_MISMATCH, "tensor " + inQuotes(name) + " is " + describe(tensor->shape(), tensor->type()) +
                              ", the program has " + describe(shape, type));
   return *tensor;
-}
-
-/// Returns whether `tensor` is a history with as many columns as `wanted`, of any length.
-static bool isHistoryOfColumns(const Tensor *tensor, const StateTensor &wanted) {
-  return wanted.name == kHistoryName && tensor && tensor->shape().size() == 2 && wanted.shape.size() == 2 &&
-         tensor->shape()[0] > 0 && tensor->shape()[1] == wanted.shape[1] &&
-         accepts(wanted.type->dlpack, tensor->type().dlpack);
-}
-
-void State::checkTensors(const fp8rt_tensors &tensors, fp8rt_history history) const {
-  const Manifest &manifest = program->manifest();
-  for (const StateTensor &wanted : manifest.state) {
-    const Tensor *tensor = tensors.find(wanted.name);
-    if (!isHistoryOfColumns(tensor, wanted) || tensor->shape() == wanted.shape)
-      findFitting(tensors, wanted.name, *wanted.type, wanted.shape);
-    else if (history == FP8RT_HISTORY_EXACT)
-      fail(FP8RT_MISMATCH, "its " + inQuotes(wanted.name) + " has " + std::to_string(tensor->shape()[0]) +
-                               " rows, the program's " + std::to_string(wanted.shape[0]) +
-                               ": take over its newest rows or its oldest (fp8-run --history)");
-  }
-  for (const auto &[name, item] : tensors.items)
-    if (name.rfind(kCarryPrefix, 0) != 0 && !manifest.findState(name))
-      fail(FP8RT_MISMATCH, "tensor " + inQuotes(name) + " is not part of the program's state");
-}
-
-/// Returns a history of that shape with row 0 of `from` and as many other rows as fit; the remaining
-/// rows are 0.
-static Tensor fitHistory(const Tensor &from, const Shape &shape, fp8rt_history history) {
-  Tensor to(from.type(), shape);
-  if (!to.bytes())
-    return to;
-  size_t rows = from.shape()[0], wanted = shape[0], rowBytes = to.bytes() / wanted;
-  size_t kept = std::min(rows, wanted) - 1;
-  bool newest = history == FP8RT_HISTORY_NEWEST;
-  const char *source = static_cast<const char *>(from.data());
-  char *target = static_cast<char *>(to.data());
-  std::memset(target, 0, to.bytes());
-  std::memcpy(target, source, rowBytes);
-  std::memcpy(target + (newest ? wanted - kept : 1) * rowBytes,
-              source + (newest ? rows - kept : 1) * rowBytes, kept * rowBytes);
-  return to;
-}
-
-void State::importFrom(const fp8rt_tensors &tensors, fp8rt_history history) {
-  checkMetadata(tensors);
-  checkTensors(tensors, history);
-  const std::vector<StateTensor> &known = program->manifest().state;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Tensor &source = *tensors.find(known[i].name);
-    if (source.shape() == values[i].shape())
-      copyElements(*place, values[i], source);
-    else
-      copyElements(*place, values[i], fitHistory(source, values[i].shape(), history));
-  }
 }
 
 fp8rt_state::fp8rt_state(std::shared_ptr<fp8rt::State> state) : shared(std::move(state)) {
@@ -174,9 +109,33 @@ fp8rt_status fp8rt_state_import(fp8rt_state *state, const fp8rt_tensors *tensors
 
 fp8rt_status fp8rt_state_import_history(fp8rt_state *state, const fp8rt_tensors *tensors,
                                         fp8rt_history history) {
+  fp8rt_import_options options = {};
+  options.history = history;
+  options.strict = 1;
+  return fp8rt_state_import_matching(state, tensors, &options);
+}
+
+fp8rt_status fp8rt_state_import_matching(fp8rt_state *state, const fp8rt_tensors *tensors,
+                                         const fp8rt_import_options *options) {
   return guarded([&] {
     const fp8rt_tensors &source = required(tensors, "tensors");
-    auto import = [&] { required(state, "state").shared->importFrom(source, history); };
+    auto import = [&] { required(state, "state").shared->importFrom(source, required(options, "options")); };
     source.source.empty() ? import() : within(source.source, import);
+  });
+}
+
+fp8rt_status fp8rt_tensors_rename_sites(fp8rt_tensors *tensors, const char *const *from,
+                                        const char *const *to, uint32_t count) {
+  return guarded([&] {
+    fp8rt_tensors &changed = required(tensors, "tensors");
+    Renames renames;
+    if (count) {
+      required(from, "from");
+      required(to, "to");
+    }
+    for (uint32_t i = 0; i < count; ++i)
+      renames.emplace_back(&required(from[i], "from"), &required(to[i], "to"));
+    auto rename = [&] { renameSites(changed, renames); };
+    changed.source.empty() ? rename() : within(changed.source, rename);
   });
 }

@@ -17,7 +17,8 @@ namespace fp8rt {
 inline const char *const kStateFileVersion = "1";
 /// The prefix of the names of carried arguments in the same file.
 inline const char *const kCarryPrefix = "carry.";
-/// The name of the state tensor whose rows are steps.
+/// The names of the state tensors with a column for every quantized tensor; rows of the history are steps.
+inline const char *const kScaleName = "scale";
 inline const char *const kHistoryName = "amax_history";
 
 class State {
@@ -30,12 +31,9 @@ public:
   Tensor *find(const std::string &name);
 
   void exportTo(fp8rt_tensors &tensors);
-  void importFrom(const fp8rt_tensors &tensors, fp8rt_history history);
+  void importFrom(const fp8rt_tensors &tensors, const fp8rt_import_options &options);
 
 private:
-  void checkMetadata(const fp8rt_tensors &tensors) const;
-  void checkTensors(const fp8rt_tensors &tensors, fp8rt_history history) const;
-
   std::shared_ptr<const Library> program;
   std::shared_ptr<Memory> place;
   std::vector<Tensor> values; // in the manifest's order

@@ -38,6 +38,15 @@ namespace fp8rt {
 /// The key of a safetensors header that is not a tensor.
 inline const char *const kMetadataKey = "__metadata__";
 
+/// The metadata that asks the writer for a checksum; its value in a file is the prefix and eight digits,
+/// the CRC-32C of the file with kNoChecksum for the digits.
+inline const char *const kChecksumKey = "fp8_checksum";
+inline const char *const kChecksumPrefix = "crc32c:";
+inline const char *const kNoChecksum = "00000000";
+
+/// Returns where the digits of the checksum are in the text of a header; unset if it has none.
+std::optional<size_t> findChecksum(const std::string &header);
+
 /// Read and write safetensors files; throw Errors whose text starts with the
 /// path.
 std::unique_ptr<fp8rt_tensors> readSafetensors(const std::string &path);
