@@ -20,7 +20,7 @@ LINT_PACKAGES=(clang-format-22 clang-tidy-22 shellcheck)
 # shellcheck disable=SC2034
 EXAMPLE_PACKAGES=(gnuplot-nox jargon-text)
 # For the emulator's tests: tinygrad is a program that writes PTX, the wheel of CUDA's runtime has cuda.h.
-PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes tinygrad==0.14.0 nvidia-cuda-runtime==13.* ruff==0.17.*)
+PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes tinygrad==0.14.0 nvidia-cuda-runtime==13.* ruff==0.17.* mypy==2.*)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
 die() {
@@ -68,4 +68,30 @@ make_venv() {
   "$venv/bin/pip" install -q --disable-pip-version-check "${PYTHON_PACKAGES[@]}" ||
     die "pip could not install ${PYTHON_PACKAGES[*]} in $venv: the network is needed once"
   echo "${PYTHON_PACKAGES[*]}" >"$venv/packages"
+}
+
+# find_framework_environment NAME: prints the folder of the Python environment for jax or torch: outside of the
+# checkout, so that a fresh clone finds it, and named by what is installed there.
+find_framework_environment() {
+  local requirements="python/requirements/$1.txt" hash
+  hash=$({ python3 --version && cat "$requirements"; } | sha256sum | head -c 12)
+  echo "${XDG_CACHE_HOME:-$HOME/.cache}/fp8-mlir/python/$1-$hash"
+}
+
+# has_framework_environment NAME: whether it is there already.
+has_framework_environment() { [[ -f "$(find_framework_environment "$1")/complete" ]]; }
+
+# make_framework_environment NAME: makes it, once; another process that makes it is waited for.
+make_framework_environment() {
+  local name=$1 folder
+  folder=$(find_framework_environment "$name")
+  mkdir -p "$(dirname "$folder")"
+  (
+    flock 9
+    has_framework_environment "$name" && exit 0
+    say "Installing python/requirements/$name.txt in $folder"
+    python3 -m venv --clear "$folder" &&
+      "$folder/bin/pip" install -q --disable-pip-version-check -r "python/requirements/$name.txt" &&
+      touch "$folder/complete"
+  ) 9>"$folder.lock" || die "could not make the environment for $name: the network is needed once"
 }

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the tests of the package can ask for. They use the tools of a build folder (`--build`), and a cache of their own."""
 
+import importlib.util
 import os
 import pathlib
 import sys
@@ -11,6 +12,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "src"))
+
+
+# Each framework has an environment of its own.
+collect_ignore_glob = [f"test_{name}_*.py" for name in ("jax", "torch") if importlib.util.find_spec(name) is None]
 
 
 def pytest_addoption(parser):
