@@ -9,6 +9,7 @@
 #include "fp8rt/gpu.h"
 #include "fp8rt/library.h"
 #include "fp8rt/prepared.h"
+#include "fp8rt/ranks.h"
 #include "fp8rt/session.h"
 #include "fp8rt/state.h"
 #include "fp8rt/status.h"
@@ -60,3 +61,20 @@ _Static_assert(sizeof(fp8rt_device) == 88, "fp8rt_device");
 _Static_assert(sizeof(fp8rt_device_image) == 48, "fp8rt_device_image");
 _Static_assert(sizeof(fp8rt_device_kernel) == 24, "fp8rt_device_kernel");
 _Static_assert(sizeof(fp8rt_device_code) == 40, "fp8rt_device_code");
+
+EXPECT_OFFSET(fp8rt_communicator, rank, 4);
+EXPECT_OFFSET(fp8rt_communicator, size, 8);
+EXPECT_OFFSET(fp8rt_communicator, context, 16);
+EXPECT_OFFSET(fp8rt_communicator, start, 24);
+EXPECT_OFFSET(fp8rt_communicator, wait, 32);
+EXPECT_OFFSET(fp8rt_communicator, error, 40);
+_Static_assert(sizeof(fp8rt_communicator) == 48, "fp8rt_communicator");
+EXPECT_OFFSET(fp8rt_group, rank, 8);
+EXPECT_OFFSET(fp8rt_group, axes, 12);
+EXPECT_OFFSET(fp8rt_collective, root, 12);
+EXPECT_OFFSET(fp8rt_collective, group, 16);
+EXPECT_OFFSET(fp8rt_collective, send, 24);
+EXPECT_OFFSET(fp8rt_collective, receive, 32);
+EXPECT_OFFSET(fp8rt_collective, count, 40);
+EXPECT_OFFSET(fp8rt_collective, name, 48);
+_Static_assert(sizeof(fp8rt_collective) == 56, "fp8rt_collective");

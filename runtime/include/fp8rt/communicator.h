@@ -27,8 +27,7 @@ enum {
   /// The elements of all ranks of the group, one rank after the other: `count` · group size.
   FP8RT_ALL_GATHER = 1,
   /// Part number r of the reduction on the group's rank r: `count` / group size elements; `count` is a
-  /// multiple
-  /// of the group's size.
+  /// multiple of the group's size.
   FP8RT_REDUCE_SCATTER = 2,
   /// The elements of the group's rank `root`.
   FP8RT_BROADCAST = 3,
@@ -36,15 +35,15 @@ enum {
   /// ends: shift and halo exchange.
   FP8RT_SHIFT = 4,
   /// Part number r of `send` goes to the group's rank r; the parts received are in the order of ranks.
-  /// `count`
-  /// is a multiple of the group's size.
+  /// `count` is a multiple of the group's size.
   FP8RT_ALL_TO_ALL = 5,
 };
 
 /// How FP8RT_ALL_REDUCE and FP8RT_REDUCE_SCATTER combine elements. Sums are taken in the order of ranks, from
 /// rank 0 of the group on (f32 for floating-point types narrower than that, rounded once), so every rank and
-/// every run have the same bits; a mean is the sum times 1 / group size, in the type of the sum. A NaN of any
-/// rank is the maximum and the minimum.
+/// every run have the same bits; so are products. Sums and products of integers wrap. A mean, of
+/// floating-point types only, is the sum times 1 / group size, in the type of the sum, rounded once. A NaN of
+/// any rank is the maximum and the minimum.
 enum {
   FP8RT_SUM = 0,
   FP8RT_MAX = 1,
@@ -69,9 +68,11 @@ enum {
 /// the origin, the last dimension varies fastest); those that differ only in coordinates of the `axes` form a
 /// group, ordered by rank. A grid has as many places as the communicator has ranks.
 typedef struct fp8rt_group {
-  const int64_t *grid; ///< the extents of the grid
-  uint32_t rank;       ///< its number of dimensions, at most 32
-  uint32_t axes;       ///< bit d: dimension d belongs to the group
+  /// The extents of the grid. At most one is 0, which stands for what is left: the number of ranks divided by
+  /// the other extents.
+  const int64_t *grid;
+  uint32_t rank; ///< its number of dimensions, at most 32
+  uint32_t axes; ///< bit d: dimension d belongs to the group
 } fp8rt_group;
 
 /// One collective.
@@ -88,7 +89,8 @@ typedef struct fp8rt_collective {
   const char *name;
 } fp8rt_collective;
 
-/// The ranks of a program. Every rank starts the same collectives of a group in the same order.
+/// The ranks of a program. All ranks start the same collectives (kind, reduction, type, grid and axes) in the
+/// same order, each in the group of its place on the grid; so a different one is found out, and named.
 /// Functions return 0, or another value if the collective failed: a rank that is gone or that has not arrived
 /// at the deadline, or different collectives. `error` then returns the reason, which names the ranks. After a
 /// failure every later call fails with the same reason.

@@ -11,6 +11,7 @@
 #include "fp8rt/gpu.h"
 #include "fp8rt/prepared.h"
 #include "fp8rt/profiler.h"
+#include "fp8rt/ranks.h"
 #include "fp8rt/session.h"
 
 #include <memory>
@@ -33,6 +34,7 @@ using State = std::unique_ptr<fp8rt_state, Destroyer<fp8rt_state_destroy>>;
 using Session = std::unique_ptr<fp8rt_session, Destroyer<fp8rt_session_destroy>>;
 using Prepared = std::unique_ptr<fp8rt_prepared, Destroyer<fp8rt_prepared_destroy>>;
 using Profiler = std::unique_ptr<fp8rt_profiler, Destroyer<fp8rt_profiler_destroy>>;
+using Communicator = std::unique_ptr<fp8rt_communicator, Destroyer<fp8rt_communicator_destroy>>;
 using Tensors = std::unique_ptr<fp8rt_tensors, Destroyer<fp8rt_tensors_destroy>>;
 
 } // namespace fp8rt::owned

@@ -40,7 +40,9 @@ typedef enum fp8rt_status {
   /// A bug in the runtime.
   FP8RT_INTERNAL = 9,
   /// There is no device or driver of the kind asked for, or it failed.
-  FP8RT_DEVICE = 10
+  FP8RT_DEVICE = 10,
+  /// Another rank failed, is gone, does something else or did not arrive in time (ranks.h).
+  FP8RT_RANKS = 11
 } fp8rt_status;
 
 /// Returns the error of the last failing call of this thread: one line of UTF-8

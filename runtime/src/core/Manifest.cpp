@@ -132,6 +132,15 @@ int32_t parseIndex(const Node &value, const char *key) {
   return node ? static_cast<int32_t>(node->integer(0, INT32_MAX)) : -1;
 }
 
+/// One object, or a list of them.
+std::vector<Shard> parseShards(const Node &node) {
+  std::vector<Shard> shards;
+  for (const Node &shard : node.isList() ? node.list() : std::vector<Node>{node})
+    shards.push_back({static_cast<uint32_t>(shard.at("axis").integer(0, 31)),
+                      static_cast<uint32_t>(shard.at("dim").integer(0, INT32_MAX))});
+  return shards;
+}
+
 Value parseValue(const Node &node) {
   Value value;
   if (std::optional<Node> name = node.get("name"))
@@ -143,6 +152,8 @@ Value parseValue(const Node &node) {
   value.alias = parseIndex(node, "alias");
   if (std::optional<Node> written = node.get("written"))
     value.written = written->boolean();
+  if (std::optional<Node> shard = node.get("shard"))
+    value.shards = parseShards(*shard);
   return value;
 }
 
@@ -255,6 +266,8 @@ Manifest fp8rt::parseManifest(const std::string &text) {
   manifest.callVersion = parseCallVersion(root);
   manifest.processor = parseProcessor(root);
   parseState(root, manifest);
+  if (std::optional<Node> grid = root.get("grid"))
+    manifest.grid = parseShape(grid->at("shape"));
   for (const Node &node : root.at("entries").list())
     manifest.entries.push_back(parseEntry(node));
   checkManifest(manifest);

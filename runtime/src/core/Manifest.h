@@ -14,6 +14,11 @@
 
 namespace fp8rt {
 
+/// A dimension of a tensor of which each rank has a part, by its place along an axis of the grid.
+struct Shard {
+  uint32_t axis, dim;
+};
+
 /// An argument or result of an entry.
 struct Value {
   std::string name;
@@ -23,6 +28,7 @@ struct Value {
   int32_t carry = -1; // arguments: the result that is its next value
   int32_t alias = -1; // results: the argument whose memory holds it
   bool written = false;
+  std::vector<Shard> shards;
 };
 
 struct Entry {
@@ -49,6 +55,8 @@ struct Manifest {
   std::vector<Entry> entries;
   std::vector<StateTensor> state;
   std::string layoutHash;
+  /// The extents of the grid of ranks, kDynamicDim where any number will do; empty for a program of one rank.
+  Shape grid;
   RequiredProcessor processor;
   std::string columns; // JSON, as in state files
 

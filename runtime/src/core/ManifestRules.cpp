@@ -70,6 +70,25 @@ void checkAliases(const Entry &entry) {
              (written.count(i) ? " is aliased but not written" : " is written but not aliased"));
 }
 
+/// Checks the grid, and the axes and dimensions of sharded values.
+void checkGrid(const Shape &grid) {
+  size_t open = 0;
+  for (int64_t extent : grid) {
+    if (extent != kDynamicDim && extent < 1)
+      reject("an extent of the grid is " + std::to_string(extent));
+    open += extent == kDynamicDim;
+  }
+  if (grid.size() > 32 || open > 1)
+    reject("the grid has more than 32 dimensions, or more than one of any size");
+}
+
+void checkShards(const Shape &grid, const std::vector<Value> &values, const char *what) {
+  for (size_t i = 0; i < values.size(); ++i)
+    for (const Shard &shard : values[i].shards)
+      if (shard.axis >= grid.size() || shard.dim >= values[i].shape.size())
+        reject(numbered(what, i) + " is divided along an axis or a dimension that does not exist");
+}
+
 void checkStateValues(const Manifest &manifest, const std::vector<Value> &values, const char *what) {
   std::set<std::string> names;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -98,6 +117,7 @@ void checkState(const Manifest &manifest) {
 
 void fp8rt::checkManifest(const Manifest &manifest) {
   checkState(manifest);
+  checkGrid(manifest.grid);
   std::set<std::string> names;
   for (const Entry &entry : manifest.entries) {
     if (!names.insert(entry.name).second)
@@ -105,6 +125,8 @@ void fp8rt::checkManifest(const Manifest &manifest) {
     within("entry " + inQuotes(entry.name), [&] {
       checkCarries(entry);
       checkAliases(entry);
+      checkShards(manifest.grid, entry.arguments, "argument");
+      checkShards(manifest.grid, entry.results, "result");
       checkStateValues(manifest, entry.arguments, "argument");
       checkStateValues(manifest, entry.results, "result");
     });

@@ -5,6 +5,7 @@
 // Calls with checks in advance, and the C ABI of prepared.h.
 
 #include "Prepared.h"
+#include "../collectives/Program.h"
 #include "Status.h"
 
 #include "fp8rt/gpu.h"
@@ -207,12 +208,19 @@ void Prepared::runOnDevice(cuda::CUstream stream, bool waits) {
   }
 }
 
+void Prepared::communicateThrough(const fp8rt_communicator *communicator) {
+  collectives::checkRanks(*library, communicator);
+  call.communicator = communicator;
+}
+
 void Prepared::callFunction() {
   *error = '\0';
   if (!function(&call))
     return;
-  std::string reason = refusal.empty() ? *error ? error : "it gave no reason" : std::exchange(refusal, "");
-  fail(FP8RT_CALL_FAILED, "entry " + inQuotes(entry.name) + " failed: " + reason);
+  std::string reason = "entry " + inQuotes(entry.name) + " failed: " +
+                       (refusal.empty() ? *error ? error : "it gave no reason" : std::exchange(refusal, ""));
+  collectives::tellFailure(call.communicator, reason);
+  fail(FP8RT_CALL_FAILED, reason);
 }
 
 void Prepared::checkAsked(uint32_t result, const Shape &shape) const {

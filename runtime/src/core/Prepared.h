@@ -35,6 +35,8 @@ public:
   void operator()(void *const *argumentData, void *const *resultData);
   /// On a device: enqueues the work on a stream.
   void enqueue(void *const *argumentData, void *const *resultData, void *stream);
+  /// Performs the collectives of all following calls; null if there is one rank.
+  void communicateThrough(const fp8rt_communicator *communicator);
 
 private:
   /// Descriptions of tensors, in the form that a call takes.

@@ -6,6 +6,7 @@
 // next step.
 
 #include "Session.h"
+#include "../collectives/Program.h"
 #include "Status.h"
 #include "Tensors.h"
 
@@ -197,6 +198,11 @@ void Session::measureWith(std::shared_ptr<Profiler> measuring) {
   profiler = std::move(measuring);
 }
 
+void Session::communicateThrough(const fp8rt_communicator *with) {
+  collectives::checkRanks(*library, with);
+  communicator = with;
+}
+
 void Session::step() {
   if (profiler)
     profiler->begin();
@@ -212,12 +218,15 @@ void Session::runStep() {
     if (!arguments[i].tensor)
       fail(FP8RT_NOT_FOUND, describeValue("argument", i, entry.arguments[i]) + " of entry " +
                                 inQuotes(entry.name) + " has no value");
+  collectives::checkRanks(*library, communicator);
   prepareResults();
   failed = true;
   try {
     execution ? runOnDevice() : call();
   } catch (Error &error) {
-    fail(error.status, "entry " + inQuotes(entry.name) + " failed: " + error.message);
+    std::string reason = "entry " + inQuotes(entry.name) + " failed: " + error.message;
+    collectives::tellFailure(communicator, reason);
+    fail(error.status, reason);
   }
   for (size_t i = 0; i < results.size(); ++i)
     if (!results[i].tensor)
@@ -276,6 +285,7 @@ void Session::call() {
   } else {
     call.profile = profiler.get();
   }
+  call.communicator = communicator;
   refusal.clear();
   if (function(&call))
     fail(FP8RT_CALL_FAILED, !refusal.empty() ? refusal : *error ? error : "it gave no reason");

@@ -31,6 +31,8 @@ public:
   void step();
   /// Measures all following steps; null measures none.
   void measureWith(std::shared_ptr<Profiler> measuring);
+  /// Performs the collectives of all following steps; null if there is one rank.
+  void communicateThrough(const fp8rt_communicator *with);
 
   /// The tensor of an argument or result in host memory; null if `index` is out of range or the tensor is
   /// not set. On a device it is a copy, valid until the next step or the next change of the argument.
@@ -85,6 +87,7 @@ private:
   std::vector<Slot> results;
   Buffer workspace;
   std::shared_ptr<Profiler> profiler;
+  const fp8rt_communicator *communicator = nullptr;
   std::optional<cuda::Execution> execution; // on a device
   /// Why the allocation of a result was refused in a call.
   std::string refusal;

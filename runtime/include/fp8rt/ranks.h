@@ -1,0 +1,101 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Connecting the ranks of a program: communicators (communicator.h) through shared memory, MPI or NCCL, and
+// what ranks do together besides the program's collectives.
+//
+// No rank waits for ever: every function that involves other ranks returns FP8RT_RANKS, and so does every
+// later one, if a rank is gone, has failed, does something else, or has not arrived after the deadline. The
+// error names the ranks, and is the same on all of them.
+
+#ifndef FP8RT_RANKS_H
+#define FP8RT_RANKS_H
+
+#include "fp8rt/prepared.h"
+#include "fp8rt/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+//===----------------------------------------------------------------------===//
+// Communicators
+//===----------------------------------------------------------------------===//
+
+/// Creates the memory through which `size` ranks of this machine communicate, at most 1024. Returns a file
+/// descriptor, which processes inherit that are forked, and which the caller closes. (An executed program
+/// inherits it once FD_CLOEXEC is cleared.)
+FP8RT_API fp8rt_status fp8rt_local_memory_create(uint32_t size, int *out_file);
+
+/// Tells the ranks of such a memory that they go no further, and why: for the parent of the ranks' processes,
+/// which learns first that one of them has ended.
+FP8RT_API fp8rt_status fp8rt_local_memory_fail(int file, const char *reason);
+
+/// Creates the communicator of one rank. Its collectives are in host memory. `deadline` is the longest time
+/// in seconds that a collective waits for another rank. The file may be closed afterwards. Ranks may be
+/// processes, or threads of one.
+FP8RT_API fp8rt_status fp8rt_communicator_create_local(int file, uint32_t rank, double deadline,
+                                                       fp8rt_communicator **out_communicator);
+
+/// Ends the use of a communicator. The other ranks fail if they need this one afterwards. NULL is allowed.
+FP8RT_API void fp8rt_communicator_destroy(fp8rt_communicator *communicator);
+
+//===----------------------------------------------------------------------===//
+// What ranks do together
+//===----------------------------------------------------------------------===//
+
+/// Tells the other ranks that this one goes no further: their next collective, or the one in which they wait,
+/// fails with "rank R failed: reason".
+FP8RT_API fp8rt_status fp8rt_communicator_fail(fp8rt_communicator *communicator, const char *reason);
+
+/// Gathers `bytes` of host memory from every rank into `receive`, in the order of ranks.
+FP8RT_API fp8rt_status fp8rt_communicator_gather(fp8rt_communicator *communicator, const void *send,
+                                                 uint64_t bytes, void *receive);
+
+/// Compares lines of text on all ranks. If they differ, every rank fails with `what`, the first line that
+/// differs, and the ranks: "WHAT: LINE on rank 0, LINE on rank 2".
+FP8RT_API fp8rt_status fp8rt_communicator_compare(fp8rt_communicator *communicator, const char *what,
+                                                  const char *const *lines, uint64_t count);
+
+/// Compares the program of all ranks: recipe, grid, entry points, columns and tensors of the state, layout,
+/// collectives, and the code. To be called before the first collective; sessions do not. The error names the
+/// first difference, such as a site.
+FP8RT_API fp8rt_status fp8rt_communicator_compare_libraries(fp8rt_communicator *communicator,
+                                                            const fp8rt_library *library);
+
+/// Compares tensors of all ranks by hashes: names, types, shapes and elements. The error names the first
+/// tensor that differs.
+FP8RT_API fp8rt_status fp8rt_communicator_compare_tensors(fp8rt_communicator *communicator,
+                                                          const fp8rt_tensors *tensors);
+
+//===----------------------------------------------------------------------===//
+// Programs of several ranks
+//===----------------------------------------------------------------------===//
+
+/// The steps of a session perform their collectives through `communicator`, which must outlive them; NULL:
+/// there is one rank. A step that fails tells the other ranks why, if the communicator is of this header.
+/// Returns FP8RT_MISMATCH if the program's grid has another number of places than there are ranks.
+FP8RT_API fp8rt_status fp8rt_session_set_communicator(fp8rt_session *session,
+                                                      const fp8rt_communicator *communicator);
+
+/// The same for calls of a prepared entry point.
+FP8RT_API fp8rt_status fp8rt_prepared_set_communicator(fp8rt_prepared *prepared,
+                                                       const fp8rt_communicator *communicator);
+
+/// Tells which part of dimension `dim` of an argument rank `rank` of `size` has: part number `out_part` of
+/// `out_parts` equal ones, in order. 0 of 1 where the dimension is whole. The sizes in the manifest are those
+/// of a part.
+FP8RT_API fp8rt_status fp8rt_library_argument_part(const fp8rt_library *library, const char *entry,
+                                                   uint32_t index, int32_t dim, uint32_t rank, uint32_t size,
+                                                   uint32_t *out_part, uint32_t *out_parts);
+/// The same of a result.
+FP8RT_API fp8rt_status fp8rt_library_result_part(const fp8rt_library *library, const char *entry,
+                                                 uint32_t index, int32_t dim, uint32_t rank, uint32_t size,
+                                                 uint32_t *out_part, uint32_t *out_parts);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // FP8RT_RANKS_H

@@ -1,0 +1,48 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the functions of fp8rt_communicator do, behind the C ABI: collectives are started and waited for.
+
+#ifndef FP8RT_COLLECTIVES_RANKS_H
+#define FP8RT_COLLECTIVES_RANKS_H
+
+#include "fp8rt/communicator.h"
+
+#include <string>
+
+namespace fp8rt::collectives {
+
+class Ranks {
+public:
+  virtual ~Ranks() = default;
+  Ranks() = default;
+  Ranks(const Ranks &) = delete;
+  Ranks &operator=(const Ranks &) = delete;
+
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t size() const = 0;
+  virtual uint64_t start(const fp8rt_collective &collective, void *stream) = 0;
+  virtual void wait(uint64_t ticket, void *stream) = 0;
+  /// Gathers `bytes` of host memory of every rank, in order.
+  virtual void gather(const void *send, uint64_t bytes, void *receive) = 0;
+  /// Tells the other ranks that this one goes no further, and why.
+  virtual void tellFailure(const std::string &reason) noexcept = 0;
+
+  /// The functions for compiled code.
+  const fp8rt_communicator *functions();
+  /// Returns the object behind functions(); throws if they are another's.
+  static Ranks &of(const fp8rt_communicator *functions);
+  /// Returns the same, or null if the functions are another's.
+  static Ranks *find(const fp8rt_communicator *functions) noexcept;
+
+private:
+  struct Functions; // as C calls them
+
+  fp8rt_communicator table = {};
+  std::string reason; // of the last function that failed
+};
+
+} // namespace fp8rt::collectives
+
+#endif // FP8RT_COLLECTIVES_RANKS_H

@@ -1,0 +1,122 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C ABI of ranks.h.
+
+#include "../core/Prepared.h"
+#include "../core/Session.h"
+#include "../core/Status.h"
+#include "Compare.h"
+#include "HostRanks.h"
+#include "Program.h"
+#include "local/LocalChannel.h"
+
+#include "fp8rt/ranks.h"
+
+using namespace fp8rt;
+using namespace fp8rt::collectives;
+
+/// A new communicator belongs to the C caller.
+static const fp8rt_communicator *release(std::unique_ptr<Ranks> ranks) {
+  return ranks.release()->functions();
+}
+
+static double checkDeadline(double seconds) {
+  if (!(seconds > 0 && seconds <= 1e6))
+    fail(FP8RT_INVALID_ARGUMENT, "a deadline of " + std::to_string(seconds) + " seconds");
+  return seconds;
+}
+
+fp8rt_status fp8rt_local_memory_create(uint32_t size, int *out_file) {
+  return guarded([&] { required(out_file, "out_file") = createSharedMemory(size); });
+}
+
+fp8rt_status fp8rt_local_memory_fail(int file, const char *reason) {
+  return guarded([&] { SharedMemory(file).fail(&required(reason, "reason")); });
+}
+
+fp8rt_status fp8rt_communicator_create_local(int file, uint32_t rank, double deadline,
+                                             fp8rt_communicator **out_communicator) {
+  return guarded([&] {
+    fp8rt_communicator *&out = required(out_communicator, "out_communicator");
+    auto channel = std::make_unique<LocalChannel>(file, rank, checkDeadline(deadline));
+    out = const_cast<fp8rt_communicator *>(release(std::make_unique<HostRanks>(std::move(channel))));
+  });
+}
+
+void fp8rt_communicator_destroy(fp8rt_communicator *communicator) { delete Ranks::find(communicator); }
+
+fp8rt_status fp8rt_communicator_fail(fp8rt_communicator *communicator, const char *reason) {
+  return guarded([&] {
+    Ranks::of(communicator);
+    tellFailure(communicator, &required(reason, "reason"));
+  });
+}
+
+fp8rt_status fp8rt_communicator_gather(fp8rt_communicator *communicator, const void *send, uint64_t bytes,
+                                       void *receive) {
+  return guarded([&] { Ranks::of(communicator).gather(send, bytes, receive); });
+}
+
+fp8rt_status fp8rt_communicator_compare(fp8rt_communicator *communicator, const char *what,
+                                        const char *const *lines, uint64_t count) {
+  return guarded([&] {
+    std::vector<std::string> texts;
+    required(lines, "lines");
+    for (uint64_t i = 0; i < count; ++i)
+      texts.emplace_back(&required(lines[i], "line"));
+    compareLines(Ranks::of(communicator), &required(what, "what"), texts);
+  });
+}
+
+fp8rt_status fp8rt_communicator_compare_libraries(fp8rt_communicator *communicator,
+                                                  const fp8rt_library *library) {
+  return guarded([&] {
+    const Library &shared = *required(library, "library").shared;
+    Ranks &ranks = Ranks::of(communicator);
+    compareLines(ranks, "the ranks run different programs", describeProgram(shared));
+    checkRanks(shared, communicator);
+  });
+}
+
+fp8rt_status fp8rt_communicator_compare_tensors(fp8rt_communicator *communicator,
+                                                const fp8rt_tensors *tensors) {
+  return guarded([&] {
+    compareLines(Ranks::of(communicator), "the ranks have different tensors",
+                 describeTensors(required(tensors, "tensors")));
+  });
+}
+
+fp8rt_status fp8rt_session_set_communicator(fp8rt_session *session, const fp8rt_communicator *communicator) {
+  return guarded([&] { required(session, "session").communicateThrough(communicator); });
+}
+
+fp8rt_status fp8rt_prepared_set_communicator(fp8rt_prepared *prepared,
+                                             const fp8rt_communicator *communicator) {
+  return guarded([&] { required(prepared, "prepared").communicateThrough(communicator); });
+}
+
+static void findPart(const fp8rt_library *library, const char *entry, bool isResult, uint32_t index,
+                     int32_t dim, uint32_t rank, uint32_t size, uint32_t *out_part, uint32_t *out_parts) {
+  const Library &shared = *required(library, "library").shared;
+  const Entry &found = shared.entry(shared.findEntry(&required(entry, "entry")));
+  const std::vector<Value> &values = isResult ? found.results : found.arguments;
+  if (index >= values.size())
+    fail(FP8RT_INVALID_ARGUMENT, "index " + std::to_string(index) + " is out of range");
+  Part part = partOf(shared, values[index], dim, rank, size);
+  required(out_part, "out_part") = part.number;
+  required(out_parts, "out_parts") = part.count;
+}
+
+fp8rt_status fp8rt_library_argument_part(const fp8rt_library *library, const char *entry, uint32_t index,
+                                         int32_t dim, uint32_t rank, uint32_t size, uint32_t *out_part,
+                                         uint32_t *out_parts) {
+  return guarded([&] { findPart(library, entry, false, index, dim, rank, size, out_part, out_parts); });
+}
+
+fp8rt_status fp8rt_library_result_part(const fp8rt_library *library, const char *entry, uint32_t index,
+                                       int32_t dim, uint32_t rank, uint32_t size, uint32_t *out_part,
+                                       uint32_t *out_parts) {
+  return guarded([&] { findPart(library, entry, true, index, dim, rank, size, out_part, out_parts); });
+}

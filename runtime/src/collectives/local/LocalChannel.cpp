@@ -1,0 +1,152 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Waiting for the ranks of this machine, and finding out which of them will not come.
+
+#include "LocalChannel.h"
+#include "../../core/Status.h"
+#include "../Missing.h"
+
+#include <algorithm>
+#include <sched.h>
+
+using namespace fp8rt;
+using namespace fp8rt::collectives;
+
+namespace {
+
+/// How often a rank looks before it sleeps: giving way to the others costs less than sleeping.
+constexpr int kLooks = 20;
+/// How often a sleeping rank looks whether the others are alive.
+constexpr std::chrono::milliseconds kNap(50);
+
+} // namespace
+
+LocalChannel::LocalChannel(int file, uint32_t rank, double deadline)
+    : memory(file), self(rank), deadline(deadline) {
+  memory.enter(rank);
+}
+
+/// The parts of an all_reduce are rounded up to whole elements, of at most 8 bytes.
+uint64_t LocalChannel::capacity() const { return SharedMemory::pieceBytes() - 8 * size(); }
+
+bool LocalChannel::isFree(const Use &use) const {
+  return std::all_of(use.readers.begin(), use.readers.end(),
+                     [&](uint32_t reader) { return memory.rank(reader).released.load() >= use.stamp; });
+}
+
+char *LocalChannel::outgoing(const Piece &piece, bool waits) {
+  Use &use = uses[piece.buffer];
+  if (!isFree(use)) {
+    if (!waits)
+      return nullptr;
+    waitFor(use.readers, "complete", last,
+            [&](const SharedMemory::Rank &rank) { return rank.released.load() >= use.stamp; });
+  }
+  return memory.piece(self, piece.buffer);
+}
+
+void LocalChannel::post(const Collective &collective, const Piece &piece) {
+  SharedMemory::Rank &own = memory.rank(self);
+  own.descriptions[piece.stamp >> 24 & 3] = collective.description;
+  uses[piece.buffer].readers = collective.members;
+  uses[piece.buffer].stamp = piece.stamp;
+  own.posted.store(piece.stamp);
+  memory.announce(self);
+}
+
+void LocalChannel::await(const Collective &collective, const Piece &piece) {
+  if (memory.hasFailed())
+    fail(FP8RT_RANKS, memory.failure());
+  auto isThere = [&](const SharedMemory::Rank &rank) { return rank.posted.load() >= piece.stamp; };
+  bool allThere = std::all_of(collective.members.begin(), collective.members.end(),
+                              [&](uint32_t member) { return isThere(memory.rank(member)); });
+  if (!allThere)
+    waitFor(collective.members, "arrive at", collective.description, isThere);
+  if ((piece.stamp & 0xffffff) == 1)
+    checkSame(collective, piece);
+}
+
+/// Throws if a rank of the group is in another collective.
+void LocalChannel::checkSame(const Collective &collective, const Piece &piece) const {
+  for (uint32_t member : collective.members) {
+    const Description &other = memory.rank(member).descriptions[piece.stamp >> 24 & 3];
+    if (other.isSameAs(collective.description))
+      continue;
+    uint32_t first = std::min(member, self), second = std::max(member, self);
+    const Description &ofFirst = first == self ? collective.description : other;
+    const Description &ofSecond = first == self ? other : collective.description;
+    fail(FP8RT_RANKS, "the ranks are in different collectives: rank " + std::to_string(first) + " in " +
+                          ofFirst.text() + ", rank " + std::to_string(second) + " in " + ofSecond.text());
+  }
+}
+
+const char *LocalChannel::incoming(const Collective &collective, const Piece &piece, uint32_t member) {
+  const char *piecesOfMember = memory.piece(collective.members[member], piece.buffer);
+  return piece.route == Route::Parts ? piecesOfMember + collective.index * piece.bytes : piecesOfMember;
+}
+
+void LocalChannel::release(const Collective &collective, const Piece &piece) {
+  last = collective.description;
+  memory.rank(self).released.store(piece.stamp);
+  memory.announce(self);
+}
+
+void LocalChannel::tellFailure(const std::string &reason) noexcept { memory.fail(reason); }
+
+/// Waits until the condition holds for all of the ranks; throws if that will not happen, or not in time.
+void LocalChannel::waitFor(const std::vector<uint32_t> &ranks, const char *verb,
+                           const Description &collective, const Condition &isThere) {
+  Clock::time_point end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(deadline));
+  for (uint32_t other : ranks) {
+    SharedMemory::Rank &rank = memory.rank(other);
+    for (int looks = 0; looks < kLooks && !isThere(rank); ++looks)
+      sched_yield();
+    while (true) {
+      uint32_t changes = rank.changes.load();
+      if (isThere(rank))
+        break;
+      if (memory.hasFailed())
+        fail(FP8RT_RANKS, memory.failure());
+      Clock::time_point now = Clock::now();
+      memory.sleep(other, changes, std::min(end, now + kNap));
+      if (!isThere(rank) && Clock::now() >= std::min(end, now + kNap))
+        checkMissing(ranks, std::string(verb) + " " + collective.text(), isThere, Clock::now() >= end);
+    }
+  }
+}
+
+/// Throws if one of the ranks that are missing is gone or has ended, or if the deadline has passed.
+void LocalChannel::checkMissing(const std::vector<uint32_t> &ranks, const std::string &what,
+                                const Condition &isThere, bool isLate) {
+  std::vector<uint32_t> missing, gone, left;
+  for (uint32_t other : ranks) {
+    bool isGone = memory.isGone(other);
+    bool hasLeft = memory.rank(other).presence == SharedMemory::Presence::Left;
+    if (isThere(memory.rank(other))) // looked at last: it may have arrived and ended meanwhile
+      continue;
+    missing.push_back(other);
+    if (isGone)
+      gone.push_back(other);
+    if (hasLeft)
+      left.push_back(other);
+  }
+  if (missing.empty())
+    return;
+  std::string reason;
+  if (!gone.empty())
+    reason = describeRanks(gone) + " did not " + what + ": the process is gone";
+  else if (!left.empty())
+    reason = describeRanks(left) + " did not " + what + ": the run there has ended";
+  else if (isLate)
+    reason = describeRanks(missing) + " did not " + what + " within " + describeSeconds(deadline);
+  else
+    return;
+  for (uint32_t other : missing)
+    if (memory.rank(other).presence == SharedMemory::Presence::Present)
+      reason += describeStopped(memory.rank(other).process);
+  memory.fail(reason); // the first reason counts on all ranks
+  fail(FP8RT_RANKS, memory.failure());
+}
