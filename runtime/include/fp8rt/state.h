@@ -73,8 +73,9 @@ typedef struct fp8rt_import_options {
 /// site and tensor. A column that the file does not have begins anew (scale 1, no amaxes), one that the
 /// program does not have is left out. Of several columns that the program has one for, it takes the largest
 /// amaxes and the smallest scale; in another format the scale is multiplied by the quotient of the largest
-/// values. Tensors beside scale and amax_history are matched by name. A state that shares no column with the
-/// program is FP8RT_MISMATCH; a failing import changes nothing.
+/// values. Tensors beside scale and amax_history
+/// are matched by name: one that is missing is FP8RT_NOT_FOUND, one too many is left out. A state that shares
+/// no column with the program is FP8RT_MISMATCH; a failing import changes nothing.
 FP8RT_API fp8rt_status fp8rt_state_import_matching(fp8rt_state *state, const fp8rt_tensors *tensors,
                                                    const fp8rt_import_options *options);
 

@@ -195,12 +195,7 @@ ImportedTensor Import::import(const StateTensor &wanted) {
   if (isByColumn(wanted))
     return importColumns(wanted);
   ImportedTensor imported;
-  if (tensors.find(wanted.name))
-    imported.fromFile = &findFitting(tensors, wanted.name, *wanted.type, wanted.shape);
-  else if (options.strict)
-    fail(FP8RT_NOT_FOUND, "there is no tensor " + inQuotes(wanted.name));
-  else
-    note("tensor " + inQuotes(wanted.name) + ": not in the file, it starts anew");
+  imported.fromFile = &findFitting(tensors, wanted.name, *wanted.type, wanted.shape);
   return imported;
 }
 
