@@ -215,6 +215,12 @@ static constexpr Option kOptions[] = {
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.measureErrors, name, value);
      }},
+    {{"stochastic-rounding", "true|false",
+      "Round gradients to FP8 up or down at random, by bits of the seed and the step in the state tensor "
+      "`rounding` (false)"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setFlag(options.recipe.stochasticRounding, name, value);
+     }},
     {{"calibrate", "", "Entries without gradients update the state too", Kind::flag},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.calibrate, name, value);

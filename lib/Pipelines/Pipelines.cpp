@@ -125,6 +125,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
       apply.recipe = recipe.str();
     apply.calibrate = options.calibrate;
     apply.measureErrors = options.measureErrors;
+    apply.stochasticRounding = options.stochasticRounding;
     manager.addPass(createApplyRecipe(apply));
     manager.addPass(createStackCasts());
     manager.addPass(createSplitPair());
@@ -256,6 +257,9 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<bool> attention{*this, "fp8-attention",
                          llvm::cl::desc("with sites=linear: products of two activations too"),
                          llvm::cl::init(false)};
+  Option<bool> stochasticRounding{*this, "stochastic-rounding",
+                                  llvm::cl::desc("casts of gradients round stochastically"),
+                                  llvm::cl::init(false)};
   Option<bool> measureErrors{*this, "measure-errors",
                              llvm::cl::desc("a result per cast: its relative root mean square error"),
                              llvm::cl::init(false)};
@@ -289,6 +293,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
     options.sites = sites;
     options.attention = attention;
     options.measureErrors = measureErrors;
+    options.stochasticRounding = stochasticRounding;
     options.keep = keep;
     options.first = first;
     options.last = last;

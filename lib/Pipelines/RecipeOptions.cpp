@@ -154,6 +154,7 @@ OptionValues fp8::describeOptions(const RecipeOptions &options, RecipeAttrInterf
   list.emplace_back("last", options.last);
   list.emplace_back("require", orNull(options.require));
   list.emplace_back("calibrate", options.calibrate);
+  list.emplace_back("stochastic_rounding", options.stochasticRounding);
   list.emplace_back("target", options.target);
   return list;
 }

@@ -242,6 +242,8 @@ llvm::Error fp8::detail::checkOptions(const RecipeOptions &options) {
   for (StringRef text : options.siteRecipes)
     if (llvm::Error error = checkSiteRecipe(text))
       return error;
+  if (options.stochasticRounding && recipe == "none" && options.siteRecipes.empty())
+    return contradiction("stochastic-rounding=true", options, "recipes that make FP8");
   if (llvm::Error error = checkParameters(options))
     return error;
   for (unsigned role : {0u, 1u, 2u})

@@ -139,6 +139,8 @@ RECIPES = {
     "delayed": ["--recipe=delayed", "--amax-history-len=3"],
     "gradients": ["--recipe=delayed", "--amax-history-len=3", "--fprop=bf16"],
     "forward": ["--recipe=delayed", "--amax-history-len=3", "--dgrad=bf16", "--wgrad=bf16"],
+    "stochastic": ["--recipe=delayed", "--amax-history-len=3", "--stochastic-rounding=true"],
+    "stochastic blocks": ["--recipe=block", "--stochastic-rounding=true"],
     "own amaxes": ["--recipe=delayed", "--amax-history-len=3", "--init=current"],
     "delayed e4m3": ["--recipe=delayed", "--amax-history-len=3", "--format=e4m3", "--amax-compute-algo=most_recent"],
 }
@@ -200,7 +202,7 @@ def sites(program):
 @pytest.mark.parametrize(
     "kind, recipe",
     [
-        pytest.param(kind, recipe, marks=[] if recipe in ("delayed", "gradients") else pytest.mark.slow)
+        pytest.param(kind, recipe, marks=[] if recipe in ("delayed", "gradients", "stochastic") else pytest.mark.slow)
         for kind in KINDS
         for recipe in RECIPES
     ],

@@ -36,6 +36,7 @@ DEFAULTS = {
     "require": None,
     "fp8_attention": False,
     "calibrate": False,
+    "stochastic_rounding": False,
     "target": "cpu",
     "mixed_precision": "off",
     "loss_scaling": None,

@@ -59,6 +59,8 @@ struct RecipeOptions {
   std::string require;
   /// Functions without gradients update the state too.
   bool calibrate = false;
+  /// Casts of gradients round stochastically.
+  bool stochasticRounding = false;
   /// Training functions get a result per cast, its root mean square error relative to the tensor.
   bool measureErrors = false;
   /// Allow a recipe that the target has no kernels for, to look at the IR.

@@ -60,6 +60,7 @@ private:
   SmallVector<Value> runChunks(SmallVector<Value> tensors);
   Value sumChunk(OpBuilder &b, Value buffer, OpFoldResult count, Value sum);
   Value invertScale();
+  Value randomOfRow(OpBuilder &b, ArrayRef<OpFoldResult> indices);
   int64_t countRowElements();
 
   RewriterBase &rewriter;
@@ -152,7 +153,7 @@ void RowExpander::findTargets(SmallVectorImpl<Value> &tensors) {
 
 /// Creates the cast or the amax of one row. Returns its results, in the order of `outs`.
 static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp quantize, Value row,
-                                        ArrayRef<int64_t> rows, SmallVector<Value> outs) {
+                                        Value random, ArrayRef<int64_t> rows, SmallVector<Value> outs) {
   if (!quantize)
     return SmallVector<Value>(AmaxOp::create(b, loc, TypeRange(ValueRange(outs)), row, outs).getResults());
   DenseI64ArrayAttr transposition;
@@ -167,12 +168,33 @@ static SmallVector<Value> castOrMeasure(OpBuilder &b, Location loc, QuantizeOp q
   // scale_inv is the same for all rows and computed outside of the loops.
   Value unused = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>{}, b.getF32Type());
   outs.insert(outs.begin() + quantize.getScaleInvIndex(), unused);
-  auto cast =
-      QuantizeOp::create(b, loc, TypeRange(ValueRange(outs)), row, quantize.getScale(), outs,
-                         quantize.getRecordAmax(), transposition, quantize.getColumnAttr(), ArrayAttr());
+  auto cast = QuantizeOp::create(b, loc, TypeRange(ValueRange(outs)), row, quantize.getScale(), random, outs,
+                                 quantize.getRecordAmax(), transposition, quantize.getColumnAttr(),
+                                 quantize.getStreamAttr(), ArrayAttr());
   SmallVector<Value> results(cast.getResults());
   results.erase(results.begin() + quantize.getScaleInvIndex());
   return results;
+}
+
+/// Returns seed, step and the number of the row's first element; null for a cast without random bits. The
+/// rows are the last dimensions (fp8-fuse-rows).
+Value RowExpander::randomOfRow(OpBuilder &b, ArrayRef<OpFoldResult> indices) {
+  if (!quantize || !quantize.getRandom())
+    return {};
+  Value random = quantize.getRandom(), number = arith::ConstantIndexOp::create(b, loc, 0);
+  for (unsigned dim = 0; dim < region.numDims; ++dim) {
+    Value size = getValueOrCreateConstantIndexOp(b, loc, sizeOf(dim)),
+          index = getValueOrCreateConstantIndexOp(b, loc, indices[dim]);
+    number = b.createOrFold<arith::AddIOp>(loc, b.createOrFold<arith::MulIOp>(loc, number, size), index);
+  }
+  number = arith::IndexCastOp::create(b, loc, b.getI64Type(), number);
+  auto element = [&](int64_t i) -> Value {
+    Value index = arith::ConstantIndexOp::create(b, loc, i);
+    return tensor::ExtractOp::create(b, loc, random, index);
+  };
+  if (cast<ShapedType>(random.getType()).getDimSize(0) == 3)
+    number = arith::AddIOp::create(b, loc, number, element(2));
+  return tensor::FromElementsOp::create(b, loc, ValueRange{element(0), element(1), number});
 }
 
 /// Computes the row at `indices` of the tensor's dimensions (0 in those of the row). Returns the
@@ -207,7 +229,8 @@ SmallVector<Value> RowExpander::runRow(OpBuilder &b, ArrayRef<OpFoldResult> indi
     if (!value)
       outs.push_back(part);
   }
-  SmallVector<Value> written = castOrMeasure(b, loc, quantize, yielded(0), region.rows, outs);
+  SmallVector<Value> written =
+      castOrMeasure(b, loc, quantize, yielded(0), randomOfRow(b, indices), region.rows, outs);
   auto *next = written.begin();
   for (Value &part : parts)
     if (!part)

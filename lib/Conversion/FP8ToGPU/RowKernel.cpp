@@ -89,6 +89,8 @@ void RowKernel::build() {
     b.when((thread == 0) & (b.block(0) == 0),
            [&] { b.store(b.real(1.0f) / *scale, pointers[work.scaleInv.argument]); });
   }
+  if (work.random)
+    random.emplace(b, work, pointers[work.random.argument]);
   int64_t numSums = llvm::count_if(work.extras, [](const TileExtra &extra) { return extra.isSum; });
   if (plan.teams > 1 && (work.columns || numSums != 0)) {
     int64_t words = work.columns ? kColumnRows * getSharedPitch(space) : 0;
@@ -209,9 +211,24 @@ Value RowKernel::countMagnitudes(Value amax, ArrayRef<Value> values, int64_t chu
   return inside ? select(*inside, b.expr(largest), b.expr(amax)).getValue() : largest;
 }
 
+/// As encode(), with stochastic rounding.
+Expr RowKernel::encodeRandomly(int64_t chunk, ArrayRef<Value> values, FloatType format) {
+  Expr word = 0;
+  for (auto [j, value] : llvm::enumerate(values)) {
+    Expr byte = random->encode(b.expr(value) * *scale, format, batch, row, columnOf(chunk) + j);
+    if (values.size() == 1)
+      return byte;
+    Expr placed = b.expr(arith::ExtUIOp::create(b, b.getI32Type(), byte.getValue())) << 8 * j;
+    word = j == 0 ? placed : word | placed;
+  }
+  return word;
+}
+
 /// Scales the elements and converts them to FP8: an i32 of 4, or an i8 of one.
-Expr RowKernel::encode(ArrayRef<Value> values) {
+Expr RowKernel::encode(int64_t chunk, ArrayRef<Value> values) {
   auto format = cast<FloatType>((work.data ? work.data : work.columns)->getElementType());
+  if (random)
+    return encodeRandomly(chunk, values, format);
   if (values.size() == 1)
     return b.encodeFP8(b.expr(values[0]) * *scale, format);
   Expr word = 0;
@@ -229,7 +246,7 @@ Expr RowKernel::encode(ArrayRef<Value> values) {
 void RowKernel::storeData(int64_t chunk, Expr rowOfBlock, ArrayRef<Value> values) {
   if (!work.data && !work.columns)
     return;
-  Expr bytes = encode(values);
+  Expr bytes = encode(chunk, values);
   when(isInRow(chunk), [&] {
     Place place = at(chunk);
     if (work.columns) {

@@ -30,7 +30,8 @@ private:
   void writeChunk(int64_t chunk, Expr rowOfBlock, Values &carried);
   void storeChunk(const TileOperand &operand, int64_t chunk, llvm::ArrayRef<mlir::Value> values);
   void storeData(int64_t chunk, Expr rowOfBlock, llvm::ArrayRef<mlir::Value> values);
-  Expr encode(llvm::ArrayRef<mlir::Value> values);
+  Expr encode(int64_t chunk, llvm::ArrayRef<mlir::Value> values);
+  Expr encodeRandomly(int64_t chunk, llvm::ArrayRef<mlir::Value> values, mlir::FloatType format);
   mlir::Value countMagnitudes(mlir::Value amax, llvm::ArrayRef<mlir::Value> values, int64_t chunk);
   void storeSums(mlir::ValueRange sums);
   void storeSum(const TileOperand &operand, mlir::ValueRange sums);
@@ -63,7 +64,8 @@ private:
   Values pointers; ///< per argument
   Expr thread = 0, lane = 0, batch = 0, firstRow = 0, row = 0;
   std::optional<Expr> scale;
-  mlir::Value shared; ///< words for the columns and the sums of warps
+  std::optional<ElementRandom> random; ///< of a cast that rounds stochastically
+  mlir::Value shared;                  ///< words for the columns and the sums of warps
   mlir::IRMapping captured;
   // Of the row that is being computed.
   mlir::IRMapping scalars;

@@ -246,7 +246,7 @@ void BlockTiles::castTile(const TileScaling &scaling, const BlockTable &table) {
     SmallVector<Words> rows;
     for (unsigned r = 0; r < kGroup; ++r) {
       Chunk wide = widenHeld(ArrayRef(held).slice((loop * kGroup + r) * perRow, perRow));
-      rows.push_back(encode(wide, loadScales(table, group, r), op.getFormat()));
+      rows.push_back(encode(firstRow + r, wide, loadScales(table, group, r), op.getFormat()));
     }
     if (scaling.data)
       when(isGroup(firstRow), [&] {

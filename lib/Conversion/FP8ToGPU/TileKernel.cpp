@@ -35,6 +35,8 @@ TileKernel::TileKernel(KernelBuilder &b, const TileWork &work) : b(b), work(work
   tileRow = block / tilesN % tilesM * kTile;
   batch = block / tilesN / tilesM;
   firstColumn = tileColumn + chunk * kChunk;
+  if (work.random && !work.onlyMeasures)
+    random.emplace(b, work, pointers[work.random.argument]);
 }
 
 /// Copies constants of the region's surroundings into the kernel.
@@ -211,7 +213,7 @@ void TileKernel::computeRow(Expr row, ArrayRef<Chunk> loaded, MutableArrayRef<Va
       carried[0] = countMagnitude(carried[0], value, both(isRow(row), isColumn(firstColumn + j)));
   if (work.scale && (work.data || work.columns)) {
     auto format = cast<FloatType>((work.data ? work.data : work.columns)->getElementType());
-    words = encode(wide, SmallVector<Expr>(kChunk, *scale), format);
+    words = encode(row, wide, SmallVector<Expr>(kChunk, *scale), format);
   } else if (work.data || work.columns) {
     words = packBytes(toStorage(yielded[0]));
   }
@@ -254,8 +256,16 @@ Value TileKernel::countMagnitude(Value amax, Value value, std::optional<Expr> li
   return arith::MaxUIOp::create(b, amax, bits.getValue());
 }
 
-/// Scales 8 values and converts them to FP8.
-TileKernel::Words TileKernel::encode(ArrayRef<Value> wide, ArrayRef<Expr> scales, FloatType format) {
+/// Scales the thread's columns of a row and converts them to FP8.
+TileKernel::Words TileKernel::encode(Expr row, ArrayRef<Value> wide, ArrayRef<Expr> scales,
+                                     FloatType format) {
+  if (random) {
+    Chunk bytes;
+    for (int64_t j = 0; j < kChunk; ++j)
+      bytes.push_back(
+          random->encode(b.expr(wide[j]) * scales[j], format, batch, row, firstColumn + j).getValue());
+    return packBytes(bytes);
+  }
   SmallVector<Expr> pairs;
   for (int64_t j = 0; j < kChunk; j += 2) {
     Expr low = b.expr(wide[j]) * scales[j], high = b.expr(wide[j + 1]) * scales[j + 1];

@@ -10,6 +10,7 @@
 
 #include "Lowering.h"
 #include "TileOperands.h"
+#include "fp8/Conversion/FP8ToLinalg/StochasticRounding.h"
 #include "fp8/Dialect/FP8/IR/ElementRegion.h"
 
 namespace fp8 {
@@ -67,6 +68,9 @@ struct TileWork {
   /// Without a scale, elements are bytes already.
   TileScalar scale, scaleInv;
   TileScalar amax;
+  /// Seed and step, and the stream, of a cast that rounds stochastically.
+  TileScalar random;
+  int64_t stream = 0;
   /// Casts with scales per block, which the recipe of `blocks` computes, in place of the five above.
   llvm::SmallVector<TileScaling, 0> scalings;
   QuantizeBlocksOp blocks;
@@ -80,6 +84,21 @@ bool canUseTiles(mlir::Operation *op);
 
 /// Tells at `op` why it has no kernel of its own and is left for convert-fp8-to-linalg (GenericCode.h).
 void remarkGeneric(mlir::Operation *op, const llvm::Twine &reason);
+
+/// The random bits of the elements of a cast that rounds stochastically.
+class ElementRandom {
+public:
+  /// `pointer` is the address of seed and step, in the kernel that `b` writes.
+  ElementRandom(KernelBuilder &b, const TileWork &work, mlir::Value pointer);
+
+  /// Returns the FP8 byte, an i8, of `scaled`, an f32, at a place of the tensor.
+  Expr encode(Expr scaled, mlir::FloatType format, Expr batch, Expr row, Expr column) const;
+
+private:
+  KernelBuilder &b;
+  TileSpace space;
+  RandomSource source;
+};
 
 /// Writes the code of the kernel.
 void buildTileKernel(KernelBuilder &b, const TileWork &work);

@@ -50,7 +50,8 @@ protected:
   Words packBytes(const Chunk &bytes);
   void storeWordsOfRow(const TileOperand &data, Expr row, const Words &words);
   mlir::Value countMagnitude(mlir::Value amax, mlir::Value value, std::optional<Expr> live);
-  Words encode(llvm::ArrayRef<mlir::Value> wide, llvm::ArrayRef<Expr> scales, mlir::FloatType format);
+  Words encode(Expr row, llvm::ArrayRef<mlir::Value> wide, llvm::ArrayRef<Expr> scales,
+               mlir::FloatType format);
   void storeWords(Expr group, llvm::ArrayRef<Words> rows);
   void reduceAmax(mlir::Value amax);
   void storeSums(llvm::ArrayRef<mlir::Value> sums);
@@ -89,7 +90,8 @@ protected:
   mlir::IRMapping captured;
   Expr thread = 0, chunk = 0, firstColumn = 0, tileRow = 0, tileColumn = 0, batch = 0;
   std::optional<Expr> scale;
-  mlir::Value tile; ///< shared memory for the columns
+  std::optional<ElementRandom> random; ///< of a cast that rounds stochastically
+  mlir::Value tile;                    ///< shared memory for the columns
 };
 
 /// Returns the values of both conditions; nullopt is true everywhere.

@@ -97,7 +97,7 @@ Expr BlockRows::combine(Expr amax) {
 
 void BlockRows::castChunk(ArrayRef<Value> held, Expr scale) {
   QuantizeBlocksOp op = work.blocks;
-  Words words = encode(widenHeld(held), SmallVector<Expr>(kChunk, scale), op.getFormat());
+  Words words = encode(row, widenHeld(held), SmallVector<Expr>(kChunk, scale), op.getFormat());
   storeWordsOfRow(*work.scalings[0].data, row, words);
 }
 

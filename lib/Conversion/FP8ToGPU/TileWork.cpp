@@ -97,6 +97,14 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsi
     return leave(op, "its producer uses a scalar from outside");
   if (!region.amaxes.empty())
     work.amax.memref = region.amaxOuts()[0];
+  if (auto quantize = dyn_cast<QuantizeOp>(op); quantize && quantize.getRandom()) {
+    work.random.memref = quantize.getRandom();
+    work.stream = *quantize.getStream();
+  }
+  if (auto blocks = dyn_cast<QuantizeBlocksOp>(op); blocks && blocks.getRandom()) {
+    work.random.memref = blocks.getRandom();
+    work.stream = *blocks.getStream();
+  }
   return work;
 }
 
@@ -146,6 +154,8 @@ static void addArguments(KernelArguments &arguments, TileWork &work) {
   for (TileScalar *scalar : {&work.scale, &work.scaleInv, &work.amax})
     if (*scalar)
       scalar->argument = arguments.addPointer(scalar->memref);
+  if (work.random && !work.onlyMeasures)
+    work.random.argument = arguments.addPointer(work.random.memref);
   for (TileScaling &scaling : work.scalings)
     addScaling(scaling, work.onlyMeasures, arguments);
   for (auto &[value, argument] : work.indices)

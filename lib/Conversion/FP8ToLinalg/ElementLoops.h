@@ -9,6 +9,7 @@
 #define FP8_LIB_CONVERSION_FP8TOLINALG_ELEMENTLOOPS_H
 
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
+#include "fp8/Conversion/FP8ToLinalg/StochasticRounding.h"
 
 namespace fp8 {
 
@@ -59,6 +60,24 @@ private:
   bool prefetches = false; ///< whether loops over columns prefetch a later row
   ElementBuilder element = {};
   FirstBuilder first = {};
+};
+
+/// Converts the scaled elements of a tensor to FP8: to nearest, or stochastically with the random bits of
+/// each element.
+class CastEncoder {
+public:
+  /// `random` and `stream` of a cast may be null and unset. `sizes` are those of the tensor and must live on.
+  CastEncoder(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value random, std::optional<int64_t> stream,
+              mlir::FloatType format, llvm::ArrayRef<mlir::Value> sizes);
+
+  /// Returns the FP8 value of `scaled`, the element at `indices`, an f32.
+  mlir::Value encode(mlir::OpBuilder &b, mlir::Location loc, mlir::Value scaled,
+                     mlir::ValueRange indices) const;
+
+private:
+  mlir::FloatType format;
+  llvm::ArrayRef<mlir::Value> sizes;
+  std::optional<RandomSource> source; ///< unset for nearest
 };
 
 } // namespace fp8

@@ -50,6 +50,33 @@ static Value lowerScale(OpBuilder &builder, Location loc, Value scaleBuffer, Val
   return scale;
 }
 
+CastEncoder::CastEncoder(OpBuilder &builder, Location loc, Value random, std::optional<int64_t> stream,
+                         FloatType format, ArrayRef<Value> sizes)
+    : format(format), sizes(sizes) {
+  if (random)
+    source = RandomSource::load(builder, loc, random, *stream);
+}
+
+/// Returns the number of the element at `indices`, as an i32 where that holds the numbers of all elements.
+static Value numberElement(OpBuilder &b, Location loc, ArrayRef<Value> sizes, ValueRange indices) {
+  Value number = arith::ConstantIndexOp::create(b, loc, 0);
+  for (auto [index, size] : llvm::zip_equal(indices, sizes)) {
+    number = b.createOrFold<arith::MulIOp>(loc, number, size);
+    number = b.createOrFold<arith::AddIOp>(loc, number, index);
+  }
+  SmallVector<int64_t> known = llvm::map_to_vector(
+      sizes, [](Value size) { return getConstantIntValue(size).value_or(ShapedType::kDynamic); });
+  Type type = canCountIn32Bits(known) ? b.getI32Type() : b.getI64Type();
+  return arith::IndexCastOp::create(b, loc, type, number);
+}
+
+Value CastEncoder::encode(OpBuilder &b, Location loc, Value scaled, ValueRange indices) const {
+  if (!source)
+    return buildEncodeFP8(b, loc, scaled, format);
+  Value word = buildRandomWord(b, loc, *source, numberElement(b, loc, sizes, indices));
+  return arith::BitcastOp::create(b, loc, format, buildStochasticFP8(b, loc, scaled, format, word));
+}
+
 LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
   if (failed(refuseF64(op, getElementType(op))))
     return failure();
@@ -57,9 +84,11 @@ LogicalResult fp8::lowerQuantize(OpBuilder &builder, QuantizeOp op) {
   Value dataT = op.getTransposition() ? op.getOuts()[op.getDataTIndex()] : Value();
   Value scale = lowerScale(builder, op.getLoc(), op.getScale(), op.getOuts()[op.getScaleInvIndex()]);
 
-  ElementLoops(builder, op).run([&](OpBuilder &b, Location loc, Value element, ValueRange indices) {
+  ElementLoops loops(builder, op);
+  CastEncoder encoder(builder, op.getLoc(), op.getRandom(), op.getStream(), op.getFormat(), loops.getSizes());
+  loops.run([&](OpBuilder &b, Location loc, Value element, ValueRange indices) {
     Value value = buildWiden(b, loc, element);
-    Value encoded = buildEncodeFP8(b, loc, arith::MulFOp::create(b, loc, value, scale), op.getFormat());
+    Value encoded = encoder.encode(b, loc, arith::MulFOp::create(b, loc, value, scale), indices);
     memref::StoreOp::create(b, loc, encoded, data, indices);
     if (dataT) {
       auto transposed =

@@ -22,7 +22,8 @@ static constexpr int64_t kTileColumns = 128, kTileElements = 4096;
 TileCast::TileCast(OpBuilder &builder, QuantizeBlocksOp op, ElementLoops &loops, Value source,
                    ArrayRef<unsigned> numbers)
     : builder(builder), loc(op.getLoc()), op(op), loops(loops), region(*ElementRegion::of(op)),
-      sizes(loops.getSizes()), source(source), tile(sizes.size(), 1) {
+      sizes(loops.getSizes()), source(source),
+      encoder(builder, loc, op.getRandom(), op.getStream(), op.getFormat(), sizes), tile(sizes.size(), 1) {
   for (unsigned number : numbers) {
     directions.push_back({number, op.getBlock(number), op.getDataOut(number), op.getScaleInvOut(number),
                           op.getTransposition(number), Value(), Value()});

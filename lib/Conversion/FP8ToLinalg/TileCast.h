@@ -76,6 +76,7 @@ private:
   ElementRegion region;
   llvm::ArrayRef<mlir::Value> sizes;
   mlir::Value source;
+  CastEncoder encoder;
   llvm::SmallVector<Direction> directions;
   llvm::SmallVector<int64_t> tile;             ///< extents; 0: the whole dimension
   llvm::SmallVector<mlir::Value> lower, upper; ///< the bounds of the tile that is being built

@@ -230,8 +230,8 @@ void TileCast::castElements(OpBuilder &b) {
                            Value scale = ofChunk ? ofChunk
                                                  : memref::LoadOp::create(inner, loc, direction.scales,
                                                                           blockOf(inner, direction, indices));
-                           Value encoded = buildEncodeFP8(
-                               inner, loc, arith::MulFOp::create(inner, loc, value, scale), op.getFormat());
+                           Value scaled = arith::MulFOp::create(inner, loc, value, scale);
+                           Value encoded = encoder.encode(inner, loc, scaled, indices);
                            memref::StoreOp::create(inner, loc, encoded, direction.data,
                                                    permute(indices, direction.transposition));
                          }

@@ -5,9 +5,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numerics import reference
+from numerics import reference, stochastic
 from numerics.conversions import DTYPES
-from numerics.formats import E4M3, F32, SINGLE, Format
+from numerics.formats import E4M3, F32, SINGLE, Format, cast
 
 import harness
 
@@ -61,17 +61,20 @@ class BlockCast:
     directions: tuple
     fmt: Format = E4M3
     source: Format = SINGLE
+    random: str = ""  # random and stream of the operation, where it rounds stochastically
 
-    def expected(self, x):
-        """Data (bytes) and scale_inv of every direction."""
+    def expected(self, x, fractions=None):
+        """Data (bytes) and scale_inv of every direction; `fractions` for stochastic rounding."""
+        to_whole = np.rint if fractions is None else stochastic.up_below(fractions)
+        cast_block = lambda values, scale, fmt: cast(values, scale, fmt, to_whole)
         _, _, rule = RECIPES[self.recipe]
         results = []
         for block, permutation in self.directions:
             if rule is None:
-                pair = reference.quantize_mx(x, block, self.fmt)
+                pair = reference.quantize_mx(x, block, self.fmt, cast_block=cast_block)
             else:
                 of_source = lambda amaxes, fmt: rule(amaxes, fmt, self.source)
-                pair = reference.quantize_blocks(x, block, self.fmt, of_source)
+                pair = reference.quantize_blocks(x, block, self.fmt, of_source, cast_block)
             results += [np.transpose(part, permutation) for part in pair]
         return results
 
@@ -94,7 +97,7 @@ class BlockCast:
         permuted = any(list(order) != sorted(order) for _, order in self.directions)
         lines = [f"  {out} = tensor.empty() : {type_}" for out, type_ in zip(outs, types)]
         lines.append(
-            f"  {', '.join(names)} = fp8.quantize_blocks recipe({RECIPES[self.recipe][0]}) ins({value} : {x})\n"
+            f"  {', '.join(names)} = fp8.quantize_blocks recipe({RECIPES[self.recipe][0]}) ins({value} : {x}) {self.random}\n"
             f"      outs({', '.join(outs)} : {', '.join(types)})\n"
             f"      {{blocks = [{blocks}]{f', transpositions = [{orders}]' if permuted else ''}}} -> {', '.join(types)}"
         )
@@ -106,8 +109,8 @@ def straight(blocks, rank=2):
     return tuple((block, tuple(range(rank))) for block in blocks)
 
 
-def entry(name, shape, casts):
-    """A function that applies casts of one source type to its argument."""
+def entry(name, shape, casts, arguments=""):
+    """A function that applies casts of one source type to its argument; `arguments` are further ones."""
     x = harness.tensor_type(shape, DTYPES[casts[0].source])
     body, values, types = [], [], []
     for i, cast in enumerate(casts):
@@ -115,14 +118,14 @@ def entry(name, shape, casts):
         body.append(text)
         values += names
         types += cast.types(shape)
-    return f"func.func @{name}(%x: {x}) -> ({', '.join(types)}) {{\n" + "\n".join(body) + f"\n  return {', '.join(values)} : {', '.join(types)}\n}}\n"
+    return f"func.func @{name}(%x: {x}{arguments}) -> ({', '.join(types)}) {{\n" + "\n".join(body) + f"\n  return {', '.join(values)} : {', '.join(types)}\n}}\n"
 
 
-def check(results, casts, x):
-    """Every result of `entry` bit for bit."""
+def check(results, casts, x, fractions=None):
+    """Every result of `entry` bit for bit; `fractions` as for BlockCast.expected."""
     results = iter(results)
     for cast in casts:
-        for number, expected in enumerate(cast.expected(x)):
+        for number, expected in enumerate(cast.expected(x, fractions)):
             got = next(results)
             assert got.shape == expected.shape
             codes, wanted = (np.ascontiguousarray(a).view(np.dtype(f"u{a.dtype.itemsize}")) for a in (got, expected))

@@ -153,11 +153,11 @@ def quantize_rows(x, axis, fmt, **options):
     return quantize_blocks(x, blocks, fmt, lambda amaxes, f: current_scale(amaxes, f, **options))
 
 
-def quantize_mx(x, blocks, fmt, rounding="up"):
+def quantize_mx(x, blocks, fmt, rounding="up", cast_block=cast):
     """(bytes, E8M0 bytes): blocks are 1×32, 32×1 or 32×32; the multiplier is 2^(127 - e)."""
     exponents = mx_exponent(block_amaxes(x, blocks), fmt, rounding)
     multipliers = np.ldexp(F64(1), 127 - exponents.astype(np.int64)).astype(F32)
-    return cast(x, spread(multipliers, blocks, x.shape), fmt), exponents
+    return cast_block(x, spread(multipliers, blocks, x.shape), fmt), exponents
 
 
 def pack_scales(scales):

@@ -32,7 +32,16 @@ def random_words(seed, column, step, count):
     return philox(counter, (seed & MASK, seed >> 32))[0]
 
 
+def fractions_of(words, shape):
+    """The 32 bits of the elements of a tensor, as fractions of 2^32."""
+    return np.ldexp(np.asarray(words, np.float64).reshape(shape), -32)
+
+
+def up_below(fractions):
+    """Rounds magnitudes to whole numbers: up where the fraction lies below what is discarded."""
+    return lambda units: np.floor(units) + (fractions < units - np.floor(units))
+
+
 def cast_stochastic(x, scale, fmt, words):
     """The magnitude is rounded up where the 32 bits, as a fraction of 2^32, lie below the discarded fraction."""
-    fractions = np.ldexp(np.asarray(words, np.float64).reshape(np.shape(x)), -32)
-    return cast(x, scale, fmt, lambda units: np.floor(units) + (fractions < units - np.floor(units)))
+    return cast(x, scale, fmt, up_below(fractions_of(words, np.shape(x))))

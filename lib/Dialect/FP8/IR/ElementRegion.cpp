@@ -150,13 +150,15 @@ static Operation *createLike(RewriterBase &rewriter, Operation *operation, Value
   Location loc = operation->getLoc();
   Operation *created = nullptr;
   if (auto op = dyn_cast<QuantizeOp>(operation))
-    created = QuantizeOp::create(rewriter, loc, types, inputs, op.getScale(), outs, op.getRecordAmax(),
-                                 op.getTranspositionAttr(), op.getColumnAttr(), maps, rows);
+    created = QuantizeOp::create(rewriter, loc, types, inputs, op.getScale(), op.getRandom(), outs,
+                                 op.getRecordAmax(), op.getTranspositionAttr(), op.getColumnAttr(),
+                                 op.getStreamAttr(), maps, rows);
   else if (auto op = dyn_cast<AmaxOp>(operation))
     created = AmaxOp::create(rewriter, loc, types, inputs, outs, maps, rows);
   else if (auto op = dyn_cast<QuantizeBlocksOp>(operation))
-    created = QuantizeBlocksOp::create(rewriter, loc, types, inputs, outs, op.getRecipe(), op.getBlocksAttr(),
-                                       op.getTranspositionsAttr(), maps, rows);
+    created = QuantizeBlocksOp::create(rewriter, loc, types, inputs, op.getRandom(), outs, op.getRecipe(),
+                                       op.getBlocksAttr(), op.getTranspositionsAttr(), op.getStreamAttr(),
+                                       maps, rows);
   else
     return createProduct(rewriter, operation, inputs, ProductResults::of(operation)->outScale,
                          getRecordAmax(operation), outs, maps);

@@ -76,6 +76,21 @@ LogicalResult fp8::detail::verifyPlainInput(Operation *op, ValueRange inputs, st
   return success();
 }
 
+LogicalResult fp8::detail::verifyRandom(Operation *op, Value random, std::optional<int64_t> stream) {
+  if (bool(random) != stream.has_value())
+    return op->emitOpError("needs `random` and `stream` together");
+  if (!random)
+    return success();
+  auto type = cast<ShapedType>(random.getType());
+  if (type.getRank() != 1 || (type.getDimSize(0) != 2 && type.getDimSize(0) != 3))
+    return op->emitOpError()
+           << "random " << random.getType()
+           << " must hold seed and step, and the number of the first element where that is not 0";
+  if (*stream < 0 || *stream > int64_t(UINT32_MAX))
+    return op->emitOpError() << "stream " << *stream << " must be from 0 to 2^32 - 1";
+  return success();
+}
+
 YieldOp fp8::detail::getYield(Block &body) {
   return body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
 }

@@ -32,6 +32,10 @@ mlir::LogicalResult verifyScale(mlir::Operation *op, llvm::StringRef name, mlir:
 mlir::LogicalResult verifyPlainInput(mlir::Operation *op, mlir::ValueRange inputs,
                                      std::optional<mlir::ArrayAttr> maps);
 
+/// Checks that `random` of a cast has seed and step, and maybe the number of the first element, and that it
+/// comes with a stream.
+mlir::LogicalResult verifyRandom(mlir::Operation *op, mlir::Value random, std::optional<int64_t> stream);
+
 /// Returns the fp8.yield that terminates `body`; null if there is none, because verifiers of
 /// operations run before those of their regions.
 YieldOp getYield(mlir::Block &body);

@@ -84,6 +84,8 @@ LogicalResult QuantizeBlocksOp::verify() {
     return emitOpError() << "recipe " << getRecipe() << " takes its scales from state, not from blocks";
   if (getInputs().empty() && getProducer().empty())
     return emitOpError("has neither an input nor a producer region that computes the tensor");
+  if (failed(fp8::detail::verifyRandom(*this, getRandom(), getStream())))
+    return failure();
   ElementRegion region = *ElementRegion::of(*this);
   if (getOuts().size() != 2 * getNumDirections() + region.numExtras())
     return emitOpError() << "has " << getOuts().size() << " outs, expected data and scale_inv for each of "
@@ -135,10 +137,10 @@ struct DropUnusedDirections : OpRewritePattern<QuantizeBlocksOp> {
     llvm::append_range(outs, op.getOuts().drop_front(2 * op.getNumDirections()));
     llvm::append_range(kept, op->getResults().drop_front(2 * op.getNumDirections()));
     auto slim =
-        QuantizeBlocksOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), outs,
-                                 op.getRecipe(), rewriter.getArrayAttr(blocks),
+        QuantizeBlocksOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
+                                 op.getRandom(), outs, op.getRecipe(), rewriter.getArrayAttr(blocks),
                                  op.getTranspositions() ? rewriter.getArrayAttr(transpositions) : ArrayAttr(),
-                                 op.getIndexingMapsAttr(), op.getRowsAttr());
+                                 op.getStreamAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
     slim->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     slim.getProducer().takeBody(op.getProducer());
     rewriter.replaceAllUsesWith(kept, slim.getResults());
@@ -201,9 +203,9 @@ private:
       outs.push_back(tensor::EmptyOp::create(rewriter, loc, getBlockCounts(rewriter, loc, sizes, block),
                                              op.getRecipe().getScaleType()));
     }
-    auto cast =
-        QuantizeBlocksOp::create(rewriter, loc, TypeRange(ValueRange(outs)), source, outs, op.getRecipe(),
-                                 blocks, ArrayAttr(), ArrayAttr(), DenseI64ArrayAttr());
+    auto cast = QuantizeBlocksOp::create(rewriter, loc, TypeRange(ValueRange(outs)), source, op.getRandom(),
+                                         outs, op.getRecipe(), blocks, ArrayAttr(), op.getStreamAttr(),
+                                         ArrayAttr(), DenseI64ArrayAttr());
     cast->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     SmallVector<Value> results;
     for (auto [result, old] : llvm::zip_equal(cast.getResults(), op.getResults())) {

@@ -185,6 +185,8 @@ LogicalResult QuantizeOp::verify() {
     if (amax.getRank() != 0 || !amax.getElementType().isF32())
       return emitOpError("the recorded amax must be f32 of rank 0");
   }
+  if (failed(fp8::detail::verifyRandom(*this, getRandom(), getStream())))
+    return failure();
   if (getTransposition() && failed(verifyTransposition(*this)))
     return failure();
   if (!getProducer().empty())
@@ -220,10 +222,10 @@ struct DropUnusedQuantizeResults : OpRewritePattern<QuantizeOp> {
       outs.push_back(out);
       kept.push_back(op->getResult(i));
     }
-    auto slim = QuantizeOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
-                                   op.getScale(), outs, op.getRecordAmax() && !dropAmax,
-                                   dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
-                                   op.getColumnAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
+    auto slim = QuantizeOp::create(
+        rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(), op.getRandom(),
+        outs, op.getRecordAmax() && !dropAmax, dropDataT ? DenseI64ArrayAttr() : op.getTranspositionAttr(),
+        op.getColumnAttr(), op.getStreamAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
     slim.getProducer().takeBody(op.getProducer());
     rewriter.replaceAllUsesWith(kept, slim.getResults());
     rewriter.eraseOp(op);
@@ -246,9 +248,9 @@ struct QuantizeBeforeReshape : OpRewritePattern<QuantizeOp> {
     SmallVector<Value> outs(op.getOuts());
     outs[0] =
         tensor::EmptyOp::create(rewriter, loc, tensor::getMixedSizes(rewriter, loc, source), op.getFormat());
-    auto cast = QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), source, op.getScale(), outs,
-                                   op.getRecordAmax(), DenseI64ArrayAttr(), op.getColumnAttr(), ArrayAttr(),
-                                   DenseI64ArrayAttr());
+    auto cast = QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), source, op.getScale(),
+                                   op.getRandom(), outs, op.getRecordAmax(), DenseI64ArrayAttr(),
+                                   op.getColumnAttr(), op.getStreamAttr(), ArrayAttr());
     cast->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     SmallVector<Value> results(cast.getResults());
     Operation *reshaped = rewriter.clone(*reshape);

@@ -170,3 +170,13 @@ func.func @unused_direction(%x: tensor<8x256xf32>, %d: tensor<8x256xf8E4M3FN>, %
       -> tensor<8x256xf8E4M3FN>, tensor<8x2xf32>, tensor<8x256xf8E4M3FN>, tensor<1x256xf32>
   return %0#2, %0#3 : tensor<8x256xf8E4M3FN>, tensor<1x256xf32>
 }
+
+// A reshape keeps the order of the elements, and so their random bits.
+// CHECK-LABEL: func.func @random_bits_before_reshape
+func.func @random_bits_before_reshape(%x: tensor<4x6x8xf32>, %s: tensor<f32>, %r: tensor<2xi64>, %d: tensor<24x8xf8E4M3FN>) -> tensor<24x8xf8E4M3FN> {
+  // CHECK: fp8.quantize ins(%{{.+}} : tensor<4x6x8xf32>) {{.+}} random(%{{.+}}) stream(7)
+  %c = tensor.collapse_shape %x [[0, 1], [2]] : tensor<4x6x8xf32> into tensor<24x8xf32>
+  %q, %i = fp8.quantize ins(%c : tensor<24x8xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(7)
+      outs(%d, %s : tensor<24x8xf8E4M3FN>, tensor<f32>) -> tensor<24x8xf8E4M3FN>, tensor<f32>
+  return %q : tensor<24x8xf8E4M3FN>
+}

@@ -492,3 +492,39 @@ func.func @quantize_of_nothing(%s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %i: te
   %q, %si = fp8.quantize scale(%s : tensor<f32>) outs(%d, %i : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
   return
 }
+
+// -----
+
+func.func @random_of_one(%x: tensor<8xf32>, %s: tensor<f32>, %r: tensor<1xi64>, %d: tensor<8xf8E4M3FN>) {
+  // expected-error@+1 {{random 'tensor<1xi64>' must hold seed and step, and the number of the first element where that is not 0}}
+  %q, %i = fp8.quantize ins(%x : tensor<8xf32>) scale(%s : tensor<f32>) random(%r : tensor<1xi64>) stream(0)
+      outs(%d, %s : tensor<8xf8E4M3FN>, tensor<f32>) -> tensor<8xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @negative_stream(%x: tensor<8xf32>, %s: tensor<f32>, %r: tensor<2xi64>, %d: tensor<8xf8E4M3FN>) {
+  // expected-error@+1 {{stream -1 must be from 0 to 2^32 - 1}}
+  %q, %i = fp8.quantize ins(%x : tensor<8xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(-1)
+      outs(%d, %s : tensor<8xf8E4M3FN>, tensor<f32>) -> tensor<8xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @stream_without_random(%x: tensor<8xf32>, %s: tensor<f32>, %d: tensor<8xf8E4M3FN>) {
+  // expected-error@+1 {{needs `random` and `stream` together}}
+  %q, %i = fp8.quantize ins(%x : tensor<8xf32>) scale(%s : tensor<f32>)
+      outs(%d, %s : tensor<8xf8E4M3FN>, tensor<f32>) {stream = 3 : i64} -> tensor<8xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @blocks_of_random_of_four(%x: tensor<8x4xf32>, %r: tensor<4xi64>, %d: tensor<8x4xf8E4M3FN>, %s: tensor<8x1xf32>) {
+  // expected-error@+1 {{random 'tensor<4xi64>' must hold seed and step}}
+  %q, %i = fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%x : tensor<8x4xf32>) random(%r : tensor<4xi64>) stream(0)
+      outs(%d, %s : tensor<8x4xf8E4M3FN>, tensor<8x1xf32>) {blocks = [array<i64: 1, 0>]} -> tensor<8x4xf8E4M3FN>, tensor<8x1xf32>
+  return
+}

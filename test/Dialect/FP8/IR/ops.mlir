@@ -305,3 +305,17 @@ func.func @without_inputs(%s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %i: tensor<
   } -> tensor<4x8xf8E4M3FN>, tensor<f32>
   return %q, %si : tensor<4x8xf8E4M3FN>, tensor<f32>
 }
+
+// Casts that round stochastically.
+
+// CHECK-LABEL: func.func @random_bits
+func.func @random_bits(%x: tensor<4x8xf32>, %s: tensor<f32>, %r: tensor<2xi64>, %part: tensor<3xi64>, %d: tensor<4x8xf8E4M3FN>, %i: tensor<f32>, %b: tensor<4x1xf32>)
+    -> (tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>) {
+  // CHECK: fp8.quantize ins(%{{.+}}) scale(%{{.+}}) random(%{{.+}} : tensor<2xi64>) stream(4294967295) outs(
+  %q, %si = fp8.quantize ins(%x : tensor<4x8xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(4294967295)
+      outs(%d, %i : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  // CHECK: fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%{{.+}}) random(%{{.+}} : tensor<3xi64>) stream(0) outs(
+  %qb, %sb = fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%x : tensor<4x8xf32>) random(%part : tensor<3xi64>) stream(0)
+      outs(%d, %b : tensor<4x8xf8E4M3FN>, tensor<4x1xf32>) {blocks = [array<i64: 1, 0>]} -> tensor<4x8xf8E4M3FN>, tensor<4x1xf32>
+  return %q, %qb : tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>
+}

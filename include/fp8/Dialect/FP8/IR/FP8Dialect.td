@@ -73,6 +73,7 @@ def FP8_FloatShaped : AnyTypeOf<[RankedTensorOf<[AnyFloat]>, MemRefOf<[AnyFloat]
 def FP8_Data : AnyTypeOf<[RankedTensorOf<[F8E4M3FN, F8E5M2]>, MemRefOf<[F8E4M3FN, F8E5M2]>], "ranked tensor or memref of f8E4M3FN or f8E5M2">;
 def FP8_Scale : AnyTypeOf<[RankedTensorOf<[F32, F8E8M0FNU]>, MemRefOf<[F32, F8E8M0FNU]>], "ranked tensor or memref of f32 or f8E8M0FNU">;
 def FP8_F32Shaped : AnyTypeOf<[RankedTensorOf<[F32]>, MemRefOf<[F32]>], "ranked tensor or memref of f32">;
+def FP8_Random : AnyTypeOf<[RankedTensorOf<[I64]>, MemRefOf<[I64]>], "ranked tensor or memref of i64">;
 def FP8_E8M0Shaped : AnyTypeOf<[RankedTensorOf<[F8E8M0FNU]>, MemRefOf<[F8E8M0FNU]>], "ranked tensor or memref of f8E8M0FNU">;
 def FP8_Shaped : AnyTypeOf<[AnyRankedTensor, AnyMemRef], "ranked tensor or memref">;
 

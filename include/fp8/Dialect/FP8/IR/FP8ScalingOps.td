@@ -192,14 +192,26 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
 
     `column`: the column of the state that scale and amax belong to.
 
-    Preconditions: float inputs; scale and scale_inv are f32 of rank 0. The region
+    With `random` the data is rounded stochastically: of the two FP8 values around
+    x · scale the one of larger magnitude is taken where 32 random bits, as a fraction of
+    2^32, are less than the fraction of a unit in the last place that truncation discards. NaN,
+    Inf and saturation are as above. `random` has the seed and the step. The bits of element i
+    are the first word of Philox4x32-10 with the seed as its key, low word first, and the counter
+    (`stream`, the step, the low word of i, the high word of i), where i counts the elements
+    of the tensor in row-major order. A third element of `random` is added to i: the number
+    of the first element, in a tensor that is a part of another. All layouts have the same
+    bytes.
+
+    Preconditions: float inputs; scale and scale_inv are f32 of rank 0. `random` has 2 or 3
+    elements and comes with a `stream` of 0 to 2^32 - 1. The region
     computes scalars from scalars, or with `rows` tensors of static shape. `rows` needs
     tensors; it lists dimensions of static size, in increasing order, but not all of the
     tensor's.
 
     Tiling: every dimension except those in `rows` and those that an extra result is
     summed over. With `record_amax` the operation is not tiled,
-    because the amax is that of the whole tensor. Every tile writes the same rank-0
+    because the amax is that of the whole tensor; nor with `random`, because
+    elements are counted in the whole tensor. Every tile writes the same rank-0
     `scale_inv`.
 
     Becomes: `scf` loops on the CPU, with the exact conversion in integer arithmetic;
@@ -241,20 +253,22 @@ def FP8_QuantizeOp : FP8_DpsOp<"quantize", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins
-    Variadic<FP8_Shaped>:$inputs, FP8_F32Shaped:$scale, Variadic<FP8_Shaped>:$outs,
-    UnitAttr:$record_amax, OptionalAttr<DenseI64ArrayAttr>:$transposition, OptionalAttr<I64Attr>:$column,
+    Variadic<FP8_Shaped>:$inputs, FP8_F32Shaped:$scale, Optional<FP8_Random>:$random,
+    Variadic<FP8_Shaped>:$outs, UnitAttr:$record_amax, OptionalAttr<DenseI64ArrayAttr>:$transposition,
+    OptionalAttr<I64Attr>:$column, OptionalAttr<I64Attr>:$stream,
     OptionalAttr<AffineMapArrayAttr>:$indexing_maps, OptionalAttr<DenseI64ArrayAttr>:$rows);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$producer);
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
-      "::mlir::Value":$scale, "::mlir::ValueRange":$outs, "bool":$record_amax,
-      "::mlir::DenseI64ArrayAttr":$transposition,
-      "::mlir::IntegerAttr":$column, "::mlir::ArrayAttr":$indexing_maps),
-    [{build($_builder, $_state, results, inputs, scale, outs, record_amax, transposition, column,
-            indexing_maps, ::mlir::DenseI64ArrayAttr());}]>];
+      "::mlir::Value":$scale, "::mlir::Value":$random, "::mlir::ValueRange":$outs, "bool":$record_amax,
+      "::mlir::DenseI64ArrayAttr":$transposition, "::mlir::IntegerAttr":$column,
+      "::mlir::IntegerAttr":$stream, "::mlir::ArrayAttr":$indexing_maps),
+    [{build($_builder, $_state, results, inputs, scale, random, outs, record_amax, transposition, column,
+            stream, indexing_maps, ::mlir::DenseI64ArrayAttr());}]>];
   let assemblyFormat = [{
     (`record_amax` $record_amax^)? (`column` `(` $column^ `)`)?
     (`ins` `(` $inputs^ `:` type($inputs) `)`)? `scale` `(` $scale `:` type($scale) `)`
+    (`random` `(` $random^ `:` type($random) `)` `stream` `(` $stream `)`)?
     `outs` `(` $outs `:` type($outs) `)` attr-dict
     (`producer` $producer^)? (`->` type($results)^)?
   }];
@@ -298,7 +312,8 @@ def FP8_QuantizeBlocksOp : FP8_DpsOp<"quantize_blocks", [AttrSizedOperandSegment
     direction has the layout of the tensor. Two entries may have equal blocks and different
     permutations: the same values in two layouts.
 
-    A `producer` region, its inputs, maps and `rows` are as in `fp8.quantize`.
+    A `producer` region, its inputs, maps and `rows`, and `random` with `stream` are as in
+    `fp8.quantize`. An element has the same random bits in every direction.
 
     Preconditions: `recipe` is stateless; one FP8 format for all directions; shapes as
     above.
@@ -317,14 +332,16 @@ def FP8_QuantizeBlocksOp : FP8_DpsOp<"quantize_blocks", [AttrSizedOperandSegment
     ```
   }];
   let arguments = (ins
-    Variadic<FP8_Shaped>:$inputs, Variadic<FP8_Shaped>:$outs, FP8_RecipeAttrInterface:$recipe,
+    Variadic<FP8_Shaped>:$inputs, Optional<FP8_Random>:$random, Variadic<FP8_Shaped>:$outs,
+    FP8_RecipeAttrInterface:$recipe,
     TypedArrayAttrBase<DenseI64ArrayAttr, "extents of a block for each direction">:$blocks,
     OptionalAttr<TypedArrayAttrBase<DenseI64ArrayAttr, "a permutation for each direction">>:$transpositions,
-    OptionalAttr<AffineMapArrayAttr>:$indexing_maps, OptionalAttr<DenseI64ArrayAttr>:$rows);
+    OptionalAttr<I64Attr>:$stream, OptionalAttr<AffineMapArrayAttr>:$indexing_maps, OptionalAttr<DenseI64ArrayAttr>:$rows);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$producer);
   let assemblyFormat = [{
     `recipe` `(` $recipe `)` (`ins` `(` $inputs^ `:` type($inputs) `)`)?
+    (`random` `(` $random^ `:` type($random) `)` `stream` `(` $stream `)`)?
     `outs` `(` $outs `:` type($outs) `)` attr-dict
     (`producer` $producer^)? (`->` type($results)^)?
   }];

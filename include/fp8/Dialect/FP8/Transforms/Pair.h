@@ -69,12 +69,20 @@ public:
   bool isForward(mlir::Operation *op);
   bool isForward(mlir::Value value);
 
+  /// Adds an argument of backward, before any state is passed; returns its value.
+  mlir::Value addBackwardArgument(mlir::Type type, mlir::DictionaryAttr attrs, mlir::Location loc);
+  /// Adds `value` to the results of backward, before any state is returned.
+  void addBackwardResult(mlir::Value value, mlir::DictionaryAttr attrs);
+
   /// Hands the state on at the end of forward; returns it as backward receives it.
   mlir::ResultRange passState(mlir::ValueRange state);
 
 private:
   JoinedPair(mlir::func::FuncOp function, EndForwardOp endForward, mlir::func::FuncOp backward)
       : function(function), endForward(endForward), backward(backward) {}
+
+  /// Gives the end of forward more operands and results; returns the new results.
+  mlir::ResultRange widen(mlir::ValueRange moreGiven, mlir::TypeRange moreTypes);
 
   mlir::func::FuncOp function;
   EndForwardOp endForward;

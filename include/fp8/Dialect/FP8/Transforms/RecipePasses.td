@@ -223,6 +223,11 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     A function without gradients is evaluation: it reads the state but does not return
     it, unless `calibrate` is set.
 
+    With `stochastic-rounding` the casts of gradients round stochastically. A function that has
+    some gets one more argument, the state tensor `rounding: tensor<2xi64>` of seed and step, and a
+    result with the next step. The stream of a gradient is its column or, with a recipe
+    without state, its number among the function's gradients, after all columns.
+
     Roles and sites whose recipes differ in format or accumulation only share one update,
     and the columns of tensors with the same format. Other recipes with a history have
     columns and updates of their own in the same state; all must agree in
@@ -273,6 +278,8 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     Option<"recipe", "recipe", "std::string", "\"#fp8.delayed_scaling\"",
            "the recipe of products that have none, as an attribute">,
     Option<"calibrate", "calibrate", "bool", "false", "functions without gradients update the state too">,
+    Option<"stochasticRounding", "stochastic-rounding", "bool", "false",
+           "casts of gradients round stochastically; an error if there is none">,
     Option<"measureErrors", "measure-errors", "bool", "false",
            "each cast outside of loops adds a result: its root mean square error, relative">
   ];

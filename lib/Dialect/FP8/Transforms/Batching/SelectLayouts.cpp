@@ -67,9 +67,10 @@ QuantizeOp addTransposition(RewriterBase &rewriter, QuantizeOp op, ArrayRef<int6
   Value dataT = tensor::EmptyOp::create(rewriter, loc, applyPermutation(sizes, order), op.getFormat());
   SmallVector<Value> outs(op.getOuts());
   outs.insert(outs.begin() + 1, dataT);
-  auto created = QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(),
-                                    outs, op.getRecordAmax(), rewriter.getDenseI64ArrayAttr(order),
-                                    op.getColumnAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
+  auto created =
+      QuantizeOp::create(rewriter, loc, TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(),
+                         op.getRandom(), outs, op.getRecordAmax(), rewriter.getDenseI64ArrayAttr(order),
+                         op.getColumnAttr(), op.getStreamAttr(), op.getIndexingMapsAttr(), op.getRowsAttr());
   created->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   created.getProducer().takeBody(op.getProducer());
   SmallVector<Value> replacements(created.getResults());
@@ -247,10 +248,10 @@ QuantizeBlocksOp addDirections(RewriterBase &rewriter, QuantizeBlocksOp op, Arra
     }
   }
   llvm::append_range(outs, op.getOuts().drop_front(2 * before));
-  auto created =
-      QuantizeBlocksOp::create(rewriter, loc, TypeRange(ValueRange(outs)), op.getInputs(), outs,
-                               op.getRecipe(), rewriter.getArrayAttr(blocks), rewriter.getArrayAttr(orders),
-                               op.getIndexingMapsAttr(), op.getRowsAttr());
+  auto created = QuantizeBlocksOp::create(rewriter, loc, TypeRange(ValueRange(outs)), op.getInputs(),
+                                          op.getRandom(), outs, op.getRecipe(), rewriter.getArrayAttr(blocks),
+                                          rewriter.getArrayAttr(orders), op.getStreamAttr(),
+                                          op.getIndexingMapsAttr(), op.getRowsAttr());
   created->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   created.getProducer().takeBody(op.getProducer());
   return created;

@@ -233,7 +233,7 @@ Operation *EpilogueFuser::fuseQuantize(Operation *op) {
       continue;
     for (Operation *user : findReaders(op, value)) {
       auto quantize = dyn_cast<QuantizeOp>(user);
-      if (!quantize || !quantize.getProducer().empty() || quantize.getTransposition())
+      if (!quantize || !quantize.getProducer().empty() || quantize.getTransposition() || quantize.getRandom())
         continue;
       if (Operation *place = detail::findMeetingPoint(rewriter, op, quantize)) {
         Operation *exchanged = exchangeFirst(op, value);

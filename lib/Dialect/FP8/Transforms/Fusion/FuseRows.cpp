@@ -44,8 +44,18 @@ FailureOr<SmallVector<Operation *>> findReadersBefore(Operation *op, const detai
   return readers;
 }
 
+/// Returns whether the elements of a row follow each other in the order of the tensor, so that the random
+/// bits of a cast follow from the number of the row's first element.
+bool isContiguous(Operation *op, ArrayRef<int64_t> rows) {
+  int64_t numDims = ElementRegion::of(op)->numDims, size = rows.size();
+  return llvm::equal(rows, llvm::seq(numDims - size, numDims));
+}
+
 /// Fuses the cluster into `op` if that saves traffic. Returns whether it did.
 bool fuse(RewriterBase &rewriter, Operation *op, ArrayRef<int64_t> rows) {
+  auto quantize = dyn_cast<QuantizeOp>(op);
+  if (quantize && quantize.getRandom() && !isContiguous(op, rows))
+    return false;
   detail::RowCluster cluster(op, rows);
   if (failed(cluster.find()))
     return false;

@@ -21,7 +21,8 @@ namespace {
 /// Returns whether both have the same result: equal inputs, scale, format and column.
 bool quantizesTheSame(QuantizeOp a, QuantizeOp b) {
   return a.getInputs() == b.getInputs() && a.getScale() == b.getScale() && a.getFormat() == b.getFormat() &&
-         a.getColumnAttr() == b.getColumnAttr() && a.getProducer().empty() && b.getProducer().empty() &&
+         a.getColumnAttr() == b.getColumnAttr() && a.getRandom() == b.getRandom() &&
+         a.getStreamAttr() == b.getStreamAttr() && a.getProducer().empty() && b.getProducer().empty() &&
          !a.getTransposition() && !b.getTransposition();
 }
 
@@ -32,9 +33,9 @@ QuantizeOp withAmax(QuantizeOp op) {
   OpBuilder builder(op);
   SmallVector<Value> outs(op.getOuts());
   outs.push_back(tensor::EmptyOp::create(builder, op.getLoc(), ArrayRef<int64_t>{}, builder.getF32Type()));
-  auto wider =
-      QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(), op.getScale(),
-                         outs, /*record_amax=*/true, DenseI64ArrayAttr(), op.getColumnAttr(), ArrayAttr());
+  auto wider = QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
+                                  op.getScale(), op.getRandom(), outs, /*record_amax=*/true,
+                                  DenseI64ArrayAttr(), op.getColumnAttr(), op.getStreamAttr(), ArrayAttr());
   op.replaceAllUsesWith(wider.getResults().take_front(op.getNumResults()));
   op.erase();
   return wider;
@@ -43,7 +44,8 @@ QuantizeOp withAmax(QuantizeOp op) {
 /// Returns whether both cast one tensor to one format by one recipe.
 bool canMergeDirections(QuantizeBlocksOp a, QuantizeBlocksOp b) {
   return a->getNumResults() != 0 && a.getInputs() == b.getInputs() && a.getRecipe() == b.getRecipe() &&
-         a.getFormat() == b.getFormat() && a.getProducer().empty() && b.getProducer().empty() &&
+         a.getFormat() == b.getFormat() && a.getRandom() == b.getRandom() &&
+         a.getStreamAttr() == b.getStreamAttr() && a.getProducer().empty() && b.getProducer().empty() &&
          !a.getTranspositions() && !b.getTranspositions();
 }
 
@@ -66,9 +68,10 @@ QuantizeBlocksOp mergeDirections(QuantizeBlocksOp first, QuantizeBlocksOp second
     outs.push_back(tensor::EmptyOp::create(builder, loc, sizes, second.getFormat()));
     outs.push_back(tensor::EmptyOp::create(builder, loc, counts, second.getRecipe().getScaleType()));
   }
-  auto merged = QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), first.getInputs(), outs,
-                                         first.getRecipe(), builder.getArrayAttr(blocks), ArrayAttr(),
-                                         ArrayAttr(), DenseI64ArrayAttr());
+  auto merged =
+      QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), first.getInputs(),
+                               first.getRandom(), outs, first.getRecipe(), builder.getArrayAttr(blocks),
+                               ArrayAttr(), first.getStreamAttr(), ArrayAttr(), DenseI64ArrayAttr());
   first.replaceAllUsesWith(merged.getResults().take_front(first.getNumResults()));
   for (auto [i, direction] : llvm::enumerate(directions))
     for (unsigned part : {0u, 1u}) {

@@ -270,15 +270,33 @@ bool JoinedPair::isForward(Value value) {
   return op == function || isForward(op);
 }
 
-ResultRange JoinedPair::passState(ValueRange state) {
+ResultRange JoinedPair::widen(ValueRange moreGiven, TypeRange moreTypes) {
   OpBuilder builder(endForward);
   SmallVector<Value> given(endForward.getGiven());
-  llvm::append_range(given, state);
+  llvm::append_range(given, moreGiven);
   SmallVector<Type> types(endForward->getResultTypes());
-  llvm::append_range(types, state.getTypes());
+  llvm::append_range(types, moreTypes);
   auto wider = EndForwardOp::create(builder, endForward.getLoc(), types, endForward.getBackward(), given);
-  endForward->replaceAllUsesWith(wider->getResults().drop_back(state.size()));
+  endForward->replaceAllUsesWith(wider->getResults().drop_back(moreTypes.size()));
   endForward.erase();
   endForward = wider;
-  return wider->getResults().take_back(state.size());
+  return wider->getResults().take_back(moreTypes.size());
+}
+
+ResultRange JoinedPair::passState(ValueRange state) { return widen(state, state.getTypes()); }
+
+Value JoinedPair::addBackwardArgument(Type type, DictionaryAttr attrs, Location loc) {
+  (void)backward.insertArgument(backward.getNumArguments(), type, attrs, loc);
+  return widen({}, type).front();
+}
+
+void JoinedPair::addBackwardResult(Value value, DictionaryAttr attrs) {
+  for (func::FuncOp each : {function, backward})
+    (void)each.insertResult(each.getNumResults(), value.getType(), attrs);
+  auto append = [](func::FuncOp each, Value operand) {
+    cast<func::ReturnOp>(each.front().getTerminator()).getOperandsMutable().append(operand);
+  };
+  append(function, value);
+  OpBuilder builder(backward.front().getTerminator());
+  append(backward, ub::PoisonOp::create(builder, value.getLoc(), value.getType())); // it has no code
 }

@@ -63,10 +63,11 @@ SmallVector<Value> repeat(OpBuilder &builder, Operation *op, IRMapping &operands
   if (!quantize || !quantize.getRecordAmax())
     return SmallVector<Value>(copy->getResults());
   SmallVector<Value> outs(quantize.getOuts().drop_back());
-  auto narrow = QuantizeOp::create(builder, copy->getLoc(), TypeRange(ValueRange(outs)), quantize.getInputs(),
-                                   quantize.getScale(), outs,
-                                   /*record_amax=*/false, quantize.getTranspositionAttr(),
-                                   quantize.getColumnAttr(), quantize.getIndexingMapsAttr());
+  auto narrow =
+      QuantizeOp::create(builder, copy->getLoc(), TypeRange(ValueRange(outs)), quantize.getInputs(),
+                         quantize.getScale(), quantize.getRandom(), outs,
+                         /*record_amax=*/false, quantize.getTranspositionAttr(), quantize.getColumnAttr(),
+                         quantize.getStreamAttr(), quantize.getIndexingMapsAttr());
   copy->erase();
   return SmallVector<Value>(narrow->getResults());
 }

@@ -63,8 +63,11 @@ public:
       layout.setHistoryLength(stateful.getHistoryLength());
       layout.writeTo(module);
     }
+    if (stochasticRounding && failed(assignStreams(programs, layout)))
+      return signalPassFailure();
     for (Program &program : programs)
-      rewrite(program, layout);
+      if (failed(rewrite(program, layout)))
+        return signalPassFailure();
   }
 
 private:
@@ -81,6 +84,7 @@ private:
     std::map<unsigned, TensorKey> tensorOfCast;
     TensorIdentity tensors;
     CastColumns columns;
+    CastStreams streams;
     bool hasGradients = false;
   };
 
@@ -194,10 +198,37 @@ private:
         program.columns[cast] = finder.getColumn(program.readers.at(tensor).front());
   }
 
-  void rewrite(Program &program, const StateLayout &layout) {
+  /// Gives the casts of gradients streams of random bits: the column of the state or, without one, a number
+  /// that all casts of the tensor share.
+  LogicalResult assignStreams(MutableArrayRef<Program> programs, const StateLayout &layout) {
+    bool isAny = false;
+    for (Program &program : programs) {
+      std::map<TensorKey, int64_t> numbers;
+      for (const QuantizedOperand &operand : program.operands) {
+        if (operand.kind() != TensorKind::grad_output || operand.ownBytes())
+          continue;
+        auto column = program.columns.find(operand.castId);
+        int64_t next = layout.getColumns().size() + numbers.size();
+        program.streams[operand.castId] =
+            column != program.columns.end()
+                ? column->second
+                : numbers.try_emplace(tensorKey(operand, program), next).first->second;
+        isAny = true;
+      }
+    }
+    if (isAny)
+      return success();
+    return getOperation().emitError() << "--stochastic-rounding=true: no gradient becomes FP8, so that "
+                                         "nothing is rounded stochastically; "
+                                         "drop the option, or let dgrad or wgrad become FP8";
+  }
+
+  LogicalResult rewrite(Program &program, const StateLayout &layout) {
     bool hasState = !program.columns.empty();
     bool updates = hasState && (program.hasGradients || calibrate);
-    FunctionRewriter rewriter(program.function, layout, program.columns, updates);
+    FunctionRewriter rewriter(program.function, layout, program.columns, program.streams, updates);
+    if (!program.streams.empty() && failed(rewriter.addRounding()))
+      return failure();
     if (hasState)
       rewriter.addStateArguments();
     rewriter.rewrite(program.operands);
@@ -205,6 +236,7 @@ private:
       rewriter.measureErrors();
     if (updates)
       rewriter.updateState();
+    return success();
   }
 
   /// A stateful recipe of the program, without formats; null if there is none.

@@ -224,9 +224,10 @@ FunctionRewriter::Cast FunctionRewriter::castBlocks(const QuantizedOperand &oper
                           tensor::EmptyOp::create(builder, loc, getBlockCounts(builder, loc, sizes, block),
                                                   operand.recipe.getScaleType())};
   auto quantize = QuantizeBlocksOp::create(
-      builder, loc, TypeRange(ValueRange(outs)), matrix, outs, operand.recipe.getScaling(),
-      builder.getArrayAttr(builder.getDenseI64ArrayAttr(block)), /*transpositions=*/ArrayAttr(),
-      /*indexing_maps=*/ArrayAttr(), /*rows=*/DenseI64ArrayAttr());
+      builder, loc, TypeRange(ValueRange(outs)), matrix, streamOf(operand) ? getRandom() : Value(), outs,
+      operand.recipe.getScaling(), builder.getArrayAttr(builder.getDenseI64ArrayAttr(block)),
+      /*transpositions=*/ArrayAttr(), streamOf(operand), /*indexing_maps=*/ArrayAttr(),
+      /*rows=*/DenseI64ArrayAttr());
   if (!isCollapsed)
     return {quantize.getResult(0), quantize.getResult(1), Value()};
   SmallVector<OpFoldResult> dataSizes = tensor::getMixedSizes(builder, loc, source);
@@ -240,6 +241,16 @@ FunctionRewriter::Cast FunctionRewriter::castBlocks(const QuantizedOperand &oper
   SmallVector<int64_t> blockOfDims = operand.blockOfDims();
   return {expand(quantize.getResult(0), dataSizes),
           expand(quantize.getResult(1), getBlockCounts(builder, loc, dataSizes, blockOfDims)), Value()};
+}
+
+/// Returns the state of stochastic rounding.
+Value FunctionRewriter::getRandom() {
+  return pair ? Value(pair->getEndForward()->getResult(*randomNumber)) : function.getArgument(*randomNumber);
+}
+
+IntegerAttr FunctionRewriter::streamOf(const QuantizedOperand &operand) {
+  auto stream = streams.find(operand.castId);
+  return stream == streams.end() ? IntegerAttr() : builder.getI64IntegerAttr(stream->second);
 }
 
 FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand &operand) {
@@ -263,6 +274,9 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
                         source.getDefiningOp() == from.scale.getDefiningOp();
   builder.setInsertionPointAfterValue(
       comesWithState && operand.recipe.startsFromTensor() ? getLargestAmaxes(from) : source);
+  // A gradient that forward has, such as a constant, is cast where backward has the random state.
+  if (streamOf(operand) && pair && pair->isForward(source))
+    builder.setInsertionPointAfterValue(getRandom());
   Cast &known = entry->second;
   auto note = [&](Value tensor, Cast cast) {
     std::string name = (*operand.product.getSite() + "." + stringifyTensorKind(operand.kind())).str();
@@ -280,10 +294,12 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
   bool record = stateful && updates && !repeats;
   if (record)
     outs.push_back(tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type()));
-  auto quantize = QuantizeOp::create(
-      builder, loc, TypeRange(ValueRange(outs)), source, scaleValue, outs, record,
-      /*transposition=*/DenseI64ArrayAttr(),
-      stateful ? builder.getI64IntegerAttr(column->second) : IntegerAttr(), /*indexing_maps=*/ArrayAttr());
+  auto quantize = QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), source, scaleValue,
+                                     streamOf(operand) ? getRandom() : Value(), outs, record,
+                                     /*transposition=*/DenseI64ArrayAttr(),
+                                     stateful ? builder.getI64IntegerAttr(column->second) : IntegerAttr(),
+                                     streamOf(operand),
+                                     /*indexing_maps=*/ArrayAttr());
   return note(source,
               {quantize.getResult(0), quantize.getResult(1), record ? quantize.getResult(2) : Value()});
 }
@@ -357,6 +373,15 @@ void FunctionRewriter::rewrite(ArrayRef<QuantizedOperand> operands) {
     findForwardColumns(operands);
   for (size_t i = 0; i < operands.size(); i += 2)
     replaceProduct(operands[i], operands[i + 1]);
+}
+
+LogicalResult FunctionRewriter::addRounding() {
+  FailureOr<Value> random = addRoundingState(function, pair);
+  if (failed(random))
+    return failure();
+  auto result = dyn_cast<OpResult>(*random);
+  randomNumber = result ? result.getResultNumber() : cast<BlockArgument>(*random).getArgNumber();
+  return success();
 }
 
 /// Appends the arguments scale and amax_history.

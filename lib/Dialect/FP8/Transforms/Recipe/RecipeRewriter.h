@@ -60,15 +60,23 @@ struct QuantizedOperand {
 
 /// State columns of the casts of one function, by number of the cast.
 using CastColumns = std::map<unsigned, int64_t>;
+/// The streams of random bits of the casts that round stochastically, in the same way.
+using CastStreams = std::map<unsigned, int64_t>;
+
+/// Adds the state tensor `rounding` (i64 [2]: seed and step) to a function, or to the backward of `pair`,
+/// with the next step as a result; returns its value. An error if the program has state of that name.
+mlir::FailureOr<mlir::Value> addRoundingState(mlir::func::FuncOp function, std::optional<JoinedPair> &pair);
 
 /// Rewrites one function. The layout of the state must be complete.
 class FunctionRewriter {
 public:
   FunctionRewriter(mlir::func::FuncOp function, const StateLayout &layout, const CastColumns &columns,
-                   bool updates)
+                   const CastStreams &streams, bool updates)
       : function(function), pair(JoinedPair::find(function)), layout(layout), columns(columns),
-        updates(updates), builder(function.getContext()) {}
+        streams(streams), updates(updates), builder(function.getContext()) {}
 
+  /// Adds the state of stochastic rounding, which comes before the other state.
+  mlir::LogicalResult addRounding();
   void addStateArguments();
   void rewrite(llvm::ArrayRef<QuantizedOperand> operands);
   /// Appends a result per cast: the root mean square error of the FP8 tensor over that of the tensor.
@@ -93,6 +101,9 @@ private:
   };
   Cast getOrCreateCast(const QuantizedOperand &operand);
   Cast castBlocks(const QuantizedOperand &operand);
+  mlir::Value getRandom();
+  /// Returns the stream of random bits of a cast that rounds stochastically; null for others.
+  mlir::IntegerAttr streamOf(const QuantizedOperand &operand);
   mlir::Value emptyLike(mlir::Location loc, mlir::Value like, mlir::Type elementType);
   mlir::Value scaleOfColumn(mlir::Location loc, const QuantizedOperand &operand, mlir::Value source,
                             State &from, int64_t column, bool repeats);
@@ -111,6 +122,9 @@ private:
   std::optional<JoinedPair> pair; ///< set if the function is a joined forward and backward
   const StateLayout &layout;
   const CastColumns &columns;
+  const CastStreams &streams;
+  /// The number of the state of stochastic rounding among the arguments, or of what backward receives.
+  std::optional<unsigned> randomNumber;
   bool updates;
   mlir::OpBuilder builder;
   State state, backwardState; ///< the state that the function, and its backward part, receive

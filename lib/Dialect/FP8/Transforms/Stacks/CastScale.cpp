@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace fp8;
 
 std::optional<CastScale> CastScale::of(QuantizeOp op) {
-  if (op.getTransposition() || !op.getProducer().empty())
+  // The random bits of a slice are not those of its part of the whole tensor.
+  if (op.getTransposition() || !op.getProducer().empty() || op.getRandom())
     return std::nullopt;
   CastScale found(op);
   return found.add(found.scale) ? std::optional(found) : std::nullopt;

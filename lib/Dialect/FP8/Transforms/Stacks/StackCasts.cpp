@@ -155,8 +155,10 @@ CastResults StackReplacer::quantize(Value value) {
   SmallVector<Value> outs{
       tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, narrow), found.format),
       tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type())};
-  auto op = QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), narrow, ownScale, outs,
-                               /*record_amax=*/false, DenseI64ArrayAttr(), found.column, ArrayAttr());
+  auto op =
+      QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), narrow, ownScale, /*random=*/Value(),
+                         outs, /*record_amax=*/false, DenseI64ArrayAttr(), found.column,
+                         /*stream=*/IntegerAttr(), ArrayAttr());
   return quantized[value] = {op->getResult(0), op->getResult(1)};
 }
 

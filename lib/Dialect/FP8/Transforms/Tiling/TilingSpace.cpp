@@ -37,12 +37,20 @@ static AffineMap getScaleMap(AffineMap data, std::optional<ArrayRef<int64_t>> bl
 
 static AffineMap getScalarMap(AffineMap data) { return getScaleMap(data, std::nullopt); }
 
+/// Returns the map to the first element of a vector.
+static AffineMap getFirstMap(AffineMap data) {
+  return AffineMap::get(data.getNumDims(), 0, getAffineConstantExpr(0, data.getContext()));
+}
+
 static void getMaps(QuantizeOp op, SmallVectorImpl<AffineMap> &maps) {
   AffineMap data = identityOf(op.getOuts().front());
   AffineMap scale = getScalarMap(data);
   ElementRegion element = *ElementRegion::of(op);
   llvm::append_range(maps, element.inputMaps());
-  maps.append({scale, data});
+  maps.push_back(scale);
+  if (op.getRandom())
+    maps.push_back(getFirstMap(data));
+  maps.push_back(data);
   if (op.getTransposition())
     maps.push_back(AffineMap::getPermutationMap(*op.getTransposition(), op.getContext()));
   maps.push_back(scale);
@@ -89,6 +97,8 @@ static void getMaps(QuantizeBlocksOp op, SmallVectorImpl<AffineMap> &maps) {
   ElementRegion element = *ElementRegion::of(op);
   AffineMap data = AffineMap::getMultiDimIdentityMap(element.numDims, op.getContext());
   llvm::append_range(maps, element.inputMaps());
+  if (op.getRandom())
+    maps.push_back(getFirstMap(data));
   for (unsigned i = 0; i < op.getNumDirections(); ++i) {
     AffineMap layout = data, scale = getScaleMap(data, op.getBlock(i));
     if (op.getTranspositions())
@@ -176,6 +186,14 @@ static bool isMultipleOf(OpFoldResult value, int64_t factor) {
          isMultipleOf((*steps)[position], factor);
 }
 
+/// Returns whether `op` is a cast with random bits.
+static bool isStochastic(Operation *op) {
+  if (auto quantize = dyn_cast<QuantizeOp>(op))
+    return bool(quantize.getRandom());
+  auto blocks = dyn_cast<QuantizeBlocksOp>(op);
+  return blocks && blocks.getRandom();
+}
+
 std::string TilingSpace::findObstacle(ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> sizes) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -197,6 +215,8 @@ std::string TilingSpace::findObstacle(ArrayRef<OpFoldResult> offsets, ArrayRef<O
   if (llvm::any_of(op->getRegions(), [](Region &region) { return !region.getOps<IndexOp>().empty(); }) &&
       !isAllWhole())
     return "cannot be tiled: its region reads fp8.index, which counts in the whole tensor, not in a tile";
+  if (isStochastic(op) && !isAllWhole())
+    return "cannot be tiled: its random bits depend on the number of an element in the whole tensor";
   for (auto [number, map] : llvm::enumerate(maps))
     for (AffineExpr expr : map.getResults()) {
       if (isa<AffineDimExpr>(expr) || expr == getAffineConstantExpr(0, op.getContext()))

@@ -202,3 +202,47 @@ func.func @columns(%x: tensor<4x8xf32>, %y: tensor<4xf32>, %d: tensor<4x8xf8E4M3
   } -> tensor<4x8xf8E4M3FN>, tensor<f32>
   return %q#0 : tensor<4x8xf8E4M3FN>
 }
+
+// -----
+
+// Random bits follow from the number of a row's first element where the elements of a row follow each other.
+// CHECK-LABEL: func @random_bits_of_rows
+// CHECK: fp8.quantize {{.+}} random(%{{.+}} : tensor<2xi64>) stream(0) {{.+}} rows = array<i64: 1>
+func.func @random_bits_of_rows(%x: tensor<8x8xf32>, %r: tensor<2xi64>, %d: tensor<8x8xf8E4M3FN>, %s: tensor<f32>) -> tensor<8x8xf8E4M3FN> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x8xf32>) outs(%f : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %out, %in : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %q:2 = fp8.quantize ins(%x, %sum : tensor<8x8xf32>, tensor<8xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(0) outs(%d, %s : tensor<8x8xf8E4M3FN>, tensor<f32>)
+      {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]} producer {
+  ^bb0(%in: f32, %t: f32):
+    %v = arith.divf %in, %t : f32
+    fp8.yield %v : f32
+  } -> tensor<8x8xf8E4M3FN>, tensor<f32>
+  return %q#0 : tensor<8x8xf8E4M3FN>
+}
+
+// CHECK-LABEL: func @random_bits_of_columns
+// CHECK: fp8.quantize {{.+}} random(%{{.+}} : tensor<2xi64>) stream(0)
+// CHECK-NOT: rows
+func.func @random_bits_of_columns(%x: tensor<8x8xf32>, %r: tensor<2xi64>, %d: tensor<8x8xf8E4M3FN>, %s: tensor<f32>) -> tensor<8x8xf8E4M3FN> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<8x8xf32>) outs(%f : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %out, %in : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %q:2 = fp8.quantize ins(%x, %sum : tensor<8x8xf32>, tensor<8xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(0) outs(%d, %s : tensor<8x8xf8E4M3FN>, tensor<f32>)
+      {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]} producer {
+  ^bb0(%in: f32, %t: f32):
+    %v = arith.divf %in, %t : f32
+    fp8.yield %v : f32
+  } -> tensor<8x8xf8E4M3FN>, tensor<f32>
+  return %q#0 : tensor<8x8xf8E4M3FN>
+}

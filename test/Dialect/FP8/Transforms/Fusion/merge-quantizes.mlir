@@ -63,3 +63,25 @@ func.func @other_casts(%x: tensor<8x256xf32>, %d: tensor<8x256xf8E4M3FN>, %g: te
       outs(%d, %r : tensor<8x256xf8E4M3FN>, tensor<8x1xf32>) {blocks = [array<i64: 1, 0>]} -> tensor<8x256xf8E4M3FN>, tensor<8x1xf32>
   return %0#0, %1#0, %2#0 : tensor<8x256xf8E4M3FN>, tensor<8x256xf8E5M2>, tensor<8x256xf8E4M3FN>
 }
+
+// Casts with the same random bits become one, others do not.
+// CHECK-LABEL: func.func @random_bits
+func.func @random_bits(%x: tensor<4x8xf32>, %r: tensor<2xi64>, %s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>, %b: tensor<4x1xf32>, %c: tensor<1x8xf32>)
+    -> (tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>) {
+  // CHECK: %[[Q:.+]]:2 = fp8.quantize {{.+}} stream(1)
+  // CHECK: %[[OTHER:.+]]:2 = fp8.quantize {{.+}} stream(2)
+  // CHECK: %[[BLOCKS:.+]]:4 = fp8.quantize_blocks {{.+}} stream(1)
+  // CHECK-NOT: fp8.quantize
+  // CHECK: return %[[Q]]#0, %[[Q]]#0, %[[OTHER]]#0, %[[BLOCKS]]#0, %[[BLOCKS]]#2
+  %q:2 = fp8.quantize ins(%x : tensor<4x8xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(1)
+      outs(%d, %s : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  %same:2 = fp8.quantize ins(%x : tensor<4x8xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(1)
+      outs(%d, %s : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  %other:2 = fp8.quantize ins(%x : tensor<4x8xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(2)
+      outs(%d, %s : tensor<4x8xf8E4M3FN>, tensor<f32>) -> tensor<4x8xf8E4M3FN>, tensor<f32>
+  %rows:2 = fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%x : tensor<4x8xf32>) random(%r : tensor<2xi64>) stream(1)
+      outs(%d, %b : tensor<4x8xf8E4M3FN>, tensor<4x1xf32>) {blocks = [array<i64: 1, 0>]} -> tensor<4x8xf8E4M3FN>, tensor<4x1xf32>
+  %columns:2 = fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%x : tensor<4x8xf32>) random(%r : tensor<2xi64>) stream(1)
+      outs(%d, %c : tensor<4x8xf8E4M3FN>, tensor<1x8xf32>) {blocks = [array<i64: 0, 1>]} -> tensor<4x8xf8E4M3FN>, tensor<1x8xf32>
+  return %q#0, %same#0, %other#0, %rows#0, %columns#0 : tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>
+}

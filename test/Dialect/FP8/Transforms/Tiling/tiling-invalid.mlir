@@ -196,3 +196,23 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+func.func @random_bits(%x: tensor<8x16xf32>, %s: tensor<f32>, %r: tensor<2xi64>, %d: tensor<8x16xf8E4M3FN>) -> tensor<8x16xf8E4M3FN> {
+  // expected-error @+3 {{'fp8.quantize' op cannot be tiled: its random bits depend on the number of an element in the whole tensor}}
+  // expected-error @+2 {{tile operation}}
+  // expected-error @+1 {{failed to generate tiling loops}}
+  %q:2 = fp8.quantize ins(%x : tensor<8x16xf32>) scale(%s : tensor<f32>) random(%r : tensor<2xi64>) stream(0)
+      outs(%d, %s : tensor<8x16xf8E4M3FN>, tensor<f32>) -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return %q#0 : tensor<8x16xf8E4M3FN>
+}
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %op = transform.structured.match ops{["fp8.quantize"]} in %root : (!transform.any_op) -> !transform.any_op
+    %t, %l = transform.structured.tile_using_for %op tile_sizes [4]
+        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}
