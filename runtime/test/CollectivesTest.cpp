@@ -194,7 +194,8 @@ T reduceTwo(uint32_t type, uint32_t reduction, T first, T second) {
 TEST(Collectives, TypesAndReductions) {
   EXPECT_EQ(reduceTwo<int8_t>(FP8RT_INT8, FP8RT_SUM, 100, 100), -56); // integers wrap
   EXPECT_EQ(reduceTwo<int32_t>(FP8RT_INT32, FP8RT_MAX, -7, 3), 3);
-  EXPECT_EQ(reduceTwo<int64_t>(FP8RT_INT64, FP8RT_MIN, int64_t(-7) * (int64_t(1) << 40), 3), int64_t(-7) * (int64_t(1) << 40));
+  EXPECT_EQ(reduceTwo<int64_t>(FP8RT_INT64, FP8RT_MIN, int64_t(-7) * (int64_t(1) << 40), 3),
+            int64_t(-7) * (int64_t(1) << 40));
   EXPECT_EQ(reduceTwo<int64_t>(FP8RT_INT64, FP8RT_PRODUCT, int64_t(1) << 40, 3), int64_t(3) << 40);
   EXPECT_EQ(reduceTwo<double>(FP8RT_F64, FP8RT_SUM, 1.0, 0x1p-52), 1.0 + 0x1p-52);
   EXPECT_EQ(reduceTwo<float>(FP8RT_F32, FP8RT_PRODUCT, 3.0f, 0.5f), 1.5f);
