@@ -121,20 +121,64 @@ TEST(RankSession, TensorsAreComparedByTheirElements) {
   }
 }
 
-TEST(RankSession, PartsFollowTheGrid) {
-  RankProgram program;
-  ASSERT_FP8RT(program.load(RANKS_FIXTURE, "main"));
-  uint32_t part = 0, parts = 0;
-  ASSERT_FP8RT(fp8rt_library_argument_part(program.library.get(), "main", 1, 0, 2, 3, &part, &parts));
-  EXPECT_EQ(part, 2u);
-  EXPECT_EQ(parts, 3u);
-  ASSERT_FP8RT(fp8rt_library_argument_part(program.library.get(), "main", 1, 1, 2, 3, &part, &parts));
-  EXPECT_EQ(part, 0u);
-  EXPECT_EQ(parts, 1u);
-  ASSERT_FP8RT(fp8rt_library_result_part(program.library.get(), "main", 2, 0, 1, 3, &part, &parts));
-  EXPECT_EQ(part, 1u);
-  EXPECT_FP8RT_ERROR(fp8rt_library_argument_part(program.library.get(), "main", 1, 2, 0, 3, &part, &parts),
-                     FP8RT_INVALID_ARGUMENT, "dimension 2");
+/// The values of a tensor of two columns.
+struct Rows {
+  explicit Rows(std::vector<float> values)
+      : values(std::move(values)), shape{int64_t(this->values.size() / 2), 2} {}
+  DLTensor view() { return {values.data(), {kDLCPU, 0}, 2, kF32, shape, nullptr, 0}; }
+  std::vector<float> values;
+  int64_t shape[2];
+};
+
+TEST(RankSession, ArgumentsAreCutAndResultsAreGathered) {
+  for (const std::string &text : runThreads(3, [](fp8rt_communicator &communicator) {
+         RankProgram program;
+         RANK_TRY(program.load(RANKS_FIXTURE, "main"));
+         RANK_TRY(fp8rt_session_set_communicator(program.session.get(), &communicator));
+         Rows x({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}); // two rows for each rank
+         DLTensor view = x.view();
+         RANK_TRY(fp8rt_session_set_whole_argument(program.session.get(), 1, &view));
+         RANK_TRY(fp8rt_session_zero_missing(program.session.get()));
+         RANK_TRY(fp8rt_session_compare(program.session.get()));
+         RANK_TRY(fp8rt_session_step(program.session.get()));
+         Tensors tensors = newTensors();
+         RANK_TRY(fp8rt_session_add_whole_result(program.session.get(), 2, "own", tensors.get()));
+         const DLTensor *own = fp8rt_tensors_find(tensors.get(), "own");
+         const float *sums = static_cast<const float *>(own->data);
+         std::string text = std::to_string(own->shape[0]) + ":";
+         for (int i = 0; i < 6; ++i)
+           text += " " + std::to_string(static_cast<int>(sums[i]));
+         return text;
+       }))
+    EXPECT_EQ(text, "6: 4 6 12 14 20 22");
+}
+
+TEST(RankSession, WhatCannotBeDividedIsRefused) {
+  for (const std::string &text : runThreads(2, [](fp8rt_communicator &communicator) {
+         RankProgram program;
+         RANK_TRY(program.load(RANKS_FIXTURE, "main"));
+         RANK_TRY(fp8rt_session_set_communicator(program.session.get(), &communicator));
+         Rows x({1, 2, 3, 4, 5, 6});
+         DLTensor view = x.view();
+         RANK_TRY(fp8rt_session_set_whole_argument(program.session.get(), 1, &view));
+         return std::string();
+       }))
+    EXPECT_EQ(text, "dimension 0 is 3, which is not divisible by 2 ranks");
+}
+
+TEST(RankSession, ArgumentsThatDifferAreNamed) {
+  for (const std::string &text : runThreads(2, [](fp8rt_communicator &communicator) {
+         RankProgram program;
+         RANK_TRY(program.load(RANKS_FIXTURE, "main"));
+         RANK_TRY(fp8rt_session_set_communicator(program.session.get(), &communicator));
+         float w[] = {1, static_cast<float>(communicator.rank)};
+         int64_t shape[] = {2};
+         DLTensor view = {w, {kDLCPU, 0}, 1, kF32, shape, nullptr, 0};
+         RANK_TRY(fp8rt_session_set_argument(program.session.get(), 0, &view));
+         RANK_TRY(fp8rt_session_compare(program.session.get()));
+         return std::string();
+       }))
+    EXPECT_EQ(text.rfind("the ranks have different values: tensor 'w' (f32[2], hash ", 0), 0u) << text;
 }
 
 } // namespace

@@ -27,7 +27,13 @@ bool Inputs::isStreamKey(StringRef key) const {
   return llvm::any_of(streams, [&](const BoundStream &stream) { return stream.option.key == key; });
 }
 
+Error Inputs::setArgument(const Place &place, const DLTensor &tensor) const {
+  auto set = areOwn ? fp8rt_session_set_argument : fp8rt_session_set_whole_argument;
+  return check(set(place.function->session.get(), place.index, &tensor));
+}
+
 Error Inputs::load(const Options &options, Program &program) {
+  areOwn = options.inputsAreOwn;
   if (options.inputs.empty()) {
     if (options.streams.empty())
       return Error::success();
@@ -86,8 +92,7 @@ Error Inputs::setArguments(Program &program) {
     auto [other, isNew] = assigned.insert({{place->function, place->index}, key});
     if (!isNew)
       return failure(path + ": tensors '" + other->second + "' and '" + key + "' are the same argument");
-    if (Error error = check(fp8rt_session_set_argument(place->function->session.get(), place->index,
-                                                       fp8rt_tensors_find(tensors.get(), key))))
+    if (Error error = setArgument(*place, *fp8rt_tensors_find(tensors.get(), key)))
       return failure(path + ": tensor '" + key + "': " + llvm::toString(std::move(error)));
   }
   return Error::success();
@@ -115,8 +120,7 @@ Error Inputs::advance(uint64_t step) {
   for (const BoundStream &stream : streams) {
     uint64_t count = static_cast<uint64_t>(stream.tensor->shape[0]);
     DLTensor part = slice(*stream.tensor, step % count);
-    if (Error error = check(
-            fp8rt_session_set_argument(stream.place.function->session.get(), stream.place.index, &part)))
+    if (Error error = setArgument(stream.place, part))
       return failure(path + ": a slice of tensor '" + stream.option.key +
                      "': " + llvm::toString(std::move(error)));
   }

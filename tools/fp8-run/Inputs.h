@@ -15,7 +15,8 @@ namespace fp8run {
 /// The tensors of the inputs file, and the streams, which change from step to step.
 class Inputs {
 public:
-  /// Reads the file and sets every argument it has.
+  /// Reads the file and sets every argument it has. Of tensors that are divided among the ranks, unless the
+  /// file is this rank's own, it takes this rank's part.
   llvm::Error load(const Options &options, Program &program);
 
   /// Sets every streamed argument to its slice for step `step`.
@@ -32,12 +33,14 @@ private:
     const DLTensor *tensor; // one leading dimension more than the argument
   };
 
+  llvm::Error setArgument(const Place &place, const DLTensor &tensor) const;
   llvm::Error bindStream(const Stream &stream, Program &program);
   llvm::Error setArguments(Program &program);
   bool isStreamed(const Place &place) const;
   bool isStreamKey(llvm::StringRef key) const;
 
   std::string path;
+  bool areOwn = false; // this rank's parts, not the tensors of all ranks
   Tensors tensors;
   std::vector<BoundStream> streams;
   std::vector<std::string> ignored;

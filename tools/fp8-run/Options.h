@@ -45,6 +45,13 @@ struct Options {
   bool strict = false;
   bool withCarry = false;
   std::string device = "cpu"; // or cuda, cuda:N, emulator
+  std::string comm = "none";  // or local
+  uint32_t ranks = 1;
+  double deadline = 30; // seconds
+  /// Whether each rank has inputs of its own ({rank} in the name): they hold its parts of tensors.
+  bool inputsAreOwn = false;
+  /// Whether this rank writes the files: each, where each has its own; else rank 0.
+  bool writesState = true, writesOutputs = true;
   bool timing = false;
   bool profile = false;
   std::string profileFile; // without one the profile is a table

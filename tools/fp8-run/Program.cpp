@@ -158,6 +158,20 @@ Error Program::startProfile() {
   return Error::success();
 }
 
+Error Program::connect(fp8rt_communicator *communicator) {
+  for (Function &function : steps)
+    if (Error error = check(fp8rt_session_set_communicator(function.session.get(), communicator)))
+      return error;
+  return Error::success();
+}
+
+Error Program::compareRanks() {
+  for (Function &function : steps)
+    if (Error error = check(fp8rt_session_compare(function.session.get())))
+      return error;
+  return Error::success();
+}
+
 Error Program::step() {
   for (Function &function : steps) {
     if (&function != &steps.front())

@@ -52,6 +52,12 @@ public:
   llvm::Error load(const std::string &path, const std::vector<std::string> &entries,
                    const std::string &device);
 
+  /// Performs the collectives of all following steps.
+  llvm::Error connect(fp8rt_communicator *communicator);
+  /// Checks that all ranks have the same values of what is common to them.
+  llvm::Error compareRanks();
+  const fp8rt_library *compiled() const { return library.get(); }
+
   std::vector<Function> &functions() { return steps; }
   fp8rt_state *state() { return fp8State.get(); }
   /// The device's name; empty for the CPU.

@@ -10,6 +10,7 @@
 #include "Program.h"
 #include "StateFiles.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -30,11 +31,12 @@ using Clock = std::chrono::steady_clock;
 
 class Runner {
 public:
-  explicit Runner(const Options &options) : options(options) {}
+  Runner(const Options &options, const Ranks &ranks) : options(options), ranks(ranks) {}
   Error run();
 
 private:
   Error prepare();
+  Error connectRanks();
   Error checkArguments();
   Error checkOutputs() const;
   Error findPrinted();
@@ -45,6 +47,7 @@ private:
   Error reportProfile();
 
   const Options &options;
+  const Ranks &ranks;
   Program program;
   Inputs inputs;
   StateFiles stateFiles{options, program};
@@ -62,8 +65,11 @@ Error newTensors(Tensors &tensors) {
 
 /// Checks before the first step that the output files can be written after the last.
 Error Runner::checkOutputs() const {
-  for (const std::string &path : {options.outputs, options.saveState, options.profileFile})
-    if (!path.empty())
+  const std::pair<const std::string &, bool> files[] = {{options.outputs, options.writesOutputs},
+                                                        {options.saveState, options.writesState},
+                                                        {options.profileFile, options.profile}};
+  for (const auto &[path, writes] : files)
+    if (!path.empty() && writes)
       if (Error error = check(fp8rt_check_writable(path.c_str())))
         return error;
   return Error::success();
@@ -96,14 +102,13 @@ Error Runner::saveOutputs() {
       if (function.results[i].kind != FP8RT_KIND_USER)
         continue;
       std::string key = (isPair ? function.name + "." : "") + std::to_string(number++);
-      Expected<const DLTensor *> value = Place{&function, i}.getResultValue();
-      if (!value)
-        return value.takeError();
-      if (Error error = check(fp8rt_tensors_add(tensors.get(), key.c_str(), *value)))
+      if (Error error =
+              check(fp8rt_session_add_whole_result(function.session.get(), i, key.c_str(), tensors.get())))
         return error;
     }
   }
-  return check(fp8rt_tensors_write(tensors.get(), options.outputs.c_str()));
+  return options.writesOutputs ? check(fp8rt_tensors_write(tensors.get(), options.outputs.c_str()))
+                               : Error::success();
 }
 
 Error Runner::printResult(uint64_t step) {
@@ -184,8 +189,26 @@ Error Runner::checkArguments() {
   return Error::success();
 }
 
+/// Checks that all ranks run the same, and gives them to the program.
+Error Runner::connectRanks() {
+  if (!ranks.areSeveral())
+    return Error::success();
+  if (Error error = check(fp8rt_communicator_compare_libraries(ranks.get(), program.compiled())))
+    return error;
+  std::string steps = "--steps=" + std::to_string(options.steps);
+  std::string entries = "--entry=" + llvm::join(options.entries, ",");
+  std::string every = "--save-every=" + std::to_string(options.saveEvery);
+  const char *lines[] = {steps.c_str(), entries.c_str(), every.c_str()};
+  if (Error error =
+          check(fp8rt_communicator_compare(ranks.get(), "the ranks have different options", lines, 3)))
+    return error;
+  return program.connect(ranks.get());
+}
+
 Error Runner::prepare() {
   if (Error error = program.load(options.library, options.entries, options.device))
+    return error;
+  if (Error error = connectRanks())
     return error;
   if (Error error = findPrinted())
     return error;
@@ -203,7 +226,9 @@ Error Runner::prepare() {
         return error;
   if (Error error = checkArguments())
     return error;
-  if (std::string ignored = inputs.describeIgnored(); !ignored.empty())
+  if (Error error = program.compareRanks())
+    return error;
+  if (std::string ignored = inputs.describeIgnored(); !ignored.empty() && ranks.isFirst())
     llvm::errs() << "fp8-run: warning: " << ignored << "\n";
   if (!options.profile)
     return Error::success();
@@ -235,4 +260,4 @@ Error Runner::run() {
 
 } // namespace
 
-Error fp8run::run(const Options &options) { return Runner(options).run(); }
+Error fp8run::run(const Options &options, const Ranks &ranks) { return Runner(options, ranks).run(); }

@@ -8,13 +8,15 @@
 #define FP8_TOOLS_FP8RUN_RUNNER_H
 
 #include "Options.h"
+#include "Ranks.h"
 
 #include "llvm/Support/Error.h"
 
 namespace fp8run {
 
-/// Runs the program as the options say. An output file is written completely or not at all.
-llvm::Error run(const Options &options);
+/// Runs the program as the options say, as one of the ranks. An output file is written completely or not at
+/// all.
+llvm::Error run(const Options &options, const Ranks &ranks);
 
 } // namespace fp8run
 

@@ -108,7 +108,7 @@ Error StateFiles::start() {
 }
 
 Error StateFiles::save(uint64_t finished) {
-  if (Error error = start())
+  if (Error error = program.compareRanks())
     return error;
   Tensors tensors;
   if (Error error = newTensors(tensors))
@@ -118,6 +118,10 @@ Error StateFiles::save(uint64_t finished) {
   if (options.withCarry)
     if (Error error = exportCarried(program, tensors.get()))
       return error;
+  if (!options.writesState)
+    return Error::success();
+  if (Error error = start())
+    return error;
   return check(fp8rt_checkpoints_save(checkpoints.get(), tensors.get(), options.firstStep + finished));
 }
 
@@ -134,5 +138,5 @@ Error StateFiles::saveLast(uint64_t finished) {
     return Error::success();
   if (Error error = save(finished))
     return error;
-  return check(fp8rt_checkpoints_finish(checkpoints.get()));
+  return options.writesState ? check(fp8rt_checkpoints_finish(checkpoints.get())) : Error::success();
 }

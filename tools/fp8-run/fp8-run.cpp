@@ -7,6 +7,7 @@
 
 #include "../ToolSupport.h"
 #include "Options.h"
+#include "Ranks.h"
 #include "Runner.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -76,6 +77,18 @@ cl::opt<std::string> device("device", cl::value_desc("cpu|cuda[:N]|emulator"), c
 cl::opt<std::string> profile("profile", cl::ValueOptional, cl::value_desc("FILE"), cl::cat(category),
                              cl::desc("measure the kernels of the steps after the first: a table on standard "
                                       "error, or JSON in FILE"));
+cl::opt<std::string> comm("comm", cl::value_desc("none|local"), cl::init("none"), cl::cat(category),
+                          cl::desc("how the ranks of a program communicate (default: none, or local with "
+                                   "--ranks): local starts all of them on this machine"));
+cl::opt<uint32_t>
+    numRanks("ranks", cl::value_desc("N"), cl::init(1), cl::cat(category),
+             cl::desc("number of ranks that --comm=local starts; {rank} in a file name is the rank's "
+                      "number, and without it rank 0 alone prints and writes. OpenMP's threads are "
+                      "divided among the ranks unless OMP_NUM_THREADS is set"));
+cl::opt<double>
+    deadline("deadline", cl::value_desc("S"), cl::init(30), cl::cat(category),
+             cl::desc("seconds that a collective waits for another rank (default: 30): after that "
+                      "all ranks end, and name those that did not arrive"));
 cl::opt<bool> timing("timing", cl::cat(category), cl::desc("print the time per step on standard error"));
 
 constexpr const char *kOverview = "runs a step that fp8-compile compiled, on tensors in safetensors files\n";
@@ -108,7 +121,9 @@ cl::extrahelp examples("\nEXAMPLES:\n"
 
 /// Prints one line to standard error.
 void complain(llvm::StringRef message) {
-  llvm::errs() << "fp8-run: error: " << fp8tool::oneLine(message) << "\n";
+  // At once: other ranks print too.
+  std::string line = "fp8-run: error: " + fp8tool::oneLine(message) + "\n";
+  llvm::errs() << line;
 }
 
 /// Returns whether `name` is one of --device's values.
@@ -132,6 +147,17 @@ std::optional<std::string> interpret(Options &options) {
       return "--stream=" + stream + ": expected ARG=KEY";
     options.streams.push_back({argument.str(), key.str()});
   }
+  if (comm != "none" && comm != "local")
+    return "--comm=" + comm + ": expected none or local";
+  if (numRanks < 1 || numRanks > 1024)
+    return "--ranks=" + std::to_string(numRanks) + ": expected 1 to 1024";
+  if (numRanks > 1 && comm.getNumOccurrences() && comm == "none")
+    return "--ranks=" + std::to_string(numRanks) + " needs --comm=local";
+  if (!(deadline > 0 && deadline <= 1e6))
+    return "--deadline: expected a number of seconds above 0";
+  if (comm == "local" || numRanks > 1)
+    if (device != "cpu")
+      return "--device=" + device + ": --comm=local connects programs of the CPU";
   if (!isDevice(device))
     return "--device=" + device + ": expected cpu, cuda, cuda:N or emulator";
   if (steps == 0)
@@ -177,10 +203,25 @@ std::optional<std::string> interpret(Options &options) {
   options.strict = strict;
   options.withCarry = withCarry;
   options.device = device;
+  options.comm = !comm.getNumOccurrences() && numRanks.getNumOccurrences() ? "local" : comm.getValue();
+  options.ranks = numRanks;
+  options.deadline = deadline;
   options.timing = timing;
   options.profile = profile.getNumOccurrences() != 0;
   options.profileFile = profile;
   return std::nullopt;
+}
+
+/// Runs as one of the ranks; returns the exit code.
+int runRank(Options options, const Ranks &ranks) {
+  ranks.fillIn(options);
+  llvm::Error error = run(options, ranks);
+  if (!error)
+    return 0;
+  std::string text = llvm::toString(std::move(error));
+  ranks.tell(text);
+  complain((ranks.areSeveral() ? "rank " + std::to_string(ranks.number()) + ": " : "") + text);
+  return 1;
 }
 
 } // namespace
@@ -198,9 +239,13 @@ int main(int argc, char **argv) {
     complain(*problem);
     return 2;
   }
-  if (llvm::Error error = run(options)) {
-    complain(llvm::toString(std::move(error)));
+  if (options.comm == "none")
+    return runRank(options, Ranks());
+  return runInProcesses(options, [&](int file, uint32_t number) {
+    llvm::Expected<Ranks> ranks = Ranks::join(file, number, options.deadline);
+    if (ranks)
+      return runRank(options, *ranks);
+    complain(llvm::toString(ranks.takeError()));
     return 1;
-  }
-  return 0;
+  });
 }

@@ -83,16 +83,21 @@ FP8RT_API fp8rt_status fp8rt_session_set_communicator(fp8rt_session *session,
 FP8RT_API fp8rt_status fp8rt_prepared_set_communicator(fp8rt_prepared *prepared,
                                                        const fp8rt_communicator *communicator);
 
-/// Tells which part of dimension `dim` of an argument rank `rank` of `size` has: part number `out_part` of
-/// `out_parts` equal ones, in order. 0 of 1 where the dimension is whole. The sizes in the manifest are those
-/// of a part.
-FP8RT_API fp8rt_status fp8rt_library_argument_part(const fp8rt_library *library, const char *entry,
-                                                   uint32_t index, int32_t dim, uint32_t rank, uint32_t size,
-                                                   uint32_t *out_part, uint32_t *out_parts);
-/// The same of a result.
-FP8RT_API fp8rt_status fp8rt_library_result_part(const fp8rt_library *library, const char *entry,
-                                                 uint32_t index, int32_t dim, uint32_t rank, uint32_t size,
-                                                 uint32_t *out_part, uint32_t *out_parts);
+/// As fp8rt_session_set_argument, for a tensor of all ranks in host memory: of what the manifest divides
+/// ("shard") the session takes this rank's part. Without a communicator, and for arguments that are not
+/// divided, the same. (fp8rt_session_import_carried takes tensors of all ranks too.)
+FP8RT_API fp8rt_status fp8rt_session_set_whole_argument(fp8rt_session *session, uint32_t index,
+                                                        const DLTensor *tensor);
+
+/// Adds a result to `tensors`: of one that is divided the whole, in memory of its own, which needs all ranks
+/// to call; of others a view (on a device a copy). (fp8rt_session_export_carried adds whole tensors too.)
+FP8RT_API fp8rt_status fp8rt_session_add_whole_result(const fp8rt_session *session, uint32_t index,
+                                                      const char *name, fp8rt_tensors *tensors);
+
+/// Compares by hashes what all ranks of a program with a grid must have in common: the state, and the values
+/// of all arguments but those that the manifest divides or calls different ("batch"). The error names the
+/// first that differs. To be called before the first step, and before values are saved.
+FP8RT_API fp8rt_status fp8rt_session_compare(const fp8rt_session *session);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -7,6 +7,7 @@
 #include "../core/Prepared.h"
 #include "../core/Session.h"
 #include "../core/Status.h"
+#include "../core/Tensors.h"
 #include "Compare.h"
 #include "HostRanks.h"
 #include "Program.h"
@@ -97,26 +98,18 @@ fp8rt_status fp8rt_prepared_set_communicator(fp8rt_prepared *prepared,
   return guarded([&] { required(prepared, "prepared").communicateThrough(communicator); });
 }
 
-static void findPart(const fp8rt_library *library, const char *entry, bool isResult, uint32_t index,
-                     int32_t dim, uint32_t rank, uint32_t size, uint32_t *out_part, uint32_t *out_parts) {
-  const Library &shared = *required(library, "library").shared;
-  const Entry &found = shared.entry(shared.findEntry(&required(entry, "entry")));
-  const std::vector<Value> &values = isResult ? found.results : found.arguments;
-  if (index >= values.size())
-    fail(FP8RT_INVALID_ARGUMENT, "index " + std::to_string(index) + " is out of range");
-  Part part = partOf(shared, values[index], dim, rank, size);
-  required(out_part, "out_part") = part.number;
-  required(out_parts, "out_parts") = part.count;
+fp8rt_status fp8rt_session_set_whole_argument(fp8rt_session *session, uint32_t index,
+                                              const DLTensor *tensor) {
+  return guarded([&] { required(session, "session").setWholeArgument(index, required(tensor, "tensor")); });
 }
 
-fp8rt_status fp8rt_library_argument_part(const fp8rt_library *library, const char *entry, uint32_t index,
-                                         int32_t dim, uint32_t rank, uint32_t size, uint32_t *out_part,
-                                         uint32_t *out_parts) {
-  return guarded([&] { findPart(library, entry, false, index, dim, rank, size, out_part, out_parts); });
+fp8rt_status fp8rt_session_add_whole_result(const fp8rt_session *session, uint32_t index, const char *name,
+                                            fp8rt_tensors *tensors) {
+  return guarded([&] {
+    required(session, "session").addWholeResult(index, &required(name, "name"), required(tensors, "tensors"));
+  });
 }
 
-fp8rt_status fp8rt_library_result_part(const fp8rt_library *library, const char *entry, uint32_t index,
-                                       int32_t dim, uint32_t rank, uint32_t size, uint32_t *out_part,
-                                       uint32_t *out_parts) {
-  return guarded([&] { findPart(library, entry, true, index, dim, rank, size, out_part, out_parts); });
+fp8rt_status fp8rt_session_compare(const fp8rt_session *session) {
+  return guarded([&] { required(session, "session").compareRanks(); });
 }

@@ -154,6 +154,8 @@ Value parseValue(const Node &node) {
     value.written = written->boolean();
   if (std::optional<Node> shard = node.get("shard"))
     value.shards = parseShards(*shard);
+  if (std::optional<Node> batch = node.get("batch"))
+    value.differs = batch->boolean();
   return value;
 }
 

@@ -29,6 +29,7 @@ struct Value {
   int32_t alias = -1; // results: the argument whose memory holds it
   bool written = false;
   std::vector<Shard> shards;
+  bool differs = false; // by rank, without being a part of something
 };
 
 struct Entry {

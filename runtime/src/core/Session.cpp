@@ -198,11 +198,6 @@ void Session::measureWith(std::shared_ptr<Profiler> measuring) {
   profiler = std::move(measuring);
 }
 
-void Session::communicateThrough(const fp8rt_communicator *with) {
-  collectives::checkRanks(*library, with);
-  communicator = with;
-}
-
 void Session::step() {
   if (profiler)
     profiler->begin();
@@ -367,13 +362,12 @@ void Session::exportCarried(fp8rt_tensors &tensors) const {
       continue;
     if (!arguments[i].tensor)
       fail(FP8RT_NOT_FOUND, describeValue("argument", i, entry.arguments[i]) + " has no value");
-    const Tensor &tensor = *arguments[i].tensor;
-    tensors.add(carryKey(i), tensor.isHost() ? tensor.sameMemory() : copyToHost(*memory, tensor));
+    tensors.add(carryKey(i), wholeOf(entry.arguments[i], *arguments[i].tensor));
   }
 }
 
 void Session::importCarried(const fp8rt_tensors &tensors) {
-  std::vector<std::pair<uint32_t, const Tensor *>> found;
+  std::vector<std::pair<uint32_t, Tensor>> found;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!isCarried(entry.arguments[i]))
       continue;
@@ -381,9 +375,11 @@ void Session::importCarried(const fp8rt_tensors &tensors) {
     if (!tensor)
       fail(FP8RT_NOT_FOUND, "there is no tensor " + inQuotes(carryKey(i)));
     uint32_t index = static_cast<uint32_t>(i);
-    within("tensor " + inQuotes(carryKey(i)), [&] { checkFits(index, entry.arguments[i], *tensor); });
-    found.emplace_back(index, tensor);
+    within("tensor " + inQuotes(carryKey(i)), [&] {
+      found.emplace_back(index, partOf(index, *tensor));
+      checkFits(index, entry.arguments[i], found.back().second);
+    });
   }
-  for (auto [index, tensor] : found)
-    copyInto(index, *tensor);
+  for (const auto &[index, tensor] : found)
+    copyInto(index, tensor);
 }

@@ -33,6 +33,11 @@ public:
   void measureWith(std::shared_ptr<Profiler> measuring);
   /// Performs the collectives of all following steps; null if there is one rank.
   void communicateThrough(const fp8rt_communicator *with);
+  /// Tensors that are divided among the ranks, as a whole.
+  void setWholeArgument(uint32_t index, const DLTensor &tensor);
+  void addWholeResult(uint32_t index, const std::string &name, fp8rt_tensors &tensors) const;
+  /// Throws if what all ranks must have in common differs.
+  void compareRanks() const;
 
   /// The tensor of an argument or result in host memory; null if `index` is out of range or the tensor is
   /// not set. On a device it is a copy, valid until the next step or the next change of the argument.
@@ -64,6 +69,8 @@ private:
   const DLTensor *inPlace(const std::vector<Slot> &slots, uint32_t index) const;
   const DLTensor *inHostMemory(const std::vector<Slot> &slots, uint32_t index) const;
 
+  Tensor partOf(uint32_t index, const Tensor &whole) const;
+  Tensor wholeOf(const Value &value, const Tensor &part) const;
   const Value &userArgument(uint32_t index) const;
   std::string carryKey(size_t index) const;
   void copyInto(uint32_t index, const Tensor &tensor);

@@ -1,0 +1,194 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""fp8-run with several ranks, on the runtime's hand-written library (runtime/test/ranks_fixture.c): one step is
+w = w - mean over the ranks of the column sums of x; the loss is the mean of the sums of x."""
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+W = np.array([1, -2], np.float32)
+X = np.arange(16, dtype=np.float32).reshape(8, 2) - 5
+
+
+@pytest.fixture
+def box(tmp_path, bin_dir, build_dir):
+    """A folder with inputs, and fp8-run in it."""
+
+    class Box:
+        library = str(build_dir / "lib" / "libfp8rt_test_ranks_fixture.so")
+
+        def path(self, name):
+            return str(tmp_path / name)
+
+        def command(self, *args, inputs="in"):
+            return [bin_dir / "fp8-run", self.library, f"--inputs={inputs}", *args]
+
+        def run(self, *args, timeout=60, **kwargs):
+            return subprocess.run(self.command(*args, **kwargs), cwd=tmp_path, capture_output=True, text=True, timeout=timeout)
+
+        def ok(self, *args, **kwargs):
+            done = self.run(*args, **kwargs)
+            assert done.returncode == 0 and done.stderr == "", done.stderr
+            return done
+
+        def fails(self, *args, code=1, **kwargs):
+            """Returns the lines of standard error; nothing was written."""
+            before = sorted(os.listdir(tmp_path))
+            done = self.run(*args, **kwargs)
+            assert done.returncode == code, done
+            assert sorted(os.listdir(tmp_path)) == before
+            return done.stderr.splitlines()
+
+        def start(self, *args):
+            return subprocess.Popen(self.command(*args), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    save_file({"w": W, "x": X}, tmp_path / "in")
+    return Box()
+
+
+def reference(ranks, steps, x=X):
+    w, losses = W.copy(), []
+    for _ in range(steps):
+        sums = [part.sum(0, dtype=np.float32) for part in np.split(x, ranks)]
+        w = w - sum(sums) * np.float32(1 / ranks)
+        losses.append(sum(s.sum() for s in sums) * np.float32(1 / ranks))
+    return w, losses
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_ranks_share_the_rows(box, ranks):
+    done = box.ok(f"--ranks={ranks}", "--steps=3", "--print=loss", "--outputs=out", "--save-state=state", "--with-carry")
+    w, losses = reference(ranks, 3)
+    assert [float(line.split("\t")[1]) for line in done.stdout.splitlines()] == losses
+    out, state = load_file(box.path("out")), load_file(box.path("state"))
+    np.testing.assert_array_equal(out["0"], w)
+    np.testing.assert_array_equal(out["2"].reshape(-1, 2), [part.sum(0) for part in np.split(X, ranks)])  # gathered
+    np.testing.assert_array_equal(state["carry.w"], w)
+    np.testing.assert_array_equal(state["amax"], [10])
+
+
+def test_the_run_goes_on_from_a_state(box):
+    box.ok("--ranks=2", "--steps=2", "--save-state=state", "--with-carry")
+    box.ok("--ranks=4", "--steps=1", "--state=state", "--with-carry", "--outputs=out")  # on another number of ranks
+    np.testing.assert_allclose(load_file(box.path("out"))["0"], reference(2, 2)[0] - (X.sum(0) / 4))
+
+
+def test_streams_are_cut_after_the_dimension_of_steps(box):
+    stream = np.stack([X, 2 * X, -X])
+    save_file({"w": W, "data": stream}, box.path("in"))
+    done = box.ok("--ranks=2", "--steps=4", "--stream=x=data", "--print=loss")
+    losses = [reference(2, 1, stream[i % 3])[1][0] for i in range(4)]
+    assert [float(line.split("\t")[1]) for line in done.stdout.splitlines()] == losses
+
+
+def test_files_of_each_rank(box):
+    for rank in range(2):
+        save_file({"w": W, "x": X[4 * rank : 4 * rank + 4]}, box.path(f"in{rank}"))
+    box.ok("--ranks=2", "--outputs=out{rank}", inputs="in{rank}")
+    for rank in range(2):
+        np.testing.assert_array_equal(load_file(box.path(f"out{rank}"))["0"], reference(2, 1)[0])
+
+
+def test_rows_that_cannot_be_divided(box):
+    errors = box.fails("--ranks=3")
+    assert any("dimension 0 is 8, which is not divisible by 3 ranks" in line for line in errors)
+    assert len(errors) == 3 and {line.split(":")[2].strip() for line in errors} == {"rank 0", "rank 1", "rank 2"}
+
+
+def test_a_missing_file_of_one_rank_ends_all(box):
+    save_file({"w": W, "x": X}, box.path("in0"))
+    errors = box.fails("--ranks=2", "--outputs=out", inputs="in{rank}")
+    assert len(errors) == 2
+    assert any(line.startswith("fp8-run: error: rank 1: in1:") for line in errors)
+    assert any(line.startswith("fp8-run: error: rank 0: rank 1 failed: in1:") for line in errors)
+
+
+def test_different_inputs_of_ranks_are_found_before_the_first_step(box):
+    for rank in range(2):
+        save_file({"w": W + rank, "x": X}, box.path(f"in{rank}"))
+    errors = box.fails("--ranks=2", "--print=loss", inputs="in{rank}")
+    assert len(errors) == 2 and all("the ranks have different values: tensor 'w'" in line for line in errors)
+
+
+def test_values_that_drift_apart_are_not_saved(box):
+    save_file({"w": W}, box.path("in"))
+    errors = box.fails("--ranks=2", "--entry=drifting", "--save-state=state", "--with-carry")
+    assert len(errors) == 2 and all("the ranks have different values: tensor 'w'" in line for line in errors)
+
+
+def test_a_rank_that_fails_tells_the_others(box):
+    save_file({}, box.path("in"))
+    errors = box.fails("--ranks=3", "--entry=failing")
+    assert sorted(line.split("fp8-run: error: ")[1] for line in errors) == [
+        f"rank {rank}: step 0: entry 'failing' failed: {why}it fails"
+        for rank, why in enumerate(["rank 1 failed: entry 'failing' failed: ", "", "rank 1 failed: entry 'failing' failed: "])
+    ]
+
+
+def children(process):
+    """The processes of the ranks, in order."""
+    path = f"/proc/{process.pid}/task/{process.pid}/children"
+    while len(found := open(path).read().split()) < 4:
+        assert process.poll() is None
+        time.sleep(0.01)
+    return [int(number) for number in found]
+
+
+def wait_for_a_step(process):
+    assert process.stdout.readline().startswith("0\t")
+
+
+def test_a_killed_rank(box):
+    process = box.start("--ranks=4", "--steps=100000000", "--print=loss")
+    ranks = children(process)
+    wait_for_a_step(process)
+    os.kill(ranks[2], signal.SIGKILL)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    lines = errors.splitlines()
+    assert len(lines) == 4 and all("rank 2" in line for line in lines), errors
+    assert "fp8-run: error: rank 2 was killed by signal 9 (Killed)" in lines
+
+
+def test_a_stopped_rank(box):
+    process = box.start("--ranks=4", "--steps=100000000", "--print=loss", "--deadline=1")
+    ranks = children(process)
+    wait_for_a_step(process)
+    os.kill(ranks[1], signal.SIGSTOP)
+    _, errors = process.communicate(timeout=30)  # and the parent ends the stopped one
+    assert process.returncode == 1
+    lines = errors.splitlines()
+    assert len(lines) == 3 and all("rank 1 did not arrive at" in line and "within 1 s" in line for line in lines), errors
+
+
+def test_ranks_end_with_their_parent(box):
+    process = box.start("--ranks=4", "--steps=100000000", "--print=loss")
+    ranks = children(process)
+    wait_for_a_step(process)
+    process.kill()
+    process.communicate(timeout=30)
+    deadline = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{rank}") for rank in ranks):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (["--ranks=0"], "expected 1 to 1024"),
+        (["--comm=pigeons"], "--comm=pigeons: expected"),
+        (["--ranks=2", "--comm=none"], "needs --comm=local"),
+        (["--deadline=0"], "--deadline: expected a number of seconds above 0"),
+        (["--ranks=2", "--device=emulator"], "--comm=local connects programs of the CPU"),
+    ],
+)
+def test_wrong_command_lines(box, args, message):
+    (error,) = box.fails(*args, code=2)
+    assert message in error

@@ -1,0 +1,179 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The processes of --ranks: started together, and ended together if one of them fails.
+
+#include "Ranks.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace fp8run;
+using Clock = std::chrono::steady_clock;
+
+llvm::Expected<Ranks> Ranks::join(int file, uint32_t number, double deadline) {
+  Ranks ranks;
+  fp8rt_communicator *created = nullptr;
+  if (llvm::Error error = check(fp8rt_communicator_create_local(file, number, deadline, &created)))
+    return error;
+  ranks.communicator.reset(created);
+  return ranks;
+}
+
+void Ranks::fillIn(Options &options) const {
+  auto replace = [&](std::string &path) {
+    bool isOwn = false;
+    for (size_t at; (at = path.find("{rank}")) != std::string::npos; isOwn = true)
+      path.replace(at, 6, std::to_string(number()));
+    return isOwn;
+  };
+  options.inputsAreOwn = replace(options.inputs);
+  replace(options.state);
+  options.writesState = replace(options.saveState) || isFirst();
+  options.writesOutputs = replace(options.outputs) || isFirst();
+  bool profileIsOwn = replace(options.profileFile);
+  if (isFirst())
+    return;
+  options.print.clear();
+  options.timing = false;
+  options.profile &= profileIsOwn;
+}
+
+void Ranks::tell(llvm::StringRef error) const {
+  if (communicator)
+    fp8rt_communicator_fail(communicator.get(), error.str().c_str());
+}
+
+namespace {
+
+/// Divides this machine's processors among the ranks, for OpenMP, unless the user has.
+void divideThreads(uint32_t ranks) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set))
+    return;
+  uint32_t threads = std::max<uint32_t>(1, static_cast<uint32_t>(CPU_COUNT(&set)) / ranks);
+  setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*overwrite=*/0);
+}
+
+bool isStopped(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  size_t name = text.rfind(") ");
+  return name != std::string::npos && text.size() > name + 2 && text[name + 2] == 'T';
+}
+
+/// The parent's view of its processes.
+class Processes {
+public:
+  Processes(int file, double deadline) : file(file), deadline(deadline) {}
+
+  bool start(uint32_t count, const std::function<int(int, uint32_t)> &body);
+  int waitForAll();
+
+private:
+  void noteEnd(size_t rank, int status);
+  void endLate();
+
+  struct Process {
+    pid_t number;
+    bool hasEnded;
+  };
+  int file;
+  double deadline;
+  std::vector<Process> processes;
+  bool hasFailed = false;
+  Clock::time_point failedAt;
+};
+
+bool Processes::start(uint32_t count, const std::function<int(int, uint32_t)> &body) {
+  pid_t parent = getpid();
+  llvm::outs().flush();
+  for (uint32_t rank = 0; rank < count; ++rank) {
+    pid_t process = fork();
+    if (process == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL); // no rank outlives its parent
+      if (getppid() != parent)
+        _exit(1);
+      divideThreads(count);
+      std::exit(body(file, rank));
+    }
+    if (process < 0) {
+      llvm::errs() << "fp8-run: error: cannot start rank " << rank << ": " << std::strerror(errno) << "\n";
+      for (const Process &started : processes)
+        kill(started.number, SIGKILL);
+      return false;
+    }
+    processes.push_back({process, false});
+  }
+  return true;
+}
+
+/// Notes how a process has ended, and tells the others if it has not done its work.
+void Processes::noteEnd(size_t rank, int status) {
+  processes[rank].hasEnded = true;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return;
+  std::string reason = "rank " + std::to_string(rank);
+  if (WIFSIGNALED(status)) {
+    int signal = WTERMSIG(status);
+    reason += " was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+    if (!hasFailed)
+      llvm::errs() << "fp8-run: error: " << reason << "\n";
+  } else {
+    reason += " ended with exit code " + std::to_string(WEXITSTATUS(status));
+  }
+  fp8rt_local_memory_fail(file, reason.c_str());
+  if (!hasFailed)
+    failedAt = Clock::now();
+  hasFailed = true;
+}
+
+/// After a failure: ends what is stopped, and what has not noticed the failure after the deadline.
+void Processes::endLate() {
+  std::chrono::duration<double> since = Clock::now() - failedAt;
+  for (const Process &process : processes)
+    if (!process.hasEnded && (since.count() > deadline || isStopped(process.number)))
+      kill(process.number, SIGKILL);
+}
+
+int Processes::waitForAll() {
+  for (size_t left = processes.size(); left;) {
+    int status = 0;
+    pid_t ended = waitpid(-1, &status, hasFailed ? WNOHANG : 0);
+    for (size_t rank = 0; rank < processes.size(); ++rank)
+      if (processes[rank].number == ended) {
+        noteEnd(rank, status);
+        --left;
+      }
+    if (ended == 0) {
+      endLate();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  return hasFailed ? 1 : 0;
+}
+
+} // namespace
+
+int fp8run::runInProcesses(const Options &options, const std::function<int(int, uint32_t)> &body) {
+  int file = -1;
+  if (llvm::Error error = check(fp8rt_local_memory_create(options.ranks, &file))) {
+    llvm::errs() << "fp8-run: error: " << llvm::toString(std::move(error)) << "\n";
+    return 1;
+  }
+  Processes processes(file, options.deadline);
+  return processes.start(options.ranks, body) ? processes.waitForAll() : 1;
+}
