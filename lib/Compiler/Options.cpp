@@ -209,8 +209,8 @@ static constexpr Option kOptions[] = {
       "Two functions of one step: results K... (default 1) of the first are arguments 0... of the second"},
      [](CompilerOptions &options, StringRef, StringRef value) { return setPair(options.pair, value); }},
     {{"measure-errors", "",
-      "Training entries get a result per FP8 tensor: the root mean square error of its cast over that of the "
-      "tensor",
+      "Training entries get results for each FP8 tensor, which fp8-run --monitor shows: the root mean square "
+      "error of its cast over that of the tensor, the elements that are lost, the amax",
       Kind::flag},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.measureErrors, name, value);

@@ -53,6 +53,9 @@ struct Options {
   /// Whether this rank writes the files: each, where each has its own; else rank 0.
   bool writesState = true, writesOutputs = true;
   bool timing = false;
+  bool monitor = false;
+  std::string monitorFile; // without one a table in the terminal, or lines on standard error
+  uint64_t monitorEvery = 1;
   bool profile = false;
   std::string profileFile; // without one the profile is a table
 };

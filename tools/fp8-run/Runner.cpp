@@ -6,6 +6,7 @@
 
 #include "Runner.h"
 #include "Inputs.h"
+#include "Monitor.h"
 #include "Profile.h"
 #include "Program.h"
 #include "StateFiles.h"
@@ -42,6 +43,7 @@ private:
   Error findPrinted();
   Error saveOutputs();
   Error printResult(uint64_t step);
+  Error showReadings(uint64_t step);
   Error step(uint64_t step);
   void reportTiming();
   Error reportProfile();
@@ -54,6 +56,7 @@ private:
   std::optional<Place> printed;
   std::vector<double> seconds; // of every step
   std::optional<Profile> profile;
+  std::optional<Monitor> monitor;
 };
 
 Error newTensors(Tensors &tensors) {
@@ -67,7 +70,8 @@ Error newTensors(Tensors &tensors) {
 Error Runner::checkOutputs() const {
   const std::pair<const std::string &, bool> files[] = {{options.outputs, options.writesOutputs},
                                                         {options.saveState, options.writesState},
-                                                        {options.profileFile, options.profile}};
+                                                        {options.profileFile, options.profile},
+                                                        {options.monitorFile, options.monitor}};
   for (const auto &[path, writes] : files)
     if (!path.empty() && writes)
       if (Error error = check(fp8rt_check_writable(path.c_str())))
@@ -126,6 +130,17 @@ Error Runner::printResult(uint64_t step) {
   return Error::success();
 }
 
+Error Runner::showReadings(uint64_t step) {
+  const DLTensor *value = nullptr;
+  if (printed) {
+    Expected<const DLTensor *> found = printed->getResultValue();
+    if (!found)
+      return found.takeError();
+    value = *found;
+  }
+  return monitor->addStep(step, value);
+}
+
 Error Runner::step(uint64_t step) {
   if (Error error = inputs.advance(step))
     return error;
@@ -134,7 +149,9 @@ Error Runner::step(uint64_t step) {
     return failure("step " + llvm::Twine(step) + ": " + llvm::toString(std::move(error)));
   std::chrono::duration<double> taken = Clock::now() - start;
   seconds.push_back(taken.count());
-  return printResult(step);
+  if (Error error = printResult(step))
+    return error;
+  return monitor ? showReadings(step) : Error::success();
 }
 
 void Runner::reportTiming() {
@@ -230,6 +247,9 @@ Error Runner::prepare() {
     return error;
   if (std::string ignored = inputs.describeIgnored(); !ignored.empty() && ranks.isFirst())
     llvm::errs() << "fp8-run: warning: " << ignored << "\n";
+  if (options.monitor)
+    if (Error error = monitor.emplace(options, program).start())
+      return error;
   if (!options.profile)
     return Error::success();
   if (Error error = program.startProfile())

@@ -89,35 +89,47 @@ cl::opt<double>
     deadline("deadline", cl::value_desc("S"), cl::init(30), cl::cat(category),
              cl::desc("seconds that a collective waits for another rank (default: 30): after that "
                       "all ranks end, and name those that did not arrive"));
+cl::opt<std::string>
+    monitor("monitor", cl::ValueOptional, cl::value_desc("FILE"), cl::cat(category),
+            cl::desc("after each step, show the amax and scale of every quantized tensor: a table in the "
+                     "terminal, or JSON lines in FILE (fp8-stats reads them). With a library of fp8-compile "
+                     "--measure-errors also how many elements are lost, and the error"));
+cl::opt<uint64_t> monitorEvery("monitor-every", cl::value_desc("N"), cl::init(1), cl::cat(category),
+                               cl::desc("show only every N-th step, starting with step 0"));
 cl::opt<bool> timing("timing", cl::cat(category), cl::desc("print the time per step on standard error"));
 
 constexpr const char *kOverview = "runs a step that fp8-compile compiled, on tensors in safetensors files\n";
 
-cl::extrahelp examples("\nEXAMPLES:\n"
-                       "  Train 200 steps, one batch of 'data' [200, ...] per step, and "
-                       "follow result 9:\n"
-                       "    fp8-run step.so --inputs=in.safetensors --steps=200 "
-                       "--stream=batch=data --print=9\n"
-                       "  Save everything that the next run needs, then go on from it:\n"
-                       "    fp8-run step.so --inputs=in.safetensors --steps=4 "
-                       "--save-state=s.safetensors --with-carry\n"
-                       "    fp8-run step.so --inputs=in.safetensors --steps=6 "
-                       "--state=s.safetensors --with-carry --first-step=4\n"
-                       "  Keep the last three checkpoints, written while the next steps run:\n"
-                       "    fp8-run step.so --inputs=in.safetensors --steps=10000 --save-every=500 "
-                       "--keep-last=3 --save-state=s.safetensors --with-carry\n"
-                       "  See which kernels take the time of a step:\n"
-                       "    fp8-run step.so --inputs=in.safetensors --steps=10 --profile\n"
-                       "  Run code for a GPU without one:\n"
-                       "    fp8-run step_sm_90a.so --inputs=in.safetensors --device=emulator\n"
-                       "  Forward and backward as two functions:\n"
-                       "    fp8-run pair.so --entry=forward,backward "
-                       "--inputs=in.safetensors --outputs=out.safetensors\n"
-                       "\nENVIRONMENT, with --device=cuda or emulator: FP8RT_GRAPH=0 launches each kernel of "
-                       "each step; FP8RT_SYNC=1 also waits for each, so that an error names the kernel that "
-                       "failed; FP8RT_CUDA_DRIVER=FILE is another driver than libcuda.so.1\n"
-                       "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
-                       "command line is wrong\n");
+cl::extrahelp
+    examples("\nEXAMPLES:\n"
+             "  Train 200 steps, one batch of 'data' [200, ...] per step, and "
+             "follow result 9:\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=200 "
+             "--stream=batch=data --print=9\n"
+             "  Save everything that the next run needs, then go on from it:\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=4 "
+             "--save-state=s.safetensors --with-carry\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=6 "
+             "--state=s.safetensors --with-carry --first-step=4\n"
+             "  Keep the last three checkpoints, written while the next steps run:\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=10000 --save-every=500 "
+             "--keep-last=3 --save-state=s.safetensors --with-carry\n"
+             "  See which kernels take the time of a step:\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=10 --profile\n"
+             "  Watch the scales and the errors of casts, and keep them for fp8-stats:\n"
+             "    fp8-compile step.mlir -o step.so --measure-errors\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=100 --monitor\n"
+             "    fp8-run step.so --inputs=in.safetensors --steps=100 --monitor=log.jsonl --print=9\n"
+             "  Run code for a GPU without one:\n"
+             "    fp8-run step_sm_90a.so --inputs=in.safetensors --device=emulator\n"
+             "  Forward and backward as two functions:\n"
+             "    fp8-run pair.so --entry=forward,backward "
+             "--inputs=in.safetensors --outputs=out.safetensors\n"
+             "\nENVIRONMENT, with --device=cuda or emulator: FP8RT_GRAPH=0 launches each kernel of "
+             "each step; FP8RT_SYNC=1 also waits for each, so that an error names the kernel that "
+             "failed; FP8RT_CUDA_DRIVER=FILE is another driver than libcuda.so.1\n"
+             "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
+             "command line is wrong\n");
 
 /// Prints one line to standard error.
 void complain(llvm::StringRef message) {
@@ -188,6 +200,10 @@ std::optional<std::string> interpret(Options &options) {
     return "--outputs and --save-state name the same file";
   if (!profile.empty() && (profile == outputs || profile == saveState))
     return "--profile=" + profile + ": another option writes the same file";
+  if (!monitor.empty() && (monitor == outputs || monitor == saveState || monitor == profile))
+    return "--monitor=" + monitor + ": another option writes the same file";
+  if (monitorEvery.getNumOccurrences() && (monitorEvery == 0 || !monitor.getNumOccurrences()))
+    return "--monitor-every=" + std::to_string(monitorEvery) + ": expected at least 1, and --monitor";
   options.library = library;
   options.inputs = inputs;
   options.steps = steps;
@@ -206,6 +222,9 @@ std::optional<std::string> interpret(Options &options) {
   options.comm = !comm.getNumOccurrences() && numRanks.getNumOccurrences() ? "local" : comm.getValue();
   options.ranks = numRanks;
   options.deadline = deadline;
+  options.monitor = monitor.getNumOccurrences() != 0;
+  options.monitorFile = monitor;
+  options.monitorEvery = monitorEvery;
   options.timing = timing;
   options.profile = profile.getNumOccurrences() != 0;
   options.profileFile = profile;
