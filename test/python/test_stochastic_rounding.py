@@ -12,6 +12,7 @@ from numerics.casts import BlockCast, straight
 from numerics.conversions import DTYPES
 from numerics.formats import BF16, E4M3, E5M2, SINGLE
 
+import gradient_step
 from harness import Program, load, random_generator, save, tensor_type
 
 CPUS = {"native": ["--target=cpu"], "x86-64-v3": ["--target=cpu", "--cpu=x86-64-v3"]}
@@ -105,29 +106,8 @@ def test_casts_by_block(bin_dir, tmp_path, target):
         casts.check(program.call("f", x, RANDOM), mine, x, fractions_of(5, shape))
 
 
-# A step whose weight gradient is the cast gradient of y, because x is the identity.
 N = 96
-STEP_TEXT = """
-func.func @step(%w: tensor<NxNxf32> loc("w"), %x: tensor<NxNxf32>, %t: tensor<NxNxf32>) -> (tensor<NxNxf32>, tensor<NxNxf32>, tensor<NxNxf32>) {
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<NxNxf32>
-  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<NxNxf32>) -> tensor<NxNxf32>
-  %y = linalg.matmul ins(%x, %w : tensor<NxNxf32>, tensor<NxNxf32>) outs(%f : tensor<NxNxf32>) -> tensor<NxNxf32>
-  %g = arith.subf %y, %t : tensor<NxNxf32>
-  %dw = linalg.matmul indexing_maps = [affine_map<(k, n, m) -> (m, k)>, affine_map<(k, n, m) -> (m, n)>, affine_map<(k, n, m) -> (k, n)>]
-      ins(%x, %g : tensor<NxNxf32>, tensor<NxNxf32>) outs(%f : tensor<NxNxf32>) -> tensor<NxNxf32>
-  %dx = linalg.matmul indexing_maps = [affine_map<(m, k, n) -> (m, n)>, affine_map<(m, k, n) -> (k, n)>, affine_map<(m, k, n) -> (m, k)>]
-      ins(%g, %w : tensor<NxNxf32>, tensor<NxNxf32>) outs(%f : tensor<NxNxf32>) -> tensor<NxNxf32>
-  return %dw, %dx, %y : tensor<NxNxf32>, tensor<NxNxf32>, tensor<NxNxf32>
-}
-func.func @evaluate(%w: tensor<NxNxf32> loc("w"), %x: tensor<NxNxf32>) -> tensor<NxNxf32> {
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<NxNxf32>
-  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<NxNxf32>) -> tensor<NxNxf32>
-  %y = linalg.matmul ins(%x, %w : tensor<NxNxf32>, tensor<NxNxf32>) outs(%f : tensor<NxNxf32>) -> tensor<NxNxf32>
-  return %y : tensor<NxNxf32>
-}
-""".replace("NxN", f"{N}x{N}")
+STEP_TEXT = gradient_step.text(N)
 
 
 def gradient_inputs(rng):

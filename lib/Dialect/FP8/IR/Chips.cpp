@@ -79,6 +79,12 @@ LogicalResult ChipAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
 StringRef ChipAttr::getTargetName() const { return getName(); }
 
 std::string ChipAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
+  for (TensorKind kind : {TensorKind::input, TensorKind::weight, TensorKind::grad_output})
+    if (recipe.hasOwnDequantize(kind))
+      return ("the tensor cores of " + getName() +
+              " multiply FP8, not what a recipe's own function dequantizes; "
+              "leave out dequantize, or use --target=cpu")
+          .str();
   FloatType type = recipe.getScaleType();
   bool isMX = isa<Float8E8M0FNUType>(type);
   if (type.isF32() || (isMX && getChip(*this).hasMXScales))

@@ -16,9 +16,32 @@ using namespace fp8;
 // The attribute: it forwards to the base, unless a role has its own recipe
 //===----------------------------------------------------------------------===//
 
+/// Checks the functions of `quantize` or `dequantize`, which may be null.
+static LogicalResult verifyCasts(function_ref<InFlightDiagnostic()> emitError, RecipeAttrInterface base,
+                                 StringRef name, DictionaryAttr functions) {
+  if (!functions)
+    return success();
+  for (NamedAttribute function : functions) {
+    std::optional<TensorKind> kind = symbolizeTensorKind(function.getName());
+    if (!kind || !isa<FlatSymbolRefAttr>(function.getValue()))
+      return emitError() << name << " has the entry " << function.getName().getValue() << " = " << function.getValue()
+                         << "; it takes functions for input, weight and grad_output, as {input = @f}";
+    if (!base.getBlockShape(*kind, {true, false}).empty())
+      return emitError() << name << " casts with one scale per tensor, and " << base
+                         << " has more; choose #fp8.delayed_scaling or #fp8.current_scaling as base";
+  }
+  return success();
+}
+
+/// Returns the function for tensors of `kind`; null if there is none. `functions` may be null.
+static FlatSymbolRefAttr findFunction(DictionaryAttr functions, TensorKind kind) {
+  return functions ? functions.getAs<FlatSymbolRefAttr>(stringifyTensorKind(kind)) : FlatSymbolRefAttr();
+}
+
 LogicalResult CustomAttr::verify(function_ref<InFlightDiagnostic()> emitError, RecipeAttrInterface base,
                                  RecipeAttrInterface fprop, RecipeAttrInterface dgrad,
-                                 RecipeAttrInterface wgrad, FlatSymbolRefAttr scale, FlatSymbolRefAttr amax) {
+                                 RecipeAttrInterface wgrad, FlatSymbolRefAttr scale, FlatSymbolRefAttr amax,
+                                 DictionaryAttr quantize, DictionaryAttr dequantize) {
   for (RecipeAttrInterface recipe : {base, fprop, dgrad, wgrad})
     if (isa_and_nonnull<CustomAttr>(recipe))
       return emitError() << "#fp8.custom cannot contain another #fp8.custom";
@@ -28,6 +51,9 @@ LogicalResult CustomAttr::verify(function_ref<InFlightDiagnostic()> emitError, R
   if (amax && !base.isStateful())
     return emitError() << "amax = " << amax << " chooses from a history, and " << base
                        << " keeps none; choose #fp8.delayed_scaling as base";
+  for (auto [name, functions] : {std::pair(StringRef("quantize"), quantize), {"dequantize", dequantize}})
+    if (failed(verifyCasts(emitError, base, name, functions)))
+      return failure();
   if (StringRef parameter = base.findOverruled(bool(scale), bool(amax)); !parameter.empty())
     return emitError() << parameter << " of the base has no effect beside a function for "
                        << (parameter == "amax_compute_algo" ? "amax" : "scale") << "; drop one of the two";
@@ -43,12 +69,13 @@ RecipeAttrInterface CustomAttr::getRecipeFor(Role role) const {
     own = getBase();
   if (!hasFunctions() || own.getScaling() != getBase().getScaling())
     return own;
-  return get(getContext(), own, {}, {}, {}, getScale(), getAmax());
+  return get(getContext(), own, {}, {}, {}, getScale(), getAmax(), getQuantize(), getDequantize());
 }
 RecipeAttrInterface CustomAttr::getScaling() const {
   if (!hasFunctions())
     return getBase().getScaling();
-  return get(getContext(), getBase().getScaling(), {}, {}, {}, getScale(), getAmax());
+  return get(getContext(), getBase().getScaling(), {}, {}, {}, getScale(), getAmax(), getQuantize(),
+             getDequantize());
 }
 std::string CustomAttr::getUnfitReason(TensorKind lhs, TensorKind rhs) const {
   return getBase().getUnfitReason(lhs, rhs);
@@ -78,6 +105,8 @@ SmallVector<NamedAttribute> CustomAttr::getParameters() const {
   };
   add("scale", getScale());
   add("amax", getAmax());
+  add("quantize", getQuantize());
+  add("dequantize", getDequantize());
   return list;
 }
 
@@ -108,6 +137,17 @@ Value CustomAttr::buildScale(OpBuilder &builder, Location loc, Operation *user,
   if (getScale())
     return inlineFunction(builder, loc, user, getScale(), {inputs.amax, inputs.fp8Max, inputs.old});
   return getBase().buildScale(builder, loc, user, inputs);
+}
+
+bool CustomAttr::hasOwnQuantize(TensorKind kind) const { return bool(findFunction(getQuantize(), kind)); }
+Value CustomAttr::buildQuantize(OpBuilder &builder, Location loc, Operation *user, TensorKind kind,
+                                Value value, Value scale) const {
+  return inlineFunction(builder, loc, user, findFunction(getQuantize(), kind), {value, scale});
+}
+bool CustomAttr::hasOwnDequantize(TensorKind kind) const { return bool(findFunction(getDequantize(), kind)); }
+Value CustomAttr::buildDequantize(OpBuilder &builder, Location loc, Operation *user, TensorKind kind,
+                                  Value data, Value scaleInv) const {
+  return inlineFunction(builder, loc, user, findFunction(getDequantize(), kind), {data, scaleInv});
 }
 
 bool CustomAttr::readsWholeColumn() const { return getAmax() || getBase().readsWholeColumn(); }
@@ -149,6 +189,10 @@ SmallVector<FlatSymbolRefAttr> CustomAttr::getFunctions() const {
   for (FlatSymbolRefAttr name : {getScale(), getAmax()})
     if (name)
       functions.push_back(name);
+  for (DictionaryAttr casts : {getQuantize(), getDequantize()})
+    if (casts)
+      for (NamedAttribute function : casts)
+        functions.push_back(cast<FlatSymbolRefAttr>(function.getValue()));
   return functions;
 }
 
@@ -165,7 +209,7 @@ LogicalResult CustomAttr::verifyFunctions(Operation *user, SymbolTableCollection
     if (recipe && failed(recipe.verifyFunctions(user, symbols)))
       return failure();
   auto check = [&](FlatSymbolRefAttr symbol, StringRef parameter, StringRef signature,
-                   function_ref<bool(ArrayRef<Type>)> fits) -> LogicalResult {
+                   function_ref<bool(ArrayRef<Type>)> fits, bool givesByte = false) -> LogicalResult {
     if (!symbol)
       return success();
     auto function = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(user, symbol);
@@ -173,7 +217,8 @@ LogicalResult CustomAttr::verifyFunctions(Operation *user, SymbolTableCollection
       return user->emitError() << "the recipe's " << parameter << " = " << symbol
                                << " names no function with a body in this module";
     ArrayRef<Type> results = function.getResultTypes();
-    if (!fits(function.getArgumentTypes()) || results.size() != 1 || !results[0].isF32())
+    if (!fits(function.getArgumentTypes()) || results.size() != 1 ||
+        !(givesByte ? results[0].isInteger(8) : results[0].isF32()))
       return function.emitError() << "'" << function.getName() << "' is the recipe's function for "
                                   << parameter << " and must be " << signature;
     if (!function.getFunctionBody().hasOneBlock())
@@ -190,5 +235,20 @@ LogicalResult CustomAttr::verifyFunctions(Operation *user, SymbolTableCollection
   };
   if (failed(check(getScale(), "scale", "(amax: f32, fp8_max: f32, old: f32) -> f32", takesScalars)))
     return failure();
-  return check(getAmax(), "amax", "(column: tensor<?xf32>) -> f32", takesColumn);
+  if (failed(check(getAmax(), "amax", "(column: tensor<?xf32>) -> f32", takesColumn)))
+    return failure();
+  auto takesElement = [](ArrayRef<Type> types) {
+    return types.size() == 2 && types[0].isF32() && types[1].isF32();
+  };
+  auto takesByte = [](ArrayRef<Type> types) {
+    return types.size() == 2 && types[0].isInteger(8) && types[1].isF32();
+  };
+  for (TensorKind kind : {TensorKind::input, TensorKind::weight, TensorKind::grad_output}) {
+    if (failed(check(findFunction(getQuantize(), kind), "quantize", "(value: f32, scale: f32) -> i8",
+                     takesElement, /*givesByte=*/true)) ||
+        failed(check(findFunction(getDequantize(), kind), "dequantize", "(data: i8, scale_inv: f32) -> f32",
+                     takesByte)))
+      return failure();
+  }
+  return success();
 }

@@ -51,6 +51,12 @@ bool isQuantized(Value data) {
   return true;
 }
 
+/// Returns whether the recipe's own code casts tensors, as elementwise code.
+bool castsItself(RecipeAttrInterface recipe) {
+  return llvm::any_of(ArrayRef{TensorKind::input, TensorKind::weight, TensorKind::grad_output},
+                      [&](TensorKind kind) { return recipe.hasOwnQuantize(kind); });
+}
+
 /// Checks that state arguments are the last two, scale before amax_history.
 LogicalResult verifyStatePosition(func::FuncOp function) {
   unsigned count = function.getNumArguments();
@@ -69,7 +75,8 @@ LogicalResult verifyRecipe(Operation *op) {
   if (auto matmul = dyn_cast<MatmulOp>(op); matmul && !matmul.getKept())
     return op->emitError("after recipe: this fp8.matmul is not in FP8 and does not say why");
   if (auto matmul = dyn_cast<ScaledMatmulOp>(op);
-      matmul && matmul.getRecipe() && !isQuantized(matmul.getLhs()) && !isQuantized(matmul.getRhs()))
+      matmul && matmul.getRecipe() && !isQuantized(matmul.getLhs()) && !isQuantized(matmul.getRhs()) &&
+      !castsItself(*matmul.getRecipe()))
     return op->emitError("after recipe: this fp8.scaled_matmul has a recipe, but no operand comes from an "
                          "fp8.quantize");
   if (isa<GroupRowsOp>(op))

@@ -45,6 +45,8 @@
                                   wgrad = #fp8.row_scaling, scale = @my_scale>} : () -> ()
 // CHECK: recipe = #fp8.custom<base = #fp8.delayed_scaling, scale = @my_scale, amax = @my_amax>
 "test.op"() {recipe = #fp8.custom<base = #fp8.delayed_scaling, scale = @my_scale, amax = @my_amax>} : () -> ()
+// CHECK: recipe = #fp8.custom<base = #fp8.current_scaling, quantize = {grad_output = @h, input = @f}, dequantize = {weight = @g}>
+"test.op"() {recipe = #fp8.custom<base = #fp8.current_scaling, quantize = {input = @f, grad_output = @h}, dequantize = {weight = @g}>} : () -> ()
 
 // Enumerations.
 // CHECK: a = #fp8<role wgrad>, b = #fp8<tensor_kind grad_output>, c = #fp8<accumulation split>, d = #fp8<reduce_kind sum>

@@ -209,8 +209,9 @@ def FP8_MXScalingAttr : FP8_Recipe<"MXScaling", "mx_scaling"> {
 def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
     ["getRecipeFor", "getUnfitReason", "getReduceAmax", "getHistoryLength", "startsFromTensor", "getNoAmax",
      "buildRecorded", "buildPast", "readsHistory", "buildAmaxStart", "buildAmaxStep", "buildAmaxEnd",
-     "readsWholeColumn", "buildAmaxOfColumn", "buildHistoryEntry", "getFunctions", "verifyFunctions"]> {
-  let summary = "a recipe per role, or a user's own function for amax or scale";
+     "readsWholeColumn", "buildAmaxOfColumn", "buildHistoryEntry", "hasOwnQuantize", "buildQuantize",
+     "hasOwnDequantize", "buildDequantize", "getFunctions", "verifyFunctions"]> {
+  let summary = "a recipe per role, or a user's own functions for amax, scale and casts";
   let description = [{
     `fprop`, `dgrad` and `wgrad` give the recipe of that role; `base` is the recipe of
     every other product. `scale` and `amax` name functions of the module that replace
@@ -224,6 +225,14 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
     - `amax: (column: tensor<?xf32>) -> f32` returns the amax that the next scale is
       computed from, in place of `amax_compute_algo`. It takes one tensor's column of
       the history: the current amax, then the past ones from the oldest to the newest.
+    - `quantize: (value: f32, scale: f32) -> i8` returns the byte of an element. It replaces
+      the multiplication, rounding and saturation of the cast.
+    - `dequantize: (data: i8, scale_inv: f32) -> f32` returns what a byte stands for. It
+      replaces f32(data) · scale_inv; products multiply what it returns, in f32.
+
+    `quantize` and `dequantize` have a function for each kind of tensor that needs one:
+    `{input = @f, weight = @g, grad_output = @h}`. The other kinds are cast as always. They
+    need a `base` with one scale per tensor.
 
     The column of a site that did not run (its current amax is 0, unless `base` has an
     `executed_mask`) stays unchanged, whatever the functions return.
@@ -239,11 +248,13 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
     OptionalParameter<"::fp8::RecipeAttrInterface">:$dgrad,
     OptionalParameter<"::fp8::RecipeAttrInterface">:$wgrad,
     OptionalParameter<"::mlir::FlatSymbolRefAttr">:$scale,
-    OptionalParameter<"::mlir::FlatSymbolRefAttr">:$amax);
+    OptionalParameter<"::mlir::FlatSymbolRefAttr">:$amax,
+    OptionalParameter<"::mlir::DictionaryAttr">:$quantize,
+    OptionalParameter<"::mlir::DictionaryAttr">:$dequantize);
   let assemblyFormat = "`<` struct(params) `>`";
   let extraClassDeclaration = [{
     /// Whether a function replaces a formula of `base`.
-    bool hasFunctions() const { return getScale() || getAmax(); }
+    bool hasFunctions() const { return getScale() || getAmax() || getQuantize() || getDequantize(); }
   }];
 }
 

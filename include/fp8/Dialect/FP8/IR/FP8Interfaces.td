@@ -135,6 +135,26 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$current,
            "::mlir::Value":$chosen), "", "return current;">,
     InterfaceMethod<[{
+      Returns whether the recipe's own code, `buildQuantize`, turns elements of tensors of this
+      kind into bytes. Such tensors have one scale.
+    }], "bool", "hasOwnQuantize", (ins "::fp8::TensorKind":$kind), "", "return false;">,
+    InterfaceMethod<[{
+      Emits the byte, an i8, of `value`, an f32, with `scale`, an f32. `user` as for `buildScale`.
+    }], "::mlir::Value", "buildQuantize",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Operation *":$user,
+           "::fp8::TensorKind":$kind, "::mlir::Value":$value, "::mlir::Value":$scale), "", "return {};">,
+    InterfaceMethod<[{
+      Returns whether the recipe's own code, `buildDequantize`, says what the bytes of tensors
+      of this kind stand for. Products then multiply what it returns, in f32: no FP8
+      instruction computes them.
+    }], "bool", "hasOwnDequantize", (ins "::fp8::TensorKind":$kind), "", "return false;">,
+    InterfaceMethod<[{
+      Emits the f32 that `data`, an i8, stands for; `scaleInv`, an f32, is 1 / scale. `user` as
+      for `buildScale`.
+    }], "::mlir::Value", "buildDequantize",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Operation *":$user,
+           "::fp8::TensorKind":$kind, "::mlir::Value":$data, "::mlir::Value":$scaleInv), "", "return {};">,
+    InterfaceMethod<[{
       Returns the functions of the module that the recipe's code calls or copies. They
       must return one value and have no side effects; they are not entry points of the
       compiled library.

@@ -23,11 +23,13 @@ namespace fp8 {
 namespace {
 
 /// Identifies a cast before rewriting: operands with equal keys share it.
-using CastKey = std::tuple<const void *, const void *, const void *, std::vector<int64_t>>;
+using CastKey = std::tuple<const void *, const void *, const void *, std::vector<int64_t>, int>;
 CastKey castKey(const QuantizedOperand &operand) {
+  // A recipe's own code may differ by the kind of the tensor.
+  int own = operand.recipe.hasOwnQuantize(operand.kind()) ? static_cast<int>(operand.kind()) : -1;
   SmallVector<int64_t> block = operand.block();
   return {operand.source().getAsOpaquePointer(), operand.recipe.getScaling().getAsOpaquePointer(),
-          operand.format().getAsOpaquePointer(), std::vector<int64_t>(block.begin(), block.end())};
+          operand.format().getAsOpaquePointer(), std::vector<int64_t>(block.begin(), block.end()), own};
 }
 
 /// A tensor, by its number in the function, and the format and the recipe with which it is read.
@@ -207,6 +209,10 @@ private:
       for (const QuantizedOperand &operand : program.operands) {
         if (operand.kind() != TensorKind::grad_output || operand.ownBytes())
           continue;
+        if (operand.recipe.hasOwnQuantize(operand.kind()))
+          return operand.product->emitError()
+                 << "--stochastic-rounding=true does not reach gradients that the recipe's own function "
+                    "quantizes; drop the option or the function";
         auto column = program.columns.find(operand.castId);
         int64_t next = layout.getColumns().size() + numbers.size();
         program.streams[operand.castId] =

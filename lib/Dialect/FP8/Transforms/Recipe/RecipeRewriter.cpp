@@ -280,7 +280,8 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
   Cast &known = entry->second;
   auto note = [&](Value tensor, Cast cast) {
     std::string name = (*operand.product.getSite() + "." + stringifyTensorKind(operand.kind())).str();
-    measured.push_back({tensor, cast, operand.blockOfDims(), name});
+    if (!operand.recipe.hasOwnDequantize(operand.kind()))
+      measured.push_back({tensor, cast, operand.blockOfDims(), name});
     return known = cast;
   };
   if (!operand.block().empty())
@@ -288,10 +289,12 @@ FunctionRewriter::Cast FunctionRewriter::getOrCreateCast(const QuantizedOperand 
 
   Value scaleValue = stateful ? scaleOfColumn(loc, operand, source, from, column->second, repeats)
                               : scaleFromTensor(loc, operand, source);
+  bool record = stateful && updates && !repeats;
+  if (operand.recipe.hasOwnQuantize(operand.kind()))
+    return note(source, castByRecipe(operand, source, scaleValue, record));
   SmallVector<Value> outs{
       emptyLike(loc, source, operand.format()),
       tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, operand.recipe.getScaleType())};
-  bool record = stateful && updates && !repeats;
   if (record)
     outs.push_back(tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{}, builder.getF32Type()));
   auto quantize = QuantizeOp::create(builder, loc, TypeRange(ValueRange(outs)), source, scaleValue,
@@ -356,6 +359,11 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
   }
   Value lhsData = replayViews(lhs.value(), lhs.source(), lhsCast.data);
   Value rhsData = replayViews(rhs.value(), rhs.source(), rhsCast.data);
+  auto isOpaque = [](const QuantizedOperand &operand) {
+    return !operand.ownBytes() && operand.recipe.hasOwnDequantize(operand.kind());
+  };
+  if (isOpaque(lhs) || isOpaque(rhs))
+    return multiplyDequantized(lhs, rhs, lhsData, rhsData);
   bool isOwn = lhs.ownBytes() && rhs.ownBytes();
   auto scaled = ScaledMatmulOp::create(
       builder, op.getLoc(), op->getResultTypes(), lhsData, rhsData, lhsCast.scaleInv, rhsCast.scaleInv,

@@ -101,6 +101,13 @@ private:
   };
   Cast getOrCreateCast(const QuantizedOperand &operand);
   Cast castBlocks(const QuantizedOperand &operand);
+  /// Casts `source` by the recipe's own code; records its amax with `record`.
+  Cast castByRecipe(const QuantizedOperand &operand, mlir::Value source, mlir::Value scale, bool record);
+  /// Returns the f32 values that `data`, an operand of a product, stands for.
+  mlir::Value dequantize(const QuantizedOperand &operand, mlir::Value data, mlir::Value scaleInv);
+  /// Lets the product multiply what the recipe's own code dequantizes, in f32.
+  void multiplyDequantized(const QuantizedOperand &lhs, const QuantizedOperand &rhs, mlir::Value lhsData,
+                           mlir::Value rhsData);
   mlir::Value getRandom();
   /// Returns the stream of random bits of a cast that rounds stochastically; null for others.
   mlir::IntegerAttr streamOf(const QuantizedOperand &operand);
