@@ -43,12 +43,13 @@ void Ranks::fillIn(Options &options) const {
   replace(options.state);
   options.writesState = replace(options.saveState) || isFirst();
   options.writesOutputs = replace(options.outputs) || isFirst();
-  bool profileIsOwn = replace(options.profileFile);
+  bool profileIsOwn = replace(options.profileFile), monitorIsOwn = replace(options.monitorFile);
   if (isFirst())
     return;
   options.print.clear();
   options.timing = false;
   options.profile &= profileIsOwn;
+  options.monitor &= monitorIsOwn;
 }
 
 void Ranks::tell(llvm::StringRef error) const {
