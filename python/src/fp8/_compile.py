@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -14,9 +15,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from . import _cache, _options, _tools
@@ -30,7 +32,7 @@ Source: TypeAlias = "str | bytes | os.PathLike[str]"
 log = logging.getLogger("fp8")
 
 _DIAGNOSTIC = re.compile(r"^(.*?):(\d+):(\d+): (error|warning|remark|note): (.*)$")
-_UNSUPPORTED = re.compile(r"has no lowering|have no lowering|not found for custom op|is not supported")
+_UNSUPPORTED = re.compile(r"has no lowering|have no lowering|not found for custom op|is not known here|is not supported")
 
 
 def compile(  # noqa: A001 - users write fp8.compile
@@ -172,10 +174,44 @@ def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Pa
 def _run(command: Sequence[str], text: bytes, folder: pathlib.Path | None) -> subprocess.CompletedProcess[bytes]:
     log.debug("%s", " ".join(command))
     environment = {**os.environ, "FP8_CACHE_DIR": str(config.cache_dir)}
+    with _interrupts_held() as deliver:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment
+        )
     try:
-        return subprocess.run(command, input=text, capture_output=True, cwd=folder, timeout=config.compile_timeout, env=environment)
+        deliver()
+        output, errors = process.communicate(text, timeout=config.compile_timeout)
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
     except subprocess.TimeoutExpired:
         raise CompileError(f"{os.path.basename(command[0])} took more than {config.compile_timeout} s (fp8.config.compile_timeout)") from None
+    finally:
+        # After Ctrl-C or the time limit it still runs.
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[Callable[[], None]]:
+    """Keeps Ctrl-C back within the block: an interrupt while a process starts would leave it running.
+
+    Yields the function that handles, afterwards, what was kept back.
+    """
+    held: list[tuple[int, Any]] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield lambda: None
+        return
+
+    def deliver() -> None:
+        for number, frame in held[:1]:
+            handler(number, frame)
+
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield deliver
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _decode(output: bytes) -> str:
@@ -247,8 +283,9 @@ def opt(source: Source, pipeline: str) -> str:
     if done.returncode < 0:
         raise CompileError(f"fp8-opt was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}); please report it")
     output = _decode(done.stderr)
-    if done.returncode and not _DIAGNOSTIC.match(output):
-        raise ValueError(output)
+    first = output.partition("\n")[0]
+    if done.returncode and ("PassPipeline Parser" in first or not _DIAGNOSTIC.match(first)):
+        raise ValueError(first.rpartition("PassPipeline Parser:1: ")[2])
     _raise_or_warn(output, failed=done.returncode != 0, source_path=program.path)
     return done.stdout.decode()
 

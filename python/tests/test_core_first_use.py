@@ -1,0 +1,288 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What goes wrong in a user's first hour: wrong options, programs that cannot be compiled, a compiler
+that dies or is missing, a cache that cannot be written, several processes, Ctrl-C."""
+
+import logging
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import time
+import warnings
+
+import fp8
+import numpy as np
+import pytest
+
+from small_programs import compile_product, product
+
+SOURCE = pathlib.Path(fp8.__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(recipe="fp9"), "recipe=fp9 is none of delayed, current, "),
+        (dict(recipe=7), "recipe=7: a recipe is a word"),
+        (dict(keep="(a"), "keep=.a is not a regular expression: parentheses not balanced"),
+        (dict(keep=r"h\d+"), r"\\d is Python's; the compiler reads POSIX extended regular expressions: write \[0-9\]"),
+        (dict(sites="(?:a|b)"), r"\(\?: is Python's; .*: write \(…\)"),
+        (dict(amax_history_len=0), "amax_history_len=0"),
+        (dict(amax_history_length=4), "there is no option amax_history_length"),
+        (dict(target="sm_42"), "target=sm_42"),
+        (dict(pair=("forward",)), "a program has one pair"),
+        (dict(carry={0: "x"}), "carry=0:x must be ARGUMENT:RESULT"),
+    ],
+    ids=str,
+)
+def test_a_wrong_option_is_one_line(options, message):
+    with pytest.raises((ValueError, TypeError), match=message) as info:
+        compile_product(**options)
+    assert "\n" not in str(info.value) and "--" not in str(info.value)
+
+
+def test_patterns_have_no_flags():
+    import re
+
+    assert "no site matches" not in str(compile_product(keep=re.compile("^w$")).report)
+    with pytest.raises(ValueError, match="flags of regular expressions are not passed on"):
+        compile_product(keep=re.compile("w", re.I))
+
+
+def test_keep_may_be_a_function():
+    seen = []
+    report = compile_product(keep=lambda site: seen.append(site) or site.k == 16).report
+    assert [(site.site, site.role, site.m, site.n, site.k) for site in seen] == [("w", "fprop", 4, 8, 16)]
+    assert [site.decision for site in report.sites] == ["high"]
+    assert [site.decision for site in compile_product(keep=lambda site: False).report.sites] == ["fp8"]
+
+
+def test_errors_are_at_the_users_line():
+    text = product(locations=' loc("jit(step)/h0/fc/dot_general"(callsite("f"("/home/me/model.py":5:50) at "/home/me/train.py":9:1)))')
+    with pytest.raises(fp8.CompileError) as info:
+        fp8.compile(text, sites="linear", recipe="delayed", require="all", keep="fc")
+    assert info.value.location == fp8.Location("/home/me/model.py", 5, 50)
+    assert str(info.value).startswith("/home/me/model.py:5: ")
+    assert info.value.__cause__ is None
+
+
+def test_an_operation_without_a_lowering():
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = "stablehlo.cholesky"(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":3:7)
+  return %y : tensor<4xf32>
+}"""
+    with pytest.raises(fp8.UnsupportedError, match="stablehlo") as info:
+        fp8.compile(text)
+    assert isinstance(info.value, NotImplementedError) and info.value.location == fp8.Location("model.py", 3, 7)
+
+
+def test_a_source_that_is_no_program(tmp_path):
+    with pytest.raises(fp8.CompileError):
+        fp8.compile("this is no MLIR")
+    with pytest.raises(TypeError, match="source is of type int: give text, bytes or a path"):
+        fp8.compile(7)
+    with pytest.raises(FileNotFoundError):
+        fp8.compile(tmp_path / "missing.mlir")
+
+
+def test_a_path_is_named_in_errors(tmp_path):
+    path = tmp_path / "step.mlir"
+    path.write_text(product().replace("linalg.matmul", "linalg.mutmal"))
+    with pytest.raises(fp8.CompileError) as info:
+        fp8.compile(path)
+    assert (info.value.location.file, info.value.source_path) == (str(path), str(path))
+
+
+def fake_tool(folder, text):
+    """A build folder whose fp8-compile is a script."""
+    (folder / "bin").mkdir(parents=True)
+    script = folder / "bin" / "fp8-compile"
+    script.write_text("#!/bin/sh\n" + text)
+    script.chmod(0o755)
+    return folder
+
+
+def test_a_compiler_that_is_killed_keeps_the_input(tmp_path, monkeypatch, fresh_cache):
+    monkeypatch.setattr(fp8.config, "tool_dir", fake_tool(tmp_path / "tools", "echo assertion >&2; kill -ABRT $$"))
+    with pytest.raises(fp8.CompileError, match=r"fp8-compile was ended by signal 6 \(Aborted\); the input is kept in .*; please report it") as info:
+        fp8.compile(product())
+    assert pathlib.Path(info.value.source_path).read_text() == product()
+    assert "assertion" in info.value.notes
+
+
+def test_a_compilation_has_a_time_limit(tmp_path, monkeypatch, fresh_cache):
+    monkeypatch.setattr(fp8.config, "tool_dir", fake_tool(tmp_path / "tools", "exec sleep 60"))
+    monkeypatch.setattr(fp8.config, "compile_timeout", 0.2)
+    with pytest.raises(fp8.CompileError, match=r"fp8-compile took more than 0.2 s \(fp8.config.compile_timeout\)"):
+        fp8.compile(product())
+    assert list((fresh_cache / "libraries").iterdir()) == []
+
+
+def test_without_tools(tmp_path):
+    code = "import fp8\ntry: fp8.compile('x')\nexcept fp8.MissingToolError as e: print(e)"
+    package = tmp_path / "site-packages"
+    package.mkdir()
+    (package / "fp8").symlink_to(SOURCE / "fp8")
+    # Copied: a link would lead back to the checkout.
+    (package / "fp8").unlink()
+    subprocess.run(["cp", "-r", SOURCE / "fp8", package / "fp8"], check=True)
+    done = run_python(code, PYTHONPATH=str(package), FP8_TOOLS="", PATH="/nowhere")
+    assert "fp8-compile is in none of " in done.stdout and "set FP8_TOOLS to its build folder" in done.stdout
+
+
+def run_python(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE), **environment}
+    )
+
+
+def test_import_takes_numpy_only():
+    done = run_python("import sys, fp8; print(sorted({'jax', 'torch', 'ml_dtypes'} & set(sys.modules)))")
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_framework_that_is_missing_says_what_to_install():
+    code = "import sys; sys.modules['torch'] = None; sys.modules['jax'] = None; import fp8\n"
+    for name in ("jax", "torch"):
+        if not (SOURCE / "fp8" / name).is_dir():
+            continue
+        done = run_python(code + f"fp8.{name}")
+        assert f"pip install 'fp8-mlir[{name}]'" in done.stderr
+
+
+def test_a_library_is_compiled_once(fresh_cache, caplog):
+    caplog.set_level(logging.INFO, "fp8")
+    first, second = compile_product(), compile_product()
+    assert first.path == second.path and first.hash == second.hash
+    assert [record.message.endswith("from the cache") for record in caplog.records] == [False, True]
+    assert compile_product(margin=1).path != first.path
+    assert str(first.report) == str(second.report) and first.manifest == second.manifest
+
+
+def test_the_folder_of_the_source_is_not_part_of_the_key(fresh_cache):
+    locations = [f' loc("fc/dot"("/home/{user}/model.py":5:50))' for user in ("one", "two")]
+    one, two = (fp8.compile(product(locations=location), recipe="current") for location in locations)
+    assert one.path == two.path
+    assert [library.report.sites[0].place.file for library in (one, two)] == ["/home/one/model.py", "/home/two/model.py"]
+
+
+def test_without_the_cache_nothing_is_kept(fresh_cache):
+    library = compile_product(cache=False, recipe="none")
+    assert library.entries["main"](np.ones((4, 16), np.float32), np.ones((16, 8), np.float32))[0].numpy()[0, 0] == 16
+    assert not fresh_cache.exists()
+
+
+@pytest.mark.parametrize("damage", ["truncate", "remove", "garbage"])
+def test_a_damaged_entry_is_compiled_again(damage, fresh_cache):
+    path = compile_product(recipe="current").path
+    whole = path.read_bytes()
+    if damage == "remove":
+        path.unlink()
+    elif damage == "truncate":
+        path.write_bytes(whole[:100])
+    else:
+        (path.parent / "entry.json").write_text("{")
+    assert compile_product(recipe="current").path.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
+    # A file where the folder should be: root may write into any folder.
+    (tmp_path / "cache").write_text("")
+    monkeypatch.setattr(fp8.config, "cache_dir", tmp_path / "cache")
+    with pytest.warns(fp8.Warning, match="compiled libraries are not kept: .*FP8_CACHE_DIR names another folder"):
+        library = compile_product(recipe="current")
+    assert library.path.exists()
+
+
+def test_the_least_used_libraries_go_first(fresh_cache, monkeypatch):
+    paths = []
+    for margin in range(3):
+        paths.append(compile_product(margin=margin).path)
+        os.utime(paths[-1].parent, (margin, margin))
+    compile_product(margin=0)  # used again
+    monkeypatch.setattr("fp8._cache.LIMIT_BYTES", 7 / 2 * sum(file.stat().st_size for file in paths[0].parent.iterdir()))
+    newest = compile_product(margin=3).path
+    assert [path.exists() for path in [*paths, newest]] == [True, False, True, True]
+
+
+def test_two_processes_compile_the_same_program(fresh_cache):
+    code = f"import fp8; print(fp8.compile({product()!r}, recipe='current', sites='all').path)"
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FP8_CACHE_DIR": str(fresh_cache)}
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) for _ in range(3)]
+    paths = {process.communicate()[0] for process in processes}
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len(paths) == 1
+    assert len(list((fresh_cache / "libraries").iterdir())) == 1
+
+
+def is_running(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_ctrl_c_ends_the_compiler(tmp_path, fresh_cache):
+    marker = tmp_path / "pid"
+    tools = fake_tool(tmp_path / "tools", f"echo $$ > {marker}; exec sleep 60")
+    code = f"import fp8\ntry: fp8.compile({product()!r})\nexcept KeyboardInterrupt: print('interrupted')"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FP8_TOOLS": str(tools), "FP8_CACHE_DIR": str(fresh_cache)}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[0] == "interrupted\n"
+    assert not is_running(int(marker.read_text()))
+    assert list((fresh_cache / "libraries").iterdir()) == []
+
+
+def test_a_notebook_cell_runs_again(fresh_cache):
+    """Running a cell again makes the same library anew; the first one stays usable."""
+    x, w = np.ones((4, 16), np.float32), np.ones((16, 8), np.float32)
+    libraries = [compile_product(recipe="current") for _ in range(3)]
+    results = [library.entries["main"](x, w)[0].numpy() for library in libraries]
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_warnings_of_the_compiler_are_warnings_at_the_call(fresh_cache, tmp_path, monkeypatch):
+    real = fp8._tools.find("fp8-compile")
+    tools = fake_tool(tmp_path / "tools", f'echo "model.py:3:4: warning: watch --first" >&2; exec {real} "$@"')
+    monkeypatch.setattr(fp8.config, "tool_dir", tools)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fp8.compile(product(), recipe="current", sites="all")
+    assert [(str(w.message), w.category) for w in caught] == [("model.py:3: watch first", fp8.Warning)]
+    assert caught[0].filename == __file__
+
+
+def test_settings_come_from_the_environment(capfd):
+    done = run_python(
+        "import fp8; print(fp8.config.cache_dir, fp8.config.compile_timeout, fp8.config.verbose)",
+        FP8_CACHE_DIR="/somewhere", FP8_COMPILE_TIMEOUT="1.5", FP8_VERBOSE="1",
+    )  # fmt: skip
+    assert done.stdout == "/somewhere 1.5 True\n", done.stderr
+    assert "FP8_COMPILE_TIMEOUT=soon is no number of seconds" in run_python("import fp8", FP8_COMPILE_TIMEOUT="soon").stderr
+
+
+def test_passes_on_ir():
+    assert "arith.constant 3" in fp8.opt(
+        "func.func @f() -> i32 { %a = arith.constant 1 : i32 %b = arith.constant 2 : i32 %c = arith.addi %a, %b : i32 return %c : i32 }",
+        "builtin.module(canonicalize)",
+    )
+    with pytest.raises(ValueError, match="no-such-pass"):
+        fp8.opt("module {}", "builtin.module(no-such-pass)")
+    with pytest.raises(fp8.CompileError):
+        fp8.opt("nonsense", "builtin.module(cse)")
+    assert "fp8.matmul" in fp8.opt(product(), "builtin.module(fp8-ingest-pipeline)")
+
+
+def test_saved_files_are_executable_libraries(tmp_path):
+    compile_product(recipe="current").save(tmp_path / "step.so")
+    assert stat.S_IMODE((tmp_path / "step.so").stat().st_mode) == 0o755
+    assert [path.name for path in tmp_path.iterdir()] == ["step.so"]
