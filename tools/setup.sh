@@ -17,6 +17,9 @@ BUILD_PACKAGES=(cmake ninja-build ccache clang-22 lld-22 liblld-22-dev libomp-22
   nlohmann-json3-dev libgtest-dev python3 python3-venv)
 # shellcheck disable=SC2034
 LINT_PACKAGES=(clang-format-22 clang-tidy-22 shellcheck)
+# For tests of several ranks: MPI, whose declarations are compared too.
+# shellcheck disable=SC2034
+RANK_PACKAGES=(libopenmpi-dev openmpi-bin)
 # shellcheck disable=SC2034
 EXAMPLE_PACKAGES=(gnuplot-nox jargon-text)
 # For the emulator's tests: tinygrad is a program that writes PTX, the wheel of CUDA's runtime has cuda.h.

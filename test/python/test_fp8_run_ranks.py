@@ -4,6 +4,8 @@
 """fp8-run with several ranks, on the runtime's hand-written library (runtime/test/ranks_fixture.c): one step is
 w = w - mean over the ranks of the column sums of x; the loss is the mean of the sums of x."""
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -185,10 +187,66 @@ def test_ranks_end_with_their_parent(box):
         (["--ranks=0"], "expected 1 to 1024"),
         (["--comm=pigeons"], "--comm=pigeons: expected"),
         (["--ranks=2", "--comm=none"], "needs --comm=local"),
+        (["--ranks=2", "--comm=mpi"], "mpirun -n says how many ranks"),
         (["--deadline=0"], "--deadline: expected a number of seconds above 0"),
-        (["--ranks=2", "--device=emulator"], "--comm=local connects programs of the CPU"),
+        (["--ranks=2", "--device=emulator"], "connect programs of the CPU"),
     ],
 )
 def test_wrong_command_lines(box, args, message):
     (error,) = box.fails(*args, code=2)
     assert message in error
+
+
+@pytest.fixture
+def mpirun(tmp_path):
+    """Runs a command as several ranks of Open MPI."""
+    if not shutil.which("mpirun"):
+        pytest.skip("Open MPI is not installed")
+
+    def run(ranks, *command):
+        launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
+        return subprocess.run([*launcher, *command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_collectives_have_the_same_bits_through_mpi(mpirun, bin_dir, ranks):
+    trace = bin_dir / "fp8rt-rank-trace"
+    local = subprocess.run([trace, "local", str(ranks)], capture_output=True, text=True, timeout=60, check=True)
+    through_mpi = mpirun(ranks, trace, "mpi")
+    assert through_mpi.returncode == 0, through_mpi.stderr
+    assert sorted(through_mpi.stdout.splitlines()) == sorted(local.stdout.splitlines())
+    # A sum over all ranks has the same bits on each.
+    sums = re.findall(r"rank \d: 0 0 4 12000: (\w+)", local.stdout)
+    assert len(sums) == ranks and len(set(sums)) == 1
+
+
+@pytest.mark.parametrize(
+    "fault, reason",
+    [
+        ("fail", "rank 1 failed: of its own will"),
+        ("sleep", "rank 1 did not arrive at all_reduce sum of 12 f32 'x' within 2 s"),
+        ("other", "rank 1 in all_reduce sum of 6 f32 'x'"),
+    ],
+)
+def test_failures_through_mpi(mpirun, bin_dir, fault, reason):
+    lines = mpirun(3, bin_dir / "fp8rt-rank-trace", "mpi", fault).stdout.splitlines()
+    for rank in (0, 2):
+        assert any(line.startswith(f"rank {rank}: ") and reason in line for line in lines), lines
+
+
+def test_the_command_under_mpirun(box, mpirun):
+    done = mpirun(2, *box.command("--comm=mpi", "--steps=3", "--print=loss", "--outputs=out"))
+    w, losses = reference(2, 3)
+    assert done.returncode == 0, done.stderr
+    assert [float(line.split("\t")[1]) for line in done.stdout.splitlines()] == losses
+    np.testing.assert_array_equal(load_file(box.path("out"))["0"], w)
+
+
+def test_a_failing_rank_under_mpirun(box, mpirun):
+    save_file({}, box.path("in"))
+    done = mpirun(2, *box.command("--comm=mpi", "--entry=failing"))
+    assert done.returncode == 1
+    assert "fp8-run: error: rank 1: step 0: entry 'failing' failed: it fails" in done.stderr
+    assert "fp8-run: error: rank 0: step 0: entry 'failing' failed: rank 1 failed: entry 'failing' failed" in done.stderr

@@ -45,7 +45,7 @@ struct Options {
   bool strict = false;
   bool withCarry = false;
   std::string device = "cpu"; // or cuda, cuda:N, emulator
-  std::string comm = "none";  // or local
+  std::string comm = "none";  // or local, mpi
   uint32_t ranks = 1;
   double deadline = 30; // seconds
   /// Whether each rank has inputs of its own ({rank} in the name): they hold its parts of tensors.

@@ -23,10 +23,35 @@
 using namespace fp8run;
 using Clock = std::chrono::steady_clock;
 
+/// Divides this machine's processors among the ranks, for OpenMP, unless the user has. Processors to which
+/// mpirun has bound this process are its own.
+static void divideThreads(uint32_t ranks) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set))
+    return;
+  auto processors = static_cast<uint32_t>(CPU_COUNT(&set));
+  bool isBound = processors < static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+  uint32_t threads = std::max(1u, isBound ? processors : processors / ranks);
+  setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*overwrite=*/0);
+}
+
 llvm::Expected<Ranks> Ranks::join(int file, uint32_t number, double deadline) {
   Ranks ranks;
   fp8rt_communicator *created = nullptr;
   if (llvm::Error error = check(fp8rt_communicator_create_local(file, number, deadline, &created)))
+    return error;
+  ranks.communicator.reset(created);
+  return ranks;
+}
+
+llvm::Expected<Ranks> Ranks::joinMpi(double deadline) {
+  const char *local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  uint32_t onMachine = 1;
+  if (local && !llvm::StringRef(local).getAsInteger(10, onMachine) && onMachine)
+    divideThreads(onMachine);
+  Ranks ranks;
+  fp8rt_communicator *created = nullptr;
+  if (llvm::Error error = check(fp8rt_communicator_create_mpi(deadline, &created)))
     return error;
   ranks.communicator.reset(created);
   return ranks;
@@ -58,15 +83,6 @@ void Ranks::tell(llvm::StringRef error) const {
 }
 
 namespace {
-
-/// Divides this machine's processors among the ranks, for OpenMP, unless the user has.
-void divideThreads(uint32_t ranks) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set))
-    return;
-  uint32_t threads = std::max<uint32_t>(1, static_cast<uint32_t>(CPU_COUNT(&set)) / ranks);
-  setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*overwrite=*/0);
-}
 
 bool isStopped(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");

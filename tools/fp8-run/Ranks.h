@@ -19,6 +19,8 @@ class Ranks {
 public:
   /// Rank `number` of the processes that share the memory `file`.
   static llvm::Expected<Ranks> join(int file, uint32_t number, double deadline);
+  /// The rank that mpirun gave to this process.
+  static llvm::Expected<Ranks> joinMpi(double deadline);
   Ranks() = default;
 
   uint32_t number() const { return communicator ? communicator->rank : 0; }
@@ -37,8 +39,8 @@ private:
   Communicator communicator;
 };
 
-/// Runs `body` in options.ranks processes, with the file descriptor of their memory and the rank. Returns the exit
-/// code: 0 if it is that of all of them.
+/// Runs `body` in options.ranks processes, with the file descriptor of their memory and the rank. Returns the
+/// exit code: 0 if it is that of all of them.
 int runInProcesses(const Options &options, const std::function<int(int file, uint32_t rank)> &body);
 
 } // namespace fp8run

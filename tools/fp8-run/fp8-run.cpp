@@ -77,9 +77,11 @@ cl::opt<std::string> device("device", cl::value_desc("cpu|cuda[:N]|emulator"), c
 cl::opt<std::string> profile("profile", cl::ValueOptional, cl::value_desc("FILE"), cl::cat(category),
                              cl::desc("measure the kernels of the steps after the first: a table on standard "
                                       "error, or JSON in FILE"));
-cl::opt<std::string> comm("comm", cl::value_desc("none|local"), cl::init("none"), cl::cat(category),
-                          cl::desc("how the ranks of a program communicate (default: none, or local with "
-                                   "--ranks): local starts all of them on this machine"));
+cl::opt<std::string>
+    comm("comm", cl::value_desc("none|local|mpi"), cl::init("none"), cl::cat(category),
+         cl::desc("how the ranks of a program communicate (default: none, or local with "
+                  "--ranks): local starts all of them on this machine; mpi is for processes that "
+                  "mpirun has started"));
 cl::opt<uint32_t>
     numRanks("ranks", cl::value_desc("N"), cl::init(1), cl::cat(category),
              cl::desc("number of ranks that --comm=local starts; {rank} in a file name is the rank's "
@@ -159,17 +161,19 @@ std::optional<std::string> interpret(Options &options) {
       return "--stream=" + stream + ": expected ARG=KEY";
     options.streams.push_back({argument.str(), key.str()});
   }
-  if (comm != "none" && comm != "local")
-    return "--comm=" + comm + ": expected none or local";
+  if (comm != "none" && comm != "local" && comm != "mpi")
+    return "--comm=" + comm + ": expected none, local or mpi";
+  if (comm == "mpi" && numRanks.getNumOccurrences())
+    return "--ranks=" + std::to_string(numRanks) +
+           ": with --comm=mpi, mpirun -n says how many ranks there are";
   if (numRanks < 1 || numRanks > 1024)
     return "--ranks=" + std::to_string(numRanks) + ": expected 1 to 1024";
   if (numRanks > 1 && comm.getNumOccurrences() && comm == "none")
     return "--ranks=" + std::to_string(numRanks) + " needs --comm=local";
   if (!(deadline > 0 && deadline <= 1e6))
     return "--deadline: expected a number of seconds above 0";
-  if (comm == "local" || numRanks > 1)
-    if (device != "cpu")
-      return "--device=" + device + ": --comm=local connects programs of the CPU";
+  if ((comm != "none" || numRanks.getNumOccurrences()) && device != "cpu")
+    return "--device=" + device + ": --comm=local and mpi connect programs of the CPU";
   if (!isDevice(device))
     return "--device=" + device + ": expected cpu, cuda, cuda:N or emulator";
   if (steps == 0)
@@ -260,11 +264,15 @@ int main(int argc, char **argv) {
   }
   if (options.comm == "none")
     return runRank(options, Ranks());
-  return runInProcesses(options, [&](int file, uint32_t number) {
-    llvm::Expected<Ranks> ranks = Ranks::join(file, number, options.deadline);
+  auto runJoined = [&](llvm::Expected<Ranks> ranks) {
     if (ranks)
       return runRank(options, *ranks);
     complain(llvm::toString(ranks.takeError()));
     return 1;
+  };
+  if (options.comm == "mpi")
+    return runJoined(Ranks::joinMpi(options.deadline));
+  return runInProcesses(options, [&](int file, uint32_t number) {
+    return runJoined(Ranks::join(file, number, options.deadline));
   });
 }

@@ -38,6 +38,11 @@ FP8RT_API fp8rt_status fp8rt_local_memory_fail(int file, const char *reason);
 FP8RT_API fp8rt_status fp8rt_communicator_create_local(int file, uint32_t rank, double deadline,
                                                        fp8rt_communicator **out_communicator);
 
+/// Creates the communicator of this process's rank in MPI's world, which mpirun tells it. Its collectives are
+/// in host memory. Open MPI's libmpi.so is found when this is called, and started unless the program has done
+/// so (then with MPI_THREAD_SERIALIZED at least). FP8RT_UNSUPPORTED if there is no Open MPI.
+FP8RT_API fp8rt_status fp8rt_communicator_create_mpi(double deadline, fp8rt_communicator **out_communicator);
+
 /// Ends the use of a communicator. The other ranks fail if they need this one afterwards. NULL is allowed.
 FP8RT_API void fp8rt_communicator_destroy(fp8rt_communicator *communicator);
 

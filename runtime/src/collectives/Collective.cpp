@@ -118,6 +118,14 @@ std::vector<uint32_t> collectives::extentsOfGrid(const std::vector<int64_t> &sha
   return extents;
 }
 
+std::string collectives::describeDifference(uint32_t rank, const Description &ofRank, uint32_t other,
+                                            const Description &ofOther) {
+  if (other < rank)
+    return describeDifference(other, ofOther, rank, ofRank);
+  return "the ranks are in different collectives: rank " + std::to_string(rank) + " in " + ofRank.text() +
+         ", rank " + std::to_string(other) + " in " + ofOther.text();
+}
+
 bool Description::isSameAs(const Description &other) const {
   return kind == other.kind && reduction == other.reduction && type == other.type && axes == other.axes &&
          root == other.root && count == other.count && grid == other.grid;

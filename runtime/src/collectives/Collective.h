@@ -46,6 +46,10 @@ struct Collective {
   char *receive;
 };
 
+/// Returns the words for two ranks of a group that are in different collectives.
+std::string describeDifference(uint32_t rank, const Description &ofRank, uint32_t other,
+                               const Description &ofOther);
+
 /// Returns the extents of a grid of `size` ranks; an extent that is 0 or negative is what the others leave.
 /// Throws FP8RT_MISMATCH if they do not fit.
 std::vector<uint32_t> extentsOfGrid(const std::vector<int64_t> &shape, uint32_t size);

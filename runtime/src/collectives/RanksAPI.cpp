@@ -12,6 +12,7 @@
 #include "HostRanks.h"
 #include "Program.h"
 #include "local/LocalChannel.h"
+#include "mpi/MpiChannel.h"
 
 #include "fp8rt/ranks.h"
 
@@ -42,6 +43,14 @@ fp8rt_status fp8rt_communicator_create_local(int file, uint32_t rank, double dea
   return guarded([&] {
     fp8rt_communicator *&out = required(out_communicator, "out_communicator");
     auto channel = std::make_unique<LocalChannel>(file, rank, checkDeadline(deadline));
+    out = const_cast<fp8rt_communicator *>(release(std::make_unique<HostRanks>(std::move(channel))));
+  });
+}
+
+fp8rt_status fp8rt_communicator_create_mpi(double deadline, fp8rt_communicator **out_communicator) {
+  return guarded([&] {
+    fp8rt_communicator *&out = required(out_communicator, "out_communicator");
+    auto channel = std::make_unique<MpiChannel>(checkDeadline(deadline));
     out = const_cast<fp8rt_communicator *>(release(std::make_unique<HostRanks>(std::move(channel))));
   });
 }

@@ -72,13 +72,8 @@ void LocalChannel::await(const Collective &collective, const Piece &piece) {
 void LocalChannel::checkSame(const Collective &collective, const Piece &piece) const {
   for (uint32_t member : collective.members) {
     const Description &other = memory.rank(member).descriptions[piece.stamp >> 24 & 3];
-    if (other.isSameAs(collective.description))
-      continue;
-    uint32_t first = std::min(member, self), second = std::max(member, self);
-    const Description &ofFirst = first == self ? collective.description : other;
-    const Description &ofSecond = first == self ? other : collective.description;
-    fail(FP8RT_RANKS, "the ranks are in different collectives: rank " + std::to_string(first) + " in " +
-                          ofFirst.text() + ", rank " + std::to_string(second) + " in " + ofSecond.text());
+    if (!other.isSameAs(collective.description))
+      fail(FP8RT_RANKS, describeDifference(member, other, self, collective.description));
   }
 }
 
