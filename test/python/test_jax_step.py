@@ -24,6 +24,7 @@ RECIPES = {
     "delayed": ["--recipe=delayed", "--amax-history-len=4"],
     "own start": ["--recipe=delayed", "--amax-history-len=4", "--init=current"],
     "current": ["--recipe=current"],
+    "stochastic": ["--recipe=delayed", "--amax-history-len=4", "--stochastic-rounding=true"],
     "none": ["--recipe=none"],
 }
 
@@ -128,7 +129,7 @@ def test_the_step_is_what_it_is_meant_to_be(make):
     assert all(np.count_nonzero(rows) == COUNT for rows in history.values())
 
 
-QUICK = [("unrolled", "delayed"), ("loop_back", "delayed"), ("pair_scan", "delayed"), ("pair_scan", "current")]
+QUICK = [("unrolled", "delayed"), ("loop_back", "delayed"), ("pair_scan", "delayed"), ("pair_scan", "current"), ("pair_scan", "stochastic")]
 ALL = [(name, recipe) for name in [*STEPS[1:], *PAIRS] for recipe in RECIPES]
 
 
@@ -149,7 +150,7 @@ def test_another_writing_is_the_same_step(make, name, recipe):
 
 
 QUICK_CROSSING = [("pair_scan", "delayed"), ("pair_scan", "current")]
-CROSSING = [(name, recipe) for name in PAIRS for recipe in RECIPES if recipe != "none"]
+CROSSING = [(name, recipe) for name in PAIRS for recipe in RECIPES if recipe not in ("none", "stochastic")]
 # Backward casts slices of the weights, which are arguments: each with its own scale, or all with one of the state.
 CROSSING = [(n, r) for n, r in CROSSING if n != "pair_checkpoint" or r == "delayed"]
 
