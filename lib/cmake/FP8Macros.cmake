@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # How every library and tool of the compiler is declared: one set of flags, one
-# precompiled header, one export set, everything linked against libMLIR.so.
+# precompiled header, one export set, everything linked against one copy of MLIR.
 
 # Include paths, language flags and warnings that all our targets share.
 function(fp8_configure_target name)
@@ -67,7 +67,7 @@ function(fp8_add_library name)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
-  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} ${FP8_LLVM_LIBRARIES})
   string(REGEX REPLACE "^FP8" "" short ${name})
   set_target_properties(${name} PROPERTIES EXPORT_NAME ${short})
   add_library(FP8::${short} ALIAS ${name})
@@ -100,7 +100,7 @@ function(fp8_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   fp8_configure_target(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} ${FP8_LLVM_LIBRARIES})
   fp8_set_sanitizer_options(${name})
   if(FP8_ENABLE_INSTALL)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

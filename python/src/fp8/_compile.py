@@ -155,7 +155,7 @@ def _keep_regex(program: Program, options: dict[str, Any], keep: Callable[[Site]
 def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Path) -> str:
     """Runs fp8-compile on a program in `folder`, which has it as source.mlir; returns what it printed."""
     source = program.path if program.path else "-"
-    command = [str(_tools.find("fp8-compile")), source, *arguments]
+    command = ["fp8-compile", source, *arguments]
     done = _run(command, program.bytes, folder)
     if done.returncode < 0:
         kept = folder / "source.mlir"
@@ -172,11 +172,12 @@ def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Pa
 
 
 def _run(command: Sequence[str], text: bytes, folder: pathlib.Path | None) -> subprocess.CompletedProcess[bytes]:
-    log.debug("%s", " ".join(command))
+    tool = _tools.find(command[0])
+    log.debug("%s", " ".join([str(tool), *command[1:]]))
     environment = {**os.environ, "FP8_CACHE_DIR": str(config.cache_dir)}
     with _interrupts_held() as deliver:
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment
+            command, executable=tool, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment
         )
     try:
         deliver()
@@ -279,7 +280,7 @@ def opt(source: Source, pipeline: str) -> str:
     }
     """
     program = Program(source)
-    done = _run([str(_tools.find("fp8-opt")), "-", f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo=false"], program.bytes, None)
+    done = _run(["fp8-opt", "-", f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo=false"], program.bytes, None)
     if done.returncode < 0:
         raise CompileError(f"fp8-opt was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}); please report it")
     output = _decode(done.stderr)

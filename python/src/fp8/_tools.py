@@ -5,30 +5,37 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import shutil
+import sys
 from collections.abc import Iterator
 
 from ._config import config
 from ._errors import MissingToolError
 
+#: In a wheel one program is all of these: the name that it is called by decides.
+_IN_ONE_PROGRAM = ("fp8-compile", "fp8-opt")
+
 PACKAGE = pathlib.Path(__file__).resolve().parent
 
 
 def find(name: str) -> pathlib.Path:
-    """The path of a program ("fp8-compile") or library ("libfp8rt.so").
+    """The path of a program ("fp8-compile", to be called by that name) or library ("libfp8rt.so").
 
     Looked for in `config.tool_dir`, then in this package, as a wheel has them, then in the build
     folder of the checkout that this package lies in, then (programs) on $PATH.
     Raises MissingToolError.
 
-    >>> find("fp8-compile").name
-    'fp8-compile'
+    >>> find("libfp8rt.so").name
+    'libfp8rt.so'
     """
     folder = "lib" if ".so" in name else "bin"
     roots = list(_roots())
     for root in roots:
         if (path := root / folder / name).is_file():
+            return path
+        if name in _IN_ONE_PROGRAM and (path := root / "bin" / "fp8-tools").is_file():
             return path
     if folder == "bin" and (found := shutil.which(name)):
         return pathlib.Path(found)
@@ -49,3 +56,9 @@ def _roots() -> Iterator[pathlib.Path]:
     checkout = PACKAGE.parents[2]
     if (checkout / "python" / "src" / "fp8").is_dir():
         yield checkout / "build"
+
+
+def main() -> None:
+    """The commands fp8-compile and fp8-opt of an installed wheel."""
+    name = os.path.basename(sys.argv[0])
+    os.execv(find(name), [name, *sys.argv[1:]])

@@ -1,0 +1,61 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A folder as a wheel has it: one program for both tools, libraries beside it. (Building the wheel itself
+takes minutes: python/README.md has the command.)"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import fp8
+import pytest
+
+from small_programs import product
+
+SOURCE = pathlib.Path(fp8.__file__).parent
+
+
+@pytest.fixture
+def installed(tmp_path, request):
+    """A copy of the package with bin and lib inside; fp8-tools is a script that calls the build's tools."""
+    build = pathlib.Path(request.config.getoption("--build")).resolve()
+    package = tmp_path / "fp8"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__", "jax", "torch"))
+    (package / "bin").mkdir()
+    (package / "lib").mkdir()
+    for name in ("libfp8rt.so", "libfp8emu.so"):
+        shutil.copy(build / "lib" / name, package / "lib")
+    # A script does not learn the name that it was called by, so it is told apart by its arguments.
+    script = package / "bin" / "fp8-tools"
+    script.write_text(f'#!/bin/sh\ncase "$*" in *--pass-pipeline*) exec {build}/bin/fp8-opt "$@";; *) exec {build}/bin/fp8-compile "$@";; esac\n')
+    script.chmod(0o755)
+
+    def run(code):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "FP8_TOOLS": "", "PATH": "/usr/bin:/bin"}
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
+
+    return run
+
+
+def test_a_wheel_compiles_and_runs(installed):
+    done = installed(f"""
+import fp8, numpy as np
+library = fp8.compile({product()!r}, recipe="none", cache=False)
+print(library.entries["main"](np.ones((4, 16), np.float32), np.ones((16, 8), np.float32))[0].numpy()[0, 0])
+print(fp8._tools.find("libfp8rt.so").parents[1].parent == __import__("pathlib").Path.cwd())
+print("fp8.matmul" in fp8.opt({product()!r}, "builtin.module(fp8-ingest-pipeline)"))
+""")
+    assert done.stdout == "16.0\nTrue\nTrue\n", done.stderr
+
+
+def test_the_package_and_the_project_have_one_version():
+    import re
+    import tomllib
+
+    root = SOURCE.parents[2]
+    project = tomllib.loads((root / "python" / "pyproject.toml").read_text())["project"]
+    cmake = re.search(r"project\(fp8-mlir VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text())[1]
+    assert fp8.__version__ == project["version"] == cmake
