@@ -1,0 +1,21 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`fp8.jax`: training steps and functions of JAX with their matrix products in FP8.
+
+    step = fp8.jax.jit(train_step, recipe="delayed", donate_argnums=0)     # was jax.jit(train_step, donate_argnums=0)
+    dense = fp8.jax.function(dense, recipe="current")                      # one function inside of the user's own jit
+"""
+
+from __future__ import annotations
+
+import os
+
+from ._lower import hide_frames
+
+hide_frames(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from ._function import Function, function  # noqa: E402 - after hide_frames
+from ._jit import Lowered, Step, jit  # noqa: E402
+
+__all__ = ["Function", "Lowered", "Step", "function", "jit"]

@@ -1,0 +1,119 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""An entry point of a compiled library as a function of JAX arrays: one custom call of XLA.
+
+XLA does donation, asynchronous dispatch and memory; libfp8_jax.so passes its buffers on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import _dtypes, _runtime, _tools
+from .._errors import MissingToolError
+from .._library import Library
+
+_TARGET = "fp8_call"
+
+
+class Call:
+    """Calls entry point `entry` of `library`; for use while JAX traces.
+
+    `dtypes` are JAX's types of the first results, which the manifest does not know all (unsigned
+    integers); the others have the manifest's.
+    """
+
+    def __init__(self, library: Library, entry: str, dtypes: Sequence[Any] = ()) -> None:
+        description = library.entries[entry].description
+        self._name = f"{library.hash}/{entry}"
+        workspace = int(description.get("workspace_bytes") or 0)
+        _register(self._name, library, entry, workspace)
+        results = description["results"]
+        types = [*dtypes, *(_dtypes.to_numpy(r["type"]) for r in results[len(dtypes) :])]
+        self._results = [jax.ShapeDtypeStruct(tuple(r["shape"]), type) for r, type in zip(results, types)]
+        if workspace:
+            self._results.append(jax.ShapeDtypeStruct((workspace,), jnp.int8))
+        self._count = len(results)
+        aliases = [(r.get("alias"), i) for i, r in enumerate(results)]
+        self._aliases = {a: i for a, i in aliases if a is not None and a >= 0}
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        """The entry point's results; arrays and results are in the manifest's order."""
+        call = jax.ffi.ffi_call(_TARGET, self._results, input_output_aliases=self._aliases, vmap_method="sequential")
+        return list(call(*arrays, entry=self._name))[: self._count]
+
+    def untransformable(self, arrays: Sequence[Any], reason: str) -> list[Any]:
+        """As a call, but jax.grad, jax.jvp and jax.vmap of it raise NotImplementedError with the reason."""
+
+        def refuse(*_: Any) -> Any:
+            raise NotImplementedError(reason)
+
+        function = jax.custom_batching.custom_vmap(lambda *arrays: self(arrays))
+        function.def_vmap(refuse)
+        differentiable = jax.custom_jvp(lambda *arrays: function(*arrays))
+        differentiable.defjvp(refuse)
+        return list(differentiable(*arrays))
+
+
+def physical(array: Any) -> Any:
+    """An array as the compiled library takes it: a typed PRNG key as its numbers."""
+    return jax.random.key_data(array) if is_key(array) else jnp.asarray(array)
+
+
+def logical(array: Any, type: Any) -> Any:
+    """A result of the compiled library with the type (shape, dtype, weak_type) that JAX's result has."""
+    if is_key(type):
+        return jax.random.wrap_key_data(array, impl=type.dtype._impl)
+    return _weakly_typed(array) if getattr(type, "weak_type", False) else array
+
+
+def physical_dtype(type: Any) -> Any:
+    """The dtype of `physical(array)` for an array of this type."""
+    return jnp.uint32 if is_key(type) else type.dtype
+
+
+def is_key(value: Any) -> bool:
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def _weakly_typed(array: Any) -> Any:
+    """The array with a weak type, as results of Python numbers have; else the next call would compile again."""
+    from jax._src.lax import lax
+
+    return lax._convert_element_type(array, array.dtype, weak_type=True)
+
+
+def _register(name: str, library: Library, entry: str, workspace: int) -> None:
+    _runtime.load()  # And with it libomp.
+    _ = library.handle  # Raises where this machine cannot run the library.
+    function = getattr(_loaded(str(library.path)), f"fp8_call_{entry}")
+    version = int(library.manifest.get("call") or 1)
+    _ffi_library().fp8_jax_register(name.encode(), ctypes.cast(function, ctypes.c_void_p), workspace, version)
+
+
+@functools.cache
+def _loaded(path: str) -> ctypes.CDLL:
+    """A compiled library; XLA may call it as long as the process lives, so it stays loaded."""
+    return ctypes.CDLL(path)
+
+
+@functools.cache
+def _ffi_library() -> ctypes.CDLL:
+    """libfp8_jax.so, with its custom call made known to JAX."""
+    path = _tools.find("libfp8_jax.so")
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise MissingToolError(f"{path} cannot be loaded: {error}") from None
+    library.fp8_jax_register.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32]
+    library.fp8_jax_register.restype = None
+    jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(library.fp8_call), platform="cpu")
+    return library

@@ -1,0 +1,40 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Comparing values of fp8.jax with those of jax.jit."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import fp8
+
+
+def as_numbers(array):
+    """An array as numpy's f64 or integers; PRNG keys as their numbers."""
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        array = jax.random.key_data(array)
+    numbers = np.asarray(array)
+    return numbers.astype(np.float64) if jnp.issubdtype(array.dtype, jnp.floating) else numbers
+
+
+def _type(array):
+    type = jax.typeof(array)
+    return type.shape, type.dtype, type.weak_type
+
+
+def assert_same(got, wanted, tolerance):
+    """Equal structure, shapes and types; floats within `tolerance` of the largest, everything else exactly."""
+    assert jax.tree.structure(got) == jax.tree.structure(wanted)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(wanted)):
+        assert _type(a) == _type(b)
+        a, b = as_numbers(a), as_numbers(b)
+        if a.dtype.kind != "f" or tolerance == 0:
+            np.testing.assert_array_equal(a, b)
+            continue
+        finite = np.abs(b[np.isfinite(b)])
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * (finite.max() if finite.size else 0))
+
+
+def compare(fun, *args, tolerance):
+    assert_same(fp8.jax.jit(fun, recipe="none")(*args), jax.jit(fun)(*args), tolerance)
