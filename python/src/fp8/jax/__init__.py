@@ -5,6 +5,7 @@
 
     step = fp8.jax.jit(train_step, recipe="delayed", donate_argnums=0)     # was jax.jit(train_step, donate_argnums=0)
     dense = fp8.jax.function(dense, recipe="current")                      # one function inside of the user's own jit
+    train = fp8.jax.nnx_jit(train)                                         # was flax.nnx.jit(train)
 """
 
 from __future__ import annotations
@@ -17,5 +18,6 @@ hide_frames(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from ._function import Function, function  # noqa: E402 - after hide_frames
 from ._jit import Lowered, Step, jit  # noqa: E402
+from ._nnx import NnxStep, nnx_jit  # noqa: E402
 
-__all__ = ["Function", "Lowered", "Step", "function", "jit"]
+__all__ = ["Function", "Lowered", "NnxStep", "Step", "function", "jit", "nnx_jit"]
