@@ -1,0 +1,18 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""FP8 for PyTorch.
+
+    model = torch.compile(model, backend=fp8.torch.backend(recipe="current"))          # was torch.compile(model)
+    step = fp8.torch.train_step(model, F.cross_entropy, optimizer, recipe="delayed")   # loss = step(inputs, targets)
+    run = fp8.torch.compile_exported(torch.export.export(model, inputs), recipe="current")
+
+Programs run on the CPU. Needs torch 2.15 and iree-base-compiler.
+"""
+
+from __future__ import annotations
+
+from ._backend import Backend, Graph, backend
+from ._state import State
+
+__all__ = ["Backend", "Graph", "State", "backend"]

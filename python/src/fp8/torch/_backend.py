@@ -1,0 +1,302 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The backend for torch.compile: forward and backward of every graph as a pair in one library."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.fx import GraphModule
+
+from .. import _compile
+from .._errors import Warning
+from .._library import Library
+from .._report import Report
+from . import _capture, _decompose, _import
+from ._run import Runner, check_devices, state_number
+from ._state import State, States, columns_of, decode
+
+#: What PyTorch gets for the saved tensors after the first.
+_EMPTY = torch.empty(0)
+
+
+def backend(recipe: Any = "current", **options: Any) -> Backend:
+    """A backend for torch.compile whose matrix products run in FP8.
+
+        model = torch.compile(model, backend=fp8.torch.backend(recipe="delayed", keep="head"))
+
+    The options are those of `fp8.compile`. Errors of the compiler reach the user as the
+    `inner_exception` of torch's BackendCompilerFailed.
+    """
+    return Backend(recipe, **options)
+
+
+class Backend:
+    """What torch.compile calls with every graph that it captures.
+
+    `graphs` are the graphs compiled so far. Training graphs are pairs of forward and backward;
+    under `torch.no_grad()` a graph is one function that reads the state of training and never
+    writes it.
+    """
+
+    def __init__(self, recipe: Any = "current", **options: Any) -> None:
+        for name in ("pair", "carry"):
+            if name in options:
+                raise ValueError(f"{name} is set by the backend itself")
+        self.recipe = recipe
+        self.options = options
+        self.graphs: list[Graph] = []
+        self.states = States()
+
+    def __call__(self, module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        check_devices(inputs)
+        names = _capture.input_names(module)
+        if any(isinstance(value, (torch.SymInt, torch.SymFloat)) for value in inputs):
+            return _Shapes(self, module, names)
+        return self.build(module, inputs, names)
+
+    def build(self, module: GraphModule, inputs: Sequence[Any], names: Sequence[str]) -> Callable[..., Any]:
+        """Captures forward and backward of a graph of static shapes, and returns what runs it."""
+        graph = Graph(self, names)
+        compiler = aot_autograd(
+            fw_compiler=graph.compile_forward,
+            bw_compiler=graph.compile_backward,
+            inference_compiler=graph.compile_inference,
+            partition_fn=graph.partition,
+            decompositions=_decompose.table(),
+        )
+        with _capture.tracing():
+            return compiler(module, inputs)  # type: ignore[no-any-return]
+
+    def report(self) -> Report:
+        """The products of all graphs in one report. Raises RuntimeError before the first call."""
+        if not self.graphs:
+            raise RuntimeError("no graph is compiled yet: call the model first")
+        reports = [graph.report for graph in self.graphs]
+        sites = [{**site.__dict__, "formats": list(site.formats)} for report in reports for site in report.sites]
+        return Report({"sites": sites}, "\n".join(f"graph {i}\n{report}" for i, report in enumerate(reports)))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The FP8 state of all graphs, with keys as `0.scale`."""
+        return dict(self.states.state_dict())
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Loads what `state_dict` gave; graphs that are not compiled yet get theirs when they are. Raises StateError."""
+        self.states.load_state_dict(state)
+
+    def attach(self, module: nn.Module) -> None:
+        """Makes the FP8 state part of the module's `state_dict`, as buffers `fp8_state.<graph>.scale` and so on."""
+        module = getattr(module, "_orig_mod", module)
+        if getattr(module, "fp8_state", self.states) is not self.states:
+            raise ValueError("the module already has the FP8 state of another backend")
+        module.fp8_state = self.states
+
+
+class Graph:
+    """One graph that torch.compile captured, compiled: a pair, or one function where no gradient is needed."""
+
+    def __init__(self, owner: Backend, names: Sequence[str]) -> None:
+        self._owner = owner
+        self._names = names
+        self._parts: tuple[GraphModule, GraphModule, int] | None = None
+        self._library: Library | None = None
+        self._weight: int | None = None
+        self._weights: list[int] = []
+        self._numbers: dict[int, int] = {}
+
+    @property
+    def library(self) -> Library:
+        assert self._library is not None
+        return self._library
+
+    @property
+    def report(self) -> Report:
+        """What became of every product of this graph."""
+        return self.library.report
+
+    @property
+    def state(self) -> State | None:
+        """The state of the weights that this graph ran with last; None without state, or before the first call."""
+        number = next(reversed(self._numbers.values()), None)
+        return None if number is None else self._owner.states.get_submodule(str(number))
+
+    def ir(self, stage: str) -> str:
+        """The IR after a stage of the compiler."""
+        return self.library.ir(stage)
+
+    def partition(self, joint: GraphModule, inputs: Any, *, num_fwd_outputs: int, **rest: Any) -> tuple[GraphModule, GraphModule]:
+        """Lets PyTorch cut the joint graph, and keeps both parts: they are compiled as one pair."""
+        forward, backward = min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+        self._parts = forward, backward, num_fwd_outputs
+        return forward, backward
+
+    def compile_forward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
+        """Compiles the pair; returns what runs forward.
+
+        PyTorch expects as many saved tensors as its graph has. The first is the arena of all
+        residuals that the compiler chose, the others are empty.
+        """
+        assert self._parts is not None
+        forward, backward, outputs = self._parts
+        parts = {"forward": _capture.for_compiler(forward), "backward": _capture.for_compiler(backward)}
+        values = _capture.values_of(forward)
+        user, saved = sum(isinstance(v, Tensor) for v in values[:outputs]), len(values) - outputs
+        # Where nothing is saved the parts have nothing in common, and no products.
+        self._compile(parts, **({"pair": ("forward", "backward", user)} if saved else {}))
+        runner = Runner(self.library, "forward", values[:outputs])
+        self._find_weights(forward)
+        self._saved, self._gradients = saved, _capture.values_of(backward)
+        names, states = runner.state_names, self._owner.states
+
+        def run(*arguments: Tensor) -> list[Any]:
+            number = self._state_number(arguments) if names else 0
+            arena = runner.new_arena(number) if saved else None
+            pointers = states._modules[str(number)].pointers(names) if names else ()
+            results = runner(arguments, pointers, arena)
+            return results if arena is None else [*results, arena, *[_EMPTY] * (saved - 1)]
+
+        return make_boxed_func(run)  # type: ignore[no-any-return]
+
+    def compile_backward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
+        """What runs backward, which forward's compilation compiled."""
+        runner = Runner(self.library, "backward", self._gradients)
+        saved, names, states = self._saved, runner.state_names, self._owner.states
+
+        def run(*arguments: Tensor) -> list[Any]:
+            arena = arguments[0] if saved else None
+            number = state_number(arena) if arena is not None else 0
+            pointers = states._modules[str(number)].pointers(names) if names else ()
+            return runner(arguments[saved:], pointers, arena)
+
+        return make_boxed_func(run)  # type: ignore[no-any-return]
+
+    def compile_inference(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
+        """One function; a recipe with state takes its scales from the state of training."""
+        part = _capture.for_compiler(module)
+        self._compile({"main": part})
+        self._find_weights(module)
+        values = _capture.values_of(module)
+        runner = Runner(self.library, "main", values)
+        if not runner.state_names:
+            return make_boxed_func(lambda *arguments: runner(arguments, ()))  # type: ignore[no-any-return]
+        scales = _TrainedScales(self, part, runner, values)
+        return make_boxed_func(scales)  # type: ignore[no-any-return]
+
+    def _compile(self, parts: dict[str, GraphModule], **options: Any) -> None:
+        self._library = self.build(parts, recipe=self._owner.recipe, **options)
+        self._owner.graphs.append(self)
+
+    def build(self, parts: dict[str, GraphModule], **options: Any) -> Library:
+        """Compiles graphs with the backend's options."""
+        names = {name: _capture.argument_names(part, self._names) for name, part in parts.items()}
+        return _compile.compile(_import.to_linalg(parts, names), **{**self._owner.options, **options})
+
+    def _find_weights(self, module: GraphModule) -> None:
+        """Which arguments are weights: by their names, paths in a module."""
+        indices = [_capture.input_index(node) for node in _capture.placeholders(module)]
+        names = [self._names[i] if i is not None and i < len(self._names) else "" for i in indices]
+        self._weights = [place for place, name in enumerate(names) if re.search(r"\.|^(weight|bias)$", name)]
+        self._weight = self._weights[0] if self._weights else None
+
+    def weights_of(self, arguments: Sequence[Tensor]) -> frozenset[int]:
+        """The addresses of the weights in a call."""
+        return frozenset(arguments[place].data_ptr() for place in self._weights)
+
+    def _state_number(self, arguments: Sequence[Tensor]) -> int:
+        """The state for the weights of this call: PyTorch runs one graph for all modules that are alike."""
+        key = arguments[self._weight].data_ptr() if self._weight is not None else 0
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._find_state(self.weights_of(arguments))
+        return number
+
+    def _find_state(self, weights: frozenset[int]) -> int:
+        """The state that another graph with this layout (of another batch size, say) has for these weights, or a new one."""
+        states = self._owner.states
+        new = State(self.library, weights)
+        for name, state in states.named_children():
+            assert isinstance(state, State)
+            if weights and state.weights == weights and torch.equal(state.layout_hash, new.layout_hash):
+                return int(name)
+        return states.add(new)
+
+
+class _TrainedScales:
+    """Runs an inference graph of a recipe with state, with the scales that training found.
+
+    Columns are matched by name. Where one is missing the graph is compiled with current scaling
+    instead, with a warning.
+    """
+
+    def __init__(self, graph: Graph, part: GraphModule, runner: Runner, values: Sequence[Any]) -> None:
+        self._graph, self._part, self._runner, self._values = graph, part, runner, values
+        self._columns = columns_of(graph.library)
+        # Made in the first call: compilation runs under PyTorch's mode of tensors without data.
+        self._own: State | None = None
+        self._sources: dict[int, tuple[Tensor, Tensor] | None] = {}
+        self._known = -1
+        self._fallback: Runner | None = None
+
+    def __call__(self, *arguments: Tensor) -> list[Any]:
+        states, graph = self._graph._owner.states, self._graph
+        if self._known != (known := len(states._modules) + len(states.waiting)):
+            self._known, self._sources = known, {}
+        key = arguments[graph._weight].data_ptr() if graph._weight is not None else 0
+        if key not in self._sources:
+            self._sources[key] = self._find(graph.weights_of(arguments))
+        source = self._sources[key]
+        if source is None:
+            return self._current()(arguments, ())
+        if self._own is None:
+            self._own = State(graph.library)
+        torch.index_select(source[0], 0, source[1], out=self._own.scale)
+        return self._runner(arguments, self._own.pointers(self._runner.state_names))
+
+    def _find(self, weights: frozenset[int]) -> tuple[Tensor, Tensor] | None:
+        """The scales of a state of these weights, and the place of each of our columns in them."""
+        states = self._graph._owner.states
+        trained = [dict(s.named_buffers()) for s in states.children() if not weights or s.weights & weights]
+        for tensors in [*trained, *states.waiting.values()]:
+            places = {(column[0], column[1], site): i for i, column in enumerate(decode(tensors["columns"])) for site in column[2:]}
+            found = [places.get((tensor, form, sites[0])) for tensor, form, *sites in self._columns]
+            if None not in found:
+                return tensors["scale"], torch.tensor(found, dtype=torch.int64)
+        return None
+
+    def _current(self) -> Runner:
+        if self._fallback is None:
+            warnings.warn("a graph without gradients runs before training has found its scales: it uses current scaling instead", Warning, stacklevel=2)
+            library = self._graph.build({"main": self._part}, recipe="current")
+            self._fallback = Runner(library, "main", self._values)
+        return self._fallback
+
+
+class _Shapes:
+    """A graph that PyTorch captured with sizes that change: one library per combination of sizes."""
+
+    def __init__(self, owner: Backend, module: GraphModule, names: Sequence[str]) -> None:
+        self._owner, self._module, self._names = owner, module, names
+        self._built: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        sizes = tuple(a if isinstance(a, (int, float)) else tuple(a.shape) for a in arguments)
+        key = (*sizes, torch.is_grad_enabled())
+        run = self._built.get(key)
+        if run is None:
+            module, tensors = _capture.with_numbers(self._module, arguments)
+            names = [n for n, a in zip(self._names, arguments) if isinstance(a, Tensor)]
+            with torch._guards.tracing(None):
+                run = self._built[key] = self._owner.build(module, tensors, names)
+        return run(*[a for a in arguments if isinstance(a, Tensor)])
+
+
+__all__ = ["Backend", "Graph", "backend"]

@@ -1,0 +1,98 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Graphs as dynamo and AOT autograd capture them, made ready for the compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ._import import clean_path
+
+
+@contextlib.contextmanager
+def tracing() -> Iterator[None]:
+    """Settings under which AOT autograd captures: attention as products and softmax, LSTMs as products."""
+    # torch.backends.mkldnn.flags would also set, and warn about, TF32.
+    mkldnn = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        with sdpa_kernel([SDPBackend.MATH]):
+            yield
+    finally:
+        torch._C._set_mkldnn_enabled(mkldnn)
+
+
+def output_of(module: GraphModule) -> Node:
+    return next(node for node in module.graph.nodes if node.op == "output")
+
+
+def values_of(module: GraphModule) -> list[Any]:
+    """Per result its fake tensor, or the constant that it is."""
+    return [result.meta["val"] if isinstance(result, Node) else result for result in output_of(module).args[0]]
+
+
+def for_compiler(module: GraphModule) -> GraphModule:
+    """A copy whose results are tensors alone: None and numbers are dropped."""
+    module = copy.deepcopy(module)
+    output = output_of(module)
+    output.args = (tuple(result for result in output.args[0] if isinstance(result, Node)),)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    return module
+
+
+def placeholders(module: GraphModule) -> list[Node]:
+    return [node for node in module.graph.nodes if node.op == "placeholder"]
+
+
+def input_names(module: GraphModule) -> list[str]:
+    """The names of dynamo's inputs as the user wrote them: `h.0.fc1.weight`, `x`."""
+    names = []
+    for node in placeholders(module):
+        source = getattr(node.meta.get("grapharg"), "source", None)
+        name = getattr(source, "name", "")
+        name = name() if callable(name) else name
+        local = name.removeprefix("L['").removesuffix("']")
+        names.append(clean_path(name) or (local if local.isidentifier() else node.name))
+    return names
+
+
+def argument_names(module: GraphModule, inputs: Sequence[str]) -> list[str]:
+    """Names for the arguments of a graph of AOT autograd, from those of dynamo's inputs."""
+    names = []
+    for node in placeholders(module):
+        index = input_index(node)
+        names.append(inputs[index] if index is not None and index < len(inputs) else node.name)
+    return names
+
+
+def input_index(node: Node) -> int | None:
+    """Which of dynamo's inputs a placeholder of AOT autograd is; None for tangents, residuals and others."""
+    index = getattr(node.meta.get("desc"), "idx", None)
+    return index if isinstance(index, int) else None
+
+
+def with_numbers(module: GraphModule, values: Sequence[Any]) -> tuple[GraphModule, list[Any]]:
+    """A copy for inputs of these sizes: numbers put in for the symbols. Returns it and the tensors among `values`."""
+    module = GraphModule(module, copy.deepcopy(module.graph))
+    tensors = []
+    for node, value in zip(placeholders(module), values):
+        if isinstance(value, (int, float)):
+            for user in list(node.users):
+                user.replace_input_with(node, value)
+            module.graph.erase_node(node)
+        else:
+            tensors.append(value)
+    for node in module.graph.nodes:
+        for key in ("example_value", "val"):
+            node.meta.pop(key, None)
+    module.recompile()
+    return module, tensors

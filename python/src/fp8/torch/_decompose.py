@@ -1,0 +1,259 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decompositions: ATen operations that torch-mlir has no linalg form for, or a wrong or slow one.
+
+Most are PyTorch's own; those written here say what is the matter with the operation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._decomp import core_aten_decompositions, get_decompositions
+
+aten = torch.ops.aten
+
+# Decompositions of PyTorch that are left out: torch-mlir's own forms are shorter, or theirs need
+# operations that it lacks (complex numbers).
+_LEFT_TO_TORCH_MLIR = {
+    aten.all, aten.empty_like, aten.eye, aten.isclose, aten.isfinite, aten.linalg_norm, aten.linalg_vector_norm, aten.logaddexp,
+    aten.logaddexp2, aten.norm, aten.one_hot, aten.rms_norm, aten.roll, aten.stft, aten.istft,
+}  # fmt: skip
+
+# Decompositions of PyTorch that are not among its core ones.
+_MORE = [
+    aten._adaptive_avg_pool2d, aten._euclidean_dist, aten._log_softmax, aten._native_batch_norm_legit, aten._native_batch_norm_legit.no_stats,
+    aten._native_batch_norm_legit_functional, aten._native_batch_norm_legit_no_training, aten._prelu_kernel_backward, aten._to_copy,
+    aten.addmm, aten.avg_pool2d_backward, aten.cudnn_batch_norm_backward, aten.diag, aten.elu_backward, aten.full, aten.glu_backward,
+    aten.grid_sampler_2d, aten.hardswish_backward, aten.huber_loss_backward, aten.leaky_relu_backward, aten.logsumexp, aten.mse_loss_backward,
+    aten.native_batch_norm_backward, aten.native_dropout_backward, aten.native_group_norm, aten.native_group_norm_backward,
+    aten.gelu, aten.gelu_backward, aten.native_layer_norm, aten.scaled_dot_product_attention, aten.select_scatter, aten.silu_backward,
+    aten.smooth_l1_loss_backward,
+    aten.softplus_backward, aten.squeeze.dims, aten.upsample_bilinear2d.vec, aten.upsample_nearest2d,
+]  # fmt: skip
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    """The decompositions that graphs are captured with: `aot_autograd(decompositions=table())`."""
+    libraries = torch.ops.transformers
+    if not hasattr(libraries, "grouped_mm_fallback"):
+        return _fixed()
+    # Registered by the library when it is imported.
+    return {
+        **_fixed(),
+        libraries.grouped_mm_fallback.default: _grouped_product,
+        libraries.grouped_mm_fallback_backward.default: _grouped_product_backward,
+    }
+
+
+@functools.cache
+def _fixed() -> dict[Any, Callable[..., Any]]:
+    core = core_aten_decompositions().items()
+    result = {op: rule for op, rule in core if op._overloadpacket not in _LEFT_TO_TORCH_MLIR and not op.name().startswith("aten::fft_")}
+    result.update(get_decompositions(_MORE))
+    result.update(_OWN)
+    return result
+
+
+# Scatters and scans of scalars become loops; where a comparison says the same, it is faster and fuses.
+
+
+def _nll_loss_backward(grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, total_weight: Tensor) -> Tensor:
+    """Minus the gradient at every row's target. PyTorch's scatters."""
+    if x.dim() != 2 and x.dim() != 1:
+        return NotImplemented
+    classes = x.shape[-1]
+    column = target.unsqueeze(-1)
+    hot = (torch.arange(classes, device=x.device) == column) & (column != ignore_index)
+    if reduction == 1:
+        grad = grad / total_weight
+    elif reduction == 0 and x.dim() == 2:
+        grad = grad.unsqueeze(-1)
+    if weight is not None:
+        grad = grad * weight
+    return torch.where(hot, -grad, torch.zeros((), dtype=x.dtype))
+
+
+def _scatter_value(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
+    """x with `value` where a row's indices point; torch-mlir refuses a scatter of a number."""
+    places = torch.arange(x.shape[dim], device=x.device)
+    return _where_hot(x, dim, index, places, torch.full((), value, dtype=x.dtype))
+
+
+def _where_hot(x: Tensor, dim: int, index: Tensor, places: Tensor, value: Tensor) -> Tensor:
+    if any(a != b for d, (a, b) in enumerate(zip(x.shape, index.shape)) if d != dim % x.dim()):
+        return NotImplemented
+    hot = (places[:, None] == index.movedim(dim, -1)[..., None, :]).any(-1)
+    return torch.where(hot.movedim(-1, dim), value, x)
+
+
+def _with_positive_dim(op: Any) -> Callable[..., Any]:
+    """torch-mlir's form of scatters crashes where the dimension counts from the end."""
+
+    def rule(x: Tensor, dim: int, *rest: Any, **options: Any) -> Tensor:
+        return NotImplemented if dim >= 0 else op(x, dim + x.dim(), *rest, **options)
+
+    return rule
+
+
+def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, alpha: float = 1) -> Tensor:
+    """index_put with accumulation, which torch-mlir lowers."""
+    moved = x.movedim(dim, 0)
+    return aten.index_put(moved, [index], (source * alpha if alpha != 1 else source).movedim(dim, 0), True).movedim(0, dim)
+
+
+def _as_strided_scatter(x: Tensor, source: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Tensor:
+    """Writes by index into the row-major elements; where they are all written, in their order, it is a view."""
+    if not x.is_contiguous():
+        return NotImplemented
+    steps = [1] * len(size)
+    for dim in reversed(range(len(size) - 1)):
+        steps[dim] = steps[dim + 1] * size[dim + 1]
+    in_order = all(a == b for a, b, n in zip(stride, steps, size) if n > 1)
+    if in_order and not offset and source.numel() == x.numel():
+        return source.reshape(x.shape)
+    place = torch.full([1] * len(size), offset or 0, dtype=torch.int64)
+    for dim, (count, step) in enumerate(zip(size, stride)):
+        place = place + torch.arange(count).reshape([-1 if d == dim else 1 for d in range(len(size))]) * step
+    return aten.index_put(x.reshape(-1), [place.reshape(-1)], source.reshape(-1)).reshape(x.shape)
+
+
+def _embedding_dense_backward(grad: Tensor, index: Tensor, rows: int, padding_index: int, by_frequency: bool) -> Tensor:
+    """Rows of gradients added in the order of the indices, in f32 as PyTorch does."""
+    if by_frequency:
+        return NotImplemented
+    wide = grad.reshape(-1, grad.shape[-1]).float() if grad.dtype in (torch.bfloat16, torch.float16) else grad.reshape(-1, grad.shape[-1])
+    flat = index.reshape(-1)
+    if padding_index >= 0:
+        wide = torch.where((flat != padding_index)[:, None], wide, torch.zeros((), dtype=wide.dtype))
+    return aten.index_put(wide.new_zeros(rows, grad.shape[-1]), [flat], wide, True).to(grad.dtype)
+
+
+def _sort_stable(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """torch-mlir has the other overload alone; its loop is stable."""
+    values, indices = aten.sort.default(x, dim, descending)
+    return values, indices
+
+
+def _cumsum(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """Sums of bf16 and f16 are taken in f32, those of bool and small integers in i64, as in PyTorch."""
+    result = dtype or (x.dtype if x.is_floating_point() else torch.int64)
+    wide = torch.float32 if result in (torch.bfloat16, torch.float16) else result
+    if x.dtype == wide and result == wide:
+        return NotImplemented
+    return aten.cumsum.default(x.to(wide), dim).to(result)
+
+
+def _max_pool2d_backward(grad: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Tensor) -> Tensor:
+    """Gradients added where the maxima were; torch-mlir's own form is not exact where windows overlap."""
+    height, width = x.shape[-2:]
+    planes = x[..., 0, 0].numel()
+    plane = torch.arange(planes, device=x.device)[:, None].expand(planes, indices.shape[-1] * indices.shape[-2])
+    flat = (plane * (height * width) + indices.reshape(planes, -1)).reshape(-1)
+    return aten.index_put(grad.new_zeros(planes * height * width), [flat], grad.reshape(-1), True).reshape(x.shape)
+
+
+def _convolution_backward(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    mask: Sequence[bool],
+) -> Any:
+    """Depthwise convolutions of stride 1: torch-mlir's form for groups does not verify."""
+    depthwise = groups > 1 and weight.dim() == 4 and weight.shape[1] == 1 and weight.shape[0] == groups
+    if not depthwise or transposed or any(s != 1 for s in (*stride, *dilation)):
+        return NotImplemented
+    rows, columns = weight.shape[2:]
+    height, width = grad.shape[2:]
+    around = [rows - 1 - padding[0], columns - 1 - padding[1]]
+    grad_x = aten.convolution(grad, weight.flip(2, 3), None, [1, 1], around, [1, 1], False, [0, 0], groups) if mask[0] else None
+    padded, wide = F.pad(x, (padding[1], padding[1], padding[0], padding[0])).float(), grad.float()
+    taps = [torch.stack([(padded[:, :, i : i + height, j : j + width] * wide).sum((0, 2, 3)) for j in range(columns)], -1) for i in range(rows)]
+    return grad_x, torch.stack(taps, -2)[:, None].to(weight.dtype), grad.sum((0, 2, 3)) if mask[2] else None
+
+
+def _constant_pad(x: Tensor, widths: Sequence[int], value: float = 0.0) -> Tensor:
+    """Slices, then pads: torch-mlir takes a pad whose widths cancel, as (1, -1), for no pad."""
+    if all(width >= 0 for width in widths):
+        return NotImplemented
+    for i in range(0, len(widths), 2):
+        dim, low, high = x.dim() - 1 - i // 2, max(0, -widths[i]), max(0, -widths[i + 1])
+        x = x.narrow(dim, low, x.shape[dim] - low - high)
+    positive = [max(0, width) for width in widths]
+    return aten.constant_pad_nd(x, positive, value) if any(positive) else x.clone()
+
+
+def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:  # noqa: A002 - ATen's names
+    """Counts by comparison; with equal bounds PyTorch takes those of the data."""
+    if min == max:
+        return NotImplemented
+    flat = x.reshape(-1)
+    place = ((flat - min) / (max - min) * bins).floor().clamp(max=bins - 1).to(torch.int64)
+    inside = (flat >= min) & (flat <= max)
+    hot = (torch.arange(bins, device=x.device)[:, None] == place) & inside
+    return hot.sum(-1).to(x.dtype)
+
+
+# Products of groups of rows (mixtures of experts), written as the compiler knows them: row t is of
+# group g where start[g] <= t < end[g], and each start is the end before it.
+
+
+def _rows_of_groups(x: Tensor, ends: Tensor) -> Tensor:
+    """[group, row, column], with zeros in the rows of other groups."""
+    starts = torch.cat([ends.new_zeros(1), ends[:-1]])
+    row = torch.arange(x.shape[0], device=x.device, dtype=ends.dtype)
+    mask = (starts[:, None] <= row) & (row < ends[:, None])
+    return torch.where(mask[:, :, None], x, torch.zeros((), dtype=x.dtype))
+
+
+def _grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    """Each group's rows times its own matrix: [S, K] x [G, K, N]."""
+    groups, k, n = weight.shape
+    rows = _rows_of_groups(x, ends).permute(1, 0, 2).reshape(x.shape[0], groups * k)
+    return rows @ weight.reshape(groups * k, n)
+
+
+def _grouped_product_backward(x: Tensor, weight: Tensor, ends: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    rows, gradients = _rows_of_groups(x, ends), _rows_of_groups(grad, ends)
+    return _grouped_product(grad, weight.transpose(1, 2), ends), torch.bmm(rows.transpose(1, 2), gradients)
+
+
+def _grouped_mm(x: Tensor, weight: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: torch.dtype | None = None) -> Tensor:
+    """torch.nn.functional.grouped_mm: rows in groups times matrices, or both in groups along the contracted dimension."""
+    if offs is None or bias is not None or out_dtype not in (None, x.dtype):
+        return NotImplemented
+    if x.dim() == 2 and weight.dim() == 3:
+        return _grouped_product(x, weight, offs)
+    if x.dim() == 2 and weight.dim() == 2:
+        return torch.bmm(_rows_of_groups(x.t(), offs).transpose(1, 2), _rows_of_groups(weight, offs))
+    return NotImplemented
+
+
+_OWN: dict[Any, Callable[..., Any]] = {
+    aten.nll_loss_backward.default: _nll_loss_backward,
+    aten.scatter.value: _scatter_value,
+    **{op: _with_positive_dim(op) for op in (aten.scatter.src, aten.scatter_add.default, aten.scatter_reduce.two)},
+    aten.index_add.default: _index_add,
+    aten.as_strided_scatter.default: _as_strided_scatter,
+    aten.embedding_dense_backward.default: _embedding_dense_backward,
+    aten.sort.stable: _sort_stable,
+    aten.cumsum.default: _cumsum,
+    aten.max_pool2d_with_indices_backward.default: _max_pool2d_backward,
+    aten.convolution_backward.default: _convolution_backward,
+    aten.constant_pad_nd.default: _constant_pad,
+    aten.histc.default: _histc,
+    aten._grouped_mm.default: _grouped_mm,
+}

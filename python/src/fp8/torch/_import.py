@@ -1,0 +1,146 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""FX graphs of ATen operations to linalg on tensors, by torch-mlir's passes as iree-base-compiler brings them.
+
+The locations of the result are what reports and errors show: the path of the module that an
+operation comes from (`h.0.fc1`, in backward code `transpose(jvp(h.0.fc1))`), and the user's line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from .._errors import CompileError, Location, MissingToolError, UnsupportedError
+from ._loops import write_loops
+
+try:
+    from iree.compiler import ir
+    from iree.compiler.extras import fx_importer
+    from iree.compiler.passmanager import PassManager
+except ImportError as error:
+    raise MissingToolError(f"fp8.torch needs iree-base-compiler: pip install 'fp8-mlir[torch]' ({error})") from None
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_TO_LINALG = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),"
+    "torchdynamo-export-to-torch-backend-pipeline,torch-backend-to-linalg-on-tensors-backend-pipeline)"
+)
+
+
+def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The text of a module with one function per graph. `names` are those of a function's arguments.
+
+    The graphs are functional, of ATen operations, with static shapes in `meta["val"]`.
+    Raises UnsupportedError for an operation that has no linalg form.
+    """
+    context = ir.Context()
+    with context:
+        importer = fx_importer.FxImporter(context=context, config_check=False)
+        importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
+        for name, module in graphs.items():
+            _import(importer, name, module.graph)
+        try:
+            PassManager.parse(_TO_LINALG).run(importer.module.operation)
+        except ir.MLIRError as error:
+            raise _explain(error) from None
+        write_loops(importer.module)
+        for function in importer.module.body.operations:
+            if function.operation.name == "func.func" and names:
+                _name_arguments(function, names.get(ir.StringAttr(function.attributes["sym_name"]).value, ()))
+        return str(importer.module.operation.get_asm(enable_debug_info=True))
+
+
+def _import(importer: Any, name: str, graph: Graph) -> None:
+    try:
+        importer.import_stateless_graph(graph, func_name=name)
+    except (NotImplementedError, AssertionError, KeyError, TypeError) as error:
+        raise UnsupportedError(f"torch-mlir cannot read the graph of '{name}': {type(error).__name__}: {error}") from error
+
+
+def _name_arguments(function: Any, names: Sequence[str]) -> None:
+    for argument, name in zip(function.regions[0].blocks[0].arguments, names):
+        argument.set_location(ir.Location.name(name))
+
+
+class _Locations(fx_importer.ContextCache):  # type: ignore[misc]
+    """Gives every operation the location that this package wants: module path, operation, user's line."""
+
+    def get_node_location(self, node: Node) -> Any:
+        if node.op == "placeholder":
+            return ir.Location.name(node.name, context=self._c)
+        line = user_line(node)
+        child = ir.Location.file(line.file, line.line, line.column, context=self._c) if line else None
+        path = module_path(node)
+        scope = f"{path}/" if path else ""
+        if _is_backward(node):
+            scope = f"transpose(jvp({path}))/"
+        return ir.Location.name(f"{scope}{_operation(node)}", childLoc=child, context=self._c)
+
+
+def _operation(node: Node) -> str:
+    """The operation's name without namespace and overload: `addmm` of `aten.addmm.default`."""
+    parts = str(node.target).split(".")
+    return parts[-2] if len(parts) > 1 else node.name
+
+
+def _is_backward(node: Node) -> bool:
+    return bool(node.meta.get("autograd_backward") or node.meta.get("partitioner_tag") == "is_backward")
+
+
+def module_path(node: Node) -> str:
+    """The path of the innermost module that the node comes from, "" where it comes from none."""
+    custom = node.meta.get("custom") or {}
+    if "module" in custom:
+        return str(custom["module"])
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return ""
+    path = list(stack.values())[-1][0]
+    return clean_path(path)
+
+
+def clean_path(path: str) -> str:
+    """A module's path as `named_modules` writes it, from the expression that dynamo keeps.
+
+    >>> clean_path("L['self']._modules['h']._modules['0'].fc1")
+    'h.0.fc1'
+    """
+    path = re.sub(r"\.?_(?:modules|parameters|buffers)\['([^']*)'\]", r".\1", path)
+    path = re.sub(r"\[(?:'([^']*)'|(\d+))\]", lambda m: "." + (m[1] or m[2] or ""), path)
+    path = re.sub(r"^L\.\w+", "", path)
+    return path.replace("..", ".").strip(".")
+
+
+def user_line(node: Node) -> Location | None:
+    """The line of the user's code that the node comes from: the innermost that is not torch's own."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    for file, line in reversed(frames):
+        if not file.startswith((_TORCH, "<")):
+            return Location(file, int(line), 1)
+    return None
+
+
+def _explain(error: Any) -> CompileError:
+    """torch-mlir's failure as an error of this package, with the operation and the user's line."""
+    text = str(error)
+    found = re.search(r'name = "torch\.([\w.]+)"', text) or re.search(r"'?(torch\.aten\.[\w.]+|tm_tensor\.\w+)", text)
+    operation = found[1].removeprefix("torch.") if found else None
+    place = _place(error)
+    if operation:
+        return UnsupportedError(f"'{operation}' has no form in linalg", place, (text.strip().splitlines()[-1],))
+    return CompileError(f"torch-mlir cannot lower the graph: {text.strip()}", place)
+
+
+def _place(error: Any) -> Location | None:
+    """The first file position in the locations of the diagnostics."""
+    for diagnostic in getattr(error, "error_diagnostics", ()):
+        if found := re.search(r'"([^"]+)":(\d+):(\d+)', str(diagnostic.location)):
+            return Location(found[1], int(found[2]), int(found[3]))
+    return None

@@ -1,0 +1,139 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""FP8 state as buffers of a module, so that `state_dict`, `torch.save` and safetensors hold it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .. import state as _state
+from .._errors import StateError
+from .._library import Library
+
+COLUMNS = "columns"
+
+
+class State(nn.Module):  # type: ignore[misc]
+    """The state of one graph and one set of weights: `scale`, `amax_history`, and what it belongs to.
+
+    `layout_hash` (u8) tells states of other programs apart, `columns` (JSON in u8) names the tensor
+    behind every column.
+    """
+
+    def __init__(self, library: Library, weights: frozenset[int] = frozenset()) -> None:
+        super().__init__()
+        #: The addresses of the weights that this state's scales are of.
+        self.weights = weights
+        for name, value in library.state().items():
+            self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
+        self.register_buffer(COLUMNS, _encode(columns_of(library)))
+
+    def pointers(self, names: list[str]) -> list[int]:
+        """The addresses of the tensors with these names."""
+        buffers = self._buffers
+        return [buffers[name].data_ptr() for name in names]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> State:
+        """`module.half()` or `.to(dtype)` leave scales and histories in f32."""
+        return self
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copies a saved state into this one. Raises StateError if it is another program's."""
+        own: dict[str, Tensor] = dict(self.named_buffers())
+        if missing := sorted(set(own) - set(tensors) - {COLUMNS}):
+            raise StateError(f"the saved FP8 state lacks {', '.join(missing)}")
+        if not torch.equal(tensors[_state.HASH], own[_state.HASH]):
+            given, wanted = decode(tensors.get(COLUMNS)), decode(own[COLUMNS])
+            extra = [c for c in given if c not in wanted] or given
+            lacks = [c for c in wanted if c not in given] or wanted
+            raise StateError(f"the saved FP8 state is of another program: it has {_names(extra)}, this program {_names(lacks)}")
+        for name, tensor in own.items():
+            if name != COLUMNS and tensors[name].shape != tensor.shape:
+                raise StateError(
+                    f"{name} of the saved FP8 state has the shape {tuple(tensors[name].shape)}, not {tuple(tensor.shape)}; "
+                    "fp8.state.resize changes the length of a history"
+                )
+        with torch.no_grad():
+            for name, tensor in own.items():
+                if name != COLUMNS:
+                    tensor.copy_(tensors[name])
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+        self.load(_below(state_dict, prefix))
+
+
+class States(nn.Module):  # type: ignore[misc]
+    """All states of a backend, numbered in the order in which their graphs first ran.
+
+    A saved state whose graph is not compiled yet is kept until it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: dict[str, dict[str, Tensor]] = {}
+
+    def add(self, state: State) -> int:
+        """The number of a new state; loads the saved one that waits for it."""
+        number = len(self._modules)
+        if self.waiting:
+            name = self._waiting_for(state, str(number))
+            state.load(self.waiting.pop(name))
+        self.add_module(str(number), state)
+        return number
+
+    def _waiting_for(self, state: State, number: str) -> str:
+        own = dict(state.named_buffers())[_state.HASH]
+        same = [name for name, tensors in self.waiting.items() if torch.equal(tensors[_state.HASH], own)]
+        if number in same or not same:
+            return number if number in self.waiting else next(iter(self.waiting))
+        return same[0]
+
+    def saved(self) -> Iterator[Mapping[str, Tensor]]:
+        """All states, those that wait for their graph last."""
+        for state in self.children():
+            yield dict(state.named_buffers())
+        yield from self.waiting.values()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> States:
+        return self
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+        for name in {key.partition(".")[0] for key in _below(state_dict, prefix)}:
+            if name not in self._modules:
+                tensors = _below(state_dict, f"{prefix}{name}.")
+                self.waiting[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        for name, tensors in self.waiting.items():
+            destination.update({f"{prefix}{name}.{key}": tensor for key, tensor in tensors.items()})
+
+
+def columns_of(library: Library) -> list[tuple[str, ...]]:
+    """The tensor, the format and the sites of every column of a library's state."""
+    columns = (library.manifest.get("state") or {}).get("columns", [])
+    return [(column["tensor"], column["format"], *column["sites"]) for column in columns]
+
+
+def _encode(columns: list[tuple[str, ...]]) -> Tensor:
+    return torch.frombuffer(bytearray(json.dumps(columns).encode()), dtype=torch.uint8)
+
+
+def decode(columns: Tensor | None) -> list[tuple[str, ...]]:
+    """What the tensor `columns` of a state says."""
+    return [tuple(column) for column in json.loads(bytes(columns.tolist()))] if columns is not None else []
+
+
+def _names(columns: list[tuple[str, ...]]) -> str:
+    shown = [f"the {tensor} of {', '.join(sites)} in {form}" for tensor, form, *sites in columns[:4]]
+    return ("; ".join(shown) or "no columns") + (f" and {len(columns) - 4} more" if len(columns) > 4 else "")
+
+
+def _below(state_dict: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {key[len(prefix) :]: value for key, value in state_dict.items() if key.startswith(prefix)}

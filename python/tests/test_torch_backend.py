@@ -1,0 +1,264 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""fp8.torch.backend: training and inference through torch.compile, states, shapes, errors."""
+
+import copy
+
+import fp8.torch
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class MLP(nn.Module):
+    def __init__(self, width=32):
+        super().__init__()
+        self.up = nn.Linear(16, width)
+        self.down = nn.Linear(width, 4)
+
+    def forward(self, x):
+        return self.down(F.gelu(self.up(x)))
+
+
+class Broken(MLP):
+    def forward(self, x):
+        h = F.gelu(self.up(x))
+        torch._dynamo.graph_break()
+        return self.down(h)
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo():
+    torch._dynamo.reset()
+
+
+def batches(count, size=8, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randn(16, 4, generator=generator)
+    for _ in range(count):
+        x = torch.randn(size, 16, generator=generator)
+        yield x, (x @ labels).argmax(-1)
+
+
+def train(model, forward, steps=5, autocast=False, scaler=None):
+    """Losses of training steps."""
+    optimizer, losses = torch.optim.AdamW(model.parameters(), 1e-2), []
+    for x, y in batches(steps):
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            loss = F.cross_entropy(forward(x), y)
+        optimizer.zero_grad()
+        if scaler is None:
+            loss.backward()
+            optimizer.step()
+        else:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        losses.append(loss.item())
+    return losses
+
+
+def new_model(kind=MLP):
+    torch.manual_seed(0)
+    return kind()
+
+
+def compiled(kind=MLP, recipe="current", **options):
+    model, backend = new_model(kind), fp8.torch.backend(recipe, **options)
+    return model, torch.compile(model, backend=backend), backend
+
+
+def test_none_is_eager():
+    model, forward, backend = compiled(recipe="none")
+    eager = new_model()
+    torch.testing.assert_close(train(model, forward), train(eager, eager), rtol=1e-5, atol=0)
+    for name, parameter in eager.named_parameters():
+        # AdamW divides by the root of a second moment: it amplifies roundings of gradients near 0.
+        torch.testing.assert_close(model.get_parameter(name), parameter, rtol=1e-3, atol=1e-4)
+    assert repr(backend.report()) == "<fp8.Report: 5 products, 0 in FP8, 5 kept>"
+
+
+@pytest.mark.parametrize("recipe", ["current", "delayed"])
+def test_recipes_train_in_fp8(recipe):
+    model, forward, backend = compiled(recipe=recipe)
+    eager = new_model()
+    # FP8 rounds to 1/16 at most; losses of about 1.4 follow within a few hundredths.
+    torch.testing.assert_close(train(model, forward, 10), train(eager, eager, 10), rtol=0, atol=0.05)
+    assert {(s.site, s.role) for s in backend.report().fp8} == {
+        ("up", "fprop"), ("up", "wgrad"), ("down", "fprop"), ("down", "dgrad"), ("down", "wgrad")}  # fmt: skip
+
+
+def test_graph_breaks_have_a_pair_each():
+    model, forward, backend = compiled(Broken, "delayed")
+    eager = new_model(Broken)
+    torch.testing.assert_close(train(model, forward), train(eager, eager), rtol=0, atol=0.05)
+    assert [sorted(g.library.entries) for g in backend.graphs] == [["backward", "forward"]] * 2
+    assert len(backend.states.state_dict()) == 2 * 4
+
+
+def test_no_grad_reads_the_state_and_leaves_it():
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    train(model, forward)
+    before = copy.deepcopy(backend.state_dict())
+    x, _ = next(batches(1, seed=2))
+    with torch.no_grad():
+        found, expected = forward(x), model(x)
+    assert sorted(backend.graphs[-1].library.entries) == ["main"]
+    # Two products whose operands are rounded to 1/16.
+    torch.testing.assert_close(found, expected, rtol=0, atol=0.1)
+    assert not torch.equal(found, expected)
+    assert all(torch.equal(value, before[name]) for name, value in backend.state_dict().items())
+
+
+def test_no_grad_before_training_uses_current_scaling():
+    model, forward, backend = compiled(recipe="delayed")
+    x, _ = next(batches(1))
+    with torch.no_grad(), pytest.warns(fp8.Warning, match="current scaling"):
+        found = forward(x)
+    current = torch.compile(model, backend=fp8.torch.backend("current"))
+    torch._dynamo.reset()
+    with torch.no_grad():
+        assert torch.equal(found, current(x))
+
+
+def test_other_batch_sizes_share_the_state():
+    model, forward, backend = compiled(recipe="delayed")
+    for size in (8, 5, 8, 12, 5):
+        x, y = next(batches(1, size))
+        F.cross_entropy(forward(x), y).backward()
+    shapes = {g.library.manifest["entries"][0]["results"][0]["shape"][0] for g in backend.graphs}
+    assert shapes == {8, 5, 12}
+    assert sorted(name for name in backend.state_dict() if name.endswith("scale")) == ["0.scale"]
+
+
+def test_modules_that_are_alike_have_a_state_each():
+    backend = fp8.torch.backend("delayed", amax_history_len=4)
+    models = [MLP(), MLP()]
+    forwards = [torch.compile(model, backend=backend) for model in models]
+    with torch.no_grad():
+        models[1].up.weight.mul_(100)
+    x, y = next(batches(1))
+    for forward in forwards:
+        F.cross_entropy(forward(x), y).backward()
+        F.cross_entropy(forward(x), y).backward()
+    states = backend.state_dict()
+    assert sum(name.endswith("scale") for name in states) == 2
+    assert not torch.equal(states["0.scale"], states["1.scale"])
+
+
+def test_autocast():
+    model, forward, backend = compiled(recipe="none")
+    eager = new_model()
+    # bf16 keeps 8 bits.
+    torch.testing.assert_close(train(model, forward, autocast=True), train(eager, eager, autocast=True), rtol=0, atol=0.02)
+    assert {s.formats for s in backend.report().sites} == {("bf16", "bf16")}
+
+
+def test_grad_scaler():
+    model, forward, _ = compiled(recipe="none")
+    eager = new_model()
+    scalers = [torch.amp.GradScaler("cpu", init_scale=1024.0) for _ in range(2)]
+    found, expected = train(model, forward, scaler=scalers[0]), train(eager, eager, scaler=scalers[1])
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+
+
+def test_buffers_that_forward_changes():
+    class Norm(MLP):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(16)
+
+        def forward(self, x):
+            return super().forward(self.norm(x))
+
+    model, forward, _ = compiled(Norm, "none")
+    eager = new_model(Norm)
+    torch.testing.assert_close(train(model, forward), train(eager, eager), rtol=1e-5, atol=0)
+    torch.testing.assert_close(model.norm.running_var, eager.norm.running_var)
+    assert model.norm.num_batches_tracked == 5
+
+
+def resume(model, forward, steps, seed):
+    optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+    for x, y in batches(steps, seed=seed):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(forward(x), y)
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+def test_state_in_the_state_dict_of_the_module(tmp_path):
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    backend.attach(model)
+    resume(model, forward, 6, 1)
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    expected = resume(model, forward, 3, 2)
+
+    again, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    backend.attach(again)
+    again.load_state_dict(torch.load(tmp_path / "model.pt"))
+    assert resume(again, forward, 3, 2) == expected
+    assert {name for name in again.state_dict() if name.startswith("fp8_state")} == {
+        f"fp8_state.0.{name}" for name in ("scale", "amax_history", "layout_hash", "columns")}  # fmt: skip
+
+
+def test_loading_into_a_running_backend():
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    resume(model, forward, 3, 1)
+    saved = copy.deepcopy(backend.state_dict())
+    resume(model, forward, 3, 2)
+    assert not torch.equal(saved["0.scale"], backend.state_dict()["0.scale"])
+    backend.load_state_dict(saved)
+    assert torch.equal(saved["0.scale"], backend.state_dict()["0.scale"])
+
+
+def test_a_state_of_another_program_is_refused():
+    model, forward, backend = compiled(recipe="delayed")
+    resume(model, forward, 1, 1)
+    torch._dynamo.reset()
+    other, forward, kept = compiled(recipe="delayed", keep="down")
+    kept.load_state_dict(backend.state_dict())
+    with pytest.raises(fp8.StateError, match="of another program: it has the .* of down"):
+        resume(other, forward, 1, 1)
+
+
+def test_half_leaves_scales_in_f32():
+    model, forward, backend = compiled(recipe="delayed")
+    backend.attach(model)
+    resume(model, forward, 1, 1)
+    model.bfloat16()
+    assert backend.state_dict()["0.scale"].dtype == torch.float32
+
+
+def test_the_error_of_an_option_reaches_the_user():
+    with pytest.raises(ValueError, match="pair is set by the backend"):
+        fp8.torch.backend("current", pair=("a", "b"))
+    _, forward, _ = compiled(require="nothing like it")
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+        forward(next(batches(1))[0])
+    assert isinstance(raised.value.inner_exception, (fp8.CompileError, ValueError))
+
+
+def test_locations_are_the_users_lines():
+    _, forward, backend = compiled()
+    forward(next(batches(1))[0]).sum().backward()
+    for site in backend.report().sites:
+        assert site.place.file == __file__
+        assert "self.down(F.gelu(self.up(x)))" in open(__file__).readlines()[site.place.line - 1]
+
+
+def test_names_of_arguments_are_those_of_parameters():
+    _, forward, backend = compiled()
+    forward(next(batches(1))[0])
+    names = [a["name"] for a in backend.graphs[0].library.manifest["entries"][0]["arguments"]]
+    assert names == ["up.weight", "up.bias", "x", "down.weight", "down.bias"]
+
+
+def test_fewer_bytes_are_saved_for_backward():
+    _, forward, backend = compiled(recipe="current")
+    forward(next(batches(1))[0])
+    arguments = backend.graphs[0].library.manifest["entries"][1]["arguments"]
+    assert "f8E4M3FN" in {a["type"] for a in arguments if a["kind"] == "residual"}

@@ -1,0 +1,152 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operations of PyTorch through torch.compile, forward and backward, beside eager PyTorch."""
+
+import fp8.torch
+import pytest
+import torch
+import torch.nn.functional as F
+
+aten = torch.ops.aten
+
+
+def normal(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def integers(high, *shape):
+    return torch.randint(high, shape, generator=torch.Generator().manual_seed(high))
+
+
+ROWS = torch.tensor([3, 0, 3, 1, -1])
+DISTINCT = torch.stack([torch.randperm(7, generator=torch.Generator().manual_seed(i))[:4] for i in range(5)])
+COLUMNS = integers(7, 5, 4)
+PLACES = integers(8, 6, 3)
+TIES = integers(5, 4, 11)
+TOKENS = integers(10, 4, 3)
+LABELS = integers(9, 6)
+PLANES = integers(9, 2, 4)
+CLASSES = integers(7, 5)
+IGNORING, ONCE, TWICE = torch.tensor([1, 2, -100, 3, 0, 8]), torch.tensor([1, 2, 3]), torch.tensor([1, 1, 3])
+SPECIAL = normal(5, 9)
+SPECIAL[1, 2], SPECIAL[2, 3], SPECIAL[3, 1], SPECIAL[3, 2] = float("nan"), SPECIAL[2, 4], -torch.inf, -torch.inf
+
+# Name: the function and its arguments; gradients are taken of those that are floating point.
+OPERATIONS = {
+    "index_put, accumulating": (lambda x, v: x.index_put((ROWS,), v, True), normal(5, 7), normal(5, 7)),
+    "index_put": (lambda x, v: x.index_put((ONCE,), v), normal(5, 7), normal(3, 7)),
+    "index_put of columns": (lambda x, v: aten.index_put(x, [None, TWICE], v, True), normal(5, 7), normal(5, 3)),
+    "index": (lambda x: x[ROWS], normal(5, 7)),
+    "scatter": (lambda x, v: x.scatter(1, DISTINCT, v), normal(5, 7), normal(5, 4)),
+    "scatter, last dimension": (lambda x, v: x.scatter(-1, DISTINCT, v), normal(5, 7), normal(5, 4)),
+    "scatter a number": (lambda x: x.scatter(1, DISTINCT, 2.5), normal(5, 7)),
+    "scatter_add": (lambda x, v: x.scatter_add(-1, COLUMNS, v), normal(5, 7), normal(5, 4)),
+    "scatter_reduce": (lambda x, v: x.scatter_reduce(1, COLUMNS, v, "amax").detach(), normal(5, 7), normal(5, 4)),
+    "index_add": (lambda x, v: x.index_add(1, TWICE, v, alpha=2), normal(5, 7), normal(5, 3)),
+    "as_strided_scatter": (lambda x, v: torch.as_strided_scatter(x, v, (3, 2), (4, 2), 1).detach(), normal(4, 4), normal(3, 2)),
+    "as_strided_scatter of all": (lambda x, v: torch.as_strided_scatter(x, v, (2, 8), (8, 1)).detach(), normal(4, 4), normal(2, 8)),
+    "gather": (lambda x: x.gather(1, PLACES), normal(6, 8)),
+    "cumsum": (lambda x: x.cumsum(0), normal(5, 7)),
+    "cumsum of bool": (lambda x: (x > 0).cumsum(-1), normal(5, 7)),
+    "cumprod": (lambda x: x.cumprod(1).detach(), normal(5, 7)),
+    "sort": (lambda x: torch.sort(x, dim=0, descending=True, stable=True), normal(5, 9)),
+    "sort of special numbers": (lambda x: torch.sort(x.detach(), dim=-1, stable=True), SPECIAL),
+    "argsort of ties": (lambda: torch.argsort(TIES, dim=-1, stable=True),),
+    "topk": (lambda x: x.topk(3, -1), normal(5, 9)),
+    "topk, smallest": (lambda x: x.topk(2, 0, largest=False), normal(5, 9)),
+    "embedding": (lambda w: F.embedding(TOKENS, w, padding_idx=2), normal(10, 6)),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1), normal(2, 3, 9, 9)),
+    "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, 1), normal(2, 3, 9, 9)),
+    "conv2d": (lambda x, w: F.conv2d(x, w, None, 2, 1), normal(2, 3, 9, 9), normal(4, 3, 3, 3)),
+    "conv2d, patches": (lambda x, w, b: F.conv2d(x, w, b, 4), normal(2, 3, 8, 8), normal(4, 3, 4, 4), normal(4)),
+    "conv2d, depthwise": (lambda x, w: F.conv2d(x, w, None, 1, 3, groups=4), normal(2, 4, 9, 9), normal(4, 1, 7, 7)),
+    "conv1d": (lambda x, w: F.conv1d(x, w, None, 1, 1), normal(2, 4, 9), normal(6, 4, 3)),
+    "batch_norm": (lambda x, w: F.batch_norm(x, None, None, w, None, True), normal(4, 3, 5, 5), normal(3)),
+    "group_norm": (lambda x, w: F.group_norm(x, 2, w), normal(4, 6, 5, 5), normal(6)),
+    "layer_norm": (lambda x, w: F.layer_norm(x, (7,), w), normal(4, 7), normal(7)),
+    "rms_norm": (lambda x, w: F.rms_norm(x, (7,), w), normal(4, 7), normal(7)),
+    "cross_entropy": (lambda x: F.cross_entropy(x, IGNORING), normal(6, 9)),
+    "cross_entropy, weights and smoothing": (
+        lambda x, w: F.cross_entropy(x, LABELS, w.detach().abs(), label_smoothing=0.1), normal(6, 9), normal(9)),
+    "cross_entropy, none": (lambda x: F.cross_entropy(x, LABELS, reduction="none"), normal(6, 9)),
+    "cross_entropy, planes": (lambda x: F.cross_entropy(x, PLANES), normal(2, 9, 4)),
+    "binary_cross_entropy": (lambda x, y: F.binary_cross_entropy_with_logits(x, y.detach().sigmoid()), normal(6, 9), normal(6, 9)),
+    "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), normal(2, 2, 6, 8), normal(2, 2, 6, 8), normal(2, 2, 6, 8)),
+    "attention with a mask": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(6, 6, dtype=torch.bool).tril()),
+        normal(2, 2, 6, 8), normal(2, 2, 6, 8), normal(2, 2, 6, 8)),
+    "einsum": (lambda x, y: torch.einsum("bij,kj->bki", x, y), normal(2, 3, 4), normal(5, 4)),
+    "histc": (lambda x: torch.histc(x.detach(), 4, -1, 1), normal(20)),
+    "one_hot": (lambda: F.one_hot(CLASSES, 7),),
+    "interpolate": (lambda x: F.interpolate(x, scale_factor=2), normal(1, 2, 3, 4)),
+    "pad and crop": (lambda x: F.pad(x, (1, -1)), normal(3, 5)),
+}  # fmt: skip
+for name, function in {
+    "gelu": F.gelu, "gelu, tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "elu": F.elu, "leaky_relu": F.leaky_relu,
+    "softplus": F.softplus, "hardswish": F.hardswish, "mish": F.mish, "glu": F.glu, "tanh": torch.tanh, "sigmoid": torch.sigmoid,
+    "softmax": lambda x: x.softmax(-1), "log_softmax": lambda x: x.log_softmax(-1), "logsumexp": lambda x: x.logsumexp(-1),
+    "norm": lambda x: x.norm(dim=-1), "std": lambda x: x.std(-1), "var": lambda x: x.var(0), "amax": lambda x: x.amax(1),
+    "prod": lambda x: x.prod(1), "roll": lambda x: x.roll(2, 1), "flip": lambda x: x.flip(0), "tril": torch.tril, "erf": torch.erf,
+    "repeat_interleave": lambda x: x.repeat_interleave(2, 1), "clamp": lambda x: x.clamp(-0.5, 0.5), "slices": lambda x: x[1:5:2, ::3],
+    "masked_fill": lambda x: x.masked_fill(x > 0, -3.0), "max": lambda x: x.max(1)[0],
+}.items():  # fmt: skip
+    OPERATIONS[name] = (function, normal(6, 8))
+
+
+def run(function, arguments):
+    """The results, and the gradients of the sum of their squares."""
+    inputs = [a.clone().requires_grad_(a.is_floating_point()) for a in arguments]
+    results = function(*inputs)
+    results = list(results) if isinstance(results, (tuple, list)) else [results]
+    loss = sum((r.square().sum() for r in results if r.requires_grad), torch.zeros(()))
+    if loss.requires_grad:
+        loss.backward()
+    return [r.detach() for r in results] + [i.grad for i in inputs if i.grad is not None]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation(name):
+    function, *arguments = OPERATIONS[name]
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=fp8.torch.backend("none"), fullgraph=True)
+    expected, found = run(function, arguments), run(compiled, arguments)
+    assert len(found) == len(expected)
+    for want, got in zip(expected, found):
+        assert got.dtype == want.dtype
+        # Sums of some ten terms in another order.
+        torch.testing.assert_close(got, want, rtol=2e-5, atol=2e-5, equal_nan=True)
+
+
+def test_sums_of_bf16_are_taken_in_f32():
+    gradient, index = normal(40, 3, 6).bfloat16(), integers(3, 40, 3)
+
+    def rows(gradient):
+        return aten.embedding_dense_backward(gradient, index, 3, -1, False), gradient.cumsum(0), gradient.sum(0)
+
+    torch._dynamo.reset()
+    found = torch.compile(rows, backend=fp8.torch.backend("none"))(gradient)
+    for want, got in zip(rows(gradient.float()), found):
+        # Rounded once: half a unit in the last place of bf16.
+        torch.testing.assert_close(got.float(), want, rtol=2**-8, atol=1e-6)
+
+
+def test_an_index_out_of_range_is_an_error_of_the_call():
+    torch._dynamo.reset()
+    put = torch.compile(lambda x, i, v: x.index_put((i,), v, True), backend=fp8.torch.backend("none"))
+    with pytest.raises(fp8.RunError, match="index out of range"):
+        put(normal(5, 7), torch.tensor([1, 9]), normal(2, 7))
+
+
+def test_an_operation_without_linalg_form_is_named_with_the_users_line():
+    def spectrum(x):
+        return torch.fft.rfft(x).abs()  # the line
+
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+        torch.compile(spectrum, backend=fp8.torch.backend())(normal(8))
+    error = raised.value.inner_exception
+    assert isinstance(error, fp8.UnsupportedError)
+    assert "fft_r2c" in error.message
+    assert error.location.file == __file__
+    assert "# the line" in open(__file__).readlines()[error.location.line - 1]
