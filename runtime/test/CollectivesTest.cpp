@@ -30,7 +30,9 @@ std::vector<float> numbersOf(uint64_t seed, uint64_t count) {
 }
 
 /// Sizes in f32 elements: none, small ones, around the limit of a small all_reduce, of a piece, of several.
-const uint64_t kSizes[] = {0, 1, 7, 1000, (96 << 10) / 4, (96 << 10) / 4 + 1, 131000, 131072, 300001};
+const uint64_t kSizes[] = {
+    0,      1, 7, 1000, (96 << 10) / 4, (96 << 10) / 4 + 1, 131072, 300001, (2 << 20) / 4, (2 << 20) / 4 + 1,
+    1200003};
 
 std::string compare(const std::vector<float> &got, const std::vector<float> &wanted,
                     const std::string &what) {

@@ -88,7 +88,7 @@ void misbehave(fp8rt_communicator &communicator, const std::string &fault) {
 std::string traceRank(fp8rt_communicator &communicator, const std::string &fault) {
   uint64_t size = communicator.size;
   Trace trace{communicator, {}};
-  for (uint64_t count : {uint64_t(0), uint64_t(12), uint64_t(12000), uint64_t(120000), uint64_t(600000)}) {
+  for (uint64_t count : {uint64_t(0), uint64_t(12), uint64_t(12000), uint64_t(120000), uint64_t(1200000)}) {
     for (uint32_t reduction : {FP8RT_SUM, FP8RT_MAX, FP8RT_MIN, FP8RT_MEAN, FP8RT_PRODUCT})
       trace.add(FP8RT_ALL_REDUCE, reduction, FP8RT_F32, count, {0}, 1);
     for (uint32_t type : {FP8RT_INT8, FP8RT_INT32, FP8RT_INT64, FP8RT_F16, FP8RT_BF16})

@@ -17,7 +17,7 @@ using namespace fp8rt::collectives;
 namespace {
 
 /// How often a rank looks before it sleeps: giving way to the others costs less than sleeping.
-constexpr int kLooks = 20;
+constexpr int kLooks = 200;
 /// How often a sleeping rank looks whether the others are alive.
 constexpr std::chrono::milliseconds kNap(50);
 
@@ -41,8 +41,12 @@ char *LocalChannel::outgoing(const Piece &piece, bool waits) {
   if (!isFree(use)) {
     if (!waits)
       return nullptr;
+    for (uint32_t reader : use.readers)
+      memory.rank(reader).releaseWaiters.fetch_add(1);
     waitFor(use.readers, "complete", last,
             [&](const SharedMemory::Rank &rank) { return rank.released.load() >= use.stamp; });
+    for (uint32_t reader : use.readers) // after a failure the counts do not matter
+      memory.rank(reader).releaseWaiters.fetch_sub(1);
   }
   return memory.piece(self, piece.buffer);
 }
@@ -85,7 +89,8 @@ const char *LocalChannel::incoming(const Collective &collective, const Piece &pi
 void LocalChannel::release(const Collective &collective, const Piece &piece) {
   last = collective.description;
   memory.rank(self).released.store(piece.stamp);
-  memory.announce(self);
+  if (memory.rank(self).releaseWaiters.load())
+    memory.announce(self);
 }
 
 void LocalChannel::tellFailure(const std::string &reason) noexcept { memory.fail(reason); }

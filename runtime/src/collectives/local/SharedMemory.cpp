@@ -24,8 +24,8 @@ using namespace fp8rt::collectives;
 
 namespace {
 
-constexpr uint64_t kMagic = 0x3174726d6e6b3846; // of this layout
-constexpr uint64_t kPieceBytes = 512 << 10;
+constexpr uint64_t kMagic = 0x3274726d6e6b3846; // of this layout
+constexpr uint64_t kPieceBytes = 4 << 20;
 constexpr uint64_t kPage = 4096;
 
 uint64_t pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }

@@ -25,12 +25,13 @@ class SharedMemory {
 public:
   enum class Presence : uint32_t { Expected, Present, Left };
 
-  /// One rank. It alone writes here, except `waiters`.
+  /// One rank. It alone writes here, except the counts of waiters.
   struct alignas(128) Rank {
-    std::atomic<uint64_t> posted;   // the stamp of its last piece
-    std::atomic<uint64_t> released; // the stamp of the last piece that it has read from the others
-    std::atomic<uint32_t> changes;  // a futex: counts changes of this rank
-    std::atomic<uint32_t> waiters;  // ranks that sleep until it changes
+    std::atomic<uint64_t> posted;         // the stamp of its last piece
+    std::atomic<uint64_t> released;       // the stamp of the last piece that it has read from the others
+    std::atomic<uint32_t> changes;        // a futex: counts changes of this rank
+    std::atomic<uint32_t> waiters;        // ranks that sleep until it changes
+    std::atomic<uint32_t> releaseWaiters; // those of them that wait until it has read their pieces
     std::atomic<Presence> presence;
     int32_t process;
     /// Of the last collectives, by their number.

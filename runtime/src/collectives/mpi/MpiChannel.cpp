@@ -22,7 +22,7 @@ using Lock = std::lock_guard<std::mutex>;
 
 namespace {
 
-constexpr uint64_t kCapacity = 512 << 10;
+constexpr uint64_t kCapacity = 4 << 20;
 constexpr uint64_t kFailureBytes = 2048;
 
 enum Tag { kDescription = 1, kPiece = 2, kFailure = 3, kGoodbye = 4 };
