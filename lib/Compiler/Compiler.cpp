@@ -89,6 +89,7 @@ LogicalResult Compilation::runFront() {
   ingest.mixedPrecision = options.mixedPrecision;
   ingest.lossScaling = options.lossScaling;
   ingest.loss = options.loss;
+  ingest.average = options.average;
   if (failed(runStage([&](OpPassManager &manager) { buildIngestPipeline(manager, ingest); })))
     return failure();
   if (options.emit == "ingest")
@@ -130,6 +131,10 @@ LogicalResult Compilation::runToStage(StringRef last) {
       return failure();
     if (name == "fusion")
       collectTrafficAfter(module, result.report.traffic);
+    if (name == "batching") {
+      result.report.collectives = collectCollectives(module);
+      describeCollectives(result.manifest, module, result.report.collectives);
+    }
     if (name == last)
       break;
   }
@@ -209,6 +214,17 @@ static llvm::Error parseSiteRecipes(const RecipeOptions &options, MLIRContext &c
   return llvm::Error::success();
 }
 
+/// Returns an error where options about ranks contradict each other.
+static llvm::Error checkRanks(const CompilerOptions &options) {
+  if (!options.average.empty() && !options.dataParallel)
+    return llvm::createStringError("--average without --data-parallel: nothing differs from rank to rank");
+  auto reduce = options.recipe.parameters.find("reduce-amax");
+  bool isOff = reduce != options.recipe.parameters.end() && reduce->second == "false";
+  if (isOff && !options.reduceAmaxAxes.empty())
+    return llvm::createStringError("--reduce-amax-axes with --reduce-amax=false: nothing is combined");
+  return llvm::Error::success();
+}
+
 /// Returns an error unless the target can emit the output that --emit asks for.
 static llvm::Error checkOutput(const CompilerOptions &options, TargetBackendInterface backend) {
   if (!options.makesCode() || llvm::is_contained(backend.getOutputs(), options.emit))
@@ -231,6 +247,8 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
   if (!backend)
     return llvm::createStringError("--target=" + compiler.options.recipe.target +
                                    " has no backend: this program cannot make code for it");
+  if (llvm::Error error = checkRanks(compiler.options))
+    return std::move(error);
   if (llvm::Error error = checkOutput(compiler.options, backend))
     return std::move(error);
   if (llvm::Error error = checkProductSums(compiler.options.hostCode))

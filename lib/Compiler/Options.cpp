@@ -117,6 +117,38 @@ static Error setLoss(std::optional<int64_t> &field, StringRef name, StringRef va
   return Error::success();
 }
 
+static Error setDataParallel(std::optional<DataParallelRequest> &field, StringRef name, StringRef value) {
+  auto [axis, arguments] = value.split(':');
+  DataParallelRequest request;
+  request.axis = axis.str();
+  for (StringRef text : llvm::split(arguments, ',')) {
+    BatchArgument batch;
+    auto [argument, dim] = text.rsplit('=');
+    if (!dim.empty() && (dim.getAsInteger(10, batch.dim) || batch.dim < 0))
+      return invalid(name, value, "has a dimension that is no number: '" + dim + "'");
+    batch.argument = argument.str();
+    if (batch.argument.empty())
+      break;
+    request.arguments.push_back(std::move(batch));
+  }
+  if (axis.empty() || request.arguments.empty())
+    return invalid(name, value, "must be AXIS:ARGUMENT[=DIMENSION],..., as dp:x,y");
+  field = std::move(request);
+  return Error::success();
+}
+
+static Error addAverages(llvm::SmallVectorImpl<int64_t> &field, StringRef name, StringRef values) {
+  llvm::SmallVector<int64_t> results;
+  for (StringRef value : llvm::split(values, ',')) {
+    int64_t result;
+    if (value.getAsInteger(10, result) || result < 0)
+      return invalid(name, value, "is not the index of a result");
+    results.push_back(result);
+  }
+  field.append(results);
+  return Error::success();
+}
+
 static Error setPair(std::optional<PairRequest> &field, StringRef value) {
   llvm::Expected<PairRequest> request = parsePair(value);
   if (!request)
@@ -204,6 +236,27 @@ static constexpr Option kOptions[] = {
     {{"loss", "R", "The result that is the loss (the only scalar of floating point that is not carried)"},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setLoss(options.loss, name, value);
+     }},
+    {{"data-parallel", "AXIS:ARG[=DIM],...",
+      "Several ranks run the step, each with its part of the batch, the arguments ARG cut along dimension "
+      "DIM "
+      "(0): loss and gradients become their means over the ranks. AXIS is a name, or the number of an axis "
+      "of "
+      "the program's grid"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setDataParallel(options.dataParallel, name, value);
+     }},
+    {{"average", "R,...", "With --data-parallel: results that become their mean over the ranks, too",
+      Kind::list},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return addAverages(options.average, name, value);
+     }},
+    {{"reduce-amax-axes", "AXIS,...", "The axes of the grid of ranks over which amaxes are combined (all)"},
+     [](CompilerOptions &options, StringRef, StringRef value) -> Error {
+       options.reduceAmaxAxes.clear();
+       for (StringRef axis : llvm::split(value, ','))
+         options.reduceAmaxAxes.push_back(axis.str());
+       return Error::success();
      }},
     {{"pair", "FORWARD:BACKWARD[:K]",
       "Two functions of one step: results K... (default 1) of the first are arguments 0... of the second"},
@@ -314,6 +367,16 @@ OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInte
   for (const CarryRequest &request : options.carry)
     carry.push_back(request.argument + ":" + std::to_string(request.result));
   values.emplace_back("carry", std::move(carry));
+  if (options.dataParallel) {
+    std::string text = options.dataParallel->axis + ":";
+    for (const BatchArgument &batch : options.dataParallel->arguments)
+      text += (text.back() == ':' ? "" : ",") + batch.argument + "=" + std::to_string(batch.dim);
+    values.emplace_back("data_parallel", text);
+  } else {
+    values.emplace_back("data_parallel", nullptr);
+  }
+  values.emplace_back("average", llvm::json::Array(options.average));
+  values.emplace_back("reduce_amax_axes", llvm::json::Array(options.reduceAmaxAxes));
   if (options.pair)
     values.emplace_back("pair", options.pair->forward + ":" + options.pair->backward + ":" +
                                     std::to_string(options.pair->firstResidual));

@@ -8,7 +8,9 @@
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -45,6 +47,8 @@ static ManifestEntry describeEntry(func::FuncOp function) {
         describeValue(argument.getType(), getArgumentName(argument), function.getArgAttrDict(i)));
     if (auto alias = function.getArgAttrOfType<IntegerAttr>(i, kCarriedAttrName))
       entry.arguments.back().alias = alias.getInt();
+    if (auto batch = function.getArgAttrOfType<IntegerAttr>(i, kBatchAttrName))
+      entry.arguments.back().batchDim = batch.getInt();
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
     std::string name = "result" + std::to_string(i);
@@ -126,6 +130,39 @@ static llvm::json::Object describeState(ModuleOp module, const StateLayout &layo
       {"layout_hash", layout.getHash()}, {"columns", std::move(columns)}, {"tensors", std::move(tensors)}};
 }
 
+/// Describes the grid of ranks: {"shape": [4, null], "axes": ["0", "1"]}.
+static llvm::json::Value describeGrid(ModuleOp module) {
+  auto grid = module->getAttrOfType<DenseI64ArrayAttr>(kGridAttrName);
+  if (!grid)
+    return nullptr;
+  llvm::json::Array shape, axes;
+  for (int64_t size : grid.asArrayRef())
+    shape.push_back(ShapedType::isDynamic(size) ? llvm::json::Value(nullptr) : llvm::json::Value(size));
+  if (auto names = module->getAttrOfType<ArrayAttr>(kGridAxesAttrName))
+    for (StringRef name : names.getAsValueRange<StringAttr>())
+      axes.push_back(name);
+  else
+    for (int64_t axis = 0; axis < grid.size(); ++axis)
+      axes.push_back(std::to_string(axis));
+  return llvm::json::Object{{"shape", std::move(shape)}, {"axes", std::move(axes)}};
+}
+
+/// Returns 16 hexadecimal digits that depend on the code of the module's functions.
+static std::string hashProgram(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (auto function : module.getOps<func::FuncOp>())
+    function.print(os, OpPrintingFlags().useLocalScope());
+  return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, /*Width=*/16);
+}
+
+void fp8::describeCollectives(Manifest &manifest, ModuleOp module,
+                              const std::vector<CollectiveRecord> &collectives) {
+  manifest.collectives = collectives;
+  if (module->hasAttr(kGridAttrName))
+    manifest.programHash = hashProgram(module);
+}
+
 Manifest fp8::describeModule(ModuleOp module, StringRef recipe, StringRef target) {
   Manifest manifest;
   manifest.recipe = recipe.str();
@@ -134,6 +171,9 @@ Manifest fp8::describeModule(ModuleOp module, StringRef recipe, StringRef target
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPublic() && !function.isExternal())
       manifest.entries.push_back(describeEntry(function));
+  manifest.grid = describeGrid(module);
+  if (auto axis = module->getAttrOfType<IntegerAttr>(kBatchAxisAttrName))
+    manifest.batchAxis = axis.getInt();
   StateLayout layout = StateLayout::readFrom(module);
   manifest.state = describeState(module, layout);
   manifest.stateBytes =
@@ -142,7 +182,7 @@ Manifest fp8::describeModule(ModuleOp module, StringRef recipe, StringRef target
 }
 
 void fp8::describeCode(Manifest &manifest, ModuleOp module) {
-  if (module.lookupSymbol(kDeviceCodeName))
+  if (module.lookupSymbol(kDeviceCodeName) || module->hasAttr(kGridAttrName))
     manifest.callVersion = 2;
   for (ManifestEntry &entry : manifest.entries) {
     Operation *function = module.lookupSymbol("fp8_call_" + entry.name);
@@ -171,12 +211,18 @@ static llvm::json::Object valueToJSON(const ManifestValue &value, int64_t index)
                             {"kind", value.kind}};
 }
 
-static llvm::json::Object entryToJSON(const ManifestEntry &entry, int64_t workspaceAlignment) {
+static llvm::json::Object entryToJSON(const ManifestEntry &entry, const Manifest &manifest) {
   llvm::json::Array arguments, results;
   for (auto [i, value] : llvm::enumerate(entry.arguments)) {
     llvm::json::Object argument = valueToJSON(value, i);
     argument["carry"] = value.alias;
     argument["written"] = value.alias.has_value();
+    if (value.batchDim) {
+      argument["batch"] = true;
+      argument["shard"] = *value.batchDim < 0 ? llvm::json::Value(nullptr)
+                                              : llvm::json::Object{{"axis", manifest.batchAxis.value_or(0)},
+                                                                   {"dim", *value.batchDim}};
+    }
     arguments.push_back(std::move(argument));
   }
   for (auto [i, value] : llvm::enumerate(entry.results)) {
@@ -184,11 +230,16 @@ static llvm::json::Object entryToJSON(const ManifestEntry &entry, int64_t worksp
     result["alias"] = value.alias;
     results.push_back(std::move(result));
   }
+  std::vector<CollectiveRecord> collectives;
+  llvm::copy_if(manifest.collectives, std::back_inserter(collectives),
+                [&](const CollectiveRecord &record) { return record.entry == entry.name; });
   llvm::json::Object object{{"name", entry.name},
                             {"arguments", std::move(arguments)},
                             {"results", std::move(results)},
                             {"workspace_bytes", entry.workspaceBytes},
-                            {"workspace_alignment", workspaceAlignment}};
+                            {"workspace_alignment", manifest.workspaceAlignment}};
+  if (!manifest.programHash.empty())
+    object["collectives"] = collectivesToJSON(collectives);
   if (entry.isCapturable)
     object["capturable"] = *entry.isCapturable;
   return object;
@@ -203,8 +254,8 @@ static llvm::json::Value processorToJSON(const RequiredProcessor &processor) {
 llvm::json::Object fp8::manifestToJSON(const Manifest &manifest, const std::vector<SiteRecord> &sites) {
   llvm::json::Array entries;
   for (const ManifestEntry &entry : manifest.entries)
-    entries.push_back(entryToJSON(entry, manifest.workspaceAlignment));
-  return llvm::json::Object{{"version", kManifestVersion},
+    entries.push_back(entryToJSON(entry, manifest));
+  llvm::json::Object object{{"version", kManifestVersion},
                             {"call", manifest.callVersion},
                             {"recipe", manifest.recipe},
                             {"target", manifest.target},
@@ -213,4 +264,9 @@ llvm::json::Object fp8::manifestToJSON(const Manifest &manifest, const std::vect
                             {"state", llvm::json::Object(manifest.state)},
                             {"cpu", processorToJSON(manifest.processor)},
                             {"sites", sitesToJSON(sites)}};
+  if (manifest.programHash.empty())
+    return object;
+  object["grid"] = manifest.grid;
+  object["program_hash"] = manifest.programHash;
+  return object;
 }

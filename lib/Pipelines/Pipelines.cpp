@@ -28,6 +28,7 @@ static void verifyStage(OpPassManager &manager, StringRef stage) {
 
 void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &options) {
   manager.addPass(createScopeMixedPrecision()); // before inlining
+  manager.addPass(createConvertShard());
   manager.addPass(createMakeSignless());
   // No canonicalization while inlining, which could remove contractions before they are counted.
   manager.addPass(createInlinerPass(llvm::StringMap<OpPassManager>(), [](OpPassManager &) {}));
@@ -52,6 +53,10 @@ void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &optio
   MixedPrecisionOptions precision;
   precision.dtype = options.mixedPrecision;
   manager.addPass(createMixedPrecision(precision));
+  AverageGradientsOptions averages;
+  averages.loss = options.loss.value_or(-1);
+  averages.average = options.average;
+  manager.addPass(createAverageGradients(averages));
   if (options.lossScaling) {
     ScaleLossOptions scaling;
     scaling.initialScale = *options.lossScaling;
@@ -132,6 +137,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
   }
   manager.addPass(createFormGroupedMatmuls());
   manager.addPass(createPrepareRecipeFunctions());
+  manager.addNestedPass<func::FuncOp>(createExpandCollectives());
   verifyStage(manager, "recipe");
 }
 
@@ -223,6 +229,9 @@ struct IngestPipelineOptions : PassPipelineOptions<IngestPipelineOptions> {
   Option<int64_t> loss{
       *this, "loss", llvm::cl::desc("the result that is the loss; -1 for the only scalar of floating point"),
       llvm::cl::init(-1)};
+  ListOption<int64_t> average{
+      *this, "average",
+      llvm::cl::desc("results whose mean over the ranks is wanted, of a program with fp8.batch arguments")};
 
   IngestOptions parse() const {
     IngestOptions options;
@@ -232,6 +241,7 @@ struct IngestPipelineOptions : PassPipelineOptions<IngestPipelineOptions> {
       options.lossScaling = lossScaling;
     if (loss >= 0)
       options.loss = loss;
+    options.average.assign(average.begin(), average.end());
     return options;
   }
 };

@@ -179,5 +179,6 @@ llvm::json::Object fp8::reportToJSON(const Report &report) {
                             {"weighed_recipes", llvm::json::Array(report.weighedRecipes)},
                             {"sites", sitesToJSON(report.sites)},
                             {"others", lookAlikesToJSON(report.others)},
+                            {"collectives", collectivesToJSON(report.collectives)},
                             {"memory", std::move(memory)}};
 }

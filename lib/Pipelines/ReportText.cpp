@@ -306,6 +306,7 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
   printUnusedKeep(report, os);
   printCode(report.sites, os);
   printMemory(report.memory, os);
+  printCollectives(report.collectives, os);
   printTraffic(report.traffic, os);
   printOptions(report.options, os);
   if (!report.weighedRecipes.empty())

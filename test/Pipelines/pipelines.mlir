@@ -45,7 +45,8 @@
 // FUSION-COUNT-2: fp8.quantize record_amax
 // FUSION-NOT: fp8.quantize
 
-// BATCHING: fp8.all_reduce max
+// No collective: the program is for one rank.
+// BATCHING-NOT: fp8.all_reduce
 // BATCHING: fp8.update_amax_history {{.*}}columns [0, 1]
 // BATCHING-NOT: fp8.update_amax_history
 

@@ -174,14 +174,6 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     box.rejects(text, "3:8", "need a body in this module")
 
 
-def test_operations_without_a_lowering(box):
-    text = """func.func @main(%s: tensor<4x8xf32>, %e: tensor<16x8xf32>) -> tensor<16x8xf32> {
-  %g = fp8.all_gather dim 0 group("fsdp") ins(%s : tensor<4x8xf32>) outs(%e : tensor<16x8xf32>) -> tensor<16x8xf32>
-  return %g : tensor<16x8xf32>
-}"""
-    box.rejects(text, "2:8", "all_gather.* has no lowering for the CPU yet")
-
-
 # --- what it is asked to become ---
 
 

@@ -47,6 +47,9 @@ DEFAULTS = {
     "order": "kernel",
     "strict_accumulation": False,
     "carry": [],
+    "data_parallel": None,
+    "average": [],
+    "reduce_amax_axes": [],
     "pair": None,
 }
 

@@ -24,6 +24,18 @@ struct CarryRequest {
   unsigned result;
 };
 
+/// An argument of --data-parallel: an index or name, and the dimension along which ranks share the batch.
+struct BatchArgument {
+  std::string argument;
+  int64_t dim = 0;
+};
+
+/// --data-parallel: an axis of the grid of ranks, and the arguments that differ along it.
+struct DataParallelRequest {
+  std::string axis;
+  std::vector<BatchArgument> arguments;
+};
+
 /// In which order kernels for GPUs take sums over the elements of tensors.
 enum class SumOrder {
   kernel, ///< each kernel's own: parts first, then the parts; the same in every run
@@ -47,6 +59,12 @@ struct CompilerOptions {
   /// The output: code that the target can emit (lib, obj, llvm), or the IR after a stage.
   std::string emit = "lib";
   std::vector<CarryRequest> carry;
+  /// Data parallelism over ranks; unset for a program that is not changed so.
+  std::optional<DataParallelRequest> dataParallel;
+  /// With dataParallel: further results whose mean over the ranks is wanted.
+  llvm::SmallVector<int64_t> average;
+  /// The axes of the grid over which amaxes are combined; empty for all.
+  std::vector<std::string> reduceAmaxAxes;
   std::optional<PairRequest> pair;
 
   /// The stages after which `emit` can ask for the IR, in their order.

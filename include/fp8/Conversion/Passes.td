@@ -265,22 +265,25 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     tells which operation they compute.
 
     Errors: operations without a lowering (row, block and MX scales, grouped products with scales
-    along K, loss scaling, gathers).
+    along K, loss scaling), collectives that are not divided in a start and a wait.
 
     Example:
     ```mlir
     // fp8-opt --convert-fp8-to-linalg
-    func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {
-      fp8.all_reduce max group("amax") ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+    func.func @f(%x: memref<4xf32>, %a: memref<f32>) {
+      fp8.amax ins(%x : memref<4xf32>) outs(%a : memref<f32>)
       return
     }
     ```
     becomes
     ```mlir
-    func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {
-      memref.copy %x, %y {fp8.computes = "all_reduce"} : memref<4xf32> to memref<4xf32>
-      return
-    }
+    ...
+      %amax = scf.for ...
+      ...
+      } {fp8.computes = "amax"}
+      %r = arith.bitcast %amax : i32 to f32
+      memref.store %r, ...
+    ...
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

@@ -20,6 +20,9 @@ struct ManifestValue {
   /// For an argument: the result that is its value in the next step. For a result: the
   /// argument whose memory holds it.
   std::optional<int64_t> alias;
+  /// The dimension along which the ranks have parts of one batch; -1 for a value per rank; unset for a value
+  /// that is equal on all.
+  std::optional<int64_t> batchDim;
 };
 
 struct ManifestEntry {
@@ -42,12 +45,22 @@ struct Manifest {
   OptionValues options; ///< all options with their values, defaults included
   std::vector<ManifestEntry> entries;
   llvm::json::Object state;
+  /// The extents and names of the axes of the grid of ranks; null in a program for one rank.
+  llvm::json::Value grid = nullptr;
+  std::optional<int64_t> batchAxis;
+  /// A hash of the program after stage 4, which ranks compare; empty in a program for one rank.
+  std::string programHash;
+  std::vector<CollectiveRecord> collectives;
   int64_t stateBytes = 0;
 };
 
 /// Describes the public functions and the state of `module` after stage 2, when functions have
 /// the user's arguments and results followed by the state.
 Manifest describeModule(mlir::ModuleOp module, llvm::StringRef recipe, llvm::StringRef target);
+
+/// Fills in what is known of a program for several ranks after stage 4.
+void describeCollectives(Manifest &manifest, mlir::ModuleOp module,
+                         const std::vector<CollectiveRecord> &collectives);
 
 /// Fills in what is known after stage 7: the version of calls, and what attributes of `module`'s functions
 /// tell of workspaces and graphs.

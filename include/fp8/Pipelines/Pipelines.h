@@ -121,6 +121,8 @@ struct IngestOptions {
   std::optional<double> lossScaling;
   /// The result that is the loss; unset for the only scalar of floating point.
   std::optional<int64_t> loss;
+  /// Further results whose mean over the ranks is wanted, where arguments are marked `fp8.batch`.
+  llvm::SmallVector<int64_t> average;
 };
 
 /// Stage 1: inlines functions and turns every contraction into an fp8.matmul with site and role.

@@ -40,6 +40,17 @@ struct LookAlikeRecord {
   std::string location; ///< where the user wrote it
 };
 
+/// A collective of a program.
+struct CollectiveRecord {
+  std::string entry;            ///< the function that contains it
+  std::string name;             ///< what messages call it
+  std::string kind;             ///< "all_reduce", …
+  std::string reduction;        ///< "sum", …; empty if it only moves
+  std::vector<int64_t> axes;    ///< of the grid
+  std::string type;             ///< of an element
+  std::optional<int64_t> bytes; ///< that a rank gives; unset if the size is dynamic
+};
+
 /// Names of options and their values, in the order of the report.
 using OptionValues = std::vector<std::pair<std::string, llvm::json::Value>>;
 
@@ -57,8 +68,9 @@ struct Report {
   std::vector<std::string> weighedRecipes;
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
-  std::vector<TrafficRecord> traffic; ///< empty if fusion did not run
-  std::vector<MemoryFigure> memory;   ///< in the order of the report
+  std::vector<CollectiveRecord> collectives; ///< in the order in which they start
+  std::vector<TrafficRecord> traffic;        ///< empty if fusion did not run
+  std::vector<MemoryFigure> memory;          ///< in the order of the report
 };
 
 /// Returns a record for every fp8.matmul after fp8-select-sites, and for every fp8.scaled_matmul
@@ -75,6 +87,11 @@ void readEmittedCode(mlir::ModuleOp module, std::vector<SiteRecord> &sites);
 
 /// Returns the operations that resemble contractions and that fp8-raise-contractions left.
 std::vector<LookAlikeRecord> collectLookAlikes(mlir::ModuleOp module);
+
+/// Returns the collectives of `module` after stage 4. In CollectiveReport.cpp, like the next two.
+std::vector<CollectiveRecord> collectCollectives(mlir::ModuleOp module);
+llvm::json::Array collectivesToJSON(const std::vector<CollectiveRecord> &collectives);
+void printCollectives(const std::vector<CollectiveRecord> &collectives, llvm::raw_ostream &os);
 
 llvm::json::Object optionsToJSON(const OptionValues &options);
 llvm::json::Array sitesToJSON(const std::vector<SiteRecord> &sites);

@@ -61,10 +61,8 @@ LogicalResult lower(Operation *op, const VectorRegisters *registers) {
         return op->emitOpError("follows the rules of a recipe; run fp8-expand-scaling before "
                                "convert-fp8-to-linalg");
       })
-      .Case([&](AllReduceOp op) {
-        // A CPU program runs on one rank.
-        memref::CopyOp::create(builder, op.getLoc(), op.getInput(), op.getOuts());
-        return success();
+      .Case([](CollectiveOpInterface op) {
+        return op->emitOpError("is one operation; run fp8-overlap-collectives before convert-fp8-to-linalg");
       })
       .Default([](Operation *op) { return op->emitOpError("has no lowering for the CPU yet"); });
 }
@@ -79,7 +77,8 @@ public:
                    cpu.getVectorBits() == 512 && getOperation()->hasAttr(kHardwareSumsAttrName)};
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isa<YieldOp, IndexOp>(op))
+      if (isa_and_nonnull<FP8Dialect>(op->getDialect()) &&
+          !isa<YieldOp, IndexOp, StartCollectiveOp, WaitCollectiveOp, RankOp, RankCountOp>(op))
         ops.push_back(op);
     });
     // Report one error per location: one of the user's operations may have become several of ours.

@@ -32,6 +32,7 @@ static void verifyStage(OpPassManager &manager, StringRef stage) {
 
 void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   verifyStage(manager, "bufferize"); // upstream's passes crash on loops over tensors
+  manager.addNestedPass<func::FuncOp>(createOverlapCollectives());
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
   // Sequential: kernels use all cores themselves, and the workspace is planned for one at a time.
   manager.addPass(createForallToForLoopPass());
@@ -102,6 +103,7 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
   manager.addPass(createCountKernels());
   manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
   manager.addPass(createAllocateDynamic());
+  manager.addPass(createLowerCollectives());
   LinalgToLoopsOptions loops;
   loops.parallelThreshold = options.parallelThreshold;
   OpPassManager &functions = manager.nest<func::FuncOp>();

@@ -7,6 +7,7 @@
 
 #include "EntryPointHelpers.h"
 #include "Memory.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/Host/CallingConvention.h"
 #include "fp8/Target/Host/Passes.h"
@@ -28,13 +29,15 @@ using namespace fp8;
 
 /// Returns whether the entry point can fail at run time.
 static bool canFail(func::FuncOp func) {
-  return func.getNumResults() != 0 || func.walk([](Operation *op) {
-                                            auto alloc = dyn_cast<memref::AllocOp>(op);
-                                            bool fails = isa<cf::AssertOp, gpu::LaunchFuncOp>(op) ||
-                                                         (alloc && !alloc.getType().hasStaticShape());
-                                            return fails ? WalkResult::interrupt() : WalkResult::advance();
-                                          })
-                                          .wasInterrupted();
+  return func.getNumResults() != 0 ||
+         func.walk([](Operation *op) {
+               auto alloc = dyn_cast<memref::AllocOp>(op);
+               bool fails =
+                   isa<cf::AssertOp, gpu::LaunchFuncOp, StartCollectiveOp, RankOp, RankCountOp>(op) ||
+                   (alloc && !alloc.getType().hasStaticShape());
+               return fails ? WalkResult::interrupt() : WalkResult::advance();
+             })
+             .wasInterrupted();
 }
 
 namespace {

@@ -85,3 +85,10 @@ func.func private @fp8_abi_release(%frame: !llvm.ptr) {
   }
   return
 }
+
+// What a collective of one rank does: nothing where both are the same memory.
+func.func private @fp8_abi_copy_alone(%frame: !llvm.ptr, %to: !llvm.ptr, %from: !llvm.ptr, %bytes: i64) -> i1 {
+  %true = arith.constant true
+  func.call @fp8_abi_copy(%to, %from, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  return %true : i1
+}

@@ -214,3 +214,13 @@ func.func private @fp8_abi_release(%frame: !llvm.ptr) {
   }
   return
 }
+
+// What a collective of one rank does: nothing where both are the same memory.
+func.func private @fp8_abi_copy_alone(%frame: !llvm.ptr, %to: !llvm.ptr, %from: !llvm.ptr, %bytes: i64) -> i1 {
+  %ok = arith.constant 0 : i32
+  %call = llvm.load %frame : !llvm.ptr -> !llvm.ptr
+  %status = func.call @fp8_abi_copy_on_device(%call, %ok, %to, %from, %bytes)
+      : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, i64) -> i32
+  %good = arith.cmpi eq, %status, %ok : i32
+  return %good : i1
+}

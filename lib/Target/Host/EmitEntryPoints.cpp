@@ -180,8 +180,10 @@ void EntryPointBuilder::build(const CheckTables &tables, StringRef name) {
 
 /// Moves the helper functions into `module`; without their bodies if only declared.
 static LogicalResult addHelpers(ModuleOp module, bool onDevice, bool declareOnly) {
-  OwningOpRef<ModuleOp> helpers = parseSourceString<ModuleOp>(
-      getEntryPointHelpers(onDevice), ParserConfig(module.getContext()), "EntryPointHelpers.mlir");
+  bool communicates = module->hasAttr(kGridAttrName);
+  OwningOpRef<ModuleOp> helpers =
+      parseSourceString<ModuleOp>(getEntryPointHelpers(onDevice, communicates),
+                                  ParserConfig(module.getContext()), "EntryPointHelpers.mlir");
   if (!helpers)
     return module.emitError("the entry point helpers do not parse");
   for (Operation &op : llvm::make_early_inc_range(*helpers->getBody())) {

@@ -7,7 +7,7 @@
 
 #include "EntryPointHelpers.h"
 
-llvm::StringRef fp8::getEntryPointHelpers(bool onDevice) {
+std::string fp8::getEntryPointHelpers(bool onDevice, bool communicates) {
   static constexpr llvm::StringLiteral kHostHelpers =
 #include "AllocationHelpers.mlir.inc"
 #include "EntryPointHelpers.mlir.inc"
@@ -16,5 +16,9 @@ llvm::StringRef fp8::getEntryPointHelpers(bool onDevice) {
 #include "DeviceHelpers.mlir.inc"
 #include "EntryPointHelpers.mlir.inc"
       ;
-  return onDevice ? kDeviceHelpers : kHostHelpers;
+  static constexpr llvm::StringLiteral kCommunicatorHelpers =
+#include "CommunicatorHelpers.mlir.inc"
+      ;
+  std::string helpers = (onDevice ? kDeviceHelpers : kHostHelpers).str();
+  return communicates ? helpers + kCommunicatorHelpers.str() : helpers;
 }

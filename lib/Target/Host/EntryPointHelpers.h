@@ -8,6 +8,7 @@
 #define FP8_LIB_TARGET_HOST_ENTRYPOINTHELPERS_H
 
 #include "llvm/ADT/StringRef.h"
+#include <string>
 
 namespace fp8 {
 
@@ -36,6 +37,14 @@ namespace fp8 {
 ///   @fp8_abi_free(frame, pointer): a temporary
 ///   @fp8_abi_release(frame): all temporaries that are left
 ///
+/// With `communicates`, there are functions for collectives. They return false after a failure, with the
+/// reason of the communicator in call->error.
+///   @fp8_abi_rank(frame) -> i64, and @fp8_abi_rank_count: of the communicator; 0 and 1 without
+///   @fp8_abi_start(frame, step, what, group, send, receive, count: i64, bytes: i64, name, ticket) -> i1:
+///     starts a collective of `count` elements, `bytes` at `send`. `step` has room for an fp8rt_collective,
+///     which begins with the 16 bytes of `what`; the ticket goes to `ticket`. On one rank it is a copy.
+///   @fp8_abi_wait(frame, ticket: i64) -> i1
+///
 /// With `onDevice`, temporaries are memory of the call's device, and there are functions for the functions of
 /// fp8rt_device. They return false or NULL after a failure, with the reason of the device in call->error.
 ///   @fp8_abi_launch(frame, kernel: i32, line: i32, x: i64, y: i64, z: i64, parameters) -> i1
@@ -44,7 +53,7 @@ namespace fp8 {
 ///   @fp8_abi_tensor_map(frame, map, type: i32, rank: i32, base, sizes, strides, box, swizzle: i32) -> i1
 ///   @fp8_abi_copy_on_device(call, status: i32, to, from, bytes: i64) -> i32: copies as fp8_abi_copy if the
 ///     status is 0, and returns the status, or that of the copy
-llvm::StringRef getEntryPointHelpers(bool onDevice);
+std::string getEntryPointHelpers(bool onDevice, bool communicates);
 
 inline constexpr int64_t kAnySize = -1;
 inline constexpr int64_t kCallerAllocates = -1;
@@ -57,6 +66,10 @@ inline constexpr llvm::StringLiteral kLaunchHelper = "fp8_abi_launch";
 inline constexpr llvm::StringLiteral kReadHelper = "fp8_abi_read";
 inline constexpr llvm::StringLiteral kSymbolHelper = "fp8_abi_symbol";
 inline constexpr llvm::StringLiteral kTensorMapHelper = "fp8_abi_tensor_map";
+inline constexpr llvm::StringLiteral kRankHelper = "fp8_abi_rank";
+inline constexpr llvm::StringLiteral kRankCountHelper = "fp8_abi_rank_count";
+inline constexpr llvm::StringLiteral kStartHelper = "fp8_abi_start";
+inline constexpr llvm::StringLiteral kWaitHelper = "fp8_abi_wait";
 inline constexpr llvm::StringLiteral kFailHelper = "fp8_abi_fail";
 inline constexpr llvm::StringLiteral kProfileHelper = "fp8_abi_profile";
 inline constexpr llvm::StringLiteral kRecordHelper = "fp8_abi_record";

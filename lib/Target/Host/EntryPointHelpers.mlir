@@ -236,14 +236,15 @@ func.func private @fp8_abi_check_workspace(%call: !llvm.ptr, %bytes: i64, %align
   return %result : i1
 }
 
-// Checks that a call of version 2 has a device whose version is 1. Calls of version 1 have none.
-func.func private @fp8_abi_check_device(%call: !llvm.ptr, %version: i32) -> i1 {
+// Checks that a call whose tensors are on a device (`place` is not that of the host) has a device whose
+// version is 1.
+func.func private @fp8_abi_check_device(%call: !llvm.ptr, %place: i32) -> i1 {
   %false = arith.constant false
   %true = arith.constant true
   %first = arith.constant 1 : i32
   %null = llvm.mlir.zero : !llvm.ptr
-  %is_first = arith.cmpi eq, %version, %first : i32
-  %good = scf.if %is_first -> i1 {
+  %is_host = arith.cmpi eq, %place, %first : i32
+  %good = scf.if %is_host -> i1 {
     scf.yield %true : i1
   } else {
     %device_field = llvm.getelementptr %call[96] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -255,6 +256,30 @@ func.func private @fp8_abi_check_device(%call: !llvm.ptr, %version: i32) -> i1 {
       scf.yield %is_right : i1
     } else {
       scf.yield %false : i1
+    }
+    scf.yield %is_known : i1
+  }
+  return %good : i1
+}
+
+// Checks that a call of version 2 has no communicator, or one whose version is 1.
+func.func private @fp8_abi_check_communicator(%call: !llvm.ptr, %version: i32) -> i1 {
+  %true = arith.constant true
+  %first = arith.constant 1 : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %is_first = arith.cmpi eq, %version, %first : i32
+  %good = scf.if %is_first -> i1 {
+    scf.yield %true : i1
+  } else {
+    %field = llvm.getelementptr %call[104] : (!llvm.ptr) -> !llvm.ptr, i8
+    %communicator = llvm.load %field : !llvm.ptr -> !llvm.ptr
+    %is_alone = llvm.icmp "eq" %communicator, %null : !llvm.ptr
+    %is_known = scf.if %is_alone -> i1 {
+      scf.yield %true : i1
+    } else {
+      %given = llvm.load %communicator : !llvm.ptr -> i32
+      %is_right = arith.cmpi eq, %given, %first : i32
+      scf.yield %is_right : i1
     }
     scf.yield %is_known : i1
   }
@@ -281,8 +306,10 @@ func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %result
   %right_version = arith.cmpi eq, %version, %needed : i32
   cf.cond_br %right_version, ^device, ^fail(%version_line : i64)
 ^device:
-  %has_device = func.call @fp8_abi_check_device(%call, %needed) : (!llvm.ptr, i32) -> i1
-  cf.cond_br %has_device, ^counts, ^fail(%version_line : i64)
+  %has_device = func.call @fp8_abi_check_device(%call, %place) : (!llvm.ptr, i32) -> i1
+  %can_communicate = func.call @fp8_abi_check_communicator(%call, %needed) : (!llvm.ptr, i32) -> i1
+  %has_both = arith.andi %has_device, %can_communicate : i1
+  cf.cond_br %has_both, ^counts, ^fail(%version_line : i64)
 ^counts:
   %arguments_field = llvm.getelementptr %call[4] : (!llvm.ptr) -> !llvm.ptr, i8
   %num_arguments = llvm.load %arguments_field : !llvm.ptr -> i32

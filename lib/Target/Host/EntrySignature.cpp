@@ -135,6 +135,8 @@ static LogicalResult appendResult(CheckTables &tables, func::FuncOp entry, const
 CallNeeds fp8::getCallNeeds(func::FuncOp entry, bool onDevice) {
   CallNeeds needs;
   needs.alignment = getTarget(entry).getBufferAlignment();
+  if (entry->getParentOfType<ModuleOp>()->hasAttr(kGridAttrName))
+    needs.version = 2; // for the communicator
   if (onDevice) {
     needs.version = 2;
     needs.memoryType = 2; // kDLCUDA
@@ -145,9 +147,12 @@ CallNeeds fp8::getCallNeeds(func::FuncOp entry, bool onDevice) {
 
 /// Returns the error line for a call of another version, or without a device.
 static StringRef getVersionLine(const CallNeeds &needs) {
-  return needs.version == 1 ? "this library needs version 1 of fp8rt_call"
-                            : "this library runs on a GPU: pass a device (version 2 of fp8rt_call, version "
-                              "1 of fp8rt_device)";
+  if (needs.version == 1)
+    return "this library needs version 1 of fp8rt_call";
+  if (needs.memoryType == 1)
+    return "this library is for several ranks: it needs version 2 of fp8rt_call, version 1 of "
+           "fp8rt_communicator";
+  return "this library runs on a GPU: pass a device (version 2 of fp8rt_call, version 1 of fp8rt_device)";
 }
 
 FailureOr<CheckTables> fp8::buildTables(func::FuncOp entry, const EntrySignature &signature,

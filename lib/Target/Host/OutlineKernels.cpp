@@ -8,6 +8,7 @@
 
 #include "KernelNames.h"
 #include "fp8/Conversion/Kernel.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
@@ -42,7 +43,7 @@ static bool isLeafLoop(Operation *op) {
     return false;
   return !op->walk([&](Operation *inner) {
               bool blocks = isa<linalg::LinalgOp, func::CallOp, memref::AllocOp, memref::CopyOp, scf::WhileOp,
-                                cf::AssertOp, gpu::LaunchFuncOp>(inner);
+                                cf::AssertOp, gpu::LaunchFuncOp, StartCollectiveOp, WaitCollectiveOp>(inner);
               return blocks ? WalkResult::interrupt() : WalkResult::advance();
             }).wasInterrupted();
 }

@@ -42,6 +42,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   attach.chip = options.chip;
   manager.addPass(createAttachChip(attach));
   verifyStage(manager, "bufferize"); // upstream's passes crash on loops over tensors
+  manager.addNestedPass<func::FuncOp>(createOverlapCollectives());
   manager.addNestedPass<func::FuncOp>(createBindElements());
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
   manager.addPass(createForallToForLoopPass());
@@ -132,6 +133,7 @@ static void addHostPasses(OpPassManager &manager) {
 void fp8::buildGPUCodePipeline(OpPassManager &manager, const GPUCodeOptions &options) {
   manager.addNestedPass<func::FuncOp>(createPlanWorkspace());
   manager.addPass(createAllocateDynamic());
+  manager.addPass(createLowerCollectives());
   manager.addPass(createLowerLaunches());
   addKernelPasses(manager, options);
   manager.addPass(createEmitDeviceCode());

@@ -17,10 +17,10 @@ func.func @scale(%a: memref<8x1xf32>, %s: memref<8x1xf32>) {
 
 // -----
 
-func.func @later(%shard: memref<4xf32>, %whole: memref<8xf32>,
+func.func @later(%shard: memref<4xf32>, %whole: memref<16xf32>,
                  %g: memref<8xf32>, %f: memref<f32>, %t: memref<i32>) {
-  // expected-error@+1 {{'fp8.all_gather' op has no lowering for the CPU yet}}
-  fp8.all_gather dim 0 group("fsdp") ins(%shard : memref<4xf32>) outs(%whole : memref<8xf32>)
+  // expected-error@+1 {{'fp8.all_gather' op is one operation; run fp8-overlap-collectives before convert-fp8-to-linalg}}
+  fp8.all_gather dim 0 on(4) axes [0] ins(%shard : memref<4xf32>) outs(%whole : memref<16xf32>)
   // expected-error@+1 {{'fp8.unscale' op has no lowering for the CPU yet}}
   fp8.unscale ins(%g : memref<8xf32>) scale(%f : memref<f32>) outs(%g, %f : memref<8xf32>, memref<f32>)
   // expected-error@+1 {{'fp8.update_loss_scale' op has no lowering for the CPU yet}}

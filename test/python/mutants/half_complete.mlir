@@ -176,7 +176,7 @@ func.func @updates_of_poison(%s: tensor<1xf32>) -> tensor<1xf32> {
 // -----
 
 func.func @all_reduce_alone(%a: tensor<2xf32>) -> tensor<2xf32> {
-  %r = fp8.all_reduce max group("") ins(%a : tensor<2xf32>) outs(%a : tensor<2xf32>) -> tensor<2xf32>
+  %r = fp8.all_reduce max on(4) axes [] ins(%a : tensor<2xf32>) outs(%a : tensor<2xf32>) -> tensor<2xf32>
   return %r : tensor<2xf32>
 }
 

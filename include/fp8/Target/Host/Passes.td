@@ -185,6 +185,42 @@ def AllocateDynamic : Pass<"fp8-allocate-dynamic", "mlir::ModuleOp"> {
                            "mlir::memref::MemRefDialect"];
 }
 
+def LowerCollectives : Pass<"fp8-lower-collectives", "mlir::ModuleOp"> {
+  let summary = "turn collectives into calls of the communicator";
+  let description = [{
+    Before: entry points after `fp8-allocate-dynamic`, with starts and waits of collectives.
+    After: calls of functions that `fp8-emit-entry-points` defines, each followed by a
+    `cf.assert` that it succeeded. Kind, reduction, element type, group and name are
+    constant data. An entry point with collectives first asserts that there are as many
+    ranks as `fp8.grid` of the module has places.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-lower-collectives
+    func.func @main(%g: memref<8xf32>, %frame: !llvm.ptr) -> i32 {
+      %t = fp8.start_collective all_reduce sum root 0 on(4) axes [0] of("g")
+        from(%g : memref<8xf32>) to(%g : memref<8xf32>)
+      fp8.wait_collective %t from(%g : memref<8xf32>) to(%g : memref<8xf32>)
+      %status = arith.constant 0 : i32
+      return %status : i32
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+      %good = call @fp8_abi_start(%frame, ...
+      cf.assert %good, ""
+      %ticket = llvm.load ...
+      %done = call @fp8_abi_wait(%frame, %ticket) : (!llvm.ptr, i64) -> i1
+      cf.assert %done, ""
+    ...
+    ```
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::arith::ArithDialect",
+                           "mlir::cf::ControlFlowDialect", "mlir::func::FuncDialect",
+                           "mlir::memref::MemRefDialect"];
+}
+
 def LinalgToLoops : Pass<"fp8-linalg-to-loops", "mlir::func::FuncOp"> {
   let summary = "lower linalg on memrefs to loops with contiguous innermost accesses";
   let description = [{

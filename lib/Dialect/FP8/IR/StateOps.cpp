@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fp8.update_amax_history, collectives, loss scaling, and the generated definitions.
+// fp8.update_amax_history, loss scaling, and the generated definitions.
 
 #include "OpVerification.h"
 #include "mlir/IR/Builders.h"
@@ -63,67 +63,6 @@ LogicalResult UpdateAmaxHistoryOp::verify() {
 
 LogicalResult UpdateAmaxHistoryOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return getRecipe().verifyFunctions(*this, symbols);
-}
-
-//===----------------------------------------------------------------------===//
-// Collectives
-//===----------------------------------------------------------------------===//
-
-FP8_DEFINE_DPS_METHODS(AllReduceOp, false)
-
-LogicalResult AllReduceOp::verify() {
-  if (failed(fp8::detail::verifyDestinationStyle(*this)))
-    return failure();
-  if (!fp8::detail::shapesMatch(shaped(getInput()), shaped(getOuts())))
-    return emitOpError() << "input " << getInput().getType() << " and result " << getOuts().getType()
-                         << " must have one shape";
-  if (getGroup().empty())
-    return emitOpError("needs the name of a group");
-  return success();
-}
-
-namespace {
-
-/// Folds a max all-reduce of the result of another one over the same group.
-struct FoldRepeatedMax : OpRewritePattern<AllReduceOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(AllReduceOp op, PatternRewriter &rewriter) const final {
-    auto inner = op.getInput().getDefiningOp<AllReduceOp>();
-    if (!inner || op.getKind() != ReduceKind::max || inner.getKind() != ReduceKind::max ||
-        inner.getGroup() != op.getGroup())
-      return rewriter.notifyMatchFailure(op, "does not repeat a maximum over the same group");
-    rewriter.replaceOp(op, inner.getResults());
-    return success();
-  }
-};
-
-} // namespace
-
-void AllReduceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<FoldRepeatedMax>(context);
-}
-
-FP8_DEFINE_DPS_METHODS(AllGatherOp, false)
-
-LogicalResult AllGatherOp::verify() {
-  if (failed(fp8::detail::verifyDestinationStyle(*this)))
-    return failure();
-  ShapedType input = shaped(getInput()), output = shaped(getOuts());
-  int64_t dim = getDim();
-  if (input.getElementType() != output.getElementType() || input.getRank() != output.getRank())
-    return emitOpError("input and result must have one element type and rank");
-  if (dim < 0 || dim >= input.getRank())
-    return emitOpError() << "dim " << dim << " is not a dimension of a tensor of rank " << input.getRank();
-  for (int64_t d = 0; d < input.getRank(); ++d) {
-    int64_t in = input.getDimSize(d), out = output.getDimSize(d);
-    if (ShapedType::isDynamic(in) || ShapedType::isDynamic(out))
-      continue;
-    if (d == dim ? (in == 0 ? out != 0 : out % in != 0) : in != out)
-      return emitOpError() << "dimension " << d << " has size " << in << " in the input and " << out
-                           << " in the result";
-  }
-  return success();
 }
 
 //===----------------------------------------------------------------------===//

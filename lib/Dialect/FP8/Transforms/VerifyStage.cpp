@@ -126,14 +126,18 @@ LogicalResult verifyFusion(Operation *op) {
   return success();
 }
 
-template <typename Op>
-LogicalResult verifyAtMostOne(func::FuncOp function) {
-  Op first;
-  WalkResult walked = function.walk([&](Op op) {
-    if (first)
-      return (void)op->emitError("after batching: the update point has more than one of these"),
+/// Checks that at most one collective of the function reduces amaxes for an update of their history.
+LogicalResult verifyOneReduction(func::FuncOp function) {
+  AllReduceOp first;
+  WalkResult walked = function.walk([&](UpdateAmaxHistoryOp op) {
+    Value amaxes = op.getAmaxes();
+    if (auto slice = amaxes.getDefiningOp<tensor::ExtractSliceOp>())
+      amaxes = slice.getSource();
+    auto reduction = amaxes.getDefiningOp<AllReduceOp>();
+    if (first && reduction && reduction != first)
+      return (void)reduction->emitError("after batching: the update point has another reduction of amaxes"),
              WalkResult::interrupt();
-    first = op;
+    first = reduction ? reduction : first;
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
@@ -152,7 +156,7 @@ LogicalResult verifyBatching(Operation *op) {
   });
   if (walked.wasInterrupted())
     return failure();
-  return verifyAtMostOne<AllReduceOp>(function);
+  return verifyOneReduction(function);
 }
 
 LogicalResult verifyBufferize(Operation *op) {
@@ -162,8 +166,13 @@ LogicalResult verifyBufferize(Operation *op) {
   return success();
 }
 
+/// Returns whether host code does `op`, a part of a collective, by a call of the communicator.
+bool isCommunication(Operation *op) {
+  return isa<StartCollectiveOp, WaitCollectiveOp, RankOp, RankCountOp>(op);
+}
+
 LogicalResult verifyKernels(Operation *op) {
-  if (isa_and_nonnull<FP8Dialect>(op->getDialect()))
+  if (isa_and_nonnull<FP8Dialect>(op->getDialect()) && !isCommunication(op))
     return op->emitError() << "after kernels: '" << op->getName() << "' has not been lowered";
   return success();
 }
@@ -178,7 +187,7 @@ LogicalResult verifyGPUKernels(Operation *op) {
   bool isOnHost = op->getParentOfType<func::FuncOp>() && !op->getParentOfType<gpu::GPUModuleOp>();
   bool isAllowed = isa<gpu::LaunchFuncOp, memref::LoadOp, memref::AllocOp, memref::DeallocOp>(op) ||
                    op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() || isMemoryEffectFree(op) ||
-                   isa<cf::AssertOp, scf::ExecuteRegionOp, scf::WhileOp>(op);
+                   isa<cf::AssertOp, scf::ExecuteRegionOp, scf::WhileOp>(op) || isCommunication(op);
   if (isOnHost && !isAllowed)
     return op->emitError("after gpu-kernels: '")
            << op->getName() << "' runs on the host, which cannot access the memory of the device";

@@ -76,18 +76,18 @@ func.func @quantize_memref(%x: memref<8x16xbf16>, %s: memref<f32>, %q: memref<8x
 func.func @repeated_max(%v: tensor<5xf32>) -> tensor<5xf32> {
   // CHECK-COUNT-1: fp8.all_reduce
   // CHECK-NOT: fp8.all_reduce
-  %0 = fp8.all_reduce max group("amax") ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
-  %1 = fp8.all_reduce max group("amax") ins(%0 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %0 = fp8.all_reduce max on(4) axes [0] ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %1 = fp8.all_reduce max on(4) axes [0] ins(%0 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
   return %1 : tensor<5xf32>
 }
 
 // CHECK-LABEL: func.func @other_reductions
 func.func @other_reductions(%v: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
   // CHECK-COUNT-4: fp8.all_reduce
-  %0 = fp8.all_reduce max group("amax") ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
-  %1 = fp8.all_reduce max group("other") ins(%0 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
-  %2 = fp8.all_reduce sum group("amax") ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
-  %3 = fp8.all_reduce sum group("amax") ins(%2 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %0 = fp8.all_reduce max on(4) axes [0] ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %1 = fp8.all_reduce max on(2x2) axes [1] ins(%0 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %2 = fp8.all_reduce sum on(4) axes [0] ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  %3 = fp8.all_reduce sum on(4) axes [0] ins(%2 : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
   return %1, %3 : tensor<5xf32>, tensor<5xf32>
 }
 

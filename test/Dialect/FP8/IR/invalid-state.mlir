@@ -93,15 +93,15 @@ func.func @format(%a: tensor<2xf32>, %s: tensor<3xf32>, %h: tensor<4x3xf32>) {
 
 func.func @reduce_shape(%v: tensor<5xf32>, %i: tensor<6xf32>) {
   // expected-error@+1 {{input 'tensor<5xf32>' and result 'tensor<6xf32>' must have one shape}}
-  %0 = fp8.all_reduce max group("amax") ins(%v : tensor<5xf32>) outs(%i : tensor<6xf32>) -> tensor<6xf32>
+  %0 = fp8.all_reduce max on(4) axes [0] ins(%v : tensor<5xf32>) outs(%i : tensor<6xf32>) -> tensor<6xf32>
   return
 }
 
 // -----
 
 func.func @reduce_group(%v: tensor<5xf32>, %i: tensor<5xf32>) {
-  // expected-error@+1 {{needs the name of a group}}
-  %0 = fp8.all_reduce max group("") ins(%v : tensor<5xf32>) outs(%i : tensor<5xf32>) -> tensor<5xf32>
+  // expected-error@+1 {{names no axis of the grid}}
+  %0 = fp8.all_reduce max on(4) axes [] ins(%v : tensor<5xf32>) outs(%i : tensor<5xf32>) -> tensor<5xf32>
   return
 }
 
@@ -109,7 +109,7 @@ func.func @reduce_group(%v: tensor<5xf32>, %i: tensor<5xf32>) {
 
 func.func @gather_type(%v: tensor<4x8xf32>, %i: tensor<16x8xbf16>) {
   // expected-error@+1 {{input and result must have one element type and rank}}
-  %0 = fp8.all_gather dim 0 group("tp") ins(%v : tensor<4x8xf32>) outs(%i : tensor<16x8xbf16>) -> tensor<16x8xbf16>
+  %0 = fp8.all_gather dim 0 on(4) axes [0] ins(%v : tensor<4x8xf32>) outs(%i : tensor<16x8xbf16>) -> tensor<16x8xbf16>
   return
 }
 
@@ -117,15 +117,15 @@ func.func @gather_type(%v: tensor<4x8xf32>, %i: tensor<16x8xbf16>) {
 
 func.func @gather_dim(%v: tensor<4x8xf32>, %i: tensor<16x8xf32>) {
   // expected-error@+1 {{dim 2 is not a dimension of a tensor of rank 2}}
-  %0 = fp8.all_gather dim 2 group("tp") ins(%v : tensor<4x8xf32>) outs(%i : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %0 = fp8.all_gather dim 2 on(4) axes [0] ins(%v : tensor<4x8xf32>) outs(%i : tensor<16x8xf32>) -> tensor<16x8xf32>
   return
 }
 
 // -----
 
 func.func @gather_size(%v: tensor<4x8xf32>, %i: tensor<15x8xf32>) {
-  // expected-error@+1 {{dimension 0 has size 4 in the input and 15 in the result}}
-  %0 = fp8.all_gather dim 0 group("tp") ins(%v : tensor<4x8xf32>) outs(%i : tensor<15x8xf32>) -> tensor<15x8xf32>
+  // expected-error@+1 {{dimension 0 has size 4 in the input and 15 in the result, for 4 ranks}}
+  %0 = fp8.all_gather dim 0 on(4) axes [0] ins(%v : tensor<4x8xf32>) outs(%i : tensor<15x8xf32>) -> tensor<15x8xf32>
   return
 }
 
@@ -133,7 +133,7 @@ func.func @gather_size(%v: tensor<4x8xf32>, %i: tensor<15x8xf32>) {
 
 func.func @gather_other(%v: tensor<4x8xf32>, %i: tensor<16x9xf32>) {
   // expected-error@+1 {{dimension 1 has size 8 in the input and 9 in the result}}
-  %0 = fp8.all_gather dim 0 group("tp") ins(%v : tensor<4x8xf32>) outs(%i : tensor<16x9xf32>) -> tensor<16x9xf32>
+  %0 = fp8.all_gather dim 0 on(4) axes [0] ins(%v : tensor<4x8xf32>) outs(%i : tensor<16x9xf32>) -> tensor<16x9xf32>
   return
 }
 

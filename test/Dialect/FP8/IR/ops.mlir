@@ -263,14 +263,14 @@ func.func @update_amax_history(%a: tensor<3xf32>, %s: tensor<3xf32>, %h: tensor<
 // CHECK-LABEL: func.func @collectives
 func.func @collectives(%v: tensor<5xf32>, %m: memref<5xf32>, %shard: tensor<4x8xf8E4M3FN>, %whole: tensor<16x8xf8E4M3FN>,
                        %ms: memref<4x8xi8>, %mw: memref<4x?xi8>) -> (tensor<5xf32>, tensor<16x8xf8E4M3FN>) {
-  // CHECK: fp8.all_reduce max group("amax") ins(%{{.+}} : tensor<5xf32>) outs(%{{.+}} : tensor<5xf32>) -> tensor<5xf32>
-  %0 = fp8.all_reduce max group("amax") ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
-  // CHECK: fp8.all_reduce sum group("data") ins(%{{.+}} : memref<5xf32>) outs(%{{.+}} : memref<5xf32>){{$}}
-  fp8.all_reduce sum group("data") ins(%m : memref<5xf32>) outs(%m : memref<5xf32>)
-  // CHECK: fp8.all_gather dim 0 group("fsdp") ins(%{{.+}} : tensor<4x8xf8E4M3FN>) outs(%{{.+}} : tensor<16x8xf8E4M3FN>) -> tensor<16x8xf8E4M3FN>
-  %1 = fp8.all_gather dim 0 group("fsdp") ins(%shard : tensor<4x8xf8E4M3FN>) outs(%whole : tensor<16x8xf8E4M3FN>) -> tensor<16x8xf8E4M3FN>
-  // CHECK: fp8.all_gather dim 1 group("tp") ins(%{{.+}} : memref<4x8xi8>) outs(%{{.+}} : memref<4x?xi8>){{$}}
-  fp8.all_gather dim 1 group("tp") ins(%ms : memref<4x8xi8>) outs(%mw : memref<4x?xi8>)
+  // CHECK: fp8.all_reduce max on(4) axes [0] ins(%{{.+}} : tensor<5xf32>) outs(%{{.+}} : tensor<5xf32>) -> tensor<5xf32>
+  %0 = fp8.all_reduce max on(4) axes [0] ins(%v : tensor<5xf32>) outs(%v : tensor<5xf32>) -> tensor<5xf32>
+  // CHECK: fp8.all_reduce sum on(?x2) axes [0, 1] of("data") ins(%{{.+}} : memref<5xf32>) outs(%{{.+}} : memref<5xf32>){{$}}
+  fp8.all_reduce sum on(?x2) axes [0, 1] of("data") ins(%m : memref<5xf32>) outs(%m : memref<5xf32>)
+  // CHECK: fp8.all_gather dim 0 on(4) axes [0] ins(%{{.+}} : tensor<4x8xf8E4M3FN>) outs(%{{.+}} : tensor<16x8xf8E4M3FN>) -> tensor<16x8xf8E4M3FN>
+  %1 = fp8.all_gather dim 0 on(4) axes [0] ins(%shard : tensor<4x8xf8E4M3FN>) outs(%whole : tensor<16x8xf8E4M3FN>) -> tensor<16x8xf8E4M3FN>
+  // CHECK: fp8.all_gather dim 1 on(4) axes [0] ins(%{{.+}} : memref<4x8xi8>) outs(%{{.+}} : memref<4x?xi8>){{$}}
+  fp8.all_gather dim 1 on(4) axes [0] ins(%ms : memref<4x8xi8>) outs(%mw : memref<4x?xi8>)
   return %0, %1 : tensor<5xf32>, tensor<16x8xf8E4M3FN>
 }
 

@@ -98,11 +98,15 @@ func.func @f(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tens
       ins(%a : tensor<1xf32>) outs(%s0, %h0 : tensor<1xf32>, tensor<4x1xf32>) -> tensor<1xf32>, tensor<4x1xf32>
   return %s1, %h1 : tensor<1xf32>, tensor<4x1xf32>
 }
-func.func @g(%a: tensor<1xf32>) -> (tensor<1xf32>, tensor<1xf32>) {
-  %0 = fp8.all_reduce max group("amax") ins(%a : tensor<1xf32>) outs(%a : tensor<1xf32>) -> tensor<1xf32>
-  // expected-error@+1 {{after batching: the update point has more than one of these}}
-  %1 = fp8.all_reduce max group("amax") ins(%0 : tensor<1xf32>) outs(%a : tensor<1xf32>) -> tensor<1xf32>
-  return %0, %1 : tensor<1xf32>, tensor<1xf32>
+func.func @g(%a: tensor<1xf32>, %s: tensor<1xf32>, %h: tensor<4x1xf32>) -> (tensor<1xf32>, tensor<4x1xf32>) {
+  %0 = fp8.all_reduce max on(4) axes [0] ins(%a : tensor<1xf32>) outs(%a : tensor<1xf32>) -> tensor<1xf32>
+  %s0, %h0 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>) columns [0] formats [f8E4M3FN]
+      ins(%0 : tensor<1xf32>) outs(%s, %h : tensor<1xf32>, tensor<4x1xf32>) -> tensor<1xf32>, tensor<4x1xf32>
+  // expected-error@+1 {{after batching: the update point has another reduction of amaxes}}
+  %1 = fp8.all_reduce max on(4) axes [0] ins(%a : tensor<1xf32>) outs(%0 : tensor<1xf32>) -> tensor<1xf32>
+  %s1, %h1 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4, margin = 1>) columns [0] formats [f8E4M3FN]
+      ins(%1 : tensor<1xf32>) outs(%s0, %h0 : tensor<1xf32>, tensor<4x1xf32>) -> tensor<1xf32>, tensor<4x1xf32>
+  return %s1, %h1 : tensor<1xf32>, tensor<4x1xf32>
 }
 
 //--- bufferize.mlir

@@ -49,6 +49,21 @@ inline constexpr llvm::StringLiteral kReturnedAttrName = "fp8.returned";
 inline constexpr llvm::StringLiteral kColumnsAttrName = "fp8.state_columns";
 inline constexpr llvm::StringLiteral kHistoryAttrName = "fp8.amax_history_len";
 
+/// `fp8.grid = array<i64: …>` on the module of a program for several ranks: the extents of the grid on which
+/// they lie, of which one may be dynamic. `fp8.grid_axes` names the axes; without it they are numbers.
+inline constexpr llvm::StringLiteral kGridAttrName = "fp8.grid";
+inline constexpr llvm::StringLiteral kGridAxesAttrName = "fp8.grid_axes";
+
+/// `fp8.reduce_amax_axes = array<i64: …>` on the module: the axes of the grid over which amaxes are combined;
+/// all without it.
+inline constexpr llvm::StringLiteral kReduceAxesAttrName = "fp8.reduce_amax_axes";
+
+/// `fp8.batch = D : i64` on an argument (--data-parallel): its value differs from rank to rank along axis
+/// `fp8.batch_axis` (on the module); the ranks' tensors are parts, along dimension D, of one batch. -1 for a
+/// tensor without dimensions.
+inline constexpr llvm::StringLiteral kBatchAttrName = "fp8.batch";
+inline constexpr llvm::StringLiteral kBatchAxisAttrName = "fp8.batch_axis";
+
 } // namespace fp8
 
 #endif // FP8_DIALECT_FP8_IR_BOUNDARY_H

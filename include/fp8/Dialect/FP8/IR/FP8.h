@@ -78,6 +78,28 @@ llvm::SmallVector<mlir::OpFoldResult> getBlockCounts(mlir::OpBuilder &builder, m
                                                      llvm::ArrayRef<int64_t> block);
 } // namespace fp8
 
+namespace fp8 {
+/// What a collective does with contiguous elements. `root` is the rank of a broadcast, or the offset of a
+/// shift.
+struct CollectiveStep {
+  CollectiveKind kind;
+  ReduceKind reduction = ReduceKind::sum;
+  int32_t root = 0;
+};
+
+/// Returns the number of ranks that differ along `axes` only; unset if an extent is dynamic.
+std::optional<int64_t> getGroupSize(llvm::ArrayRef<int64_t> grid, llvm::ArrayRef<int64_t> axes);
+
+/// Checks the grid and the axes of a collective.
+mlir::LogicalResult verifyCollective(mlir::Operation *op);
+
+/// Checks that `axes` are different axes of `grid`, at least one, and that at most one extent is dynamic.
+mlir::LogicalResult verifyGroup(mlir::Operation *op, llvm::ArrayRef<int64_t> grid,
+                                llvm::ArrayRef<int64_t> axes);
+} // namespace fp8
+
+#include "fp8/Dialect/FP8/IR/FP8OpInterfaces.h.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "fp8/Dialect/FP8/IR/FP8Attributes.h.inc"
 

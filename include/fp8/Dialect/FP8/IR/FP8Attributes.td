@@ -49,8 +49,13 @@ def FP8_AmaxComputeAlgoEnum : FP8_Enum<"AmaxComputeAlgo", "which amax of the his
 def FP8_InitialScaleEnum : FP8_Enum<"InitialScale", "the scale of a tensor whose amax history is empty", [
   I32EnumAttrCase<"one", 0>, I32EnumAttrCase<"current", 1>]>;
 def FP8_ReduceKindEnum : FP8_Enum<"ReduceKind", "how a collective combines values", [
-  I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"sum", 1>]>;
+  I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>, I32EnumAttrCase<"mean", 3>,
+  I32EnumAttrCase<"product", 4>]>; // the numbers are those of fp8rt/communicator.h
 def FP8_ReduceKind : FP8_EnumAttr<FP8_ReduceKindEnum, "reduce_kind">;
+def FP8_CollectiveKindEnum : FP8_Enum<"CollectiveKind", "what a collective does with the elements of the ranks", [
+  I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>,
+  I32EnumAttrCase<"broadcast", 3>, I32EnumAttrCase<"shift", 4>, I32EnumAttrCase<"all_to_all", 5>]>; // as above
+def FP8_CollectiveKind : FP8_EnumAttr<FP8_CollectiveKindEnum, "collective_kind">;
 
 //===----------------------------------------------------------------------===//
 // Recipes

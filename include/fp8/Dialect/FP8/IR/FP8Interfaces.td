@@ -234,4 +234,25 @@ def FP8_TargetAttrInterface : AttrInterface<"TargetAttrInterface"> {
   ];
 }
 
+def FP8_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::fp8";
+  let description = [{
+    A collective in destination style: every rank of a group gives `input` and receives
+    `outs`. The ranks are laid out on the grid `grid`, row by row, with one extent per
+    axis (dynamic: what the other extents leave of the number of ranks); those that differ
+    only along `axes` form a group.
+  }];
+  let methods = [
+    InterfaceMethod<"The tensor or buffer that this rank gives.", "::mlir::Value", "getInput", (ins)>,
+    InterfaceMethod<"The tensor or buffer that this rank receives into.", "::mlir::Value", "getOuts", (ins)>,
+    InterfaceMethod<"The extents of the grid.", "::mlir::DenseI64ArrayAttr", "getGridAttr", (ins)>,
+    InterfaceMethod<"The axes of the grid along which the ranks of a group differ.",
+                    "::mlir::DenseI64ArrayAttr", "getAxesAttr", (ins)>,
+    InterfaceMethod<"What messages call the collective; null for the place in the program.",
+                    "::mlir::StringAttr", "getLabelAttr", (ins)>,
+    InterfaceMethod<"What is done, as `fp8.start_collective` says it.", "::fp8::CollectiveStep", "getStep", (ins)>
+  ];
+  let verify = "return ::fp8::verifyCollective($_op);";
+}
+
 #endif // FP8_DIALECT_FP8_IR_FP8INTERFACES_TD

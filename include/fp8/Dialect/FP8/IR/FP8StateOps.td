@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// State that is kept from step to step, collectives that keep it equal on all ranks, and loss
-// scaling.
+// State that is kept from step to step, and loss scaling.
 
 #ifndef FP8_DIALECT_FP8_IR_FP8STATEOPS_TD
 #define FP8_DIALECT_FP8_IR_FP8STATEOPS_TD
@@ -97,59 +96,6 @@ def FP8_EndForwardOp : Op<FP8_Dialect, "end_forward"> {
   let assemblyFormat = [{
     $backward (`given` `(` $given^ `:` type($given) `)`)? attr-dict (`->` type($results)^)?
   }];
-}
-
-def FP8_AllReduceOp : FP8_DpsOp<"all_reduce"> {
-  let summary = "combine a tensor over all ranks of a group";
-  let description = [{
-    Every rank of `group` receives the elementwise maximum (or sum) of the
-    tensors of all its ranks. In a group of one rank the result is the input.
-
-    Preconditions: input and result are f32 tensors of the same type; every rank runs the
-    same collectives in the same order.
-
-    Becomes: a copy on the CPU, whose programs run on a single rank.
-
-    Example:
-    ```mlir
-    %r = fp8.all_reduce max group("amax") ins(%v : tensor<5xf32>) outs(%init : tensor<5xf32>)
-        -> tensor<5xf32>
-    ```
-  }];
-  let arguments = (ins FP8_F32Shaped:$input, FP8_F32Shaped:$outs, FP8_ReduceKind:$kind, StrAttr:$group);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
-  let assemblyFormat = [{
-    custom<EnumWord>($kind) `group` `(` $group `)` `ins` `(` $input `:` type($input) `)`
-    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
-  }];
-  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
-  let hasCanonicalizer = 1;
-}
-
-def FP8_AllGatherOp : FP8_DpsOp<"all_gather"> {
-  let summary = "concatenate the shards of all ranks";
-  let description = [{
-    Concatenates the tensors of all ranks of `group` along dimension `dim`. FP8
-    tensors travel as bytes; block scales are gathered before they are packed.
-
-    Preconditions: element types and ranks agree; `dim` is a dimension; all other sizes
-    agree, and the result's size along `dim` is a multiple of the input's.
-
-    Becomes: no lowering yet; compiling the operation is an error at its location.
-
-    Example:
-    ```mlir
-    %w = fp8.all_gather dim 0 group("fsdp") ins(%shard : tensor<4x8xf8E4M3FN>)
-        outs(%init : tensor<16x8xf8E4M3FN>) -> tensor<16x8xf8E4M3FN>
-    ```
-  }];
-  let arguments = (ins FP8_Shaped:$input, FP8_Shaped:$outs, I64Attr:$dim, StrAttr:$group);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
-  let assemblyFormat = [{
-    `dim` $dim `group` `(` $group `)` `ins` `(` $input `:` type($input) `)`
-    `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` type($results)^)?
-  }];
-  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }";
 }
 
 def FP8_UnscaleOp : FP8_DpsOp<"unscale", [AttrSizedOperandSegments]> {

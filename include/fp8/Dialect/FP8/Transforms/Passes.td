@@ -188,11 +188,11 @@ def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
     // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-batch-amax-updates))'
     func.func @f(%a: tensor<1xf32>, %b: tensor<1xf32>, %e: tensor<1xf32>, %s: tensor<2xf32>, %h: tensor<4x2xf32>)
         -> (tensor<2xf32>, tensor<4x2xf32>) {
-      %ra = fp8.all_reduce max group("amax") ins(%a : tensor<1xf32>) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+      %ra = fp8.all_reduce max on(4) axes [0] ins(%a : tensor<1xf32>) outs(%e : tensor<1xf32>) -> tensor<1xf32>
       %s0, %h0 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
         columns [0] formats [f8E4M3FN] ins(%ra : tensor<1xf32>)
         outs(%s, %h : tensor<2xf32>, tensor<4x2xf32>) -> tensor<2xf32>, tensor<4x2xf32>
-      %rb = fp8.all_reduce max group("amax") ins(%b : tensor<1xf32>) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+      %rb = fp8.all_reduce max on(4) axes [0] ins(%b : tensor<1xf32>) outs(%e : tensor<1xf32>) -> tensor<1xf32>
       %s1, %h1 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
         columns [1] formats [f8E5M2] ins(%rb : tensor<1xf32>)
         outs(%s0, %h0 : tensor<2xf32>, tensor<4x2xf32>) -> tensor<2xf32>, tensor<4x2xf32>
@@ -207,7 +207,7 @@ def BatchAmaxUpdates : Pass<"fp8-batch-amax-updates", "::mlir::func::FuncOp"> {
       %v0 = tensor.insert_slice %a into %v[0] [1] [1] : tensor<1xf32> into tensor<2xf32>
       %v1 = tensor.insert_slice %b into %v0[1] [1] [1] : tensor<1xf32> into tensor<2xf32>
       %e2 = tensor.empty() : tensor<2xf32>
-      %r = fp8.all_reduce max group("amax") ins(%v1 : tensor<2xf32>) outs(%e2 : tensor<2xf32>) -> tensor<2xf32>
+      %r = fp8.all_reduce max on(4) axes [0] ins(%v1 : tensor<2xf32>) outs(%e2 : tensor<2xf32>) -> tensor<2xf32>
       %s1, %h1 = fp8.update_amax_history recipe(#fp8.delayed_scaling<amax_history_len = 4>)
         columns [0, 1] formats [f8E4M3FN, f8E5M2] ins(%r : tensor<2xf32>)
         outs(%s, %h : tensor<2xf32>, tensor<4x2xf32>) -> tensor<2xf32>, tensor<4x2xf32>
@@ -229,6 +229,12 @@ include "fp8/Dialect/FP8/Transforms/BufferizePasses.td"
 //===----------------------------------------------------------------------===//
 
 include "fp8/Dialect/FP8/Transforms/PairPasses.td"
+
+//===----------------------------------------------------------------------===//
+// Several ranks
+//===----------------------------------------------------------------------===//
+
+include "fp8/Dialect/FP8/Transforms/CollectivePasses.td"
 
 //===----------------------------------------------------------------------===//
 // Between the stages

@@ -33,7 +33,8 @@ AllReduceOp getReduction(UpdateAmaxHistoryOp op) { return op.getAmaxes().getDefi
 bool reduceAlike(UpdateAmaxHistoryOp a, UpdateAmaxHistoryOp b) {
   AllReduceOp first = getReduction(a), second = getReduction(b);
   return !first == !second &&
-         (!first || (first.getKind() == second.getKind() && first.getGroup() == second.getGroup()));
+         (!first || (first.getKind() == second.getKind() && first.getGrid() == second.getGrid() &&
+                     first.getAxes() == second.getAxes()));
 }
 
 class BatchAmaxUpdates : public impl::BatchAmaxUpdatesBase<BatchAmaxUpdates> {
@@ -134,7 +135,7 @@ private:
     auto type = cast<RankedTensorType>(vector.getType());
     Value init = tensor::EmptyOp::create(builder, like.getLoc(), type.getShape(), type.getElementType());
     return AllReduceOp::create(builder, like.getLoc(), TypeRange(type), vector, init, like.getKindAttr(),
-                               like.getGroupAttr())
+                               like.getGridAttr(), like.getAxesAttr(), like.getLabelAttr())
         .getResult(0);
   }
 };

@@ -55,6 +55,8 @@ struct DestinationStyleModel : DstBufferizableOpInterfaceExternalModel<Destinati
   /// Every element is read before the element at the same place is written.
   bool bufferizesToElementwiseAccess(Operation *op, const AnalysisState &,
                                      ArrayRef<OpOperand *> operands) const {
+    if (isa<fp8::AllReduceOp, fp8::BroadcastOp>(op)) // communicators do these in place
+      return true;
     return llvm::all_of(operands, [&](OpOperand *operand) {
       AffineMap map = findElementMap(op, *operand);
       return map && map.isIdentity();
@@ -100,6 +102,7 @@ void fp8::registerBufferizableOpInterfaceExternalModels(DialectRegistry &registr
   registry.addExtension(+[](MLIRContext *context, FP8Dialect *) {
     attachTo<MatmulOp, ScaledMatmulOp, GroupedMatmulOp, ScaledGroupedMatmulOp, AmaxOp, ComputeScaleOp,
              QuantizeOp, QuantizeBlocksOp, DequantizeOp, PackScalesOp, UpdateAmaxHistoryOp, AllReduceOp,
-             AllGatherOp, UnscaleOp, UpdateLossScaleOp>(context);
+             AllGatherOp, ReduceScatterOp, BroadcastOp, ShiftOp, AllToAllOp, UnscaleOp, UpdateLossScaleOp>(
+        context);
   });
 }

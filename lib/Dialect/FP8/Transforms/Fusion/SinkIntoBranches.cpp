@@ -28,9 +28,13 @@ public:
         return;
       SmallVector<Region *> regions;
       getSinglyExecutedRegionsToSink(branch, regions);
-      controlFlowSink(
-          regions, dominance, [](Operation *op, Region *) { return isMemoryEffectFree(op); },
-          [](Operation *op, Region *region) { op->moveBefore(&region->front(), region->front().begin()); });
+      // All ranks take part in a collective, whichever branch they take.
+      auto mayMove = [](Operation *op, Region *) {
+        return isMemoryEffectFree(op) && !isa<CollectiveOpInterface>(op);
+      };
+      controlFlowSink(regions, dominance, mayMove, [](Operation *op, Region *region) {
+        op->moveBefore(&region->front(), region->front().begin());
+      });
     });
   }
 };

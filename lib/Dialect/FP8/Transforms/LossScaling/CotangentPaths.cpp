@@ -35,8 +35,8 @@ static SmallVector<Value> getValues(ArrayRef<OpOperand *> reads) {
   return values.takeVector();
 }
 
-CotangentPaths::CotangentPaths(func::FuncOp function, Value loss)
-    : function(function), gradients(findGradients(function)) {
+CotangentPaths::CotangentPaths(func::FuncOp function, Value loss, std::function<bool(Value)> allReads)
+    : function(function), allReads(std::move(allReads)), gradients(findGradients(function)) {
   if (gradients.empty())
     return;
   findForwardValues(loss);
@@ -95,6 +95,14 @@ bool CotangentPaths::isTainted(Value value) {
 // Which values must be scaled, from the gradients of products upwards
 //===----------------------------------------------------------------------===//
 
+void CotangentPaths::addSeed(OpOperand &read) {
+  seeds.insert(&read);
+  Value value = read.get();
+  if (allReads && !forward.contains(value) && allReads(value))
+    for (OpOperand &other : value.getUses())
+      seeds.insert(&other);
+}
+
 /// Makes `read` one of degree 1: by scaling what the value is computed from, or the read itself.
 void CotangentPaths::demand(OpOperand &read) {
   Value value = read.get();
@@ -102,7 +110,7 @@ void CotangentPaths::demand(OpOperand &read) {
     return;
   DegreeRule rule = getDegreeRule(value);
   if (rule.kind == DegreeRule::Kind::fixed || forward.contains(value)) {
-    seeds.insert(&read);
+    addSeed(read);
     return;
   }
   SmallVector<OpOperand *> scaled(rule.reads);
@@ -111,7 +119,7 @@ void CotangentPaths::demand(OpOperand &read) {
     // Where neither factor comes from a gradient, the backward pass begins here.
     bool fits = rule.kind == DegreeRule::Kind::product ? first != second : first && !second;
     if (!fits) {
-      seeds.insert(&read);
+      addSeed(read);
       return;
     }
     scaled = {rule.reads[first ? 0 : 1]};

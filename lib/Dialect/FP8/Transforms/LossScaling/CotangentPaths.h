@@ -53,8 +53,10 @@ bool isLinear(mlir::Operation *op);
 /// Finds seeds and ends in one function, whose products have roles.
 class CotangentPaths {
 public:
-  /// `loss` is what the function returns as the loss.
-  CotangentPaths(mlir::func::FuncOp function, mlir::Value loss);
+  /// `loss` is what the function returns as the loss. Where one read of a value is a seed, others may not be:
+  /// a bias gradient need not be scaled. Of values for which `allReads` returns true, all reads are.
+  CotangentPaths(mlir::func::FuncOp function, mlir::Value loss,
+                 std::function<bool(mlir::Value)> allReads = {});
 
   /// Reads that get the value times the scale: operands of operations, also inside bodies of linalg ops.
   const llvm::SetVector<mlir::OpOperand *> &getSeeds() const { return seeds; }
@@ -68,6 +70,7 @@ private:
   bool isTainted(mlir::Value value);
 
   void demand(mlir::OpOperand &read);
+  void addSeed(mlir::OpOperand &read);
 
   Degree getDegree(mlir::OpOperand &read) const;
   Degree evaluate(mlir::Value value);
@@ -80,6 +83,7 @@ private:
   void moveEndsUp();
 
   mlir::func::FuncOp function;
+  std::function<bool(mlir::Value)> allReads;
   llvm::SmallVector<mlir::OpOperand *> gradients;
   llvm::DenseSet<mlir::Value> forward; ///< what the loss is computed from
   std::optional<Reachability> reachability;

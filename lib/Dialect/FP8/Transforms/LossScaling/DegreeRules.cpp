@@ -19,6 +19,13 @@ using Kind = DegreeRule::Kind;
 
 static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
 
+/// Returns whether `op` is a collective that moves elements, adds or compares them.
+static bool isLinearCollective(Operation *op) {
+  if (!isa<CollectiveOpInterface>(op))
+    return false;
+  return cast<CollectiveOpInterface>(op).getStep().reduction != ReduceKind::product;
+}
+
 /// Operations whose result is one of the operands, their sum, or a rearrangement of their elements. The
 /// maximum and the magnitude are among them, because the scale is positive.
 static bool isSame(Operation *op) {
@@ -26,7 +33,8 @@ static bool isSame(Operation *op) {
              arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp, math::AbsFOp,
              tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ReshapeOp,
              tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp,
-             tensor::InsertOp, tensor::FromElementsOp, tensor::SplatOp, tensor::PadOp>(op);
+             tensor::InsertOp, tensor::FromElementsOp, tensor::SplatOp, tensor::PadOp>(op) ||
+         isLinearCollective(op);
 }
 
 bool fp8::isLinear(Operation *op) {

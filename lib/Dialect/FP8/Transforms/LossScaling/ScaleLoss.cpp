@@ -6,6 +6,7 @@
 // are divided by the scale, and a step with an overflow changes nothing but the scale.
 
 #include "CotangentPaths.h"
+#include "Loss.h"
 #include "ScaledReads.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
@@ -33,7 +34,6 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult findLoss();
   LogicalResult verifyEnds(const CotangentPaths &paths);
   FailureOr<Value> addState(StringRef name, DenseElementsAttr initial);
   void unscale(ArrayRef<OpOperand *> ends);
@@ -48,39 +48,6 @@ private:
   unsigned loss = 0;
   Value scale, tracker, found;
 };
-
-/// Returns the argument that result `index` is the next value of; none for a result of the program.
-std::optional<unsigned> findCarried(func::FuncOp function, unsigned index) {
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (auto carried = function.getArgAttrOfType<IntegerAttr>(i, kCarriedAttrName))
-      if (carried.getInt() == index)
-        return i;
-  return std::nullopt;
-}
-
-LogicalResult LossScaling::findLoss() {
-  auto isScalar = [&](unsigned i) {
-    auto type = dyn_cast<RankedTensorType>(function.getResultTypes()[i]);
-    return type && type.getRank() == 0 && isa<FloatType>(type.getElementType());
-  };
-  if (options.loss >= 0) {
-    loss = options.loss;
-    if (loss < function.getNumResults() && isScalar(loss))
-      return success();
-    return function.emitError() << "--loss=" << loss << ": '" << function.getName()
-                                << "' has no scalar of floating point as result " << loss;
-  }
-  SmallVector<unsigned> scalars;
-  for (unsigned i = 0; i < function.getNumResults(); ++i)
-    if (isScalar(i) && !findCarried(function, i))
-      scalars.push_back(i);
-  if (scalars.size() != 1)
-    return function.emitError() << "loss scaling needs the loss: '" << function.getName() << "' has "
-                                << scalars.size() << " results that are a scalar of floating point; "
-                                << (scalars.empty() ? "return the loss" : "name it with --loss=R");
-  loss = scalars.front();
-  return success();
-}
 
 LogicalResult LossScaling::verifyEnds(const CotangentPaths &paths) {
   if (paths.getSeeds().empty())
@@ -180,8 +147,10 @@ LogicalResult LossScaling::run() {
                           .wasInterrupted();
   if (!hasGradients)
     return success(); // evaluation
-  if (failed(findLoss()))
+  FailureOr<unsigned> result = findLoss(function, options.loss, "loss scaling");
+  if (failed(result))
     return failure();
+  loss = *result;
   // The state first: a new result moves the operands of return, which may be ends.
   auto f32 = RankedTensorType::get({}, rewriter.getF32Type());
   auto i32 = RankedTensorType::get({}, rewriter.getI32Type());

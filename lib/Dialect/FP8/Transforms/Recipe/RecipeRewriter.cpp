@@ -412,7 +412,8 @@ void FunctionRewriter::addStateArguments() {
   }
 }
 
-/// Builds one vector of the amaxes recorded for one column, combined over the ranks.
+/// Builds one vector of the amaxes recorded for one column, combined over the ranks if the program has a
+/// grid.
 Value FunctionRewriter::reduceAmaxes(Location loc, ArrayRef<RecordedAmax> recorded,
                                      RecipeAttrInterface recipe) {
   int64_t count = recorded.size();
@@ -430,12 +431,17 @@ Value FunctionRewriter::reduceAmaxes(Location loc, ArrayRef<RecordedAmax> record
                                              SmallVector<OpFoldResult>{builder.getIndexAttr(1)},
                                              SmallVector<OpFoldResult>{builder.getIndexAttr(1)});
   }
-  if (!recipe.getReduceAmax())
+  auto module = function->getParentOfType<ModuleOp>();
+  auto grid = module->getAttrOfType<DenseI64ArrayAttr>(kGridAttrName);
+  if (!recipe.getReduceAmax() || !grid)
     return vector;
+  auto axes = module->getAttrOfType<DenseI64ArrayAttr>(kReduceAxesAttrName);
+  if (!axes)
+    axes = builder.getDenseI64ArrayAttr(llvm::to_vector(llvm::seq<int64_t>(0, grid.size())));
   Value init = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
   return AllReduceOp::create(builder, loc, TypeRange(type), vector, init,
-                             ReduceKindAttr::get(builder.getContext(), ReduceKind::max),
-                             builder.getStringAttr("amax"))
+                             ReduceKindAttr::get(builder.getContext(), ReduceKind::max), grid, axes,
+                             builder.getStringAttr("amaxes"))
       .getResult(0);
 }
 

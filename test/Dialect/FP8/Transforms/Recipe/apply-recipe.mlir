@@ -14,13 +14,14 @@
 #km = affine_map<(m, n, k) -> (k, m)>
 
 // The state is one column per tensor and format, whoever reads it.
-// DELAYED: module attributes {fp8.amax_history_len = 4 : i64, fp8.state_columns = [{format = f8E4M3FN, sites = ["fc"], tensor = "input"}, {format = f8E4M3FN, sites = ["fc"], tensor = "weight"}, {format = f8E5M2, sites = ["fc"], tensor = "grad_output"}]}
+// DELAYED: module attributes {fp8.amax_history_len = 4 : i64, fp8.grid = array<i64: 2, 4>, fp8.reduce_amax_axes = array<i64: 1>, fp8.state_columns = [{format = f8E4M3FN, sites = ["fc"], tensor = "input"}, {format = f8E4M3FN, sites = ["fc"], tensor = "weight"}, {format = f8E5M2, sites = ["fc"], tensor = "grad_output"}]}
 
 // CHECK-LABEL: func.func @step
 // CALIBRATE-LABEL: func.func @step
 // MX-LABEL: func.func @step
 // DELAYED-SAME: %[[SCALE:[^:]+]]: tensor<3xf32> {fp8.state = "scale", tf.aliasing_output = 3 : i32}, %[[HISTORY:[^:]+]]: tensor<4x3xf32> {fp8.state = "amax_history", tf.aliasing_output = 4 : i32})
 // DELAYED-SAME: -> (tensor<4x16xbf16>, tensor<4x8xbf16>, tensor<8x16xbf16>, tensor<3xf32> {fp8.state = "scale"}, tensor<4x3xf32> {fp8.state = "amax_history"})
+module attributes {fp8.grid = array<i64: 2, 4>, fp8.reduce_amax_axes = array<i64: 1>} {
 func.func @step(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %g: tensor<2x2x16xbf16>, %y: tensor<4x16xbf16>, %dx: tensor<4x8xbf16>, %dw: tensor<8x16xbf16>)
     -> (tensor<4x16xbf16>, tensor<4x8xbf16>, tensor<8x16xbf16>) {
   %gv = tensor.collapse_shape %g [[0, 1], [2]] : tensor<2x2x16xbf16> into tensor<4x16xbf16>
@@ -35,7 +36,7 @@ func.func @step(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %g: tensor<2x2x16xb
   // DELAYED: fp8.scaled_matmul site("fc") role(dgrad) recipe({{.+}}) split ins(%[[GV]], %[[W]]#0 :{{.+}}) scales(%[[G]]#1, %[[W]]#1 :
   // DELAYED: fp8.scaled_matmul site("fc") role(wgrad) recipe({{.+}}) split accumulate ins(%[[X]]#0, %{{.+}} :
   // Each column is updated, from amaxes that all ranks agree on.
-  // DELAYED: %[[R0:.+]] = fp8.all_reduce max group("amax")
+  // DELAYED: %[[R0:.+]] = fp8.all_reduce max on(2x4) axes [1] of("amaxes")
   // DELAYED: %[[U0:.+]]:2 = fp8.update_amax_history {{.+}} columns [0] formats [f8E4M3FN] ins(%[[R0]] :{{.+}}) outs(%[[SCALE]], %[[HISTORY]] :
   // DELAYED: %[[U1:.+]]:2 = fp8.update_amax_history {{.+}} columns [1] formats [f8E4M3FN] {{.+}} outs(%[[U0]]#0, %[[U0]]#1 :
   // DELAYED: %[[U2:.+]]:2 = fp8.update_amax_history {{.+}} columns [2] formats [f8E5M2] {{.+}} outs(%[[U1]]#0, %[[U1]]#1 :
@@ -74,4 +75,5 @@ func.func @evaluate(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %y: tensor<4x16
   %0 = fp8.matmul site("fc") role(fprop) kinds(input, weight) ins(%x, %w : tensor<4x8xbf16>, tensor<8x16xbf16>)
       outs(%y : tensor<4x16xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xbf16>
   return %0 : tensor<4x16xbf16>
+}
 }

@@ -1,0 +1,177 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Passes on collectives: programs of several ranks.
+
+#ifndef FP8_DIALECT_FP8_TRANSFORMS_COLLECTIVEPASSES_TD
+#define FP8_DIALECT_FP8_TRANSFORMS_COLLECTIVEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertShard : Pass<"fp8-convert-shard", "::mlir::ModuleOp"> {
+  let summary = "turn collectives of the shard dialect into those of this dialect";
+  let description = [{
+    Before: functions as upstream's `shard-partition` leaves them: every rank runs the same
+    code on its part of the data, with collectives of the `shard` dialect.
+    After: `fp8.all_reduce` and its kin, in the same order. Positions on the grid are
+    arithmetic on `fp8.rank`. `shard.grid` has become the attribute `fp8.grid` of the
+    module. `shard.reduce` and `shard.gather` give every rank what upstream gives the root
+    alone; `shard.scatter` broadcasts and takes a part.
+
+    Errors: two grids of different shape; a tensor divided along an axis of unknown extent;
+    axes out of order where that order matters; a root that is no constant; `shard.shard`,
+    `send`, `recv`, `update_halo`, which are no collectives of a group.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-convert-shard
+    shard.grid @grid(shape = 2x4)
+    func.func @f(%w: tensor<8x16xf32>) -> tensor<32x16xf32> {
+      %whole = shard.all_gather %w on @grid grid_axes = [1] gather_axis = 0
+        : tensor<8x16xf32> -> tensor<32x16xf32>
+      return %whole : tensor<32x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fp8.grid = array<i64: 2, 4>} {
+      func.func @f(%w: tensor<8x16xf32>) -> tensor<32x16xf32> {
+        %init = tensor.empty() : tensor<32x16xf32>
+        %whole = fp8.all_gather dim 0 on(2x4) axes [1] ins(%w : tensor<8x16xf32>)
+          outs(%init : tensor<32x16xf32>) -> tensor<32x16xf32>
+        return %whole : tensor<32x16xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def AverageGradients : Pass<"fp8-average-gradients", "::mlir::ModuleOp"> {
+  let summary = "data parallelism: the mean of the loss and of the gradients over the ranks";
+  let description = [{
+    Before: the step of one rank, whose batch arguments have the attribute `fp8.batch`;
+    `fp8.grid` and `fp8.batch_axis` on the module say along which axis of the grid they
+    differ. All other arguments are equal on all ranks.
+    After: the loss, and the gradient of every parameter, is its mean over that axis: an
+    `fp8.all_reduce mean` right behind the gradient, whose result everything reads that
+    read the gradient. So every rank computes the same new parameters. A gradient is
+    where the backward pass, which is linear in the gradient of the loss, ends: at the
+    optimizer, the norm of a clipping, a result of the function; and from there back to
+    before elementwise operations on values that are equal on all ranks, such as the
+    product with the learning rate. `average` lists further results whose mean is wanted.
+    A function without products of gradients is evaluation: its loss alone is averaged.
+
+    Errors: no loss; a carried result that depends on the batch other than through
+    gradients (the statistics of a batch norm) and is not in `average`; a result that is
+    a gradient by dataflow and has the shape of a parameter and of a batch argument.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-average-gradients
+    module attributes {fp8.grid = array<i64: 4>, fp8.batch_axis = 0 : i64} {
+      func.func @evaluate(%x: tensor<8xf32> {fp8.batch = 0 : i64}, %zero: tensor<f32>) -> tensor<f32> {
+        %loss = linalg.reduce ins(%x : tensor<8xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+          (%a: f32, %b: f32) {
+            %s = arith.addf %a, %b : f32
+            linalg.yield %s : f32
+          }
+        return %loss : tensor<f32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+      %mean = fp8.all_reduce mean on(4) axes [0] of("loss") ins(%loss : tensor<f32>) outs(%loss : tensor<f32>) -> tensor<f32>
+      return %mean : tensor<f32>
+    ...
+    ```
+  }];
+  let options = [
+    Option<"loss", "loss", "int64_t", "-1",
+           "the result that is the loss; -1 for the only scalar of floating point that is not carried">,
+    ListOption<"average", "average", "int64_t", "results whose mean over the ranks is wanted">
+  ];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ExpandCollectives : Pass<"fp8-expand-collectives", "::mlir::func::FuncOp"> {
+  let summary = "gather and scatter along dimension 0 only";
+  let description = [{
+    Communicators move contiguous elements. `fp8.all_gather` along another dimension than
+    the first becomes one along the first and a transposition of the result,
+    `fp8.reduce_scatter` a transposition and one along the first.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-expand-collectives))'
+    func.func @f(%x: tensor<4x8xf32>, %init: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %r = fp8.all_gather dim 1 on(2) axes [0] ins(%x : tensor<4x8xf32>)
+        outs(%init : tensor<4x16xf32>) -> tensor<4x16xf32>
+      return %r : tensor<4x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %init: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %e = tensor.empty() : tensor<8x8xf32>
+      %g = fp8.all_gather dim 0 on(2) axes [0] ins(%x : tensor<4x8xf32>)
+        outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+      %parts = tensor.expand_shape %g [[0, 1], [2]] output_shape [2, 4, 8]
+        : tensor<8x8xf32> into tensor<2x4x8xf32>
+      %t = tensor.empty() : tensor<4x2x8xf32>
+      %placed = linalg.transpose ins(%parts : tensor<2x4x8xf32>) outs(%t : tensor<4x2x8xf32>)
+        permutation = [1, 0, 2]
+      %r = tensor.collapse_shape %placed [[0], [1, 2]] : tensor<4x2x8xf32> into tensor<4x16xf32>
+      return %r : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def OverlapCollectives : Pass<"fp8-overlap-collectives", "::mlir::func::FuncOp"> {
+  let summary = "start collectives early and wait for them late";
+  let description = [{
+    Before: collectives on memrefs.
+    After: each is an `fp8.start_collective` right behind the last operation that touches
+    its buffers or an earlier start, and an `fp8.wait_collective` right before the next
+    one that touches them. Collectives start in the order of the program, which is the
+    same on every rank. Buffers with gaps are copied.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-overlap-collectives))'
+    func.func @f(%x: memref<8xf32>, %y: memref<8xf32>) {
+      %one = arith.constant 1.0 : f32
+      %g = memref.alloc() : memref<8xf32>
+      linalg.copy ins(%x : memref<8xf32>) outs(%g : memref<8xf32>)
+      linalg.fill ins(%one : f32) outs(%y : memref<8xf32>)
+      fp8.all_reduce sum on(4) axes [0] of("g") ins(%g : memref<8xf32>) outs(%g : memref<8xf32>)
+      linalg.add ins(%y, %g : memref<8xf32>, memref<8xf32>) outs(%y : memref<8xf32>)
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: memref<8xf32>, %y: memref<8xf32>) {
+      %one = arith.constant 1.0 : f32
+      %g = memref.alloc() : memref<8xf32>
+      linalg.copy ins(%x : memref<8xf32>) outs(%g : memref<8xf32>)
+      %t = fp8.start_collective all_reduce sum root 0 on(4) axes [0] of("g")
+        from(%g : memref<8xf32>) to(%g : memref<8xf32>)
+      linalg.fill ins(%one : f32) outs(%y : memref<8xf32>)
+      fp8.wait_collective %t from(%g : memref<8xf32>) to(%g : memref<8xf32>)
+      linalg.add ins(%y, %g : memref<8xf32>, memref<8xf32>) outs(%y : memref<8xf32>)
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::memref::MemRefDialect"];
+}
+
+#endif // FP8_DIALECT_FP8_TRANSFORMS_COLLECTIVEPASSES_TD
