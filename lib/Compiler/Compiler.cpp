@@ -58,6 +58,7 @@ public:
 private:
   LogicalResult runStage(function_ref<void(OpPassManager &)> build);
   LogicalResult runFront();
+  void describeParameters();
   LogicalResult runToStage(StringRef last);
   LogicalResult buildCode();
   LogicalResult writeArtifact();
@@ -80,6 +81,20 @@ LogicalResult Compilation::runStage(function_ref<void(OpPassManager &)> build) {
   if (failed(manager.run(module)))
     return failure();
   return verify(module);
+}
+
+/// Describes the weights that are kept in FP8 in the report.
+void Compilation::describeParameters() {
+  Report &report = result.report;
+  report.parameters = collectParameters(module);
+  int64_t bytes = 0, saved = 0;
+  for (const ParameterRecord &record : report.parameters) {
+    bytes += record.bytes;
+    saved += record.copyBytes;
+  }
+  report.memory.push_back({"fp8_parameter_bytes", "weights kept in FP8, with their scales", bytes});
+  report.memory.push_back(
+      {"weight_copy_bytes_saved", "copies of weights that a step no longer makes", saved});
 }
 
 /// Ingest and recipe, with the decisions read off in between.
@@ -110,6 +125,8 @@ LogicalResult Compilation::runFront() {
   manifest.options = report.options = describeOptions(options, recipe);
   report.weighedRecipes = options.recipe.weighedRecipes;
   report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
+  if (options.recipe.keepParameters)
+    describeParameters();
   if (options.pair) {
     report.memory.push_back({"residual_bytes_before", "saved for backward by the program", savedBefore});
     report.memory.push_back(

@@ -200,6 +200,11 @@ static constexpr Option kOptions[] = {
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.attention, name, value);
      }},
+    {{"fp8-parameters", "",
+      "Weights are kept in FP8: cast once for each new value, by the step that computes it", Kind::flag},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setFlag(options.recipe.keepParameters, name, value);
+     }},
     {{"keep", "regex", "Sites that stay as they are"}, setPattern<&RecipeOptions::keep>},
     {{"require", "all|regex", "Sites that must become FP8: an error where one does not"},
      setPattern<&RecipeOptions::require>},

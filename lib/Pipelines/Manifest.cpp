@@ -38,9 +38,27 @@ static ManifestValue describeValue(Type type, std::string name, DictionaryAttr a
   return value;
 }
 
+static void describeCasts(func::FuncOp function, ManifestEntry &entry) {
+  auto parameters = function->getAttrOfType<DictionaryAttr>(kParametersAttrName);
+  if (!parameters)
+    return;
+  auto getNumbers = [](DictionaryAttr attrs) {
+    return llvm::to_vector(attrs.getAs<DenseI64ArrayAttr>("arguments").asArrayRef());
+  };
+  entry.initializer = parameters.getAs<StringAttr>("entry").str();
+  entry.initializerArguments = getNumbers(parameters);
+  for (auto attrs : parameters.getAs<ArrayAttr>("casts").getAsRange<DictionaryAttr>()) {
+    ManifestCast cast{getNumbers(attrs), {}};
+    for (StringRef name : attrs.getAs<ArrayAttr>("tensors").getAsValueRange<StringAttr>())
+      cast.tensors.push_back(name.str());
+    entry.casts.push_back(std::move(cast));
+  }
+}
+
 static ManifestEntry describeEntry(func::FuncOp function) {
   ManifestEntry entry;
   entry.name = function.getName().str();
+  describeCasts(function, entry);
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
     entry.arguments.push_back(
@@ -68,12 +86,13 @@ static ManifestEntry describeEntry(func::FuncOp function) {
   return entry;
 }
 
-/// Writes -0 as a string, because JSON parsers read it as an integer, which has no sign.
+/// Writes as a string what JSON has no number for: NaN, and -0, which parsers read as an integer without
+/// sign.
 static llvm::json::Value realToJSON(double value) {
   return value == 0 && std::signbit(value) ? llvm::json::Value("-0.0") : llvm::json::Value(value);
 }
 
-/// Returns a number if all elements are equal, otherwise a list in row-major order.
+/// Returns a number if all elements are equal, otherwise a list in row-major order; NaN is a string.
 static llvm::json::Value initialToJSON(DenseElementsAttr values) {
   llvm::json::Array list;
   int64_t count = values.isSplat() ? 1 : values.getNumElements();
@@ -81,14 +100,15 @@ static llvm::json::Value initialToJSON(DenseElementsAttr values) {
   if (isa<FloatType>(values.getElementType()))
     for (APFloat value :
          llvm::make_range(values.value_begin<APFloat>(), values.value_begin<APFloat>() + count))
-      list.push_back(realToJSON(value.convertToDouble()));
+      list.push_back(value.isNaN() ? llvm::json::Value("nan") : realToJSON(value.convertToDouble()));
   else
     for (APInt value : llvm::make_range(values.value_begin<APInt>(), values.value_begin<APInt>() + count))
       list.push_back(isBool ? int64_t(value.getZExtValue()) : value.getSExtValue());
   return values.isSplat() ? std::move(list.front()) : llvm::json::Value(std::move(list));
 }
 
-/// Describes the state tensors that globals of the program became, in the order of the arguments.
+/// Describes the state tensors that globals of the program and casts of weights became, in the order of the
+/// arguments. Those that can be computed from arguments are `derived`: they are not saved.
 static void describeProgramState(ModuleOp module, llvm::json::Array &tensors) {
   llvm::StringSet<> known;
   for (auto function : module.getOps<func::FuncOp>())
@@ -96,11 +116,15 @@ static void describeProgramState(ModuleOp module, llvm::json::Array &tensors) {
       unsigned i = argument.getArgNumber();
       auto name = function.getArgAttrOfType<StringAttr>(i, kProgramStateAttrName);
       auto initial = function.getArgAttrOfType<DenseElementsAttr>(i, kInitialAttrName);
-      if (name && initial && known.insert(name.getValue()).second)
-        tensors.push_back(llvm::json::Object{{"name", name.str()},
-                                             {"type", typeName(initial.getType())},
-                                             {"shape", llvm::json::Array(initial.getType().getShape())},
-                                             {"initial", initialToJSON(initial)}});
+      if (!name || !initial || !known.insert(name.getValue()).second)
+        continue;
+      llvm::json::Object tensor{{"name", name.str()},
+                                {"type", typeName(initial.getType())},
+                                {"shape", llvm::json::Array(initial.getType().getShape())},
+                                {"initial", initialToJSON(initial)}};
+      if (function.getArgAttr(i, kDerivedAttrName))
+        tensor["derived"] = true;
+      tensors.push_back(std::move(tensor));
     }
 }
 
@@ -242,6 +266,15 @@ static llvm::json::Object entryToJSON(const ManifestEntry &entry, const Manifest
     object["collectives"] = collectivesToJSON(collectives);
   if (entry.isCapturable)
     object["capturable"] = *entry.isCapturable;
+  if (entry.casts.empty())
+    return object;
+  llvm::json::Array casts;
+  for (const ManifestCast &cast : entry.casts)
+    casts.push_back(llvm::json::Object{{"arguments", llvm::json::Array(cast.arguments)},
+                                       {"tensors", llvm::json::Array(cast.tensors)}});
+  object["parameters"] = llvm::json::Object{{"entry", entry.initializer},
+                                            {"arguments", llvm::json::Array(entry.initializerArguments)},
+                                            {"casts", std::move(casts)}};
   return object;
 }
 

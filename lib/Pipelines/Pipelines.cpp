@@ -131,9 +131,12 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     apply.calibrate = options.calibrate;
     apply.measureErrors = options.measureErrors;
     apply.stochasticRounding = options.stochasticRounding;
+    apply.markWeights = options.keepParameters;
     manager.addPass(createApplyRecipe(apply));
     manager.addPass(createStackCasts());
     manager.addPass(createSplitPair());
+    if (options.keepParameters)
+      manager.addPass(createKeepParameters());
   }
   manager.addPass(createFormGroupedMatmuls());
   manager.addPass(createPrepareRecipeFunctions());
@@ -270,6 +273,9 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   Option<bool> stochasticRounding{*this, "stochastic-rounding",
                                   llvm::cl::desc("casts of gradients round stochastically"),
                                   llvm::cl::init(false)};
+  Option<bool> keepParameters{*this, "fp8-parameters",
+                              llvm::cl::desc("weights are cast once, and their bytes kept in the state"),
+                              llvm::cl::init(false)};
   Option<bool> measureErrors{*this, "measure-errors",
                              llvm::cl::desc("a result per cast: its relative root mean square error"),
                              llvm::cl::init(false)};
@@ -302,6 +308,7 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
     options.siteRecipes.assign(siteRecipes.begin(), siteRecipes.end());
     options.sites = sites;
     options.attention = attention;
+    options.keepParameters = keepParameters;
     options.measureErrors = measureErrors;
     options.stochasticRounding = stochasticRounding;
     options.keep = keep;

@@ -149,6 +149,7 @@ OptionValues fp8::describeOptions(const RecipeOptions &options, RecipeAttrInterf
                         orNull(getGiven(options, parameter.option).str()));
   list.emplace_back("sites", options.sites);
   list.emplace_back("fp8_attention", options.attention);
+  list.emplace_back("fp8_parameters", options.keepParameters);
   list.emplace_back("keep", orNull(options.keep));
   list.emplace_back("first", options.first);
   list.emplace_back("last", options.last);

@@ -244,6 +244,9 @@ llvm::Error fp8::detail::checkOptions(const RecipeOptions &options) {
       return error;
   if (options.stochasticRounding && recipe == "none" && options.siteRecipes.empty())
     return contradiction("stochastic-rounding=true", options, "recipes that make FP8");
+  if (options.keepParameters && recipe == "none" && options.siteRecipes.empty())
+    return llvm::createStringError("--fp8-parameters keeps weights in FP8, and --recipe=none casts none to "
+                                   "FP8: choose another recipe, or leave out --fp8-parameters");
   if (llvm::Error error = checkParameters(options))
     return error;
   for (unsigned role : {0u, 1u, 2u})

@@ -175,6 +175,8 @@ llvm::json::Object fp8::reportToJSON(const Report &report) {
   for (const MemoryFigure &figure : report.memory)
     memory[figure.key] = figure.bytes;
   memory["traffic"] = trafficToJSON(report.traffic);
+  if (!report.parameters.empty())
+    memory["fp8_parameters"] = parametersToJSON(report.parameters);
   return llvm::json::Object{{"options", optionsToJSON(report.options)},
                             {"weighed_recipes", llvm::json::Array(report.weighedRecipes)},
                             {"sites", sitesToJSON(report.sites)},

@@ -307,6 +307,7 @@ void fp8::printReport(const Report &report, raw_ostream &os) {
   printCode(report.sites, os);
   printMemory(report.memory, os);
   printCollectives(report.collectives, os);
+  printParameters(report.parameters, os);
   printTraffic(report.traffic, os);
   printOptions(report.options, os);
   if (!report.weighedRecipes.empty())

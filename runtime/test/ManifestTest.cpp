@@ -42,6 +42,28 @@ TEST(ManifestTest, TheLeastThatIsValid) {
   EXPECT_EQ(load(entry(kScalar, kScalar)), FP8RT_OK) << fp8rt_last_error();
 }
 
+TEST(ManifestTest, KeptCasts) {
+  auto load = [](const std::string &casts, const std::string &initializer) {
+    return ::load("{'version':1,'state':{'tensors':[{'name':'c','type':'f32','shape':[],'initial':'nan','"
+                  "derived':true},"
+                  "{'name':'s','type':'f32','shape':[]}]},'entries':[{'name':'other','arguments':[" +
+                  initializer + "],'results':[]},{'name':'main','arguments':[" + kScalar +
+                  "],'results':[],'parameters':{'entry':'other','arguments':[0],'casts':[" + casts + "]}}]}");
+  };
+  // The fixture has no such entry; its manifest is right.
+  EXPECT_FP8RT_ERROR(load("{'arguments':[0],'tensors':['c']}", kScalar), FP8RT_CORRUPT,
+                     "it does not export fp8_call_other");
+  EXPECT_FP8RT_ERROR(load("{'arguments':[1],'tensors':['c']}", kScalar), FP8RT_CORRUPT,
+                     "a parameter is computed from argument 1, which is none of the user's");
+  EXPECT_FP8RT_ERROR(load("{'arguments':[0],'tensors':['s']}", kScalar), FP8RT_CORRUPT,
+                     "parameter 's' is no derived tensor of the state");
+  EXPECT_FP8RT_ERROR(load("", "{'type':'f32','shape':[2]}"), FP8RT_CORRUPT,
+                     "argument 0 of 'other' is none of its arguments");
+  EXPECT_FP8RT_ERROR(load("", kScalar + "," + kScalar), FP8RT_CORRUPT,
+                     "argument 1 of 'other' is none of its arguments");
+  EXPECT_FP8RT_ERROR(load("", ""), FP8RT_CORRUPT, "argument 0 of 'other' is none of its arguments");
+}
+
 TEST(ManifestTest, CallsOfNewerLibraries) {
   EXPECT_EQ(load("{'version':1,'call':2,'entries':[{'name':'main','arguments':[],'results':[]}]}"), FP8RT_OK)
       << fp8rt_last_error();

@@ -30,6 +30,7 @@ DEFAULTS = {
     "wgrad_accumulation": None,
     "sites": "linear",
     "fp8_attention": False,
+    "fp8_parameters": False,
     "keep": None,
     "first": 0,
     "last": 0,

@@ -25,9 +25,21 @@ struct ManifestValue {
   std::optional<int64_t> batchDim;
 };
 
+/// A cast of a weight that an entry point leaves to the step before: it reads state tensors, which are
+/// computed from arguments.
+struct ManifestCast {
+  llvm::SmallVector<int64_t> arguments; ///< indices in the entry
+  llvm::SmallVector<std::string> tensors;
+};
+
 struct ManifestEntry {
   std::string name;
   std::vector<ManifestValue> arguments, results;
+  /// The entry point that computes the tensors of `casts`, and the arguments of this one that it takes;
+  /// empty without such casts.
+  std::string initializer;
+  llvm::SmallVector<int64_t> initializerArguments;
+  std::vector<ManifestCast> casts;
   int64_t workspaceBytes = 0;
   /// Whether a call can be captured as a graph; unset on the CPU.
   std::optional<bool> isCapturable;

@@ -51,6 +51,8 @@ struct RecipeOptions {
   std::string sites = "linear";
   /// With the sites `linear`: products of two activations, as in attention, become FP8 as well.
   bool attention = false;
+  /// The FP8 bytes of weights are part of the state: cast once for each new value.
+  bool keepParameters = false;
   /// A regex of sites that stay in high precision; empty for none.
   std::string keep;
   /// The number of layers at the beginning and at the end whose sites stay in high precision.

@@ -8,6 +8,7 @@
 #define FP8_PIPELINES_REPORT_H
 
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "fp8/Pipelines/ParameterReport.h"
 #include "fp8/Pipelines/TrafficReport.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -69,6 +70,7 @@ struct Report {
   std::vector<SiteRecord> sites;
   std::vector<LookAlikeRecord> others;
   std::vector<CollectiveRecord> collectives; ///< in the order in which they start
+  std::vector<ParameterRecord> parameters;   ///< empty without --fp8-parameters
   std::vector<TrafficRecord> traffic;        ///< empty if fusion did not run
   std::vector<MemoryFigure> memory;          ///< in the order of the report
 };

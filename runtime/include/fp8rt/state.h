@@ -34,7 +34,8 @@ FP8RT_API void fp8rt_state_destroy(fp8rt_state *state);
 /// Returns the state tensor of that name, not a copy; NULL if there is none.
 FP8RT_API const DLTensor *fp8rt_state_tensor(const fp8rt_state *state, const char *name);
 
-/// Adds views of the state's tensors, and its metadata, to `tensors`.
+/// Adds views of the state's tensors, and its metadata, to `tensors`. Tensors that are
+/// computed from arguments (casts of weights) are left out.
 FP8RT_API fp8rt_status fp8rt_state_export(const fp8rt_state *state, fp8rt_tensors *tensors);
 
 /// Copies the state's values from `tensors`, after checking version, layout

@@ -184,6 +184,15 @@ static bool encodeHalf(double value, int exponentBits, int mantissaBits, uint16_
   return true;
 }
 
+/// The bits of NaN in a type of 8 bits: all ones, without the sign if there is one.
+static bool encodeNaN(const DType &type, void *data) {
+  if (type.dlpack.bits != 8 || type.dlpack.lanes != 1)
+    return false;
+  uint8_t bits = type.dlpack.code == FP8RT_DTYPE_CODE_F8E8M0FNU ? 0xFF : 0x7F;
+  std::memcpy(data, &bits, sizeof(bits));
+  return true;
+}
+
 static bool encodeReal(const DType &type, double value, void *data) {
   if (same(type.dlpack, dl(kDLFloat, 64))) {
     std::memcpy(data, &value, sizeof(value));
@@ -194,6 +203,8 @@ static bool encodeReal(const DType &type, double value, void *data) {
     std::memcpy(data, &narrow, sizeof(narrow));
     return true;
   }
+  if (std::isnan(value))
+    return encodeNaN(type, data);
   bool isBFloat = same(type.dlpack, dl(kDLBfloat, 16));
   uint16_t bits = 0;
   if (!(isBFloat ? encodeHalf(value, 8, 7, bits)

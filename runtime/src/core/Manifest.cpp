@@ -74,6 +74,8 @@ public:
   Number number() const {
     if (value == "-0.0") // as a number it would lose its sign
       return {false, 0, -0.0};
+    if (value == "nan")
+      return {false, 0, std::nan("")};
     if (!value.is_number() || !std::isfinite(value.get<double>()))
       reject("is not a number");
     bool isWhole = value.is_number_integer() &&
@@ -170,6 +172,23 @@ std::vector<Value> parseValues(const Node &list) {
   return values;
 }
 
+std::vector<uint32_t> parseIndices(const Node &list) {
+  std::vector<uint32_t> indices;
+  for (const Node &node : list.list())
+    indices.push_back(static_cast<uint32_t>(node.integer(0, UINT32_MAX)));
+  return indices;
+}
+
+void parseParameters(const Node &node, Entry &entry) {
+  entry.initializer = node.at("entry").string();
+  entry.initializerArguments = parseIndices(node.at("arguments"));
+  for (const Node &cast : node.at("casts").list()) {
+    entry.casts.push_back({parseIndices(cast.at("arguments")), {}});
+    for (const Node &name : cast.at("tensors").list())
+      entry.casts.back().tensors.push_back(name.string());
+  }
+}
+
 Entry parseEntry(const Node &node) {
   Entry entry;
   entry.name = node.at("name").string();
@@ -184,6 +203,8 @@ Entry parseEntry(const Node &node) {
   }
   if (std::optional<Node> capturable = node.get("capturable"))
     entry.capturable = capturable->boolean();
+  if (std::optional<Node> parameters = node.get("parameters"))
+    parseParameters(*parameters, entry);
   return entry;
 }
 
@@ -209,6 +230,8 @@ StateTensor parseStateTensor(const Node &node) {
   tensor.shape = parseShape(node.at("shape"));
   if (std::optional<Node> initial = node.get("initial"))
     tensor.initial = parseInitial(*initial, tensor.shape);
+  if (std::optional<Node> derived = node.get("derived"))
+    tensor.derived = derived->boolean();
   return tensor;
 }
 
@@ -255,6 +278,13 @@ const StateTensor *Manifest::findState(const std::string &name) const {
   for (const StateTensor &tensor : state)
     if (tensor.name == name)
       return &tensor;
+  return nullptr;
+}
+
+const Entry *Manifest::findEntry(const std::string &name) const {
+  for (const Entry &entry : entries)
+    if (entry.name == name)
+      return &entry;
   return nullptr;
 }
 

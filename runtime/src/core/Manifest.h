@@ -32,10 +32,21 @@ struct Value {
   bool differs = false; // by rank, without being a part of something
 };
 
+/// Tensors of the state that an entry reads in place of casts of its arguments.
+struct KeptCast {
+  std::vector<uint32_t> arguments;
+  std::vector<std::string> tensors;
+};
+
 struct Entry {
   std::string name;
   std::vector<Value> arguments;
   std::vector<Value> results;
+  /// The entry that computes the tensors of `casts`, and the arguments of this one that are its first
+  /// arguments; empty without such casts.
+  std::string initializer;
+  std::vector<uint32_t> initializerArguments;
+  std::vector<KeptCast> casts;
   uint64_t workspaceBytes = 0;
   uint64_t workspaceAlignment = 64;
   /// Whether a call of it on a device only enqueues work, the same for the same memory.
@@ -48,6 +59,8 @@ struct StateTensor {
   Shape shape;
   /// One number for all elements, or one for each in row-major order.
   std::vector<Number> initial = {Number{}};
+  /// Whether it is computed from arguments, so that it is not saved.
+  bool derived = false;
 };
 
 struct Manifest {
@@ -61,8 +74,9 @@ struct Manifest {
   RequiredProcessor processor;
   std::string columns; // JSON, as in state files
 
-  /// Returns null if there is none.
+  /// Return null if there is none.
   const StateTensor *findState(const std::string &name) const;
+  const Entry *findEntry(const std::string &name) const;
 };
 
 /// Parses the text and checks everything that the runtime relies on; throws

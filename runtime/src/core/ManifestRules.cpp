@@ -7,6 +7,7 @@
 #include "ManifestRules.h"
 #include "Status.h"
 
+#include <algorithm>
 #include <set>
 
 using namespace fp8rt;
@@ -89,6 +90,40 @@ void checkShards(const Shape &grid, const std::vector<Value> &values, const char
         reject(numbered(what, i) + " is divided along an axis or a dimension that does not exist");
 }
 
+/// Checks that the initializer of `entry` takes the arguments that it is said to take, and state.
+void checkInitializer(const Manifest &manifest, const Entry &entry) {
+  const Entry *initializer = manifest.findEntry(entry.initializer);
+  if (!initializer || !initializer->initializer.empty())
+    reject("no entry " + inQuotes(entry.initializer) + " computes its parameters");
+  size_t count = entry.initializerArguments.size();
+  for (size_t i = 0; i < std::max(count, initializer->arguments.size()); ++i) {
+    bool isGiven = i < count, isTaken = i < initializer->arguments.size();
+    if (!isGiven && initializer->arguments[i].kind == FP8RT_KIND_STATE)
+      continue;
+    uint32_t given = isGiven ? entry.initializerArguments[i] : 0;
+    if (!isGiven || !isTaken || given >= entry.arguments.size() ||
+        entry.arguments[given].kind != FP8RT_KIND_USER || initializer->arguments[i].kind != FP8RT_KIND_USER ||
+        !sameType(entry.arguments[given], initializer->arguments[i]))
+      reject(numbered("argument", i) + " of " + inQuotes(entry.initializer) + " is none of its arguments");
+  }
+}
+
+void checkParameters(const Manifest &manifest, const Entry &entry) {
+  if (!entry.initializer.empty())
+    checkInitializer(manifest, entry);
+  for (const KeptCast &cast : entry.casts) {
+    for (uint32_t argument : cast.arguments)
+      if (argument >= entry.arguments.size() || entry.arguments[argument].kind != FP8RT_KIND_USER)
+        reject("a parameter is computed from " + numbered("argument", argument) +
+               ", which is none of the user's");
+    for (const std::string &name : cast.tensors) {
+      const StateTensor *tensor = manifest.findState(name);
+      if (!tensor || !tensor->derived)
+        reject("parameter " + inQuotes(name) + " is no derived tensor of the state");
+    }
+  }
+}
+
 void checkStateValues(const Manifest &manifest, const std::vector<Value> &values, const char *what) {
   std::set<std::string> names;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -129,6 +164,7 @@ void fp8rt::checkManifest(const Manifest &manifest) {
       checkShards(manifest.grid, entry.results, "result");
       checkStateValues(manifest, entry.arguments, "argument");
       checkStateValues(manifest, entry.results, "result");
+      checkParameters(manifest, entry);
     });
   }
   if (manifest.entries.empty())

@@ -106,6 +106,11 @@ void Prepared::bindState() {
     fail(FP8RT_INVALID_ARGUMENT, "the state is of another library");
   if (state && state->memory() != memory)
     fail(FP8RT_INVALID_ARGUMENT, "the state is not where the calls run: create both on one device");
+  if (state && !entry.casts.empty())
+    fail(FP8RT_UNSUPPORTED,
+         "it keeps casts of its arguments in the state, which a session makes: use one, or "
+         "pass the state's tensors yourself after a call of entry " +
+             inQuotes(entry.initializer));
   for (size_t i = 0; state && i < defaults.size(); ++i)
     if (entry.arguments[i].kind == FP8RT_KIND_STATE)
       defaults[i] = state->find(entry.arguments[i].name)->data();

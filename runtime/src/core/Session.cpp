@@ -65,6 +65,8 @@ void Session::Slot::assign(Tensor value, bool isOwned) {
 Session::Session(std::shared_ptr<const Library> program, size_t entryIndex, std::shared_ptr<State> states)
     : Session(program, hostMemory(), entryIndex, std::move(states)) {
   library->checkHost();
+  if (!entry.initializer.empty())
+    initializer = std::make_unique<Session>(library, library->findEntry(entry.initializer), state);
 }
 
 Session::Session(std::shared_ptr<const cuda::DeviceProgram> program, size_t entryIndex,
@@ -74,6 +76,8 @@ Session::Session(std::shared_ptr<const cuda::DeviceProgram> program, size_t entr
   bool capturable = entry.capturable;
   for (const Value &result : entry.results)
     capturable &= result.alias >= 0 || isStatic(result.shape);
+  if (!entry.initializer.empty())
+    initializer = std::make_unique<Session>(program, library->findEntry(entry.initializer), state);
   execution.emplace(std::move(program), capturable);
 }
 
@@ -136,6 +140,8 @@ void Session::copyInto(uint32_t index, const Tensor &tensor) {
            [&] { slot.assign(Tensor(*value.type, tensor.shape(), memory), true); });
   slot.copy.reset();
   copyElements(*memory, *slot.tensor, tensor);
+  if (state)
+    state->forget(slot.tensor->data());
 }
 
 void Session::setArgument(uint32_t index, const DLTensor &given) {
@@ -157,6 +163,8 @@ void Session::bindArgument(uint32_t index, const DLTensor &given) {
     fail(FP8RT_INVALID_ARGUMENT,
          describeValue("argument", index, value) + ": the tensor's data is not aligned");
   arguments[index].assign(Tensor(*value.type, tensor.shape(), tensor.data(), memory->place()), false);
+  if (state)
+    state->forget(tensor.data());
 }
 
 void Session::zeroMissing() {
@@ -172,6 +180,8 @@ void Session::zeroMissing() {
       if (zeros.bytes())
         memory->zero(zeros.data(), zeros.bytes());
       arguments[i].assign(std::move(zeros), true);
+      if (state)
+        state->forget(arguments[i].tensor->data());
     });
   }
 }
@@ -214,11 +224,14 @@ void Session::runStep() {
       fail(FP8RT_NOT_FOUND, describeValue("argument", i, entry.arguments[i]) + " of entry " +
                                 inQuotes(entry.name) + " has no value");
   collectives::checkRanks(*library, communicator);
+  castParameters();
   prepareResults();
   failed = true;
   try {
     execution ? runOnDevice() : call();
   } catch (Error &error) {
+    if (state)
+      state->forgetAll();
     std::string reason = "entry " + inQuotes(entry.name) + " failed: " + error.message;
     collectives::tellFailure(communicator, reason);
     fail(error.status, reason);
@@ -228,6 +241,7 @@ void Session::runStep() {
       fail(FP8RT_CALL_FAILED,
            "entry " + inQuotes(entry.name) + " did not give " + describeValue("result", i, entry.results[i]));
   carryCopies();
+  noteParameters();
   failed = false;
 }
 

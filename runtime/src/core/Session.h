@@ -77,6 +77,9 @@ private:
   void prepareResults();
   void runStep();
   void runOnDevice();
+  State::Addresses findAddresses(const KeptCast &cast) const;
+  void castParameters();
+  void noteParameters();
   cuda::Execution::Key describeBuffers() const;
   void forgetCopies();
   void call();
@@ -93,6 +96,8 @@ private:
   std::vector<Slot> arguments;
   std::vector<Slot> results;
   Buffer workspace;
+  /// Computes the kept casts of this entry from its arguments; null if it has none.
+  std::unique_ptr<Session> initializer;
   std::shared_ptr<Profiler> profiler;
   const fp8rt_communicator *communicator = nullptr;
   std::optional<cuda::Execution> execution; // on a device

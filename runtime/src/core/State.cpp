@@ -9,6 +9,8 @@
 #include "Status.h"
 #include "Tensors.h"
 
+#include <algorithm>
+
 using namespace fp8rt;
 
 static Tensor initialTensor(const StateTensor &wanted) {
@@ -46,11 +48,29 @@ Tensor *State::find(const std::string &name) {
   return nullptr;
 }
 
+bool State::isComputedFrom(const std::string &tensor, const Addresses &arguments) const {
+  auto found = sources.find(tensor);
+  return found != sources.end() && found->second == arguments;
+}
+
+void State::setComputedFrom(const std::string &tensor, Addresses arguments) {
+  sources[tensor] = std::move(arguments);
+}
+
+void State::forget(const void *argument) {
+  for (auto source = sources.begin(); source != sources.end();) {
+    const Addresses &read = source->second;
+    bool isRead = std::find(read.begin(), read.end(), argument) != read.end();
+    source = isRead ? sources.erase(source) : std::next(source);
+  }
+}
+
 void State::exportTo(fp8rt_tensors &tensors) {
   const Manifest &manifest = program->manifest();
   for (size_t i = 0; i < values.size(); ++i)
-    tensors.add(manifest.state[i].name,
-                place->isHost() ? values[i].sameMemory() : copyToHost(*place, values[i]));
+    if (!manifest.state[i].derived)
+      tensors.add(manifest.state[i].name,
+                  place->isHost() ? values[i].sameMemory() : copyToHost(*place, values[i]));
   tensors.metadata["version"] = kStateFileVersion;
   tensors.metadata["layout_hash"] = manifest.layoutHash;
   tensors.metadata["columns"] = manifest.columns;
@@ -59,6 +79,7 @@ void State::exportTo(fp8rt_tensors &tensors) {
 
 void State::importFrom(const fp8rt_tensors &tensors, const fp8rt_import_options &options) {
   std::vector<ImportedTensor> imported = prepareImport(program->manifest(), tensors, options);
+  forgetAll(); // casts depend on the scales
   for (size_t i = 0; i < values.size(); ++i)
     if (const Tensor *source = imported[i].get())
       copyElements(*place, values[i], *source);

@@ -11,6 +11,8 @@
 
 #include "fp8rt/state.h"
 
+#include <map>
+
 namespace fp8rt {
 
 /// The version in a state file's metadata.
@@ -30,6 +32,14 @@ public:
   /// Returns null if there is none.
   Tensor *find(const std::string &name);
 
+  /// Tensors that are computed from arguments of an entry (Manifest.h, KeptCast) are valid for the memory of
+  /// these arguments until its contents change: forget() says so of one argument, forgetAll() of all.
+  using Addresses = std::vector<const void *>;
+  bool isComputedFrom(const std::string &tensor, const Addresses &arguments) const;
+  void setComputedFrom(const std::string &tensor, Addresses arguments);
+  void forget(const void *argument);
+  void forgetAll() { sources.clear(); }
+
   void exportTo(fp8rt_tensors &tensors);
   void importFrom(const fp8rt_tensors &tensors, const fp8rt_import_options &options);
 
@@ -37,6 +47,8 @@ private:
   std::shared_ptr<const Library> program;
   std::shared_ptr<Memory> place;
   std::vector<Tensor> values; // in the manifest's order
+  /// What derived tensors have been computed from, by name.
+  std::map<std::string, Addresses> sources;
 };
 
 /// Returns the tensor `name` of the set; throws unless it has that type and

@@ -192,6 +192,8 @@ ImportedTensor Import::importColumns(const StateTensor &wanted) {
 }
 
 ImportedTensor Import::import(const StateTensor &wanted) {
+  if (wanted.derived)
+    return {};
   if (isByColumn(wanted))
     return importColumns(wanted);
   ImportedTensor imported;

@@ -57,9 +57,11 @@ bool castsItself(RecipeAttrInterface recipe) {
                       [&](TensorKind kind) { return recipe.hasOwnQuantize(kind); });
 }
 
-/// Checks that state arguments are the last two, scale before amax_history.
+/// Checks that state arguments are the last two, scale before amax_history; casts of weights may follow.
 LogicalResult verifyStatePosition(func::FuncOp function) {
   unsigned count = function.getNumArguments();
+  while (count > 0 && function.getArgAttr(count - 1, kDerivedAttrName))
+    --count;
   for (unsigned i = 0; i < count; ++i) {
     auto state = function.getArgAttrOfType<StringAttr>(i, kStateAttrName);
     StringRef wanted = i + 2 == count ? "scale" : i + 1 == count ? "amax_history" : "";

@@ -25,6 +25,15 @@ inline constexpr llvm::StringLiteral kStateAttrName = "fp8.state";
 inline constexpr llvm::StringLiteral kProgramStateAttrName = "fp8.program_state";
 inline constexpr llvm::StringLiteral kInitialAttrName = "fp8.initial";
 
+/// `fp8.derived` on an argument with `fp8.program_state`: an entry point computes the tensor from others, so
+/// that it is not saved. `fp8.parameters` on a function says which (fp8-keep-parameters):
+/// `{entry = "main_fp8_parameters", arguments = [0], casts = [{arguments = [0], tensors =
+/// ["weight/fc/data"]}]}`, where the arguments are those of the function. `fp8.parameter_casts` on the module
+/// lists the casts of all weights, for the report.
+inline constexpr llvm::StringLiteral kDerivedAttrName = "fp8.derived";
+inline constexpr llvm::StringLiteral kParametersAttrName = "fp8.parameters";
+inline constexpr llvm::StringLiteral kParameterCastsAttrName = "fp8.parameter_casts";
+
 /// `fp8.result = R : i32` on an argument that fp8-bind-results appended: it is the memory of
 /// result R. On a result of a bufferized entry point, which has a dynamic shape: its number R
 /// among the results of the program.

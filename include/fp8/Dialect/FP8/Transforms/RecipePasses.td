@@ -281,7 +281,9 @@ def ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false",
            "casts of gradients round stochastically; an error if there is none">,
     Option<"measureErrors", "measure-errors", "bool", "false",
-           "each cast outside of loops adds a result: its root mean square error, relative">
+           "each cast outside of loops adds a result: its root mean square error, relative">,
+    Option<"markWeights", "mark-weights", "bool", "false",
+           "each cast of a weight gets the attribute fp8.weight, for fp8-keep-parameters">
   ];
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
@@ -457,6 +459,81 @@ def StackCasts : Pass<"fp8-stack-casts", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
+}
+
+def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
+  let summary = "make the FP8 bytes of weights part of the state";
+  let description = [{
+    Before: `fp8-apply-recipe{mark-weights}`; `fp8.weight = "site"` marks the casts of weights.
+    After: a function has arguments at the end of its list with the results of these casts (`data`,
+    `scale_inv`, and `amax` where it is recorded) in place of the casts. Where the function returns a new value
+    of the weight (`tf.aliasing_output`), it casts that value, with the scale that the next step would use, and
+    returns the results for the next step: the bits are those that the next step would compute. The casts of
+    functions that compute the same of arguments of the same names share tensors of the state.
+
+    A new function `NAME_fp8_parameters` for each function computes the tensors from the weights that it is
+    given: for the first step, and whenever a caller gives other weights. Until then they are NaN.
+
+    Not kept are casts inside of loops and branches, casts of what is computed by products or from other state,
+    and, where scales are part of the state, casts of weights whose new value is not computed where the scale
+    changes. If no cast of a weight is kept, that is an error. `fp8.parameter_casts` on the module lists all.
+
+    Example:
+    ```mlir
+    // fp8-opt --fp8-keep-parameters
+    func.func @main(%w: tensor<8x16xbf16> {tf.aliasing_output = 0 : i32}, %s: tensor<f32>)
+        -> (tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>) {
+      %scale = arith.constant dense<2.0> : tensor<f32>
+      %e0 = tensor.empty() : tensor<8x16xf8E4M3FN>
+      %e1 = tensor.empty() : tensor<f32>
+      %q, %i = fp8.quantize ins(%w : tensor<8x16xbf16>) scale(%scale : tensor<f32>)
+        outs(%e0, %e1 : tensor<8x16xf8E4M3FN>, tensor<f32>) {fp8.weight = "fc"}
+        -> tensor<8x16xf8E4M3FN>, tensor<f32>
+      %new = arith.negf %w : tensor<8x16xbf16>
+      return %new, %q : tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fp8.parameter_casts =
+        [{bytes = 132 : i64, copy_bytes = 0 : i64, entry = "main", kept = true, reason = "", site = "fc"} ]} {
+      func.func @main(%w: tensor<8x16xbf16> {tf.aliasing_output = 0 : i32}, %s: tensor<f32>,
+          %q: tensor<8x16xf8E4M3FN> {fp8.derived, fp8.initial = dense<0x7F> : tensor<8x16xf8E4M3FN>,
+                                     fp8.program_state = "weight/fc/data", tf.aliasing_output = 2 : i32},
+          %i: tensor<f32> {fp8.derived, fp8.initial = dense<0x7FC00000> : tensor<f32>,
+                           fp8.program_state = "weight/fc/scale_inv", tf.aliasing_output = 3 : i32})
+          -> (tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>,
+              tensor<8x16xf8E4M3FN> {fp8.program_state = "weight/fc/data"},
+              tensor<f32> {fp8.program_state = "weight/fc/scale_inv"}) attributes {
+            fp8.parameters = {arguments = array<i64: 0>,
+              casts = [{arguments = array<i64: 0>, tensors = ["weight/fc/data", "weight/fc/scale_inv"]} ],
+              entry = "main_fp8_parameters"}} {
+        %new = arith.negf %w : tensor<8x16xbf16>
+        %scale = arith.constant dense<2.0> : tensor<f32>
+        %e0 = tensor.empty() : tensor<8x16xf8E4M3FN>
+        %e1 = tensor.empty() : tensor<f32>
+        %q1, %i1 = fp8.quantize ins(%new : tensor<8x16xbf16>) scale(%scale : tensor<f32>)
+          outs(%e0, %e1 : tensor<8x16xf8E4M3FN>, tensor<f32>) -> tensor<8x16xf8E4M3FN>, tensor<f32>
+        return %new, %q, %q1, %i1 : tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>, tensor<8x16xf8E4M3FN>, tensor<f32>
+      }
+      func.func @main_fp8_parameters(%w: tensor<8x16xbf16>,
+          %q: tensor<8x16xf8E4M3FN> {fp8.derived, fp8.initial = dense<0x7F> : tensor<8x16xf8E4M3FN>,
+                                     fp8.program_state = "weight/fc/data", tf.aliasing_output = 0 : i32},
+          %i: tensor<f32> {fp8.derived, fp8.initial = dense<0x7FC00000> : tensor<f32>,
+                           fp8.program_state = "weight/fc/scale_inv", tf.aliasing_output = 1 : i32})
+          -> (tensor<8x16xf8E4M3FN> {fp8.program_state = "weight/fc/data"},
+              tensor<f32> {fp8.program_state = "weight/fc/scale_inv"}) {
+        %scale = arith.constant dense<2.0> : tensor<f32>
+        %e0 = tensor.empty() : tensor<8x16xf8E4M3FN>
+        %e1 = tensor.empty() : tensor<f32>
+        %q1, %i1 = fp8.quantize ins(%w : tensor<8x16xbf16>) scale(%scale : tensor<f32>)
+          outs(%e0, %e1 : tensor<8x16xf8E4M3FN>, tensor<f32>) -> tensor<8x16xf8E4M3FN>, tensor<f32>
+        return %q1, %i1 : tensor<8x16xf8E4M3FN>, tensor<f32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }
 
 #endif // FP8_DIALECT_FP8_TRANSFORMS_RECIPEPASSES_TD

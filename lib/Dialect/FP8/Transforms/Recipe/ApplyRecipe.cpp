@@ -232,7 +232,8 @@ private:
   LogicalResult rewrite(Program &program, const StateLayout &layout) {
     bool hasState = !program.columns.empty();
     bool updates = hasState && (program.hasGradients || calibrate);
-    FunctionRewriter rewriter(program.function, layout, program.columns, program.streams, updates);
+    FunctionRewriter rewriter(program.function, layout, program.columns, program.streams, updates,
+                              markWeights);
     if (!program.streams.empty() && failed(rewriter.addRounding()))
       return failure();
     if (hasState)

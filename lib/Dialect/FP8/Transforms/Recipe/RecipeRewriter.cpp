@@ -5,6 +5,7 @@
 // Casts operands, replaces products, and threads the state through one function.
 
 #include "RecipeRewriter.h"
+#include "ParameterCasts.h"
 #include "fp8/Analysis/Dequantization.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -335,6 +336,15 @@ Value FunctionRewriter::replayViews(Value operand, Value source, Value data) {
   return copy->getResult(0);
 }
 
+/// Marks the cast behind `data` with the first site that reads a weight from it.
+static void markWeight(Value data, StringAttr site) {
+  Operation *cast = data.getDefiningOp();
+  if (isa<tensor::ExpandShapeOp>(cast))
+    cast = cast->getOperand(0).getDefiningOp();
+  if (!cast->hasAttr(kWeightAttrName))
+    cast->setAttr(kWeightAttrName, site);
+}
+
 void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const QuantizedOperand &rhs) {
   MatmulOp op = lhs.product;
   Cast lhsCast = getOrCreateCast(lhs), rhsCast = getOrCreateCast(rhs);
@@ -342,6 +352,10 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
     recordAmax(lhs, lhsCast.amax);
   if (rhsCast.amax)
     recordAmax(rhs, rhsCast.amax);
+  if (markWeights)
+    for (auto [operand, cast] : {std::pair(&lhs, lhsCast), {&rhs, rhsCast}})
+      if (operand->kind() == TensorKind::weight && !operand->ownBytes())
+        markWeight(cast.data, op.getSiteAttr());
   builder.setInsertionPoint(op);
   auto blockAttr = [&](const QuantizedOperand &operand) {
     SmallVector<int64_t> block = operand.blockOfDims();

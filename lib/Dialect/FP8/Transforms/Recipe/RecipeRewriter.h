@@ -71,9 +71,9 @@ mlir::FailureOr<mlir::Value> addRoundingState(mlir::func::FuncOp function, std::
 class FunctionRewriter {
 public:
   FunctionRewriter(mlir::func::FuncOp function, const StateLayout &layout, const CastColumns &columns,
-                   const CastStreams &streams, bool updates)
+                   const CastStreams &streams, bool updates, bool markWeights)
       : function(function), pair(JoinedPair::find(function)), layout(layout), columns(columns),
-        streams(streams), updates(updates), builder(function.getContext()) {}
+        streams(streams), updates(updates), markWeights(markWeights), builder(function.getContext()) {}
 
   /// Adds the state of stochastic rounding, which comes before the other state.
   mlir::LogicalResult addRounding();
@@ -133,6 +133,7 @@ private:
   /// The number of the state of stochastic rounding among the arguments, or of what backward receives.
   std::optional<unsigned> randomNumber;
   bool updates;
+  bool markWeights; ///< sets kWeightAttrName on the casts of weights
   mlir::OpBuilder builder;
   State state, backwardState; ///< the state that the function, and its backward part, receive
   /// Columns that are updated at the end of the forward part of a pair.

@@ -1,0 +1,52 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Casts of weights that a step can leave to the step before: what they are computed from. Private to the
+// library.
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_PARAMETERCASTS_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_PARAMETERCASTS_H
+
+#include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include <string>
+
+namespace fp8 {
+
+/// `fp8.weight = "site"` on the cast of a weight, with the first site that reads it: set by
+/// fp8-apply-recipe{mark-weights}, removed by fp8-keep-parameters.
+inline constexpr llvm::StringLiteral kWeightAttrName = "fp8.weight";
+
+/// A cast of a weight, outside of loops, that is computed from arguments alone.
+struct ParameterCast {
+  ParameterCast(mlir::Operation *op, std::string site) : op(op), site(std::move(site)) {}
+
+  mlir::Operation *op; ///< an fp8.quantize or fp8.quantize_blocks
+  std::string site;    ///< the first that reads it
+  /// What the cast is computed with, in program order, without `op`.
+  llvm::SmallVector<mlir::Operation *> code;
+  llvm::SmallVector<mlir::BlockArgument> arguments; ///< the user's that it is computed from
+  bool readsScales = false;                         ///< whether it reads the FP8 state as well
+  /// Equal for casts, also of different functions, that compute the same of arguments of the same names.
+  std::string key;
+  bool isKept = true;
+  std::string reason; ///< why it is not kept
+
+  /// Returns the word for a result: "data", "scale_inv" or "amax", numbered for further directions.
+  std::string getResultName(unsigned result) const;
+  /// Bytes of the copy of the weight that is cast; 0 where an argument itself is.
+  int64_t getCopyBytes() const;
+  /// Bytes of the results.
+  int64_t getResultBytes() const;
+  /// Clones the cast, and its code unless `mapping` has it already; `mapping` has values for its arguments.
+  mlir::Operation *clone(mlir::OpBuilder &builder, mlir::IRMapping &mapping) const;
+};
+
+/// Returns the casts in `function` that have the mark kWeightAttrName. Those that cannot be kept say why.
+llvm::SmallVector<ParameterCast> findParameterCasts(mlir::func::FuncOp function);
+
+} // namespace fp8
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_PARAMETERCASTS_H

@@ -1,0 +1,163 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""--fp8-parameters: weights that are cast by the step that computes them, bit for bit as without."""
+import subprocess
+
+import numpy as np
+import pytest
+
+from harness import BF16, E4M3, F32, Program, assert_same_bits, load, random_generator, save
+
+# A layer with its gradients and an optimizer in f32, and the evaluation of the same weight.
+PROGRAM = """
+func.func @main(%w: tensor<64x32xf32> {tf.aliasing_output = 0 : i32} loc("w"), %x: tensor<16x64xbf16> loc("x"),
+                %g: tensor<16x32xbf16> loc("g")) -> (tensor<64x32xf32>, tensor<16x32xbf16>, tensor<16x64xbf16>) {
+  %c = arith.truncf %w : tensor<64x32xf32> to tensor<64x32xbf16>
+  %zero = arith.constant 0.0 : bf16
+  %e = tensor.empty() : tensor<16x32xbf16>
+  %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<16x32xbf16>) -> tensor<16x32xbf16>
+  %y = linalg.matmul ins(%x, %c : tensor<16x64xbf16>, tensor<64x32xbf16>) outs(%f : tensor<16x32xbf16>) -> tensor<16x32xbf16>
+  %d = arith.addf %y, %g : tensor<16x32xbf16>
+  %e2 = tensor.empty() : tensor<16x64xbf16>
+  %f2 = linalg.fill ins(%zero : bf16) outs(%e2 : tensor<16x64xbf16>) -> tensor<16x64xbf16>
+  %dx = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%d, %c : tensor<16x32xbf16>, tensor<64x32xbf16>) outs(%f2 : tensor<16x64xbf16>) -> tensor<16x64xbf16>
+  %e3 = tensor.empty() : tensor<64x32xbf16>
+  %f3 = linalg.fill ins(%zero : bf16) outs(%e3 : tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  %dw = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %d : tensor<16x64xbf16>, tensor<16x32xbf16>) outs(%f3 : tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  %dwf = arith.extf %dw : tensor<64x32xbf16> to tensor<64x32xf32>
+  %lr = arith.constant dense<0.01> : tensor<64x32xf32>
+  %s = arith.mulf %dwf, %lr : tensor<64x32xf32>
+  %n = arith.subf %w, %s : tensor<64x32xf32>
+  return %n, %y, %dx : tensor<64x32xf32>, tensor<16x32xbf16>, tensor<16x64xbf16>
+}
+func.func @evaluate(%w: tensor<64x32xf32> loc("w"), %x: tensor<16x64xbf16> loc("x")) -> tensor<16x32xbf16> {
+  %c = arith.truncf %w : tensor<64x32xf32> to tensor<64x32xbf16>
+  %zero = arith.constant 0.0 : bf16
+  %e = tensor.empty() : tensor<16x32xbf16>
+  %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<16x32xbf16>) -> tensor<16x32xbf16>
+  %y = linalg.matmul ins(%x, %c : tensor<16x64xbf16>, tensor<64x32xbf16>) outs(%f : tensor<16x32xbf16>) -> tensor<16x32xbf16>
+  return %y : tensor<16x32xbf16>
+}
+"""
+DELAYED = ("--recipe=delayed", "--amax-history-len=4")
+STEPS = 5
+
+
+def inputs():
+    random = random_generator(16)
+    return {
+        "w": 0.1 * random.standard_normal((64, 32), F32),
+        "x": random.standard_normal((STEPS, 16, 64), F32).astype(BF16),
+        "g": random.standard_normal((STEPS, 16, 32), F32).astype(BF16),
+    }
+
+
+def compile_program(bin_dir, folder, *options, text=PROGRAM):
+    folder.mkdir()
+    return Program(bin_dir, folder, text, *options)
+
+
+def train(program, *options, steps=STEPS, values=None):
+    """The results and the state after some steps."""
+    files = [f"--outputs={program.folder / 'out'}", f"--save-state={program.folder / 'state'}", "--with-carry"]
+    program.run("main", values or inputs(), "--stream=x=x", "--stream=g=g", f"--steps={steps}", *files, *options)
+    return load(program.folder / "out"), load(program.folder / "state")
+
+
+def assert_same(actual, expected):
+    for a, e in zip(actual, expected):
+        assert a.keys() == e.keys()
+        for key in e:
+            assert_same_bits(a[key], e[key])
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_89", "sm_100a"])
+@pytest.mark.parametrize("recipe", [DELAYED, (*DELAYED, "--init=current"), ("--recipe=current",), ("--recipe=row",), ("--recipe=block",), ("--recipe=mxfp8",)])
+def test_every_step_is_bit_for_bit_the_same(bin_dir, tmp_path, recipe, target):
+    if target == "sm_89" and "--recipe=mxfp8" in recipe:
+        pytest.skip("sm_89 has no MXFP8")
+    target = f"--target={target}"
+    plain = compile_program(bin_dir, tmp_path / "plain", *recipe, target)
+    kept = compile_program(bin_dir, tmp_path / "kept", *recipe, target, "--fp8-parameters")
+    for steps in (1, 2, STEPS):
+        assert_same(train(kept, steps=steps), train(plain, steps=steps))
+
+
+def test_evaluation_casts_nothing_and_computes_the_same(bin_dir, tmp_path):
+    plain = compile_program(bin_dir, tmp_path / "plain", *DELAYED)
+    kept = compile_program(bin_dir, tmp_path / "kept", *DELAYED, "--fp8-parameters")
+    train(plain)
+    state = f"--state={plain.folder / 'state'}"
+    values = {"w": inputs()["w"], "x": inputs()["x"][0]}
+    results = []
+    for program in (plain, kept):
+        program.run("evaluate", values, "--steps=2", f"--outputs={program.folder / 'out'}", state)
+        results.append(load(program.folder / "out"))
+    assert_same(results[1:], results[:1])
+    entries = {entry["name"]: entry for entry in kept.manifest["entries"]}
+    written = [a["name"] for a in entries["evaluate"]["arguments"] if a["written"]]
+    assert written == []
+    casts = {name: entries[name]["parameters"]["casts"] for name in ("main", "evaluate")}
+    names = ["weight/w/data", "weight/w/scale_inv", "weight/w/amax"]
+    assert casts == {"main": [{"arguments": [0], "tensors": names}], "evaluate": [{"arguments": [0], "tensors": names[:2]}]}
+
+
+def test_training_goes_on_from_a_checkpoint_that_has_no_casts(bin_dir, tmp_path):
+    kept = compile_program(bin_dir, tmp_path / "kept", *DELAYED, "--fp8-parameters")
+    straight = train(kept)
+    begun = train(kept, steps=2)
+    assert set(begun[1]) == {"scale", "amax_history", "carry.w"}
+    save(tmp_path / "begun", begun[1], {"version": "1", "layout_hash": kept.manifest["state"]["layout_hash"], "columns": "[]"})
+    values = inputs()
+    rest = values | {"x": values["x"][2:], "g": values["g"][2:]}
+    resumed = train(kept, f"--state={tmp_path / 'begun'}", steps=STEPS - 2, values=rest)
+    assert_same(resumed, straight)
+
+
+def test_the_state_begins_as_nan(bin_dir, tmp_path):
+    """A caller that does not cast the weights gets NaN, not numbers that look right."""
+    program = compile_program(bin_dir, tmp_path / "kept", "--recipe=mxfp8", "--fp8-parameters")
+    tensors = program.manifest["state"]["tensors"]
+    assert [(t["type"], t["initial"], t["derived"]) for t in tensors] == [("f8E4M3FN", "nan", True), ("f8E8M0FNU", "nan", True)] * 2
+
+
+def read_report(program, *options):
+    import json
+
+    path = program.folder / "report.json"
+    command = [program.bin_dir / "fp8-compile", program.source, "-o", program.library, f"--report=json:{path}", *options]
+    subprocess.run(command, check=True)
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("recipe, stored", [
+    ("current", 64 * 32 + 4),
+    # One layout of 128x128 blocks serves both directions; rows and columns have their own.
+    ("block", 64 * 32 + 4),
+    ("row", 2 * 64 * 32 + 4 * (64 + 32)),
+])
+def test_the_report_says_what_is_stored_and_saved(bin_dir, tmp_path, recipe, stored):
+    program = compile_program(bin_dir, tmp_path / "kept", f"--recipe={recipe}")
+    plain = read_report(program, f"--recipe={recipe}")
+    kept = read_report(program, f"--recipe={recipe}", "--fp8-parameters")
+    assert kept["memory"]["fp8_parameter_bytes"] == stored
+    assert kept["memory"]["weight_copy_bytes_saved"] == 2 * 64 * 32
+    casts = 2 if recipe == "row" else 1
+    assert [(p["entry"], p["site"], p["kept"]) for p in kept["memory"]["fp8_parameters"]] == [("main", "w", True)] * casts + [("evaluate", "w", True)]
+    assert "fp8_parameter_bytes" not in plain["memory"]
+    drop = lambda sites: [{k: v for k, v in site.items() if k != "code"} for site in sites]
+    assert drop(kept["sites"]) == drop(plain["sites"])
+
+
+def test_without_fp8_there_is_nothing_to_keep(bin_dir, tmp_path):
+    (tmp_path / "p.mlir").write_text(PROGRAM)
+    command = [bin_dir / "fp8-compile", tmp_path / "p.mlir", "-o", tmp_path / "p.so", "--recipe=none", "--fp8-parameters"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 or done.returncode == 1
+    assert "--fp8-parameters keeps weights in FP8, and --recipe=none casts none to FP8: choose another recipe, or leave out --fp8-parameters" in done.stderr
+    assert not (tmp_path / "p.so").exists()
