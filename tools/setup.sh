@@ -21,6 +21,8 @@ LINT_PACKAGES=(clang-format-22 clang-tidy-22 shellcheck)
 # shellcheck disable=SC2034
 RANK_PACKAGES=(libopenmpi-dev openmpi-bin)
 # shellcheck disable=SC2034
+FUZZ_PACKAGES=(clang-22 libclang-rt-22-dev lld-22 cmake ninja-build nlohmann-json3-dev)
+# shellcheck disable=SC2034
 EXAMPLE_PACKAGES=(gnuplot-nox jargon-text)
 # For the emulator's tests: tinygrad is a program that writes PTX, the wheel of CUDA's runtime has cuda.h.
 PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes tinygrad==0.14.0 nvidia-cuda-runtime==13.* ruff==0.17.* mypy==2.*)

@@ -16,7 +16,7 @@ def call(*command):
     return subprocess.run([str(c) for c in command], capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("script", ["quickstart", "check", "lint"])
+@pytest.mark.parametrize("script", ["quickstart", "check", "lint", "fuzz"])
 def test_help_teaches(script, source_dir):
     done = call(source_dir / "tools" / script, "--help")
     assert done.returncode == 0 and done.stdout.startswith("usage: tools/" + script)
@@ -29,7 +29,7 @@ def test_unknown_option_is_one_line(source_dir):
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 def test_scripts_are_sound(source_dir):
-    scripts = [source_dir / "tools" / name for name in ("quickstart", "check", "lint", "setup.sh")]
+    scripts = [source_dir / "tools" / name for name in ("quickstart", "check", "lint", "fuzz", "setup.sh")]
     done = call("shellcheck", "-x", "-P", source_dir, *scripts, source_dir / ".ci/run")
     assert done.returncode == 0, done.stdout
 
