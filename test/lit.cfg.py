@@ -12,7 +12,7 @@ import lit.formats
 config.name = "fp8"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "Unit", "python"]
+config.excludes = ["Inputs", "Unit", "python", "Fuzz"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.fp8_build_dir, "test")
 
