@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from . import recipe, state
+from . import recipe, state, te
 from ._buffer import Buffer
 from ._compile import compile, opt
 from ._config import config
@@ -47,6 +47,7 @@ __all__ = [
     "opt",
     "recipe",
     "state",
+    "te",
 ]
 
 _FRAMEWORKS = {"jax": "jax", "torch": "torch"}

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from . import _report_html
 from ._errors import Location
 
 _PLACE = re.compile(r"([^\s()\"]+):([0-9]+):([0-9]+)")
@@ -86,6 +87,9 @@ class Report:
     def summary(self) -> str:
         """One line of counts."""
         return f"{len(self.sites)} products, {len(self.fp8)} in FP8, {len(self.kept)} kept"
+
+    def _repr_html_(self) -> str:
+        return _report_html.render(self.summary(), self.sites)
 
     def __repr__(self) -> str:
         return f"<fp8.Report: {self.summary()}>"
