@@ -3,11 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Comparing values of fp8.jax with those of jax.jit."""
 
+import fp8
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-import fp8
 
 
 def as_numbers(array):

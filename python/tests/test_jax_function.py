@@ -6,10 +6,10 @@
 import pytest
 
 jax = pytest.importorskip("jax")
+import fp8  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
-import fp8  # noqa: E402
 from jax_values import assert_same  # noqa: E402
 
 # f32 sums of up to 32 terms in another order.

@@ -6,11 +6,10 @@
 import pytest
 
 jax = pytest.importorskip("jax")
+import fp8  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
-
-import fp8  # noqa: E402
 
 STEPS = 5
 
