@@ -43,7 +43,10 @@ static const char kManifest[] = R"({"version": 1, )"
    "arguments": [{"name": "x", "type": "f32", "shape": []}], "results": []},
   {"name": "faulting", "arguments": [{"name": "x", "type": "f32", "shape": [6]}],
    "results": [{"name": "y", "type": "f32", "shape": [6]}]},
-  {"name": "refused", "arguments": [], "results": []}],
+  {"name": "refused", "arguments": [], "results": []},
+  {"name": "ranks", "capturable": true,
+   "arguments": [{"name": "x", "type": "f32", "shape": [3]}, {"name": "factor", "type": "f32", "shape": []}],
+   "results": [{"name": "sum", "type": "f32", "shape": [3]}]}],
  "state": {"layout_hash": "abc", "columns": [],
            "tensors": [{"name": "scale", "type": "f32", "shape": [1], "initial": 1.0}]}})";
 
@@ -264,6 +267,22 @@ EXPORT int fp8_call_faulting(fp8rt_call *call) {
          launch(call, Poke, PokeLine, x != 0, nullptr);
 }
 
+/// The sum over the ranks of x times the factor, in place.
+EXPORT int fp8_call_ranks(fp8rt_call *call) {
+  static const int64_t grid[] = {0};
+  static const fp8rt_group everyone = {grid, 1, 1};
+  const fp8rt_communicator *ranks = call->communicator;
+  if (check(call) || launch(call, ScaleBy, NoLine, 3, result(call, 0), argument(call, 0), argument(call, 1)))
+    return 1;
+  fp8rt_collective sum = {FP8RT_ALL_REDUCE, FP8RT_SUM,       FP8RT_F32, 0,    &everyone,
+                          result(call, 0),  result(call, 0), 3,         "sum"};
+  uint64_t ticket = 0;
+  if (ranks && (ranks->start(ranks->context, &sum, call->stream, &ticket) ||
+                ranks->wait(ranks->context, ticket, call->stream)))
+    return failWith(call, ranks->error(ranks->context));
+  return 0;
+}
+
 EXPORT int fp8_call_refused(fp8rt_call *call) {
   return passOn(call, call->device->launch(call->device->context, Sum, SumLine, 1, 65536, 1, nullptr));
 }
@@ -294,5 +313,6 @@ ON_DEVICES_ONLY(backward)
 ON_DEVICES_ONLY(reading)
 ON_DEVICES_ONLY(faulting)
 ON_DEVICES_ONLY(refused)
+ON_DEVICES_ONLY(ranks)
 
 #endif // DEVICE_CHIP

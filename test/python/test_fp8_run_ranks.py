@@ -189,7 +189,6 @@ def test_ranks_end_with_their_parent(box):
         (["--ranks=2", "--comm=none"], "needs --comm=local"),
         (["--ranks=2", "--comm=mpi"], "mpirun -n says how many ranks"),
         (["--deadline=0"], "--deadline: expected a number of seconds above 0"),
-        (["--ranks=2", "--device=emulator"], "connect programs of the CPU"),
     ],
 )
 def test_wrong_command_lines(box, args, message):

@@ -172,8 +172,6 @@ std::optional<std::string> interpret(Options &options) {
     return "--ranks=" + std::to_string(numRanks) + " needs --comm=local";
   if (!(deadline > 0 && deadline <= 1e6))
     return "--deadline: expected a number of seconds above 0";
-  if ((comm != "none" || numRanks.getNumOccurrences()) && device != "cpu")
-    return "--device=" + device + ": --comm=local and mpi connect programs of the CPU";
   if (!isDevice(device))
     return "--device=" + device + ": expected cpu, cuda, cuda:N or emulator";
   if (steps == 0)

@@ -79,8 +79,10 @@ FP8RT_API fp8rt_status fp8rt_communicator_compare_tensors(fp8rt_communicator *co
 //===----------------------------------------------------------------------===//
 
 /// The steps of a session perform their collectives through `communicator`, which must outlive them; NULL:
-/// there is one rank. A step that fails tells the other ranks why, if the communicator is of this header.
-/// Returns FP8RT_MISMATCH if the program's grid has another number of places than there are ranks.
+/// there is one rank. For a session on a device, collectives of a communicator of this header are copied
+/// through host memory, and steps are not replayed as graphs. A step that fails tells the other ranks why, if
+/// the communicator is of this header. Returns FP8RT_MISMATCH if the program's grid has another number of
+/// places than there are ranks.
 FP8RT_API fp8rt_status fp8rt_session_set_communicator(fp8rt_session *session,
                                                       const fp8rt_communicator *communicator);
 

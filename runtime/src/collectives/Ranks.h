@@ -29,6 +29,9 @@ public:
   /// Tells the other ranks that this one goes no further, and why.
   virtual void tellFailure(const std::string &reason) noexcept = 0;
 
+  /// Whether collectives are of host memory, not of a device's.
+  virtual bool usesHostMemory() const { return true; }
+
   /// The functions for compiled code.
   const fp8rt_communicator *functions();
   /// Returns the object behind functions(); throws if they are another's.

@@ -216,6 +216,12 @@ void Prepared::runOnDevice(cuda::CUstream stream, bool waits) {
 void Prepared::communicateThrough(const fp8rt_communicator *communicator) {
   collectives::checkRanks(*library, communicator);
   call.communicator = communicator;
+  staged.reset();
+  collectives::Ranks *ranks = collectives::Ranks::find(communicator);
+  if (!program || !ranks || !ranks->usesHostMemory())
+    return;
+  staged = std::make_unique<cuda::StagedRanks>(*ranks, program);
+  call.communicator = staged->functions();
 }
 
 void Prepared::callFunction() {

@@ -8,6 +8,7 @@
 #define FP8RT_CORE_PREPARED_H
 
 #include "../cuda/Launcher.h"
+#include "../cuda/StagedRanks.h"
 #include "State.h"
 
 #include "fp8rt/prepared.h"
@@ -76,6 +77,7 @@ private:
   Buffer workspace;
   std::shared_ptr<const cuda::DeviceProgram> program; // on a device
   std::optional<cuda::Launcher> launcher;
+  std::unique_ptr<cuda::StagedRanks> staged; // of a communicator in host memory, for a device
   fp8rt_call call = {};
   char error[1024];
 };

@@ -78,6 +78,7 @@ Session::Session(std::shared_ptr<const cuda::DeviceProgram> program, size_t entr
     capturable &= result.alias >= 0 || isStatic(result.shape);
   if (!entry.initializer.empty())
     initializer = std::make_unique<Session>(program, library->findEntry(entry.initializer), state);
+  deviceProgram = program;
   execution.emplace(std::move(program), capturable);
 }
 
@@ -294,7 +295,7 @@ void Session::call() {
   } else {
     call.profile = profiler.get();
   }
-  call.communicator = communicator;
+  call.communicator = staged ? staged->functions() : communicator;
   refusal.clear();
   if (function(&call))
     fail(FP8RT_CALL_FAILED, !refusal.empty() ? refusal : *error ? error : "it gave no reason");

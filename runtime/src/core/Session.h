@@ -8,6 +8,7 @@
 #define FP8RT_CORE_SESSION_H
 
 #include "../cuda/Execution.h"
+#include "../cuda/StagedRanks.h"
 #include "Profiler.h"
 #include "State.h"
 
@@ -100,7 +101,9 @@ private:
   std::unique_ptr<Session> initializer;
   std::shared_ptr<Profiler> profiler;
   const fp8rt_communicator *communicator = nullptr;
-  std::optional<cuda::Execution> execution; // on a device
+  std::shared_ptr<const cuda::DeviceProgram> deviceProgram; // on a device
+  std::unique_ptr<cuda::StagedRanks> staged;                // of a communicator in host memory, for a device
+  std::optional<cuda::Execution> execution;                 // on a device
   /// Why the allocation of a result was refused in a call.
   std::string refusal;
   bool failed = false;

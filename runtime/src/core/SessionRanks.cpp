@@ -17,6 +17,12 @@ using collectives::Ranks;
 void Session::communicateThrough(const fp8rt_communicator *with) {
   collectives::checkRanks(*library, with);
   communicator = with;
+  staged.reset();
+  Ranks *ranks = Ranks::find(with);
+  if (!execution || !ranks || !ranks->usesHostMemory())
+    return;
+  staged = std::make_unique<cuda::StagedRanks>(*ranks, deviceProgram);
+  execution->neverCapture();
 }
 
 /// Returns this rank's part of an argument's value for all ranks.

@@ -31,6 +31,9 @@ public:
   const fp8rt_device &functions() const { return launcher.functions(); }
   CUstream stream() const { return program->device().stream(); }
 
+  /// Steps never become a graph: they wait for something else than the device.
+  void neverCapture() { capturable = false; }
+
   /// Runs a step: `enqueue` calls the compiled code. Of consecutive steps with equal keys the first
   /// enqueues, the second captures a graph, and the others replay it. A profiler measures kernels
   /// one by one, so its steps are not replayed. Returns when the work is done; throws if it failed.
