@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -190,14 +191,14 @@ def test_bf16_values_are_the_upper_halves_of_f32(tmp_path):
     (["products", "--json=/nowhere/at/all.json"], "argument --json: there is no folder /nowhere/at; see fp8-bench products --help"),
     (["step", "--jax-python=/nowhere/python"], "--jax-python=/nowhere/python: there is no such file"),
     (["step", "--bin=/nowhere"], "fp8-compile does not run: No such file or directory: /nowhere/fp8-compile"),
-    ([], "say what to measure: fp8-bench compile, step, products, recipes, kernels or emulator; see --help"),
+    ([], "say what to measure: fp8-bench compile, step, products, recipes, kernels, checkpoint or emulator; see --help"),
 ])
 def test_wrong_command_line_is_one_sentence(bench, arguments, sentence):
     done = bench(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"fp8-bench: error: {sentence}\n")
 
 
-@pytest.mark.parametrize("benchmark", ["compile", "step", "products", "kernels"])
+@pytest.mark.parametrize("benchmark", ["compile", "step", "products", "kernels", "checkpoint"])
 def test_help_teaches(bench, benchmark):
     done = bench(benchmark, "--help")
     assert done.returncode == 0 and done.stdout.startswith(f"usage: fp8-bench {benchmark}") and "examples:" in done.stdout
@@ -313,3 +314,16 @@ def test_kernels_of_a_program(bench, tmp_path):
     assert f"{2 * 64 * 64 * 64} operations of tensor cores, 0 in FP8; the FP8 products of the program have 0" in done.stdout
     done = bench("kernels", tmp_path / "p.mlir", "--target=sm_10")
     assert (done.returncode, done.stderr) == (1, "fp8-bench: error: argument --target: 'sm_10' is none of sm_89, sm_90a, sm_100a, sm_120a; see fp8-bench kernels --help\n")
+
+
+def test_checkpoint(bench, tmp_path):
+    done = bench("checkpoint", "--mib=4", "--tensors=8", "--rounds=2", f"--folder={tmp_path}", f"--json={tmp_path / 'out.json'}")
+    assert done.returncode == 0, done.stderr
+    times = json.loads((tmp_path / "out.json").read_text())["seconds"]
+    assert set(times) == {"save", "copy to disk", "load", "copy to memory", "wait of a step"}
+    assert all(len(values) == 2 and min(values) > 0 for values in times.values())
+    save = statistics.median(times["copy to disk"]) / statistics.median(times["save"])
+    assert re.fullmatch(rf"save {save:.2f}x, load [\d.]+x as fast as the copy", done.stdout.splitlines()[-1])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json"]
+    assert "a tensor has at least 64 KiB" in bench("checkpoint", "--mib=1", "--tensors=99").stderr
+    assert "there is no folder /nowhere" in bench("checkpoint", "--folder=/nowhere").stderr

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line of `fp8-bench compile`, `step`, `products`, `recipes`, `collectives` and `kernels`; the program fp8-bench starts it."""
+"""The command line of `fp8-bench compile`, `step`, `products`, `recipes`, `collectives`, `checkpoint` and `kernels`; the program fp8-bench starts it."""
 
 import argparse
 import os
@@ -15,6 +15,7 @@ HERE = pathlib.Path(os.path.abspath(__file__)).parent
 EXAMPLES = next((p for p in (HERE.parent / "examples/gpt", HERE.parents[1] / "python/examples/gpt") if p.is_dir()), HERE)
 sys.path.append(str(EXAMPLES))
 
+import checkpoint  # noqa: E402
 import collectives  # noqa: E402
 import compile_time  # noqa: E402
 import kernels  # noqa: E402
@@ -42,9 +43,13 @@ RECIPES_EXAMPLE = """examples:
   fp8-bench recipes --plot=losses.png
   fp8-bench recipes --steps=100 --variants='row|block' --variant='mine=--recipe=block --keep=h0'
 """
-# These take options of their own and measure no time beside peers.
+CHECKPOINT_EXAMPLE = """examples:
+  fp8-bench checkpoint --mib=2048 --folder=/data
+"""
 COLLECTIVES_EXAMPLE = "example:\n  fp8-bench collectives --ranks=2\n"
+# These take options of their own and measure no time beside peers.
 ALONE = {
+    "checkpoint": (checkpoint, CHECKPOINT_EXAMPLE),
     "collectives": (collectives, COLLECTIVES_EXAMPLE),
     "kernels": (kernels, KERNELS_EXAMPLE),
     "recipes": (recipes, RECIPES_EXAMPLE),
