@@ -29,7 +29,7 @@ def test_compiling_half_complete_programs(options, bin_dir, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(50))
 def test_mutants(number, bin_dir):
     print(f"FP8_TEST_SEED={SEED}")
     rng = random.Random(SEED + number)
