@@ -275,7 +275,8 @@ static constexpr Option kOptions[] = {
      }},
     {{"stochastic-rounding", "true|false",
       "Round gradients to FP8 up or down at random, by bits of the seed and the step in the state tensor "
-      "`rounding` (false)"},
+      "`rounding` (false)",
+      Kind::optional},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setFlag(options.recipe.stochasticRounding, name, value);
      }},

@@ -13,6 +13,11 @@ import numpy as np
 import pytest
 
 import reference
+from numerics import products
+from numerics import reference as rules
+from numerics.formats import BF16 as BF16_CODES
+from numerics.formats import E4M3 as E4M3_CODES
+from numerics.formats import decode_e8m0
 from harness import BF16, E4M3, E5M2, F32, Program, assert_same_bits, load, random_generator, tensor_type
 
 HERE = pathlib.Path(__file__).resolve().parent / "experts"
@@ -202,9 +207,10 @@ def test_with_row_scaling(bin_dir, tmp_path, exported):
 
 @pytest.mark.parametrize("recipe", ["block", "mxfp8"])
 def test_with_scales_of_blocks(bin_dir, tmp_path, exported, recipe):
-    """Scales that differ along K are those of the masked rows."""
+    """Where the rows are contracted groups divide blocks: scales are those of the masked rows, one product for all."""
     inputs, results = exported
-    program, _ = compile_step(bin_dir, tmp_path, f"--recipe={recipe}")
+    program, sites = compile_step(bin_dir, tmp_path, f"--recipe={recipe}")
+    assert {(s["role"], "per group" in s["code"]) for s in sites} == {("fprop", True), ("dgrad", True), ("wgrad", False)}
     for value, result in zip(program.call("main", *inputs), results, strict=True):
         assert_close(value, result, 0.15)
 
@@ -257,6 +263,35 @@ func.func @main(%x: {x} loc("x"), %w: {w} loc("w"), %ends: {ends} loc("ends")) -
 {body}  return %y : {y}
 }}
 """
+
+
+def multiply_by_blocks(recipe, x, w):
+    """x · w with scales per block of K, each group's weight cast by itself."""
+    wide = lambda codes: E4M3_CODES.decode(codes).astype(F32)
+    if recipe == "mxfp8":
+        (x8, xe), (w8, we) = rules.quantize_mx(x, (1, 32), E4M3_CODES), rules.quantize_mx(w, (32, 1), E4M3_CODES)
+        return products.mx_product(wide(x8), wide(w8).T, decode_e8m0(xe), decode_e8m0(we).T)
+    rule = lambda amaxes, fmt: rules.block_scale(amaxes, fmt, BF16_CODES)
+    (x8, x_inv), (w8, w_inv) = rules.quantize_blocks(x, (1, 128), E4M3_CODES, rule), rules.quantize_blocks(w, (128, 128), E4M3_CODES, rule)
+    return products.block_product(wide(x8), wide(w8).T, x_inv, np.repeat(w_inv, 128, axis=1)[:, : w.shape[1]].T)
+
+
+@pytest.mark.parametrize("recipe", ["block", "mxfp8"])
+@pytest.mark.parametrize("tokens, groups, k, n, ends", [
+    (300, 4, 200, 140, [7, 100, 100, 290]),
+    (20, 3, 40, 5, [4, 9, 30]),  # the last end is beyond the rows
+])
+def test_forward_with_scales_of_blocks(bin_dir, tmp_path, recipe, tokens, groups, k, n, ends):
+    """One product per group, whose tokens and weight have blocks of their own along K."""
+    rng = random_generator(tokens, k, 1)
+    x, w = rng.standard_normal((tokens, k)).astype(BF16), rng.standard_normal((groups, k, n)).astype(BF16)
+    program = Program(bin_dir, tmp_path, forward(tokens, groups, k, n, BF16), f"--recipe={recipe}")
+    assert ["per group" in site["code"] for site in program.manifest["sites"]] == [True]
+    (y,) = program.call("main", x, w, np.array(ends, np.int32))
+    expected = np.zeros((tokens, n), F32)
+    for group, rows in enumerate(spans(ends, tokens)):
+        expected[rows] = multiply_by_blocks(recipe, x[rows], w[group])
+    assert_same_bits(y, expected.astype(BF16))
 
 
 @pytest.mark.parametrize("recipe", ["none", "current"])

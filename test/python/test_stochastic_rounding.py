@@ -174,7 +174,7 @@ def test_nothing_to_round(run, tmp_path):
 def test_off_changes_nothing(run, tmp_path):
     (tmp_path / "step.mlir").write_text(STEP_TEXT)
     compile_ = lambda *options: run("fp8-compile", tmp_path / "step.mlir", "-o", "-", "--emit=bufferize", *options).stdout
-    assert compile_() == compile_("--stochastic-rounding=false") != compile_("--stochastic-rounding=true")
+    assert compile_() == compile_("--stochastic-rounding=false") != compile_("--stochastic-rounding=true") == compile_("--stochastic-rounding")
 
 
 ROWS_TEXT = """

@@ -31,23 +31,28 @@ GroupedParts::GroupedParts(ScaledGroupedMatmulOp op)
     : op(op), loc(op.getLoc()), operands{op.getLhs(), op.getRhs()}, out(op.getOuts()),
       ends(op.getGroupEnds()), maps(op.getIndexingMapsArray()), dims(op.getGroupedDims()),
       product(op.getContractionDims()), scales{op.getLhsScaleInv(), op.getRhsScaleInv()},
-      blocks{op.getLhsBlockAttr(), op.getRhsBlockAttr()}, split(op.getAccumulation() == Accumulation::split) {
+      blocks{op.getLhsBlockAttr(), op.getRhsBlockAttr()},
+      placed(TensorScale(scales[0], op.getLhsBlock(), maps[0]),
+             TensorScale(scales[1], op.getRhsBlock(), maps[1]), product.k.front()),
+      split(op.getAccumulation() == Accumulation::split) {}
+
+LogicalResult GroupedParts::verifyLoopScales() const {
+  if (placed.length != 0)
+    return op->emitOpError("with scales per block of K has no loops of threads; use --recipe=delayed, "
+                           "--recipe=current or --recipe=row");
+  return success();
 }
 
-LogicalResult GroupedParts::verifyScales() const {
-  for (unsigned operand : {0, 1}) {
-    if (!blocks[operand])
-      continue;
-    for (auto [position, extent] : llvm::enumerate(blocks[operand].asArrayRef())) {
-      bool isK = maps[operand].getDimPosition(position) == product.k.front();
-      if (isK && extent != 0)
-        return op->emitOpError("with scales per block of K has no lowering yet; use --recipe=delayed, "
-                               "--recipe=current or --recipe=row");
-    }
-    if (!getElementTypeOrSelf(scales[operand]).isF32())
-      return op->emitOpError(
-          "with E8M0 scales has no lowering yet; use --recipe=delayed or --recipe=current");
+LogicalResult GroupedParts::verifyPackedScales() const {
+  for (const TensorScale &scale : placed.operands) {
+    int64_t extent = scale.getExtent(product.k.front());
+    if (extent != 0 && extent != placed.length)
+      return op->emitOpError() << "has blocks of " << extent << " and " << placed.length
+                               << " along K; both operands need blocks of one length";
   }
+  if (placed.length != 0 && product.k.front() == dims.rows)
+    return op->emitOpError("with scales per block of its rows has no lowering, because groups divide the "
+                           "blocks; use --recipe=delayed, --recipe=current or --recipe=row");
   return success();
 }
 
@@ -69,8 +74,10 @@ Value GroupedParts::buildEnd(OpBuilder &b, Value group, Value begin) const {
 Value GroupedParts::buildScale(OpBuilder &b, ArrayRef<Value> indices) const {
   if (!isScaled())
     return {};
-  Value loaded[2];
+  Value factor;
   for (unsigned operand : {0, 1}) {
+    if (placed.getPlace(operand) != ProductScales::Place::result)
+      continue;
     SmallVector<Value> at;
     ArrayRef<int64_t> block = blocks[operand] ? blocks[operand].asArrayRef() : ArrayRef<int64_t>();
     for (auto [position, extent] : llvm::enumerate(block)) {
@@ -81,13 +88,14 @@ Value GroupedParts::buildScale(OpBuilder &b, ArrayRef<Value> indices) const {
         index = arith::DivUIOp::create(b, loc, index, arith::ConstantIndexOp::create(b, loc, extent));
       at.push_back(index);
     }
-    loaded[operand] = memref::LoadOp::create(b, loc, scales[operand], at);
+    Value own = buildWiden(b, loc, memref::LoadOp::create(b, loc, scales[operand], at));
+    factor = factor ? arith::MulFOp::create(b, loc, factor, own).getResult() : own;
   }
-  return arith::MulFOp::create(b, loc, loaded[0], loaded[1]);
+  return factor;
 }
 
 ArrayAttr GroupedParts::mark(StringRef products, StringRef where) const {
-  std::string code = (products + (isScaled() ? " of decoded FP8" : "") + (split ? ", split sums" : "") +
+  std::string code = (products + (isScaled() ? " of decoded FP8" : "") + placed.describeSums(split) +
                       ", a product per group (" + where + ")")
                          .str();
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
@@ -157,13 +165,18 @@ static void storeBox(OpBuilder &b, const GroupedParts &parts, Value out, const O
 }
 
 /// Builds the product of one group.
-static LogicalResult buildGroup(OpBuilder &b, const GroupedParts &parts, const PackedProductOptions &options,
+static LogicalResult buildGroup(OpBuilder &b, const GroupedParts &parts, PackedProductOptions options,
                                 Value group, Value begin, Value end, Value scale) {
   Value rows = arith::SubIOp::create(b, parts.loc, end, begin);
   Value views[3];
   Value shaped[] = {parts.operands[0], parts.operands[1], parts.out};
   for (auto [view, value, map] : llvm::zip_equal(views, shaped, parts.maps))
     view = viewGroup(b, parts, value, map, group, begin, rows);
+  // Scales along K have the dimensions of their operand, with other sizes along K.
+  if (options.scales.lhs)
+    options.scales.lhs = viewGroup(b, parts, options.scales.lhs, parts.maps[0], group, begin, rows);
+  if (options.scales.rhs)
+    options.scales.rhs = viewGroup(b, parts, options.scales.rhs, parts.maps[1], group, begin, rows);
   auto epilogue = [&](OpBuilder &inner, Location, const OutputBox &box, Value sums) {
     storeBox(inner, parts, views[2], box, sums, group, begin, scale);
   };
@@ -200,6 +213,8 @@ static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts
           dim == parts.dims.rows
               ? getConstantIntValue(parts.buildSize(builder, dim)).value_or(ShapedType::kDynamic)
               : ShapedType::kDynamic);
+  if (parts.isScaled())
+    options.scales = parts.placed.buildPanelScales(builder, loc, parts.operands);
   Value scale = parts.isScaled() && parts.hasOneScale() ? parts.buildScale(builder, {}) : Value();
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0),
         one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -218,7 +233,7 @@ static LogicalResult lowerToPacked(OpBuilder &builder, const GroupedParts &parts
 template <typename Op>
 static LogicalResult lower(OpBuilder &builder, Op op, const VectorRegisters *registers) {
   GroupedParts parts(op);
-  if (failed(parts.verifyScales()))
+  if (failed(registers ? parts.verifyPackedScales() : parts.verifyLoopScales()))
     return failure();
   return registers ? lowerToPacked(builder, parts, *registers) : lowerGroupedToLoops(builder, parts);
 }

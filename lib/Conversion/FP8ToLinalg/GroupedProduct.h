@@ -8,6 +8,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_GROUPEDPRODUCT_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_GROUPEDPRODUCT_H
 
+#include "ProductScales.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/IR/Builders.h"
 
@@ -18,8 +19,10 @@ struct GroupedParts {
   explicit GroupedParts(GroupedMatmulOp op);
   explicit GroupedParts(ScaledGroupedMatmulOp op);
 
-  /// Emits an error if the blocks of a scale divide K.
-  mlir::LogicalResult verifyScales() const;
+  /// Emits an error if a scale differs along K, which loops have no code for.
+  mlir::LogicalResult verifyLoopScales() const;
+  /// Emits an error if a scale differs along K where K is the rows, whose groups divide blocks.
+  mlir::LogicalResult verifyPackedScales() const;
   bool isScaled() const { return bool(scales[0]); }
   /// Returns whether both scales are one for the whole operand.
   bool hasOneScale() const { return !blocks[0] && !blocks[1]; }
@@ -28,8 +31,8 @@ struct GroupedParts {
   mlir::Value buildSize(mlir::OpBuilder &b, unsigned dim) const;
   /// Returns the end of group `group`, which begins with row `begin`.
   mlir::Value buildEnd(mlir::OpBuilder &b, mlir::Value group, mlir::Value begin) const;
-  /// Returns the product of the scales at `indices`, one per dimension; those of dimensions along which
-  /// scales do not vary may be null. Null without scales.
+  /// Returns the product of the scales of the result at `indices`, one per dimension; those of dimensions
+  /// along which scales do not vary may be null. Null without such scales.
   mlir::Value buildScale(mlir::OpBuilder &b, mlir::ArrayRef<mlir::Value> indices) const;
   /// Returns the marks of the code (ProductMarks.h); `products` and `where` describe it.
   mlir::ArrayAttr mark(llvm::StringRef products, llvm::StringRef where) const;
@@ -42,6 +45,7 @@ struct GroupedParts {
   ContractionDims product; ///< M, N and K of the product of one group
   mlir::Value scales[2];   ///< scale_inv; null in high precision
   mlir::DenseI64ArrayAttr blocks[2];
+  ProductScales placed; ///< where the scales enter
   bool split = false;
 };
 

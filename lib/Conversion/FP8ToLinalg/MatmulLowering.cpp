@@ -198,15 +198,6 @@ static void buildLoopEpilogue(OpBuilder &builder, Operation *op, const Sum &sum)
   ElementLoops(builder, op).run(store, buildStored);
 }
 
-/// Returns what the report says about the sums of a product.
-static std::string describeSums(const ProductScales &scales, bool split) {
-  std::string blocks = std::to_string(scales.length);
-  if (scales.isOfBlocks())
-    return ", scaled sums of blocks of " + blocks;
-  return (scales.isOfElements() ? ", scales of " + blocks + " elements" : "") +
-         std::string(split ? ", split sums" : "");
-}
-
 /// Returns what the report says about the code of a product.
 template <typename ProductOp>
 static std::string describeCode(ProductOp op, StringRef products, StringRef where,
@@ -214,7 +205,7 @@ static std::string describeCode(ProductOp op, StringRef products, StringRef wher
   bool isFP8 = llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [](Value value) {
     return getElementTypeOrSelf(value).getIntOrFloatBitWidth() == 8;
   });
-  return (products + (isFP8 ? " of decoded FP8" : "") + describeSums(scales, split) + " (" + where + ")")
+  return (products + (isFP8 ? " of decoded FP8" : "") + scales.describeSums(split) + " (" + where + ")")
       .str();
 }
 
@@ -305,20 +296,6 @@ static bool canUseBF16Dots(ProductOp op) {
   return length % 2 == 0;
 }
 
-/// Returns the scales along K for a packed product.
-template <typename ProductOp>
-static PanelScales describePanelScales(OpBuilder &builder, ProductOp op, const ProductScales &scales) {
-  PanelScales result;
-  result.length = scales.length;
-  result.ofBlocks = scales.isOfBlocks();
-  result.lhsFirst = scales.first == 0;
-  Value operands[] = {op.getLhs(), op.getRhs()};
-  for (unsigned i : {0u, 1u})
-    if (scales.length != 0 && scales.getPlace(i) != ProductScales::Place::result)
-      (i == 0 ? result.lhs : result.rhs) = scales.buildAlongK(builder, op.getLoc(), i, operands[i]);
-  return result;
-}
-
 /// Lowers `op`, an fp8.matmul or fp8.scaled_matmul, to a packed product with its mark (ProductMarks.h)
 /// and its epilogue: by boxes as part of the product, or in loops after it if the epilogue sums over rows
 /// or computes an amax.
@@ -329,7 +306,7 @@ static LogicalResult lowerProduct(OpBuilder &builder, ProductOp op, const Produc
   StringRef products = options.bf16Dots ? "AVX512_BF16 dot products" : "packed f32 products";
   options.marks = markProduct(op, describeCode(op, products, "CPU", scales, options.split));
 
-  options.scales = describePanelScales(builder, op, scales);
+  options.scales = scales.buildPanelScales(builder, op.getLoc(), {op.getLhs(), op.getRhs()});
 
   FailureOr<Sum> sum = describeSum(builder, op, scales);
   if (failed(sum))

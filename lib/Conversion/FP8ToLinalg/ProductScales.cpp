@@ -52,18 +52,19 @@ int64_t TensorScale::getExtent(unsigned dim) const {
 }
 
 /// Returns whether indices of a dimension that is not contracted share a scale.
-static bool spansRows(const TensorScale &scale, const ContractionDims &dims) {
+static bool spansRows(const TensorScale &scale, unsigned k) {
   return llvm::any_of(scale.map.getResults(), [&](AffineExpr result) {
-    return !llvm::is_contained(dims.k, dimOf(result)) && scale.getExtent(dimOf(result)) != 1;
+    return dimOf(result) != k && scale.getExtent(dimOf(result)) != 1;
   });
 }
 
-ProductScales::ProductScales(ScaledMatmulOp op) {
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  ContractionDims dims = op.getContractionDims();
-  operands.emplace_back(op.getLhsScaleInv(), op.getLhsBlock(), maps[0]);
-  operands.emplace_back(op.getRhsScaleInv(), op.getRhsBlock(), maps[1]);
-  dimK = dims.k.front();
+ProductScales::ProductScales(ScaledMatmulOp op)
+    : ProductScales(TensorScale(op.getLhsScaleInv(), op.getLhsBlock(), op.getIndexingMapsArray()[0]),
+                    TensorScale(op.getRhsScaleInv(), op.getRhsBlock(), op.getIndexingMapsArray()[1]),
+                    op.getContractionDims().k.front()) {}
+
+ProductScales::ProductScales(const TensorScale &lhs, const TensorScale &rhs, unsigned k)
+    : operands{lhs, rhs}, dimK(k) {
   int64_t extents[] = {operands[0].getExtent(dimK), operands[1].getExtent(dimK)};
   length = std::max(extents[0], extents[1]); // equal, or one is 0
   if (length == 0)
@@ -73,7 +74,15 @@ ProductScales::ProductScales(ScaledMatmulOp op) {
     ofElements |= extent != 0 && !getElementTypeOrSelf(operand.scaleInv).isF32();
   for (auto [place, extent] : llvm::zip_equal(places, extents))
     place = !ofElements ? Place::blocks : extent != 0 ? Place::elements : Place::result;
-  first = spansRows(operands[0], dims) && !spansRows(operands[1], dims) ? 1 : 0;
+  first = spansRows(operands[0], dimK) && !spansRows(operands[1], dimK) ? 1 : 0;
+}
+
+std::string ProductScales::describeSums(bool split) const {
+  std::string blocks = std::to_string(length);
+  if (isOfBlocks())
+    return ", scaled sums of blocks of " + blocks;
+  return (isOfElements() ? ", scales of " + blocks + " elements" : "") +
+         std::string(split ? ", split sums" : "");
 }
 
 SmallVector<const TensorScale *> ProductScales::ofResult() const {
@@ -114,4 +123,15 @@ Value ProductScales::buildAlongK(OpBuilder &b, Location loc, unsigned operand, V
         linalg::YieldOp::create(body, loc, scale.load(body, loc, position));
       });
   return all;
+}
+
+PanelScales ProductScales::buildPanelScales(OpBuilder &b, Location loc, ArrayRef<Value> data) const {
+  PanelScales result;
+  result.length = length;
+  result.ofBlocks = isOfBlocks();
+  result.lhsFirst = first == 0;
+  for (unsigned i : {0u, 1u})
+    if (length != 0 && places[i] != Place::result)
+      (i == 0 ? result.lhs : result.rhs) = buildAlongK(b, loc, i, data[i]);
+  return result;
 }

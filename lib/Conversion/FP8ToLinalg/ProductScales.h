@@ -8,6 +8,7 @@
 #ifndef FP8_LIB_CONVERSION_FP8TOLINALG_PRODUCTSCALES_H
 #define FP8_LIB_CONVERSION_FP8TOLINALG_PRODUCTSCALES_H
 
+#include "fp8/Conversion/FP8ToLinalg/PackedGemm.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/IR/Builders.h"
 
@@ -46,11 +47,16 @@ struct ProductScales {
 
   ProductScales() = default; ///< without scales
   explicit ProductScales(ScaledMatmulOp op);
+  /// Scales of lhs and rhs, from one iteration space, in which `k` is the only dimension of K if a scale
+  /// differs along K.
+  ProductScales(const TensorScale &lhs, const TensorScale &rhs, unsigned k);
 
   /// Returns where the scale of operand 0 (lhs) or 1 (rhs) enters.
   Place getPlace(unsigned operand) const { return places[operand]; }
   bool isOfBlocks() const { return !operands.empty() && places[0] == Place::blocks; }
   bool isOfElements() const { return length != 0 && !isOfBlocks(); }
+  /// Returns what the report says about the sums of a product.
+  std::string describeSums(bool split) const;
 
   /// Returns the scales that enter at the result.
   llvm::SmallVector<const TensorScale *> ofResult() const;
@@ -58,6 +64,10 @@ struct ProductScales {
   /// Returns the scales of operand 0 or 1 as a memref that has the dimensions of the tensor `data`, but an
   /// entry for each `length` indices of K: scale_inv itself where that is such a memref.
   mlir::Value buildAlongK(mlir::OpBuilder &b, mlir::Location loc, unsigned operand, mlir::Value data) const;
+
+  /// Returns the scales along K for a packed product of `data`, lhs and rhs.
+  PanelScales buildPanelScales(mlir::OpBuilder &b, mlir::Location loc,
+                               llvm::ArrayRef<mlir::Value> data) const;
 
   llvm::SmallVector<TensorScale, 2> operands; ///< none, or those of lhs and rhs
   /// The number of indices of K that share a scale; 0 if no scale differs along K.

@@ -33,12 +33,40 @@ func.func @later(%shard: memref<4xf32>, %whole: memref<16xf32>,
 #tk = affine_map<(t, n, k, g) -> (t, k)>
 #gkn = affine_map<(t, n, k, g) -> (g, k, n)>
 #tn = affine_map<(t, n, k, g) -> (t, n)>
-func.func @grouped(%x: memref<64x256xf8E4M3FN>, %w: memref<4x256x32xf8E4M3FN>, %ends: memref<4xi64>, %s: memref<64x2xf32>, %ws: memref<f32>, %c: memref<64x32xf32>) {
-  // expected-error@+1 {{'fp8.scaled_grouped_matmul' op with scales per block of K has no lowering yet; use --recipe=delayed, --recipe=current or --recipe=row}}
+func.func @grouped_lengths(%x: memref<64x256xf8E4M3FN>, %w: memref<4x256x32xf8E4M3FN>, %ends: memref<4xi64>, %s: memref<64x2xf32>, %ws: memref<4x4x32xf32>, %c: memref<64x32xf32>) {
+  // expected-error@+1 {{'fp8.scaled_grouped_matmul' op has blocks of 64 and 128 along K; both operands need blocks of one length}}
+  fp8.scaled_grouped_matmul fast ins(%x, %w, %ends : memref<64x256xf8E4M3FN>, memref<4x256x32xf8E4M3FN>, memref<4xi64>)
+      scales(%s, %ws : memref<64x2xf32>, memref<4x4x32xf32>) outs(%c : memref<64x32xf32>)
+      {indexing_maps = [#tk, #gkn, #tn], lhs_block = array<i64: 1, 128>, rhs_block = array<i64: 1, 64, 1>}
+  return
+}
+
+// -----
+
+#tm = affine_map<(m, n, t, g) -> (t, m)>
+#tn = affine_map<(m, n, t, g) -> (t, n)>
+#gmn = affine_map<(m, n, t, g) -> (g, m, n)>
+func.func @grouped_rows(%x: memref<256x16xf8E4M3FN>, %y: memref<256x32xf8E4M3FN>, %ends: memref<4xi64>, %s: memref<2x16xf32>, %ys: memref<2x32xf32>, %c: memref<4x16x32xf32>) {
+  // expected-error@+1 {{'fp8.scaled_grouped_matmul' op with scales per block of its rows has no lowering, because groups divide the blocks; use --recipe=delayed, --recipe=current or --recipe=row}}
+  fp8.scaled_grouped_matmul fast ins(%x, %y, %ends : memref<256x16xf8E4M3FN>, memref<256x32xf8E4M3FN>, memref<4xi64>)
+      scales(%s, %ys : memref<2x16xf32>, memref<2x32xf32>) outs(%c : memref<4x16x32xf32>)
+      {indexing_maps = [#tm, #tn, #gmn], lhs_block = array<i64: 128, 1>, rhs_block = array<i64: 128, 1>}
+  return
+}
+
+// -----
+
+#tk = affine_map<(t, n, k, g) -> (t, k)>
+#gkn = affine_map<(t, n, k, g) -> (g, k, n)>
+#tn = affine_map<(t, n, k, g) -> (t, n)>
+module attributes {fp8.target = #fp8.chip<"sm_89">} {
+func.func @grouped_threads(%x: memref<64x256xf8E4M3FN>, %w: memref<4x256x32xf8E4M3FN>, %ends: memref<4xi64>, %s: memref<64x2xf32>, %ws: memref<f32>, %c: memref<64x32xf32>) {
+  // expected-error@+1 {{'fp8.scaled_grouped_matmul' op with scales per block of K has no loops of threads; use --recipe=delayed, --recipe=current or --recipe=row}}
   fp8.scaled_grouped_matmul fast ins(%x, %w, %ends : memref<64x256xf8E4M3FN>, memref<4x256x32xf8E4M3FN>, memref<4xi64>)
       scales(%s, %ws : memref<64x2xf32>, memref<f32>) outs(%c : memref<64x32xf32>)
       {indexing_maps = [#tk, #gkn, #tn], lhs_block = array<i64: 1, 128>}
   return
+}
 }
 
 // -----

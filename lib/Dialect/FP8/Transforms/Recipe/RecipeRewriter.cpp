@@ -31,20 +31,35 @@ static bool isPerRow(ArrayRef<int64_t> blocks, ArrayRef<bool> contracted) {
   });
 }
 
+/// Returns whether no scale of `blocks` is that of several rows (or columns).
+static bool isOfSingleRows(ArrayRef<int64_t> blocks, ArrayRef<bool> contracted) {
+  return llvm::all_of(llvm::zip_equal(blocks, contracted), [](auto pair) {
+    auto [extent, isContracted] = pair;
+    return isContracted || extent == 1;
+  });
+}
+
 std::optional<GroupedProduct> QuantizedOperand::grouped() const {
   std::optional<GroupedProduct> match =
       matchGroupedProduct(product.getLhs(), product.getRhs(), product.getIndexingMapsArray());
   if (!match || product.getAccumulate())
     return std::nullopt;
-  unsigned group = inferGroupedDims(match->maps)->group;
-  SmallVector<AffineMap> maps = dropGroup(match->maps, group);
+  GroupedDims grouped = *inferGroupedDims(match->maps);
+  SmallVector<AffineMap> maps = dropGroup(match->maps, grouped.group);
   ContractionDims dims = *inferContractionDims(maps);
+  // Groups divide blocks of their rows; blocks along another K are those of the masked rows, where a kernel
+  // knows scales of blocks. One for many threads does not.
+  bool canHaveBlocks =
+      grouped.divided != 2 && !getTarget(product).hasManyThreads(); // 2: the rows are contracted
   TensorKind kinds[] = {*product.getLhsKind(), *product.getRhsKind()};
-  for (auto [map, kind] : llvm::zip(maps, kinds)) {
+  for (auto [map, whole, kind] : llvm::zip(maps, match->maps, kinds)) {
     SmallVector<bool> contracted;
     for (AffineExpr result : map.getResults())
       contracted.push_back(cast<AffineDimExpr>(result).getPosition() == dims.k.front());
-    if (!isPerRow(recipe.getBlockShape(kind, contracted), contracted))
+    SmallVector<int64_t> blocks = recipe.getBlockShape(kind, contracted);
+    bool hasRows = !whole.isFunctionOfDim(grouped.group);
+    if (!isPerRow(blocks, contracted) &&
+        !(canHaveBlocks && !blocks.empty() && (!hasRows || isOfSingleRows(blocks, contracted))))
       return std::nullopt;
   }
   return match;

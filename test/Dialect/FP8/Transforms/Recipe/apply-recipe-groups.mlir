@@ -5,6 +5,7 @@
 // Groups of rows: what is cast is the rows, once, whatever groups they belong to. Values: test/python/test_experts.py.
 // RUN: fp8-opt %s --fp8-apply-recipe='recipe=#fp8.current_scaling' | FileCheck %s -enable-var-scope --check-prefix=ONE
 // RUN: fp8-opt %s --fp8-apply-recipe='recipe=#fp8.row_scaling' | FileCheck %s -enable-var-scope --check-prefix=ROW
+// RUN: fp8-opt %s --fp8-apply-recipe='recipe=#fp8.block_scaling' | FileCheck %s -enable-var-scope --check-prefix=BLOCK
 
 // One scale: the groups are a view of the FP8 rows (fp8-form-grouped-matmuls).
 // ONE-LABEL: func @groups
@@ -25,6 +26,10 @@
 // ROW-DAG: fp8.quantize_blocks recipe(#fp8.row_scaling) ins(%[[W]] : tensor<3x6x5xf32>) {{.*}}blocks = [array<i64: 1, 0, 1>]
 // ROW: fp8.scaled_grouped_matmul site("moe") role(fprop) recipe(#fp8.row_scaling) fast ins(%{{.*}}, %{{.*}}, %[[ENDS]] : {{.*}}) scales(%{{.*}}, %{{.*}} : tensor<8x1xf32>, tensor<3x1x5xf32>) {{.*}}lhs_block = array<i64: 1, 0>, rhs_block = array<i64: 1, 0, 1>
 // ROW: fp8.scaled_grouped_matmul site("moe") role(wgrad) recipe(#fp8.row_scaling) split ins({{.*}}) scales(%{{.*}}, %{{.*}} : tensor<1x6xf32>, tensor<1x5xf32>) {{.*}}lhs_block = array<i64: 0, 1>, rhs_block = array<i64: 0, 1>
+
+// Blocks along K: so too, but for the weight gradient, whose blocks of rows groups would divide.
+// BLOCK: fp8.scaled_grouped_matmul site("moe") role(fprop) {{.*}} scales(%{{.*}}, %{{.*}} : tensor<8x1xf32>, tensor<3x1x1xf32>) {{.*}}lhs_block = array<i64: 1, 128>, rhs_block = array<i64: 1, 128, 128>
+// BLOCK: fp8.scaled_matmul site("moe") role(wgrad)
 func.func @groups(%x: tensor<8x6xf32>, %w: tensor<3x6x5xf32>, %dy: tensor<8x5xf32>, %ends: tensor<3xi32>, %i: tensor<8x5xf32>, %j: tensor<3x6x5xf32>) -> (tensor<8x5xf32>, tensor<3x6x5xf32>) {
   %g = fp8.group_rows ins(%x, %ends : tensor<8x6xf32>, tensor<3xi32>) -> tensor<3x8x6xf32>
   %y = fp8.matmul site("moe") role(fprop) kinds(input, weight) ins(%g, %w : tensor<3x8x6xf32>, tensor<3x6x5xf32>) outs(%i : tensor<8x5xf32>)
