@@ -5,7 +5,6 @@
 
     model = torch.compile(model, backend=fp8.torch.backend(recipe="current"))          # was torch.compile(model)
     step = fp8.torch.train_step(model, F.cross_entropy, optimizer, recipe="delayed")   # loss = step(inputs, targets)
-    run = fp8.torch.compile_exported(torch.export.export(model, inputs), recipe="current")
 
 Programs run on the CPU. Needs torch 2.15 and iree-base-compiler.
 """
@@ -14,5 +13,6 @@ from __future__ import annotations
 
 from ._backend import Backend, Graph, backend
 from ._state import State
+from ._train_step import TrainStep, train_step
 
-__all__ = ["Backend", "Graph", "State", "backend"]
+__all__ = ["Backend", "Graph", "State", "TrainStep", "backend", "train_step"]

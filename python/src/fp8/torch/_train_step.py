@@ -1,0 +1,423 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A whole training step in one library: loss, gradients, and the update of the user's own optimizer.
+
+Parameters, buffers and the optimizer's state stay where they are: the compiled step updates their
+memory in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.fx.traceback
+from torch import Tensor, nn
+from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
+from torch.func import functionalize
+from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
+
+from .. import _compile
+from .._errors import StateError, UnsupportedError
+from .._library import Library
+from .._report import Report
+from . import _capture, _decompose, _import
+from ._run import check_devices
+from ._state import State, States
+
+
+def train_step(
+    model: nn.Module,
+    loss: Callable[..., Tensor] | None,
+    optimizer: torch.optim.Optimizer,
+    recipe: Any = "delayed",
+    autocast: torch.dtype | None = None,
+    **options: Any,
+) -> TrainStep:
+    """A function `step(*inputs, target) -> loss` that computes a training step and updates the model.
+
+        step = fp8.torch.train_step(model, F.cross_entropy, optimizer, autocast=torch.bfloat16)
+        for x, y in data:
+            loss = step(x, y)
+            scheduler.step()
+
+    `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. The
+    optimizer is any of torch.optim; learning rates are read at every call. The other options are
+    those of `fp8.compile`.
+    """
+    return TrainStep(model, loss, optimizer, recipe, autocast, **options)
+
+
+class TrainStep:
+    """What `train_step` returns. A new combination of shapes, or of the optimizer's options, is compiled when it first occurs."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[..., Tensor] | None,
+        optimizer: torch.optim.Optimizer,
+        recipe: Any = "delayed",
+        autocast: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        _check_optimizer(optimizer)
+        self.model, self.optimizer = model, optimizer
+        self.recipe, self.options = recipe, options
+        self.states = States()
+        self._module = _Loss(model, loss, autocast)
+        self._built: dict[Any, _Compiled] = {}
+        self._last: _Compiled | None = None
+
+    def __call__(self, *batch: Tensor) -> Tensor:
+        """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails."""
+        options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
+        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, self.model.training)
+        step = self._built.get(key)
+        if step is None:
+            check_devices([*batch, *self.model.parameters()])
+            step = self._built[key] = _Compiled(self, batch)
+        self._last = step
+        # What a scheduler looks at to find that it is called after the optimizer.
+        self.optimizer._opt_called = True
+        return step(batch)
+
+    @property
+    def library(self) -> Library:
+        """The library of the last call. Raises RuntimeError before the first."""
+        if self._last is None:
+            raise RuntimeError("the step is not compiled yet: call it first")
+        return self._last.library
+
+    @property
+    def state(self) -> State | None:
+        """The FP8 state; None for a recipe without, or before the first call."""
+        return self.states._modules.get("0")  # type: ignore[no-any-return]
+
+    def report(self) -> Report:
+        """What became of every product of the last call."""
+        return self.library.report
+
+    def ir(self, stage: str) -> str:
+        """The IR of the last call after a stage of the compiler."""
+        return self.library.ir(stage)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The FP8 state, with keys as `0.scale`; the model's and the optimizer's own have the rest."""
+        return dict(self.states.state_dict())
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Loads what `state_dict` gave, also before the first call. Raises StateError."""
+        self.states.load_state_dict(state)
+
+    def attach(self, module: nn.Module | None = None) -> None:
+        """Makes the FP8 state part of the `state_dict` of the model, or of another module."""
+        (module or self.model).fp8_state = self.states
+
+    def state_for(self, library: Library) -> State | None:
+        """The state, made for the first library; another one must have the same columns."""
+        new = State(library)
+        if "scale" not in dict(new.named_buffers()):
+            return None
+        if self.state is None:
+            self.states.add(new)
+        elif not torch.equal(self.state.layout_hash, new.layout_hash):
+            raise StateError("this combination of shapes quantizes other tensors than the first: use a train_step of its own")
+        return self.state
+
+
+class _Loss(nn.Module):  # type: ignore[misc]
+    """The model and its loss as one module."""
+
+    def __init__(self, model: nn.Module, loss: Callable[..., Tensor] | None, autocast: torch.dtype | None) -> None:
+        super().__init__()
+        self.model, self.loss, self.autocast = model, loss, autocast
+
+    def forward(self, *batch: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=self.autocast is not None):
+            if self.loss is None:
+                return self.model(*batch)
+            return self.loss(self.model(*batch[:-1]), batch[-1])
+
+
+@dataclass
+class _Slot:
+    """A tensor that a step updates: a parameter, a buffer, or (key) an entry of a parameter's optimizer state."""
+
+    name: str
+    tensor: Tensor
+    key: str | None = None
+
+
+class _Compiled:
+    """The step for one combination of shapes."""
+
+    def __init__(self, owner: TrainStep, batch: Sequence[Tensor]) -> None:
+        self._optimizer = owner.optimizer
+        graph, self._slots, self._constants = _capture_step(owner, batch)
+        names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
+        names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
+        carry = {i: i for i in range(len(self._slots))}
+        text = _import.to_linalg({"main": graph}, {"main": names})
+        self.library = _compile.compile(text, **{**owner.options, "recipe": owner.recipe, "carry": carry})
+        self._prepared = self.library.prepare("main")
+        loss = _capture.values_of(graph)[len(self._slots)]
+        self._loss = tuple(loss.shape), loss.dtype
+        self._state = owner.state_for(self.library)
+        self._state_names = [a["name"] for a in self._prepared.arguments if a["kind"] == "state"]
+
+    def __call__(self, batch: Sequence[Tensor]) -> Tensor:
+        state = self._optimizer.state
+        updated = [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
+        rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
+        held = [*updated, *rates, *(t for _, t in self._constants), *(t.detach().contiguous() for t in batch)]
+        pointers = [t.data_ptr() for t in held]
+        if self._state is not None:
+            pointers += self._state.pointers(self._state_names)
+        loss = torch.empty(self._loss[0], dtype=self._loss[1])
+        results = [loss.data_ptr() if r.get("alias") is None else None for r in self._prepared.results]
+        self._prepared.call(pointers, results)
+        torch.autograd.graph.increment_version(updated)
+        return loss
+
+
+def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule, list[_Slot], list[tuple[str, Tensor]]]:
+    """The graph of a step, what it updates, and the parameters and buffers that it only reads."""
+    joint = _capture_joint(owner._module, batch)
+    roles = [node.meta["desc"] for node in _capture.placeholders(joint)]
+    results = list(_capture.output_of(joint).args[0])
+    meanings = _capture.output_of(joint).meta["desc"]
+    tensors = {**dict(owner._module.named_parameters()), **dict(owner._module.named_buffers())}
+
+    gradients, mutated = {}, {}
+    for place, (meaning, result) in enumerate(zip(meanings, results)):
+        target = getattr(getattr(meaning, "grad_of", None), "target", None)
+        if target is not None and isinstance(result, Node):
+            gradients[target] = place
+        changed = getattr(getattr(meaning, "mutated_input", None), "target", None)
+        if changed is not None:
+            mutated[changed] = place
+    loss = next(i for i, m in enumerate(meanings) if type(m).__name__ == "PlainAOTOutput")
+
+    trained = {tensors[name]: name for name in gradients}
+    groups = [[p for p in group["params"] if p in trained] for group in owner.optimizer.param_groups]
+    parameters = [p for group in groups for p in group]
+    state = _optimizer_state(owner.optimizer, parameters)
+    slots = [_Slot(_short(trained[p]), p) for p in parameters]
+    slots += [_Slot(f"{key}.{_short(trained[p])}", p, key) for p in parameters for key in state[p]]
+    slots += [_Slot(_short(name), tensors[name]) for name in mutated]
+    update = _trace_update(owner.optimizer, groups, state)
+
+    places = {slot.name: i for i, slot in enumerate(slots)}
+    read = [r.target for r in roles if hasattr(r, "target") and _short(r.target) not in places]
+    constants = [(_short(name), tensors[name]) for name in read]
+    rates, first_constant = len(slots), len(slots) + len(groups)
+    first_batch = first_constant + len(constants)
+    place_of_constant = {name: first_constant + i for i, name in enumerate(read)}
+
+    def step(*values: Tensor) -> list[Tensor]:
+        arguments = []
+        for role in roles:
+            if hasattr(role, "target"):
+                name = role.target
+                arguments.append(values[places[_short(name)] if _short(name) in places else place_of_constant[name]])
+            elif hasattr(role, "idx"):
+                arguments.append(values[first_batch + role.idx])
+            else:
+                arguments.append(torch.ones((), dtype=results[loss].meta["val"].dtype))
+        outputs = _KeepNames(joint).run(*arguments)
+        grads = [outputs[gradients[trained[p]]] for p in parameters]
+        state_end = len(slots) - len(mutated)
+        new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
+        return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]
+
+    examples = [_example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
+    examples += [torch.tensor(1e-3) for _ in groups] + [_example(t) for _, t in constants] + [_example(t) for t in batch]
+    with _compiling(), torch.no_grad(), torch.fx.traceback.preserve_node_meta():
+        graph = make_fx(step, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
+    graph.graph.eliminate_dead_code()
+    _write_state(owner.optimizer, state)
+    return graph, slots, constants
+
+
+def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
+    """Loss and gradients as one functional graph, with module paths in the nodes."""
+    with contextlib.ExitStack() as stack, _named_modules(module), torch.fx.traceback.preserve_node_meta(), _capture.tracing():
+        joint = aot_export_joint_with_descriptors(stack, module, tuple(batch), decompositions=_decompose.table()).graph_module
+    joint.graph.set_codegen(torch.fx.graph.CodeGen())
+    joint.recompile()
+    return joint
+
+
+@contextlib.contextmanager
+def _named_modules(root: nn.Module) -> Iterator[None]:
+    """Nodes that are traced in a module's forward get its path; autograd copies it to those of the gradient."""
+    modules = [(name, module) for name, module in root.named_modules() if name]
+    for name, module in modules:
+        module.forward = _annotated(module.forward, _short(name))
+    try:
+        yield
+    finally:
+        for _, module in modules:
+            del module.forward
+
+
+def _annotated(forward: Callable[..., Any], path: str) -> Callable[..., Any]:
+    def under_path(*arguments: Any, **options: Any) -> Any:
+        with torch.fx.traceback.annotate({"module": path}):
+            return forward(*arguments, **options)
+
+    under_path.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    return under_path
+
+
+class _KeepNames(Interpreter):  # type: ignore[misc]
+    """Runs a graph so that what is traced keeps the nodes' module paths and lines."""
+
+    def run_node(self, node: Node) -> Any:
+        with torch.fx.traceback.set_current_meta(node):
+            return super().run_node(node)
+
+
+def _short(name: str) -> str:
+    """A name without the wrapper around the model."""
+    return "" if name == "model" else name.removeprefix("model.")
+
+
+def _example(tensor: Tensor) -> Tensor:
+    """A tensor of its own: make_fx takes one that is given twice for one input."""
+    return torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format)
+
+
+def _check_optimizer(optimizer: torch.optim.Optimizer) -> None:
+    kind = type(optimizer)
+    if not hasattr(kind, "_init_group"):
+        raise UnsupportedError(f"train_step takes the optimizers of torch.optim; {kind.__name__} has no _init_group: use fp8.torch.backend")
+    for group in optimizer.param_groups:
+        if group.get("dampening"):
+            raise UnsupportedError("dampening treats the first step apart: use fp8.torch.backend")
+        for parameter in group["params"]:
+            if not parameter.is_contiguous():
+                raise UnsupportedError("a parameter is not contiguous: call .contiguous() before the optimizer is made")
+
+
+def _optimizer_state(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> dict[Tensor, dict[str, Tensor]]:
+    """The optimizer's state of each parameter, as it is or as it begins."""
+    wanted = set(parameters)
+    result = {p: {k: v for k, v in optimizer.state[p].items() if v is not None} for p in parameters if optimizer.state.get(p)}
+    for group in optimizer.param_groups:
+        new = [p for p in group["params"] if p in wanted and p not in result]
+        copies = [p.detach().clone().requires_grad_() for p in new]
+        for copy in copies:
+            copy.grad = torch.zeros_like(copy)
+        if not copies:
+            continue
+        scratch = type(optimizer)(copies, **_settings(optimizer, group))
+        lists = [[] for _ in list(inspect.signature(scratch._init_group).parameters)[1:]]  # type: ignore[var-annotated]
+        scratch._init_group(scratch.param_groups[0], *lists)
+        for parameter, copy in zip(new, copies):
+            state = {k: v for k, v in scratch.state[copy].items() if v is not None}
+            if group.get("momentum") and isinstance(optimizer, torch.optim.SGD):
+                state["momentum_buffer"] = torch.zeros_like(copy)
+            result[parameter] = state
+    for state in result.values():
+        for key, value in state.items():
+            if not isinstance(value, Tensor):
+                raise UnsupportedError(f"the optimizer's state has '{key}', which is no tensor: use fp8.torch.backend")
+    return {p: result[p] for p in parameters}
+
+
+def _settings(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> dict[str, Any]:
+    """The options of a group, for a new optimizer of the same class whose step can be traced."""
+    known = inspect.signature(type(optimizer).__init__).parameters
+    settings = {key: value for key, value in group.items() if key in known and key != "params"}
+    settings["lr"] = float(settings.get("lr", 1e-3))
+    forced = {"foreach": False, "fused": False, "capturable": True, "differentiable": False}
+    return {**settings, **{key: value for key, value in forced.items() if key in known}}
+
+
+def _trace_update(optimizer: torch.optim.Optimizer, groups: Sequence[Sequence[Tensor]], state: dict[Tensor, dict[str, Tensor]]) -> Callable[..., list[Tensor]]:
+    """A function of parameters, gradients, state and learning rates, flat, that returns new parameters and state."""
+    parameters = [p for group in groups for p in group]
+    keys = [list(state[p]) for p in parameters]
+    count = len(parameters)
+
+    def update(*values: Tensor) -> list[Tensor]:
+        new = [v.clone() for v in values[:count]]
+        flat = iter(values[2 * count :])
+        states = [{key: next(flat).clone() for key in own} for own in keys]
+        rates = list(flat)
+        start = 0
+        for group, options, rate in zip(groups, optimizer.param_groups, rates):
+            if not group:
+                continue
+            members = range(start, start + len(group))
+            start += len(group)
+            # The constructor compares the learning rate: it gets a number.
+            copy = type(optimizer)([new[i] for i in members], **_settings(optimizer, options))
+            copy.param_groups[0]["lr"] = rate
+            for i in members:
+                new[i].grad = values[count + i]
+                copy.state[new[i]] = states[i]
+            with _TensorFactors():
+                _plain_step(copy)
+            for i in members:
+                states[i] = copy.state[new[i]]
+        return [*new, *(states[i][key] for i, own in enumerate(keys) for key in own)]
+
+    examples = [_example(p) for p in parameters] + [_example(p) for p in parameters]
+    examples += [_example(state[p][key]) for p in parameters for key in state[p]] + [torch.tensor(1e-3) for _ in groups]
+    with _compiling(), torch.no_grad():
+        return make_fx(functionalize(update))(*examples)  # type: ignore[no-any-return]
+
+
+class _TensorFactors(TorchFunctionMode):  # type: ignore[misc]
+    """In-place sums whose factor, the learning rate, is a tensor, as products: PyTorch would read its value."""
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+        options = dict(options or {})
+        factor = options.get("alpha", options.get("value"))
+        if isinstance(factor, Tensor):
+            if function is Tensor.add_:
+                return arguments[0].add_(arguments[1] * factor)
+            if function is Tensor.addcdiv_:
+                return arguments[0].add_(arguments[1] * factor / arguments[2])
+            if function is Tensor.addcmul_:
+                return arguments[0].add_(arguments[1] * factor * arguments[2])
+        return function(*arguments, **options)
+
+
+def _plain_step(optimizer: torch.optim.Optimizer) -> None:
+    """`optimizer.step()` without the profiler's wrapper, which cannot be traced."""
+    step = type(optimizer).step
+    getattr(step, "__wrapped__", step)(optimizer)
+
+
+@contextlib.contextmanager
+def _compiling() -> Iterator[None]:
+    """Optimizers read no tensor's value while torch.compiler.is_compiling()."""
+    old = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = old
+
+
+def _write_state(optimizer: torch.optim.Optimizer, state: dict[Tensor, dict[str, Tensor]]) -> None:
+    """The optimizer holds the tensors that the step updates: its state_dict is that of eager training."""
+    for parameter, tensors in state.items():
+        optimizer.state[parameter].update(tensors)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return weakref.ref(value)
+    return tuple(value) if isinstance(value, list) else value

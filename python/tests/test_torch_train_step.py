@@ -1,0 +1,84 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""fp8.torch.train_step: whole steps with the user's optimizer and scheduler, beside eager PyTorch."""
+
+import fp8.torch
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+OPTIMIZERS = {
+    "AdamW": lambda p: torch.optim.AdamW(p, 1e-2),
+    "Adam, amsgrad": lambda p: torch.optim.Adam(p, 1e-2, amsgrad=True),
+    "NAdam": lambda p: torch.optim.NAdam(p, 1e-2),
+    "SGD, momentum": lambda p: torch.optim.SGD(p, 1e-1, momentum=0.9, weight_decay=0.01),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, 1e-2),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, 1e-2),
+}
+
+
+class MLP(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.norm, self.down = nn.Linear(16, 32), nn.BatchNorm1d(32), nn.Linear(32, 4)
+
+    def forward(self, x):
+        return self.down(F.gelu(self.norm(self.up(x))))
+
+
+def train(optimizer, recipe=None, steps=5):
+    """Losses with a scheduler; the model, the optimizer and the step."""
+    torch.manual_seed(0)
+    model = MLP()
+    optimizer = OPTIMIZERS[optimizer](model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+    step = fp8.torch.train_step(model, F.cross_entropy, optimizer, recipe) if recipe else None
+    generator, losses = torch.Generator().manual_seed(1), []
+    labels = torch.randn(16, 4, generator=generator)
+    for _ in range(steps):
+        x = torch.randn(8, 16, generator=generator)
+        y = (x @ labels).argmax(-1)
+        if step:
+            loss = step(x, y)
+        else:
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        scheduler.step()
+        losses.append(loss.item())
+    return losses, model, optimizer, step
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_none_is_eager(name):
+    expected, eager, eager_optimizer, _ = train(name)
+    found, model, optimizer, step = train(name, "none")
+    # Sums in another order, amplified by divisions by the root of a second moment.
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
+    torch.testing.assert_close(model.norm.running_var, eager.norm.running_var, rtol=1e-3, atol=0)
+    states, eager_states = optimizer.state_dict()["state"], eager_optimizer.state_dict()["state"]
+    assert {i: set(s) for i, s in states.items()} == {i: set(s) for i, s in eager_states.items()}
+    assert len(step.report().sites) == 5
+
+
+def test_delayed_scaling():
+    expected, found = train("AdamW")[0], train("AdamW", "delayed")
+    # FP8 rounds to 1/16 at most; losses are about 1.4.
+    torch.testing.assert_close(found[0], expected, rtol=0, atol=0.05)
+    step = found[3]
+    assert repr(step.report()) == "<fp8.Report: 5 products, 5 in FP8, 0 kept>"
+    assert {s.site for s in step.report().sites} == {"up", "down"}
+    assert (step.state.amax_history[-1] > 0).all()
+
+
+def test_an_optimizer_of_ones_own_is_refused():
+    class Own(torch.optim.Optimizer):
+        def __init__(self, parameters):
+            super().__init__(parameters, {})
+
+    model = MLP()
+    with pytest.raises(fp8.UnsupportedError, match="Own has no _init_group"):
+        fp8.torch.train_step(model, F.cross_entropy, Own(model.parameters()))
