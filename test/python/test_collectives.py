@@ -5,9 +5,9 @@
 reduction of amaxes, and what a call reports. The ranks are threads (ranks.py)."""
 import numpy as np
 import pytest
+from ranks import Ranks, combine
 
 from harness import BF16, E4M3, F32, Program, assert_same_bits, random_generator
-from ranks import Ranks, combine
 
 GRID, SIZE = "shard.grid @grid(shape = 2x3)\n", 6
 

@@ -7,10 +7,10 @@ import subprocess
 
 import numpy as np
 import pytest
-
-from harness import F32, Program, assert_same_bits, random_generator
-from net import initial_tensors
 from ranks import Ranks, combine
+
+from harness import F32, Program, assert_same_bits, load, random_generator
+from net import initial_tensors
 
 # Loss and gradients of mean((relu(x w1) w2 - t)^2) as results, and the gradient of x, which is each rank's own.
 GRADIENTS = """
@@ -206,3 +206,32 @@ def test_a_gradient_with_two_shapes_is_refused(bin_dir, tmp_path):
     square = GRADIENTS.replace("12x5", "12x12").replace("16x5", "16x12").replace("tensor<5xf32>", "tensor<12xf32>").replace("16x12", "12x12")
     _, error = refuse(bin_dir, tmp_path, square, "--data-parallel=dp:x,t")
     assert re.search(r"p.mlir:\d+:\d+: error: result \d is a gradient with the shape of the parameter 'w' and of the batch '[xt]'", error), error
+
+
+@pytest.mark.parametrize("recipe", ["none", "delayed"])
+def test_processes_share_a_batch(bin_dir, source_dir, tmp_path, recipe):
+    """fp8-run cuts the batch, and its ranks compute what those of this process do."""
+    text = (source_dir / "test/python/inputs/net.mlir").read_text()
+    program = Program(bin_dir, tmp_path, text, f"--recipe={recipe}", "--data-parallel=dp:x,t")
+    tensors, rng = initial_tensors(), random_generator(183)
+    batch = {"x": rng.standard_normal([300, 140]).astype(F32), "t": rng.standard_normal([300, 5]).astype(F32)}
+    parts = [{**tensors, **{name: np.split(value, 2)[rank] for name, value in batch.items()}} for rank in range(2)]
+    results, errors = Ranks(program.library, 2).step(parts)
+    assert errors == [""] * 2
+    program.run("main", {**tensors, **batch}, "--ranks=2", f"--outputs={tmp_path / 'outputs'}")
+    outputs = load(tmp_path / "outputs")
+    for index in range(3):
+        assert_same_bits(outputs[str(index)], results[0][index])
+
+
+def test_one_rank_on_a_gpu_computes_the_single_step(bin_dir, source_dir, tmp_path):
+    text = (source_dir / "test/python/inputs/net.mlir").read_text()
+    options = ["--recipe=delayed", "--amax-history-len=3", "--target=sm_89", "--ptxas=none"]
+    outputs = []
+    for folder, more in (("one", []), ("ranks", ["--data-parallel=dp:x,t"])):
+        (tmp_path / folder).mkdir()
+        program = Program(bin_dir, tmp_path / folder, text, *options, *more)
+        tensors = initial_tensors()
+        outputs.append(program.call("main", *(tensors[name] for name in ("w1", "w2", "x", "t"))))
+    for actual, expected in zip(*outputs):
+        assert_same_bits(actual, expected)
