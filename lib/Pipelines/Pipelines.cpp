@@ -135,8 +135,14 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     manager.addPass(createApplyRecipe(apply));
     manager.addPass(createStackCasts());
     manager.addPass(createSplitPair());
-    if (options.keepParameters)
+    if (options.keepParameters) {
+      // Weights are kept in the layouts that products read.
+      SelectLayoutsOptions layouts;
+      layouts.weightsOnly = true;
+      manager.addNestedPass<func::FuncOp>(createFoldTransposes());
+      manager.addNestedPass<func::FuncOp>(createSelectLayouts(layouts));
       manager.addPass(createKeepParameters());
+    }
   }
   manager.addPass(createFormGroupedMatmuls());
   manager.addPass(createPrepareRecipeFunctions());

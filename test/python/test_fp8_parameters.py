@@ -126,6 +126,19 @@ def test_the_state_begins_as_nan(bin_dir, tmp_path):
     assert [(t["type"], t["initial"], t["derived"]) for t in tensors] == [("f8E4M3FN", "nan", True), ("f8E8M0FNU", "nan", True)] * 2
 
 
+@pytest.mark.parametrize("target, layouts", [("sm_90a", ["data(1,0)", "data"]), ("sm_100a", ["data"])])
+def test_weights_are_kept_in_the_layouts_that_products_read(bin_dir, tmp_path, target, layouts):
+    """The forward product of sm_90a reads w transposed, which no step does."""
+    program = compile_program(bin_dir, tmp_path / "kept", "--recipe=current", "--fp8-parameters", f"--target={target}")
+    names = [f"weight/w/{name}" for name in ("data", *layouts[:-1], "scale_inv")]
+    assert [t["name"] for t in program.manifest["state"]["tensors"]] == names
+    evaluate = next(e for e in program.manifest["entries"] if e["name"] == "evaluate")
+    assert evaluate["parameters"]["casts"][0]["tensors"] == [f"weight/w/{layouts[0]}", "weight/w/scale_inv"]
+    command = [bin_dir / "fp8-compile", program.source, "-o", "-", "--emit=kernels", "--recipe=current", "--fp8-parameters", f"--target={target}"]
+    kernels = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "kernel_product" in kernels and "kernel_transpose" not in kernels
+
+
 def read_report(program, *options):
     import json
 

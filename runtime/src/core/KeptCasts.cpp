@@ -43,9 +43,14 @@ void Session::castParameters() {
 void Session::noteParameters() {
   if (!state)
     return;
-  for (size_t i = 0; i < arguments.size(); ++i)
-    if (entry.arguments[i].kind == FP8RT_KIND_USER && entry.arguments[i].carry >= 0)
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Value &value = entry.arguments[i];
+    if (value.kind == FP8RT_KIND_USER && value.carry >= 0)
       state->forget(arguments[i].tensor->data());
+    if (value.kind == FP8RT_KIND_STATE && value.written &&
+        !library->manifest().findState(value.name)->derived)
+      state->forgetAll(); // the scales may be others
+  }
   for (const KeptCast &cast : entry.casts)
     for (const std::string &tensor : cast.tensors)
       state->setComputedFrom(tensor, findAddresses(cast));

@@ -121,6 +121,10 @@ def SelectLayouts : Pass<"fp8-select-layouts", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"weightsOnly", "weights-only", "bool", "false",
+           "only casts that have the attribute fp8.weight, before fp8-keep-parameters">
+  ];
   let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
 }
 

@@ -466,7 +466,7 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
   let description = [{
     Before: `fp8-apply-recipe{mark-weights}`; `fp8.weight = "site"` marks the casts of weights.
     After: a function has arguments at the end of its list with the results of these casts (`data`,
-    `scale_inv`, and `amax` where it is recorded) in place of the casts. Where the function returns a new value
+    `scale_inv`, and `amax` where it is recorded, as far as they are read) in place of the casts. Where the function returns a new value
     of the weight (`tf.aliasing_output`), it casts that value, with the scale that the next step would use, and
     returns the results for the next step: the bits are those that the next step would compute. The casts of
     functions that compute the same of arguments of the same names share tensors of the state.
@@ -482,7 +482,7 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
     ```mlir
     // fp8-opt --fp8-keep-parameters
     func.func @main(%w: tensor<8x16xbf16> {tf.aliasing_output = 0 : i32}, %s: tensor<f32>)
-        -> (tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>) {
+        -> (tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>, tensor<f32>) {
       %scale = arith.constant dense<2.0> : tensor<f32>
       %e0 = tensor.empty() : tensor<8x16xf8E4M3FN>
       %e1 = tensor.empty() : tensor<f32>
@@ -490,7 +490,7 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
         outs(%e0, %e1 : tensor<8x16xf8E4M3FN>, tensor<f32>) {fp8.weight = "fc"}
         -> tensor<8x16xf8E4M3FN>, tensor<f32>
       %new = arith.negf %w : tensor<8x16xbf16>
-      return %new, %q : tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>
+      return %new, %q, %i : tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>, tensor<f32>
     }
     ```
     becomes
@@ -499,10 +499,10 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
         [{bytes = 132 : i64, copy_bytes = 0 : i64, entry = "main", kept = true, reason = "", site = "fc"} ]} {
       func.func @main(%w: tensor<8x16xbf16> {tf.aliasing_output = 0 : i32}, %s: tensor<f32>,
           %q: tensor<8x16xf8E4M3FN> {fp8.derived, fp8.initial = dense<0x7F> : tensor<8x16xf8E4M3FN>,
-                                     fp8.program_state = "weight/fc/data", tf.aliasing_output = 2 : i32},
+                                     fp8.program_state = "weight/fc/data", tf.aliasing_output = 3 : i32},
           %i: tensor<f32> {fp8.derived, fp8.initial = dense<0x7FC00000> : tensor<f32>,
-                           fp8.program_state = "weight/fc/scale_inv", tf.aliasing_output = 3 : i32})
-          -> (tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>,
+                           fp8.program_state = "weight/fc/scale_inv", tf.aliasing_output = 4 : i32})
+          -> (tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>, tensor<f32>,
               tensor<8x16xf8E4M3FN> {fp8.program_state = "weight/fc/data"},
               tensor<f32> {fp8.program_state = "weight/fc/scale_inv"}) attributes {
             fp8.parameters = {arguments = array<i64: 0>,
@@ -514,7 +514,8 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
         %e1 = tensor.empty() : tensor<f32>
         %q1, %i1 = fp8.quantize ins(%new : tensor<8x16xbf16>) scale(%scale : tensor<f32>)
           outs(%e0, %e1 : tensor<8x16xf8E4M3FN>, tensor<f32>) -> tensor<8x16xf8E4M3FN>, tensor<f32>
-        return %new, %q, %q1, %i1 : tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>, tensor<8x16xf8E4M3FN>, tensor<f32>
+        return %new, %q, %i, %q1, %i1
+            : tensor<8x16xbf16>, tensor<8x16xf8E4M3FN>, tensor<f32>, tensor<8x16xf8E4M3FN>, tensor<f32>
       }
       func.func @main_fp8_parameters(%w: tensor<8x16xbf16>,
           %q: tensor<8x16xf8E4M3FN> {fp8.derived, fp8.initial = dense<0x7F> : tensor<8x16xf8E4M3FN>,

@@ -5,6 +5,7 @@
 // Products on tensor cores read rows along the contracted dimensions. The cast that produces an operand in
 // another order writes it in this order too, so that nothing is copied between the cast and the product.
 
+#include "Recipe/ParameterCasts.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -301,6 +302,8 @@ LogicalResult addLayouts(RewriterBase &rewriter, QuantizeBlocksOp op, ArrayRef<B
 
 class SelectLayouts : public impl::SelectLayoutsBase<SelectLayouts> {
 public:
+  using impl::SelectLayoutsBase<SelectLayouts>::SelectLayoutsBase;
+
   void runOnOperation() final {
     auto target = dyn_cast_or_null<ChipAttr>(getTarget(getOperation()->getParentOfType<ModuleOp>()));
     if (!target)
@@ -329,6 +332,8 @@ public:
   }
 
 private:
+  bool isMeant(Operation *cast) { return !weightsOnly || cast->hasAttr(kWeightAttrName); }
+
   template <typename Op>
   void addWishes(Op op) {
     for (OpOperand *operand : {&op.getLhsMutable(), &op.getRhsMutable()}) {
@@ -341,7 +346,7 @@ private:
   /// Notes that the product wants `operand` in `order`, if its cast can write that.
   void addWish(OpOperand &operand, ArrayRef<int64_t> order) {
     if (auto cast = operand.get().getDefiningOp<QuantizeOp>()) {
-      if (!cast.getTransposition() && operand.get() == cast->getResult(0))
+      if (!cast.getTransposition() && operand.get() == cast->getResult(0) && isMeant(cast))
         wishes[cast].push_back({&operand, llvm::to_vector(order)});
       return;
     }
@@ -354,7 +359,8 @@ private:
     auto cast = mlir::cast<QuantizeBlocksOp>(data.source().getOwner());
     FailureOr<SmallVector<int64_t>> dataOrder = data.orderOfSource(order),
                                     scaleOrder = scaleInv.orderOfSource(order);
-    if (cast.getTranspositions() || failed(dataOrder) || failed(scaleOrder) || *dataOrder != *scaleOrder)
+    if (!isMeant(cast) || cast.getTranspositions() || failed(dataOrder) || failed(scaleOrder) ||
+        *dataOrder != *scaleOrder)
       return;
     blockWishes[cast].push_back(
         {&operand, llvm::to_vector(order), *dataOrder, data.source().getResultNumber() / 2});

@@ -7,6 +7,7 @@
 
 #include "ParameterCasts.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringMap.h"
@@ -23,7 +24,7 @@ namespace {
 /// An entry point and the casts of its weights.
 struct Entry {
   func::FuncOp function;
-  SmallVector<ParameterCast> casts;
+  std::vector<ParameterCast> casts;
   bool updatesScales = false;
 
   /// Returns the result that is the value of an argument in the next step; unset for arguments without one.
@@ -43,10 +44,17 @@ struct Entry {
   }
 };
 
+/// The names of the state of casts, by key.
+using CastNames = llvm::StringMap<std::string>;
+
+std::string getStateName(const CastNames &names, const ParameterCast &cast, unsigned result) {
+  return names.at(cast.key) + "/" + cast.getResultName(result);
+}
+
 /// Rewrites one entry point.
 class Keeper {
 public:
-  Keeper(Entry &entry, const llvm::StringMap<std::string> &names)
+  Keeper(Entry &entry, const CastNames &names)
       : function(entry.function), entry(entry), names(names), builder(function.getContext()) {}
 
   void run() {
@@ -69,25 +77,23 @@ public:
   }
 
 private:
-  std::string getName(const ParameterCast &cast, unsigned result) {
-    return names.at(cast.key) + "/" + cast.getResultName(result);
-  }
   DictionaryAttr getMark(const ParameterCast &cast, unsigned result) {
-    return builder.getDictionaryAttr(
-        builder.getNamedAttr(kProgramStateAttrName, builder.getStringAttr(getName(cast, result))));
+    return builder.getDictionaryAttr(builder.getNamedAttr(
+        kProgramStateAttrName, builder.getStringAttr(getStateName(names, cast, result))));
   }
 
-  /// Appends an argument of `to` for each result of the cast. They begin as NaN, so that a step without the
-  /// initializer's bytes cannot be mistaken for a right one.
+  /// Appends an argument of `to` for each result of the cast that is read. They begin as NaN, so that a step
+  /// without the initializer's bytes cannot be mistaken for a right one.
   unsigned addArguments(func::FuncOp to, const ParameterCast &cast) {
     unsigned first = to.getNumArguments();
-    for (auto [i, type] : llvm::enumerate(cast.op->getResultTypes())) {
+    for (auto [i, result] : llvm::enumerate(cast.results)) {
+      Type type = cast.op->getResultTypes()[result];
       auto element = mlir::cast<FloatType>(getElementTypeOrSelf(type));
-      NamedAttrList attrs(getMark(cast, i));
+      NamedAttrList attrs(getMark(cast, result));
       attrs.set(kInitialAttrName, DenseElementsAttr::get(mlir::cast<ShapedType>(type),
                                                          APFloat::getNaN(element.getFloatSemantics())));
       attrs.set(kDerivedAttrName, builder.getUnitAttr());
-      Location loc = NameLoc::get(builder.getStringAttr(getName(cast, i)));
+      Location loc = NameLoc::get(builder.getStringAttr(getStateName(names, cast, result)));
       (void)to.insertArgument(first + i, type, attrs.getDictionary(builder.getContext()), loc);
     }
     return first;
@@ -95,8 +101,8 @@ private:
 
   unsigned readFromState(const ParameterCast &cast) {
     unsigned first = addArguments(function, cast);
-    for (OpResult result : cast.op->getResults())
-      result.replaceAllUsesWith(function.getArgument(first + result.getResultNumber()));
+    for (auto [i, result] : llvm::enumerate(cast.results))
+      cast.op->getResult(result).replaceAllUsesWith(function.getArgument(first + i));
     return first;
   }
 
@@ -114,10 +120,11 @@ private:
   void returnNext(Operation *copy, unsigned first, const ParameterCast &cast, func::FuncOp from = {}) {
     func::FuncOp to = from ? from : function;
     Operation *end = to.front().getTerminator();
-    for (OpResult result : copy->getResults()) {
+    for (auto [i, number] : llvm::enumerate(cast.results)) {
+      Value result = copy->getResult(number);
       unsigned place = to.getNumResults();
-      to.setArgAttr(first + result.getResultNumber(), kCarriedAttrName, builder.getI32IntegerAttr(place));
-      (void)to.insertResult(place, result.getType(), getMark(cast, result.getResultNumber()));
+      to.setArgAttr(first + i, kCarriedAttrName, builder.getI32IntegerAttr(place));
+      (void)to.insertResult(place, result.getType(), getMark(cast, number));
       end->insertOperands(place, result);
     }
   }
@@ -189,8 +196,8 @@ private:
     SmallVector<Attribute> casts;
     for (ParameterCast *cast : kept) {
       SmallVector<Attribute> tensors;
-      for (unsigned i = 0; i < cast->op->getNumResults(); ++i)
-        tensors.push_back(builder.getStringAttr(getName(*cast, i)));
+      for (unsigned result : cast->results)
+        tensors.push_back(builder.getStringAttr(getStateName(names, *cast, result)));
       casts.push_back(
           builder.getDictionaryAttr({builder.getNamedAttr("arguments", getNumbers(cast->arguments)),
                                      builder.getNamedAttr("tensors", builder.getArrayAttr(tensors))}));
@@ -204,7 +211,7 @@ private:
 
   func::FuncOp function;
   Entry &entry;
-  const llvm::StringMap<std::string> &names;
+  const CastNames &names;
   OpBuilder builder;
   SmallVector<ParameterCast *> kept;
 };
@@ -221,9 +228,9 @@ public:
         entries.back().updatesScales |= bool(function.getResultAttr(i, kStateAttrName));
     }
     keepFreshOnes(entries);
-    if (failed(report(entries)))
+    CastNames names = nameCasts(entries);
+    if (failed(report(entries, names)))
       return signalPassFailure();
-    llvm::StringMap<std::string> names = nameCasts(entries);
     for (Entry &entry : entries)
       Keeper(entry, names).run();
     getOperation().walk([](Operation *op) { op->removeAttr(kWeightAttrName); });
@@ -247,7 +254,7 @@ private:
   }
 
   /// Describes every cast of a weight in an attribute of the module, for the report.
-  LogicalResult report(MutableArrayRef<Entry> entries) {
+  LogicalResult report(MutableArrayRef<Entry> entries, const CastNames &names) {
     Builder builder(&getContext());
     SmallVector<Attribute> list;
     const ParameterCast *refused = nullptr;
@@ -263,11 +270,14 @@ private:
         attrs.set("site", builder.getStringAttr(cast.site));
         attrs.set("reason", builder.getStringAttr(cast.reason));
         attrs.set("kept", builder.getBoolAttr(cast.isKept));
-        if (cast.isKept && known.insert(cast.key).second) {
-          attrs.set("bytes", builder.getI64IntegerAttr(cast.getResultBytes()));
-          if (copies.insert(cast.op->getOperand(0)).second)
-            attrs.set("copy_bytes", builder.getI64IntegerAttr(cast.getCopyBytes()));
-        }
+        int64_t bytes = 0;
+        if (cast.isKept)
+          for (unsigned result : cast.results)
+            if (known.insert(getStateName(names, cast, result)).second)
+              bytes += *getStoredBytes(cast.op->getResultTypes()[result]);
+        attrs.set("bytes", builder.getI64IntegerAttr(bytes));
+        bool savesCopy = bytes != 0 && copies.insert(cast.op->getOperand(0)).second;
+        attrs.set("copy_bytes", builder.getI64IntegerAttr(savesCopy ? cast.getCopyBytes() : 0));
         list.push_back(attrs.getDictionary(&getContext()));
       }
     }
@@ -279,8 +289,8 @@ private:
   }
 
   /// Names the state of every kept cast after the first site that reads it.
-  llvm::StringMap<std::string> nameCasts(ArrayRef<Entry> entries) {
-    llvm::StringMap<std::string> names;
+  CastNames nameCasts(ArrayRef<Entry> entries) {
+    CastNames names;
     llvm::StringSet<> taken;
     for (const Entry &entry : entries)
       for (const ParameterCast &cast : entry.casts) {

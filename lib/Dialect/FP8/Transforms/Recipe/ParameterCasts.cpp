@@ -10,20 +10,36 @@
 #include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace fp8;
 
+static std::string printNumbers(ArrayRef<int64_t> numbers, StringRef separator) {
+  return "(" + llvm::join(llvm::map_range(numbers, [](int64_t n) { return std::to_string(n); }), separator) +
+         ")";
+}
+
+static std::string printOrder(ArrayRef<int64_t> order) {
+  return isIdentityPermutation(order) ? "" : printNumbers(order, ",");
+}
+
 std::string ParameterCast::getResultName(unsigned result) const {
-  auto numbered = [](StringRef word, unsigned direction) {
-    return direction == 0 ? word.str() : (word + std::to_string(direction + 1)).str();
-  };
-  if (isa<QuantizeBlocksOp>(op))
-    return numbered(result % 2 == 0 ? "data" : "scale_inv", result / 2);
+  if (auto blocks = dyn_cast<QuantizeBlocksOp>(op)) {
+    unsigned direction = result / 2;
+    std::string order;
+    if (blocks.getTranspositions())
+      order = printOrder(cast<DenseI64ArrayAttr>((*blocks.getTranspositions())[direction]));
+    return (result % 2 == 0 ? "data" : "scale_inv") +
+           printNumbers(cast<DenseI64ArrayAttr>(blocks.getBlocks()[direction]), "x") + order;
+  }
   auto quantize = cast<QuantizeOp>(op);
+  if (int64_t(result) == quantize.getDataTIndex())
+    return "data" + printOrder(*quantize.getTransposition());
   if (result == 0)
     return "data";
   return int64_t(result) == quantize.getScaleInvIndex() ? "scale_inv" : "amax";
@@ -32,13 +48,6 @@ std::string ParameterCast::getResultName(unsigned result) const {
 int64_t ParameterCast::getCopyBytes() const {
   Value source = getViewSource(op->getOperand(0));
   return isa<BlockArgument>(source) ? 0 : *getStoredBytes(source.getType());
-}
-
-int64_t ParameterCast::getResultBytes() const {
-  int64_t bytes = 0;
-  for (Type type : op->getResultTypes())
-    bytes += *getStoredBytes(type);
-  return bytes;
 }
 
 Operation *ParameterCast::clone(OpBuilder &builder, IRMapping &mapping) const {
@@ -95,8 +104,8 @@ static SmallVector<BlockArgument> findArguments(func::FuncOp function, Operation
   return arguments;
 }
 
-/// Prints what the cast computes, with the names of arguments beside their types. Whether an amax is recorded
-/// is left out: evaluation records none.
+/// Prints what the cast computes, with the names of arguments beside their types. Left out is what names of
+/// results tell: blocks and orders, and whether an amax is recorded, which evaluation does not.
 static std::string printKey(const ParameterCast &parameter, ArrayRef<BlockArgument> arguments) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -110,7 +119,7 @@ static std::string printKey(const ParameterCast &parameter, ArrayRef<BlockArgume
   if (auto quantize = dyn_cast<QuantizeOp>(parameter.op))
     os << quantize.getFormat() << " " << quantize.getColumnAttr() << "\n";
   else if (auto blocks = dyn_cast<QuantizeBlocksOp>(parameter.op))
-    os << blocks.getFormat() << " " << blocks.getRecipe() << " " << blocks.getBlocks() << "\n";
+    os << blocks.getFormat() << " " << blocks.getRecipe() << "\n";
 
   MLIRContext *context = parameter.op->getContext();
   OwningOpRef<func::FuncOp> function =
@@ -131,6 +140,9 @@ static std::string printKey(const ParameterCast &parameter, ArrayRef<BlockArgume
 
 static ParameterCast describeCast(func::FuncOp function, Operation *op) {
   ParameterCast cast(op, op->getAttrOfType<StringAttr>(kWeightAttrName).str());
+  for (OpResult result : op->getResults())
+    if (!result.use_empty())
+      cast.results.push_back(result.getResultNumber());
   auto reject = [&](std::string reason) {
     cast.isKept = false;
     cast.reason = std::move(reason);
@@ -170,10 +182,10 @@ static ParameterCast describeCast(func::FuncOp function, Operation *op) {
   return cast;
 }
 
-SmallVector<ParameterCast> fp8::findParameterCasts(func::FuncOp function) {
-  SmallVector<ParameterCast> casts;
+std::vector<ParameterCast> fp8::findParameterCasts(func::FuncOp function) {
+  std::vector<ParameterCast> casts;
   function.walk([&](Operation *op) {
-    if (op->hasAttr(kWeightAttrName))
+    if (op->hasAttr(kWeightAttrName) && !op->use_empty())
       casts.push_back(describeCast(function, op));
   });
   return casts;

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include <string>
+#include <vector>
 
 namespace fp8 {
 
@@ -29,23 +30,23 @@ struct ParameterCast {
   llvm::SmallVector<mlir::Operation *> code;
   llvm::SmallVector<mlir::BlockArgument> arguments; ///< the user's that it is computed from
   bool readsScales = false;                         ///< whether it reads the FP8 state as well
+  llvm::SmallVector<unsigned> results;              ///< the numbers of those that are read
   /// Equal for casts, also of different functions, that compute the same of arguments of the same names.
   std::string key;
   bool isKept = true;
   std::string reason; ///< why it is not kept
 
-  /// Returns the word for a result: "data", "scale_inv" or "amax", numbered for further directions.
+  /// Returns the word for a result: "data", "scale_inv" or "amax", with blocks and with the order of the
+  /// dimensions if that is not the tensor's: "data(128x128)(1,0)".
   std::string getResultName(unsigned result) const;
   /// Bytes of the copy of the weight that is cast; 0 where an argument itself is.
   int64_t getCopyBytes() const;
-  /// Bytes of the results.
-  int64_t getResultBytes() const;
   /// Clones the cast, and its code unless `mapping` has it already; `mapping` has values for its arguments.
   mlir::Operation *clone(mlir::OpBuilder &builder, mlir::IRMapping &mapping) const;
 };
 
 /// Returns the casts in `function` that have the mark kWeightAttrName. Those that cannot be kept say why.
-llvm::SmallVector<ParameterCast> findParameterCasts(mlir::func::FuncOp function);
+std::vector<ParameterCast> findParameterCasts(mlir::func::FuncOp function);
 
 } // namespace fp8
 

@@ -6,28 +6,28 @@
 
 // Training casts the new weight with the new scale, evaluation reads the same bytes, and the scale of w2,
 // whose new value @main does not compute, would be out of date.
+// What nothing reads (scale_inv here) is not kept.
 
 // CHECK: module attributes {fp8.parameter_casts = [
-// CHECK-SAME: {bytes = 136 : i64, copy_bytes = 256 : i64, entry = "main", kept = true, reason = "", site = "fc"},
-// CHECK-SAME: {entry = "main", kept = false, reason = "'main' changes its scale and does not compute its new value (--recipe=current has no scales that change)", site = "fixed"},
-// CHECK-SAME: {entry = "main", kept = false, reason = "its cast is inside 'scf.for'", site = "loop"},
-// CHECK-SAME: {entry = "main", kept = false, reason = "it is computed from 'arg6'", site = "seeded"},
-// CHECK-SAME: {entry = "evaluate", kept = true, reason = "", site = "fc"},
-// CHECK-SAME: {entry = "evaluate", kept = false, reason = "it is a constant", site = "constant"},
-// CHECK-SAME: {entry = "evaluate", kept = false, reason = "its size is not known", site = "dynamic"},
-// CHECK-SAME: {bytes = 132 : i64, copy_bytes = 0 : i64, entry = "evaluate", kept = true, reason = "", site = "fc"}]
+// CHECK-SAME: {bytes = 132 : i64, copy_bytes = 256 : i64, entry = "main", kept = true, reason = "", site = "fc"},
+// CHECK-SAME: {bytes = 0 : i64, copy_bytes = 0 : i64, entry = "main", kept = false, reason = "'main' changes its scale and does not compute its new value (--recipe=current has no scales that change)", site = "fixed"},
+// CHECK-SAME: {bytes = 0 : i64, copy_bytes = 0 : i64, entry = "main", kept = false, reason = "its cast is inside 'scf.for'", site = "loop"},
+// CHECK-SAME: {bytes = 0 : i64, copy_bytes = 0 : i64, entry = "main", kept = false, reason = "it is computed from 'arg6'", site = "seeded"},
+// CHECK-SAME: {bytes = 0 : i64, copy_bytes = 0 : i64, entry = "evaluate", kept = true, reason = "", site = "fc"},
+// CHECK-SAME: {bytes = 0 : i64, copy_bytes = 0 : i64, entry = "evaluate", kept = false, reason = "it is a constant", site = "constant"},
+// CHECK-SAME: {bytes = 0 : i64, copy_bytes = 0 : i64, entry = "evaluate", kept = false, reason = "its size is not known", site = "dynamic"},
+// CHECK-SAME: {bytes = 128 : i64, copy_bytes = 0 : i64, entry = "evaluate", kept = true, reason = "", site = "fc"}]
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[DATA:[a-z0-9]+]]: tensor<8x16xf8E4M3FN> {fp8.derived, fp8.initial = dense<0x7F> : tensor<8x16xf8E4M3FN>, fp8.program_state = "weight/fc/data", tf.aliasing_output = [[R:[0-9]+]] : i32}
-// CHECK-SAME: %[[INV:[a-z0-9]+]]: tensor<f32> {fp8.derived, fp8.initial = dense<0x7FC00000> : tensor<f32>, fp8.program_state = "weight/fc/scale_inv"
 // CHECK-SAME: %[[AMAX:[a-z0-9]+]]: tensor<f32> {fp8.derived, fp8.initial = dense<0x7FC00000> : tensor<f32>, fp8.program_state = "weight/fc/amax"
-// CHECK-SAME: fp8.parameters = {arguments = array<i64: 0>, casts = [{arguments = array<i64: 0>, tensors = ["weight/fc/data", "weight/fc/scale_inv", "weight/fc/amax"]}], entry = "main_fp8_parameters"}
+// CHECK-SAME: fp8.parameters = {arguments = array<i64: 0>, casts = [{arguments = array<i64: 0>, tensors = ["weight/fc/data", "weight/fc/amax"]}], entry = "main_fp8_parameters"}
 // CHECK: %[[NEW:.+]] = arith.negf %arg0
 // CHECK: %[[STATE:.+]]:2 = fp8.update_amax_history {{.*}} ins(%{{.*}} : tensor<1xf32>)
 // CHECK: %[[COPY:.+]] = arith.truncf %[[NEW]]
 // CHECK: %[[SCALE:.+]] = tensor.extract_slice %[[STATE]]#0[0] [1] [1]
 // CHECK: %[[CAST:.+]]:3 = fp8.quantize record_amax column(0) ins(%[[COPY]] : tensor<8x16xbf16>) scale(%[[SCALE]] : tensor<f32>)
-// CHECK: return %[[NEW]], %[[DATA]], {{.*}}, %[[CAST]]#0, %[[CAST]]#1, %[[CAST]]#2 :
+// CHECK: return %[[NEW]], %[[DATA]], {{.*}}, %[[CAST]]#0, %[[CAST]]#2 :
 
 // CHECK-LABEL: func.func @main_fp8_parameters(%arg0: tensor<8x16xf32>, %arg1: tensor<2xf32> {fp8.state = "scale"}, %arg2: tensor<4x2xf32> {fp8.state = "amax_history"}
 // CHECK: fp8.quantize record_amax column(0)
@@ -35,7 +35,7 @@
 // CHECK-LABEL: func.func @evaluate(
 // CHECK-SAME: %[[READ:[a-z0-9]+]]: tensor<8x16xf8E4M3FN> {fp8.derived, fp8.initial = dense<0x7F> : tensor<8x16xf8E4M3FN>, fp8.program_state = "weight/fc/data"}
 // CHECK-SAME: fp8.program_state = "weight/fc#2/data"
-// CHECK-SAME: tensors = ["weight/fc/data", "weight/fc/scale_inv"]
+// CHECK-SAME: tensors = ["weight/fc/data"]
 // CHECK: return %[[READ]]
 // CHECK-LABEL: func.func @evaluate_fp8_parameters
 // CHECK-NOT: fp8.weight
