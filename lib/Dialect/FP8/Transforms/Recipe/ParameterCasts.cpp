@@ -148,6 +148,8 @@ static ParameterCast describeCast(func::FuncOp function, Operation *op) {
     cast.reason = std::move(reason);
     return cast;
   };
+  if (!isa<QuantizeOp, QuantizeBlocksOp>(op))
+    return reject("a function of the recipe casts it");
   Block *body = &function.getBody().front();
   if (op->getBlock() != body)
     return reject("its cast is inside '" + op->getParentOp()->getName().getStringRef().str() + "'");
