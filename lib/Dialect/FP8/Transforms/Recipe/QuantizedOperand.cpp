@@ -1,0 +1,130 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is cast of an operand of a product: the tensor behind it, and the blocks that share a scale.
+
+#include "RecipeRewriter.h"
+#include "fp8/Analysis/Dequantization.h"
+
+using namespace mlir;
+using namespace fp8;
+
+DequantizeOp QuantizedOperand::ownBytes() const {
+  return getViewSource(value()).getDefiningOp<DequantizeOp>();
+}
+
+/// Returns whether every scale of `blocks` is that of one row (or column) along all of K.
+static bool isPerRow(ArrayRef<int64_t> blocks, ArrayRef<bool> contracted) {
+  return !blocks.empty() && llvm::all_of(llvm::zip_equal(blocks, contracted), [](auto pair) {
+    auto [extent, isContracted] = pair;
+    return extent == (isContracted ? 0 : 1);
+  });
+}
+
+/// Returns whether no scale of `blocks` is that of several rows (or columns).
+static bool isOfSingleRows(ArrayRef<int64_t> blocks, ArrayRef<bool> contracted) {
+  return llvm::all_of(llvm::zip_equal(blocks, contracted), [](auto pair) {
+    auto [extent, isContracted] = pair;
+    return isContracted || extent == 1;
+  });
+}
+
+std::optional<GroupedProduct> QuantizedOperand::grouped() const {
+  std::optional<GroupedProduct> match =
+      matchGroupedProduct(product.getLhs(), product.getRhs(), product.getIndexingMapsArray());
+  if (!match || product.getAccumulate())
+    return std::nullopt;
+  GroupedDims grouped = *inferGroupedDims(match->maps);
+  SmallVector<AffineMap> maps = dropGroup(match->maps, grouped.group);
+  ContractionDims dims = *inferContractionDims(maps);
+  // Groups divide blocks of their rows; blocks along another K are those of the masked rows, where a kernel
+  // knows scales of blocks. One for many threads does not.
+  bool canHaveBlocks =
+      grouped.divided != 2 && !getTarget(product).hasManyThreads(); // 2: the rows are contracted
+  TensorKind kinds[] = {*product.getLhsKind(), *product.getRhsKind()};
+  for (auto [map, whole, kind] : llvm::zip(maps, match->maps, kinds)) {
+    SmallVector<bool> contracted;
+    for (AffineExpr result : map.getResults())
+      contracted.push_back(cast<AffineDimExpr>(result).getPosition() == dims.k.front());
+    SmallVector<int64_t> blocks = recipe.getBlockShape(kind, contracted);
+    bool hasRows = !whole.isFunctionOfDim(grouped.group);
+    if (!isPerRow(blocks, contracted) &&
+        !(canHaveBlocks && !blocks.empty() && (!hasRows || isOfSingleRows(blocks, contracted))))
+      return std::nullopt;
+  }
+  return match;
+}
+
+Value QuantizedOperand::tensor() const {
+  std::optional<GroupedProduct> match = grouped();
+  return !match ? value() : index == 0 ? match->lhs : match->rhs;
+}
+
+AffineMap QuantizedOperand::map() const {
+  std::optional<GroupedProduct> match = grouped();
+  return match ? match->maps[index] : product.getIndexingMapsArray()[index];
+}
+
+ContractionDims QuantizedOperand::dims() const {
+  ContractionDims dims = product.getContractionDims();
+  if (std::optional<GroupedProduct> match = grouped()) {
+    unsigned group = inferGroupedDims(match->maps)->group;
+    llvm::erase(dims.k, group);
+    dims.batch = {group};
+  }
+  return dims;
+}
+
+SmallVector<ReassociationIndices> QuantizedOperand::groups() const {
+  ContractionDims dims = this->dims();
+  SmallVector<ReassociationIndices> groups;
+  std::optional<bool> last; // whether the last group is contracted; nullopt after a batch dimension
+  for (auto [position, result] : llvm::enumerate(map().getResults())) {
+    unsigned dim = cast<AffineDimExpr>(result).getPosition();
+    bool isBatch = llvm::is_contained(dims.batch, dim), isContracted = llvm::is_contained(dims.k, dim);
+    if (isBatch || last != isContracted)
+      groups.emplace_back();
+    groups.back().push_back(position);
+    last = isBatch ? std::nullopt : std::optional(isContracted);
+  }
+  return groups;
+}
+
+SmallVector<int64_t> QuantizedOperand::block() const {
+  if (ownBytes())
+    return {};
+  ContractionDims dims = this->dims();
+  SmallVector<ReassociationIndices> all = groups();
+  SmallVector<bool> contracted;
+  SmallVector<unsigned> matrix; // the groups that are no batch dimensions
+  for (auto [i, group] : llvm::enumerate(all)) {
+    unsigned dim = cast<AffineDimExpr>(map().getResult(group.front())).getPosition();
+    if (llvm::is_contained(dims.batch, dim))
+      continue;
+    matrix.push_back(i);
+    contracted.push_back(llvm::is_contained(dims.k, dim));
+  }
+  SmallVector<int64_t> own = recipe.getBlockShape(kind(), contracted);
+  if (own.empty())
+    return {};
+  SmallVector<int64_t> block(all.size(), 1);
+  for (auto [i, extent] : llvm::zip_equal(matrix, own))
+    block[i] = extent;
+  return block;
+}
+
+SmallVector<int64_t> QuantizedOperand::blockOfDims() const {
+  SmallVector<int64_t> block = this->block(), ofDims;
+  if (!block.empty())
+    for (auto [group, extent] : llvm::zip_equal(groups(), block))
+      ofDims.append(group.size(), extent);
+  return ofDims;
+}
+
+Value QuantizedOperand::source() const { return block().empty() ? getViewSource(value()) : tensor(); }
+
+ColumnKey QuantizedOperand::columnKey() const {
+  bool twoInputs = *product.getRole() == Role::other && kind() == TensorKind::input;
+  return {product.getSite()->str(), kind(), format(), recipe.getScaling(), twoInputs ? index : 0};
+}
