@@ -129,6 +129,13 @@ def test_quantize_and_dequantize(bin_dir, tmp_path):
     np.testing.assert_array_equal(dx, fma_sum(steps(y - t), steps(w).T))
 
 
+def test_weights_cast_by_functions_are_no_fp8_parameters(run, source_dir, tmp_path):
+    (tmp_path / "net.mlir").write_text((source_dir / "test/python/inputs/net.mlir").read_text() + FUNCTIONS)
+    recipe = "--recipe=#fp8.custom<base = #fp8.current_scaling, quantize = {weight = @truncate}>"
+    done = run("fp8-compile", tmp_path / "net.mlir", "-o", tmp_path / "net.so", recipe, "--fp8-parameters")
+    assert done.returncode == 1 and "a function of the recipe casts it" in done.stderr, done.stderr
+
+
 def test_errors(run, tmp_path):
     """Each says what to change."""
     (tmp_path / "step.mlir").write_text(FUNCTIONS + gradient_step.text(N))
