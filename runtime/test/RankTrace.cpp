@@ -6,7 +6,7 @@
 // through every communicator.
 //
 //     fp8rt-rank-trace local N [FAULT]      N processes
-//     mpirun -n N fp8rt-rank-trace mpi [FAULT]
+//     mpirun -n N fp8rt-rank-trace mpi [FAULT]      writes to trace.RANK
 //
 // FAULT: sleep, stop, fail or other: what rank 1 does before the last collective.
 
@@ -15,6 +15,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <unistd.h>
 
@@ -76,6 +77,29 @@ struct Trace {
   }
 };
 
+/// Sums of several sizes, all started before the first is waited for. Returns a hash of the results.
+std::string addOverlapped(fp8rt_communicator &communicator) {
+  constexpr uint64_t kCollectives = 12;
+  std::vector<std::vector<char>> data;
+  std::vector<Ask> asks(kCollectives);
+  fp8rt_group groups[kCollectives];
+  uint64_t tickets[kCollectives];
+  for (uint64_t i = 0; i < kCollectives; ++i) {
+    asks[i].count = i % 4 == 3 ? 300000 : 10 * (i + 1);
+    data.push_back(dataFor(FP8RT_F32, 4 * asks[i].count, 50 * i + communicator.rank));
+    asks[i].send = asks[i].receive = data[i].data();
+  }
+  for (uint64_t i = 0; i < kCollectives; ++i)
+    tickets[i] = begin(communicator, asks[i], groups[i]);
+  std::string line = "rank " + std::to_string(communicator.rank) + " overlapped:";
+  for (uint64_t i = 0; i < kCollectives; ++i) {
+    if (communicator.wait(communicator.context, tickets[i], nullptr))
+      return communicator.error(communicator.context);
+    line += " " + std::to_string(hashOf(data[i]) % 100000);
+  }
+  return line + "\n";
+}
+
 void misbehave(fp8rt_communicator &communicator, const std::string &fault) {
   if (fault == "sleep")
     sleep(4);
@@ -103,6 +127,7 @@ std::string traceRank(fp8rt_communicator &communicator, const std::string &fault
       for (uint32_t axes : {1u, 2u})
         trace.add(FP8RT_ALL_REDUCE, FP8RT_SUM, FP8RT_F32, count, {2, 0}, axes);
   }
+  trace.lines += addOverlapped(communicator);
   if (communicator.rank == 1 % size)
     misbehave(communicator, fault);
   trace.add(FP8RT_ALL_REDUCE, FP8RT_SUM, FP8RT_F32, communicator.rank == 1 && fault == "other" ? 6 : 12, {0},
@@ -117,9 +142,8 @@ int runMpi(const std::string &fault) {
     return 1;
   }
   Communicator communicator(created);
-  std::string lines = traceRank(*communicator, fault);
-  std::fputs(lines.c_str(), stdout);
-  std::fflush(stdout);
+  // mpirun mixes what ranks print.
+  std::ofstream("trace." + std::to_string(communicator->rank)) << traceRank(*communicator, fault);
   return 0;
 }
 

@@ -172,7 +172,7 @@ char *MpiChannel::outgoing(const Piece &piece, bool waits) {
     waitFor(buffer.sent, "complete", last);
   } else {
     Lock lock(mutex);
-    if (!areComplete(buffer.sent))
+    if (buffer.isInUse || !areComplete(buffer.sent))
       return nullptr;
   }
   buffer.outgoing.resize(kCapacity + 8 * ranks); // parts are rounded up to elements
@@ -195,6 +195,7 @@ void MpiChannel::postDescriptions(const Collective &collective, Buffer &buffer) 
 void MpiChannel::post(const Collective &collective, const Piece &piece) {
   Lock lock(mutex);
   Buffer &buffer = buffers[piece.buffer];
+  buffer.isInUse = true;
   if ((piece.stamp & 0xffffff) == 1)
     postDescriptions(collective, buffer);
   uint32_t count = collective.groupSize(), index = collective.index;
@@ -240,4 +241,7 @@ const char *MpiChannel::incoming(const Collective &collective, const Piece &piec
   return buffer.outgoing.data() + (piece.route == Route::Parts ? member * piece.bytes : 0);
 }
 
-void MpiChannel::release(const Collective &collective, const Piece &) { last = collective.description; }
+void MpiChannel::release(const Collective &collective, const Piece &piece) {
+  buffers[piece.buffer].isInUse = false;
+  last = collective.description;
+}

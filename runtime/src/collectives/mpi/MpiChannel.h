@@ -46,6 +46,7 @@ private:
     std::vector<Description> descriptions;   // the same
     Description own = {};
     Messages sent, received, receivedDescriptions;
+    bool isInUse = false; // from post to release
   };
 
   void send(Messages &messages, const void *data, uint64_t bytes, uint32_t to, int tag);
