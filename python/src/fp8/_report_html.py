@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,9 @@ def _row(name: tuple[str, str], group: list[Site], roles: Sequence[str]) -> str:
         style = "" if not products else _FP8 if all(site.in_fp8 for site in products) else _KEPT
         cells.append(_cell(", ".join(_decision(site) for site in products), style))
     reasons = {site.reason: None for site in group if site.reason}
-    places = {str(site.place): None for site in group if site.place}
-    return f"<tr>{''.join([*cells, _cell('; '.join(reasons)), _cell(next(iter(places), ''))])}</tr>"
+    # The file without its folder: a table that is sent to others says nothing about the machine.
+    places = [f"{os.path.basename(site.place.file)}:{site.place.line}" for site in group if site.place]
+    return f"<tr>{''.join([*cells, _cell('; '.join(reasons)), _cell(places[0] if places else '')])}</tr>"
 
 
 def _cell(text: str, style: str = "") -> str:
