@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line of `fp8-bench compile`, `step`, `products`, `recipes`, `collectives`, `checkpoint` and `kernels`; the program fp8-bench starts it."""
+"""The command line of `fp8-bench compile`, `step`, `products`, `recipes`, `collectives`, `checkpoint`, `kernels` and `python`; the program fp8-bench starts it."""
 
 import argparse
 import os
@@ -19,6 +19,7 @@ import checkpoint  # noqa: E402
 import collectives  # noqa: E402
 import compile_time  # noqa: E402
 import kernels  # noqa: E402
+import package  # noqa: E402
 import peers  # noqa: E402
 import product_speed  # noqa: E402
 import recipes  # noqa: E402
@@ -47,12 +48,17 @@ CHECKPOINT_EXAMPLE = """examples:
   fp8-bench checkpoint --mib=2048 --folder=/data
 """
 COLLECTIVES_EXAMPLE = "example:\n  fp8-bench collectives --ranks=2\n"
-# These take options of their own and measure no time beside peers.
+PYTHON_EXAMPLE = """examples:
+  fp8-bench python
+  fp8-bench python --jax-python=/opt/jax/bin/python --rounds=5
+"""
+# These take options of their own.
 ALONE = {
     "checkpoint": (checkpoint, CHECKPOINT_EXAMPLE),
     "collectives": (collectives, COLLECTIVES_EXAMPLE),
     "kernels": (kernels, KERNELS_EXAMPLE),
     "recipes": (recipes, RECIPES_EXAMPLE),
+    "python": (package, PYTHON_EXAMPLE),
 }
 
 

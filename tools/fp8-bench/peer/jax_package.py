@@ -1,0 +1,87 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Times of fp8.jax.jit beside jax.jit, as one line of JSON: python jax_package.py EXAMPLES ROUNDS."""
+
+import json
+import sys
+import time
+
+import fp8
+import jax
+import jax.numpy as jnp
+
+sys.path.append(sys.argv[1])
+import model  # noqa: E402
+import parameters  # noqa: E402
+
+ROUNDS = int(sys.argv[2])
+CALLS = 2000
+
+
+def seconds_of_calls(step, arrays):
+    """A call and the wait for its results, the mean of many."""
+    jax.block_until_ready(step(arrays))
+    start = time.perf_counter()
+    for _ in range(CALLS):
+        jax.block_until_ready(step(arrays))
+    return (time.perf_counter() - start) / CALLS
+
+
+def least(measures):
+    """The least of all rounds; a round takes every variant once, so that a disturbance meets all alike."""
+    best = {}
+    for _ in range(ROUNDS):
+        for name, measure in measures.items():
+            best[name] = min(best.get(name, float("inf")), measure())
+    return best
+
+
+def calls():
+    rows = {}
+    for count in (1, 10, 100):
+        arrays = [jnp.ones(4) for _ in range(count)]
+        plus = lambda arrays: [a + 1 for a in arrays]
+        product = lambda arrays: [jnp.tanh(arrays[0] @ jnp.ones((4, 4))), *arrays[1:]]
+        variants = {
+            "jax.jit": jax.jit(plus),
+            "none": fp8.jax.jit(plus, recipe="none"),
+            "delayed": fp8.jax.jit(product, recipe="delayed", sites="all"),
+        }
+        best = least({name: lambda step=step, arrays=arrays: seconds_of_calls(step, arrays) for name, step in variants.items()})
+        rows[str(count)] = {name: 1e6 * value for name, value in best.items()}
+    return rows
+
+
+def arguments():
+    params = {name: jnp.array(values).reshape(shape) for name, (shape, values) in parameters.initial().items()}
+    zeros = [{name: jnp.zeros_like(p) for name, p in params.items()} for _ in range(2)]
+    return [params, *zeros, jnp.array(0.0)]
+
+
+def steps():
+    tokens = jax.random.randint(jax.random.key(0), (parameters.BATCH, parameters.SEQUENCE + 1), 0, parameters.VOCABULARY)
+
+    def trainer(jit):
+        step, carried = jit(model.main), arguments()
+
+        def measure():
+            nonlocal carried
+            best = float("inf")
+            for _ in range(6):
+                start = time.perf_counter()
+                *carried, loss = step(*carried, tokens)
+                jax.block_until_ready(loss)
+                best = min(best, time.perf_counter() - start)
+            return best
+
+        return measure
+
+    donated = (0, 1, 2, 3)
+    measures = {"jax.jit": trainer(lambda f: jax.jit(f, donate_argnums=donated))}
+    for recipe in ("none", "current", "delayed"):
+        measures[recipe] = trainer(lambda f, r=recipe: fp8.jax.jit(f, recipe=r, keep="embed|head", donate_argnums=donated))
+    return {"gpt": {name: 1e3 * value for name, value in least(measures).items()}}
+
+
+print(json.dumps({"jax": jax.__version__, "calls": calls(), "steps": steps()}))
