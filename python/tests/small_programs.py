@@ -41,6 +41,7 @@ DYNAMIC = """func.func @main(%x: tensor<?x16xf32>, %w: tensor<16x8xf32>) -> tens
 def compile_product(**options):
     return fp8.compile(product(), **{"sites": "all", **options})
 
+
 PAIR = """
 func.func @forward(%x: tensor<4x16xf32> loc("x"), %w: tensor<16x8xf32> loc("w")) -> (tensor<4x8xf32>, tensor<4x16xf32>) {
   %zero = arith.constant 0.0 : f32

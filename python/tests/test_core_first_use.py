@@ -135,9 +135,7 @@ def test_without_tools(tmp_path):
 
 
 def run_python(code, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE), **environment}
-    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE), **environment})
 
 
 def test_import_takes_numpy_only():

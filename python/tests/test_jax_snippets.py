@@ -221,11 +221,7 @@ ELEMENTWISE = {
     "weak_type": (lambda x: (x.sum() * 0 + 1, 3, 2.5 * jnp.int32(2)), X),
 }
 
-GROUPS = {
-    name: case
-    for group in (CONTROL_FLOW, INDEXING, ORDER, RANDOM_NUMBERS, WINDOWS_AND_SUMS, PRODUCTS, ELEMENTWISE)
-    for name, case in group.items()
-}
+GROUPS = {name: case for group in (CONTROL_FLOW, INDEXING, ORDER, RANDOM_NUMBERS, WINDOWS_AND_SUMS, PRODUCTS, ELEMENTWISE) for name, case in group.items()}
 
 
 @pytest.mark.parametrize("name", GROUPS)

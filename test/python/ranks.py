@@ -5,6 +5,7 @@
 own (fp8rt/communicator.h), and collectives are numpy on the tensors of all. Slow, short and plain, as a
 reference of what every collective does.
 """
+
 import ctypes
 import json
 import threading
@@ -19,8 +20,18 @@ U32, I32, U64, PTR = ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_
 KINDS = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "shift", "all_to_all"]
 REDUCTIONS = ["sum", "max", "min", "mean", "product"]
 TYPES = [np.dtype(np.uint8), np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.int64), F16, BF16, F32, np.dtype(np.float64)]
-CODES = {F32: (2, 32), np.dtype(np.float64): (2, 64), F16: (2, 16), BF16: (4, 16), E4M3: (10, 8), E5M2: (12, 8),
-         np.dtype(np.int32): (0, 32), np.dtype(np.int64): (0, 64), np.dtype(np.int8): (0, 8), np.dtype(np.bool_): (6, 8)}
+CODES = {
+    F32: (2, 32),
+    np.dtype(np.float64): (2, 64),
+    F16: (2, 16),
+    BF16: (4, 16),
+    E4M3: (10, 8),
+    E5M2: (12, 8),
+    np.dtype(np.int32): (0, 32),
+    np.dtype(np.int64): (0, 64),
+    np.dtype(np.int8): (0, 8),
+    np.dtype(np.bool_): (6, 8),
+}
 
 
 class Group(ctypes.Structure):
@@ -28,8 +39,17 @@ class Group(ctypes.Structure):
 
 
 class Collective(ctypes.Structure):
-    _fields_ = [("kind", U32), ("reduction", U32), ("type", U32), ("root", I32), ("group", ctypes.POINTER(Group)),
-                ("send", PTR), ("receive", PTR), ("count", U64), ("name", ctypes.c_char_p)]
+    _fields_ = [
+        ("kind", U32),
+        ("reduction", U32),
+        ("type", U32),
+        ("root", I32),
+        ("group", ctypes.POINTER(Group)),
+        ("send", PTR),
+        ("receive", PTR),
+        ("count", U64),
+        ("name", ctypes.c_char_p),
+    ]
 
 
 START = ctypes.CFUNCTYPE(ctypes.c_int, PTR, ctypes.POINTER(Collective), PTR, ctypes.POINTER(U64))
@@ -38,15 +58,28 @@ ERROR = ctypes.CFUNCTYPE(PTR, PTR)
 
 
 class Communicator(ctypes.Structure):
-    _fields_ = [("version", U32), ("rank", U32), ("size", U32), ("reserved", U32), ("context", PTR),
-                ("start", START), ("wait", WAIT), ("error", ERROR)]
+    _fields_ = [("version", U32), ("rank", U32), ("size", U32), ("reserved", U32), ("context", PTR), ("start", START), ("wait", WAIT), ("error", ERROR)]
 
 
 class RankCall(ctypes.Structure):
-    _fields_ = [("version", U32), ("num_arguments", U32), ("num_results", U32), ("flags", U32),
-                ("arguments", PTR), ("results", PTR), ("workspace", PTR), ("workspace_bytes", U64), ("stream", PTR),
-                ("allocate", PTR), ("allocate_context", PTR), ("error", PTR), ("error_capacity", U64),
-                ("profile", PTR), ("device", PTR), ("communicator", PTR)]
+    _fields_ = [
+        ("version", U32),
+        ("num_arguments", U32),
+        ("num_results", U32),
+        ("flags", U32),
+        ("arguments", PTR),
+        ("results", PTR),
+        ("workspace", PTR),
+        ("workspace_bytes", U64),
+        ("stream", PTR),
+        ("allocate", PTR),
+        ("allocate_context", PTR),
+        ("error", PTR),
+        ("error_capacity", U64),
+        ("profile", PTR),
+        ("device", PTR),
+        ("communicator", PTR),
+    ]
 
 
 def combine(parts, reduction):
@@ -135,9 +168,19 @@ def describe(array):
     return tensor
 
 
-NAMES = {"f32": F32, "f64": np.dtype(np.float64), "f16": F16, "bf16": BF16, "f8E4M3FN": E4M3, "f8E5M2": E5M2,
-         "i32": np.dtype(np.int32), "i64": np.dtype(np.int64), "i8": np.dtype(np.int8), "i1": np.dtype(np.bool_),
-         "f8E8M0FNU": np.dtype(ml_dtypes.float8_e8m0fnu)}
+NAMES = {
+    "f32": F32,
+    "f64": np.dtype(np.float64),
+    "f16": F16,
+    "bf16": BF16,
+    "f8E4M3FN": E4M3,
+    "f8E5M2": E5M2,
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "i8": np.dtype(np.int8),
+    "i1": np.dtype(np.bool_),
+    "f8E8M0FNU": np.dtype(ml_dtypes.float8_e8m0fnu),
+}
 
 
 class Ranks:
@@ -169,8 +212,7 @@ class Ranks:
 
         def run(number):
             arguments = self.tensors(described, inputs[number])
-            results = [arguments[r["alias"]] if r["alias"] is not None else aligned(np.zeros(r["shape"], NAMES[r["type"]]))
-                       for r in described["results"]]
+            results = [arguments[r["alias"]] if r["alias"] is not None else aligned(np.zeros(r["shape"], NAMES[r["type"]])) for r in described["results"]]
             lists = [(ctypes.POINTER(DLTensor) * max(1, len(list_)))(*(ctypes.pointer(describe(a)) for a in list_)) for list_ in (arguments, results)]
             workspace, error = aligned(np.zeros(described["workspace_bytes"], np.uint8)), ctypes.create_string_buffer(300)
             call = RankCall(self.manifest["call"], len(arguments), len(results), 0, *map(ctypes.addressof, lists), workspace.ctypes.data, workspace.nbytes)

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checkpoints of fp8-run survive kills, full disks and other writers; states of other programs are taken over
 by the names of their sites. Runs the runtime's hand-written library (runtime/test/fixture.c)."""
+
 import json
 import os
 import random
@@ -37,8 +38,9 @@ def expect_whole(path):
 
 
 def start(box, bin_dir, fixture, *args):
-    return subprocess.Popen([bin_dir / "fp8-run", fixture, "--inputs=in", "--with-carry", *args], cwd=box.path(""),
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [bin_dir / "fp8-run", fixture, "--inputs=in", "--with-carry", *args], cwd=box.path(""), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def wait_for_save(path, limit=60):
@@ -86,12 +88,9 @@ def test_many_kills_leave_whole_checkpoints(box, bin_dir, fixture):
 
 def test_the_last_checkpoints_are_kept(box):
     box.ok("--steps=10", "--save-every=2", "--keep-last=3", "--save-state=s.safetensors", "--with-carry")
-    assert {name: expect_whole(box.path(name)) for name in box.files() if name != "in"} == {
-        "s.6.safetensors": 6, "s.8.safetensors": 8, "s.safetensors": 10}
-    box.ok("--steps=3", "--first-step=10", "--save-every=2", "--keep-last=3", "--state=s.safetensors",
-           "--save-state=s.safetensors", "--with-carry")
-    assert {name: expect_whole(box.path(name)) for name in box.files() if name != "in"} == {
-        "s.10.safetensors": 10, "s.12.safetensors": 12, "s.safetensors": 13}
+    assert {name: expect_whole(box.path(name)) for name in box.files() if name != "in"} == {"s.6.safetensors": 6, "s.8.safetensors": 8, "s.safetensors": 10}
+    box.ok("--steps=3", "--first-step=10", "--save-every=2", "--keep-last=3", "--state=s.safetensors", "--save-state=s.safetensors", "--with-carry")
+    assert {name: expect_whole(box.path(name)) for name in box.files() if name != "in"} == {"s.10.safetensors": 10, "s.12.safetensors": 12, "s.safetensors": 13}
 
 
 @pytest.fixture
@@ -189,8 +188,10 @@ def test_missing_and_extra_sites_are_reported(box):
     change_columns(box, lambda columns: columns[1].update(sites=["head"]))
     box.write("in2", {"x": np.zeros(3, np.float32)})
     done = box.ok("--state=other", "--entry=evaluate", "--save-state=s", inputs="in2")
-    assert done.stderr == ("fp8-run: warning: other: column 'fc' weight: not in the file, it starts anew\n"
-                           "fp8-run: warning: other: column 'head' weight E4M3 of the file: not in the program, it is left out\n")
+    assert done.stderr == (
+        "fp8-run: warning: other: column 'fc' weight: not in the file, it starts anew\n"
+        "fp8-run: warning: other: column 'head' weight E4M3 of the file: not in the program, it is left out\n"
+    )
     good, taken = load_file(box.path("good")), load_file(box.path("s"))
     np.testing.assert_array_equal(taken["scale"], [good["scale"][0], 1])
     np.testing.assert_array_equal(taken["amax_history"], good["amax_history"] * [1, 0])
@@ -206,7 +207,8 @@ def test_strange_tensors_are_reported(box):
     save_file({**load_file(box.path("good")), **more}, box.path("other"), metadata)
     assert box.ok("--state=other", "--with-carry").stderr == (
         "fp8-run: warning: other: tensor 'extra' is not part of the program's state\n"
-        "fp8-run: warning: other: tensor 'carry.other' is no carried argument of the program\n")
+        "fp8-run: warning: other: tensor 'carry.other' is no carried argument of the program\n"
+    )
     box.fails(1, "tensor 'extra' is not part of the program's state", "--state=other", "--strict")
 
 

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs of several ranks, by value: every collective of the shard dialect, positions on the grid, the
 reduction of amaxes, and what a call reports. The ranks are threads (ranks.py)."""
+
 import numpy as np
 import pytest
 from ranks import Ranks, combine
@@ -24,10 +25,13 @@ def run(program, inputs, size=SIZE):
 
 
 def one_op(op, input_type, result_type):
-    return GRID + f"""func.func @main(%x: tensor<{input_type}>) -> tensor<{result_type}> {{
+    return (
+        GRID
+        + f"""func.func @main(%x: tensor<{input_type}>) -> tensor<{result_type}> {{
   %r = shard.{op} : tensor<{input_type}> -> tensor<{result_type}>
   return %r : tensor<{result_type}>
 }}"""
+    )
 
 
 def values(shape, dtype=F32):
@@ -78,8 +82,9 @@ def test_all_to_all(compile_program, split, concat):
     shape = [6, 3]
     shape[split] //= 3
     shape[concat] *= 3
-    program = compile_program(one_op(f"all_to_all %x on @grid grid_axes = [1] split_axis = {split} concat_axis = {concat}",
-                                     "6x3xf32", "x".join(map(str, shape)) + "xf32"))
+    program = compile_program(
+        one_op(f"all_to_all %x on @grid grid_axes = [1] split_axis = {split} concat_axis = {concat}", "6x3xf32", "x".join(map(str, shape)) + "xf32")
+    )
     check(program, values([6, 3]), ROWS, lambda parts, i: np.concatenate([np.split(p, 3, axis=split)[i] for p in parts], axis=concat))
 
 
@@ -94,11 +99,14 @@ def test_all_slice(compile_program):
 
 
 def test_broadcast_and_scatter(compile_program):
-    text = GRID + """func.func @main(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<2xf32>) {
+    text = (
+        GRID
+        + """func.func @main(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<2xf32>) {
   %all = shard.broadcast %x on @grid grid_axes = [1] root = [2] : (tensor<6xf32>) -> tensor<6xf32>
   %part = shard.scatter %x on @grid grid_axes = [1] scatter_axis = 0 root = [1] : (tensor<6xf32>) -> tensor<2xf32>
   return %all, %part : tensor<6xf32>, tensor<2xf32>
 }"""
+    )
     parts = values([6])
     results = run(compile_program(text), [{"0": part} for part in parts])
     for rank, (everything, part) in enumerate(results):
@@ -118,7 +126,9 @@ def test_fp8_bytes_are_gathered(compile_program):
 
 
 def test_places_on_the_grid(compile_program):
-    text = GRID + """func.func @main() -> tensor<5xi64> {
+    text = (
+        GRID
+        + """func.func @main() -> tensor<5xi64> {
   %rank = shard.process_linear_index on @grid : index
   %row, %column = shard.process_multi_index on @grid : index, index
   %only = shard.process_multi_index on @grid axes = [1] : index
@@ -131,6 +141,7 @@ def test_places_on_the_grid(compile_program):
   %r = tensor.from_elements %i0, %i1, %i2, %i3, %i4 : tensor<5xi64>
   return %r : tensor<5xi64>
 }"""
+    )
     for rank, (place,) in enumerate(run(compile_program(text), [{}] * SIZE)):
         assert place.tolist() == [rank, rank // 3, rank % 3, rank % 3, 3]
 
@@ -182,7 +193,10 @@ func.func @main(%x: tensor<4x8xf32> loc("x"), %w: tensor<8x4xf32> loc("w"), %g: 
 """
 
 
-@pytest.mark.parametrize("options, groups", [([], [range(6)]), (["--reduce-amax-axes=1"], ROWS), (["--reduce-amax-axes=0"], COLUMNS), (["--reduce-amax=false"], [[r] for r in range(6)])])
+@pytest.mark.parametrize(
+    "options, groups",
+    [([], [range(6)]), (["--reduce-amax-axes=1"], ROWS), (["--reduce-amax-axes=0"], COLUMNS), (["--reduce-amax=false"], [[r] for r in range(6)])],
+)
 def test_amaxes_are_combined_once(bin_dir, tmp_path, options, groups):
     program = Program(bin_dir, tmp_path, GRID + PRODUCT, "--recipe=delayed", "--amax-history-len=2", *options)
     rng = random_generator(171)

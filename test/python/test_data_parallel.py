@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8-compile --data-parallel, by value: the means of loss and gradients, and what cannot be decided."""
+
 import re
 import subprocess
 
@@ -113,7 +114,7 @@ def test_equal_rows_give_the_single_run(bin_dir, source_dir, tmp_path, recipe):
     tensors = initial_tensors()
     one, many, state = dict(tensors), dict(tensors), {}
     for _ in range(3):
-        outputs, = Ranks(single.library, 1).step([{**one, **state}], alone=True)[0]
+        (outputs,) = Ranks(single.library, 1).step([{**one, **state}], alone=True)[0]
         results, errors = Ranks(program.library, 4).step([{**many, **state}] * 4)
         assert errors == [""] * 4
         for result in results:

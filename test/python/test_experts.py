@@ -6,18 +6,19 @@
 experts/step.py is the step in JAX, which writes ragged_dot as a product of masked rows with the weights of all experts. The
 compiled step multiplies the rows of each expert alone, and has the bits of numpy.
 """
+
 import json
 import pathlib
 
 import numpy as np
 import pytest
-
-import reference
 from numerics import products
 from numerics import reference as rules
 from numerics.formats import BF16 as BF16_CODES
 from numerics.formats import E4M3 as E4M3_CODES
 from numerics.formats import decode_e8m0
+
+import reference
 from harness import BF16, E4M3, E5M2, F32, Program, assert_same_bits, load, random_generator, tensor_type
 
 HERE = pathlib.Path(__file__).resolve().parent / "experts"
@@ -277,10 +278,13 @@ def multiply_by_blocks(recipe, x, w):
 
 
 @pytest.mark.parametrize("recipe", ["block", "mxfp8"])
-@pytest.mark.parametrize("tokens, groups, k, n, ends", [
-    (300, 4, 200, 140, [7, 100, 100, 290]),
-    (20, 3, 40, 5, [4, 9, 30]),  # the last end is beyond the rows
-])
+@pytest.mark.parametrize(
+    "tokens, groups, k, n, ends",
+    [
+        (300, 4, 200, 140, [7, 100, 100, 290]),
+        (20, 3, 40, 5, [4, 9, 30]),  # the last end is beyond the rows
+    ],
+)
 def test_forward_with_scales_of_blocks(bin_dir, tmp_path, recipe, tokens, groups, k, n, ends):
     """One product per group, whose tokens and weight have blocks of their own along K."""
     rng = random_generator(tokens, k, 1)
@@ -295,14 +299,17 @@ def test_forward_with_scales_of_blocks(bin_dir, tmp_path, recipe, tokens, groups
 
 
 @pytest.mark.parametrize("recipe", ["none", "current"])
-@pytest.mark.parametrize("tokens, groups, k, n, ends", [
-    (300, 4, 70, 33, [7, 100, 100, 290]),
-    (0, 3, 8, 8, [0, 0, 0]),
-    (1, 2, 1, 1, [0, 1]),
-    (50, 1, 16, 40, [50]),
-    (20, 3, 0, 5, [4, 9, 30]),  # the last end is beyond the rows
-    (24, 4, 200, 17, [9, 5, 20, 18]),  # ends that decrease leave a group empty
-])
+@pytest.mark.parametrize(
+    "tokens, groups, k, n, ends",
+    [
+        (300, 4, 70, 33, [7, 100, 100, 290]),
+        (0, 3, 8, 8, [0, 0, 0]),
+        (1, 2, 1, 1, [0, 1]),
+        (50, 1, 16, 40, [50]),
+        (20, 3, 0, 5, [4, 9, 30]),  # the last end is beyond the rows
+        (24, 4, 200, 17, [9, 5, 20, 18]),  # ends that decrease leave a group empty
+    ],
+)
 def test_forward(bin_dir, tmp_path, recipe, tokens, groups, k, n, ends):
     rng = random_generator(tokens, k)
     x, w = rng.standard_normal((tokens, k)).astype(BF16), rng.standard_normal((groups, k, n)).astype(BF16)

@@ -146,8 +146,7 @@ def test_peers_are_held_to_the_instructions_of_the_processor(monkeypatch):
 def test_inputs_have_the_names_and_shapes_of_the_program(network):
     path = ROOT / ("python/examples/gpt/gpt.mlir" if network == "gpt" else f"tools/fp8-bench/networks/{network}.mlir")
     line = next(l for l in path.open() if "func.func public @main(" in l)
-    found = dict(re.findall(r'loc\("([^"]*)"\)', line) and
-                 [(name, kind) for kind, name in re.findall(r'%arg\d+: tensor<([^>]*)>[^%]*?loc\("([^"]*)"\)', line)])
+    found = dict(re.findall(r'loc\("([^"]*)"\)', line) and [(name, kind) for kind, name in re.findall(r'%arg\d+: tensor<([^>]*)>[^%]*?loc\("([^"]*)"\)', line)])
     inputs = step_time.inputs(network)
     kinds = {name: "x".join([*map(str, shape), {"F32": "f32", "I32": "i32"}[kind]]) for name, (kind, shape, _) in inputs.items()}
     assert kinds == {name: kind for name, kind in found.items() if not name.startswith("moment") and name != "steps"}
@@ -180,19 +179,22 @@ def test_bf16_values_are_the_upper_halves_of_f32(tmp_path):
     assert bytes(data[:2]) == f32[2:4] and bytes(data[2:4]) == f32[6:8]
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    (["compile", "--layers=0"], "argument --layers: '0' is no list of numbers such as 1,4,16; see fp8-bench compile --help"),
-    (["compile", "--with=torch"], "argument --with: 'torch' is none of jax; see fp8-bench compile --help"),
-    (["step", "--networks=gpt,cnn"], "argument --networks: 'cnn' is none of gpt, mlp, mixer; see fp8-bench step --help"),
-    (["step", "--rounds=0"], "argument --rounds: '0' is no number above 0; see fp8-bench step --help"),
-    (["step", "--seconds=inf"], "argument --seconds: 'inf' is no number above 0; see fp8-bench step --help"),
-    (["products", "--shapes=4x4"], "argument --shapes: '4x4' is no shape MxNxK; see fp8-bench products --help"),
-    (["products", "--fast"], "unrecognized arguments: --fast; see fp8-bench products --help"),
-    (["products", "--json=/nowhere/at/all.json"], "argument --json: there is no folder /nowhere/at; see fp8-bench products --help"),
-    (["step", "--jax-python=/nowhere/python"], "--jax-python=/nowhere/python: there is no such file"),
-    (["step", "--bin=/nowhere"], "fp8-compile does not run: No such file or directory: /nowhere/fp8-compile"),
-    ([], "say what to measure: fp8-bench compile, step, products, recipes, collectives, checkpoint, kernels, python or emulator; see --help"),
-])
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["compile", "--layers=0"], "argument --layers: '0' is no list of numbers such as 1,4,16; see fp8-bench compile --help"),
+        (["compile", "--with=torch"], "argument --with: 'torch' is none of jax; see fp8-bench compile --help"),
+        (["step", "--networks=gpt,cnn"], "argument --networks: 'cnn' is none of gpt, mlp, mixer; see fp8-bench step --help"),
+        (["step", "--rounds=0"], "argument --rounds: '0' is no number above 0; see fp8-bench step --help"),
+        (["step", "--seconds=inf"], "argument --seconds: 'inf' is no number above 0; see fp8-bench step --help"),
+        (["products", "--shapes=4x4"], "argument --shapes: '4x4' is no shape MxNxK; see fp8-bench products --help"),
+        (["products", "--fast"], "unrecognized arguments: --fast; see fp8-bench products --help"),
+        (["products", "--json=/nowhere/at/all.json"], "argument --json: there is no folder /nowhere/at; see fp8-bench products --help"),
+        (["step", "--jax-python=/nowhere/python"], "--jax-python=/nowhere/python: there is no such file"),
+        (["step", "--bin=/nowhere"], "fp8-compile does not run: No such file or directory: /nowhere/fp8-compile"),
+        ([], "say what to measure: fp8-bench compile, step, products, recipes, collectives, checkpoint, kernels, python or emulator; see --help"),
+    ],
+)
 def test_wrong_command_line_is_one_sentence(bench, arguments, sentence):
     done = bench(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"fp8-bench: error: {sentence}\n")
@@ -236,13 +238,16 @@ def test_step_without_peers(bench, tmp_path):
     assert len(read["left_out"]) == 2 and "code for x86-64-v3" in done.stdout and "Times as fast" not in done.stdout
 
 
-@pytest.mark.parametrize("statement, reason", [
-    ("answer = {'error': 'ValueError: no memory'} if task == 'product' else answer", "ValueError: no memory"),
-    ("task == 'product' and sys.exit('the last words')", "the last words"),
-    ("task == 'product' and sys.exit(3)", "it ended without an answer"),
-    ("answer = answer if task != 'product' else 7", "it ended without an answer"),
-    ("sys.exit('No module named jax')", "No module named jax"),
-])
+@pytest.mark.parametrize(
+    "statement, reason",
+    [
+        ("answer = {'error': 'ValueError: no memory'} if task == 'product' else answer", "ValueError: no memory"),
+        ("task == 'product' and sys.exit('the last words')", "the last words"),
+        ("task == 'product' and sys.exit(3)", "it ended without an answer"),
+        ("answer = answer if task != 'product' else 7", "it ended without an answer"),
+        ("sys.exit('No module named jax')", "No module named jax"),
+    ],
+)
 def test_failing_peer_is_one_sentence(bench, peer, statement, reason):
     path = peer(statement)
     done = bench("products", "--shapes=4x4x4", "--rounds=1", "--seconds=0.001", "--with=jax", f"--jax-python={path}")
@@ -252,8 +257,7 @@ def test_failing_peer_is_one_sentence(bench, peer, statement, reason):
 def test_interpreter_that_does_not_run(bench, tmp_path):
     (tmp_path / "python").write_text("")
     done = bench("step", f"--jax-python={tmp_path / 'python'}")
-    assert (done.returncode, done.stderr) == (
-        1, f"fp8-bench: error: JAX's interpreter {tmp_path / 'python'} does not run: Permission denied\n")
+    assert (done.returncode, done.stderr) == (1, f"fp8-bench: error: JAX's interpreter {tmp_path / 'python'} does not run: Permission denied\n")
 
 
 def test_processor_without_a_limit_for_peers_is_said(bench, peer):
@@ -313,7 +317,10 @@ def test_kernels_of_a_program(bench, tmp_path):
     assert f" {2 * 64 * 64 * 64} |" in row  # a tile has 64 columns
     assert f"{2 * 64 * 64 * 64} operations of tensor cores, 0 in FP8; the FP8 products of the program have 0" in done.stdout
     done = bench("kernels", tmp_path / "p.mlir", "--target=sm_10")
-    assert (done.returncode, done.stderr) == (1, "fp8-bench: error: argument --target: 'sm_10' is none of sm_89, sm_90a, sm_100a, sm_120a; see fp8-bench kernels --help\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "fp8-bench: error: argument --target: 'sm_10' is none of sm_89, sm_90a, sm_100a, sm_120a; see fp8-bench kernels --help\n",
+    )
 
 
 def test_checkpoint(bench, tmp_path):

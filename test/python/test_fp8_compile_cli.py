@@ -6,6 +6,7 @@
 Exit code 1 and `file:line:col: error:` for errors in the input, also with respect to the options;
 2 and `fp8-compile: error:` for a wrong command line.
 """
+
 import json
 import os
 import re
@@ -138,7 +139,7 @@ def test_syntax_and_types(box):
     box.rejects(GOOD.replace("outs(%f : tensor<4x16", "outs(%f : tensor<5x16"), r"5:\d+", "expects different type")
     box.rejects(GOOD.replace("linalg.matmul", "linalg.matmool"), r"5:8", "matmool")
     box.rejects('func.func @main() {\n  "some.op"() : () -> ()\n  return\n}', "2:3", "'some.op' is not known here .fp8-compile takes")
-    box.rejects('func.func @main() {\n  some.op %x\n  return\n}', r"2:\d+", "fp8-compile takes linalg on tensors")
+    box.rejects("func.func @main() {\n  some.op %x\n  return\n}", r"2:\d+", "fp8-compile takes linalg on tensors")
 
 
 @pytest.mark.parametrize("type", ["memref<4xf32>", "tensor<4xcomplex<f32>>", "tensor<*xf32>", "vector<4xf32>", "tensor<4xindex>"])
@@ -377,9 +378,14 @@ def test_help_and_version(box):
 COLUMN = '{format = f8E4M3FN, sites = ["q"], tensor = "input"}'
 
 
-@pytest.mark.parametrize("attributes", ["fp8.state_columns = [3], fp8.amax_history_len = 4 : i64",
-                                        'fp8.state_columns = [{sites = ["a"]}], fp8.amax_history_len = 4 : i64',
-                                        f"fp8.state_columns = [{COLUMN}], fp8.amax_history_len = 4 : i64"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "fp8.state_columns = [3], fp8.amax_history_len = 4 : i64",
+        'fp8.state_columns = [{sites = ["a"]}], fp8.amax_history_len = 4 : i64',
+        f"fp8.state_columns = [{COLUMN}], fp8.amax_history_len = 4 : i64",
+    ],
+)
 @pytest.mark.parametrize("options", [[], ["--recipe=none"]])
 def test_state_columns_of_the_input_are_not_believed(box, attributes, options):
     box.rejects(f"module attributes {{{attributes}}} {{\n{GOOD}}}", "1:1", "'fp8.state_columns' is for the compiler", *options)

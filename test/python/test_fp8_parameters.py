@@ -2,12 +2,12 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """--fp8-parameters: weights that are cast by the step that computes them, bit for bit as without."""
+
 import subprocess
 
-import numpy as np
 import pytest
 
-from harness import BF16, E4M3, F32, Program, assert_same_bits, load, random_generator, save
+from harness import BF16, F32, Program, assert_same_bits, load, random_generator, save
 
 # A layer with its gradients and an optimizer in f32, and the evaluation of the same weight.
 PROGRAM = """
@@ -148,12 +148,15 @@ def read_report(program, *options):
     return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("recipe, stored", [
-    ("current", 64 * 32 + 4),
-    # One layout of 128x128 blocks serves both directions; rows and columns have their own.
-    ("block", 64 * 32 + 4),
-    ("row", 2 * 64 * 32 + 4 * (64 + 32)),
-])
+@pytest.mark.parametrize(
+    "recipe, stored",
+    [
+        ("current", 64 * 32 + 4),
+        # One layout of 128x128 blocks serves both directions; rows and columns have their own.
+        ("block", 64 * 32 + 4),
+        ("row", 2 * 64 * 32 + 4 * (64 + 32)),
+    ],
+)
 def test_the_report_says_what_is_stored_and_saved(bin_dir, tmp_path, recipe, stored):
     program = compile_program(bin_dir, tmp_path / "kept", f"--recipe={recipe}")
     plain = read_report(program, f"--recipe={recipe}")

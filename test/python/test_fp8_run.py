@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the command fp8-run on the runtime's hand-written library (runtime/test/fixture.c)."""
+
 import json
 import os
 import re
@@ -199,12 +200,38 @@ def test_unknown_input_tensors_are_warned_of(box):
     box.fails(1, r"argument 2 'x' of entry 'main' has no value: .*no arguments: y\)")
 
 
-@pytest.mark.parametrize("args", [
-    ["--steps=0"], ["--steps=x"], ["--steps=-1"], ["--stepz=1"], ["--O3"], ["--device=tpu"], ["--device=cuda:"], ["--device=cuda:x"], ["--device="], ["--stream=x"],
-    ["--stream==x"], ["--entry=a,b,c"], ["--entry="], ["--save-every=2"], ["--save-every=0", "--save-state=s"],
-    ["--with-carry"], ["--outputs=s", "--save-state=s"], ["--profile=s", "--outputs=s"], ["second.so"], ["--history=newest"], ["--history=x", "--state=s"],
-    ["--keep-last=2"], ["--keep-last=0", "--save-every=1", "--save-state=s"], ["--strict"], ["--rename=a=b"], ["--rename=a", "--state=s"], ["--rename==b", "--state=s"],
-])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--steps=0"],
+        ["--steps=x"],
+        ["--steps=-1"],
+        ["--stepz=1"],
+        ["--O3"],
+        ["--device=tpu"],
+        ["--device=cuda:"],
+        ["--device=cuda:x"],
+        ["--device="],
+        ["--stream=x"],
+        ["--stream==x"],
+        ["--entry=a,b,c"],
+        ["--entry="],
+        ["--save-every=2"],
+        ["--save-every=0", "--save-state=s"],
+        ["--with-carry"],
+        ["--outputs=s", "--save-state=s"],
+        ["--profile=s", "--outputs=s"],
+        ["second.so"],
+        ["--history=newest"],
+        ["--history=x", "--state=s"],
+        ["--keep-last=2"],
+        ["--keep-last=0", "--save-every=1", "--save-state=s"],
+        ["--strict"],
+        ["--rename=a=b"],
+        ["--rename=a", "--state=s"],
+        ["--rename==b", "--state=s"],
+    ],
+)
 def test_wrong_command_lines(box, args):
     box.fails(2, "", *args)
 
@@ -214,23 +241,26 @@ def test_no_library_at_all(run):
     assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("args, pattern", [
-    (["--device=emulator"], "--device=emulator: the library was compiled for the CPU: run it with --device=cpu"),
-    (["--profile=none/p"], "none/p: cannot write"),
-    (["--entry=mian"], "no entry 'mian'; it has main, evaluate"),
-    (["--print=9"], "no result '9' among 5"),
-    (["--print=0"], "not a scalar"),
-    (["--stream=y=data"], "no argument 'y'"),
-    (["--stream=x=data"], "in has no tensor 'data'"),
-    (["--stream=x=3"], "no leading dimension"),
-    (["--stream=x=0", "--stream=2=0"], "already has a stream"),
-    (["--stream=n=0"], r"slice of tensor '0': argument 3 'n' is i32\[\], the given tensor f32\[3\]"),
-    (["--outputs=none/out"], "none/out: cannot write: No such file"),
-    (["--outputs=/"], "Is a directory"),
-    (["--save-state=none/out"], "none/out: cannot write"),
-    (["--state=none"], "none: No such file"),
-    (["--state=in"], "in: not a state file"),
-])
+@pytest.mark.parametrize(
+    "args, pattern",
+    [
+        (["--device=emulator"], "--device=emulator: the library was compiled for the CPU: run it with --device=cpu"),
+        (["--profile=none/p"], "none/p: cannot write"),
+        (["--entry=mian"], "no entry 'mian'; it has main, evaluate"),
+        (["--print=9"], "no result '9' among 5"),
+        (["--print=0"], "not a scalar"),
+        (["--stream=y=data"], "no argument 'y'"),
+        (["--stream=x=data"], "in has no tensor 'data'"),
+        (["--stream=x=3"], "no leading dimension"),
+        (["--stream=x=0", "--stream=2=0"], "already has a stream"),
+        (["--stream=n=0"], r"slice of tensor '0': argument 3 'n' is i32\[\], the given tensor f32\[3\]"),
+        (["--outputs=none/out"], "none/out: cannot write: No such file"),
+        (["--outputs=/"], "Is a directory"),
+        (["--save-state=none/out"], "none/out: cannot write"),
+        (["--state=none"], "none: No such file"),
+        (["--state=in"], "in: not a state file"),
+    ],
+)
 def test_requests_that_cannot_be_met(box, args, pattern):
     box.fails(1, pattern, *args)
 
@@ -242,7 +272,7 @@ def test_failing_code(box):
 def test_wrong_libraries(box, fixture):
     open(box.path("text"), "w").write("not a library")
     whole = open(fixture, "rb").read()
-    open(box.path("half"), "wb").write(whole[:len(whole) // 2])
+    open(box.path("half"), "wb").write(whole[: len(whole) // 2])
     box.fails(1, "none.so: No such file", library="none.so")
     box.fails(1, "text: not a shared library", library="text")
     box.fails(1, "half: the file is truncated", library="half")
@@ -284,10 +314,11 @@ def test_wrong_state_files(box):
     case("there is no tensor 'scale'", drop=["scale"])
     case(r"tensor 'scale' is f32\[3\], the program has f32\[2\]", change={"scale": np.ones(3, np.float32)})
     case(r"tensor 'scale' is f64\[2\]", change={"scale": np.ones(2)})
-    case("its 'amax_history' has 5 rows, the program's 3: take over its newest rows or its oldest .fp8-run --history.",
-         change={"amax_history": np.ones((5, 2), np.float32)})
-    case(r"tensor 'amax_history' is f32\[5,3\], the program has f32\[3,2\]", "--history=newest",
-         change={"amax_history": np.ones((5, 3), np.float32)})
+    case(
+        "its 'amax_history' has 5 rows, the program's 3: take over its newest rows or its oldest .fp8-run --history.",
+        change={"amax_history": np.ones((5, 2), np.float32)},
+    )
+    case(r"tensor 'amax_history' is f32\[5,3\], the program has f32\[3,2\]", "--history=newest", change={"amax_history": np.ones((5, 3), np.float32)})
     case("tensor 'extra' is not part of the program's state", "--strict", change={"extra": X})
     case("there is no tensor 'carry.w'", "--with-carry", drop=["carry.w"])
     case(r"tensor 'carry.w': argument 0 'w' is f32\[2,3\]", "--with-carry", change={"carry.w": X})
@@ -296,9 +327,19 @@ def test_wrong_state_files(box):
 def test_every_element_type_is_read_as_safetensors_writes_it(box):
     """Python's library writes; fp8-run names the type it found."""
     types = {
-        "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i64": np.int64, "ui8": np.uint8, "ui16": np.uint16,
-        "ui32": np.uint32, "ui64": np.uint64, "f16": np.float16, "f32": np.float32, "f64": np.float64,
-        "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2,
+        "i1": np.bool_,
+        "i8": np.int8,
+        "i16": np.int16,
+        "i64": np.int64,
+        "ui8": np.uint8,
+        "ui16": np.uint16,
+        "ui32": np.uint32,
+        "ui64": np.uint64,
+        "f16": np.float16,
+        "f32": np.float32,
+        "f64": np.float64,
+        "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+        "f8E5M2": ml_dtypes.float8_e5m2,
     }
     for name, dtype in types.items():
         box.write("bad", {"m": np.zeros((2, 0), dtype)})
@@ -309,6 +350,5 @@ def test_a_full_device_is_reported(box, bin_dir, fixture):
     done = box.run("--outputs=/dev/full")
     assert done.returncode == 1 and "No space left" in done.stderr
     with open("/dev/full", "w") as full:
-        done = subprocess.run([bin_dir / "fp8-run", fixture, f"--inputs={box.path('in')}", "--print=2"], stdout=full,
-                              stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([bin_dir / "fp8-run", fixture, f"--inputs={box.path('in')}", "--print=2"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and "cannot write to standard output" in done.stderr

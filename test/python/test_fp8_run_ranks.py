@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8-run with several ranks, on the runtime's hand-written library (runtime/test/ranks_fixture.c): one step is
 w = w - mean over the ranks of the column sums of x; the loss is the mean of the sums of x."""
+
 import os
 import re
 import shutil

@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8-stats on logs whose content is known, and its search for a site that is known to be bad."""
+
 import html.parser
 import json
 import re
@@ -17,8 +18,7 @@ from harness import F32, random_generator, save
 @pytest.fixture
 def stats(source_dir, tmp_path):
     def call(*arguments, code=0):
-        done = subprocess.run([sys.executable, source_dir / "tools/fp8-stats/fp8-stats", *map(str, arguments)], cwd=tmp_path,
-                              capture_output=True, text=True)
+        done = subprocess.run([sys.executable, source_dir / "tools/fp8-stats/fp8-stats", *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == code, done.stderr
         return done
 
@@ -26,8 +26,23 @@ def stats(source_dir, tmp_path):
 
 
 def line(step, column, site, tensor="input", **values):
-    return json.dumps({"step": step, "column": column, "sites": [site], "tensor": tensor, "amax": 1.0, "scale": 448.0,
-                       "underflow": None, "overflow": None, "mse": None, **values}) + "\n"
+    return (
+        json.dumps(
+            {
+                "step": step,
+                "column": column,
+                "sites": [site],
+                "tensor": tensor,
+                "amax": 1.0,
+                "scale": 448.0,
+                "underflow": None,
+                "overflow": None,
+                "mse": None,
+                **values,
+            }
+        )
+        + "\n"
+    )
 
 
 @pytest.fixture
@@ -107,12 +122,15 @@ def test_gnuplot_draws_the_same_curves(source_dir, log, monkeypatch):
     assert "2 0.25\n" in script and "'wide & <b> input'" in script
 
 
-@pytest.mark.parametrize("text, message", [
-    ("", "it has no steps"),
-    ("{", "log:1: not a line of fp8-run --monitor"),
-    ("[]", "log:1: not a line of fp8-run --monitor"),
-    (line(0, 0, "a") + '{"step": 1}\n', "log:2: not a line of fp8-run --monitor"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "it has no steps"),
+        ("{", "log:1: not a line of fp8-run --monitor"),
+        ("[]", "log:1: not a line of fp8-run --monitor"),
+        (line(0, 0, "a") + '{"step": 1}\n', "log:2: not a line of fp8-run --monitor"),
+    ],
+)
 def test_wrong_logs(stats, log, text, message):
     log.write_text(text)
     done = stats(log, code=1)

@@ -7,6 +7,7 @@ same_step/steps.py has the versions and explains why only the loss may differ in
 over microbatches, unrolled or not, with the backward pass in a loop, with layers in a loop or not,
 recomputed, in inner jitted functions, and with forward and backward as two functions.
 """
+
 import json
 import pathlib
 import subprocess
@@ -133,9 +134,7 @@ QUICK = [("unrolled", "delayed"), ("loop_back", "delayed"), ("pair_scan", "delay
 ALL = [(name, recipe) for name in [*STEPS[1:], *PAIRS] for recipe in RECIPES]
 
 
-@pytest.mark.parametrize(
-    "name, recipe", [pytest.param(*p, marks=[] if p in QUICK else pytest.mark.slow) for p in ALL]
-)
+@pytest.mark.parametrize("name, recipe", [pytest.param(*p, marks=[] if p in QUICK else pytest.mark.slow) for p in ALL])
 def test_another_writing_is_the_same_step(make, name, recipe):
     step, first = make(name, recipe), make("scan", recipe)
     assert step.sites == first.sites
@@ -155,9 +154,7 @@ CROSSING = [(name, recipe) for name in PAIRS for recipe in RECIPES if recipe not
 CROSSING = [(n, r) for n, r in CROSSING if n != "pair_checkpoint" or r == "delayed"]
 
 
-@pytest.mark.parametrize(
-    "name, recipe", [pytest.param(*p, marks=[] if p in QUICK_CROSSING else pytest.mark.slow) for p in CROSSING]
-)
+@pytest.mark.parametrize("name, recipe", [pytest.param(*p, marks=[] if p in QUICK_CROSSING else pytest.mark.slow) for p in CROSSING])
 def test_activations_cross_as_bytes(make, name, recipe):
     """Stacks, too, that one loop fills and another reads, with a stack of scale_inv where slices have their own."""
     step = make(name, recipe)

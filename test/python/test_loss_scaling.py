@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """--loss-scaling: the backward pass is scaled, steps that overflow are skipped, the scale adapts."""
+
 import json
 import pathlib
 import sys
@@ -88,8 +89,7 @@ class Reference:
             self.scale, self.tracker = self.scale * np.float32(2), 0
 
     def check(self, state):
-        expected = {"carry.w": self.w, "carry.v": self.v, "carry.steps": self.steps, "loss_scale": self.scale,
-                    "loss_scale_tracker": np.int32(self.tracker)}
+        expected = {"carry.w": self.w, "carry.v": self.v, "carry.steps": self.steps, "loss_scale": self.scale, "loss_scale_tracker": np.int32(self.tracker)}
         assert set(state) == set(expected)
         for name, wanted in expected.items():
             assert_same_bits(state[name], wanted)
@@ -104,15 +104,13 @@ def data(count=12):
 
 def run(program, inputs, steps, *options):
     state = program.folder / f"state{steps}"
-    program.run("main", inputs, f"--steps={steps}", "--stream=x=xs", "--stream=t=ts", "--zero-missing", "--with-carry",
-                f"--save-state={state}", *options)
+    program.run("main", inputs, f"--steps={steps}", "--stream=x=xs", "--stream=t=ts", "--zero-missing", "--with-carry", f"--save-state={state}", *options)
     return state
 
 
 @pytest.fixture(scope="module")
 def program(bin_dir, tmp_path_factory):
-    return Program(bin_dir, tmp_path_factory.mktemp("scaling"), STEP, "--recipe=none", "--mixed-precision=f16",
-                   "--loss-scaling=4194304")
+    return Program(bin_dir, tmp_path_factory.mktemp("scaling"), STEP, "--recipe=none", "--mixed-precision=f16", "--loss-scaling=4194304")
 
 
 def test_overflows_back_off_and_change_nothing_else(program):
@@ -150,8 +148,16 @@ def test_growth_after_the_interval(program):
     state = program.folder / "late"
     # The state file of one step, with a tracker that is two steps before the interval.
     state.write_bytes(run(program, inputs, 1).read_bytes())
-    patch(state, {"loss_scale": np.float32(256), "loss_scale_tracker": np.int32(1998), "carry.w": inputs["w"],
-                  "carry.v": np.zeros_like(inputs["w"]), "carry.steps": np.float32(0)})
+    patch(
+        state,
+        {
+            "loss_scale": np.float32(256),
+            "loss_scale_tracker": np.int32(1998),
+            "carry.w": inputs["w"],
+            "carry.v": np.zeros_like(inputs["w"]),
+            "carry.steps": np.float32(0),
+        },
+    )
     expected = Reference(inputs["w"], 256, 1998)
     for i in range(3):
         expected.step(inputs["xs"][i], inputs["ts"][i])
@@ -176,8 +182,7 @@ def test_on_a_gpu(bin_dir, tmp_path, monkeypatch):
     """Overflow, back-off and skipped steps on the emulator, with the CPU's bits (sums in the order of K)."""
     monkeypatch.setenv("FP8EMU_SUMS", "korder")
     inputs = data()
-    program = Program(bin_dir, tmp_path, STEP, "--recipe=none", "--mixed-precision=f16", "--loss-scaling=4194304",
-                      "--target=sm_89", "--order=program")
+    program = Program(bin_dir, tmp_path, STEP, "--recipe=none", "--mixed-precision=f16", "--loss-scaling=4194304", "--target=sm_89", "--order=program")
     expected = Reference(inputs["w"], 2**22)
     for x, t in zip(inputs["xs"], inputs["ts"]):
         expected.step(x, t)
@@ -218,12 +223,25 @@ def test_the_scale_leaves_no_trace_in_a_gpt(bin_dir, tmp_path):
     same_without(bin_dir, tmp_path, text, inputs, ["--recipe=none"], ["--steps=2", "--zero-missing"])
 
 
-@pytest.mark.parametrize("edit,options,message", [
-    (("%ns, %loss :", "%ns, %y :", "tensor<f32>, tensor<f32>) {", f"tensor<f32>, tensor<{N}x{M}xf32>) {{",
-      "tensor<f32>, tensor<f32>\n}", f"tensor<f32>, tensor<{N}x{M}xf32>\n}}"), [], "0 results that are a scalar of floating point; return the loss"),
-    (("tf.aliasing_output = 2 : i32", ""), [], "2 results that are a scalar of floating point; name it with --loss=R"),
-    ((), ["--loss=1"], "--loss=1: 'main' has no scalar of floating point as result 1"),
-])
+@pytest.mark.parametrize(
+    "edit,options,message",
+    [
+        (
+            (
+                "%ns, %loss :",
+                "%ns, %y :",
+                "tensor<f32>, tensor<f32>) {",
+                f"tensor<f32>, tensor<{N}x{M}xf32>) {{",
+                "tensor<f32>, tensor<f32>\n}",
+                f"tensor<f32>, tensor<{N}x{M}xf32>\n}}",
+            ),
+            [],
+            "0 results that are a scalar of floating point; return the loss",
+        ),
+        (("tf.aliasing_output = 2 : i32", ""), [], "2 results that are a scalar of floating point; name it with --loss=R"),
+        ((), ["--loss=1"], "--loss=1: 'main' has no scalar of floating point as result 1"),
+    ],
+)
 def test_errors(bin_dir, run, tmp_path, edit, options, message):
     text = STEP
     for old, new in zip(edit[::2], edit[1::2]):

@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8-run --monitor by value: what it says of each quantized tensor is what numpy computes of it."""
+
 import json
 import os
 import pathlib
@@ -22,8 +23,9 @@ def folder(bin_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("monitor")
     for recipe in ("delayed", "current", "block", "none"):
         for measure in ([], ["--measure-errors"]):
-            subprocess.run([bin_dir / "fp8-compile", STEP, f"--recipe={recipe}", *measure, "-o",
-                            folder / f"{recipe}{'.measured' * bool(measure)}.so"], check=True)
+            subprocess.run(
+                [bin_dir / "fp8-compile", STEP, f"--recipe={recipe}", *measure, "-o", folder / f"{recipe}{'.measured' * bool(measure)}.so"], check=True
+            )
     draw = random_generator(1)
     x = (draw.standard_normal((16, 32)) * np.exp(4 * draw.standard_normal((16, 32)))).astype(F32)
     x[0, 0] = 0
@@ -32,8 +34,7 @@ def folder(bin_dir, tmp_path_factory):
 
 
 def run(bin_dir, folder, library, *args, code=0):
-    done = subprocess.run([bin_dir / "fp8-run", folder / f"{library}.so", f"--inputs={folder / 'in'}", *args],
-                          capture_output=True, text=True)
+    done = subprocess.run([bin_dir / "fp8-run", folder / f"{library}.so", f"--inputs={folder / 'in'}", *args], capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     return done
 
@@ -62,7 +63,8 @@ def expect(line, x, scale, dtype):
 def test_delayed_scaling(bin_dir, folder):
     lines = monitored(bin_dir, folder, "delayed.measured", "--steps=3", "--print=loss", f"--save-state={folder / 'state'}")
     assert [(line["step"], line["column"], line["tensor"]) for line in lines] == [
-        (step, column, tensor) for step in range(3) for column, tensor in enumerate(["input", "weight", "grad_output"])]
+        (step, column, tensor) for step in range(3) for column, tensor in enumerate(["input", "weight", "grad_output"])
+    ]
     assert all(set(line) == KEYS | {"printed"} and line["sites"] == ["fc"] for line in lines)
     inputs, state = load(folder / "in"), load(folder / "state")
     x, w = inputs["x"], inputs["w"]
@@ -117,8 +119,12 @@ def test_lines_where_there_is_no_terminal(bin_dir, folder):
 def test_a_table_in_a_terminal(bin_dir, folder):
     reader, writer = pty.openpty()
     os.set_blocking(reader, False)
-    subprocess.run([bin_dir / "fp8-run", folder / "delayed.measured.so", f"--inputs={folder / 'in'}", "--steps=3",
-                    "--print=loss", "--monitor"], stderr=writer, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [bin_dir / "fp8-run", folder / "delayed.measured.so", f"--inputs={folder / 'in'}", "--steps=3", "--print=loss", "--monitor"],
+        stderr=writer,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
     text = os.read(reader, 100_000).decode()
     last = text.split("\x1b[5A")[-1].replace("\x1b[K", "").replace("\x1b[J", "").splitlines()
     assert text.count("\x1b[5A") == 2 and last[0].startswith("step 2  result ")
@@ -128,12 +134,15 @@ def test_a_table_in_a_terminal(bin_dir, folder):
     assert f"{np.abs(load(folder / 'in')['x']).max():.3g}" in row and any(bar in row for bar in "▁▂▃▄▅▆▇█")
 
 
-@pytest.mark.parametrize("args, code, message", [
-    (["--monitor-every=2"], 2, "--monitor-every=2: expected at least 1, and --monitor"),
-    (["--monitor", "--monitor-every=0"], 2, "--monitor-every=0"),
-    (["--monitor=s", "--save-state=s"], 2, "--monitor=s: another option writes the same file"),
-    (["--monitor=none/log"], 1, "none/log: cannot write"),
-])
+@pytest.mark.parametrize(
+    "args, code, message",
+    [
+        (["--monitor-every=2"], 2, "--monitor-every=2: expected at least 1, and --monitor"),
+        (["--monitor", "--monitor-every=0"], 2, "--monitor-every=0"),
+        (["--monitor=s", "--save-state=s"], 2, "--monitor=s: another option writes the same file"),
+        (["--monitor=none/log"], 1, "none/log: cannot write"),
+    ],
+)
 def test_wrong_requests(bin_dir, folder, args, code, message):
     assert message in run(bin_dir, folder, "delayed", *args, code=code).stderr
 

@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """No program crashes the compiler: mutants/mutants.py says which, and runs more of them."""
+
 import pathlib
 import random
 import subprocess

@@ -5,6 +5,7 @@
 
 test_conversions.py has the casts of all values.
 """
+
 import numpy as np
 import pytest
 

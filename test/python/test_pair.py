@@ -7,6 +7,7 @@ The step is written once. As one function backward reads forward's values; as a 
 residuals: an unchanged f32 weight, another weight transposed in bf16, bf16 activations, an i1 mask
 and the f32 result. Sites, columns, results and state must be equal, bit for bit.
 """
+
 import json
 import re
 
@@ -201,11 +202,7 @@ def sites(program):
 
 @pytest.mark.parametrize(
     "kind, recipe",
-    [
-        pytest.param(kind, recipe, marks=[] if recipe in ("delayed", "gradients", "stochastic") else pytest.mark.slow)
-        for kind in KINDS
-        for recipe in RECIPES
-    ],
+    [pytest.param(kind, recipe, marks=[] if recipe in ("delayed", "gradients", "stochastic") else pytest.mark.slow) for kind in KINDS for recipe in RECIPES],
 )
 def test_a_pair_computes_what_one_function_computes(make, kind, recipe):
     step = make("step", make_step(kind), *RECIPES[recipe])
@@ -255,8 +252,7 @@ def test_what_crosses(make, kind, recipe, crossing):
 
     memory = program.report["memory"]
     assert memory["residual_bytes_after"] == sum(BYTES[element] * int(np.prod(shape)) for element, shape in given)
-    saved = sum(BYTES[TYPES[name].split("x")[-1]] * np.prod(shape_of(name))
-                for name in ["w1", "t2", "x", *KINDS[kind][0], "mask", "y"])
+    saved = sum(BYTES[TYPES[name].split("x")[-1]] * np.prod(shape_of(name)) for name in ["w1", "t2", "x", *KINDS[kind][0], "mask", "y"])
     assert memory["residual_bytes_before"] == saved
     assert memory["residual_bytes_after"] < saved
 

@@ -5,6 +5,7 @@
 
 graphs/README.md says what is random and what is compared; graphs/run.py runs more of them.
 """
+
 import os
 
 import pytest

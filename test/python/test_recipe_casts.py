@@ -2,12 +2,13 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A user's own functions for quantize and dequantize, by value."""
+
+import gradient_step
 import numpy as np
 import pytest
 from numerics import formats, products, reference
 from numerics.formats import E4M3, E5M2, F32
 
-import gradient_step
 from harness import Program, load, random_generator
 
 # Truncation to E4M3, without subnormals; 127 steps on either side of 0 in place of FP8.
@@ -109,7 +110,9 @@ def test_quantize(bin_dir, tmp_path, monkeypatch, recipe, target):
         np.testing.assert_array_equal(dx, products.scaled_product(qg, qw, ig, iw))
         if state is not None:
             columns = [column["tensor"] for column in program.manifest["state"]["columns"]]
-            assert load(saved)["amax_history"][-1].tolist() == [{"input": abs(x).max(), "weight": abs(w).max(), "grad_output": abs(y - t).max()}[kind] for kind in columns]
+            assert load(saved)["amax_history"][-1].tolist() == [
+                {"input": abs(x).max(), "weight": abs(w).max(), "grad_output": abs(y - t).max()}[kind] for kind in columns
+            ]
             state = dict(zip(columns, load(saved)["scale"]))
 
 
@@ -141,12 +144,32 @@ def test_errors(run, tmp_path):
     (tmp_path / "step.mlir").write_text(FUNCTIONS + gradient_step.text(N))
     current = "#fp8.custom<base = #fp8.current_scaling, "
     for code, options, words in [
-        (1, [f"--recipe={current}dequantize = {{weight = @from_steps}}>", "--target=sm_90a"], "the tensor cores of sm_90a multiply FP8, not what a recipe's own function dequantizes"),
-        (1, [f"--recipe={current}quantize = {{grad_output = @truncate}}>", "--stochastic-rounding=true"], "does not reach gradients that the recipe's own function quantizes"),
+        (
+            1,
+            [f"--recipe={current}dequantize = {{weight = @from_steps}}>", "--target=sm_90a"],
+            "the tensor cores of sm_90a multiply FP8, not what a recipe's own function dequantizes",
+        ),
+        (
+            1,
+            [f"--recipe={current}quantize = {{grad_output = @truncate}}>", "--stochastic-rounding=true"],
+            "does not reach gradients that the recipe's own function quantizes",
+        ),
         (2, [f"--recipe={current}quantize = {{bias = @truncate}}>"], "it takes functions for input, weight and grad_output"),
-        (2, ["--recipe=#fp8.custom<base = #fp8.row_scaling, quantize = {input = @truncate}>"], "quantize casts with one scale per tensor, and #fp8.row_scaling has more"),
-        (1, [f"--recipe={current}quantize = {{input = @from_steps}}>"], "'from_steps' is the recipe's function for quantize and must be (value: f32, scale: f32) -> i8"),
-        (1, [f"--recipe={current}dequantize = {{input = @truncate}}>"], "'truncate' is the recipe's function for dequantize and must be (data: i8, scale_inv: f32) -> f32"),
+        (
+            2,
+            ["--recipe=#fp8.custom<base = #fp8.row_scaling, quantize = {input = @truncate}>"],
+            "quantize casts with one scale per tensor, and #fp8.row_scaling has more",
+        ),
+        (
+            1,
+            [f"--recipe={current}quantize = {{input = @from_steps}}>"],
+            "'from_steps' is the recipe's function for quantize and must be (value: f32, scale: f32) -> i8",
+        ),
+        (
+            1,
+            [f"--recipe={current}dequantize = {{input = @truncate}}>"],
+            "'truncate' is the recipe's function for dequantize and must be (data: i8, scale_inv: f32) -> f32",
+        ),
         (1, [f"--recipe={current}quantize = {{input = @missing}}>"], "the recipe's quantize = @missing names no function with a body"),
     ]:
         done = run("fp8-compile", tmp_path / "step.mlir", "-o", tmp_path / "step.so", *options)

@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The report and the manifest list every option with its value."""
+
 import json
 import subprocess
 
@@ -87,9 +88,7 @@ def test_every_option_is_in_report_and_manifest(bin_dir, source):
     options = [o for o in given if o[2:7] not in ("dgrad", "carry", "requi")] + ["--wgrad=e5m2"]
     values = options_of(bin_dir, source, *options)
     base = "margin = 1, amax_history_len = 8, amax_compute_algo = most_recent, reduce_amax = false, ignore_non_finite = true, executed_mask = true, init = current>"
-    assert values.pop("recipe_attribute") == (
-        f"#fp8.custom<base = #fp8.delayed_scaling<format = e4m3, {base}, wgrad = #fp8.delayed_scaling<{base}>"
-    )
+    assert values.pop("recipe_attribute") == (f"#fp8.custom<base = #fp8.delayed_scaling<format = e4m3, {base}, wgrad = #fp8.delayed_scaling<{base}>")
     assert values == expected
 
 

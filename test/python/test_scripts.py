@@ -51,18 +51,21 @@ def test_lint_finds(source_dir, tmp_path):
 
 
 CASES = {
-    "good.xml": '<testsuite><testcase/><testcase><skipped/></testcase></testsuite>',
-    "bad.xml": '<testsuites><testsuite><testcase/><testcase><failure/></testcase></testsuite></testsuites>',
+    "good.xml": "<testsuite><testcase/><testcase><skipped/></testcase></testsuite>",
+    "bad.xml": "<testsuites><testsuite><testcase/><testcase><failure/></testcase></testsuite></testsuites>",
     "empty.xml": "<testsuite/>",
 }
 
 
-@pytest.mark.parametrize("files, last, code", [
-    (["good.xml"], "1 passed, 0 failed", 0),
-    (["good.xml", "bad.xml"], "2 passed, 1 failed", 1),
-    (["good.xml", "empty.xml"], "1 passed, 1 failed", 1),
-    (["good.xml", "missing.xml"], "1 passed, 1 failed", 1),
-])
+@pytest.mark.parametrize(
+    "files, last, code",
+    [
+        (["good.xml"], "1 passed, 0 failed", 0),
+        (["good.xml", "bad.xml"], "2 passed, 1 failed", 1),
+        (["good.xml", "empty.xml"], "1 passed, 1 failed", 1),
+        (["good.xml", "missing.xml"], "1 passed, 1 failed", 1),
+    ],
+)
 def test_summary_counts(files, last, code, source_dir, tmp_path):
     for name, text in CASES.items():
         (tmp_path / name).write_text(text)

@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Stochastic rounding by value against numerics/stochastic.py, bit for bit: casts on every target, and the
 gradients of training steps with their state."""
+
 import json
 
+import gradient_step
 import numpy as np
 import pytest
 from numerics import casts, formats, reference, stochastic
@@ -12,7 +14,6 @@ from numerics.casts import BlockCast, straight
 from numerics.conversions import DTYPES
 from numerics.formats import BF16, E4M3, E5M2, SINGLE
 
-import gradient_step
 from harness import Program, load, random_generator, save, tensor_type
 
 CPUS = {"native": ["--target=cpu"], "x86-64-v3": ["--target=cpu", "--cpu=x86-64-v3"]}
@@ -49,8 +50,8 @@ func.func @{name}(%x: {x}, %s: tensor<f32>, %r: tensor<{elements}xi64>) -> ({dat
   %d = tensor.empty() : {data}
   {f"%t = tensor.empty() : {turned}" if order else ""}
   %i = tensor.empty() : tensor<f32>
-  %q, {f"%qt, " if order else ""}%si = fp8.quantize ins(%x : {x}) scale(%s : tensor<f32>) random(%r : tensor<{elements}xi64>) stream({stream})
-    outs(%d, {f"%t, " if order else ""}%i : {data}, {f"{turned}, " if order else ""}tensor<f32>) {f"{{transposition = array<i64: {', '.join(map(str, order))}>}}" if order else ""} -> {data}, {f"{turned}, " if order else ""}tensor<f32>
+  %q, {"%qt, " if order else ""}%si = fp8.quantize ins(%x : {x}) scale(%s : tensor<f32>) random(%r : tensor<{elements}xi64>) stream({stream})
+    outs(%d, {"%t, " if order else ""}%i : {data}, {f"{turned}, " if order else ""}tensor<f32>) {f"{{transposition = array<i64: {', '.join(map(str, order))}>}}" if order else ""} -> {data}, {f"{turned}, " if order else ""}tensor<f32>
   return %q, %si{more("%qt")} : {data}, tensor<f32>{more(turned)}
 }}"""
 
@@ -58,8 +59,18 @@ func.func @{name}(%x: {x}, %s: tensor<f32>, %r: tensor<{elements}xi64>) -> ({dat
 @on_each
 def test_casts(bin_dir, tmp_path, target):
     """Both formats, every layout that kernels know, and sizes that fill no tile or vector."""
-    shapes = {"vector": ((777,), None), "ragged": ((70, 150), (1, 0)), "whole": ((128, 256), (1, 0)), "batch": ((3, 40, 21), (0, 2, 1)), "turned": ((3, 5, 40), (2, 1, 0))}
-    cases = {f"{name}_{fmt.name}_{source.name}": (shape, order, fmt, source) for name, (shape, order) in shapes.items() for fmt, source in [(E4M3, SINGLE), (E5M2, BF16)]}
+    shapes = {
+        "vector": ((777,), None),
+        "ragged": ((70, 150), (1, 0)),
+        "whole": ((128, 256), (1, 0)),
+        "batch": ((3, 40, 21), (0, 2, 1)),
+        "turned": ((3, 5, 40), (2, 1, 0)),
+    }
+    cases = {
+        f"{name}_{fmt.name}_{source.name}": (shape, order, fmt, source)
+        for name, (shape, order) in shapes.items()
+        for fmt, source in [(E4M3, SINGLE), (E5M2, BF16)]
+    }
     text = "".join(cast_entry(name, shape, fmt, source, order) for name, (shape, order, fmt, source) in cases.items())
     program = Program(bin_dir, tmp_path, text, "--recipe=none", *TARGETS[target])
     rng = random_generator(80)
@@ -93,7 +104,12 @@ def test_casts_by_block(bin_dir, tmp_path, target):
     """Rows, blocks and MX blocks, in both directions and layouts: an element has the same bits in each."""
     plain, turned = (0, 1), (1, 0)
     bits = "random(%r : tensor<2xi64>) stream(5)"
-    directions = {"row": straight([(1, 0), (0, 1)]), "rows": straight([(1, 0)]), "block": (((1, 128), plain), ((128, 1), turned)), "mx": (((1, 32), plain), ((32, 1), turned))}
+    directions = {
+        "row": straight([(1, 0), (0, 1)]),
+        "rows": straight([(1, 0)]),
+        "block": (((1, 128), plain), ((128, 1), turned)),
+        "mx": (((1, 32), plain), ((32, 1), turned)),
+    }
     of = [BlockCast(name.rstrip("s"), pair, fmt, source, bits) for name, pair in directions.items() for fmt, source in [(E4M3, SINGLE), (E5M2, BF16)]]
     shape = (70, 150)
     for source in (SINGLE, BF16):
@@ -131,7 +147,12 @@ def expected_gradient(recipe, g, fractions, step_scale):
     return product * (inverse_x[0, 0] * inverse_g) if recipe == "row" else (product * inverse_x[0, 0]) * inverse_g
 
 
-STEP_CASES = [(recipe, "native") for recipe in ("delayed", "current", "row", "block")] + [("delayed", "sm_89"), ("current", "sm_100a"), ("row", "sm_90a"), ("block", "sm_120a")]
+STEP_CASES = [(recipe, "native") for recipe in ("delayed", "current", "row", "block")] + [
+    ("delayed", "sm_89"),
+    ("current", "sm_100a"),
+    ("row", "sm_90a"),
+    ("block", "sm_120a"),
+]
 
 
 @pytest.mark.parametrize("recipe, target", STEP_CASES)
@@ -151,7 +172,11 @@ def test_steps(bin_dir, tmp_path, recipe, target):
         saved, begin = tmp_path / "saved", tmp_path / "begin"
         if step == 0:
             shapes = {"scale": np.ones(len(kinds), np.float32), "amax_history": np.zeros((1024, len(kinds)), np.float32)} if kinds else {}
-            save(begin, {**shapes, "rounding": np.array([seed, 0])}, {"version": "1", "layout_hash": state["layout_hash"], "columns": json.dumps(state["columns"])})
+            save(
+                begin,
+                {**shapes, "rounding": np.array([seed, 0])},
+                {"version": "1", "layout_hash": state["layout_hash"], "columns": json.dumps(state["columns"])},
+            )
         program.run("step", inputs, f"--state={saved if step else begin}", f"--save-state={saved}", f"--outputs={tmp_path / 'outputs'}")
         assert load(saved)["rounding"].tolist() == [seed, step + 1]
         results = load(tmp_path / "outputs")
@@ -166,7 +191,10 @@ def test_steps(bin_dir, tmp_path, recipe, target):
 def test_nothing_to_round(run, tmp_path):
     """No gradient becomes FP8: an error that says what to change."""
     (tmp_path / "step.mlir").write_text(STEP_TEXT)
-    for code, options, words in [(1, ["--dgrad=bf16", "--wgrad=bf16"], "no gradient becomes FP8"), (2, ["--recipe=none"], "--stochastic-rounding=true belongs to recipes that make FP8")]:
+    for code, options, words in [
+        (1, ["--dgrad=bf16", "--wgrad=bf16"], "no gradient becomes FP8"),
+        (2, ["--recipe=none"], "--stochastic-rounding=true belongs to recipes that make FP8"),
+    ]:
         done = run("fp8-compile", tmp_path / "step.mlir", "-o", tmp_path / "step.so", "--stochastic-rounding=true", *options)
         assert done.returncode == code and words in done.stderr, done.stderr
 

@@ -121,50 +121,71 @@ def output(text: str) -> pathlib.Path:
 
 
 def add_common(parser: Parser, known_peers: list[str]) -> None:
-    parser.add_argument("--with", dest="peers", metavar="LIST", type=names(known_peers), default=known_peers,
-                        help=f"peers to measure beside: {','.join(known_peers)} (default; those that are here)")
-    parser.add_argument("--install", metavar="LIST", type=names(list(peers.INSTALLS)), default=[],
-                        help=f"install peers first, in {peers.folder()}: {', '.join(peers.INSTALLS)}")
+    parser.add_argument(
+        "--with",
+        dest="peers",
+        metavar="LIST",
+        type=names(known_peers),
+        default=known_peers,
+        help=f"peers to measure beside: {','.join(known_peers)} (default; those that are here)",
+    )
+    parser.add_argument(
+        "--install", metavar="LIST", type=names(list(peers.INSTALLS)), default=[], help=f"install peers first, in {peers.folder()}: {', '.join(peers.INSTALLS)}"
+    )
     for name in known_peers:
         parser.add_argument(f"--{name}-python", metavar="PYTHON", help=f"an interpreter that has {peers.TITLES[name]}")
-    parser.add_argument("--cpu", default="native", metavar="NAME",
-                        help="processor to compile for; x86-64-v3 holds the peers to AVX2 too (default: native)")
-    parser.add_argument("--sums", choices=["exact", "hardware"], default="exact",
-                        help="how fp8-compile sums products of bf16 and FP8 (default: exact)")
+    parser.add_argument("--cpu", default="native", metavar="NAME", help="processor to compile for; x86-64-v3 holds the peers to AVX2 too (default: native)")
+    parser.add_argument("--sums", choices=["exact", "hardware"], default="exact", help="how fp8-compile sums products of bf16 and FP8 (default: exact)")
     parser.add_argument("--rounds", type=positive(int), default=3, metavar="N", help="rounds; the least time counts (default: 3)")
     parser.add_argument("--json", type=output, metavar="FILE", help="also write everything to FILE")
     parser.add_argument("--plot", type=output, metavar="FILE.png", help="also draw bars (needs matplotlib)")
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR",
-                        help="folder of fp8-compile and fp8-run (default: that of fp8-bench)")
+    parser.add_argument(
+        "--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile and fp8-run (default: that of fp8-bench)"
+    )
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)  # LLVM's name of this processor
 
 
 def parser_of(benchmark: str) -> Parser:
     about = {"compile": compile_time, "step": step_time, "products": product_speed}[benchmark].__doc__ or ""
-    parser = Parser(prog=f"fp8-bench {benchmark}", description="Measures " + about.split(": ", 1)[1], epilog=EXAMPLE, allow_abbrev=False,
-                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(
+        prog=f"fp8-bench {benchmark}",
+        description="Measures " + about.split(": ", 1)[1],
+        epilog=EXAMPLE,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add_common(parser, ["jax"] if benchmark == "compile" else ["jax", "torch"])
     if benchmark == "compile":
         parser.add_argument("--layers", type=layers, default=[1, 4, 16], metavar="LIST", help="layers of the GPT (default: 1,4,16)")
-        parser.add_argument("--recipe", type=lambda text: text.split(","), default=["delayed"], metavar="LIST",
-                            help="recipes of fp8-compile (default: delayed)")
+        parser.add_argument(
+            "--recipe", type=lambda text: text.split(","), default=["delayed"], metavar="LIST", help="recipes of fp8-compile (default: delayed)"
+        )
         return parser
-    parser.add_argument("--seconds", type=positive(float), default=0.5, metavar="S",
-                        help="measure for at least S seconds in each round (default: 0.5)")
+    parser.add_argument("--seconds", type=positive(float), default=0.5, metavar="S", help="measure for at least S seconds in each round (default: 0.5)")
     if benchmark == "step":
         known = list(step_time.NETWORKS)
         parser.add_argument("--networks", type=names(known), default=known, metavar="LIST", help=f"default: {','.join(known)}")
     else:
-        parser.add_argument("--shapes", type=shapes, default=product_speed.SHAPES, metavar="LIST",
-                            help="MxNxK,... (default: " + ",".join("x".join(map(str, s)) for s in product_speed.SHAPES) + ")")
+        parser.add_argument(
+            "--shapes",
+            type=shapes,
+            default=product_speed.SHAPES,
+            metavar="LIST",
+            help="MxNxK,... (default: " + ",".join("x".join(map(str, s)) for s in product_speed.SHAPES) + ")",
+        )
     return parser
 
 
 def run(arguments: list[str]) -> None:
     if arguments and arguments[0] in ALONE:
         module, example = ALONE[arguments[0]]
-        parser = Parser(prog=f"fp8-bench {arguments[0]}", description=module.__doc__, epilog=example, allow_abbrev=False,
-                        formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser = Parser(
+            prog=f"fp8-bench {arguments[0]}",
+            description=module.__doc__,
+            epilog=example,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         module.add_options(parser)
         print("\n".join(module.measure(parser.parse_args(arguments[1:]), EXAMPLES)))
         return

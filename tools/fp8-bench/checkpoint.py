@@ -24,9 +24,18 @@ from failure import Failure
 
 
 class DLTensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
-                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)]
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    ]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +44,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds; the median counts (default: 5)")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("."), metavar="DIR", help="on the disk to measure (default: .)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write everything to FILE")
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR",
-                        help="folder of fp8-run, beside which libfp8rt.so is (default: that of fp8-bench)")
+    parser.add_argument(
+        "--bin",
+        type=pathlib.Path,
+        default=pathlib.Path("build/bin"),
+        metavar="DIR",
+        help="folder of fp8-run, beside which libfp8rt.so is (default: that of fp8-bench)",
+    )
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
 
 
@@ -132,5 +146,10 @@ def measure(options: argparse.Namespace, examples: pathlib.Path) -> list[str]:
     if options.json:
         options.json.write_text(json.dumps({"mib": options.mib, "tensors": options.tensors, "seconds": times}, indent=1) + "\n")
     save_ratio, load_ratio = found["copy to disk"] / found["save"], found["copy to memory"] / found["load"]
-    return [f"A checkpoint of {options.mib} MiB in {options.tensors} tensors, median of {options.rounds} rounds", "",
-            *results.table("", rows, 3), "", f"save {save_ratio:.2f}x, load {load_ratio:.2f}x as fast as the copy"]
+    return [
+        f"A checkpoint of {options.mib} MiB in {options.tensors} tensors, median of {options.rounds} rounds",
+        "",
+        *results.table("", rows, 3),
+        "",
+        f"save {save_ratio:.2f}x, load {load_ratio:.2f}x as fast as the copy",
+    ]

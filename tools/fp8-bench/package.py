@@ -18,11 +18,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jax-python", type=pathlib.Path, default=environment(), metavar="PYTHON",
-                        help="an interpreter that has JAX (default: that of the package's tests)")
+    parser.add_argument(
+        "--jax-python", type=pathlib.Path, default=environment(), metavar="PYTHON", help="an interpreter that has JAX (default: that of the package's tests)"
+    )
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds; the least time counts (default: 3)")
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR",
-                        help="folder of fp8-compile (default: that of fp8-bench)")
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile (default: that of fp8-bench)")
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
 
 

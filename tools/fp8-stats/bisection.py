@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Which sites' FP8 costs the loss most: halves the set of sites until few are left."""
+
 import argparse
 import json
 import math
@@ -34,8 +35,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if "--" in arguments:
         at = arguments.index("--")
         ours, compile_options = arguments[:at], arguments[at + 1 :]
-    parser = argparse.ArgumentParser(prog="fp8-stats bisect", description=DESCRIPTION, epilog=EPILOG,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="fp8-stats bisect", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=pathlib.Path, metavar="MODEL", help="the step, as for fp8-compile")
     parser.add_argument("--inputs", type=pathlib.Path, metavar="FILE", help="as of fp8-run")
     parser.add_argument("--stream", action="append", default=[], metavar="ARG=KEY", help="as of fp8-run; repeatable")
@@ -43,8 +43,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--print", required=True, metavar="R", help="the result that is the loss")
     parser.add_argument("--steps", type=int, default=50, metavar="N", help="steps of each training (default: 50)")
     parser.add_argument("--part", type=float, default=0.75, metavar="P", help="mend at least this part of the difference (default: 0.75)")
-    parser.add_argument("--reference", default="--recipe=none", metavar="OPTIONS",
-                        help="options of fp8-compile for the step in high precision (default: --recipe=none)")
+    parser.add_argument(
+        "--reference", default="--recipe=none", metavar="OPTIONS", help="options of fp8-compile for the step in high precision (default: --recipe=none)"
+    )
     parser.add_argument("--bin", type=pathlib.Path, metavar="DIR", help="folder of fp8-compile and fp8-run (default: that of fp8-stats, or PATH)")
     options = parser.parse_args(ours)
     options.compile_options = compile_options
@@ -82,8 +83,7 @@ class Trainings:
         return done.stdout
 
     def _list_sites(self) -> list[str]:
-        self._call("fp8-compile", self.options.model, "-o", self.folder / "step.so", *self.options.compile_options,
-                   f"--report=json:{self.folder / 'report'}")
+        self._call("fp8-compile", self.options.model, "-o", self.folder / "step.so", *self.options.compile_options, f"--report=json:{self.folder / 'report'}")
         entries = json.loads((self.folder / "report").read_text())["sites"]
         return list(dict.fromkeys(entry["site"] for entry in entries if entry["decision"] == "fp8"))
 

@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Logs of fp8-run --monitor, and what is noticeable about each tensor in them."""
+
 import dataclasses
 import json
 import pathlib

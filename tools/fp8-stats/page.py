@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A page about a log that needs nothing else: no script, no file beside it, no network."""
+
 import html
 import math
 import pathlib
@@ -36,16 +37,19 @@ def chart(curves: dict[str, list[tuple[int, float]]], logarithmic: bool = False)
 
     def place(point: tuple[float, float]) -> tuple[float, float]:
         x, y = point
-        return (LEFT + (WIDTH - LEFT - 10) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.5),
-                10 + (HEIGHT - 40) * (1 - ((y - y0) / (y1 - y0) if y1 > y0 else 0.5)))
+        return (LEFT + (WIDTH - LEFT - 10) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.5), 10 + (HEIGHT - 40) * (1 - ((y - y0) / (y1 - y0) if y1 > y0 else 0.5)))
 
     label = (lambda y: f"2^{y:.1f}") if logarithmic else (lambda y: f"{y:.4g}")
     parts = [polyline([place(p) for p in curve], color) for curve, color in zip(shown.values(), colors, strict=False) if curve]
     parts += [f'<text x="{LEFT - 8}" y="{y}" text-anchor="end">{label(value)}</text>' for y, value in ((14, y1), (HEIGHT - 28, y0))]
-    parts += [f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="{anchor}">{text}</text>'
-              for x, anchor, text in ((LEFT, "start", f"step {x0}"), (WIDTH - 10, "end", x1))]
-    parts += [f'<text x="{LEFT + 10 + 120 * i}" y="{HEIGHT - 8}" dx="100" fill="{colors[i]}">{html.escape(name)}</text>'
-              for i, name in enumerate(shown) if len(shown) > 1]
+    parts += [
+        f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="{anchor}">{text}</text>' for x, anchor, text in ((LEFT, "start", f"step {x0}"), (WIDTH - 10, "end", x1))
+    ]
+    parts += [
+        f'<text x="{LEFT + 10 + 120 * i}" y="{HEIGHT - 8}" dx="100" fill="{colors[i]}">{html.escape(name)}</text>'
+        for i, name in enumerate(shown)
+        if len(shown) > 1
+    ]
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>'
 
 
@@ -67,8 +71,10 @@ def heat_map(tensors: list[Tensor], key: str) -> str:
             if value > 0:
                 # Logarithmic: from one in a million to all.
                 dark = min(1.0, max(0.08, 1 + math.log10(value) / 6))
-                cells.append(f'<rect x="{names + x * size:.2f}" y="{y * height}" width="{size + 0.2:.2f}" height="{height - 1}" fill="#c0392b" '
-                             f'fill-opacity="{dark:.2f}"><title>step {group[0]}: {100 * value:.3g}%</title></rect>')
+                cells.append(
+                    f'<rect x="{names + x * size:.2f}" y="{y * height}" width="{size + 0.2:.2f}" height="{height - 1}" fill="#c0392b" '
+                    f'fill-opacity="{dark:.2f}"><title>step {group[0]}: {100 * value:.3g}%</title></rect>'
+                )
     return f'<svg viewBox="0 0 {WIDTH} {len(rows) * height}" role="img">{"".join(cells)}</svg>'
 
 
@@ -87,8 +93,10 @@ def details(tensor: Tensor) -> str:
         return [(step, value) for step, value in zip(tensor.steps, tensor.values[key], strict=True) if value is not None]
 
     sites = html.escape(", ".join(tensor.sites))
-    return (f"<details><summary>{html.escape(tensor.name)}</summary><p class='note'>{sites}</p>"
-            f"{chart({'amax': curve('amax'), 'scale': curve('scale')}, logarithmic=True)}</details>")
+    return (
+        f"<details><summary>{html.escape(tensor.name)}</summary><p class='note'>{sites}</p>"
+        f"{chart({'amax': curve('amax'), 'scale': curve('scale')}, logarithmic=True)}</details>"
+    )
 
 
 def render(log: Log) -> str:

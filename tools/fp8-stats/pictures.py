@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A picture of a log: the result of each step, scales, and the elements that are lost."""
+
 import pathlib
 import shutil
 import subprocess
@@ -26,9 +27,12 @@ def panels(log: Log) -> list[tuple[str, bool, list[tuple[str, Points]]]]:
         return [curve for curve in found if curve[1]]
 
     result = [("result", sorted(log.printed.items()))] if log.printed else []
-    every = [("result of the step", False, result), ("scale", True, curves("scale", lambda value: value > 0)),
-             ("underflow: fraction of the elements", False, curves("underflow")),
-             ("overflow: fraction of the elements", False, curves("overflow"))]
+    every = [
+        ("result of the step", False, result),
+        ("scale", True, curves("scale", lambda value: value > 0)),
+        ("underflow: fraction of the elements", False, curves("underflow")),
+        ("overflow: fraction of the elements", False, curves("overflow")),
+    ]
     return [panel for panel in every if panel[2]]
 
 
@@ -58,8 +62,12 @@ def gnuplot_script(log: Log, path: pathlib.Path) -> str:
     def quoted(text: str) -> str:
         return "'" + text.replace("'", "''") + "'"
 
-    lines = [f"set terminal pngcairo size 1200,{360 * len(shown)} noenhanced", f"set output {quoted(str(path))}",
-             f"set multiplot layout {len(shown)},1", "set key outside right font ',8'"]
+    lines = [
+        f"set terminal pngcairo size 1200,{360 * len(shown)} noenhanced",
+        f"set output {quoted(str(path))}",
+        f"set multiplot layout {len(shown)},1",
+        "set key outside right font ',8'",
+    ]
     for title, logarithmic, curves in shown:
         lines += [f"set title {quoted(title)}", "set logscale y 2" if logarithmic else "unset logscale y"]
         for i, (_, curve) in enumerate(curves):

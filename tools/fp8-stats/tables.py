@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The table that fp8-stats prints."""
+
 import math
 
 from log import Log, Tensor
@@ -36,9 +37,17 @@ def percent(value: float | None) -> str:
 
 
 def row(tensor: Tensor) -> list[str]:
-    return [tensor.name, number(tensor.last("amax")), sparkline(binades(tensor.values["amax"])), number(tensor.last("scale")),
-            percent(tensor.largest("underflow")), sparkline(tensor.values["underflow"]), percent(tensor.largest("overflow")),
-            number(tensor.largest("mse")), tensor.reason()]
+    return [
+        tensor.name,
+        number(tensor.last("amax")),
+        sparkline(binades(tensor.values["amax"])),
+        number(tensor.last("scale")),
+        percent(tensor.largest("underflow")),
+        sparkline(tensor.values["underflow"]),
+        percent(tensor.largest("overflow")),
+        number(tensor.largest("mse")),
+        tensor.reason(),
+    ]
 
 
 HEADER = ["tensor", "amax", "", "scale", "underflow", "", "overflow", "mse", "attention"]

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The GPT of model.py trained in FP8 from JAX: the step is compiled by fp8.jax.jit, the rest is ordinary JAX.
 
-    PYTHONPATH=python/src python python/examples/gpt/train_jax.py [RECIPE [STEPS [TEXT]]]
+PYTHONPATH=python/src python python/examples/gpt/train_jax.py [RECIPE [STEPS [TEXT]]]
 """
 
 import sys

@@ -125,8 +125,7 @@ def workspace() -> pathlib.Path:
         libraries.mkdir(parents=True, exist_ok=True)
         return pathlib.Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=libraries))
     except OSError as error:
-        warnings.warn(f"compiled libraries are not kept: {error.strerror}: {libraries} (FP8_CACHE_DIR names another folder)",
-                      Warning, stacklevel=2)
+        warnings.warn(f"compiled libraries are not kept: {error.strerror}: {libraries} (FP8_CACHE_DIR names another folder)", Warning, stacklevel=2)
         return temporary_folder()
 
 

@@ -160,8 +160,7 @@ def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Pa
     if done.returncode < 0:
         kept = folder / "source.mlir"
         raise CompileError(
-            f"fp8-compile was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}); "
-            f"the input is kept in {kept}; please report it",
+            f"fp8-compile was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}); the input is kept in {kept}; please report it",
             notes=tuple(_decode(done.stderr).splitlines()[-20:]),
             source_path=str(kept),
         )
@@ -176,9 +175,7 @@ def _run(command: Sequence[str], text: bytes, folder: pathlib.Path | None) -> su
     log.debug("%s", " ".join([str(tool), *command[1:]]))
     environment = {**os.environ, "FP8_CACHE_DIR": str(config.cache_dir)}
     with _interrupts_held() as deliver:
-        process = subprocess.Popen(
-            command, executable=tool, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment
-        )
+        process = subprocess.Popen(command, executable=tool, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment)
     try:
         deliver()
         output, errors = process.communicate(text, timeout=config.compile_timeout)

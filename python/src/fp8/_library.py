@@ -152,9 +152,7 @@ class _Session:
 
     def __init__(self, library: Library, entry: str) -> None:
         self._state = _runtime.Handle("fp8rt_state_create", "fp8rt_state_destroy", library.handle)
-        self._session = _runtime.Handle(
-            "fp8rt_session_create", "fp8rt_session_destroy", library.handle, entry.encode(), self._state.value
-        )
+        self._session = _runtime.Handle("fp8rt_session_create", "fp8rt_session_destroy", library.handle, entry.encode(), self._state.value)
 
     def run(self, entry: Entry, tensors: Sequence[Any], state: _state.State) -> list[Buffer]:
         runtime, session = _runtime.load(), self._session.value

@@ -40,9 +40,7 @@ def find(name: str) -> pathlib.Path:
     if folder == "bin" and (found := shutil.which(name)):
         return pathlib.Path(found)
     looked = ", ".join(str(root / folder) for root in roots)
-    raise MissingToolError(
-        f"{name} is in none of {looked}: install the wheel of fp8-mlir, or build the project and set FP8_TOOLS to its build folder"
-    )
+    raise MissingToolError(f"{name} is in none of {looked}: install the wheel of fp8-mlir, or build the project and set FP8_TOOLS to its build folder")
 
 
 def _roots() -> Iterator[pathlib.Path]:

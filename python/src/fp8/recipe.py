@@ -160,8 +160,7 @@ def to_text(recipe: Any) -> str:
         raise NotImplementedError("NVFP4BlockScaling: there are no products in FP4; MXFP8BlockScaling is the closest recipe")
     if name not in _CLASSES or isinstance(recipe, type):
         raise TypeError(
-            f"recipe={recipe!r}: a recipe is a word such as 'delayed', an attribute such as '#fp8.delayed_scaling<margin = 1>', "
-            "or an object of fp8.recipe"
+            f"recipe={recipe!r}: a recipe is a word such as 'delayed', an attribute such as '#fp8.delayed_scaling<margin = 1>', or an object of fp8.recipe"
         )
     ours = recipe if isinstance(recipe, _CLASSES[name]) else _from_transformer_engine(recipe, _CLASSES[name])
     for field in ("fp8_dpa", "fp8_mha"):

@@ -5,6 +5,7 @@
 
 layers.py builds the layers; here are the functions around them, with arguments, loss and results.
 """
+
 from contextlib import contextmanager
 
 import numpy as np

@@ -2,6 +2,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs that cast by rows, blocks and MX blocks, the tensors that they are tried on, and what must come out."""
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,7 +119,9 @@ def entry(name, shape, casts, arguments=""):
         body.append(text)
         values += names
         types += cast.types(shape)
-    return f"func.func @{name}(%x: {x}{arguments}) -> ({', '.join(types)}) {{\n" + "\n".join(body) + f"\n  return {', '.join(values)} : {', '.join(types)}\n}}\n"
+    return (
+        f"func.func @{name}(%x: {x}{arguments}) -> ({', '.join(types)}) {{\n" + "\n".join(body) + f"\n  return {', '.join(values)} : {', '.join(types)}\n}}\n"
+    )
 
 
 def check(results, casts, x, fractions=None):

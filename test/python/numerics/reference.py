@@ -6,6 +6,7 @@
 Written from the numerics alone, apart from the compiler and from ../reference.py, in f32 where the
 numerics say f32 and exactly elsewhere. FP8 tensors are arrays of bytes beside a Format.
 """
+
 import numpy as np
 from numerics.formats import BF16, F16, F32, F64, FLT_MAX, SINGLE, cast, log2_parts, scale_inv
 

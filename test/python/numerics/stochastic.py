@@ -6,6 +6,7 @@
 The key is the 64-bit seed of the state, low word first. The counter is (column, step, index of the element
 in the logical tensor), the index low word first; the first of the four resulting words decides.
 """
+
 import numpy as np
 from numerics.formats import cast
 

@@ -24,7 +24,8 @@ static LogicalResult verifyCasts(function_ref<InFlightDiagnostic()> emitError, R
   for (NamedAttribute function : functions) {
     std::optional<TensorKind> kind = symbolizeTensorKind(function.getName());
     if (!kind || !isa<FlatSymbolRefAttr>(function.getValue()))
-      return emitError() << name << " has the entry " << function.getName().getValue() << " = " << function.getValue()
+      return emitError() << name << " has the entry " << function.getName().getValue() << " = "
+                         << function.getValue()
                          << "; it takes functions for input, weight and grad_output, as {input = @f}";
     if (!base.getBlockShape(*kind, {true, false}).empty())
       return emitError() << name << " casts with one scale per tensor, and " << base

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`fp8.jax`: training steps and functions of JAX with their matrix products in FP8.
 
-    step = fp8.jax.jit(train_step, recipe="delayed", donate_argnums=0)     # was jax.jit(train_step, donate_argnums=0)
-    dense = fp8.jax.function(dense, recipe="current")                      # one function inside of the user's own jit
-    train = fp8.jax.nnx_jit(train)                                         # was flax.nnx.jit(train)
+step = fp8.jax.jit(train_step, recipe="delayed", donate_argnums=0)     # was jax.jit(train_step, donate_argnums=0)
+dense = fp8.jax.function(dense, recipe="current")                      # one function inside of the user's own jit
+train = fp8.jax.nnx_jit(train)                                         # was flax.nnx.jit(train)
 """
 
 from __future__ import annotations

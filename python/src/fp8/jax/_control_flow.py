@@ -263,10 +263,7 @@ def _reduce(op: Any) -> None:
     if _is_empty(op.operands[0]):
         none = ir.DenseI64ArrayAttr.get([])
         build = _Builder(op)
-        _replace(op, [
-            build.value("stablehlo.broadcast_in_dim", r.type, op.operands[count + i], broadcast_dimensions=none)
-            for i, r in enumerate(op.results)
-        ])
+        _replace(op, [build.value("stablehlo.broadcast_in_dim", r.type, op.operands[count + i], broadcast_dimensions=none) for i, r in enumerate(op.results)])
     elif len(dimensions) == 0:
         _replace(op, [op.operands[i] for i in range(count)])
 

@@ -131,9 +131,7 @@ def _unsupported_primitive(jaxpr: Any, error: NotImplementedError) -> Unsupporte
     equation = next((e for e in _equations(jaxpr) if e.primitive.name == name), None)
     if equation is None:  # Inside of another primitive's own rule.
         return UnsupportedError(f"{name} has no code: {_ADVICE}")
-    return UnsupportedError(
-        _in_scope(_scope(equation), name, f"{name} has no code: {_ADVICE}"), _location(equation)
-    )
+    return UnsupportedError(_in_scope(_scope(equation), name, f"{name} has no code: {_ADVICE}"), _location(equation))
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:
@@ -154,7 +152,7 @@ def _location(equation: Any) -> Location | None:
 
 
 def _in_scope(scope: str, operation: str, message: str) -> str:
-    """"in h0/fc (fft): message", without JAX's own words of a name stack, which are no help to a reader."""
+    """ "in h0/fc (fft): message", without JAX's own words of a name stack, which are no help to a reader."""
     scope, before = re.sub(r"\bjit\([^()]*\)", "", scope), None
     while before != scope:
         scope, before = re.sub(r"\b(?:jvp|transpose|vmap)\(([^()]*)\)", r"\1", scope), scope

@@ -61,9 +61,7 @@ def scatter(
     return lax.fori_loop(0, count, add_window, operand)
 
 
-def _windows(
-    operand: Array, indices: Array, updates: Array, numbers: lax.ScatterDimensionNumbers
-) -> tuple[Array, Array, list[int]]:
+def _windows(operand: Array, indices: Array, updates: Array, numbers: lax.ScatterDimensionNumbers) -> tuple[Array, Array, list[int]]:
     """`updates` as [window, *sizes], where each window starts as [window, dimension], and the sizes."""
     rank, batch_shape = operand.ndim, indices.shape[:-1]
     count = math.prod(batch_shape)
