@@ -30,7 +30,6 @@ DEFAULTS = {
     "dgrad_accumulation": None,
     "wgrad_accumulation": None,
     "sites": "linear",
-    "fp8_attention": False,
     "fp8_parameters": False,
     "keep": None,
     "first": 0,

@@ -1,7 +1,8 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command line of `fp8-bench compile`, `step`, `products`, `recipes`, `collectives`, `checkpoint`, `kernels` and `python`; the program fp8-bench starts it."""
+"""The command line of `fp8-bench compile`, `step`, `products`, `recipes`, `collectives`,
+`checkpoint`, `kernels` and `python`; the program fp8-bench starts it."""
 
 import argparse
 import os

@@ -114,11 +114,11 @@ def entry(name, shape, casts, arguments=""):
     """A function that applies casts of one source type to its argument; `arguments` are further ones."""
     x = harness.tensor_type(shape, DTYPES[casts[0].source])
     body, values, types = [], [], []
-    for i, cast in enumerate(casts):
-        text, names = cast.text(shape, f"c{i}", "%x")
+    for i, block_cast in enumerate(casts):
+        text, names = block_cast.text(shape, f"c{i}", "%x")
         body.append(text)
         values += names
-        types += cast.types(shape)
+        types += block_cast.types(shape)
     return (
         f"func.func @{name}(%x: {x}{arguments}) -> ({', '.join(types)}) {{\n" + "\n".join(body) + f"\n  return {', '.join(values)} : {', '.join(types)}\n}}\n"
     )
@@ -127,12 +127,12 @@ def entry(name, shape, casts, arguments=""):
 def check(results, casts, x, fractions=None):
     """Every result of `entry` bit for bit; `fractions` as for BlockCast.expected."""
     results = iter(results)
-    for cast in casts:
-        for number, expected in enumerate(cast.expected(x, fractions)):
+    for block_cast in casts:
+        for number, expected in enumerate(block_cast.expected(x, fractions)):
             got = next(results)
             assert got.shape == expected.shape
             codes, wanted = (np.ascontiguousarray(a).view(np.dtype(f"u{a.dtype.itemsize}")) for a in (got, expected))
             wrong = np.argwhere(codes != wanted)
             where = [(tuple(map(int, at)), hex(codes[tuple(at)]), hex(wanted[tuple(at)])) for at in wrong[:4]]
             part = ["data", "scale_inv"][number % 2]
-            assert not len(wrong), f"{cast}, {part} of direction {number // 2} of {x.shape}: {len(wrong)} differ (place, got, expected): {where}"
+            assert not len(wrong), f"{block_cast}, {part} of direction {number // 2} of {x.shape}: {len(wrong)} differ (place, got, expected): {where}"

@@ -21,7 +21,7 @@ from graphs.model import to_text  # noqa: E402
 from test_control_flow import form, test_current_scaling  # noqa: E402, F401
 from test_dynamic_shapes import folder, sequence, test_batch_and_sequence  # noqa: E402, F401
 from test_experts import Cast, assert_same_step, compile_step, exported, test_forward, test_with_delayed_scaling, test_with_row_scaling  # noqa: E402, F401  # noqa: E402
-from test_experts import step as expected_step
+from test_experts import step as expected_step  # noqa: E402
 from test_indices import program, test_rows_of_a_table, test_slices, test_updates_in_a_loop  # noqa: E402, F401
 from test_program_state import test_the_two_functions_of_a_pair_share_it  # noqa: E402, F401
 from test_stacks import test_an_amax_that_only_backward_records_is_kept  # noqa: E402, F401
