@@ -166,16 +166,19 @@ def test_growth_after_the_interval(program):
 
 
 def patch(path, tensors):
-    """Replaces values in a safetensors file, which has no checksum then: its key in the header is renamed."""
-    content = bytearray(path.read_bytes().replace(b"fp8_checksum", b"no_checksum_", 1))
+    """Replaces values in a safetensors file, and drops its checksum, which they make wrong."""
+    content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + length])
+    header, data = json.loads(content[8 : 8 + length]), bytearray(content[8 + length :])
+    del header["__metadata__"]["fp8_checksum"]
     for name, value in tensors.items():
-        begin, end = (8 + length + offset for offset in header[name]["data_offsets"])
+        begin, end = header[name]["data_offsets"]
         blob = np.ascontiguousarray(value).tobytes()
         assert len(blob) == end - begin
-        content[begin:end] = blob
-    path.write_bytes(content)
+        data[begin:end] = blob
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 def test_on_a_gpu(bin_dir, tmp_path, monkeypatch):
