@@ -4,6 +4,7 @@
 """What goes wrong in a user's first hour: wrong options, programs that cannot be compiled, a compiler
 that dies or is missing, a cache that cannot be written, several processes, Ctrl-C."""
 
+import functools
 import logging
 import os
 import pathlib
@@ -230,7 +231,9 @@ def test_ctrl_c_ends_the_compiler(tmp_path, fresh_cache):
     tools = fake_tool(tmp_path / "tools", f"echo $$ > {marker}; exec sleep 60")
     code = f"import fp8\ntry: fp8.compile({product()!r})\nexcept KeyboardInterrupt: print('interrupted')"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FP8_TOOLS": str(tools), "FP8_CACHE_DIR": str(fresh_cache)}
-    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+    # A shell starts background jobs with SIGINT ignored, which the child would inherit from this process.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=heed)
     deadline = time.monotonic() + 30
     while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
         time.sleep(0.02)

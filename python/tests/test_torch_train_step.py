@@ -74,6 +74,20 @@ def test_delayed_scaling():
     assert (step.state.amax_history[-1] > 0).all()
 
 
+def test_maximize_and_hooks_are_refused():
+    model = MLP()
+    with pytest.raises(fp8.UnsupportedError, match="negate the loss"):
+        fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1, maximize=True))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    handle = optimizer.register_step_post_hook(lambda *_: None)
+    with pytest.raises(fp8.UnsupportedError, match="the optimizer has hooks"):
+        fp8.torch.train_step(model, F.cross_entropy, optimizer)
+    handle.remove()
+    next(model.parameters()).register_hook(lambda gradient: 2 * gradient)
+    with pytest.raises(fp8.UnsupportedError, match="hooks on its gradient"):
+        fp8.torch.train_step(model, F.cross_entropy, optimizer)
+
+
 def test_an_optimizer_of_ones_own_is_refused():
     class Own(torch.optim.Optimizer):
         def __init__(self, parameters):

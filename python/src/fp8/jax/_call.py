@@ -32,6 +32,8 @@ class Call:
 
     def __init__(self, library: Library, entry: str, dtypes: Sequence[Any] = ()) -> None:
         description = library.entries[entry].description
+        if description.get("parameters"):
+            raise NotImplementedError("fp8_parameters: fp8.jax does not cast the first weights yet; leave the option out")
         self._name = f"{library.hash}/{entry}"
         workspace = int(description.get("workspace_bytes") or 0)
         _register(self._name, library, entry, workspace)

@@ -300,10 +300,16 @@ def _check_optimizer(optimizer: torch.optim.Optimizer) -> None:
     kind = type(optimizer)
     if not hasattr(kind, "_init_group"):
         raise UnsupportedError(f"train_step takes the optimizers of torch.optim; {kind.__name__} has no _init_group: use fp8.torch.backend")
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        raise UnsupportedError("the optimizer has hooks, which a compiled update does not call: use fp8.torch.backend")
     for group in optimizer.param_groups:
+        if group.get("maximize"):
+            raise UnsupportedError("maximize: negate the loss instead")
         if group.get("dampening"):
             raise UnsupportedError("dampening treats the first step apart: use fp8.torch.backend")
         for parameter in group["params"]:
+            if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
+                raise UnsupportedError("a parameter has hooks on its gradient, which a compiled step does not call: use fp8.torch.backend")
             if not parameter.is_contiguous():
                 raise UnsupportedError("a parameter is not contiguous: call .contiguous() before the optimizer is made")
 
