@@ -155,7 +155,9 @@ def named(op, **options):
 
 
 def summed(dims, words, body, types=("f32",) * 3, init=None):
-    return (zeros("i", "!R") if init is None else "") + generic("r", dims, words, [("%a", "!A"), ("%b", "!B")], (init or "%i", "!R"), body, types)
+    return (zeros("i", "!R") if init is None else "") + generic(
+        "r", dims, words, [("%a", "!A"), ("%b", "!B")], (init or "%i", "!R"), body, types
+    )
 
 
 MULTIPLY_ADD = "%p = arith.mulf %x, %y : f32; %s = arith.addf %acc, %p : f32; linalg.yield %s : f32"

@@ -64,7 +64,9 @@ def generic_forms():
         "generic": MULTIPLY_ADD,
         "swapped_factors": MULTIPLY_ADD.replace("%x, %y", "%y, %x"),
         "swapped_sum": MULTIPLY_ADD.replace("%acc, %p", "%p, %acc"),
-        "fast_math": MULTIPLY_ADD.replace("%x, %y", "%x, %y fastmath<reassoc,contract>").replace("%acc, %p", "%acc, %p fastmath<fast>"),
+        "fast_math": MULTIPLY_ADD.replace("%x, %y", "%x, %y fastmath<reassoc,contract>").replace(
+            "%acc, %p", "%acc, %p fastmath<fast>"
+        ),
         "fma": "%s = math.fma %x, %y, %acc : f32; linalg.yield %s : f32",
     }
     forms = [Form(name, spec, summed("mnk", words, body)) for name, body in bodies.items()]
@@ -122,7 +124,9 @@ def generic_forms():
                 words,
                 WIDEN.format("bf16")
                 + "%c = arith.extf %acc : bf16 to f32; "
-                + narrow.replace("%acc", "%c").replace("linalg.yield %s : f32", "%t = arith.truncf %s : f32 to bf16; linalg.yield %t : bf16"),
+                + narrow.replace("%acc", "%c").replace(
+                    "linalg.yield %s : f32", "%t = arith.truncf %s : f32 to bf16; linalg.yield %t : bf16"
+                ),
                 ("bf16",) * 3,
             ),
             types=(BF16, BF16),

@@ -6,7 +6,6 @@
 Everything uses the tools as a user does: fp8-compile writes a library, fp8-run calls it on
 safetensors files. FP8 tensors are ml_dtypes arrays.
 """
-
 import json
 import os
 import struct
@@ -60,7 +59,10 @@ def load(path):
     (length,) = struct.unpack("<Q", data[:8])
     header, data = json.loads(data[8 : 8 + length]), data[8 + length :]
     header.pop("__metadata__", None)
-    return {name: np.frombuffer(data[slice(*t["data_offsets"])], DTYPES[t["dtype"]]).reshape(t["shape"]).copy() for name, t in header.items()}
+    return {
+        name: np.frombuffer(data[slice(*t["data_offsets"])], DTYPES[t["dtype"]]).reshape(t["shape"]).copy()
+        for name, t in header.items()
+    }
 
 
 class Program:

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The training step of inputs/net.mlir in numpy, quantized according to options of fp8-compile."""
-
 from types import MappingProxyType
 
 import numpy as np

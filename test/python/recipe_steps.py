@@ -5,7 +5,6 @@
 
 Whole steps are in f32, in which every FP8 product agrees with numpy bit for bit.
 """
-
 import numpy as np
 import pytest
 
@@ -14,7 +13,6 @@ from harness import E4M3, E5M2, F32, MLIR_NAMES, Program, assert_same_bits, load
 from net import Delayed, initial_tensors, train
 
 INF, NAN, f32 = np.inf, np.nan, np.float32
-
 
 @pytest.fixture(scope="module")
 def text(source_dir):

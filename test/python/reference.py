@@ -5,7 +5,6 @@
 
 All arithmetic is on numpy's float32, which rounds to nearest even and keeps denormals.
 """
-
 import ml_dtypes
 import numpy as np
 
@@ -112,7 +111,9 @@ def update(scale, history, columns, amaxes, formats, *arguments, **options):
     for column in set(columns):
         entries = [i for i, c in enumerate(columns) if c == column]
         recorded, fmt = [amaxes[i] for i in entries], formats[entries[0]]
-        scale[column], history[:, column] = update_column(scale[column], history[:, column], recorded, fmt, *arguments, **options)
+        scale[column], history[:, column] = update_column(
+            scale[column], history[:, column], recorded, fmt, *arguments, **options
+        )
     return scale, history
 
 

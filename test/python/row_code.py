@@ -6,7 +6,6 @@
 Each is MLIR text that computes tensors [B, T, C] by rows of C, with statistics in between. Kept
 dimensions, reductions over dimensions of size 1, and reshapes are written as JAX exports them.
 """
-
 from harness import BF16, tensor_type
 
 ALL, STAT, KEPT, COLUMN = "(b, t, c) -> (b, t, c)", "(b, t, c) -> (b, t)", "(b, t, c) -> (b, t, 0)", "(b, t, c) -> (c)"
@@ -45,11 +44,9 @@ class RowCode:
         maps = ", ".join(f"affine_map<{m}>" for m in [*(m for _, m in inputs), out_map])
         element = lambda type: type.split("x")[-1].rstrip(">")
         blocks = ", ".join(f"%a{i}: {element(self.types[v])}" for i, v in enumerate(values))
-        self.line(
-            f"{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}} "
-            f"ins({', '.join(values)} : {', '.join(self.types[v] for v in values)}) "
-            f"outs({name}{'f' if init else 'e'} : {out}) {{"
-        )
+        self.line(f"{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}} "
+                  f"ins({', '.join(values)} : {', '.join(self.types[v] for v in values)}) "
+                  f"outs({name}{'f' if init else 'e'} : {out}) {{")
         self.line(f"^bb0({blocks}, %out: {element(out)}):")
         for step in body:
             self.line("  " + step)
@@ -104,13 +101,8 @@ def layer_norm(code, x, gain, bias, dtype):
     squares = code.sum(["%w = arith.mulf %a0, %a0 : f32"], (centred, ALL))
     variance = code.keep(["%eps = arith.constant 1.0e-5 : f32", "%m = arith.divf %a0, %size : f32", "%v = arith.addf %m, %eps : f32"], squares)
     rstd = code.keep(["%one = arith.constant 1.0 : f32", "%d = math.sqrt %a0 : f32", "%v = arith.divf %one, %d : f32"], variance)
-    y = code.elements(
-        ["%n = arith.mulf %a0, %a1 : f32", "%g = arith.mulf %n, %a2 : f32", "%v = arith.addf %g, %a3 : f32"],
-        (centred, ALL),
-        (rstd, KEPT),
-        (gain, COLUMN),
-        (bias, COLUMN),
-    )
+    y = code.elements(["%n = arith.mulf %a0, %a1 : f32", "%g = arith.mulf %n, %a2 : f32", "%v = arith.addf %g, %a3 : f32"],
+                      (centred, ALL), (rstd, KEPT), (gain, COLUMN), (bias, COLUMN))
     return code.narrow(y, dtype), centred, mean, rstd
 
 
@@ -118,13 +110,8 @@ def rms_norm(code, x, gain, dtype):
     """PyTorch's way: the statistics lose their dimension. Returns the tensor and 1 / rms."""
     x = code.widen(x)
     squares = code.sum(["%w = arith.mulf %a0, %a0 : f32"], (x, ALL))
-    rms = code.generic(
-        code.stat,
-        ["%eps = arith.constant 1.0e-6 : f32", "%m = arith.divf %a0, %size : f32", "%e = arith.addf %m, %eps : f32", "%v = math.rsqrt %e : f32"],
-        (squares, "(b, t) -> (b, t)"),
-        iterators='"parallel", "parallel"',
-        out_map="(b, t) -> (b, t)",
-    )
+    rms = code.generic(code.stat, ["%eps = arith.constant 1.0e-6 : f32", "%m = arith.divf %a0, %size : f32", "%e = arith.addf %m, %eps : f32",
+                                   "%v = math.rsqrt %e : f32"], (squares, "(b, t) -> (b, t)"), iterators='"parallel", "parallel"', out_map="(b, t) -> (b, t)")
     y = code.elements(["%n = arith.mulf %a0, %a1 : f32", "%v = arith.mulf %n, %a2 : f32"], (x, ALL), (rms, STAT), (gain, COLUMN))
     return code.narrow(y, dtype), rms
 
@@ -132,15 +119,8 @@ def rms_norm(code, x, gain, dtype):
 def softmax(code, x, dtype):
     """With a causal mask, by positions. Returns the tensor, the maximum and the sum."""
     x = code.widen(x)
-    masked = code.elements(
-        [
-            "%row = linalg.index 1 : index",
-            "%column = linalg.index 2 : index",
-            "%past = arith.cmpi ule, %column, %row : index",
-            "%v = arith.select %past, %a0, %lowest : f32",
-        ],
-        (x, ALL),
-    )
+    masked = code.elements(["%row = linalg.index 1 : index", "%column = linalg.index 2 : index", "%past = arith.cmpi ule, %column, %row : index",
+                            "%v = arith.select %past, %a0, %lowest : f32"], (x, ALL))
     top = code.generic(code.stat, ["%v = arith.maximumf %out, %a0 : f32"], (masked, ALL), iterators=ROWS, out_map=STAT, init="%lowest")
     power = code.elements(["%d = arith.subf %a0, %a1 : f32", "%v = math.exp %d : f32"], (masked, ALL), (top, STAT))
     total = code.sum(["%w = arith.addf %a0, %zero : f32"], (power, ALL))
@@ -152,23 +132,10 @@ def layer_norm_backward(code, dy, centred, rstd, gain, residual, dtype):
     """Returns the gradient to cast and the one in f32 that goes on, and the bias gradient."""
     dn = code.elements(["%v = arith.mulf %a0, %a1 : f32"], (code.widen(dy), ALL), (gain, COLUMN))
     dot = code.expand(code.dot(centred, dn))
-    factor = code.sum_of_one(
-        [dot, rstd],
-        [
-            "%c = arith.mulf %a1, %a1 : f32",
-            "%d = arith.mulf %a1, %c : f32",
-            "%e = arith.mulf %a0, %d : f32",
-            "%f = arith.divf %e, %size : f32",
-            "%w = arith.negf %f : f32",
-        ],
-    )
-    dx = code.elements(
-        ["%t = arith.mulf %a0, %a1 : f32", "%p = arith.mulf %a2, %a3 : f32", "%v = arith.addf %t, %p : f32"],
-        (dn, ALL),
-        (rstd, KEPT),
-        (factor, STAT),
-        (centred, ALL),
-    )
+    factor = code.sum_of_one([dot, rstd], ["%c = arith.mulf %a1, %a1 : f32", "%d = arith.mulf %a1, %c : f32", "%e = arith.mulf %a0, %d : f32",
+                                           "%f = arith.divf %e, %size : f32", "%w = arith.negf %f : f32"])
+    dx = code.elements(["%t = arith.mulf %a0, %a1 : f32", "%p = arith.mulf %a2, %a3 : f32", "%v = arith.addf %t, %p : f32"],
+                       (dn, ALL), (rstd, KEPT), (factor, STAT), (centred, ALL))
     total = code.expand(code.sum(["%w = arith.negf %a0 : f32"], (dx, ALL)))
     mean = code.sum_of_one([total], ["%w = arith.divf %a0, %size : f32"])
     both = code.elements(["%t = arith.addf %a0, %a1 : f32", "%v = arith.addf %t, %a2 : f32"], (residual, ALL), (dx, ALL), (mean, STAT))

@@ -22,7 +22,9 @@ def surrounded_forms():
             "generic_transpose",
             "mk,nk->mn",
             f"  %te = tensor.empty() : {f32('kn')}\n"
-            + generic("t", "kn", ("nk", "kn"), [("%b", "!B")], ("%te", f32("kn")), "linalg.yield %x : f32", ("f32", "f32"))
+            + generic(
+                "t", "kn", ("nk", "kn"), [("%b", "!B")], ("%te", f32("kn")), "linalg.yield %x : f32", ("f32", "f32")
+            )
             + named("matmul", b="%t", tb=f32("kn")),
         ),
         Form(
@@ -35,7 +37,9 @@ def surrounded_forms():
         Form(
             "transposed_result",
             "mk,kn->nm",
-            zeros("i", f32("mn")) + product("matmul", name="y", tr=f32("mn")) + transpose("r", "%y", f32("mn"), "!R", (1, 0)),
+            zeros("i", f32("mn"))
+            + product("matmul", name="y", tr=f32("mn"))
+            + transpose("r", "%y", f32("mn"), "!R", (1, 0)),
         ),
         Form(
             "extended_operands",
@@ -68,7 +72,9 @@ def surrounded_forms():
         Form(
             "rounded_result",
             spec,
-            zeros("i", f32("mn")) + product("matmul", name="y", tr=f32("mn")) + cast("r", "%y", (s["m"], s["n"]), F32, F16),
+            zeros("i", f32("mn"))
+            + product("matmul", name="y", tr=f32("mn"))
+            + cast("r", "%y", (s["m"], s["n"]), F32, F16),
             out=F16,
             product=F16,
         ),
@@ -136,7 +142,8 @@ def surrounded_forms():
         Form(
             "sliced_weight",
             spec,
-            "  %v = tensor.extract_slice %b[2, 0, 1] [1, 12, 5] [1, 1, 2] : !B to tensor<12x5xf32>\n" + named("matmul", b="%v", tb="tensor<12x5xf32>"),
+            "  %v = tensor.extract_slice %b[2, 0, 1] [1, 12, 5] [1, 1, 2] : !B to tensor<12x5xf32>\n"
+            + named("matmul", b="%v", tb="tensor<12x5xf32>"),
             shapes=((6, 12), (4, 12, 11)),
             rhs=lambda b: b[2, :, 1::2],
         ),
@@ -154,7 +161,9 @@ def surrounded_forms():
             "broadcast_weight",
             "bmk,kn->bmn",
             f"  %we = tensor.empty() : {f32('bkn')}\n"
-            + generic("w", "bkn", ("kn", "bkn"), [("%b", "!B")], ("%we", f32("bkn")), "linalg.yield %x : f32", ("f32", "f32"))
+            + generic(
+                "w", "bkn", ("kn", "bkn"), [("%b", "!B")], ("%we", f32("bkn")), "linalg.yield %x : f32", ("f32", "f32")
+            )
             + named("batch_matmul", b="%w", tb=f32("bkn")),
         ),
         Form(
@@ -181,7 +190,8 @@ def surrounded_forms():
         Form(
             "copied_operand",
             spec,
-            "  %ue = tensor.empty() : !A\n  %u = linalg.copy ins(%a : !A) outs(%ue : !A) -> !A\n" + named("matmul", a="%u"),
+            "  %ue = tensor.empty() : !A\n  %u = linalg.copy ins(%a : !A) outs(%ue : !A) -> !A\n"
+            + named("matmul", a="%u"),
         ),
     ]
     return forms
@@ -220,7 +230,9 @@ def added_forms():
     spec = "mk,kn->mn"
     forms = [
         Form("residual", spec, product("matmul", init="%c"), added=F32),
-        Form("residual_bf16", spec, product("matmul", init="%c"), added=BF16, types=(BF16, BF16), out=BF16, product=BF16),
+        Form(
+            "residual_bf16", spec, product("matmul", init="%c"), added=BF16, types=(BF16, BF16), out=BF16, product=BF16
+        ),
         Form(
             "residual_subtracted",
             spec,
@@ -238,7 +250,8 @@ def added_forms():
         Form(
             "filled_with_ones",
             spec,
-            "  %o = arith.constant 1.0 : f32\n  %e = tensor.empty() : !R\n  %i = linalg.fill ins(%o : f32) outs(%e : !R) -> !R\n" + product("matmul"),
+            "  %o = arith.constant 1.0 : f32\n  %e = tensor.empty() : !R\n  %i = linalg.fill ins(%o : f32) outs(%e : !R) -> !R\n"
+            + product("matmul"),
             finish=lambda y: y + np.float32(1),
         ),
         Form("zeros_constant", spec, "  %i = arith.constant dense<0.0> : !R\n" + product("matmul")),
@@ -251,7 +264,9 @@ def added_forms():
         Form(
             "zeros_behind_views",
             spec,
-            zeros("h", "tensor<30xf32>") + "  %i = tensor.expand_shape %h [[0, 1]] output_shape [6, 5] : tensor<30xf32> into !R\n" + product("matmul"),
+            zeros("h", "tensor<30xf32>")
+            + "  %i = tensor.expand_shape %h [[0, 1]] output_shape [6, 5] : tensor<30xf32> into !R\n"
+            + product("matmul"),
         ),
         Form("residual_after", spec, named("matmul", name="y") + "  %r = arith.addf %y, %c : !R\n", added=F32),
         Form(
@@ -296,29 +311,23 @@ def broadcasting_forms():
 def two_operation_forms():
     """A multiplication and a sum of its own, as PyTorch writes a matrix times a vector."""
     f32 = lambda word: tensor_type([SIZES[d] for d in word], F32)
-    multiply = lambda dims, first, second: (
-        f"  %pe = tensor.empty() : {f32(dims)}\n"
-        + generic(
-            "p",
-            dims,
-            (first, second, dims),
-            [("%a", "!A"), ("%b", "!B")],
-            ("%pe", f32(dims)),
-            "%m = arith.mulf %x, %y : f32; linalg.yield %m : f32",
-            ("f32",) * 3,
-        )
+    multiply = lambda dims, first, second: f"  %pe = tensor.empty() : {f32(dims)}\n" + generic(
+        "p",
+        dims,
+        (first, second, dims),
+        [("%a", "!A"), ("%b", "!B")],
+        ("%pe", f32(dims)),
+        "%m = arith.mulf %x, %y : f32; linalg.yield %m : f32",
+        ("f32",) * 3,
     )
-    add = lambda dims, word: (
-        zeros("i", "!R")
-        + generic(
-            "r",
-            dims,
-            (dims, word),
-            [("%p", f32(dims))],
-            ("%i", "!R"),
-            "%s = arith.addf %x, %acc : f32; linalg.yield %s : f32",
-            ("f32",) * 2,
-        )
+    add = lambda dims, word: zeros("i", "!R") + generic(
+        "r",
+        dims,
+        (dims, word),
+        [("%p", f32(dims))],
+        ("%i", "!R"),
+        "%s = arith.addf %x, %acc : f32; linalg.yield %s : f32",
+        ("f32",) * 2,
     )
     return [
         Form("matvec_in_two", "mk,k->m", multiply("mk", "mk", "k") + add("mk", "m")),
@@ -326,6 +335,8 @@ def two_operation_forms():
         Form(
             "reduce_by_name",
             "mk,k->m",
-            multiply("mk", "mk", "k") + zeros("i", "!R") + f"  %r = linalg.reduce {{ arith.addf }} ins(%p : {f32('mk')}) outs(%i : !R) dimensions = [1]\n",
+            multiply("mk", "mk", "k")
+            + zeros("i", "!R")
+            + f"  %r = linalg.reduce {{ arith.addf }} ins(%p : {f32('mk')}) outs(%i : !R) dimensions = [1]\n",
         ),
     ]

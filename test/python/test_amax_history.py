@@ -6,7 +6,6 @@
 First one column and its corner cases with every number written out, then random histories
 against reference.py.
 """
-
 import numpy as np
 import pytest
 
@@ -75,7 +74,9 @@ def test_worked_column(program):
 
 def test_worked_column_counts_the_staged_amax(program):
     # Row 0 holds what an earlier cast of this step recorded: the larger of the two is current.
-    staged, smaller, none = update_columns(program, "max", 0, [(1, [3, 8, 2, 1], 2), (1, [1, 8, 2, 1], 3), (1, [3, 8, 2, 1], 0)])
+    staged, smaller, none = update_columns(
+        program, "max", 0, [(1, [3, 8, 2, 1], 2), (1, [1, 8, 2, 1], 3), (1, [3, 8, 2, 1], 0)]
+    )
     assert staged == smaller == none == (56, [0, 2, 1, 3])
 
 

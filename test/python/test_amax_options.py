@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Amaxes that are not finite, the scale of the first step, histories of another length, by value."""
-
 import numpy as np
 import pytest
 
@@ -13,7 +12,9 @@ from recipe_steps import INF, NAN, ROWS, check_steps, check_updates, f32, make, 
 
 
 def test_ignored_amaxes_by_hand(make):
-    update = lambda history, *amaxes, **options: reference.update_column(f32(5), np.array(history, F32), amaxes, E4M3, ignore_non_finite=True, **options)
+    update = lambda history, *amaxes, **options: reference.update_column(
+        f32(5), np.array(history, F32), amaxes, E4M3, ignore_non_finite=True, **options
+    )
     # Not entered: the column is as if its site had not run.
     scale, history = update([0, 8, 2, 1], INF)
     assert scale == 5 and history.tolist() == [0, 8, 2, 1]
@@ -81,7 +82,9 @@ def test_evaluation_of_an_untrained_state_starts_from_the_tensors(make):
 
 @pytest.mark.slow
 def test_a_state_with_another_history_length(bin_dir, tmp_path_factory, text):
-    long, short = (Program(bin_dir, tmp_path_factory.mktemp("rows"), text, f"--amax-history-len={rows}") for rows in (5, 3))
+    long, short = (
+        Program(bin_dir, tmp_path_factory.mktemp("rows"), text, f"--amax-history-len={rows}") for rows in (5, 3)
+    )
     tensors, state = initial_tensors(), short.folder / "state"
     for saver, reader in ((long, short), (short, long)):
         saved, rows = saver.folder / "saved", reader.manifest["state"]["tensors"][1]["shape"][0]

@@ -7,7 +7,6 @@ In the input, products accumulate in the narrow type, and weights are first narr
 the compiled code sums are in f32 and rounded once, casts to FP8 read the narrowed weight (not the
 f32 one), and every rounding of elementwise operations is kept, also in the backward pass.
 """
-
 import numpy as np
 import pytest
 

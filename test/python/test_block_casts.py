@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8.quantize_blocks by value: casts by rows, blocks and MX blocks against numerics/reference.py, bit for bit."""
-
 import numpy as np
 import pytest
 from numerics import casts
@@ -87,10 +86,7 @@ def test_ranks(bin_dir, tmp_path):
     batch = lambda blocks: straight([(1, *block) for block in blocks], 3)
     turned = ((1, 1, 128), (0, 2, 1)), ((1, 128, 1), (0, 1, 2)), ((1, 128, 128), (2, 0, 1))
     entries = {
-        "batch": (
-            (3, 70, 140),
-            [BlockCast("block", batch(BLOCKS)), BlockCast("mx", batch(MX_BLOCKS)), BlockCast("row", batch(ROWS)), BlockCast("block", turned)],
-        ),
+        "batch": ((3, 70, 140), [BlockCast("block", batch(BLOCKS)), BlockCast("mx", batch(MX_BLOCKS)), BlockCast("row", batch(ROWS)), BlockCast("block", turned)]),
         "vector": ((300,), [BlockCast("block", straight([(128,)], 1)), BlockCast("mx", straight([(32,)], 1)), BlockCast("row", straight([(0,)], 1))]),
         "spans": ((5, 6, 7), [BlockCast("row", straight([(1, 0, 0), (0, 0, 1), (0, 1, 0)], 3))]),
     }
@@ -161,12 +157,7 @@ def test_producer(bin_dir, tmp_path, name, shape):
         "NAMES": ", ".join(f"%r{i}" for i in range(len(results))),
         "OUTS": ", ".join(f"%o{i}" for i in range(len(results))),
         "EMPTY": "\n".join(f"  %o{i} = tensor.empty() : {of}" for i, of in enumerate(results)),
-        "RECIPE": casts.RECIPES[name][0],
-        "BLOCKS": lists(0),
-        "ORDERS": lists(1),
-        "MxN": f"{m}x{n}",
-        "NxM": f"{n}x{m}",
-        "<Nx": f"<{n}x",
+        "RECIPE": casts.RECIPES[name][0], "BLOCKS": lists(0), "ORDERS": lists(1), "MxN": f"{m}x{n}", "NxM": f"{n}x{m}", "<Nx": f"<{n}x",
     }
     text = PRODUCER
     for word, value in words.items():

@@ -29,36 +29,18 @@ func.func @step(%w: tensor<4x8xf32> {tf.aliasing_output = 0 : i32} loc("w"), %x:
 
 
 class DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
 
 
 class Call(ctypes.Structure):
-    _fields_ = [
-        ("version", ctypes.c_uint32),
-        ("num_arguments", ctypes.c_uint32),
-        ("num_results", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("arguments", ctypes.POINTER(ctypes.POINTER(DLTensor))),
-        ("results", ctypes.POINTER(ctypes.POINTER(DLTensor))),
-        ("workspace", ctypes.c_void_p),
-        ("workspace_bytes", ctypes.c_uint64),
-        ("stream", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p),
-        ("allocate_context", ctypes.c_void_p),
-        ("error", ctypes.c_char_p),
-        ("error_capacity", ctypes.c_uint64),
-    ]
+    _fields_ = [("version", ctypes.c_uint32), ("num_arguments", ctypes.c_uint32), ("num_results", ctypes.c_uint32),
+                ("flags", ctypes.c_uint32), ("arguments", ctypes.POINTER(ctypes.POINTER(DLTensor))),
+                ("results", ctypes.POINTER(ctypes.POINTER(DLTensor))), ("workspace", ctypes.c_void_p),
+                ("workspace_bytes", ctypes.c_uint64), ("stream", ctypes.c_void_p), ("allocate", ctypes.c_void_p),
+                ("allocate_context", ctypes.c_void_p), ("error", ctypes.c_char_p), ("error_capacity", ctypes.c_uint64)]
 
 
 CODES = {np.dtype(np.float32): (2, 32), np.dtype(np.float64): (2, 64), np.dtype(np.bool_): (6, 8)}
@@ -93,13 +75,15 @@ class Step:
         size = self.manifest["entries"][0]["workspace_bytes"]
         memory = np.zeros(size + 64, np.uint8)
         start = -memory.ctypes.data % 64
-        self.workspace = memory[start : start + size]
-        self.call = Call(version=1, num_arguments=3, num_results=3, workspace=self.workspace.ctypes.data, workspace_bytes=size)
+        self.workspace = memory[start:start + size]
+        self.call = Call(version=1, num_arguments=3, num_results=3, workspace=self.workspace.ctypes.data,
+                         workspace_bytes=size)
         self.buffer = ctypes.create_string_buffer(b"untouched", 200)
         self.call.error, self.call.error_capacity = ctypes.cast(self.buffer, ctypes.c_char_p), 200
 
     def __call__(self):
-        pointers = [(ctypes.POINTER(DLTensor) * len(list_))(*map(ctypes.pointer, list_)) for list_ in (self.arguments, self.results)]
+        pointers = [(ctypes.POINTER(DLTensor) * len(list_))(*map(ctypes.pointer, list_))
+                    for list_ in (self.arguments, self.results)]
         self.call.arguments, self.call.results = pointers
         return self.entry(ctypes.byref(self.call)), self.buffer.value.decode()
 
@@ -161,7 +145,6 @@ def set_argument(index, array, **fields):
         step.arguments[index] = describe(array)
         for name, value in fields.items():
             setattr(step.arguments[index], name, value)
-
     return change
 
 
@@ -169,14 +152,12 @@ def set_call(**fields):
     def change(step):
         for name, value in fields.items():
             setattr(step.call, name, value)
-
     return change
 
 
 def set_result(index, array):
     def change(step):
         step.results[index] = describe(array)
-
     return change
 
 
@@ -188,24 +169,20 @@ X = "argument 1 'x': expected f32 [8] (row-major, in host memory)"
 W = "argument 0 'w': expected f32 [4, 8] (row-major, in host memory)"
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (set_call(version=2), "this library needs version 1 of fp8rt_call"),
-        (set_call(num_arguments=2), "'step': the number of arguments must be 3, that of results 3"),
-        (set_call(num_results=4), "'step': the number of arguments must be 3, that of results 3"),
-        (set_argument(1, np.zeros(7, np.float32)), X),
-        (set_argument(1, np.zeros((1, 8), np.float32)), X),
-        (set_argument(1, np.zeros(8, np.float64)), X),
-        (set_argument(1, np.zeros(8, np.float32), lanes=2), X),
-        (set_argument(1, np.zeros(8, np.float32), device_type=2), X),
-        (set_argument(1, np.zeros(8, np.float32), data=None), X),
-        (set_argument(1, np.zeros(8, np.float32), strides=integers([2])), X),
-        (transpose_w, W),
-        (set_result(1, np.zeros((8, 4), np.float32)), "result 1: expected f32 [4, 8] (row-major, in host memory)"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+@pytest.mark.parametrize("change, message", [
+    (set_call(version=2), "this library needs version 1 of fp8rt_call"),
+    (set_call(num_arguments=2), "'step': the number of arguments must be 3, that of results 3"),
+    (set_call(num_results=4), "'step': the number of arguments must be 3, that of results 3"),
+    (set_argument(1, np.zeros(7, np.float32)), X),
+    (set_argument(1, np.zeros((1, 8), np.float32)), X),
+    (set_argument(1, np.zeros(8, np.float64)), X),
+    (set_argument(1, np.zeros(8, np.float32), lanes=2), X),
+    (set_argument(1, np.zeros(8, np.float32), device_type=2), X),
+    (set_argument(1, np.zeros(8, np.float32), data=None), X),
+    (set_argument(1, np.zeros(8, np.float32), strides=integers([2])), X),
+    (transpose_w, W),
+    (set_result(1, np.zeros((8, 4), np.float32)), "result 1: expected f32 [4, 8] (row-major, in host memory)"),
+], ids=lambda value: value if isinstance(value, str) else "")
 def test_wrong_call(step, change, message):
     old = step.w.copy()
     change(step)
@@ -228,7 +205,8 @@ def test_error_buffer_may_be_absent(step):
 def test_workspace_is_checked(step):
     size = step.manifest["entries"][0]["workspace_bytes"]
     assert size > 0
-    for fields in ({"workspace": None}, {"workspace_bytes": size - 1}, {"workspace": step.call.workspace + 4}):
+    for fields in ({"workspace": None}, {"workspace_bytes": size - 1},
+                   {"workspace": step.call.workspace + 4}):
         good = {name: getattr(step.call, name) for name in fields}
         set_call(**fields)(step)
         assert step() == (1, f"'step' needs a workspace of {size} bytes, aligned to 64")
@@ -244,7 +222,8 @@ func.func @step(%w: tensor<?x8xf32> {tf.aliasing_output = 0 : i32} loc("w"), %x:
   return %next, %twice : tensor<?x8xf32>, tensor<?x8xf32>
 }
 """
-ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_int64), ctypes.c_int32, ctypes.POINTER(DLTensor))
+ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_int64),
+                            ctypes.c_int32, ctypes.POINTER(DLTensor))
 
 
 @pytest.fixture(scope="module")
@@ -296,11 +275,10 @@ def test_results_of_dynamic_shape_are_asked_for(dynamic, count):
 
 def test_dynamic_sizes_are_checked_before_anything_is_written(dynamic):
     for options, message in [
-        ({"x": rows(4)}, "argument 1 'x': size 0 must be size 0 of argument 0 'w'"),
-        ({"x": np.zeros([3, 7], np.float32)}, "argument 1 'x': expected f32 [?, 8] (row-major, in host memory)"),
-        ({"out": rows(4)}, "result 0: expected f32 [?, 8] (row-major, in host memory)"),
-        ({"without": True}, "result 1: expected f32 [?, 8] (in host memory that the call's 'allocate' gives)"),
-    ]:
+            ({"x": rows(4)}, "argument 1 'x': size 0 must be size 0 of argument 0 'w'"),
+            ({"x": np.zeros([3, 7], np.float32)}, "argument 1 'x': expected f32 [?, 8] (row-major, in host memory)"),
+            ({"out": rows(4)}, "result 0: expected f32 [?, 8] (row-major, in host memory)"),
+            ({"without": True}, "result 1: expected f32 [?, 8] (in host memory that the call's 'allocate' gives)")]:
         w = rows(3)
         status, error, asked, _ = call_dynamic(dynamic, w, **{"x": rows(3), **options})
         assert status == 1 and error.startswith(message) and not asked

@@ -5,7 +5,6 @@
 
 test_c_abi.py tests the checks of a call; here a call is a whole step with state.
 """
-
 import ctypes
 import json
 import threading
@@ -40,7 +39,10 @@ class Caller:
         self.entry = next(entry for entry in manifest["entries"] if entry["name"] == "main")
         initial = {t["name"]: np.full(t["shape"], t["initial"], F32) for t in manifest["state"]["tensors"]}
         self.arguments = [aligned({**tensors, **initial}[a["name"]]) for a in self.entry["arguments"]]
-        self.results = [self.arguments[r["alias"]] if r["alias"] is not None else aligned(np.zeros(r["shape"], F32)) for r in self.entry["results"]]
+        self.results = [
+            self.arguments[r["alias"]] if r["alias"] is not None else aligned(np.zeros(r["shape"], F32))
+            for r in self.entry["results"]
+        ]
         self.workspace = aligned(np.zeros(self.entry["workspace_bytes"], np.uint8))
 
     def call(self):

@@ -7,7 +7,6 @@ inputs/net.mlir is in f32 throughout, so that every operation outside of product
 must agree bit for bit, including weights and FP8 state after every step. Only
 the loss is compared with a tolerance, because it is a sum, whose order is not specified.
 """
-
 import json
 import re
 import subprocess
@@ -64,7 +63,9 @@ def make_recipe(name, program):
 
 
 # One recipe with state and one without run every time, the others with the slow tests.
-@pytest.mark.parametrize("name", [name if name in ("max", "current") else pytest.param(name, marks=pytest.mark.slow) for name in RECIPES])
+@pytest.mark.parametrize(
+    "name", [name if name in ("max", "current") else pytest.param(name, marks=pytest.mark.slow) for name in RECIPES]
+)
 def test_training_bit_for_bit(make, name):
     program, tensors = make(*RECIPES[name][0]), initial_tensors()
     recipe = make_recipe(name, program)
@@ -193,7 +194,9 @@ def test_keep(make):
         assert site["formats"] == (["f32", "f32"] if kept else site["formats"])
         assert ("--keep=l1$" in site["reason"]) == kept
     columns = program.manifest["state"]["columns"]
-    assert [(c["sites"], c["tensor"]) for c in columns] == [(["net/l2"], kind) for kind in ("input", "weight", "grad_output")]
+    assert [(c["sites"], c["tensor"]) for c in columns] == [
+        (["net/l2"], kind) for kind in ("input", "weight", "grad_output")
+    ]
     program.run("main", tensors, "--steps=2", f"--save-state={program.folder / 'state'}")
     assert load(program.folder / "state")["scale"].shape == (3,)
 

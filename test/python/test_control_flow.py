@@ -6,7 +6,6 @@ by code that did not run.
 
 Every program computes some of y[i] = x[i] · w, i < 4, and leaves the rest of y at 0.
 """
-
 import numpy as np
 import pytest
 
@@ -236,7 +235,8 @@ def test_zeros_count_where_a_mask_tells_what_ran(form):
             amaxes = {"input": reference.amax(x[:ran] * BF16.type(factor)), "weight": reference.amax(w.astype(BF16))}
             for column, name in enumerate(columns):
                 recorded = [amaxes[name]] if ran else []
-                scale[column], history[:, column] = reference.update_column(scale[column], history[:, column], recorded, E4M3, executed_mask=True)
+                scale[column], history[:, column] = reference.update_column(
+                    scale[column], history[:, column], recorded, E4M3, executed_mask=True)
             assert_same_bits(load(state)["scale"], scale)
             assert_same_bits(load(state)["amax_history"], history)
         if ran:  # the amax of the first step has left the history: nothing to take a scale from

@@ -6,7 +6,6 @@
 Every 8-bit and 16-bit input; f32 around every value at which a rounding turns, and strided through all of
 its bits. `test/python/numerics/all_f32.py` takes all 2^32.
 """
-
 import subprocess
 import sys
 
@@ -33,7 +32,8 @@ def f32_values(on_cpu):
     fp8 = conversions.boundaries(FP8)
     if not on_cpu:
         return [np.concatenate([fp8, conversions.strided(262147)])] * 2
-    return np.concatenate([fp8, conversions.strided(16411)]), np.concatenate([conversions.boundaries([*FP8, BF16, F16]), conversions.strided(4099)])
+    return np.concatenate([fp8, conversions.strided(16411)]), np.concatenate(
+        [conversions.boundaries([*FP8, BF16, F16]), conversions.strided(4099)])
 
 
 class Conversions:
@@ -58,20 +58,7 @@ class Conversions:
         self.program = Program(bin_dir, folder, text, "--recipe=none", *TARGETS[target])
 
 
-ENTRIES = [
-    "cast_f32",
-    "cast_bf16",
-    "cast_f16",
-    "narrow_f64",
-    "narrow_f32",
-    "narrow_bf16",
-    "narrow_f16",
-    "widen_bf16",
-    "widen_f16",
-    "widen_f8E4M3FN",
-    "widen_f8E5M2",
-    "widen_f8E8M0FNU",
-]
+ENTRIES = ["cast_f32", "cast_bf16", "cast_f16", "narrow_f64", "narrow_f32", "narrow_bf16", "narrow_f16", "widen_bf16", "widen_f16", "widen_f8E4M3FN", "widen_f8E5M2", "widen_f8E8M0FNU"]
 
 
 @pytest.fixture(scope="module", params=TARGETS)

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Loops that count become scf.for if the result is the same loop: with the first value below, at and
 beyond the end, and with every type of a counter."""
-
 import itertools
 
 import numpy as np
@@ -41,17 +40,14 @@ func.func @main(%first: tensor<TYPE>, %end: tensor<TYPE>) -> (tensor<40xi32>, te
 COMPARE = {"slt": np.less, "sle": np.less_equal, "ult": np.less, "ule": np.less_equal}
 
 
-@pytest.mark.parametrize(
-    "name, dtype, predicate, step, counts",
-    [
-        ("i32", np.int32, "slt", 1, True),
-        ("i32", np.int32, "slt", 3, False),  # INT_MAX may be the end
-        ("i32", np.int32, "ult", 1, True),
-        ("i64", np.int64, "slt", 1, True),
-        ("i64", np.int64, "sle", 1, False),
-        ("i64", np.int64, "ult", 1, False),  # an index has a sign
-    ],
-)
+@pytest.mark.parametrize("name, dtype, predicate, step, counts", [
+    ("i32", np.int32, "slt", 1, True),
+    ("i32", np.int32, "slt", 3, False),  # INT_MAX may be the end
+    ("i32", np.int32, "ult", 1, True),
+    ("i64", np.int64, "slt", 1, True),
+    ("i64", np.int64, "sle", 1, False),
+    ("i64", np.int64, "ult", 1, False),  # an index has a sign
+])
 def test_ends(name, dtype, predicate, step, counts, bin_dir, tmp_path, run):
     widen = f"arith.extsi %r#0 : {name} to i64" if name == "i32" else "arith.addi %r#0, %z : i64"
     text = PROGRAM.replace("WIDEN", widen).replace("TYPE", name).replace("STEP", str(step)).replace("PREDICATE", predicate)

@@ -172,9 +172,9 @@ def all_halves(dtype):
 @pytest.mark.parametrize("name, dtype", [("bf16", ml_dtypes.bfloat16), ("f16", np.float16)])
 def test_narrow_arithmetic_rounds_after_every_operation(execute, name, dtype):
     """sqrt(x * x) + x with three roundings, denormals kept, for a quarter of all numbers."""
-    program = unary(
-        "sum", name, name, f"%square = arith.mulf %in, %in : {name}\n    %root = math.sqrt %square : {name}\n    %sum = arith.addf %root, %in : {name}"
-    )
+    program = unary("sum", name, name, f"%square = arith.mulf %in, %in : {name}\n"
+                                       f"    %root = math.sqrt %square : {name}\n"
+                                       f"    %sum = arith.addf %root, %in : {name}")
     for x in all_halves(dtype)[::5]:
         with np.errstate(all="ignore"):
             wide = x.astype(np.float32)
@@ -191,13 +191,10 @@ def test_narrow_arithmetic_rounds_after_every_operation(execute, name, dtype):
 def test_truncation_to_narrow_types(execute, name, dtype):
     """Round to nearest even, denormals of the narrow type included."""
     random = np.random.default_rng(0)
-    x = np.concatenate(
-        [
-            random.standard_normal(2048).astype(np.float32) * np.exp2(random.integers(-40, 20, 2048)).astype(np.float32),
-            np.exp2(random.uniform(-149, -120, 2040)).astype(np.float32),
-            np.array([0, -0.0, np.inf, -np.inf, 65504, 65519.9, 65520, 3.4e38], np.float32),
-        ]
-    )
+    x = np.concatenate([
+        random.standard_normal(2048).astype(np.float32) * np.exp2(random.integers(-40, 20, 2048)).astype(np.float32),
+        np.exp2(random.uniform(-149, -120, 2040)).astype(np.float32),
+        np.array([0, -0.0, np.inf, -np.inf, 65504, 65519.9, 65520, 3.4e38], np.float32)])
     with np.errstate(all="ignore"):
         want = x.astype(dtype)
     got = execute(unary("narrow", "f32", name, f"%narrow = arith.truncf %in : f32 to {name}"), [x])["0"]
@@ -315,7 +312,8 @@ func.func @main(%x: tensor<4x6xf32>, %i: tensor<i32>)
     sums = np.zeros(4, np.float32)
     for column in x.T:
         sums = sums + column
-    want = [np.pad(x, ((1, 1), (2, 1)), constant_values=1.5), np.concatenate([x, x]), x[1:3], sums, x * x, x.T, x > x * x]
+    want = [np.pad(x, ((1, 1), (2, 1)), constant_values=1.5), np.concatenate([x, x]), x[1:3], sums, x * x, x.T,
+            x > x * x]
     for index, value in enumerate(want):
         np.testing.assert_array_equal(got[str(index)], value)
 

@@ -6,7 +6,6 @@
 One library with `?` in its types must give, at every size, the same bits as a library that was
 compiled for that size, because sums are taken in the same order.
 """
-
 import subprocess
 
 import numpy as np
@@ -110,7 +109,6 @@ def mlp_inputs(rows):
 def folder(tmp_path_factory):
     def make(name):
         return tmp_path_factory.mktemp(name)
-
     return make
 
 
@@ -236,28 +234,24 @@ def test_batch_and_sequence(sequence, batch, length):
 def error_of(program, entry, *inputs):
     """The one line in which a step that must fail says why."""
     save(program.folder / "inputs", {str(i): np.asarray(a) for i, a in enumerate(inputs)})
-    done = subprocess.run(
-        [program.bin_dir / "fp8-run", program.library, f"--inputs={program.folder / 'inputs'}", f"--entry={entry}"], capture_output=True, text=True
-    )
+    done = subprocess.run([program.bin_dir / "fp8-run", program.library, f"--inputs={program.folder / 'inputs'}",
+                           f"--entry={entry}"], capture_output=True, text=True)
     assert done.returncode == 1, (done.returncode, done.stderr)
     assert done.stderr.count("\n") == 1
     return done.stderr
 
 
-@pytest.mark.parametrize(
-    "ids, rest, message",
-    [
-        ([[0, 11]], (1, 2), "index must be smaller than dim size"),
-        ([[-1, 0]], (1, 2), "index must be larger or equal to 0"),
-        ([[0] * 12], (1, 12), "the sequence is longer than 11"),
-        ([[0, 1]], (2, 2), "argument 3 'r': size 0 must be size 0 of argument 0 'ids'"),
-        ([[0, 1]], (1, 1), "argument 3 'r': size 1 must be size 1 of argument 0 'ids'"),
-        ([[0, 1]], (1, 0), "argument 3 'r': size 1 must be size 1 of argument 0 'ids'"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+@pytest.mark.parametrize("ids, rest, message", [
+    ([[0, 11]], (1, 2), "index must be smaller than dim size"),
+    ([[-1, 0]], (1, 2), "index must be larger or equal to 0"),
+    ([[0] * 12], (1, 12), "the sequence is longer than 11"),
+    ([[0, 1]], (2, 2), "argument 3 'r': size 0 must be size 0 of argument 0 'ids'"),
+    ([[0, 1]], (1, 1), "argument 3 'r': size 1 must be size 1 of argument 0 'ids'"),
+    ([[0, 1]], (1, 0), "argument 3 'r': size 1 must be size 1 of argument 0 'ids'"),
+], ids=lambda value: value if isinstance(value, str) else "")
 def test_what_is_asserted_is_the_error_of_the_call(sequence, ids, rest, message):
-    error = error_of(sequence, "main", np.array(ids), np.zeros([11, 8], F32), np.zeros([8, 6], F32), np.zeros([*rest, 6], F32))
+    error = error_of(sequence, "main", np.array(ids), np.zeros([11, 8], F32), np.zeros([8, 6], F32),
+                     np.zeros([*rest, 6], F32))
     assert f"entry 'main' failed: {message} (" in error
     assert "program.mlir:" in error
 
@@ -401,7 +395,7 @@ def test_control_flow(forms, x):
 def test_slices_and_elements_stay_within(forms):
     x = np.arange(15, dtype=F32).reshape(5, 3)
     for first, count in [(0, 5), (1, 3), (5, 0), (0, 0)]:
-        assert_same_bits(forms.call("slice", x, np.int64(first), np.int64(count))[0], x[first : first + count])
+        assert_same_bits(forms.call("slice", x, np.int64(first), np.int64(count))[0], x[first:first + count])
     for first, count in [(-1, 2), (1, 5), (6, 0), (0, -1), (2**62, 2**62)]:
         assert "a slice is outside of dimension 0 of argument 0 'arg0'" in error_of(forms, "slice", x, np.int64(first), np.int64(count))
     assert_same_bits(forms.call("element", RAMPS[2], np.int64(8))[0], np.float32(8))

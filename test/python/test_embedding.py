@@ -33,27 +33,20 @@ def command(*arguments, **options):
 
 def configure(source, build, build_dir, *definitions):
     """With the compiler and the MLIR that the build itself uses."""
-    cache = dict(line.split("=", 1) for line in (build_dir / "CMakeCache.txt").read_text().splitlines() if "=" in line)
+    cache = dict(
+        line.split("=", 1) for line in (build_dir / "CMakeCache.txt").read_text().splitlines() if "=" in line
+    )
     known = {key.split(":")[0]: value for key, value in cache.items()}
     keep = ["CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_EXE_LINKER_FLAGS", "MLIR_DIR"]
-    command("cmake", "-G", "Ninja", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", *("-D%s=%s" % (name, known[name]) for name in keep), *definitions)
+    command("cmake", "-G", "Ninja", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
+            *("-D%s=%s" % (name, known[name]) for name in keep), *definitions)
 
 
 def test_find_package(source_dir, build_dir, tmp_path):
     prefix, build = tmp_path / "prefix", tmp_path / "build"
     command("cmake", "--install", build_dir, "--prefix", prefix)
-    for installed in [
-        "bin/fp8-opt",
-        "bin/fp8-compile",
-        "bin/fp8-run",
-        "bin/fp8-ptx",
-        "lib/FP8Plugin.so",
-        "lib/libfp8emu.so",
-        "lib/fp8emu/libcuda.so.1",
-        "include/fp8rt/call.h",
-        "include/fp8-c/Compiler.h",
-        "lib/libFP8C.so",
-    ]:
+    for installed in ["bin/fp8-opt", "bin/fp8-compile", "bin/fp8-run", "bin/fp8-ptx", "lib/FP8Plugin.so", "lib/libfp8emu.so",
+                      "lib/fp8emu/libcuda.so.1", "include/fp8rt/call.h", "include/fp8-c/Compiler.h", "lib/libFP8C.so"]:
         assert (prefix / installed).exists()
     configure(source_dir / "test/Embedding/FindPackage", build, build_dir, "-DCMAKE_PREFIX_PATH=%s" % prefix)
     command("cmake", "--build", build)
@@ -72,7 +65,8 @@ def test_installed_tools_and_plugin_run(build_dir, tmp_path):
     plugin = prefix / "lib/FP8Plugin.so"
     pipeline = "--pass-pipeline=builtin.module(fp8-ingest-pipeline,fp8-recipe-pipeline{recipe=current})"
     own = command(prefix / "bin/fp8-opt", pipeline, tmp_path / "model.mlir")
-    stock = command("mlir-opt-22", "--load-dialect-plugin=%s" % plugin, "--load-pass-plugin=%s" % plugin, pipeline, tmp_path / "model.mlir")
+    stock = command("mlir-opt-22", "--load-dialect-plugin=%s" % plugin, "--load-pass-plugin=%s" % plugin, pipeline,
+                    tmp_path / "model.mlir")
     assert own == stock and own.count("fp8.scaled_matmul") == 1
 
 
@@ -120,14 +114,8 @@ def test_recipe_of_another_project(extend, bin_dir, tmp_path):
         x = (random.normal(size=(4, 8)) * 2.0**step).astype(np.float32)
         save(tmp_path / "inputs", {"0": x, "1": w})
         options = ["--state=%s" % (tmp_path / "state")] if step else []
-        command(
-            bin_dir / "fp8-run",
-            library,
-            "--inputs=%s" % (tmp_path / "inputs"),
-            "--save-state=%s" % (tmp_path / "state"),
-            "--outputs=%s" % (tmp_path / "outputs"),
-            *options,
-        )
+        command(bin_dir / "fp8-run", library, "--inputs=%s" % (tmp_path / "inputs"), "--save-state=%s" % (tmp_path / "state"),
+                "--outputs=%s" % (tmp_path / "outputs"), *options)
         state = load(tmp_path / "state")
         current = np.array([abs(x).max(), abs(w).max()], np.float32)
         amax = current if past is None else ((past + current) * np.float32(0.5)).astype(np.float32)
@@ -137,9 +125,9 @@ def test_recipe_of_another_project(extend, bin_dir, tmp_path):
     # A step with this state is the product of the tensors as they are cast with its scales.
     scales = state["scale"]
     save(tmp_path / "inputs", {"0": x, "1": w})
-    command(bin_dir / "fp8-run", library, "--inputs=%s" % (tmp_path / "inputs"), "--state=%s" % (tmp_path / "state"), "--outputs=%s" % (tmp_path / "outputs"))
+    command(bin_dir / "fp8-run", library, "--inputs=%s" % (tmp_path / "inputs"), "--state=%s" % (tmp_path / "state"),
+            "--outputs=%s" % (tmp_path / "outputs"))
     import ml_dtypes
-
     cast = [np.clip(t * s, -448, 448).astype(ml_dtypes.float8_e4m3fn).astype(np.float64) for t, s in zip((x, w), scales)]
     inverse = (np.float32(1) / scales).astype(np.float32)
     want = (cast[0] @ cast[1]).astype(np.float32) * (inverse[0] * inverse[1])
@@ -160,6 +148,7 @@ def test_target_of_another_project(extend, tmp_path):
     assert done.stderr.count("error") == 1 and "scales of the step itself have no kernel on toy; use --recipe=delayed" in done.stderr
     # The words of other targets are no words of this one.
     done = extend(out, "target=toy", "emit=obj")
-    assert (done.returncode, done.stderr) == (2, "--emit=obj is none of lib, kernel-list, ingest, recipe, fusion, batching, bufferize, kernels\n")
+    assert (done.returncode, done.stderr) == (
+        2, "--emit=obj is none of lib, kernel-list, ingest, recipe, fusion, batching, bufferize, kernels\n")
     done = extend(out, "target=tpu")
     assert done.returncode == 2 and "is none of cpu, sm_100a, sm_120a, sm_89, sm_90a, toy and no attribute of a target" in done.stderr

@@ -63,7 +63,8 @@ def test_tensors_are_safetensors(tmp_path):
 def test_tensors_reads_what_safetensors_writes(tmp_path):
     values = {"x": numpy.float32([[1.5, -2]]), "s": numpy.array(3, numpy.float32)}
     safetensors.numpy.save_file(values, tmp_path / "t", metadata={"version": "1"})
-    assert tensors.read(tmp_path / "t") == {"x": ("F32", [1, 2], values["x"].tobytes()), "s": ("F32", [], values["s"].tobytes())}
+    assert tensors.read(tmp_path / "t") == {
+        "x": ("F32", [1, 2], values["x"].tobytes()), "s": ("F32", [], values["s"].tobytes())}
 
 
 def test_batches_are_deterministic_windows_of_the_text():
@@ -156,23 +157,12 @@ def site(name, role, decision, reason=""):
 
 
 def test_summary_counts_every_contraction(tmp_path):
-    sites = [
-        site("h0/qkv", "fprop", "fp8"),
-        site("h1/qkv", "fprop", "fp8"),
-        site("h0/qkv", "wgrad", "fp8"),
-        site("h1/attention", "other", "high", "no weight"),
-        site("head", "fprop", "high", "keep"),
-    ]
+    sites = [site("h0/qkv", "fprop", "fp8"), site("h1/qkv", "fprop", "fp8"), site("h0/qkv", "wgrad", "fp8"),
+             site("h1/attention", "other", "high", "no weight"), site("head", "fprop", "high", "keep")]
     (tmp_path / "report.json").write_text(json.dumps({"sites": sites}))
     assert list(display.summary(tmp_path / "report.json")) == [
-        "   5 contractions found",
-        "   3 in FP8: 2 fprop, 1 wgrad",
-        "          h*/qkv",
-        "   1 kept: no weight",
-        "          h*/attention",
-        "   1 kept: keep",
-        "          head",
-    ]
+        "   5 contractions found", "   3 in FP8: 2 fprop, 1 wgrad", "          h*/qkv",
+        "   1 kept: no weight", "          h*/attention", "   1 kept: keep", "          head"]
 
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
@@ -265,17 +255,13 @@ def test_what_is_said_of_kernels(tmp_path):
     sites = [("h0/fc1", "wgmma e4m3"), ("h1/fc1", "wgmma e4m3; left operand copied first: it is so"), ("head", "wgmma bf16")]
     (tmp_path / "report").write_text(json.dumps({"sites": [{"site": site, "code": code} for site, code in sites]}))
     assert list(display.instructions(tmp_path / "report")) == [
-        "Instructions of the products:",
-        "   2 wgmma e4m3",
-        "          h*/fc1",
-        "   1 wgmma bf16",
-        "          head",
-        "     1 of them read a copy of an operand, which lies otherwise in memory",
-    ]
+        "Instructions of the products:", "   2 wgmma e4m3", "          h*/fc1", "   1 wgmma bf16", "          head",
+        "     1 of them read a copy of an operand, which lies otherwise in memory"]
     kernels = [{"calls": 1}, {"calls": 2}, {"calls": 0}]
     kinds = [{"name": "casts", "calls": 2}, {"name": "products", "calls": 1}, {"name": "outside kernels", "calls": 0}]
     (tmp_path / "profile").write_text(json.dumps({"kernels": kernels, "kinds": kinds, "step": {"calls": 3}}))
-    assert list(display.launches(tmp_path / "profile")) == ["2 kernels, 3 launches per step:", "     2 casts", "     1 products"]
+    assert list(display.launches(tmp_path / "profile")) == [
+        "2 kernels, 3 launches per step:", "     2 casts", "     1 products"]
 
 
 @pytest.mark.slow

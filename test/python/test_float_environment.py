@@ -5,7 +5,6 @@
 
 Environments are set through the C library (glibc's fenv_t on x86-64: the last of its eight words is MXCSR).
 """
-
 import ctypes
 import json
 import os
@@ -22,12 +21,8 @@ from harness import F32, random_generator
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="sets x86-64's MXCSR")
 
 FLUSH, TOWARD_ZERO, TRAP_NOTHING = 0x8040, 0x6000, 0x1F80
-ENVIRONMENTS = {
-    "flush": TRAP_NOTHING | FLUSH,
-    "toward zero": TRAP_NOTHING | TOWARD_ZERO,
-    "both": TRAP_NOTHING | FLUSH | TOWARD_ZERO,
-    "overflow traps": TRAP_NOTHING & ~0x400,
-}
+ENVIRONMENTS = {"flush": TRAP_NOTHING | FLUSH, "toward zero": TRAP_NOTHING | TOWARD_ZERO,
+                "both": TRAP_NOTHING | FLUSH | TOWARD_ZERO, "overflow traps": TRAP_NOTHING & ~0x400}
 SHAPE = (1024, 512)  # enough work for several threads
 
 # Sums whose rounding shows the direction, and products of any magnitude down to subnormals.
@@ -151,6 +146,7 @@ def check_inheriting_workers(path):
 def test_the_environment_of_openmps_threads(path, inherit, check):
     """By default libomp's threads take over the caller's environment on x86-64, and on no other processor."""
     script = f"import sys, test_float_environment as test; test.{check.__name__}(sys.argv[1])"
-    environment = {**os.environ, "OMP_NUM_THREADS": "4", "KMP_INHERIT_FP_CONTROL": inherit, "PYTHONPATH": os.path.dirname(__file__)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "4", "KMP_INHERIT_FP_CONTROL": inherit,
+                   "PYTHONPATH": os.path.dirname(__file__)}
     done = subprocess.run([sys.executable, "-c", script, path], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -22,7 +22,9 @@ FORMS = build_forms()
 class Compiled:
     def __init__(self, bin_dir, folder, recipe):
         text = "".join(form.function() for form in FORMS.values())
-        self.program = Program(bin_dir, folder, text, f"--recipe={recipe}", "--sites=all", f"--report=json:{folder / 'report'}")
+        self.program = Program(
+            bin_dir, folder, text, f"--recipe={recipe}", "--sites=all", f"--report=json:{folder / 'report'}"
+        )
         self.report = json.loads((folder / "report").read_text())
 
 
@@ -53,5 +55,7 @@ def test_form(compiled, form):
     sites = [site for site in program.report["sites"] if site["entry"] == form.name]
     assert {site["decision"] for site in sites} == {"fp8" if recipe == "current" and not form.kept else "high"}
     for site in sites:
-        assert {key: site[key] for key in ("batch", "m", "n", "k")} == {key: form.extent(key) for key in ("batch", "m", "n", "k")}
+        assert {key: site[key] for key in ("batch", "m", "n", "k")} == {
+            key: form.extent(key) for key in ("batch", "m", "n", "k")
+        }
         assert site["role"] in ("fprop", "other")

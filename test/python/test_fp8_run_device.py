@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs fp8-run on devices: the runtime's hand-written library for sm_89 (runtime/test/device_fixture.cpp) on the emulator,
 compared with the same program for the CPU."""
-
 import json
 import os
 import subprocess

@@ -7,7 +7,6 @@ Each program is compiled as one entry point, in which code is fused, and as two,
 cannot be: one that computes the tensor, one that casts it. Their results must be equal bit for
 bit, and equal to numpy's unless the math library is involved.
 """
-
 import json
 import subprocess
 
@@ -42,7 +41,7 @@ class Value:
         return views[self.map].astype(F32)
 
 
-def generic(name, inputs, out_type, body, iterators='"parallel", "parallel"', out_map=IDENTITY, init="%e_", extra=""):
+def generic(name, inputs, out_type, body, iterators='"parallel", "parallel"', out_map=IDENTITY, init="%e_" , extra=""):
     maps = ", ".join(f"affine_map<{m}>" for m in [*(v.map for v in inputs), out_map])
     ins = f"ins({', '.join(v.name for v in inputs)} : {', '.join(v.type for v in inputs)})"
     blocks = ", ".join(f"%a{i}: {MLIR_NAMES[v.dtype]}" for i, v in enumerate(inputs))
@@ -64,7 +63,7 @@ class Code:
             # The newest value always goes on: nothing is dead before the last.
             operands = [self.values[-1], self.values[rng.integers(len(self.values))]]
             self.values.append(self.step(f"%v{i}", operands))
-        self.final, self.inner = self.values[-1], self.values[len(values) : -1]
+        self.final, self.inner = self.values[-1], self.values[len(values):-1]
 
     def step(self, name, operands):
         kind = self.rng.choice(["add", "sub", "mul", "max", "mask", "triangle", "neg", "narrow"] + ["tanh", "exp"] * self.math)
@@ -83,22 +82,17 @@ class Code:
                 lines.append(f"%res = arith.{kind}f {names[0]}, {names[1]} : {t}")
                 result = {"add": np.add, "sub": np.subtract, "mul": np.multiply}[kind](x, y)
             elif kind == "max":
-                lines += [f"%cmp = arith.cmpf ogt, {names[0]}, {names[1]} : f32", f"%res = arith.select %cmp, {names[0]}, {names[1]} : f32"]
+                lines += [f"%cmp = arith.cmpf ogt, {names[0]}, {names[1]} : f32",
+                          f"%res = arith.select %cmp, {names[0]}, {names[1]} : f32"]
                 result = np.where(x > y, x, y)
             elif kind == "mask":
-                lines += [
-                    "%nul = arith.constant 0.0 : f32",
-                    f"%cmp = arith.cmpf ogt, {names[1]}, %nul : f32",
-                    f"%res = arith.select %cmp, {names[0]}, %nul : f32",
-                ]
+                lines += ["%nul = arith.constant 0.0 : f32", f"%cmp = arith.cmpf ogt, {names[1]}, %nul : f32",
+                          f"%res = arith.select %cmp, {names[0]}, %nul : f32"]
                 result = np.where(y > 0, x, np.float32(0))
             elif kind == "triangle":
-                lines += [
-                    "%row = linalg.index 0 : index",
-                    "%column = linalg.index 1 : index",
-                    "%cmp = arith.cmpi ugt, %column, %row : index",
-                    f"%res = arith.select %cmp, {names[0]}, {names[1]} : f32",
-                ]
+                lines += ["%row = linalg.index 0 : index", "%column = linalg.index 1 : index",
+                          "%cmp = arith.cmpi ugt, %column, %row : index",
+                          f"%res = arith.select %cmp, {names[0]}, {names[1]} : f32"]
                 result = np.where(np.triu(np.ones(self.shape, bool), 1), x, y)
             elif kind == "narrow":
                 lines += [f"%low = arith.truncf {names[0]} : f32 to bf16", "%res = arith.extf %low : bf16 to f32"]
@@ -164,13 +158,8 @@ def check(bin_dir, tmp_path, rng, math, current, product):
     format = [E4M3, E5M2][rng.integers(2)]
     sample = lambda *s: (rng.standard_normal(s) * 2.0 ** rng.integers(-4, 4)).astype(F32)
     m, n = shape
-    inputs = [
-        Value("%x", sample(m, n)),
-        Value("%y", sample(m, n).astype(BF16)),
-        Value("%t", sample(n, m), TRANSPOSED),
-        Value("%b", sample(n).astype(BF16), ROW),
-        Value("%c", sample(m), COLUMN),
-    ]
+    inputs = [Value("%x", sample(m, n)), Value("%y", sample(m, n).astype(BF16)), Value("%t", sample(n, m), TRANSPOSED),
+              Value("%b", sample(n).astype(BF16), ROW), Value("%c", sample(m), COLUMN)]
     k = int(rng.integers(1, 200))
     types = (E4M3, E5M2) if product == "scaled" else (BF16, BF16)
     a, b = sample(m, k).astype(types[0]), sample(k, n).astype(types[1])
@@ -206,11 +195,9 @@ def check(bin_dir, tmp_path, rng, math, current, product):
             multiply += f"""
   %df = linalg.fill ins(%none : bf16) outs(%de : {first[0].type}) -> {first[0].type}
   %d = linalg.matmul {ins} outs(%df : {first[0].type}) -> {first[0].type}"""
-    program = (
-        function("fused", [*arguments, *operands, scale], multiply + computed + casting, [*casts, *extras])
-        + function("compute", [*arguments, *((v.name, v.type) for v in first)], computed, [(final.name, final.type), *extras])
-        + function("cast", [(final.name, final.type), scale], casting, casts)
-    )
+    program = (function("fused", [*arguments, *operands, scale], multiply + computed + casting, [*casts, *extras])
+               + function("compute", [*arguments, *((v.name, v.type) for v in first)], computed, [(final.name, final.type), *extras])
+               + function("cast", [(final.name, final.type), scale], casting, casts))
     report = tmp_path / "report.json"
     compiled = Program(bin_dir, tmp_path, program, "--recipe=none", f"--report=json:{report}")
     s = np.float32(2.0 ** rng.integers(-3, 6) * 1.3)
@@ -224,9 +211,8 @@ def check(bin_dir, tmp_path, rng, math, current, product):
         assert_same_bits(computed_values[0], final.array)
         for actual, value in zip(computed_values[1:], extra, strict=True):
             assert_same_bits(actual, value.array)
-    ir = subprocess.run(
-        [bin_dir / "fp8-compile", compiled.source, "-o", "-", "--emit=fusion", "--recipe=none"], capture_output=True, text=True, check=True
-    ).stdout
+    ir = subprocess.run([bin_dir / "fp8-compile", compiled.source, "-o", "-", "--emit=fusion", "--recipe=none"],
+                        capture_output=True, text=True, check=True).stdout
     fused = ir.split("func.func")[1]
     traffic = next(t for t in json.loads(report.read_text())["memory"]["traffic"] if t["entry"] == "fused")
     assert sum(traffic["after_fusion"].values()) <= sum(traffic["before_fusion"].values())
@@ -252,32 +238,19 @@ def test_epilogues(bin_dir, tmp_path, seed, current, product):
 
 def test_the_report_counts_bytes(bin_dir, tmp_path):
     """x [6, 8] f32 is negated to bf16, cast to FP8 (record: data, scale_inv, amax), and returned."""
-    program = function(
-        "main",
-        [("%x", "tensor<6x8xf32>"), ("%s", "tensor<f32>")],
-        generic(
-            "%v",
-            [Value("%x", np.zeros((6, 8), F32))],
-            "tensor<6x8xbf16>",
-            """
+    program = function("main", [("%x", "tensor<6x8xf32>"), ("%s", "tensor<f32>")],
+                       generic("%v", [Value("%x", np.zeros((6, 8), F32))], "tensor<6x8xbf16>", """
     %n = arith.negf %a0 : f32
     %r = arith.truncf %n : f32 to bf16
-    linalg.yield %r : bf16""",
-        )
-        + cast("%v", "tensor<6x8xbf16>", (6, 8), E4M3, False),
-        [("%q", "tensor<6x8xf8E4M3FN>"), ("%i", "tensor<f32>"), ("%amax", "tensor<f32>")],
-    )
+    linalg.yield %r : bf16""") + cast("%v", "tensor<6x8xbf16>", (6, 8), E4M3, False),
+                       [("%q", "tensor<6x8xf8E4M3FN>"), ("%i", "tensor<f32>"), ("%amax", "tensor<f32>")])
     report = tmp_path / "report.json"
     Program(bin_dir, tmp_path, program, "--recipe=none", f"--report=json:{report}")
     # Before: read x, and v and the scale; write v, and 48 bytes, scale_inv and amax. After: v is gone.
-    assert json.loads(report.read_text())["memory"]["traffic"] == [
-        {
-            "entry": "main",
-            "estimated": False,
-            "before_fusion": {"read": 48 * 4 + 48 * 2 + 4, "written": 48 * 2 + 48 + 8},
-            "after_fusion": {"read": 48 * 4 + 4, "written": 48 + 8},
-        }
-    ]
+    assert json.loads(report.read_text())["memory"]["traffic"] == [{
+        "entry": "main", "estimated": False,
+        "before_fusion": {"read": 48 * 4 + 48 * 2 + 4, "written": 48 * 2 + 48 + 8},
+        "after_fusion": {"read": 48 * 4 + 4, "written": 48 + 8}}]
 
 
 def test_the_report_counts_arithmetic_on_tensors(bin_dir, tmp_path):
@@ -295,7 +268,9 @@ func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x2xf32>) -> tensor<8x2xf32> {
     report = tmp_path / "report.json"
     Program(bin_dir, tmp_path, program, "--recipe=none", f"--report=json:{report}")
     figures = {"read": (32 + 32 + 8) * 4, "written": (32 + 16) * 4}
-    assert json.loads(report.read_text())["memory"]["traffic"] == [{"entry": "main", "estimated": False, "before_fusion": figures, "after_fusion": figures}]
+    assert json.loads(report.read_text())["memory"]["traffic"] == [
+        {"entry": "main", "estimated": False, "before_fusion": figures, "after_fusion": figures}
+    ]
 
 
 def test_code_that_adds_to_its_output(bin_dir, tmp_path):

@@ -5,7 +5,6 @@
 
 `test_fusion.py` compares random programs; these tests also count the remaining memory traffic.
 """
-
 import json
 import re
 import subprocess
@@ -24,9 +23,8 @@ def compile_one(bin_dir, folder, program):
     """The program, its traffic and its IR after stage 3."""
     report = folder / "report.json"
     compiled = Program(bin_dir, folder, program, "--recipe=none", f"--report=json:{report}")
-    ir = subprocess.run(
-        [bin_dir / "fp8-compile", compiled.source, "-o", "-", "--emit=fusion", "--recipe=none"], capture_output=True, text=True, check=True
-    ).stdout
+    ir = subprocess.run([bin_dir / "fp8-compile", compiled.source, "-o", "-", "--emit=fusion", "--recipe=none"],
+                        capture_output=True, text=True, check=True).stdout
     return compiled, json.loads(report.read_text())["memory"]["traffic"][0], ir
 
 
@@ -52,12 +50,8 @@ def test_a_product_takes_the_amax_of_its_result(bin_dir, tmp_path, kind, shape):
     dtype = E4M3 if kind == "scaled" else BF16
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
     lhs, rhs, out = (tensor_type(s, d) for s, d in (((m, k), dtype), ((k, n), dtype), ((m, n), BF16)))
-    text = (
-        f"""
-  %e = tensor.empty() : {out}"""
-        + product(kind, lhs, rhs, out)
-        + cast("%y", out, (m, n), E4M3, True)
-    )
+    text = f"""
+  %e = tensor.empty() : {out}""" + product(kind, lhs, rhs, out) + cast("%y", out, (m, n), E4M3, True)
     results = [("%q", tensor_type((m, n), E4M3)), ("%i", "tensor<f32>"), ("%own", "tensor<f32>"), ("%y", out)]
     program = function("main", [("%a", lhs), ("%b", rhs), ("%s", "tensor<f32>")], text, results)
     compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
@@ -94,11 +88,9 @@ def test_transposed_bytes_are_read_where_they_lie(bin_dir, tmp_path, form):
   %t = tensor.empty() : {rhs}
   %one = arith.constant dense<1.0> : tensor<f32>
   %two = arith.constant dense<2.0> : tensor<f32>
-  {turn}""" + "".join(
-        f"""
+  {turn}""" + "".join(f"""
   {name} = fp8.scaled_matmul fast ins(%a, %b : {lhs}, {rhs}) scales(%one, {scale} : tensor<f32>, tensor<f32>) outs(%e : {out}) {{{MAPS}}} -> {out}"""
-        for name, scale in (("%y", "%one"), ("%z", "%two"))
-    )
+                      for name, scale in (("%y", "%one"), ("%z", "%two")))
     program = function("main", [("%a", lhs), ("%w", stored)], text, [("%y", out), ("%z", out)])
     compiled, traffic, ir = compile_one(bin_dir, tmp_path, program)
     assert "linalg" not in ir
@@ -186,21 +178,16 @@ def test_the_result_that_is_cast_comes_first(bin_dir, tmp_path, current):
     a, b = rng.standard_normal((m, k)).astype(E4M3), rng.standard_normal((k, n)).astype(E4M3)
     other = rng.standard_normal((m, n)).astype(F32)
     lhs, rhs, out, wide = (tensor_type(s, d) for s, d in (((m, k), E4M3), ((k, n), E4M3), ((m, n), BF16), ((m, n), F32)))
-    text = (
-        f"""
+    text = f"""
   %e = tensor.empty() : {out}
-  %we = tensor.empty() : {wide}"""
-        + product("scaled", lhs, rhs, out)
-        + f"""
+  %we = tensor.empty() : {wide}""" + product("scaled", lhs, rhs, out) + f"""
   %z = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
       ins(%y, %c : {out}, {wide}) outs(%we : {wide}) {{
   ^bb0(%v: bf16, %d: f32, %old: f32):
     %w = arith.extf %v : bf16 to f32
     %r = arith.addf %w, %d : f32
     linalg.yield %r : f32
-  }} -> {wide}"""
-        + cast("%y", out, (m, n), E4M3, current)
-    )
+  }} -> {wide}""" + cast("%y", out, (m, n), E4M3, current)
     results = [("%q", tensor_type((m, n), E4M3)), ("%i", "tensor<f32>"), ("%z", wide)]
     arguments = [("%a", lhs), ("%b", rhs), ("%c", wide), ("%s", "tensor<f32>")]
     compiled, traffic, ir = compile_one(bin_dir, tmp_path, function("main", arguments, text, results))

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the compiler says of its code for GPUs, and what the PTX text has: the instruction of each product, kernels named after
 sites, lines of the user's source, multiply-adds only where they are meant."""
-
 import json
 import re
 import subprocess
@@ -51,22 +50,8 @@ def compiled(bin_dir, tmp_path_factory):
     def compile(chip):
         """The code of each site of the report; the text of each kernel in PTX."""
         if chip not in kept:
-            done = subprocess.run(
-                [
-                    str(bin_dir / "fp8-compile"),
-                    "step.mlir",
-                    "--target=" + chip,
-                    "--recipe=delayed",
-                    "--keep=head|gate",
-                    "--report=json:report",
-                    "--emit=ptx",
-                    "-o",
-                    "ptx",
-                ],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-            )
+            done = subprocess.run([str(bin_dir / "fp8-compile"), "step.mlir", "--target=" + chip, "--recipe=delayed", "--keep=head|gate",
+                                   "--report=json:report", "--emit=ptx", "-o", "ptx"], cwd=folder, capture_output=True, text=True)
             assert (done.returncode, done.stderr) == (0, "")
             sites = json.loads((folder / "report").read_text())["sites"]
             ptx = (folder / "ptx").read_text()
@@ -80,22 +65,14 @@ def compiled(bin_dir, tmp_path_factory):
 # By chip: what the report says of the FP8 product and of the one in bf16, and what the text of their kernels has.
 FP8, BF16 = "e4m3·e4m3", "bf16·bf16"
 INSTRUCTIONS = {
-    "sm_89": [
-        (r"mma\.sync\.m16n8k32 " + FP8, r"mma\.sync\.aligned\.m16n8k32\.row\.col\.f32\.e4m3\.e4m3\.f32"),
-        (r"mma\.sync\.m16n8k16 " + BF16, r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32"),
-    ],
-    "sm_90a": [
-        (r"wgmma\.mma_async\.m64n\d+k32 " + FP8, r"wgmma\.mma_async\.sync\.aligned\.m64n\d+k32\.f32\.e4m3\.e4m3"),
-        (r"wgmma\.mma_async\.m64n\d+k16 " + BF16, r"wgmma\.mma_async\.sync\.aligned\.m64n\d+k16\.f32\.bf16\.bf16"),
-    ],
-    "sm_100a": [
-        (r"tcgen05\.mma m\d+n\d+k32 " + FP8, r"tcgen05\.mma\.cta_group::1\.kind::f8f6f4"),
-        (r"tcgen05\.mma m\d+n\d+k16 " + BF16, r"tcgen05\.mma\.cta_group::1\.kind::f16"),
-    ],
-    "sm_120a": [
-        (r"mma\.sync\.m16n8k32 block_scale " + FP8, r"mma\.sync\.aligned\.m16n8k32\.row\.col\.kind::mxf8f6f4\.block_scale"),
-        (r"mma\.sync\.m16n8k16 " + BF16, r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32"),
-    ],
+    "sm_89": [(r"mma\.sync\.m16n8k32 " + FP8, r"mma\.sync\.aligned\.m16n8k32\.row\.col\.f32\.e4m3\.e4m3\.f32"),
+              (r"mma\.sync\.m16n8k16 " + BF16, r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32")],
+    "sm_90a": [(r"wgmma\.mma_async\.m64n\d+k32 " + FP8, r"wgmma\.mma_async\.sync\.aligned\.m64n\d+k32\.f32\.e4m3\.e4m3"),
+               (r"wgmma\.mma_async\.m64n\d+k16 " + BF16, r"wgmma\.mma_async\.sync\.aligned\.m64n\d+k16\.f32\.bf16\.bf16")],
+    "sm_100a": [(r"tcgen05\.mma m\d+n\d+k32 " + FP8, r"tcgen05\.mma\.cta_group::1\.kind::f8f6f4"),
+                (r"tcgen05\.mma m\d+n\d+k16 " + BF16, r"tcgen05\.mma\.cta_group::1\.kind::f16")],
+    "sm_120a": [(r"mma\.sync\.m16n8k32 block_scale " + FP8, r"mma\.sync\.aligned\.m16n8k32\.row\.col\.kind::mxf8f6f4\.block_scale"),
+                (r"mma\.sync\.m16n8k16 " + BF16, r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32")],
 }
 TENSOR_CORES = re.compile(r"\b(?:mma\.sync|wgmma\.mma_async|tcgen05\.mma)\.\S*")
 
@@ -116,12 +93,8 @@ def test_the_report_and_the_text_name_one_instruction(compiled, chip):
 def test_kernels_are_named_after_sites_and_have_the_lines_of_the_source(compiled, chip):
     _, kernels, ptx = compiled(chip)
     files = dict(re.findall(r'^\s*\.file\s+(\d+) "(.*)"', ptx, flags=re.M))
-    starts = {
-        "kernel_product_fprop_h0_fc1": "  %h = ",
-        "kernel_product_fprop_head": "  %y = ",
-        "kernel_product_fprop_gate": "  %p = ",
-        "kernel_elementwise_h0_square": "    %0 = arith.mulf",
-    }
+    starts = {"kernel_product_fprop_h0_fc1": "  %h = ", "kernel_product_fprop_head": "  %y = ", "kernel_product_fprop_gate": "  %p = ",
+              "kernel_elementwise_h0_square": "    %0 = arith.mulf"}
     assert set(starts) < set(kernels)
     for name, start in starts.items():
         first = next(i for i, line in enumerate(PROGRAM.splitlines(), 1) if line.startswith(start))
@@ -131,10 +104,10 @@ def test_kernels_are_named_after_sites_and_have_the_lines_of_the_source(compiled
 
 def test_copied_operands_are_told_by_the_report(bin_dir, tmp_path):
     """An argument's rows are 100 bytes. The text counts copies apart from instructions, and no remark is printed."""
-    (tmp_path / "step.mlir").write_text(
-        PROGRAM.replace("64x128xbf16", "64x50xbf16").replace("128x256xbf16", "50x256xbf16").replace("256x128xbf16", "256x50xbf16")
-    )
-    command = [str(bin_dir / "fp8-compile"), "step.mlir", "--target=sm_89", "--recipe=none", "--report=json:report", "--report=text", "-o", "step.so"]
+    (tmp_path / "step.mlir").write_text(PROGRAM.replace("64x128xbf16", "64x50xbf16").replace("128x256xbf16", "50x256xbf16")
+                                        .replace("256x128xbf16", "256x50xbf16"))
+    command = [str(bin_dir / "fp8-compile"), "step.mlir", "--target=sm_89", "--recipe=none", "--report=json:report", "--report=text",
+               "-o", "step.so"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     code = {site["site"]: site["code"] for site in json.loads((tmp_path / "report").read_text())["sites"]}
     note = "left operand copied first: its rows are not multiples of 16 bytes"

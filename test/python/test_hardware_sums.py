@@ -5,7 +5,6 @@
 
 Their sums are compared with the sums in f64, within the error of as many roundings as the sum has summands.
 """
-
 import json
 import pathlib
 
@@ -115,17 +114,8 @@ def test_others_stay_exact(run, tmp_path, k, element):
 @needs_dots
 def test_report_and_manifest(run, tmp_path):
     library, manifest, report = (tmp_path / name for name in ("a.so", "manifest.json", "report.json"))
-    done = run(
-        "fp8-compile",
-        "-",
-        "-o",
-        library,
-        "--recipe=none",
-        "--sums=hardware",
-        f"--manifest={manifest}",
-        f"--report=json:{report}",
-        stdin=program("mk,kn->mn", dict(m=8, n=32, k=16), "bf16"),
-    )
+    done = run("fp8-compile", "-", "-o", library, "--recipe=none", "--sums=hardware", f"--manifest={manifest}",
+               f"--report=json:{report}", stdin=program("mk,kn->mn", dict(m=8, n=32, k=16), "bf16"))
     assert done.returncode == 0, done.stderr
     assert "avx512bf16" in manifest.read_text()
     assert json.loads(report.read_text())["sites"][0]["code"] == "AVX512_BF16 dot products (CPU)"
@@ -133,6 +123,7 @@ def test_report_and_manifest(run, tmp_path):
 
 def test_processor_without_the_instructions(run, tmp_path):
     library = tmp_path / "a.so"
-    done = run("fp8-compile", "-", "-o", library, "--sums=hardware", "--cpu=x86-64-v3", stdin=program("mk,kn->mn", dict(m=8, n=32, k=16), "bf16"))
+    done = run("fp8-compile", "-", "-o", library, "--sums=hardware", "--cpu=x86-64-v3",
+               stdin=program("mk,kn->mn", dict(m=8, n=32, k=16), "bf16"))
     assert done.returncode != 0 and not library.exists()
     assert "--sums=hardware needs a processor with AVX512_BF16, which x86-64-v3 lacks" in done.stderr

@@ -5,7 +5,6 @@
 
 Indices that are proved to be in range, such as clamped ones of front ends, are not checked.
 """
-
 import subprocess
 
 import numpy as np
@@ -128,9 +127,8 @@ def program(bin_dir, tmp_path_factory):
 def error_of(program, entry, *inputs):
     """The one line in which a step that must fail says why."""
     save(program.folder / "inputs", {str(i): np.asarray(a) for i, a in enumerate(inputs)})
-    done = subprocess.run(
-        [program.bin_dir / "fp8-run", program.library, f"--inputs={program.folder / 'inputs'}", f"--entry={entry}"], capture_output=True, text=True
-    )
+    done = subprocess.run([program.bin_dir / "fp8-run", program.library, f"--inputs={program.folder / 'inputs'}",
+                           f"--entry={entry}"], capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), (done.returncode, done.stderr)
     return done.stderr
 

@@ -6,7 +6,6 @@
 Errors are in units in the last place (ulp) of the f32 next to the exact result. The limits are the
 largest errors that were ever seen, rounded up; lib/Conversion/ExpandMath/README.md lists them.
 """
-
 import math
 import os
 import platform
@@ -52,38 +51,8 @@ BINARY = {"powf": (2.3, np.power), "atan2": (1.6, np.arctan2), "fpowi": (2.3, np
 CONSTANT_POWERS = {-3: 3.5, -2: 2.0, -1: 0.5, -0.5: 1.5, 0: 0, 0.5: 0.5, 1: 0, 2: 0.5, 3: 1.5, 4: 2.0}
 
 SMALLEST, LARGEST = 2.0**-149, np.finfo(F32).max
-SPECIAL = [
-    0.0,
-    SMALLEST,
-    2.0**-127,
-    2.0**-126,
-    1e-30,
-    0.5,
-    1 - 2.0**-24,
-    1,
-    1 + 2.0**-23,
-    1.5,
-    2,
-    3,
-    4,
-    10,
-    2.0**23,
-    2.0**24 + 2,
-    88.72283,
-    88.72284,
-    89.41598,
-    89.41599,
-    87.33655,
-    103.97207,
-    103.9721,
-    128,
-    150,
-    1e10,
-    2.0**126,
-    2.0**127,
-    LARGEST,
-    INF,
-]
+SPECIAL = [0.0, SMALLEST, 2.0**-127, 2.0**-126, 1e-30, 0.5, 1 - 2.0**-24, 1, 1 + 2.0**-23, 1.5, 2, 3, 4, 10, 2.0**23, 2.0**24 + 2,
+           88.72283, 88.72284, 89.41598, 89.41599, 87.33655, 103.97207, 103.9721, 128, 150, 1e10, 2.0**126, 2.0**127, LARGEST, INF]
 SPECIAL = np.array([*SPECIAL, *(-value for value in SPECIAL), NAN], F32)
 COUNT = 1 << 16
 
@@ -120,7 +89,7 @@ def entry(name, line, types, count, result="f32"):
 func.func @{name}({arguments}) -> {out} {{
   %e = tensor.empty() : {out}
   %v = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
-      ins({operands} : {", ".join(tensors)}) outs(%e : {out}) {{
+      ins({operands} : {', '.join(tensors)}) outs(%e : {out}) {{
   ^bb0({block}, %o: {result}):
     {line}
     linalg.yield %r : {result}

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """--mixed-precision: an f32 program runs as the same program with the casts written by hand, bit for bit."""
-
 import numpy as np
 import pytest
 
@@ -144,13 +143,13 @@ def test_fp8_reads_the_narrow_values(bin_dir, tmp_path, inputs):
 
     def product(a, b):
         if a.shape[1] == 37 or b.shape[0] == 37:  # l1 and what goes back through it
-            (qa, ia), (qb, ib) = (
-                (reference.cast(v, s, E4M3), reference.scale_inv(s)) for v in (a, b) for s in [reference.current_scale(reference.amax(v), E4M3)]
-            )
+            (qa, ia), (qb, ib) = ((reference.cast(v, s, E4M3), reference.scale_inv(s)) for v in (a, b)
+                                  for s in [reference.current_scale(reference.amax(v), E4M3)])
             return reference.scaled_matmul(qa, qb, ia, ib)
         return reference.dot(a, b)
 
-    program = Program(bin_dir, tmp_path, STEP, "--recipe=current", "--format=e4m3", "--keep=l2", "--mixed-precision=bf16")
+    program = Program(bin_dir, tmp_path, STEP, "--recipe=current", "--format=e4m3", "--keep=l2",
+                      "--mixed-precision=bf16")
     for actual, wanted in zip(program.call("main", *inputs), evaluate(*inputs, low=low, product=product)):
         assert_same_bits(actual, wanted)
 
@@ -207,20 +206,16 @@ func.func @main(%x: tensor<9x9xf32>, %w: tensor<9x9xf32>) -> (tensor<9x9xf32>, t
 """
 
 
-@pytest.mark.parametrize(
-    "where,first,second",
-    [
-        (dict(), "bf16", "bf16"),
-        (dict(CALL="off"), "bf16", None),
-        (dict(CALL="f16"), "bf16", "f16"),
-        (dict(FUNCTION="off"), None, None),
-        (dict(LOOP="off"), "bf16", None),
-        (dict(LOOP="off", CALL="f16"), "bf16", "f16"),
-        (dict(CALL="off", FUNCTION="f16"), "f16", "f16"),
-        (dict(CALL="off", FUNCTION="f16", INNER="bf16"), "bf16", "bf16"),
-    ],
-    ids=lambda value: "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else None,
-)
+@pytest.mark.parametrize("where,first,second", [
+    (dict(), "bf16", "bf16"),
+    (dict(CALL="off"), "bf16", None),
+    (dict(CALL="f16"), "bf16", "f16"),
+    (dict(FUNCTION="off"), None, None),
+    (dict(LOOP="off"), "bf16", None),
+    (dict(LOOP="off", CALL="f16"), "bf16", "f16"),
+    (dict(CALL="off", FUNCTION="f16"), "f16", "f16"),
+    (dict(CALL="off", FUNCTION="f16", INNER="bf16"), "bf16", "bf16"),
+], ids=lambda value: "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else None)
 def test_the_innermost_attribute_holds(bin_dir, tmp_path, where, first, second):
     text = CALLS
     for place in ("CALL", "FUNCTION", "LOOP", "INNER"):
@@ -241,7 +236,8 @@ def test_the_innermost_attribute_holds(bin_dir, tmp_path, where, first, second):
 
 def test_functions_that_need_f32(bin_dir, tmp_path):
     """exp of a narrow value is in f32: more bits than bf16 has. Its own error is at most 4 ulp of f32."""
-    text = STEP.replace("%a = linalg.generic", "%ex = math.exp %h : tensor<13x29xf32>\n  %a = linalg.generic").replace("return %a", "return %ex")
+    text = STEP.replace("%a = linalg.generic", "%ex = math.exp %h : tensor<13x29xf32>\n  %a = linalg.generic").replace(
+        "return %a", "return %ex")
     program = Program(bin_dir, tmp_path, text, "--recipe=none", "--mixed-precision=bf16")
     rng = random_generator(63)
     inputs = [rng.standard_normal(shape).astype(F32) for shape in ([13, 37], [37, 29], [29], [29, 17])]
@@ -270,7 +266,8 @@ def test_on_a_gpu(bin_dir, tmp_path, monkeypatch, inputs, name):
     results = []
     for target in ("cpu", "sm_89"):
         (tmp_path / target).mkdir()
-        program = Program(bin_dir, tmp_path / target, STEP, "--recipe=none", f"--mixed-precision={name}", f"--target={target}", "--order=program")
+        program = Program(bin_dir, tmp_path / target, STEP, "--recipe=none", f"--mixed-precision={name}", f"--target={target}",
+                          "--order=program")
         monkeypatch.setenv("FP8EMU_SUMS", "korder")
         device = [] if target == "cpu" else ["--device=emulator"]
         program.run("main", inputs, f"--outputs={program.folder / 'outputs'}", *device)

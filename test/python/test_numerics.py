@@ -5,7 +5,6 @@
 
 test_conversions.py has the casts of all values.
 """
-
 import numpy as np
 import pytest
 

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The reference in numerics/ itself: the worked examples of the numerics, and exact fractions beside it."""
-
 from fractions import Fraction
 
 import ml_dtypes
@@ -71,7 +70,8 @@ def test_cast_takes_the_nearest_value(fmt):
 
 
 def test_cast_saturates():
-    assert cast([INF, -INF, 1e9, -1e9, 449, NAN, -NAN, -0.0, 2.0**-9], 1, E4M3).tolist() == [0x7E, 0xFE, 0x7E, 0xFE, 0x7E, 0x7F, 0x7F, 0x80, 1]
+    assert cast([INF, -INF, 1e9, -1e9, 449, NAN, -NAN, -0.0, 2.0**-9], 1, E4M3).tolist() == [
+        0x7E, 0xFE, 0x7E, 0xFE, 0x7E, 0x7F, 0x7F, 0x80, 1]
     assert cast([INF, -INF, 1e9, 57345, NAN, -0.0, 2.0**-16], 1, E5M2).tolist() == [0x7B, 0xFB, 0x7B, 0x7B, 0x7F, 0x80, 1]
     assert [fmt.max for fmt in FP8] == [448, 57344]
     # The product is rounded in f32 and may overflow there.
@@ -218,7 +218,8 @@ def test_products_are_sums_in_order():
     assert running_sum(wide, wide[:, ::-1] * 0 + 1) == 2.0**24
     assert split_sum(wide, wide * 0 + 1) == 2.0**24 + 128 + 44
     assert scaled_product(a, b, 2, 3) == 6 * 2.0**24
-    assert scaled_product(np.ones((2, 1), np.float32), np.ones((3, 1), np.float32), [1, 2], [3, 4, 5]).tolist() == [[3, 4, 5], [6, 8, 10]]
+    assert scaled_product(np.ones((2, 1), np.float32), np.ones((3, 1), np.float32), [1, 2], [3, 4, 5]).tolist() == [
+        [3, 4, 5], [6, 8, 10]]
 
 
 def test_block_product_by_hand():
@@ -260,7 +261,8 @@ def test_stochastic_rounding(fmt):
     exact = fmt.decode(np.arange(256))[np.isfinite(fmt.decode(np.arange(256)))]
     kept = cast_stochastic(exact, 1, fmt, words[: len(exact)])
     np.testing.assert_array_equal(fmt.decode(kept), exact)
-    assert cast_stochastic(np.float32([INF, -1e9, NAN]), 1, fmt, words[:3]).tolist() == [fmt.largest, fmt.largest | 0x80, 0x7F]
+    assert cast_stochastic(np.float32([INF, -1e9, NAN]), 1, fmt, words[:3]).tolist() == [
+        fmt.largest, fmt.largest | 0x80, 0x7F]
 
 
 def test_tf32():

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pairs of options of fp8-compile: their combined effect, or an error that says what to change."""
-
 import json
 import re
 
@@ -18,12 +17,8 @@ func.func @main(%x: tensor<8x8xbf16>, %w0: tensor<8x8xbf16>, %w1: tensor<8x8xbf1
   %z = linalg.fill ins(%zero : bf16) outs(%e : tensor<8x8xbf16>) -> tensor<8x8xbf16>PRODUCTS
   return %y : tensor<8x8xbf16>
 }
-""".replace(
-    "PRODUCTS",
-    "".join(
-        PRODUCT.format(*row) for row in [("a", "%x", "%w0", "h0/fc"), ("b", "%a", "%w1", "h1/fc"), ("s", "%a", "%b", "scores"), ("y", "%s", "%w2", "head")]
-    ),
-)
+""".replace("PRODUCTS", "".join(PRODUCT.format(*row) for row in [
+    ("a", "%x", "%w0", "h0/fc"), ("b", "%a", "%w1", "h1/fc"), ("s", "%a", "%b", "scores"), ("y", "%s", "%w2", "head")]))
 SITES = {"h0/fc", "h1/fc", "head", "scores"}
 
 # Two options, and the sites that become FP8.
@@ -86,12 +81,7 @@ CONTRADICTIONS = [
     ("--recipe=mxfp8", "--x-block-scaling-dim=2", 2, "--x-block-scaling-dim belongs to --recipe=block"),
     ("--recipe=row", "--reduce-amax=true", 2, "--reduce-amax belongs to --recipe=delayed and current"),
     ("--recipe=none", "--accumulation=fast", 2, "--accumulation belongs to --recipe=delayed and current and row and mxfp8, not to --recipe=none"),
-    (
-        "--fprop=block",
-        "--fprop-accumulation=fast",
-        2,
-        "--fprop-accumulation belongs to recipes other than block, whose parts have scales of their own, not to --fprop=block",
-    ),
+    ("--fprop=block", "--fprop-accumulation=fast", 2, "--fprop-accumulation belongs to recipes other than block, whose parts have scales of their own, not to --fprop=block"),
     ("--fprop=bf16", "--fprop-accumulation=fast", 2, "--fprop-accumulation belongs to delayed, current, row and mxfp8, not to --fprop=bf16"),
     ("--site-recipe=h0=none", "--require=h0", 1, REQUIRED.format("h0/fc", "h0", "--site-recipe=h0=none")),
     ("--init=current", "--amax-history-len=1", 2, "--init=current needs an --amax-history-len of 2 or more"),
@@ -125,7 +115,7 @@ def test_what_two_options_choose(compile, one, other, chosen):
     for option in (one, other):
         name, _, value = option.removeprefix("--").partition("=")
         shown = report["options"][name.replace("-", "_")]
-        assert shown == [value] if isinstance(shown, list) else str(shown).lower() == (value or "true")
+        assert (shown == [value] if isinstance(shown, list) else str(shown).lower() == (value or "true"))
 
 
 @pytest.mark.parametrize("one, other, code, pattern", CONTRADICTIONS)

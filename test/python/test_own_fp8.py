@@ -43,7 +43,9 @@ def one_op(
 ):
     kind = re.split("[x<]", target.rstrip(">"))[-1]
     ins = [(value, source), (factor, scale)]
-    return empty(f"{name}e", target) + generic(name, dims, (data, word, dims), ins, (f"%{name}e", target), body, (fp8, factor_type, kind))
+    return empty(f"{name}e", target) + generic(
+        name, dims, (data, word, dims), ins, (f"%{name}e", target), body, (fp8, factor_type, kind)
+    )
 
 
 def cast_op(name, value, source, target, op):
@@ -62,25 +64,37 @@ def cast_op(name, value, source, target, op):
 def programs():
     """Bodies by name; what they read as %w, and how it becomes the bytes [12, 5]."""
     plain = (W, E4M3, (12, 5), lambda w: w)
-    full = empty("se", WIDE) + generic("sf", "kn", ("", "kn"), [("%s", S)], ("%se", WIDE), "linalg.yield %x : f32", ("f32", "f32"))
+    full = empty("se", WIDE) + generic(
+        "sf", "kn", ("", "kn"), [("%s", S)], ("%se", WIDE), "linalg.yield %x : f32", ("f32", "f32")
+    )
     turned = "tensor<5x12xf8E4M3FN>"
     scalar = "  %s0 = tensor.extract %s[] : tensor<f32>\n"
     return {
         "one_op": (one_op() + MULTIPLY, plain),
         "factors_swapped": (one_op(SCALED.replace("%f, {}", "{}, %f").format("%y")) + MULTIPLY, plain),
         "several_ops": (
-            cast_op("u", "%bytes", W, WIDE, "extf") + full + "  %p = arith.mulf %u, %sf : " + WIDE + "\n" + cast_op("v", "%p", WIDE, HALF, "truncf") + MULTIPLY,
+            cast_op("u", "%bytes", W, WIDE, "extf")
+            + full
+            + "  %p = arith.mulf %u, %sf : "
+            + WIDE
+            + "\n"
+            + cast_op("v", "%p", WIDE, HALF, "truncf")
+            + MULTIPLY,
             plain,
         ),
         "scalar_outside": (
             scalar
             + empty("ve", HALF)
-            + generic("v", "kn", ("kn", "kn"), [("%bytes", W)], ("%ve", HALF), SCALED.format("%s0"), ("f8E4M3FN", "bf16"))
+            + generic(
+                "v", "kn", ("kn", "kn"), [("%bytes", W)], ("%ve", HALF), SCALED.format("%s0"), ("f8E4M3FN", "bf16")
+            )
             + MULTIPLY,
             plain,
         ),
         "wide_product": (
-            one_op("%f = arith.extf %x : f8E4M3FN to f32; %m = arith.mulf %f, %y : f32; linalg.yield %m : f32", target=WIDE)
+            one_op(
+                "%f = arith.extf %x : f8E4M3FN to f32; %m = arith.mulf %f, %y : f32; linalg.yield %m : f32", target=WIDE
+            )
             + zeros("i", R)
             + f"  %xw = arith.extf %act : {X} to tensor<6x12xf32>\n"
             + product("matmul", a="%xw", b="%v", ta="tensor<6x12xf32>", tb=WIDE, tr=R),
@@ -128,11 +142,16 @@ def programs():
             ("tensor<1x5x12xf8E4M3FN>", E4M3, (1, 5, 12), lambda w: w[0].T),
         ),
         "slice_of_a_stack": (
-            "  %ws = tensor.extract_slice %bytes[1, 0, 0] [1, 12, 5] [1, 1, 1] : tensor<3x12x5xf8E4M3FN> to " + W + "\n" + one_op(value="%ws") + MULTIPLY,
+            "  %ws = tensor.extract_slice %bytes[1, 0, 0] [1, 12, 5] [1, 1, 1] : tensor<3x12x5xf8E4M3FN> to "
+            + W
+            + "\n"
+            + one_op(value="%ws")
+            + MULTIPLY,
             ("tensor<3x12x5xf8E4M3FN>", E4M3, (3, 12, 5), lambda w: w[1]),
         ),
         "e5m2": (
-            one_op(SCALED.format("%y").replace("f8E4M3FN", "f8E5M2"), source="tensor<12x5xf8E5M2>", fp8="f8E5M2") + MULTIPLY,
+            one_op(SCALED.format("%y").replace("f8E4M3FN", "f8E5M2"), source="tensor<12x5xf8E5M2>", fp8="f8E5M2")
+            + MULTIPLY,
             ("tensor<12x5xf8E5M2>", E5M2, (12, 5), lambda w: w),
         ),
         "no_scale": (cast_op("v", "%bytes", W, HALF, "extf") + MULTIPLY, plain),
@@ -186,7 +205,8 @@ UNSCALED = {"no_scale", "as_it_stands"}
 
 def compile_all(bin_dir, folder, recipe):
     text = "".join(
-        f"func.func @{name}(%act: {X}, %bytes: {source[0]}, %s: {S}) -> {R} {{\n{body}  return %r : {R}\n}}\n" for name, (body, source) in PROGRAMS.items()
+        f"func.func @{name}(%act: {X}, %bytes: {source[0]}, %s: {S}) -> {R} {{\n{body}  return %r : {R}\n}}\n"
+        for name, (body, source) in PROGRAMS.items()
     )
     program = Program(bin_dir, folder, text, f"--recipe={recipe}", f"--report=json:{folder / 'report'}")
     return program, json.loads((folder / "report").read_text())["sites"]

@@ -72,13 +72,9 @@ def program(formula, sizes, element):
     kinds = ['"parallel"'] * len(out) + ['"reduction"'] * len(reduced)
     x, y = (tensor_type(part, sizes, element) for part in (left, right))
     z = tensor_type(out, sizes, "f32")
-    extend = (
-        ""
-        if element == "f32"
-        else f"""
+    extend = "" if element == "f32" else f"""
     %ea = arith.extf %a : {element} to f32
     %eb = arith.extf %b : {element} to f32"""
-    )
     names = ("%a", "%b") if element == "f32" else ("%ea", "%eb")
     return f"""
 func.func @main(%x: {x}, %y: {y}) -> {z} {{
@@ -126,7 +122,8 @@ def check(run, folder, formula, sizes, element, *options):
     random = np.random.default_rng(0)
     left, right = formula.split("->")[0].split(",")
     # 8 significant bits: every product is exact in f32, whether multiply and add are fused or not.
-    x, y = (random.standard_normal([sizes[d] for d in part]).astype(ml_dtypes.bfloat16).astype(TYPES[element]) for part in (left, right))
+    x, y = (random.standard_normal([sizes[d] for d in part]).astype(ml_dtypes.bfloat16).astype(TYPES[element])
+            for part in (left, right))
     got = run_case(run, folder, formula, sizes, element, x, y, *options)
     np.testing.assert_array_equal(got, expected(formula, sizes, x, y))
 

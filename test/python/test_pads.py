@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pads: negative widths cut elements off, as PyTorch's F.pad does."""
-
 import subprocess
 
 import numpy as np
@@ -118,14 +117,11 @@ def test_a_shift_by_a_width_known_at_run_time(shift, dynamic):
     assert_same_bits(y, pad(x, [shift, 0], [-shift, 0], 0))
 
 
-@pytest.mark.parametrize(
-    "entry, widths, message",
-    [
-        ("dynamic", [-4, -3], "size 0 of a padded tensor must be 0 or more"),
-        ("changed", [1], "size 0 of a padded tensor must be 6"),
-        ("changed", [-1], "size 0 of a padded tensor must be 6"),
-    ],
-)
+@pytest.mark.parametrize("entry, widths, message", [
+    ("dynamic", [-4, -3], "size 0 of a padded tensor must be 0 or more"),
+    ("changed", [1], "size 0 of a padded tensor must be 6"),
+    ("changed", [-1], "size 0 of a padded tensor must be 6"),
+])
 def test_sizes_that_cannot_be(entry, widths, message, dynamic):
     shape = [6, 8] if entry == "dynamic" else [6]
     inputs = [np.zeros(shape, F32), *(np.array(width, np.int64) for width in widths)]

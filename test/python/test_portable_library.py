@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Libraries for other machines than the one that compiles: the processor they need, and what they link with."""
-
 import ctypes
 import platform
 import subprocess
@@ -68,21 +67,8 @@ def test_the_manifest_names_processor_and_features(bin_dir, tmp_path):
     assert "avx512bf16" not in native["features"]  # its conversions flush denormals
 
 
-NEW_AND_OLD = [
-    "diamondrapids",
-    "graniterapids-d",
-    "sapphirerapids",
-    "clearwaterforest",
-    "novalake",
-    "sierraforest",
-    "knl",
-    "znver4",
-    "znver5",
-    "bdver4",
-    "amdfam10",
-    "x86-64",
-    "x86-64-v4",
-]
+NEW_AND_OLD = ["diamondrapids", "graniterapids-d", "sapphirerapids", "clearwaterforest", "novalake", "sierraforest",
+               "knl", "znver4", "znver5", "bdver4", "amdfam10", "x86-64", "x86-64-v4"]
 
 
 @pytest.mark.parametrize("name", NEW_AND_OLD)
@@ -90,7 +76,8 @@ def test_a_machine_without_the_features_refuses(name, bin_dir, tmp_path):
     """bdver4's XOP and diamondrapids's AVX10.2 are never on one machine."""
     program = make(bin_dir, tmp_path / name, F32_ONLY, f"--cpu={name}")
     flags = set(open("/proc/cpuinfo").read().split("flags")[1].split("\n")[0].split())
-    done = subprocess.run([bin_dir / "fp8-run", program.library, "--zero-missing", f"--outputs={tmp_path / 'out'}"], capture_output=True, text=True)
+    done = subprocess.run([bin_dir / "fp8-run", program.library, "--zero-missing", f"--outputs={tmp_path / 'out'}"],
+                          capture_output=True, text=True)
     lacking = f"it was compiled for the processor '{name}', and this machine lacks its "
     if lacking not in done.stderr:
         assert (done.returncode, done.stderr) == (0, "")
@@ -112,7 +99,7 @@ def test_unknown_processors(run, tmp_path):
         assert done.returncode == 2
         start = f"fp8-compile: error: --cpu={name} is no processor of this machine's kind that LLVM knows; the closest names are "
         assert done.stderr.startswith(start)
-        assert close in done.stderr[len(start) :] and done.stderr.count("\n") == 1
+        assert close in done.stderr[len(start):] and done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 

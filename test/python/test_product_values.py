@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8.scaled_matmul by value on every target: scales per tensor, row, block and MX block against
 numerics/products.py, bit for bit. On the emulator products sum in the order of K (FP8EMU_SUMS=korder)."""
-
 import numpy as np
 import pytest
 from numerics import matmuls
@@ -35,17 +34,8 @@ def draw(rng, kind, m, n, k):
     """A product of these sizes, its other properties at random."""
     pick = lambda values: values[rng.integers(len(values))]
     return Product(
-        kind,
-        m,
-        n,
-        k,
-        (pick([E4M3, E5M2]), pick([E4M3, E5M2])),
-        pick([SINGLE, BF16, F16]),
-        not kind.startswith("block") and bool(pick([0, 1])),
-        bool(pick([0, 1])),
-        pick(["mk", "km"]),
-        pick(["kn", "nk"]),
-    )
+        kind, m, n, k, (pick([E4M3, E5M2]), pick([E4M3, E5M2])), pick([SINGLE, BF16, F16]),
+        not kind.startswith("block") and bool(pick([0, 1])), bool(pick([0, 1])), pick(["mk", "km"]), pick(["kn", "nk"]))
 
 
 EDGES = [0, 1, 31, 32, 33, 127, 128, 129, 256, 300]

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8-run --profile by value: calls, bytes and operations of known kernels, and that the lines sum to the step."""
-
 import json
 import re
 import subprocess
@@ -114,7 +113,8 @@ def test_rates_and_limits(profile):
     tanh = line(profile, "tanh_h0_act")
     assert tanh["gflops"] == pytest.approx(tanh["operations"] / tanh["ms"] / 1e6)
     assert tanh["gbytes_per_s"] == pytest.approx(2 * 64 * 32 * 4 / tanh["ms"] / 1e6)
-    assert tanh["share_of_limit"] == pytest.approx(max(tanh["gflops"] / limits["gflops"], tanh["gbytes_per_s"] / limits["gbytes_per_s"]))
+    assert tanh["share_of_limit"] == pytest.approx(
+        max(tanh["gflops"] / limits["gflops"], tanh["gbytes_per_s"] / limits["gbytes_per_s"]))
 
 
 def test_table(bin_dir, folder, profile):
@@ -122,11 +122,8 @@ def test_table(bin_dir, folder, profile):
     assert done.stdout == ""
     text = done.stderr.splitlines()
     assert text[0] == "Profile of 2 steps after the first: means of the faster half"
-    assert re.fullmatch(
-        r"Limits of this machine, measured now on \d+ threads: \d+ GFLOP/s in f32 multiply-adds of \d+ bits, "
-        r"\d+\.\d GB/s from memory to memory",
-        text[1],
-    )
+    assert re.fullmatch(r"Limits of this machine, measured now on \d+ threads: \d+ GFLOP/s in f32 multiply-adds of \d+ bits, "
+                        r"\d+\.\d GB/s from memory to memory", text[1])
     tables = "\n".join(text[3:]).strip().split("\n\n")
     assert [table.splitlines()[0].split()[-1] for table in tables] == ["kind", "[sites]"]
     for table in tables:
@@ -178,7 +175,8 @@ def test_launches_on_the_emulator(bin_dir, tmp_path):
     (tmp_path / "step.mlir").write_text(GPU_PROGRAM)
     done = command(bin_dir / "fp8-compile", tmp_path / "step.mlir", "--target=sm_89", "--recipe=delayed", "-o", tmp_path / "step.so")
     assert done.stderr == ""
-    command(bin_dir / "fp8-run", tmp_path / "step.so", "--zero-missing", "--device=emulator", "--steps=2", "--profile=%s" % (tmp_path / "profile"))
+    command(bin_dir / "fp8-run", tmp_path / "step.so", "--zero-missing", "--device=emulator", "--steps=2",
+            "--profile=%s" % (tmp_path / "profile"))
     profile = json.loads((tmp_path / "profile").read_text())
     assert {kernel["name"] for kernel in profile["kernels"] if not kernel["calls"]} <= {"outside kernels"}
     product = line(profile, "product_fprop_h0_fc1")

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Globals of a program (the state of random numbers) are state: saved and restored, never hidden memory."""
-
 import subprocess
 
 import numpy as np
@@ -153,15 +152,9 @@ def test_the_two_functions_of_a_pair_share_it(bin_dir, tmp_path, recipe):
 
 
 VALUES = {
-    "i1": [True, False, True],
-    "i8": [-128, 127, 3],
-    "i16": [-32768, 32767, 0],
-    "i32": [-(2**31), 2**31 - 1, 1],
-    "i64": [-(2**63), 2**63 - 1, 2**53 + 1],
-    "f16": [6e-8, -65504, 0.333251953125],
-    "bf16": [1e-40, -3.3895e38, 0.33203125],
-    "f32": [1e-45, -3.4028235e38, 0.1],
-    "f64": [5e-324, -1.7976931348623157e308, 0.1],
+    "i1": [True, False, True], "i8": [-128, 127, 3], "i16": [-32768, 32767, 0], "i32": [-2**31, 2**31 - 1, 1],
+    "i64": [-2**63, 2**63 - 1, 2**53 + 1], "f16": [6e-8, -65504, 0.333251953125], "bf16": [1e-40, -3.3895e38, 0.33203125],
+    "f32": [1e-45, -3.4028235e38, 0.1], "f64": [5e-324, -1.7976931348623157e308, 0.1],
 }
 DTYPES = {"i1": np.bool_, "f16": F16, "bf16": BF16, "f32": F32, "f64": np.float64, **{f"i{n}": f"int{n}" for n in (8, 16, 32, 64)}}
 

@@ -5,7 +5,6 @@
 
 pytorch/export_models.py wrote the models and PyTorch's own results. Nothing in the models has a name.
 """
-
 import collections
 import json
 import pathlib
@@ -38,9 +37,8 @@ class Compiled:
         options = {"pair": ["--pair=forward:backward"], "joint": []}[kind]
         if recipe == "delayed":
             options = [*options, "--amax-history-len=4"]
-        done = run(
-            "fp8-compile", HERE / f"{model}_{kind}.mlir", "-o", folder / f"{kind}.so", f"--recipe={recipe}", f"--report=json:{folder / kind}.json", *options
-        )
+        done = run("fp8-compile", HERE / f"{model}_{kind}.mlir", "-o", folder / f"{kind}.so", f"--recipe={recipe}",
+                   f"--report=json:{folder / kind}.json", *options)
         assert (done.returncode, done.stderr) == (0, "")
         self.report = json.loads((folder / f"{kind}.json").read_text())
         # Every product of these programs has code of its own.
@@ -52,7 +50,8 @@ class Compiled:
             inputs["backward.0"] = np.ones((), np.float32)
             entry = ["--entry=forward,backward"]
         save_file(inputs, folder / "in.safetensors")
-        done = run("fp8-run", folder / f"{kind}.so", f"--inputs={folder / 'in.safetensors'}", "--steps=2", f"--outputs={folder / 'out.safetensors'}", *entry)
+        done = run("fp8-run", folder / f"{kind}.so", f"--inputs={folder / 'in.safetensors'}", "--steps=2",
+                   f"--outputs={folder / 'out.safetensors'}", *entry)
         assert (done.returncode, done.stderr) == (0, "")
         results = load_file(folder / "out.safetensors")
         count = len(results)
@@ -68,7 +67,8 @@ class Compiled:
         return [dict(roles[name]) for name in sorted(roles)]
 
     def largest_error(self):
-        errors = [np.linalg.norm(got.astype(np.float64) - want) / np.linalg.norm(want) for got, want in zip(self.results, self.wanted, strict=True)]
+        errors = [np.linalg.norm(got.astype(np.float64) - want) / np.linalg.norm(want)
+                  for got, want in zip(self.results, self.wanted, strict=True)]
         return max(errors)
 
 

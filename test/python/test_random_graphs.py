@@ -5,7 +5,6 @@
 
 graphs/README.md says what is random and what is compared; graphs/run.py runs more of them.
 """
-
 import os
 
 import pytest

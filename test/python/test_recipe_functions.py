@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A user's own functions for amax and scale, by value."""
-
 import re
 import subprocess
 

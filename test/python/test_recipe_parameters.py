@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A precision per role, and options at random, by value."""
-
 import numpy as np
 import pytest
 

@@ -105,7 +105,8 @@ def test_emulator_folders_include_what_their_readme_says():
     for path in sorted((folder / "src").rglob("*")):
         if path.suffix in {".cpp", ".h"}:
             room = path.relative_to(folder / "src").parts[0]
-            wrong += ["%s includes %s/" % (name(path), other) for other in included_folders(path) - allowed[room] - {room, "fp8emu"}]
+            wrong += ["%s includes %s/" % (name(path), other)
+                      for other in included_folders(path) - allowed[room] - {room, "fp8emu"}]
     assert not wrong
 
 

@@ -7,7 +7,6 @@ Each program is compiled as one entry point, in which code is fused, and as two,
 cannot be: one that computes the tensors, one that casts. Their results must be equal bit for bit;
 those of norms, which call only sqrt of the math library, must equal numpy's.
 """
-
 import json
 import subprocess
 
@@ -47,9 +46,8 @@ def build(form, shape, dtype, rng):
     elif form == "softmax":
         results = row_code.softmax(code, x, dtype)
     elif form == "layer_norm_backward":
-        results = row_code.layer_norm_backward(
-            code, x, tensor("%centred", *full), tensor("%rstd", *stat), tensor("%gain", *row), tensor("%residual", *full), dtype
-        )
+        results = row_code.layer_norm_backward(code, x, tensor("%centred", *full), tensor("%rstd", *stat), tensor("%gain", *row),
+                                               tensor("%residual", *full), dtype)
     else:
         results = row_code.softmax_backward(code, x, tensor("%y", *full), dtype)
     return code, arguments, results
@@ -91,11 +89,9 @@ def compile_form(bin_dir, tmp_path, form, shape, dtype, format, current, rng):
     types = [(name, code.types[name]) for name, _ in arguments]
     # The tensor that is cast has no other reader; all else has one, as backward would.
     extras = [(name, code.types[name]) for name in results[1:]]
-    program = (
-        function("fused", [*types, scale], code.text + casting, [*casts, *extras])
-        + function("compute", types, code.text, [(results[0], type), *extras])
-        + function("cast", [(results[0], type), scale], casting, casts)
-    )
+    program = (function("fused", [*types, scale], code.text + casting, [*casts, *extras])
+               + function("compute", types, code.text, [(results[0], type), *extras])
+               + function("cast", [(results[0], type), scale], casting, casts))
     report = tmp_path / "report.json"
     compiled = Program(bin_dir, tmp_path, program, "--recipe=none", f"--report=json:{report}")
     traffic = next(t for t in json.loads(report.read_text())["memory"]["traffic"] if t["entry"] == "fused")
@@ -110,12 +106,11 @@ def test_rows(bin_dir, tmp_path, form, shape, dtype, current):
     rng = random_generator(43, FORMS.index(form), shape[2], dtype == BF16, current)
     format = E5M2 if form.endswith("backward") else E4M3
     compiled, arguments, traffic = compile_form(bin_dir, tmp_path, form, shape, dtype, format, current, rng)
-    ir = subprocess.run(
-        [bin_dir / "fp8-compile", compiled.source, "-o", "-", "--emit=fusion", "--recipe=none"], capture_output=True, text=True, check=True
-    ).stdout
-    fused = ir[ir.index("@fused(") : ir.index("@compute(")]
+    ir = subprocess.run([bin_dir / "fp8-compile", compiled.source, "-o", "-", "--emit=fusion", "--recipe=none"],
+                        capture_output=True, text=True, check=True).stdout
+    fused = ir[ir.index("@fused("):ir.index("@compute(")]
     outside = fused.split("producer {")
-    outside = outside[0] + "".join(part[part.index("fp8.yield") :] for part in outside[1:])
+    outside = outside[0] + "".join(part[part.index("fp8.yield"):] for part in outside[1:])
     assert "rows = array<i64: 2>" in fused
     assert "linalg.generic" not in outside
     total = lambda t: t["read"] + t["written"]

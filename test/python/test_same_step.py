@@ -6,7 +6,6 @@
 Three microbatches in a loop or unrolled, forward and backward as one function or two; names as
 JAX writes them, in call sites, in attributes, or no names at all.
 """
-
 import json
 
 import numpy as np

@@ -5,7 +5,6 @@
 
 fp8.compute_scale on a tensor of amaxes, expanded by fp8-expand-scaling to the code that recipes emit.
 """
-
 import functools
 from fractions import Fraction
 
@@ -17,29 +16,9 @@ from harness import Program, random_generator
 
 FLT_MAX = np.finfo(np.float32).max
 FP8_MAX = {"f8E4M3FN": 448, "f8E5M2": 57344}
-EDGES = [
-    0.0,
-    1e-45,
-    1.1754942e-38,
-    1.1754944e-38,
-    1e-37,
-    1.0,
-    256.0,
-    448.0,
-    448.00003,
-    449.0,
-    495.99997,
-    496.0,
-    512.0,
-    57344.0,
-    57345.0,
-    61439.996,
-    61440.0,
-    2.0**127,
-    FLT_MAX,
-    np.inf,
-    np.nan,
-]
+EDGES = [0.0, 1e-45, 1.1754942e-38, 1.1754944e-38, 1e-37, 1.0, 256.0, 448.0, 448.00003, 449.0, 495.99997, 496.0, 512.0, 57344.0, 57345.0,
+         61439.996, 61440.0,
+         2.0**127, FLT_MAX, np.inf, np.nan]
 
 
 def amaxes():

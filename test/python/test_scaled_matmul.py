@@ -6,7 +6,6 @@
 Sums are compared bit for bit with a numpy sum in f32 that runs along K in order (`fast`), or
 over blocks of 128 that are added in order (`split`). Sizes are odd on purpose.
 """
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,7 +6,6 @@
 Expected values are computed in numpy in f32, in the order that the operation's description gives, and
 compared bit for bit. Sizes are odd on purpose: tails of tiles and of blocks.
 """
-
 import platform
 from dataclasses import dataclass, field, replace
 
@@ -74,7 +73,7 @@ class Product:
         sa, sb = self.scale_type(0), self.scale_type(1)
         return f"""
 func.func @{self.name}(%a: {a}, %b: {b}, %sa: {sa}, %sb: {sb}, %c: {c}) -> {c} {{
-  %r = fp8.scaled_matmul {"split" if self.split else "fast"} {"accumulate" if self.accumulate else ""}
+  %r = fp8.scaled_matmul {'split' if self.split else 'fast'} {"accumulate" if self.accumulate else ""}
       ins(%a, %b : {a}, {b}) scales(%sa, %sb : {sa}, {sb}) outs(%c : {c}) {{{self.attributes()}}} -> {c}
   return %r : {c}
 }}"""
@@ -294,7 +293,7 @@ def dequantize_entry(name):
 func.func @dequantize_{name}(%q: {q}, %s: {s}) -> {x} {{
   %e = tensor.empty() : {x}
   %x = fp8.dequantize ins(%q : {q}) scale_inv(%s : {s}) outs(%e : {x})
-      {{block = array<i64: {", ".join(map(str, block))}>}} -> {x}
+      {{block = array<i64: {', '.join(map(str, block))}>}} -> {x}
   return %x : {x}
 }}"""
 

@@ -5,7 +5,6 @@
 
 The three products of a linear layer: every operand is read along both of its dimensions.
 """
-
 import numpy as np
 import pytest
 
@@ -22,21 +21,18 @@ def contraction(name, lhs, rhs):
     letters = PRODUCTS[name]
     out = f"tensor<{'x'.join(str(sizes[d]) for d in letters[2])}xf32>"
     maps = ", ".join(f"affine_map<(m, n, k) -> ({', '.join(word)})>" for word in letters)
-    return (
-        out,
-        f"""
+    return out, f"""
   %{name}_e = tensor.empty() : {out}
   %{name}_i = linalg.fill ins(%zero : f32) outs(%{name}_e : {out}) -> {out}
-  %{name} = linalg.contract indexing_maps = [{maps}] ins(%{lhs}, %{rhs} : {types[0]}, {types[1]}) outs(%{name}_i : {out}) -> {out}""",
-    )
+  %{name} = linalg.contract indexing_maps = [{maps}] ins(%{lhs}, %{rhs} : {types[0]}, {types[1]}) outs(%{name}_i : {out}) -> {out}"""
 
 
 def step():
     inputs = ", ".join(f"%{name}: tensor<{'x'.join(map(str, shape))}xbf16>" for name, shape in SHAPES.items())
     types, bodies = zip(*(contraction(name, *pair) for name, pair in {"y": "xw", "dw": "xg", "dx": "gw"}.items()))
-    return f"""func.func @main({inputs}) -> ({", ".join(types)}) {{
-  %zero = arith.constant 0.0 : f32{"".join(bodies)}
-  return %y, %dw, %dx : {", ".join(types)}
+    return f"""func.func @main({inputs}) -> ({', '.join(types)}) {{
+  %zero = arith.constant 0.0 : f32{''.join(bodies)}
+  return %y, %dw, %dx : {', '.join(types)}
 }}"""
 
 

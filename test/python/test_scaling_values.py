@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Delayed and current scaling by value on every target, against numerics/reference.py: random histories with
 every option, scales from hostile amaxes, casts of hostile tensors."""
-
 import itertools
 
 import numpy as np
@@ -108,8 +107,7 @@ def test_history(programs, target, index):
     for column in set(COLUMNS):
         of_column = recorded[[i for i, c in enumerate(COLUMNS) if c == column]]
         new_scale[column], new_history[:, column] = reference.update_column(
-            scale[column], history[:, column], of_column, format_of(column), margin, algo, finite, mask
-        )
+            scale[column], history[:, column], of_column, format_of(column), margin, algo, finite, mask)
     got_scale, got_history = programs(target).call(f"history{index}", scale, history, recorded)
     assert_same_bits(got_scale, new_scale)
     assert_same_bits(got_history, new_history)

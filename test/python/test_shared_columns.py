@@ -5,7 +5,6 @@
 
 The amaxes that several casts record for one column in one step are combined with max.
 """
-
 import numpy as np
 import pytest
 

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Layers of equal shape share kernels: a deeper network has no more of them."""
-
 import re
 
 import pytest
@@ -11,11 +10,13 @@ TENSOR = "tensor<16x16xf32>"
 
 
 def product(result, left, right):
-    return f"  %{result} = linalg.matmul ins(%{left}, %{right} : {TENSOR}, {TENSOR}) outs(%zeros : {TENSOR}) -> {TENSOR}\n"
+    return (f"  %{result} = linalg.matmul ins(%{left}, %{right} : {TENSOR}, {TENSOR}) "
+            f"outs(%zeros : {TENSOR}) -> {TENSOR}\n")
 
 
 def transposed(result, operand):
-    return f"  %{result} = linalg.transpose ins(%{operand} : {TENSOR}) outs(%empty : {TENSOR}) permutation = [1, 0]\n"
+    return (f"  %{result} = linalg.transpose ins(%{operand} : {TENSOR}) outs(%empty : {TENSOR}) "
+            "permutation = [1, 0]\n")
 
 
 def elementwise(result, op, left, right):

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Recipes of single sites and roles, and how their products accumulate, by value."""
-
 import json
 
 import pytest
@@ -32,11 +31,8 @@ class Mixed(Delayed):
 def test_one_site_with_current_scaling(make):
     program = make("--amax-history-len=3", "--site-recipe=l2$=current", "--eps=0.5", "--margin=1")
     assert recipes_of(program) == {
-        ("net/l1", "fprop"): ("fp8", "delayed"),
-        ("net/l1", "wgrad"): ("fp8", "delayed"),
-        ("net/l2", "fprop"): ("fp8", "current"),
-        ("net/l2", "dgrad"): ("fp8", "current"),
-        ("net/l2", "wgrad"): ("fp8", "current"),
+        ("net/l1", "fprop"): ("fp8", "delayed"), ("net/l1", "wgrad"): ("fp8", "delayed"),
+        ("net/l2", "fprop"): ("fp8", "current"), ("net/l2", "dgrad"): ("fp8", "current"), ("net/l2", "wgrad"): ("fp8", "current"),
     }
     # The option margin is of delayed scaling, eps of current scaling.
     current = Current(eps=0.5)
@@ -53,11 +49,8 @@ def test_a_role_with_a_recipe_of_its_own(make):
 def test_the_first_site_recipe_that_matches_holds(make):
     program = make("--recipe=current", "--dgrad=f32", "--site-recipe=l2=none", "--site-recipe=net=#fp8.delayed_scaling<amax_history_len = 2>")
     assert recipes_of(program) == {
-        ("net/l1", "fprop"): ("fp8", "delayed"),
-        ("net/l1", "wgrad"): ("fp8", "delayed"),
-        ("net/l2", "fprop"): ("high", "none"),
-        ("net/l2", "dgrad"): ("high", "none"),
-        ("net/l2", "wgrad"): ("high", "none"),
+        ("net/l1", "fprop"): ("fp8", "delayed"), ("net/l1", "wgrad"): ("fp8", "delayed"),
+        ("net/l2", "fprop"): ("high", "none"), ("net/l2", "dgrad"): ("high", "none"), ("net/l2", "wgrad"): ("high", "none"),
     }
     assert {s["reason"] for s in program.manifest["sites"] if s["decision"] == "high"} == {"--site-recipe=l2=none"}
 
@@ -141,15 +134,12 @@ def test_what_two_histories_cannot_mix(run, tmp_path, text, other, message):
     assert not (tmp_path / "net.so").exists()
 
 
-@pytest.mark.parametrize(
-    "options, split",
-    [
-        (["--accumulation=fast"], (False, False, False)),
-        (["--accumulation=split"], (True, True, True)),
-        (["--fprop-accumulation=split", "--wgrad-accumulation=fast"], (True, True, False)),
-        (["--accumulation=split", "--dgrad-accumulation=fast"], (True, False, True)),
-    ],
-)
+@pytest.mark.parametrize("options, split", [
+    (["--accumulation=fast"], (False, False, False)),
+    (["--accumulation=split"], (True, True, True)),
+    (["--fprop-accumulation=split", "--wgrad-accumulation=fast"], (True, True, False)),
+    (["--accumulation=split", "--dgrad-accumulation=fast"], (True, False, True)),
+])
 def test_accumulation(make, options, split):
     """Sums of 140 and 150 products, in one part or two."""
     program = make("--recipe=current", *options)

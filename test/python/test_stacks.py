@@ -6,7 +6,6 @@
 Every program is compiled twice: as it is, and with the stack among its results, which keeps it in
 bf16. All other results and the state must agree bit for bit.
 """
-
 import re
 
 import numpy as np

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """--print-support says what compiles, with which code; --recipe=auto chooses among that by cost."""
-
 import json
 import re
 import subprocess
@@ -77,14 +76,11 @@ def test_the_table_for_people(run, support):
     assert shown == expected
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--print-support=xml"], "--print-support=xml is neither text nor json"),
-        (["--print-support", "net.mlir"], "--print-support reads no program; drop net.mlir"),
-        (["--print-support", "--recipe=row"], "--print-support prints what every target supports; drop --recipe"),
-    ],
-)
+@pytest.mark.parametrize("arguments, message", [
+    (["--print-support=xml"], "--print-support=xml is neither text nor json"),
+    (["--print-support", "net.mlir"], "--print-support reads no program; drop net.mlir"),
+    (["--print-support", "--recipe=row"], "--print-support prints what every target supports; drop --recipe"),
+])
 def test_nothing_goes_with_print_support(run, arguments, message):
     done = run("fp8-compile", *arguments)
     assert (done.returncode, done.stdout) == (2, "") and message in done.stderr
@@ -125,12 +121,8 @@ def test_auto_takes_the_finest_scales_of_the_fast_recipes(support, step, target)
 # Elements that share a scale; reads of a bf16 tensor by the casts of both directions.
 CASTS = {"delayed": (4096**2, 1), "current": (4096**2, 2), "row": (4096, 2), "block": (128, 1), "mxfp8": (32, 1)}
 # Multiply-adds of FP8 per second and bytes per second.
-MACHINES = {
-    "sm_89": (1024 * 142 * 2.505e9, 960e9),
-    "sm_90a": (4096 * 132 * 1.83e9, 3350e9),
-    "sm_100a": (8192 * 148 * 1.85e9, 8000e9),
-    "sm_120a": (1024 * 170 * 2.407e9, 1792e9),
-}
+MACHINES = {"sm_89": (1024 * 142 * 2.505e9, 960e9), "sm_90a": (4096 * 132 * 1.83e9, 3350e9),
+            "sm_100a": (8192 * 148 * 1.85e9, 8000e9), "sm_120a": (1024 * 170 * 2.407e9, 1792e9)}
 
 
 @pytest.mark.parametrize("target", MACHINES)

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operations that upstream tiled and fused compute the same bits as without tiling."""
-
 import ml_dtypes
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -72,24 +71,22 @@ def check_tiles(run, tmp_path, strategy, loops):
     (tmp_path / "strategy.mlir").write_text(strategy)
     (tmp_path / "whole.mlir").write_text(PROGRAM)
     preload = f"transform-preload-library{{transform-library-paths={tmp_path / 'strategy.mlir'}}}"
-    tiled = run("fp8-opt", f"--pass-pipeline=builtin.module({preload},transform-interpreter,canonicalize,cse)", stdin=PROGRAM)
+    tiled = run("fp8-opt", f"--pass-pipeline=builtin.module({preload},transform-interpreter,canonicalize,cse)",
+                stdin=PROGRAM)
     assert tiled.returncode == 0, tiled.stderr
     assert [tiled.stdout.count(f"scf.{kind} ") for kind in ("for", "forall")] == loops, tiled.stdout
     (tmp_path / "tiled.mlir").write_text(tiled.stdout)
 
     rng = np.random.default_rng(7)
     bf16 = ml_dtypes.bfloat16
-    save_file(
-        {
-            "0": rng.standard_normal((12, 40), np.float32).astype(bf16),
-            "1": rng.standard_normal((24, 40), np.float32).astype(bf16),
-            "2": rng.standard_normal(40, np.float32).astype(bf16),
-            "3": rng.standard_normal(24, np.float32),
-            "4": np.array(37.5, np.float32),
-            "5": rng.standard_normal((24, 12), np.float32).astype(bf16),
-        },
-        tmp_path / "in",
-    )
+    save_file({
+        "0": rng.standard_normal((12, 40), np.float32).astype(bf16),
+        "1": rng.standard_normal((24, 40), np.float32).astype(bf16),
+        "2": rng.standard_normal(40, np.float32).astype(bf16),
+        "3": rng.standard_normal(24, np.float32),
+        "4": np.array(37.5, np.float32),
+        "5": rng.standard_normal((24, 12), np.float32).astype(bf16),
+    }, tmp_path / "in")
     for name in ("whole", "tiled"):
         done = run("fp8-compile", f"{name}.mlir", "-o", f"{name}.so", "--recipe=none", cwd=tmp_path)
         assert done.returncode == 0, done.stderr

@@ -63,7 +63,8 @@ def mixed(key):
 
 @pytest.fixture
 def library(run, tmp_path):
-    done = run("fp8-compile", "-", "-o", tmp_path / "main.so", "--manifest", tmp_path / "main.json", "--calibrate", stdin=PROGRAM)
+    done = run("fp8-compile", "-", "-o", tmp_path / "main.so", "--manifest", tmp_path / "main.json",
+               "--calibrate", stdin=PROGRAM)
     assert done.returncode == 0, done.stderr
     return tmp_path / "main.so"
 
@@ -71,18 +72,15 @@ def library(run, tmp_path):
 def inputs(**changed):
     import ml_dtypes
 
-    tensors = {
-        "0": np.array([0x89ABCDEF, 0xFFFFFFFF], np.uint32),
-        "1": np.array([0, 127, 128, 255, 9], np.uint8),
-        "2": np.ones((4, 8), ml_dtypes.bfloat16),
-        "3": np.ones((8, 4), ml_dtypes.bfloat16),
-    }
+    tensors = {"0": np.array([0x89ABCDEF, 0xFFFFFFFF], np.uint32), "1": np.array([0, 127, 128, 255, 9], np.uint8),
+               "2": np.ones((4, 8), ml_dtypes.bfloat16), "3": np.ones((8, 4), ml_dtypes.bfloat16)}
     return tensors | changed
 
 
 def test_values_and_types(library, run, tmp_path):
     save_file(inputs(), tmp_path / "in.safetensors")
-    done = run("fp8-run", library, f"--inputs={tmp_path / 'in.safetensors'}", "--steps=2", f"--outputs={tmp_path / 'out.safetensors'}")
+    done = run("fp8-run", library, f"--inputs={tmp_path / 'in.safetensors'}", "--steps=2",
+               f"--outputs={tmp_path / 'out.safetensors'}")
     assert done.returncode == 0, done.stderr
     results = load_file(tmp_path / "out.safetensors")
     key = mixed(mixed(inputs()["0"]))

@@ -5,7 +5,6 @@
 
 The gradient of a result is its square, and activations are squares, so that numpy has the same bits.
 """
-
 import re
 
 import numpy as np
@@ -53,8 +52,7 @@ def multiply(a, b, formats=(E4M3, E4M3)):
 
 
 def test_gates_and_a_scaled_weight(bin_dir, tmp_path):
-    body = (
-        """  %c6 = arith.constant 6 : index
+    body = """  %c6 = arith.constant 6 : index
   %ge = tensor.empty() : tensor<8x12xf32>
   %gates = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
       outs(%ge : tensor<8x12xf32>) {
@@ -79,27 +77,21 @@ def test_gates_and_a_scaled_weight(bin_dir, tmp_path):
   %scaled = arith.mulf %w, %s2 : tensor<12x5xf32>
   %z = %h @ %scaled : 4x12, 12x5 -> 4x5
   %dz = arith.mulf %z, %z : tensor<4x5xf32>
-"""
-        + transpose("%ht", "%h", 4, 12)
-        + """  %dscaled = %ht @ %dz : 12x4, 4x5 -> 12x5
+""" + transpose("%ht", "%h", 4, 12) + """  %dscaled = %ht @ %dz : 12x4, 4x5 -> 12x5
   %dw = arith.mulf %dscaled, %s2 : tensor<12x5xf32>
-"""
-        + transpose("%scaledt", "%scaled", 12, 5)
-        + """  %dh = %dz @ %scaledt : 4x5, 5x12 -> 4x12
+""" + transpose("%scaledt", "%scaled", 12, 5) + """  %dh = %dz @ %scaledt : 4x5, 5x12 -> 4x12
   %dy = arith.mulf %dh, %y : tensor<4x12xf32>
-"""
-        + transpose("%xt", "%x", 4, 8)
-        + """  %dgates = %xt @ %dy : 8x4, 4x12 -> 8x12
+""" + transpose("%xt", "%x", 4, 8) + """  %dgates = %xt @ %dy : 8x4, 4x12 -> 8x12
   %dwi = tensor.extract_slice %dgates[0, 0] [8, 6] [1, 1] : tensor<8x12xf32> to tensor<8x6xf32>
   %dwf = tensor.extract_slice %dgates[0, 6] [8, 6] [1, 1] : tensor<8x12xf32> to tensor<8x6xf32>
   return %z, %dwi, %dwf, %dw : tensor<4x5xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<12x5xf32>
 """
-    )
     signature = """%wi: tensor<8x6xf32> loc("p['cell']['wi']"), %wf: tensor<8x6xf32> loc("p['cell']['wf']"), %w: tensor<12x5xf32> loc("p['out']['w']"),
     %s: tensor<5xf32> loc("p['out']['s']"), %x: tensor<4x8xf32> loc("x"))
     -> (tensor<4x5xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<12x5xf32>)"""
     compiled = program(bin_dir, tmp_path, signature, body)
-    assert sites(compiled) == [("cell", "fprop", "fp8"), ("out", "fprop", "fp8"), ("out", "wgrad", "fp8"), ("out", "dgrad", "fp8"), ("cell", "wgrad", "fp8")]
+    assert sites(compiled) == [("cell", "fprop", "fp8"), ("out", "fprop", "fp8"), ("out", "wgrad", "fp8"), ("out", "dgrad", "fp8"),
+                               ("cell", "wgrad", "fp8")]
     rng = random_generator(70)
     wi, wf, w, s, x = (rng.uniform(-1, 1, shape).astype(F32) for shape in [[8, 6], [8, 6], [12, 5], [5], [4, 8]])
     gates, scaled = np.concatenate([wi, wf], axis=1), w * s
@@ -115,23 +107,15 @@ def test_gates_and_a_scaled_weight(bin_dir, tmp_path):
 
 def test_a_merged_adapter(bin_dir, tmp_path):
     """x · (w + a · b) of a frozen w: four FP8 products of two weights."""
-    body = (
-        """  %ab = %a @ %b : 8x2, 2x6 -> 8x6
+    body = """  %ab = %a @ %b : 8x2, 2x6 -> 8x6
   %merged = arith.addf %w, %ab : tensor<8x6xf32>
   %y = %x @ %merged : 4x8, 8x6 -> 4x6
   %dy = arith.mulf %y, %y : tensor<4x6xf32>
-"""
-        + transpose("%xt", "%x", 4, 8)
-        + """  %dm = %xt @ %dy : 8x4, 4x6 -> 8x6
-"""
-        + transpose("%bt", "%b", 2, 6)
-        + """  %da = %dm @ %bt : 8x6, 6x2 -> 8x2
-"""
-        + transpose("%at", "%a", 8, 2)
-        + """  %db = %at @ %dm : 2x8, 8x6 -> 2x6
+""" + transpose("%xt", "%x", 4, 8) + """  %dm = %xt @ %dy : 8x4, 4x6 -> 8x6
+""" + transpose("%bt", "%b", 2, 6) + """  %da = %dm @ %bt : 8x6, 6x2 -> 8x2
+""" + transpose("%at", "%a", 8, 2) + """  %db = %at @ %dm : 2x8, 8x6 -> 2x6
   return %y, %da, %db : tensor<4x6xf32>, tensor<8x2xf32>, tensor<2x6xf32>
 """
-    )
     signature = """%x: tensor<4x8xf32> loc("x"), %w: tensor<8x6xf32> loc("frozen['w']"), %a: tensor<8x2xf32> loc("p['a']"), %b: tensor<2x6xf32> loc("p['b']"))
     -> (tensor<4x6xf32>, tensor<8x2xf32>, tensor<2x6xf32>)"""
     compiled = program(bin_dir, tmp_path, signature, body)

@@ -35,7 +35,10 @@ class Tools:
         Nothing is taken from a cache."""
         library = self.scratch / f"{source.stem}.{len(list(self.scratch.iterdir()))}.so"
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
-        self._call("fp8-compile", str(source), "-o", str(library), "--no-cache", f"--recipe={recipe}", f"--cpu={self.cpu}", f"--sums={self.sums}", *options)
+        self._call(
+            "fp8-compile", str(source), "-o", str(library), "--no-cache", f"--recipe={recipe}", f"--cpu={self.cpu}",
+            f"--sums={self.sums}", *options
+        )
         wall = time.perf_counter() - begin
         return library, (wall, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
 

@@ -27,7 +27,8 @@ FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) by
 THREADS = re.compile(r"\.entry (\w+)\([^{]*?\.reqntid (\d+)")
 USED = re.compile(r"Used (\d+) registers(?:.*?, (\d+) bytes smem)?")
 FORMATS = {"e4m3", "e5m2", "f8f6f4"}  # in the names of instructions that multiply FP8
-COLUMNS = ["threads", "registers", "stack", "spills", "shared", "launches", "read", "written", "sectors", "conflicts", "operations", "instructions"]
+COLUMNS = ["threads", "registers", "stack", "spills", "shared", "launches", "read", "written", "sectors", "conflicts",
+           "operations", "instructions"]
 ABOUT = """\
 threads of a block; registers of a thread, bytes of its stack and of registers spilled to it, and bytes of static shared memory, by ptxas;
 for one step by the emulator: launches, bytes that threads read and wrote in global memory, bytes of the sectors
@@ -123,14 +124,8 @@ def row(name: str, assembled: Assembled | None, counted: Counted | None) -> dict
         cells |= dataclasses.asdict(assembled)
     if counted and name in counted.kernels:
         total = counted.kernels[name]
-        cells |= {
-            "launches": total["launches"],
-            "read": total["global_read_bytes"],
-            "written": total["global_written_bytes"],
-            "sectors": 32 * total["global_sectors"],
-            "conflicts": total["bank_conflicts"],
-            "operations": total["tensor_operations"],
-        }
+        cells |= {"launches": total["launches"], "read": total["global_read_bytes"], "written": total["global_written_bytes"],
+                  "sectors": 32 * total["global_sectors"], "conflicts": total["bank_conflicts"], "operations": total["tensor_operations"]}
         if products := counted.products[name]:
             cells["instructions"] = total["warp_instructions"] / products
     return {column: cells[column] for column in COLUMNS if column in cells}
@@ -146,22 +141,16 @@ def show(chip: str, assembled: dict[str, Assembled], warnings: list[str], counte
     if counted:
         total = {key: sum(k[key] for k in counted.kernels.values()) for key in ("launches", "bank_conflicts", "tensor_operations")}
         lines.append(f"{total['launches']} launches of {len(counted.kernels)} kernels, {total['bank_conflicts']} bank conflicts")
-        lines.append(
-            f"{total['tensor_operations']} operations of tensor cores, {counted.fp8_operations} in FP8;"
-            f" the FP8 products of the program have {counted.fp8_needed}"
-        )
+        lines.append(f"{total['tensor_operations']} operations of tensor cores, {counted.fp8_operations} in FP8;"
+                     f" the FP8 products of the program have {counted.fp8_needed}")
     return [*lines, ""]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", type=pathlib.Path, metavar="MODEL.mlir", help="a program for fp8-compile")
     parser.add_argument("--target", default="sm_89", metavar="LIST", help="chips: " + ",".join(CHIPS) + " (default: sm_89)")
-    parser.add_argument(
-        "--kernels",
-        default="product|quantize|amax|transpose|history",
-        metavar="REGEX",
-        help="the kernels in the table (default: products, casts, amaxes, histories)",
-    )
+    parser.add_argument("--kernels", default="product|quantize|amax|transpose|history", metavar="REGEX",
+                        help="the kernels in the table (default: products, casts, amaxes, histories)")
     parser.add_argument("--recipe", default="delayed", help="recipe of fp8-compile (default: delayed)")
     parser.add_argument("--ptxas", default=shutil.which("ptxas") or "none", metavar="PATH", help="or none (default: that on $PATH)")
     parser.add_argument("--no-run", action="store_true", help="do not run a step on the emulator")

@@ -67,7 +67,9 @@ class Peer:
         self.errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115
         command = [str(python), str(HERE / f"peer/{name}_peer.py"), str(examples)]
         try:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=environment)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=environment
+            )
         except OSError as error:
             raise Failure(f"{TITLES[name]}'s interpreter {python} does not run: {error.strerror}") from None
         about = self._started()

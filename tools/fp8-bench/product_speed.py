@@ -31,13 +31,10 @@ def compiled(session: Session, shape: tuple[int, int, int], kind: str, recipe: s
     m, n, k = shape
     source = session.tools.scratch / f"product-{m}-{n}-{k}-{kind}.mlir"
     source.write_text(PROGRAM.format(m=m, n=n, k=k, t=kind))
-    tensors.write(
-        file := source.with_suffix(".safetensors"),
-        {
-            "0": compiler.values((m, k), 1.0, kind.upper()),
-            "1": compiler.values((k, n), 1.0, kind.upper()),
-        },
-    )
+    tensors.write(file := source.with_suffix(".safetensors"), {
+        "0": compiler.values((m, k), 1.0, kind.upper()),
+        "1": compiler.values((k, n), 1.0, kind.upper()),
+    })
     library, _ = session.tools.compile(source, recipe, "--sites=all")
     return Program(session.tools, library, file)
 

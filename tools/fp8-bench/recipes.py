@@ -53,24 +53,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=500, metavar="N", help="steps of each training (default: 500)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="trainings of each variant, on other batches (default: 1)")
     parser.add_argument("--variants", metavar="REGEX", default="", help="only these; bf16 is always there")
-    parser.add_argument(
-        "--variant", metavar="NAME=OPTIONS", action="append", default=[], help="one more, with these options of fp8-compile, separated by spaces"
-    )
+    parser.add_argument("--variant", metavar="NAME=OPTIONS", action="append", default=[],
+                        help="one more, with these options of fp8-compile, separated by spaces")
     parser.add_argument("--model", type=pathlib.Path, metavar="FILE", help="another export of the GPT (default: gpt.mlir)")
-    parser.add_argument("--f32-model", type=pathlib.Path, metavar="FILE", help="an export in f32 (export.py --f32): also f32, and f16 with loss scaling")
-    parser.add_argument(
-        "--text",
-        type=pathlib.Path,
-        default=pathlib.Path(TEXT),
-        metavar="FILE",
-        help="what to learn, plain or gzipped (default: the Jargon File of Debian's jargon-text)",
-    )
+    parser.add_argument("--f32-model", type=pathlib.Path, metavar="FILE",
+                        help="an export in f32 (export.py --f32): also f32, and f16 with loss scaling")
+    parser.add_argument("--text", type=pathlib.Path, default=pathlib.Path(TEXT), metavar="FILE",
+                        help="what to learn, plain or gzipped (default: the Jargon File of Debian's jargon-text)")
     parser.add_argument("--errors", action="store_true", help="also a table of the quantization error of every site")
     parser.add_argument("--plot", type=pathlib.Path, metavar="FILE.png", help="draw the curves (needs matplotlib)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write everything to FILE")
-    parser.add_argument(
-        "--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR", help="folder of fp8-compile and fp8-run (default: that of fp8-bench)"
-    )
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"), metavar="DIR",
+                        help="folder of fp8-compile and fp8-run (default: that of fp8-bench)")
     parser.add_argument("--host", default="", help=argparse.SUPPRESS)
 
 
@@ -111,18 +105,9 @@ class Study:
         call(self.options.bin / "fp8-compile", model, "-o", library, KEEP, *compile_options)
         found = Trained([], [], float("inf"), {})
         for seed in range(self.options.seeds):
-            done = call(
-                self.options.bin / "fp8-run",
-                library,
-                f"--inputs={self.folder / f'inputs{seed}'}",
-                "--stream=tokens=batches",
-                f"--steps={self.options.steps}",
-                f"--print={self.loss}",
-                "--zero-missing",
-                "--with-carry",
-                f"--save-state={state}",
-                "--timing",
-            )
+            done = call(self.options.bin / "fp8-run", library, f"--inputs={self.folder / f'inputs{seed}'}",
+                        "--stream=tokens=batches", f"--steps={self.options.steps}", f"--print={self.loss}", "--zero-missing",
+                        "--with-carry", f"--save-state={state}", "--timing")
             found.losses = found.losses or read_losses(done.stdout)
             if timing := TIMING.search(done.stderr + done.stdout):
                 found.milliseconds = min(found.milliseconds, float(timing[1]))
@@ -135,39 +120,20 @@ class Study:
         """One more step of the trained model, whose library reports the error of every cast."""
         library, manifest, outputs = (self.folder / name for name in ("errors.so", "errors.json", "errors"))
         call(self.options.bin / "fp8-compile", model, "-o", library, KEEP, "--measure-errors", f"--manifest={manifest}", *compile_options)
-        call(
-            self.options.bin / "fp8-run",
-            library,
-            f"--inputs={self.folder / 'inputs0'}",
-            "--stream=tokens=batches",
-            "--zero-missing",
-            f"--state={state}",
-            "--with-carry",
-            f"--outputs={outputs}",
-        )
+        call(self.options.bin / "fp8-run", library, f"--inputs={self.folder / 'inputs0'}", "--stream=tokens=batches",
+             "--zero-missing", f"--state={state}", "--with-carry", f"--outputs={outputs}")
         entry = next(one for one in json.loads(manifest.read_text())["entries"] if one["name"] == "main")
         values = self.tensors.read(outputs)
-        return {
-            result["name"].removeprefix("error."): 100 * struct.unpack("<f", bytes(values[str(i)][2]))[0]
-            for i, result in enumerate(entry["results"])
-            if result["name"].startswith("error.")
-        }
+        return {result["name"].removeprefix("error."): 100 * struct.unpack("<f", bytes(values[str(i)][2]))[0]
+                for i, result in enumerate(entry["results"]) if result["name"].startswith("error.")}
 
     def evaluate(self, library: pathlib.Path, state: pathlib.Path) -> float:
         saved = self.tensors.read(state)
         inputs = {key.removeprefix("carry."): value for key, value in saved.items() if key.startswith("carry.params")}
         self.tensors.write(self.folder / "trained", inputs | {"held_out": self.held_out})
         own = [f"--state={state}"] if "scale" in saved else []
-        done = call(
-            self.options.bin / "fp8-run",
-            library,
-            f"--inputs={self.folder / 'trained'}",
-            "--entry=evaluate",
-            "--stream=tokens=held_out",
-            f"--steps={HELD_OUT_BATCHES}",
-            "--print=0",
-            *own,
-        )
+        done = call(self.options.bin / "fp8-run", library, f"--inputs={self.folder / 'trained'}", "--entry=evaluate",
+                    "--stream=tokens=held_out", f"--steps={HELD_OUT_BATCHES}", "--print=0", *own)
         return statistics.fmean(read_losses(done.stdout))
 
 

@@ -17,19 +17,8 @@ CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
 MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6
 
-TENSOR_TYPES = {
-    "uint8": 0,
-    "uint16": 1,
-    "uint32": 2,
-    "int32": 3,
-    "uint64": 4,
-    "int64": 5,
-    "float16": 6,
-    "float32": 7,
-    "float64": 8,
-    "bfloat16": 9,
-    "tfloat32": 11,
-}
+TENSOR_TYPES = {"uint8": 0, "uint16": 1, "uint32": 2, "int32": 3, "uint64": 4, "int64": 5, "float16": 6, "float32": 7,
+                "float64": 8, "bfloat16": 9, "tfloat32": 11}
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 
 
@@ -42,14 +31,8 @@ class LaunchAttribute(ctypes.Structure):
 class LaunchConfig(ctypes.Structure):
     """CUlaunchConfig."""
 
-    _fields_ = [
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
-        ("shared", ctypes.c_uint),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.POINTER(LaunchAttribute)),
-        ("count", ctypes.c_uint),
-    ]
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
+                ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(LaunchAttribute)), ("count", ctypes.c_uint)]
 
 
 class DriverError(Exception):
@@ -69,14 +52,14 @@ class Driver:
         count = ctypes.c_int()
         self.call("cuDeviceGetCount", ctypes.byref(count))
         self.contexts = {}
-        self.capabilities = [(self.attribute(i, CAPABILITY_MAJOR), self.attribute(i, CAPABILITY_MINOR)) for i in range(count.value)]
+        self.capabilities = [(self.attribute(i, CAPABILITY_MAJOR), self.attribute(i, CAPABILITY_MINOR))
+                             for i in range(count.value)]
 
     def call(self, name, *arguments, log=None):
         code = getattr(self.library, name)(*arguments)
         if code:
-            raise DriverError(
-                name, code, self.text("cuGetErrorName", code), self.text("cuGetErrorString", code), log.value.decode(errors="replace") if log else ""
-            )
+            raise DriverError(name, code, self.text("cuGetErrorName", code), self.text("cuGetErrorString", code),
+                              log.value.decode(errors="replace") if log else "")
 
     def text(self, function, code):
         where = ctypes.c_char_p()
@@ -144,21 +127,11 @@ class TensorMap:
         self.memory = (ctypes.c_char * 192)()
         self.address = -(-ctypes.addressof(self.memory) // 64) * 64
         wide, narrow = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
-        driver.call(
-            "cuTensorMapEncodeTiled",
-            ctypes.c_void_p(self.address),
-            ctypes.c_int(TENSOR_TYPES[kind]),
-            ctypes.c_uint32(rank),
-            ctypes.c_void_p(buffer.address.value),
-            wide(*sizes),
-            wide(*strides, *[0] * (rank - len(strides))),
-            narrow(*box),
-            narrow(*(element_strides or [1] * rank)),
-            ctypes.c_int(0),
-            ctypes.c_int(SWIZZLES[swizzle]),
-            ctypes.c_int(0),
-            ctypes.c_int(int(fill_nan)),
-        )
+        driver.call("cuTensorMapEncodeTiled", ctypes.c_void_p(self.address), ctypes.c_int(TENSOR_TYPES[kind]),
+                    ctypes.c_uint32(rank), ctypes.c_void_p(buffer.address.value), wide(*sizes),
+                    wide(*strides, *[0] * (rank - len(strides))), narrow(*box),
+                    narrow(*(element_strides or [1] * rank)), ctypes.c_int(0), ctypes.c_int(SWIZZLES[swizzle]),
+                    ctypes.c_int(0), ctypes.c_int(int(fill_nan)))
 
     def bytes(self):
         return ctypes.string_at(self.address, 128)
@@ -191,7 +164,8 @@ class Module:
         log = ctypes.create_string_buffer(8192)
         options = (ctypes.c_int * 2)(ERROR_LOG, ERROR_LOG_BYTES)
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
-        driver.call("cuModuleLoadDataEx", ctypes.byref(self.handle), ctypes.c_char_p(text), ctypes.c_uint(2), options, values, log=log)
+        driver.call("cuModuleLoadDataEx", ctypes.byref(self.handle), ctypes.c_char_p(text), ctypes.c_uint(2), options,
+                    values, log=log)
 
     def kernel(self, name):
         if name not in self.kernels:

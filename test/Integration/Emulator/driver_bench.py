@@ -19,19 +19,8 @@ HOST, DEVICE = 1, 2
 class Side(ctypes.Structure):
     """One side of a CUDA_MEMCPY3D."""
 
-    _fields_ = [
-        ("x", size),
-        ("y", size),
-        ("z", size),
-        ("lod", size),
-        ("type", integer),
-        ("host", pointer),
-        ("device", u64),
-        ("array", pointer),
-        ("reserved", pointer),
-        ("pitch", size),
-        ("height", size),
-    ]
+    _fields_ = [("x", size), ("y", size), ("z", size), ("lod", size), ("type", integer), ("host", pointer), ("device", u64),
+                ("array", pointer), ("reserved", pointer), ("pitch", size), ("height", size)]
 
 
 class Box(ctypes.Structure):
@@ -43,16 +32,8 @@ class Box(ctypes.Structure):
 class KernelNode(ctypes.Structure):
     """CUDA_KERNEL_NODE_PARAMS."""
 
-    _fields_ = [
-        ("function", pointer),
-        ("grid", u32 * 3),
-        ("block", u32 * 3),
-        ("shared", u32),
-        ("parameters", pointer),
-        ("extra", pointer),
-        ("kernel", pointer),
-        ("context", pointer),
-    ]
+    _fields_ = [("function", pointer), ("grid", u32 * 3), ("block", u32 * 3), ("shared", u32), ("parameters", pointer),
+                ("extra", pointer), ("kernel", pointer), ("context", pointer)]
 
 
 class Fill(ctypes.Structure):

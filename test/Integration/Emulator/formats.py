@@ -27,9 +27,9 @@ class Format:
         self.largest = {"ieee": top - 1, "nan": codes[-1] - 1, "none": codes[-1]}[specials]
         self.infinity = top if specials == "ieee" else None
         self.nan = None if specials == "none" else int(codes[-1])
-        self.positive = values[: self.largest + 1]
+        self.positive = values[:self.largest + 1]
         if specials == "ieee":
-            values[top], values[top + 1 :] = numpy.inf, numpy.nan
+            values[top], values[top + 1:] = numpy.inf, numpy.nan
         elif specials == "nan":
             values[-1] = numpy.nan
         self.values = numpy.concatenate([values, -values])
@@ -47,11 +47,13 @@ class Format:
         low = numpy.minimum(numpy.searchsorted(grid, size, side="right") - 1, len(grid) - 1)
         high = numpy.minimum(low + (grid[low] < size), len(grid) - 1)
         middle = (grid[low] + grid[high]) / 2
-        away = {NEAREST: (size > middle) | ((size == middle) & (low % 2 == 1)), ZERO: numpy.zeros(x.shape, bool), DOWN: negative, UP: ~negative}[rounding]
+        away = {NEAREST: (size > middle) | ((size == middle) & (low % 2 == 1)), ZERO: numpy.zeros(x.shape, bool),
+                DOWN: negative, UP: ~negative}[rounding]
         codes = numpy.where(away, high, low)
         overflow = codes > self.largest
         # Directed rounding towards zero stops at the largest value; so does a finite number beyond the grid.
-        toward_zero = {NEAREST: numpy.zeros(x.shape, bool), ZERO: numpy.ones(x.shape, bool), DOWN: ~negative, UP: negative}[rounding] & numpy.isfinite(size)
+        toward_zero = {NEAREST: numpy.zeros(x.shape, bool), ZERO: numpy.ones(x.shape, bool), DOWN: ~negative,
+                       UP: negative}[rounding] & numpy.isfinite(size)
         beyond = self.infinity if self.infinity is not None else self.nan
         limited = self.largest if saturate or beyond is None else numpy.where(toward_zero, self.largest, beyond)
         codes = numpy.where(overflow, limited, codes) + (negative.astype(numpy.int64) << self.bits - 1)
@@ -88,7 +90,8 @@ def same_bits(actual, expected):
     assert actual.dtype == expected.dtype and actual.shape == expected.shape
     wrong = (bits(actual) != bits(expected)) & ~(numpy.isnan(actual) & numpy.isnan(expected))
     at = numpy.argwhere(wrong)[:4]
-    assert not wrong.any(), "%d differ, first at %s: %s for %s" % (wrong.sum(), at.tolist(), actual[tuple(at.T)].tolist(), expected[tuple(at.T)].tolist())
+    assert not wrong.any(), "%d differ, first at %s: %s for %s" % (
+        wrong.sum(), at.tolist(), actual[tuple(at.T)].tolist(), expected[tuple(at.T)].tolist())
 
 
 def ulps(actual, expected):
@@ -105,24 +108,8 @@ def ulps(actual, expected):
 
 def float_samples(count, seed=0):
     """f32 over all exponents, both signs, with the awkward ones first."""
-    awkward = [
-        0x00000000,
-        0x80000000,
-        0x3F800000,
-        0xBF800000,
-        0x7F800000,
-        0xFF800000,
-        0x7FC00000,
-        0x7F7FFFFF,
-        0x00000001,
-        0x807FFFFF,
-        0x00800000,
-        0x3F7FFFFF,
-        0x3F800001,
-        0x4B000000,
-        0x4AFFFFFF,
-        0x4F000000,
-    ]
+    awkward = [0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF,
+               0x00000001, 0x807FFFFF, 0x00800000, 0x3F7FFFFF, 0x3F800001, 0x4B000000, 0x4AFFFFFF, 0x4F000000]
     random = numpy.random.default_rng(seed).integers(0, 1 << 32, count - len(awkward), numpy.uint64)
     return numpy.concatenate([numpy.array(awkward, numpy.uint32), random.astype(numpy.uint32)]).view(numpy.float32)
 
@@ -160,13 +147,11 @@ def quotient_odd(a, b):
 
 def integers_odd(values):
     """Integers of any size as f64, rounded to odd."""
-
     def one(value):
         shift = max(abs(value).bit_length() - 53, 0)
         kept = abs(value) >> shift
         kept |= int(abs(value) != kept << shift)
-        return float(-kept if value < 0 else kept) * 2.0**shift
-
+        return float(-kept if value < 0 else kept) * 2.0 ** shift
     return numpy.array([one(int(value)) for value in values])
 
 
@@ -192,8 +177,4 @@ def same_codes(kind, actual, expected):
     nan = numpy.isnan(kind.decode(actual)) & numpy.isnan(kind.decode(expected))
     wrong = numpy.argwhere((actual != expected) & ~nan)
     assert not wrong.size, "%d differ, first at %s: %s for %s" % (
-        len(wrong),
-        wrong[:4].tolist(),
-        actual[tuple(wrong[:4].T)].tolist(),
-        expected[tuple(wrong[:4].T)].tolist(),
-    )
+        len(wrong), wrong[:4].tolist(), actual[tuple(wrong[:4].T)].tolist(), expected[tuple(wrong[:4].T)].tolist())

@@ -137,22 +137,16 @@ def load(kernels, x, kind, start, box, swizzle=0, **options):
     size = int(numpy.prod(box)) * x.itemsize
     y = kernels.empty(size, numpy.uint8)
     tensor = map_of(kernels, kernels.upload(x), kind, x, box, swizzle=swizzle, **options)
-    kernels("load_tile_%dd" % x.ndim, 1, 64, tensor, kernels.upload(numpy.array(start[::-1], numpy.int32)), numpy.uint32(size), y, shared=size + 1024)
+    kernels("load_tile_%dd" % x.ndim, 1, 64, tensor, kernels.upload(numpy.array(start[::-1], numpy.int32)),
+            numpy.uint32(size), y, shared=size + 1024)
     return kernels.read(y)
 
 
 TILES = [
-    ((500,), (64,), (128,)),
-    ((500,), (450,), (128,)),
-    ((40, 64), (8, 16), (16, 32)),
-    ((40, 64), (-3, 40), (16, 32)),
-    ((40, 64), (36, -8), (8, 64)),
-    ((40, 64), (100, 0), (8, 32)),
-    ((6, 9, 32), (1, 2, 4), (2, 4, 8)),
-    ((6, 9, 32), (5, -2, 28), (2, 4, 8)),
-    ((3, 4, 5, 16), (1, -1, 3, 0), (2, 3, 4, 16)),
-    ((2, 3, 4, 5, 16), (0, 1, 2, 3, 8), (2, 2, 2, 3, 8)),
-    ((2, 3, 4, 5, 16), (-1, 2, 3, 4, 12), (2, 2, 2, 3, 8)),
+    ((500,), (64,), (128,)), ((500,), (450,), (128,)), ((40, 64), (8, 16), (16, 32)), ((40, 64), (-3, 40), (16, 32)),
+    ((40, 64), (36, -8), (8, 64)), ((40, 64), (100, 0), (8, 32)), ((6, 9, 32), (1, 2, 4), (2, 4, 8)),
+    ((6, 9, 32), (5, -2, 28), (2, 4, 8)), ((3, 4, 5, 16), (1, -1, 3, 0), (2, 3, 4, 16)),
+    ((2, 3, 4, 5, 16), (0, 1, 2, 3, 8), (2, 2, 2, 3, 8)), ((2, 3, 4, 5, 16), (-1, 2, 3, 4, 12), (2, 2, 2, 3, 8)),
 ]
 
 
@@ -188,7 +182,8 @@ def test_steps_between_elements(kernels):
     y = kernels.empty((4, 32), numpy.int32)
     # Every second row of eight: four rows arrive.
     tensor = map_of(kernels, kernels.upload(x), "int32", x, (8, 32), element_strides=[1, 2])
-    kernels("load_tile_2d", 1, 64, tensor, kernels.upload(numpy.array([16, 5], numpy.int32)), numpy.uint32(512), y, shared=1536)
+    kernels("load_tile_2d", 1, 64, tensor, kernels.upload(numpy.array([16, 5], numpy.int32)), numpy.uint32(512), y,
+            shared=1536)
     assert (kernels.read(y) == x[5:13:2, 16:48]).all()
 
 
@@ -200,7 +195,8 @@ def test_stores_of_tiles(kernels, add, swizzle, row, column):
     x, tile = integers((40, 64)), integers((8, 32), seed=1)
     buffer = kernels.upload(x)
     tensor = map_of(kernels, buffer, "int32", x, (8, 32), swizzle=swizzle)
-    kernels("store_tile_2d", 1, 64, tensor, column, row, numpy.uint32(1024), kernels.upload(swizzled(tile, swizzle).view(numpy.int32)), add, shared=2048)
+    kernels("store_tile_2d", 1, 64, tensor, column, row, numpy.uint32(1024),
+            kernels.upload(swizzled(tile, swizzle).view(numpy.int32)), add, shared=2048)
     rows, columns = row + numpy.arange(8)[:, None], column + numpy.arange(32)
     inside = (rows >= 0) & (rows < 40) & (columns >= 0) & (columns < 64)
     at = (numpy.broadcast_to(rows, inside.shape)[inside], numpy.broadcast_to(columns, inside.shape)[inside])
@@ -215,8 +211,9 @@ def test_tiles_in_turns(kernels, tiles):
     x = integers((48, 32))
     tensor = map_of(kernels, kernels.upload(x), "int32", x, (8, 32), swizzle=128)
     y = kernels.empty(tiles * 1024, numpy.uint8)
-    kernels("stream_tiles", 1, 64, kernels.upload(numpy.frombuffer(tensor.bytes(), numpy.uint8)), tiles, numpy.uint32(1024), y, shared=2048 + 1024)
-    assert (kernels.read(y) == numpy.concatenate([swizzled(x[i * 8 : i * 8 + 8], 128) for i in range(tiles)])).all()
+    kernels("stream_tiles", 1, 64, kernels.upload(numpy.frombuffer(tensor.bytes(), numpy.uint8)), tiles, numpy.uint32(1024),
+            y, shared=2048 + 1024)
+    assert (kernels.read(y) == numpy.concatenate([swizzled(x[i * 8:i * 8 + 8], 128) for i in range(tiles)])).all()
 
 
 @on("tma")

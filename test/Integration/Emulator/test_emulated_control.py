@@ -83,7 +83,7 @@ def dispatch(program, x, eighth):
         elif code == 4:
             x ^= wrap(other << 3)
         elif code == 5:
-            x = bin(x & 0xFFFFFFFF).count("1")
+            x = bin(x & 0xffffffff).count("1")
         elif code in (6, 7):
             x = min(x, 1000) if code == 6 else x
             other = wrap(other + x)
@@ -113,7 +113,7 @@ def test_switch(kernels):
 
 @on("kernels", "llvm")
 def test_branch_table(kernels):
-    run_dispatch(kernels, lambda x: wrap(int(format(x & 0xFFFFFFFF, "032b")[::-1], 2)))
+    run_dispatch(kernels, lambda x: wrap(int(format(x & 0xffffffff, "032b")[::-1], 2)))
 
 
 @on("control")
@@ -133,7 +133,7 @@ def test_arrays_on_the_stack(kernels):
     def expected(count):
         total = 0
         for i in reversed(range(count)):
-            total = (31 * total + (i ^ count)) & 0xFFFFFFFF
+            total = (31 * total + (i ^ count)) & 0xffffffff
         return total - (total >> 31 << 32)
 
     assert kernels.read(y).tolist() == [expected(int(count)) for count in counts]
@@ -166,7 +166,8 @@ def test_messages(kernels, capfd):
     x = numpy.array([-1.5, 2.25, 1e6, -0.0625], numpy.float32)
     kernels("messages", 1, 32, 4, kernels.upload(x))
     flush_messages()
-    expected = ["thread %d of 32: %s %.3f %c %d%%" % (i, "below" if v < 0 else "above", v, ord("a") + i, -5000000000 * i) for i, v in enumerate(x)]
+    expected = ["thread %d of 32: %s %.3f %c %d%%" % (i, "below" if v < 0 else "above", v, ord("a") + i, -5000000000 * i)
+                for i, v in enumerate(x)]
     assert sorted(capfd.readouterr().out.splitlines()) == sorted(expected)
 
 
@@ -245,7 +246,8 @@ def test_narrow_floats_of_llvm(kernels, name, kind):
     kernels(name, 4, 128, n, *map(kernels.upload, codes), y)
     a, b = map(kind.decode, codes)
     rows = [fma_odd(1.0, a, b), a * b, (a / b).astype(numpy.float32)]
-    rows += [numpy.trunc(a) + 0.0, fma_odd(a, b, a), numpy.where(a < b, a, b)] if kind is F16 else [(a.astype(numpy.float32) * numpy.float32(0.1))]
+    rows += [numpy.trunc(a) + 0.0, fma_odd(a, b, a), numpy.where(a < b, a, b)] if kind is F16 else [
+        (a.astype(numpy.float32) * numpy.float32(0.1))]
     actual = kernels.read(y)
     for row, values in enumerate(rows):
         same_codes(kind, actual[row], kind.encode(values))
@@ -271,7 +273,7 @@ def test_wide_integers_of_llvm(kernels):
     for i, (high, low) in enumerate(zip(a.tolist(), b.tolist())):
         x = high << 64 | low
         shifted = x >> (high & 127)
-        results = [x * 0x123456789ABCDEF, shifted, x + shifted]
+        results = [x * 0x123456789abcdef, shifted, x + shifted]
         assert actual[:, i].tolist() == [part % 2**64 for result in results for part in (result, result >> 64 & 2**64 - 1)]
 
 
@@ -282,7 +284,7 @@ def test_block_sum_of_llvm(kernels):
     kernels("block_sum", 3, 256, kernels.upload(x), y)
     tree, half = x, 128
     while half:
-        tree, half = tree[:, :half] + tree[:, half : 2 * half], half // 2
+        tree, half = tree[:, :half] + tree[:, half:2 * half], half // 2
     same_bits(kernels.read(y), tree[:, 0])
 
 
@@ -298,9 +300,8 @@ def test_orderings_of_llvm(kernels):
 
 @on("kernels", "llvm")
 def test_structures_of_llvm(kernels):
-    kind = numpy.dtype(
-        {"names": ["name", "count", "weights", "colour"], "formats": ["(5,)i1", "i2", "(3,)f8", "(4,)f4"], "offsets": [0, 6, 8, 32], "itemsize": 48}
-    )
+    kind = numpy.dtype({"names": ["name", "count", "weights", "colour"], "formats": ["(5,)i1", "i2", "(3,)f8", "(4,)f4"],
+                        "offsets": [0, 6, 8, 32], "itemsize": 48})
     x = numpy.array(([1, 2, 3, 4, 64], 7, [0.25, 0.5, 1.0], [1, 2, 3, 4]), kind)
     y = kernels.empty(6, numpy.float32)
     kernels("records", 1, 6, x.tobytes(), y)

@@ -71,14 +71,15 @@ def test_every_fp8_to_wide(kernels):
     for i, kind in enumerate((E4M3, E5M2)):
         same_codes(F16, h[i], F16.encode(kind.decode(codes)))
         same_bits(f[i], kind.decode(codes).astype(numpy.float32))
-        same_codes(F16, (p[i] & 0xFFFF).astype(numpy.uint16), F16.encode(kind.decode(codes)))
+        same_codes(F16, (p[i] & 0xffff).astype(numpy.uint16), F16.encode(kind.decode(codes)))
         same_codes(F16, (p[i] >> 16).astype(numpy.uint16), F16.encode(kind.decode(255 - codes)))
 
 
 @on("fp8_convert")
 def test_fp8_classes(kernels):
     x = numpy.random.default_rng(2).normal(scale=100, size=(500, 4)).astype(numpy.float32)
-    packed, back, ints = (kernels.empty(shape, kind) for shape, kind in ((500, numpy.uint32), (x.shape, numpy.float32), (500, numpy.int32)))
+    packed, back, ints = (kernels.empty(shape, kind) for shape, kind in
+                          ((500, numpy.uint32), (x.shape, numpy.float32), (500, numpy.int32)))
     kernels("fp8_classes", 4, 128, 500, kernels.upload(x), packed, back, ints)
     codes = E4M3.encode(x, saturate=True)
     assert (kernels.read(packed) == codes.view(numpy.uint32)[:, 0]).all()
@@ -89,12 +90,12 @@ def test_fp8_classes(kernels):
 
 @on("fp8_convert")
 def test_scales_in_e8m0(kernels):
-    x = numpy.concatenate(
-        [numpy.abs(float_samples(2000)), numpy.ldexp(numpy.float32(1), numpy.arange(-149, 128)), numpy.ldexp(numpy.float32(1.5), numpy.arange(-148, 128))]
-    ).astype(numpy.float32)
+    x = numpy.concatenate([numpy.abs(float_samples(2000)), numpy.ldexp(numpy.float32(1), numpy.arange(-149, 128)),
+                           numpy.ldexp(numpy.float32(1.5), numpy.arange(-148, 128))]).astype(numpy.float32)
     y, back = kernels.empty((4, x.size), numpy.uint8), kernels.empty(256, numpy.float32)
     kernels("scales", -(-x.size // 128), 128, x.size, kernels.upload(x), y, back)
-    assert (kernels.read(y) == numpy.stack([e8m0(x), e8m0(x, up=True), e8m0(x, saturate=False), e8m0(x, up=True, saturate=False)])).all()
+    assert (kernels.read(y) == numpy.stack([e8m0(x), e8m0(x, up=True), e8m0(x, saturate=False),
+                                            e8m0(x, up=True, saturate=False)])).all()
     wide = numpy.ldexp(1.0, numpy.arange(256) - 127)
     wide[255] = numpy.nan
     same_bits(kernels.read(back), wide.astype(numpy.float32))
@@ -158,7 +159,8 @@ def test_floats_to_halves_in_all_roundings(kernels, first, stride):
 def to_integer(x, rounding, kind, nan=0):
     limits = numpy.iinfo(kind)
     rounded = {NEAREST: numpy.rint, ZERO: numpy.trunc, DOWN: numpy.floor, UP: numpy.ceil}[rounding](x)
-    clamped = [nan if numpy.isnan(v) else limits.max if v >= limits.max else limits.min if v <= limits.min else int(v) for v in rounded]
+    clamped = [nan if numpy.isnan(v) else limits.max if v >= limits.max else limits.min if v <= limits.min else int(v)
+               for v in rounded]
     return numpy.array(clamped, kind)
 
 
@@ -168,14 +170,15 @@ def test_every_half_to_integers(kernels):
     h, b = kernels.empty((6, n), numpy.int32), kernels.empty((6, n), numpy.int32)
     wide, floats = kernels.empty((2, n), numpy.int64), kernels.empty((2, n), numpy.float32)
     kernels("halves_to_integers", 256, 256, n, h, b, wide, floats)
-    ways = [(ZERO, numpy.int32), (NEAREST, numpy.int32), (DOWN, numpy.int16), (UP, numpy.uint32), (NEAREST, numpy.uint16), (ZERO, numpy.uint8)]
+    ways = [(ZERO, numpy.int32), (NEAREST, numpy.int32), (DOWN, numpy.int16), (UP, numpy.uint32), (NEAREST, numpy.uint16),
+            (ZERO, numpy.uint8)]
     for kind, actual in ((F16, kernels.read(h)), (BF16, kernels.read(b))):
         x = kind.decode(ALL16)
         for row, (rounding, to) in enumerate(ways):
             assert (actual[row] == to_integer(x, rounding, to).astype(numpy.int32)).all(), "row %d" % row
     # NaN becomes the top bit alone in 64 bits (PTX ISA 9.7.9.21).
     long, unsigned = kernels.read(wide)
-    assert (long == to_integer(F16.decode(ALL16), NEAREST, numpy.int64, -(2**63))).all()
+    assert (long == to_integer(F16.decode(ALL16), NEAREST, numpy.int64, -2**63)).all()
     assert (unsigned.view(numpy.uint64) == to_integer(BF16.decode(ALL16), ZERO, numpy.uint64, 2**63)).all()
     same_bits(kernels.read(floats), numpy.stack([F16.decode(ALL16), BF16.decode(ALL16)]).astype(numpy.float32))
 
@@ -183,18 +186,12 @@ def test_every_half_to_integers(kernels):
 @on("half_math")
 def test_integers_to_halves(kernels):
     random = numpy.random.default_rng(5)
-    x = numpy.concatenate([random.integers(-(2**31), 2**31, 500), random.integers(-70000, 70000, 500)]).astype(numpy.int32)
-    wide = random.integers(-(2**63), 2**63, 1000) >> random.integers(0, 63, 1000)
+    x = numpy.concatenate([random.integers(-2**31, 2**31, 500), random.integers(-70000, 70000, 500)]).astype(numpy.int32)
+    wide = random.integers(-2**63, 2**63, 1000) >> random.integers(0, 63, 1000)
     h, b = kernels.empty((6, x.size), numpy.uint16), kernels.empty((6, x.size), numpy.uint16)
     kernels("integers_to_halves", 8, 128, x.size, kernels.upload(x), kernels.upload(wide), h, b)
-    ways = [
-        (x, NEAREST),
-        (x.view(numpy.uint32), ZERO),
-        (x.astype(numpy.int16), DOWN),
-        (x.astype(numpy.uint16), UP),
-        (wide, NEAREST),
-        (wide.view(numpy.uint64), NEAREST),
-    ]
+    ways = [(x, NEAREST), (x.view(numpy.uint32), ZERO), (x.astype(numpy.int16), DOWN), (x.astype(numpy.uint16), UP),
+            (wide, NEAREST), (wide.view(numpy.uint64), NEAREST)]
     for kind, actual in ((F16, kernels.read(h)), (BF16, kernels.read(b))):
         for row, (values, rounding) in enumerate(ways):
             same_codes(kind, actual[row], kind.encode(integers_odd(values), rounding))

@@ -48,7 +48,7 @@ def test_guarded_tiles(kernels, n):
 
 @on("cub_block")
 def test_radix_sort_is_stable(kernels):
-    keys = integers(128, low=0, high=40).astype(numpy.uint32) | 0xAB0000
+    keys = integers(128, low=0, high=40).astype(numpy.uint32) | 0xab0000
     a, b = kernels.upload(keys), kernels.upload(numpy.arange(128, dtype=numpy.int32))
     kernels("radix_sort", 1, 64, a, b)
     order = numpy.argsort(keys, kind="stable")
@@ -67,12 +67,7 @@ def test_warp_primitives(kernels):
         end = next((j for j in range(i + 1, 64) if heads[j]), 64)
         segment[i] = x[i:end].sum()
     inclusive = numpy.maximum.accumulate(warps, 1).ravel()
-    expected = [
-        numpy.where(t % 32 == 0, numpy.repeat(warps.sum(1), 32), 0),
-        segment,
-        inclusive,
-        numpy.where(t % 32 == 0, 0, numpy.roll(inclusive, 1)),
-        numpy.repeat(warps[:, 7], 32),
-    ]
+    expected = [numpy.where(t % 32 == 0, numpy.repeat(warps.sum(1), 32), 0), segment, inclusive,
+                numpy.where(t % 32 == 0, 0, numpy.roll(inclusive, 1)), numpy.repeat(warps[:, 7], 32)]
     assert (kernels.read(y) == numpy.stack(expected)).all()
     assert (kernels.read(fy) == numpy.where(t % 16 == 0, numpy.repeat(fx.reshape(4, 16).min(1), 16), 0)).all()

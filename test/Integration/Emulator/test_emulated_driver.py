@@ -24,9 +24,8 @@ def bench(kernels):
 def test_boxes_are_copied_with_their_pitches(bench, kernels):
     source = numpy.arange(4 * 6 * 8, dtype=numpy.uint8).reshape(4, 6, 8)
     device, out = kernels.upload(source), numpy.zeros((3, 5), numpy.uint8)
-    box = Box(
-        Side(x=2, y=1, type=DEVICE, device=device.address.value, pitch=8, height=6), Side(x=1, type=HOST, host=out.ctypes.data, pitch=5, height=3), 4, 3, 1
-    )
+    box = Box(Side(x=2, y=1, type=DEVICE, device=device.address.value, pitch=8, height=6),
+              Side(x=1, type=HOST, host=out.ctypes.data, pitch=5, height=3), 4, 3, 1)
     box.source.z = 2
     bench.call("cuMemcpy3D_v2", ref(box))
     assert numpy.array_equal(out[:, 1:], source[2, 1:4, 2:6]) and not out[:, 0].any()

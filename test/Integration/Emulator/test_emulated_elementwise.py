@@ -56,7 +56,8 @@ def test_relu_of_pairs(kernels):
 def test_transpose(kernels, rows, columns):
     x = numpy.random.default_rng(3).normal(size=(rows, columns + 5))
     y = kernels.empty((columns, rows), numpy.float64)
-    kernels("transpose", (-(-columns // 16), -(-rows // 16)), (16, 16), rows, columns, numpy.int64(columns + 5), kernels.upload(x), y)
+    kernels("transpose", (-(-columns // 16), -(-rows // 16)), (16, 16), rows, columns, numpy.int64(columns + 5),
+            kernels.upload(x), y)
     same_bits(kernels.read(y), numpy.ascontiguousarray(x[:, :columns].T))
 
 

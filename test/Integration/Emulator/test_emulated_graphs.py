@@ -83,7 +83,8 @@ def test_a_stream_that_does_not_come_back_is_an_error(bench):
 @on("reductions")
 def test_graphs_made_by_hand_run_in_their_order(bench):
     graph, fill, first, second = pointer(), pointer(), pointer(), pointer()
-    kernel = KernelNode(bench.module.kernel("step"), (u32 * 3)(1, 1, 1), (u32 * 3)(8, 1, 1), 0, ctypes.addressof(bench.parameters))
+    kernel = KernelNode(bench.module.kernel("step"), (u32 * 3)(1, 1, 1), (u32 * 3)(8, 1, 1), 0,
+                        ctypes.addressof(bench.parameters))
     bench.call("cuGraphCreate", ref(graph), u32(0))
     bench.call("cuGraphAddKernelNode_v2", ref(second), graph, None, size(0), ref(kernel))
     bench.call("cuGraphAddKernelNode_v2", ref(first), graph, None, size(0), ref(kernel))
@@ -115,7 +116,8 @@ class Chain:
     def __init__(self, bench, value=1):
         self.bench, self.graph, context = bench, pointer(), pointer()
         self.fill, self.first, self.second = pointer(), pointer(), pointer()
-        self.kernel = KernelNode(bench.module.kernel("step"), (u32 * 3)(1, 1, 1), (u32 * 3)(8, 1, 1), 0, ctypes.addressof(bench.parameters))
+        self.kernel = KernelNode(bench.module.kernel("step"), (u32 * 3)(1, 1, 1), (u32 * 3)(8, 1, 1), 0,
+                                 ctypes.addressof(bench.parameters))
         bench.call("cuCtxGetCurrent", ref(context))
         bench.call("cuGraphCreate", ref(self.graph), u32(0))
         fill = Fill(bench.address.value, 0, value, 4, 8, 1)

@@ -24,14 +24,9 @@ def test_tiles(kernels):
     warps, eights = x.reshape(3, 32), x.reshape(12, 8)
     ballots = ((eights > 0) << numpy.arange(8)).sum(1)
     exclusive = numpy.cumsum(eights, 1) - eights
-    expected = [
-        numpy.repeat(warps.sum(1), 32),
-        numpy.repeat(eights.max(1), 8),
-        numpy.cumsum(warps, 1).ravel(),
-        exclusive.ravel(),
-        numpy.repeat(eights[:, 7] + 100 * (numpy.arange(12) % 4) + 40000, 8),
-        numpy.repeat((eights > 50).any(1) + 2 * (eights > -50).all(1) + 4 * ballots, 8),
-    ]
+    expected = [numpy.repeat(warps.sum(1), 32), numpy.repeat(eights.max(1), 8), numpy.cumsum(warps, 1).ravel(),
+                exclusive.ravel(), numpy.repeat(eights[:, 7] + 100 * (numpy.arange(12) % 4) + 40000, 8),
+                numpy.repeat((eights > 50).any(1) + 2 * (eights > -50).all(1) + 4 * ballots, 8)]
     actual = kernels.read(y)
     for i, row in enumerate(expected):
         assert (actual[i] == row).all(), "row %d" % i
@@ -45,7 +40,7 @@ def test_coalesced_groups(kernels, low, high):
     kernels("coalesced", 1, 64, kernels.upload(x), y)
     expected = numpy.full((3, 64), -1)
     for first in (0, 32):
-        members = first + numpy.flatnonzero(x[first : first + 32] > 0)
+        members = first + numpy.flatnonzero(x[first:first + 32] > 0)
         if members.size:
             expected[0, members] = numpy.arange(members.size) + 100 * members.size
             expected[1, members], expected[2, members] = x[members].sum(), x[members[0]]
@@ -61,7 +56,7 @@ def test_labelled_groups(kernels):
     for first in (0, 32):
         for row, label in ((0, x & 3), (1, x & 1)):
             for value in range(4):
-                members = first + numpy.flatnonzero(label[first : first + 32] == value)
+                members = first + numpy.flatnonzero(label[first:first + 32] == value)
                 expected[row, members] = members.size + 100 * numpy.arange(members.size)
                 if row == 0 and members.size:
                     expected[2, members] = numpy.bitwise_xor.reduce(x[members])

@@ -9,11 +9,11 @@ import numpy
 from programs import on
 
 N = 600
-W = 0xFFFFFFFF
+W = 0xffffffff
 
 
 def words(seed):
-    special = [0, 1, W, 0x80000000, 0x7FFFFFFF, 2, 31, 32, 33, 0xFF, 0x100, 0xFFFFFFF0]
+    special = [0, 1, W, 0x80000000, 0x7fffffff, 2, 31, 32, 33, 0xff, 0x100, 0xfffffff0]
     random = numpy.random.default_rng(seed)
     mixed = random.integers(0, 1 << 32, N) >> random.integers(0, 32, N)
     mixed[:144] = numpy.repeat(special, 12) if seed % 2 else numpy.tile(special, 12)
@@ -44,7 +44,7 @@ def permute(a, b, selector):
         nibble = selector >> 4 * i & 15
         byte = source[nibble & 7]
         if nibble & 8:
-            byte = 0xFF if byte & 0x80 else 0
+            byte = 0xff if byte & 0x80 else 0
         result |= byte << 8 * i
     return result
 
@@ -63,34 +63,16 @@ def bits32(a, b):
     shift, other = b & 31, min(a & 63, 32)
     highest = (a ^ W if sa < 0 else a).bit_length() - 1
     low, high = [signed(a, 16), signed(a >> 16, 16)], lanes(b, sign=True)
-    clamp = max(-(2**31), min(2**31 - 1, sa + sb))
+    clamp = max(-2**31, min(2**31 - 1, sa + sb))
     width = b & 31
-    return [
-        32 - a.bit_length(),
-        bin(a).count("1"),
-        reverse(a),
-        (a & -a).bit_length(),
-        permute(a, b, 0x6240 ^ (b & 0x7777)),
-        (b << 32 | a) << shift >> 32,
-        (b << 32 | a) >> other,
-        sa * sb >> 32,
-        a * b >> 32,
-        sum(p * q for p, q in zip(lanes(a, sign=True), lanes(b, sign=True))) + 17,
-        sum(p * q for p, q in zip(lanes(a), lanes(b))) + 17,
-        low[0] * high[0] + low[1] * high[1] - 3,
-        abs(sa - sb) + 5,
-        signed(a >> 5 & 0x7FF, 11),
-        b & ~(0x1FF << 7) | (a & 0x1FF) << 7,
-        highest & W,
-        a ^ b ^ a >> 3,
-        signed(a, 24) * signed(b, 24),
-        nth_set(a, 3, 2),
-        sa + sb + 1 >> 1,
-        abs(a - b) + 9,
-        clamp,
-        signed(a & (1 << width) - 1, width) if width else 0,
-        0 if (a & 31) >= 32 else (((1 << min(b & 63, 32)) - 1) << (a & 31)),
-    ]
+    return [32 - a.bit_length(), bin(a).count("1"), reverse(a), (a & -a).bit_length(),
+            permute(a, b, 0x6240 ^ (b & 0x7777)), (b << 32 | a) << shift >> 32, (b << 32 | a) >> other,
+            sa * sb >> 32, a * b >> 32, sum(p * q for p, q in zip(lanes(a, sign=True), lanes(b, sign=True))) + 17,
+            sum(p * q for p, q in zip(lanes(a), lanes(b))) + 17, low[0] * high[0] + low[1] * high[1] - 3,
+            abs(sa - sb) + 5, signed(a >> 5 & 0x7ff, 11), b & ~(0x1ff << 7) | (a & 0x1ff) << 7, highest & W,
+            a ^ b ^ a >> 3, signed(a, 24) * signed(b, 24), nth_set(a, 3, 2), sa + sb + 1 >> 1, abs(a - b) + 9, clamp,
+            signed(a & (1 << width) - 1, width) if width else 0,
+            0 if (a & 31) >= 32 else (((1 << min(b & 63, 32)) - 1) << (a & 31))]
 
 
 def compare(actual, reference, *inputs):
@@ -99,7 +81,8 @@ def compare(actual, reference, *inputs):
     unsigned = actual.view("u%d" % actual.dtype.itemsize)
     for i, values in enumerate(zip(*(x.tolist() for x in inputs))):
         for row, expected in enumerate(reference(*values)):
-            assert unsigned[row, i] == expected % modulus, "row %d of %s: %#x for %#x" % (row, [hex(v) for v in values], unsigned[row, i], expected % modulus)
+            assert unsigned[row, i] == expected % modulus, "row %d of %s: %#x for %#x" % (
+                row, [hex(v) for v in values], unsigned[row, i], expected % modulus)
 
 
 @on("integers")
@@ -127,28 +110,17 @@ def test_division(kernels):
     def words32(a, b):
         b = b or 1
         short = signed(signed(b, 16) | 1, 16)
-        return [
-            0 if b == -1 else quotient(a, b),
-            0 if b == -1 else remainder(a, b),
-            (a & W) // (b & W),
-            (a & W) % (b & W),
-            quotient(a, 7) + (a & W) % 10,
-            quotient(signed(a, 16), short),
-        ]
+        return [0 if b == -1 else quotient(a, b), 0 if b == -1 else remainder(a, b), (a & W) // (b & W), (a & W) % (b & W),
+                quotient(a, 7) + (a & W) % 10, quotient(signed(a, 16), short)]
 
     def words64(a, b):
         b = b or 1
         mask = (1 << 64) - 1
         wide_a, wide_b = a * 1000003, b * 31
         factor = signed(wide_b * 1000000007, 64)
-        return [
-            quotient(wide_a, wide_b),
-            remainder(wide_a, wide_b),
-            (wide_a & mask) // (wide_b & mask),
-            wide_a * factor >> 64,
-            (wide_a & mask) * (factor & mask) >> 64,
-            wide_a >> (b & 63) ^ (wide_a & mask) << (a & 63),
-        ]
+        return [quotient(wide_a, wide_b), remainder(wide_a, wide_b), (wide_a & mask) // (wide_b & mask),
+                wide_a * factor >> 64, (wide_a & mask) * (factor & mask) >> 64,
+                wide_a >> (b & 63) ^ (wide_a & mask) << (a & 63)]
 
     compare(kernels.read(y), words32, a, b)
     compare(kernels.read(wide), words64, a, b)
@@ -165,16 +137,9 @@ def test_bits_of_long_words(kernels):
     kernels("bits64", 5, 128, N, kernels.upload(a), kernels.upload(b), y)
 
     def expected(a, b):
-        return [
-            64 - a.bit_length(),
-            bin(a).count("1"),
-            reverse(a, 64),
-            (a & -a).bit_length(),
-            a * b + 12345,
-            (a & W) * (b & W) + signed(a) * signed(b),
-            min(a, b, key=lambda x: signed(x, 64)),
-            a - b if a > b else ~(a | b),
-        ]
+        return [64 - a.bit_length(), bin(a).count("1"), reverse(a, 64), (a & -a).bit_length(), a * b + 12345,
+                (a & W) * (b & W) + signed(a) * signed(b), min(a, b, key=lambda x: signed(x, 64)),
+                a - b if a > b else ~(a | b)]
 
     compare(kernels.read(y), expected, a, b)
 
@@ -207,17 +172,10 @@ def test_packed_bytes(kernels):
             return max(-32768, min(32767, value))
 
         thirds = zip(lanes(a, 16, True), lanes(b, 16, True), lanes(a ^ b, 16, True))
-        return [
-            each(lambda p, q: p + q, a, b),
-            each(lambda p, q: clamp(p - q), a, b, 16, True),
-            each(lambda p, q: abs(p - q), a, b),
-            each(max, a, b, 16, True),
-            each(lambda p, q: 255 if p < q else 0, a, b),
-            each(lambda p, q: p + q + 1 >> 1, a, b),
-            each(min, a, b),
-            sum(abs(p - q) for p, q in zip(lanes(a), lanes(b))),
-            max(signed(signed(a) + signed(b)), 5),
-            pack([max(three) for three in thirds], 16),
-        ]
+        return [each(lambda p, q: p + q, a, b), each(lambda p, q: clamp(p - q), a, b, 16, True),
+                each(lambda p, q: abs(p - q), a, b), each(max, a, b, 16, True),
+                each(lambda p, q: 255 if p < q else 0, a, b), each(lambda p, q: p + q + 1 >> 1, a, b), each(min, a, b),
+                sum(abs(p - q) for p, q in zip(lanes(a), lanes(b))),
+                max(signed(signed(a) + signed(b)), 5), pack([max(three) for three in thirds], 16)]
 
     compare(kernels.read(y), expected, a, b)

@@ -21,10 +21,9 @@ def text(values, directives="", target="sm_89"):
     """k(x): `values` loads, all of which come before the stores."""
     loads = "".join("ld.volatile.global.f32 %%f%d, [%%rd0+%d];\n" % (i, 4 * i) for i in range(values))
     stores = "".join("st.volatile.global.f32 [%%rd0+%d], %%f%d;\n" % (4 * i, i) for i in range(values))
-    return (
-        ".version 8.7\n.target %s\n.address_size 64\n.visible .entry k(.param .u64 x) %s {\n"
-        ".reg .f32 %%f<256>; .reg .b64 %%rd<4>;\nld.param.u64 %%rd0, [x];\n%s%sret;\n}\n" % (target, directives, loads, stores)
-    )
+    return (".version 8.7\n.target %s\n.address_size 64\n.visible .entry k(.param .u64 x) %s {\n"
+            ".reg .f32 %%f<256>; .reg .b64 %%rd<4>;\nld.param.u64 %%rd0, [x];\n%s%sret;\n}\n" %
+            (target, directives, loads, stores))
 
 
 def registers(driver, kernel):
@@ -76,7 +75,8 @@ def test_directives_limit_registers(kernels, directives, most):
 def test_an_option_limits_registers(kernels):
     options, values = (integer * 1)(MAX_REGISTERS), (ctypes.c_void_p * 1)(48)
     handle, kernel = ctypes.c_void_p(), ctypes.c_void_p()
-    kernels.driver.call("cuModuleLoadDataEx", ref(handle), ctypes.c_char_p(text(100).encode()), ctypes.c_uint(1), options, values)
+    kernels.driver.call("cuModuleLoadDataEx", ref(handle), ctypes.c_char_p(text(100).encode()), ctypes.c_uint(1), options,
+                        values)
     kernels.driver.call("cuModuleGetFunction", ref(kernel), handle, b"k")
     assert registers(kernels.driver, kernel) == 48
 

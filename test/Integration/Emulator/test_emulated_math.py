@@ -23,7 +23,6 @@ def moderate(seed, count=N, low=-20, high=20):
 
 def every(function):
     """A function of Python's math for arrays; NaN and infinity where it refuses."""
-
     def one(x):
         try:
             return function(x)
@@ -31,7 +30,6 @@ def every(function):
             return numpy.nan
         except OverflowError:
             return numpy.inf
-
     return lambda x: numpy.array([one(float(v)) for v in x])
 
 
@@ -39,36 +37,21 @@ def within(actual, expected, limits, x):
     for row, limit in enumerate(limits):
         error = ulps(actual[row], expected[row])
         worst = numpy.argmax(error)
-        assert error[worst] <= limit, "row %d: %g ulp at %r: %r for %r" % (row, error[worst], x[worst], actual[row][worst], expected[row][worst])
+        assert error[worst] <= limit, "row %d: %g ulp at %r: %r for %r" % (row, error[worst], x[worst], actual[row][worst],
+                                                                         expected[row][worst])
 
 
 @on("math")
-@pytest.mark.parametrize(
-    "x", [moderate(1), moderate(2, low=-1, high=1), float_samples(N, 3), moderate(4, low=-1e6, high=1e6)], ids=["moderate", "small", "all", "large"]
-)
+@pytest.mark.parametrize("x", [moderate(1), moderate(2, low=-1, high=1), float_samples(N, 3),
+                               moderate(4, low=-1e6, high=1e6)], ids=["moderate", "small", "all", "large"])
 def test_float_functions(kernels, x):
     y = kernels.empty((16, N), numpy.float32)
     kernels("float_functions", -(-N // 128), 128, N, kernels.upload(x), y)
     v, a = x.astype(numpy.float64), numpy.abs(x.astype(numpy.float64))
     f = [float(numpy.float32(c)) for c in (1.7, 0.7, 0.3)]
-    expected = [
-        numpy.exp(v),
-        numpy.log(a),
-        numpy.sin(v),
-        numpy.cos(v),
-        numpy.tanh(v),
-        every(math.erf)(v),
-        numpy.power(a, f[0]),
-        numpy.cbrt(v),
-        numpy.log1p(a),
-        numpy.expm1(v),
-        numpy.arctan2(v, f[1]),
-        numpy.exp2(v),
-        numpy.log2(a),
-        numpy.fmod(v, f[2]),
-        numpy.hypot(v, 3),
-        every(math.lgamma)(a),
-    ]
+    expected = [numpy.exp(v), numpy.log(a), numpy.sin(v), numpy.cos(v), numpy.tanh(v), every(math.erf)(v),
+                numpy.power(a, f[0]), numpy.cbrt(v), numpy.log1p(a), numpy.expm1(v), numpy.arctan2(v, f[1]), numpy.exp2(v),
+                numpy.log2(a), numpy.fmod(v, f[2]), numpy.hypot(v, 3), every(math.lgamma)(a)]
     limits = [2, 1, 2, 2, 2, 2, 4, 1, 1, 1, 3, 2, 1, 0, 3, 6]
     actual = kernels.read(y)
     actual[15, (a == 0) | numpy.isinf(a)] = expected[15][(a == 0) | numpy.isinf(a)] = numpy.inf
@@ -85,24 +68,10 @@ def test_float_operations_are_exact(kernels, seed):
     a, b = x.astype(numpy.float64), z.astype(numpy.float64)
     sums = fma_odd(1.0, a, b)
     rounded = numpy.trunc(a) + numpy.where(numpy.abs(a - numpy.trunc(a)) >= 0.5, numpy.copysign(1, a), 0)
-    expected = [
-        x / z,
-        numpy.sqrt(numpy.abs(x)),
-        float32(fma_odd(a, b, 1.0)),
-        float32(sums, ZERO),
-        float32(a * b, UP),
-        float32(quotient_odd(a, b), DOWN),
-        numpy.float32(1) / z,
-        numpy.rint(x),
-        numpy.floor(x),
-        numpy.trunc(z),
-        numpy.copysign(x, z),
-        numpy.fmin(x, z),
-        numpy.fmax(x, z),
-        numpy.nextafter(x, z),
-        float32(a * 32),
-        numpy.copysign(rounded, a).astype(numpy.float32),
-    ]
+    expected = [x / z, numpy.sqrt(numpy.abs(x)), float32(fma_odd(a, b, 1.0)), float32(sums, ZERO), float32(a * b, UP),
+                float32(quotient_odd(a, b), DOWN), numpy.float32(1) / z, numpy.rint(x), numpy.floor(x), numpy.trunc(z),
+                numpy.copysign(x, z), numpy.fmin(x, z), numpy.fmax(x, z), numpy.nextafter(x, z), float32(a * 32),
+                numpy.copysign(rounded, a).astype(numpy.float32)]
     actual = kernels.read(y)
     for row, values in enumerate(expected):
         same_bits(actual[row], values)
@@ -129,24 +98,13 @@ def test_hardware_approximations(kernels):
 @on("math")
 def test_double_functions(kernels):
     random = numpy.random.default_rng(6)
-    x = numpy.concatenate([random.uniform(-20, 20, 1500), random.uniform(-1, 1, 700), random.uniform(-1e9, 1e9, 300), random.uniform(-1e18, 1e18, 200)])
+    x = numpy.concatenate([random.uniform(-20, 20, 1500), random.uniform(-1, 1, 700), random.uniform(-1e9, 1e9, 300),
+                           random.uniform(-1e18, 1e18, 200)])
     y = kernels.empty((12, x.size), numpy.float64)
     kernels("double_functions", -(-x.size // 128), 128, x.size, kernels.upload(x), y)
     v, a = x.astype(numpy.longdouble), numpy.abs(x).astype(numpy.longdouble)
-    expected = [
-        numpy.exp(v),
-        numpy.log(a),
-        numpy.sin(v),
-        numpy.cos(v),
-        numpy.tanh(v),
-        every(math.erf)(x),
-        a**1.7,
-        1 / v,
-        numpy.sqrt(a),
-        None,
-        v / 3,
-        1 / numpy.sqrt(a),
-    ]
+    expected = [numpy.exp(v), numpy.log(a), numpy.sin(v), numpy.cos(v), numpy.tanh(v), every(math.erf)(x), a ** 1.7, 1 / v,
+                numpy.sqrt(a), None, v / 3, 1 / numpy.sqrt(a)]
     limits = [1, 1, 2, 2, 2, 2, 2, 0, 0, None, 0, 1]
     actual = kernels.read(y)
     for row in (7, 8, 10):
@@ -163,7 +121,8 @@ def test_double_functions(kernels):
 def clamped(x, rounding, kind, nan):
     limits = numpy.iinfo(kind)
     rounded = {NEAREST: numpy.rint, ZERO: numpy.trunc, DOWN: numpy.floor, UP: numpy.ceil}[rounding](x)
-    return numpy.array([nan if numpy.isnan(v) else limits.max if v >= limits.max else limits.min if v <= limits.min else int(v) for v in rounded], kind)
+    return numpy.array([nan if numpy.isnan(v) else limits.max if v >= limits.max else limits.min if v <= limits.min
+                        else int(v) for v in rounded], kind)
 
 
 @on("math")
@@ -172,22 +131,16 @@ def test_floats_to_integers(kernels):
     y, wide = kernels.empty((8, N), numpy.int32), kernels.empty((5, N), numpy.int64)
     kernels("float_to_integers", -(-N // 128), 128, N, kernels.upload(x), y, wide)
     v, bits = x.astype(numpy.float64), x.view(numpy.int32)
-    ints = [
-        clamped(v, ZERO, numpy.int32, 0),
-        clamped(v, NEAREST, numpy.int32, 0),
-        clamped(v, DOWN, numpy.int32, 0),
-        clamped(v, UP, numpy.int32, 0),
-        clamped(v, ZERO, numpy.uint32, 0).view(numpy.int32),
-        clamped(v, UP, numpy.uint32, 0).view(numpy.int32),
-        clamped(v * 0.1, NEAREST, numpy.int32, -(2**31)),
-        float32(bits.astype(numpy.float64), ZERO).view(numpy.int32),
-    ]
+    ints = [clamped(v, ZERO, numpy.int32, 0), clamped(v, NEAREST, numpy.int32, 0), clamped(v, DOWN, numpy.int32, 0),
+            clamped(v, UP, numpy.int32, 0), clamped(v, ZERO, numpy.uint32, 0).view(numpy.int32),
+            clamped(v, UP, numpy.uint32, 0).view(numpy.int32), clamped(v * 0.1, NEAREST, numpy.int32, -2**31),
+            float32(bits.astype(numpy.float64), ZERO).view(numpy.int32)]
     actual = kernels.read(y)
     for row, expected in enumerate(ints):
         assert (actual[row] == expected).all(), "row %d" % row
     actual = kernels.read(wide)
-    scaled = clamped(v * 7.3, DOWN, numpy.int64, -(2**63))
-    assert (actual[0] == clamped(v, NEAREST, numpy.int64, -(2**63))).all()
+    scaled = clamped(v * 7.3, DOWN, numpy.int64, -2**63)
+    assert (actual[0] == clamped(v, NEAREST, numpy.int64, -2**63)).all()
     assert (actual[1].view(numpy.uint64) == clamped(v, ZERO, numpy.uint64, 2**63)).all()
     assert (actual[2] == scaled).all()
     same_bits(actual[3].view(numpy.float64), v + bits)
@@ -202,7 +155,7 @@ def codes_of_samples(kind, seed, count=N):
     random = numpy.random.default_rng(seed)
     codes = random.integers(0, 1 << 16, count).astype(numpy.uint16)
     codes[::2] = kind.encode(random.normal(scale=3, size=codes[::2].size))
-    codes[:12] = [0, 0x8000, 1, 0x8001, 0x7C00, 0xFC00, 0x7F80, 0xFF80, 0x7FFF, 0x3C00, 0x3F80, 0xBC00]
+    codes[:12] = [0, 0x8000, 1, 0x8001, 0x7c00, 0xfc00, 0x7f80, 0xff80, 0x7fff, 0x3c00, 0x3f80, 0xbc00]
     random.shuffle(codes)
     return codes
 
@@ -227,20 +180,9 @@ def test_halves(kernels, name, kind):
     a, b, c = map(kind.decode, codes)
     fused = fma_odd(a, b, c)
     actual = kernels.read(y)
-    exact = {
-        0: fma_odd(1.0, a, b),
-        1: fma_odd(-1.0, b, a),
-        2: a * b,
-        3: fused,
-        5: pick(True, False, a, b),
-        6: pick(False, True, a, b),
-        7: numpy.abs(a),
-        8: -a,
-        12: numpy.floor(a),
-        13: numpy.rint(a),
-        14: numpy.trunc(a),
-        15: numpy.ceil(a),
-    }
+    exact = {0: fma_odd(1.0, a, b), 1: fma_odd(-1.0, b, a), 2: a * b, 3: fused, 5: pick(True, False, a, b),
+             6: pick(False, True, a, b), 7: numpy.abs(a), 8: -a, 12: numpy.floor(a), 13: numpy.rint(a), 14: numpy.trunc(a),
+             15: numpy.ceil(a)}
     for row, values in exact.items():
         same_codes(kind, actual[row], kind.encode(values))
     # Clamped results: either zero will do.

@@ -80,7 +80,7 @@ def test_wmma_tf32(kernels):
     kernels("wmma_tf32", 1, 32, kernels.upload(a), kernels.upload(b), d)
 
     def tf32(x):  # rounded to 10 bits of mantissa, ties away from zero
-        return ((x.view(numpy.uint32) + 0x1000) & 0xFFFFE000).astype(numpy.uint32).view(numpy.float32).astype(numpy.float64)
+        return ((x.view(numpy.uint32) + 0x1000) & 0xffffe000).astype(numpy.uint32).view(numpy.float32).astype(numpy.float64)
 
     near(kernels.read(d), tf32(a), tf32(b), bits=22)
 
@@ -89,7 +89,7 @@ def test_wmma_tf32(kernels):
 def test_wmma_integers(kernels):
     random = numpy.random.default_rng(4)
     a, b = random.integers(-128, 128, (2, 16, 16)).astype(numpy.int8)
-    c = random.integers(-(2**31), 2**31, (16, 16)).astype(numpy.int32)
+    c = random.integers(-2**31, 2**31, (16, 16)).astype(numpy.int32)
     d = kernels.empty((16, 16), numpy.int32)
     kernels("wmma_s8", 1, 32, kernels.upload(a), kernels.upload(b), kernels.upload(c), d)
     assert (kernels.read(d) == (a.astype(numpy.int64) @ b.T.astype(numpy.int64) + c.T).astype(numpy.int32)).all()
@@ -106,13 +106,8 @@ def test_wmma_f64(kernels):
     assert (kernels.read(d) == a @ b.T + 1).all()
 
 
-FLOAT_PRODUCTS = [
-    ("mma_e4m3", E4M3, E4M3, 32, 13),
-    ("mma_e5m2", E5M2, E5M2, 32, 13),
-    ("mma_mixed", E4M3, E5M2, 32, 13),
-    ("mma_f16", F16, F16, 16, 22),
-    ("mma_bf16", BF16, BF16, 16, 22),
-]
+FLOAT_PRODUCTS = [("mma_e4m3", E4M3, E4M3, 32, 13), ("mma_e5m2", E5M2, E5M2, 32, 13), ("mma_mixed", E4M3, E5M2, 32, 13),
+                  ("mma_f16", F16, F16, 16, 22), ("mma_bf16", BF16, BF16, 16, 22)]
 
 
 @on("tensor_cores")
@@ -134,7 +129,7 @@ def test_mma_of_nan_and_infinity(kernels, name):
     codes = encoded(kind, numpy.ones((16, 32)))
     codes[3, 5], c = kind.nan, numpy.zeros((16, 8), numpy.float32)
     if kind is E5M2:
-        codes[7, 1], codes[9, 2], codes[9, 3] = 0x7C, 0x7C, 0xFC
+        codes[7, 1], codes[9, 2], codes[9, 3] = 0x7c, 0x7c, 0xfc
     c[12, 2] = -numpy.inf
     d = kernels.empty((16, 8), numpy.float32)
     kernels(name, 1, 32, kernels.upload(codes), kernels.upload(encoded(kind, numpy.ones((8, 32)))), kernels.upload(c), d)
@@ -146,7 +141,7 @@ def test_mma_of_nan_and_infinity(kernels, name):
 @on("tensor_cores")
 def test_mma_tf32(kernels):
     a, b = numpy.random.default_rng(6).normal(size=(16, 8)), numpy.random.default_rng(7).normal(size=(8, 8))
-    a, b = ((x.astype(numpy.float32).view(numpy.uint32) & 0xFFFFE000).view(numpy.float32) for x in (a, b))
+    a, b = ((x.astype(numpy.float32).view(numpy.uint32) & 0xffffe000).view(numpy.float32) for x in (a, b))
     c, d = numpy.zeros((16, 8), numpy.float32), kernels.empty((16, 8), numpy.float32)
     kernels("mma_tf32", 1, 32, kernels.upload(a), kernels.upload(b), kernels.upload(c), d)
     near(kernels.read(d), a.astype(numpy.float64), b.astype(numpy.float64), bits=22)
@@ -160,10 +155,10 @@ def test_mma_integers(kernels):
     wide_b = b.astype(numpy.int64).T
     kernels("mma_s8", 1, 32, kernels.upload(a), kernels.upload(b), kernels.upload(c), d)
     assert (kernels.read(d) == a.astype(numpy.int64) @ wide_b + c).all()
-    c[:8], c[8:] = 2**31 - 1, -(2**31)
+    c[:8], c[8:] = 2**31 - 1, -2**31
     kernels("mma_u8s8", 1, 32, kernels.upload(a), kernels.upload(b), kernels.upload(c), d)
     sums = a.view(numpy.uint8).astype(numpy.int64) @ wide_b + c
-    assert (kernels.read(d) == numpy.clip(sums, -(2**31), 2**31 - 1)).all()
+    assert (kernels.read(d) == numpy.clip(sums, -2**31, 2**31 - 1)).all()
 
 
 @on("tensor_cores")
@@ -278,16 +273,8 @@ def test_wgmma_sums_in_f16(kernels):
 def test_wgmma_pipeline(kernels, m, n, k):
     a, b = small((m, k), 1, 2), small((n, k), 2, 2)
     c = kernels.empty((m, n), numpy.float32)
-    kernels(
-        "wgmma_pipeline",
-        (n // 64, m // 64),
-        256,
-        *(tile_map(kernels, encoded(E4M3, x), "uint8", 64, 128) for x in (a, b)),
-        n,
-        k,
-        c,
-        shared=3 * 2 * 64 * 128 + 1024,
-    )
+    kernels("wgmma_pipeline", (n // 64, m // 64), 256, *(tile_map(kernels, encoded(E4M3, x), "uint8", 64, 128) for x in (a, b)),
+            n, k, c, shared=3 * 2 * 64 * 128 + 1024)
     assert (kernels.read(c) == a @ b.T).all()
 
 
@@ -304,7 +291,8 @@ def test_mma_of_mixed_widths(kernels, name, kind_a, kind_b):
     assert (kernels.read(d) == a @ b.T + c).all()
 
 
-SCALED = [("mma_mx_e4m3", E4M3, E4M3, 32, 1), ("mma_mx_e5m2_e2m1", E5M2, E2M1, 32, 1), ("mma_mxf4", E2M1, E2M1, 64, 2), ("mma_nvf4", E2M1, E2M1, 64, 4)]
+SCALED = [("mma_mx_e4m3", E4M3, E4M3, 32, 1), ("mma_mx_e5m2_e2m1", E5M2, E2M1, 32, 1), ("mma_mxf4", E2M1, E2M1, 64, 2),
+          ("mma_nvf4", E2M1, E2M1, 64, 4)]
 
 
 @on("block_scaled")
@@ -325,7 +313,8 @@ def test_mma_with_block_scales(kernels, name, kind_a, kind_b, k, scales):
         return code[:, ::2] | code[:, 1::2] << 4 if k == 64 else code << (2 if kind is E2M1 else 0)
 
     d = kernels.empty((16, 8), numpy.float32)
-    kernels(name, 1, 32, kernels.upload(container(kind_a, a)), kernels.upload(container(kind_b, b)), kernels.upload(c), *map(kernels.upload, codes), d)
+    kernels(name, 1, 32, kernels.upload(container(kind_a, a)), kernels.upload(container(kind_b, b)), kernels.upload(c),
+            *map(kernels.upload, codes), d)
     scaled = [x * numpy.repeat(f, k // scales, 1) for x, f in zip((a, b), factors)]
     assert (kernels.read(d) == scaled[0] @ scaled[1].T + c).all()
 
@@ -334,7 +323,8 @@ def test_mma_with_block_scales(kernels, name, kind_a, kind_b, k, scales):
 def test_tcgen05_fp8(kernels):
     a, b = small((128, 128), 1), small((64, 128), 2)
     c = kernels.empty((128, 64), numpy.float32)
-    kernels("tcgen05_e4m3", 1, 128, tile_map(kernels, encoded(E4M3, a), "uint8", 128, 128), tile_map(kernels, encoded(E4M3, b), "uint8", 64, 128), c)
+    kernels("tcgen05_e4m3", 1, 128, tile_map(kernels, encoded(E4M3, a), "uint8", 128, 128),
+            tile_map(kernels, encoded(E4M3, b), "uint8", 64, 128), c)
     assert (kernels.read(c) == a @ b.T).all()
 
 
@@ -342,7 +332,8 @@ def test_tcgen05_fp8(kernels):
 def test_tcgen05_bf16(kernels):
     a, b = small((128, 64), 1), small((64, 64), 2)
     c = kernels.empty((128, 64), numpy.float32)
-    kernels("tcgen05_bf16", 1, 128, tile_map(kernels, encoded(BF16, a), "bfloat16", 128, 64), tile_map(kernels, encoded(BF16, b), "bfloat16", 64, 64), c)
+    kernels("tcgen05_bf16", 1, 128, tile_map(kernels, encoded(BF16, a), "bfloat16", 128, 64),
+            tile_map(kernels, encoded(BF16, b), "bfloat16", 64, 64), c)
     assert (kernels.read(c) == a @ b.T).all()
 
 
@@ -353,15 +344,8 @@ def test_tcgen05_with_block_scales(kernels):
     # Row r, group g: byte r % 32 * 16 + r / 32 * 4 + g.
     codes = [(p + 127).astype(numpy.uint8).reshape(4, 32, 4).transpose(1, 0, 2).copy() for p in powers]
     c = kernels.empty((128, 64), numpy.float32)
-    kernels(
-        "tcgen05_mx",
-        1,
-        128,
-        tile_map(kernels, encoded(E4M3, a), "uint8", 128, 128),
-        tile_map(kernels, encoded(E4M3, b), "uint8", 64, 128),
-        *map(kernels.upload, codes),
-        c,
-    )
+    kernels("tcgen05_mx", 1, 128, tile_map(kernels, encoded(E4M3, a), "uint8", 128, 128),
+            tile_map(kernels, encoded(E4M3, b), "uint8", 64, 128), *map(kernels.upload, codes), c)
     scaled_a = a * numpy.repeat(numpy.ldexp(1.0, powers[0]), 32, 1)
     scaled_b = b * numpy.repeat(numpy.ldexp(1.0, powers[1][:64]), 32, 1)
     assert (kernels.read(c) == scaled_a @ scaled_b.T).all()
@@ -371,7 +355,8 @@ def test_tcgen05_with_block_scales(kernels):
 def test_tcgen05_of_two_blocks(kernels):
     a, b = small((256, 128), 1), small((64, 128), 2)
     c = kernels.empty((256, 64), numpy.float32)
-    kernels("tcgen05_pair", 2, 128, tile_map(kernels, encoded(E4M3, a), "uint8", 128, 128), tile_map(kernels, encoded(E4M3, b), "uint8", 32, 128), c)
+    kernels("tcgen05_pair", 2, 128, tile_map(kernels, encoded(E4M3, a), "uint8", 128, 128),
+            tile_map(kernels, encoded(E4M3, b), "uint8", 32, 128), c)
     assert (kernels.read(c) == a @ b.T).all()
 
 
@@ -383,5 +368,5 @@ def test_shapes_of_tensor_memory(kernels):
     actual, lane = kernels.read(y), numpy.arange(32)
     for i in range(4):
         assert (actual[:, :, i] == x[:, lane // 4 + i // 2 * 8, 8 + lane % 4 * 2 + i % 2]).all()
-    assert (actual[:, :, 4:12] == (x[:, :, ::2] & 0xFFFF | x[:, :, 1::2] << 16)).all()
+    assert (actual[:, :, 4:12] == (x[:, :, ::2] & 0xffff | x[:, :, 1::2] << 16)).all()
     assert (actual[:, :, 12:] == x[:, :, :7:-1]).all()

@@ -67,7 +67,7 @@ def test_numba_compiles_and_links(run):
 def test_profile_is_written_when_the_process_ends(run, tmp_path):
     profile = tmp_path / "profile.json"
     run([sys.executable, PROGRAMS / "launches.py"], FP8EMU_PROFILE=str(profile))
-    (kernel,) = json.loads(profile.read_text())["kernels"]
+    kernel, = json.loads(profile.read_text())["kernels"]
     assert (kernel["kernel"], kernel["launches"]) == ("step", 2)
     # Eight instructions, eight threads, two launches.
     assert kernel["total"]["warp_instructions"] == 16 and kernel["total"]["thread_instructions"] == 128

@@ -36,8 +36,8 @@ def test_block_sum_keeps_its_order(kernels):
 
 @on("reductions")
 def test_block_max(kernels):
-    x = integers(7 * 256, low=-(10**9), high=10**9)
-    result = kernels.upload(numpy.array([-(2**31)], numpy.int32))
+    x = integers(7 * 256, low=-10**9, high=10**9)
+    result = kernels.upload(numpy.array([-2**31], numpy.int32))
     kernels("block_max_tree", 7, 256, kernels.upload(x), result)
     assert kernels.read(result)[0] == x.max()
 
@@ -48,16 +48,9 @@ def test_shuffles(kernels):
     y, dy = kernels.empty((8, 32), numpy.int32), kernels.empty(32, numpy.float64)
     kernels("shuffles", 1, 32, kernels.upload(x), y, kernels.upload(dx), dy)
     within8, within16 = LANES // 8 * 8, LANES // 16 * 16
-    sources = [
-        numpy.where(LANES >= 3, LANES - 3, LANES),
-        numpy.where(LANES + 5 < 32, LANES + 5, LANES),
-        LANES * 7 % 32,
-        LANES ^ 9,
-        numpy.where(LANES - within8 >= 2, LANES - 2, LANES),
-        numpy.where(LANES - within16 + 2 < 16, LANES + 2, LANES),
-        LANES // 4 * 4 + (LANES + 1) % 4,
-        LANES ^ 5,
-    ]
+    sources = [numpy.where(LANES >= 3, LANES - 3, LANES), numpy.where(LANES + 5 < 32, LANES + 5, LANES), LANES * 7 % 32,
+               LANES ^ 9, numpy.where(LANES - within8 >= 2, LANES - 2, LANES),
+               numpy.where(LANES - within16 + 2 < 16, LANES + 2, LANES), LANES // 4 * 4 + (LANES + 1) % 4, LANES ^ 5]
     assert (kernels.read(y) == x[numpy.array(sources)]).all()
     same_bits(kernels.read(dy), dx[numpy.where(LANES < 31, LANES + 1, LANES)])
 
@@ -76,24 +69,15 @@ def test_votes(kernels, low, high):
     quotient = numpy.trunc(x / 1000).astype(numpy.int64)
     equal = (quotient == quotient[0]).all()
     odd = LANES % 3 == 1
-    branch = (int(x[odd].sum()) ^ mask(odd & (x & 1 == 1)) ^ mask(odd)) & 0xFFFFFFFF
+    branch = (int(x[odd].sum()) ^ mask(odd & (x & 1 == 1)) ^ mask(odd)) & 0xffffffff
     same = [mask(x == value) for value in x]
     lanes = 1 << LANES.astype(numpy.int64)
     eq, le, lt, ge, gt = lanes, 2 * lanes - 1, lanes - 1, (1 << 32) - lanes, (1 << 32) - 2 * lanes
-    expected = [
-        mask(x > 0),
-        int((x > 100).any()) | int((x > -100).all()) << 1,
-        same,
-        (mask(numpy.ones(32)) if equal else 0) + int(equal),
-        int(x.sum()),
-        int(x.min()),
-        int(u.max()),
-        int(numpy.bitwise_xor.reduce(x)),
-        int(numpy.bitwise_and.reduce(x)) + int(numpy.bitwise_or.reduce(x)),
-        numpy.where(odd, branch, 0),
-        same,
-        (eq + le * 3 + lt * 5 & 0xFFFFFFFF) ^ (ge * 7 + gt * 11 & 0xFFFFFFFF),
-    ]
+    expected = [mask(x > 0), int((x > 100).any()) | int((x > -100).all()) << 1, same,
+                (mask(numpy.ones(32)) if equal else 0) + int(equal), int(x.sum()), int(x.min()), int(u.max()),
+                int(numpy.bitwise_xor.reduce(x)), int(numpy.bitwise_and.reduce(x)) + int(numpy.bitwise_or.reduce(x)),
+                numpy.where(odd, branch, 0), same,
+                (eq + le * 3 + lt * 5 & 0xffffffff) ^ (ge * 7 + gt * 11 & 0xffffffff)]
     actual = kernels.read(y)
     for i, row in enumerate(expected):
         assert (actual[i] == numpy.asarray(row).astype(numpy.int64) % (1 << 32)).all(), "row %d" % i
@@ -110,38 +94,24 @@ def test_barriers_that_vote(kernels):
 
 @on("reductions")
 def test_atomic_integers(kernels):
-    x = integers(4 * 96, seed=3, low=-(2**30), high=2**30)
-    first = numpy.array([5, 5, 2**31 - 1, -(2**31), -1, 0, 0, 7, 0, 0, 0, 0, 0], numpy.int32)
+    x = integers(4 * 96, seed=3, low=-2**30, high=2**30)
+    first = numpy.array([5, 5, 2**31 - 1, -2**31, -1, 0, 0, 7, 0, 0, 0, 0, 0], numpy.int32)
     unsigned, wide = numpy.array([0, 7, 2**32 - 1, 0], numpy.uint32), numpy.array([0, 0, 2**63 - 1, 2**64 - 1, 0, 0], numpy.uint64)
     a, b, c = kernels.upload(first), kernels.upload(unsigned), kernels.upload(wide)
     kernels("atomics_int", 4, 96, kernels.upload(x), a, b, c)
     total = x.astype(numpy.int64)
     assert kernels.read(a).tolist() == [
-        int(numpy.int64(5 + total.sum()).astype(numpy.int32)),
-        int(numpy.int64(5 - total.sum()).astype(numpy.int32)),
-        x.min(),
-        x.max(),
-        numpy.bitwise_and.reduce(x | 0xFF),
-        numpy.bitwise_or.reduce(x & 0xFF00),
-        numpy.bitwise_xor.reduce(x),
-        7,
-        2 * x.size,
-        96,
-        96,
-        96,
-        96,
-    ]
+        int(numpy.int64(5 + total.sum()).astype(numpy.int32)), int(numpy.int64(5 - total.sum()).astype(numpy.int32)),
+        x.min(), x.max(), numpy.bitwise_and.reduce(x | 0xff), numpy.bitwise_or.reduce(x & 0xff00),
+        numpy.bitwise_xor.reduce(x), 7, 2 * x.size, 96, 96, 96, 96]
     # inc wraps to 0 behind 100, dec to 100 behind 0.
-    assert kernels.read(b).tolist() == [x.size % 101, (7 - x.size) % 101, x.view(numpy.uint32).min(), x.view(numpy.uint32).max()]
+    assert kernels.read(b).tolist() == [x.size % 101, (7 - x.size) % 101, x.view(numpy.uint32).min(),
+                                        x.view(numpy.uint32).max()]
     bits, u = numpy.uint64(1) << (x & 63).astype(numpy.uint64), total.view(numpy.uint64)
     assert kernels.read(c).tolist() == [
-        int(total.sum()) % 2**64,
-        int((u << numpy.uint64(20)).max()),
-        int((total << 20).min()) % 2**64,
-        ~int(numpy.bitwise_or.reduce(bits)) % 2**64,
-        int(numpy.bitwise_or.reduce(bits)),
-        int(numpy.bitwise_xor.reduce(u * numpy.uint64(0x100000001))),
-    ]
+        int(total.sum()) % 2**64, int((u << numpy.uint64(20)).max()), int((total << 20).min()) % 2**64,
+        ~int(numpy.bitwise_or.reduce(bits)) % 2**64, int(numpy.bitwise_or.reduce(bits)),
+        int(numpy.bitwise_xor.reduce(u * numpy.uint64(0x100000001)))]
 
 
 @on("reductions")
@@ -160,7 +130,8 @@ def test_atomic_floats_that_need_no_rounding(kernels):
 def test_tickets_maximum_and_lock(kernels):
     x = numpy.random.default_rng(5).uniform(0, 1, 3 * 64).astype(numpy.float32)
     drawn, greatest, guarded = kernels.zeros(x.size, numpy.int32), kernels.zeros(1, numpy.float32), kernels.zeros(1, numpy.int32)
-    kernels("tickets", 3, 64, kernels.zeros(1, numpy.int32), drawn, greatest, kernels.zeros(1, numpy.int32), guarded, kernels.upload(x))
+    kernels("tickets", 3, 64, kernels.zeros(1, numpy.int32), drawn, greatest, kernels.zeros(1, numpy.int32), guarded,
+            kernels.upload(x))
     assert (kernels.read(drawn) == 1).all()
     assert kernels.read(greatest)[0] == x.max() and kernels.read(guarded)[0] == x.size
 

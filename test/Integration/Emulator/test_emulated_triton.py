@@ -55,7 +55,8 @@ def test_layer_norm(kernels, columns):
     codes = BF16.encode(random.normal(loc=1, size=(5, columns)))
     weight, bias = random.normal(size=(2, columns)).astype(numpy.float32)
     y, mean = kernels.empty(codes.shape, numpy.uint16), kernels.empty(5, numpy.float32)
-    launch(kernels, (5,), x=kernels.upload(codes), weight=kernels.upload(weight), bias=kernels.upload(bias), y=y, mean_out=mean, columns=columns, epsilon=1e-5)
+    launch(kernels, (5,), x=kernels.upload(codes), weight=kernels.upload(weight), bias=kernels.upload(bias), y=y,
+           mean_out=mean, columns=columns, epsilon=1e-5)
     x = BF16.decode(codes)
     centred = x - x.mean(1, keepdims=True)
     expected = centred / numpy.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * weight + bias
@@ -67,7 +68,8 @@ def test_layer_norm(kernels, columns):
 def multiply(kernels, a, b, out, m, n, k, tile, **more):
     strides = dict(stride_a=k, stride_b=n, stride_c=n)
     strides.update(more.pop("strides", {}))
-    launch(kernels, (-(-m // tile[0]), -(-n // tile[1])), a=kernels.upload(a), b=kernels.upload(b), c=out, M=m, N=n, K=k, **strides, **more)
+    launch(kernels, (-(-m // tile[0]), -(-n // tile[1])), a=kernels.upload(a), b=kernels.upload(b), c=out, M=m, N=n, K=k,
+           **strides, **more)
     return kernels.read(out)
 
 
@@ -144,7 +146,8 @@ def test_scaled_dot(kernels):
     powers = numpy.random.default_rng(14).integers(-2, 3, (2, 64, k // 32))
     c = kernels.empty((64, 64), numpy.float32)
     scales = [kernels.upload((p + 127).astype(numpy.uint8)) for p in powers]
-    launch(kernels, (1,), a=kernels.upload(E4M3.encode(a)), a_scale=scales[0], b=kernels.upload(E4M3.encode(b)), b_scale=scales[1], c=c, K=k)
+    launch(kernels, (1,), a=kernels.upload(E4M3.encode(a)), a_scale=scales[0], b=kernels.upload(E4M3.encode(b)),
+           b_scale=scales[1], c=c, K=k)
     wide = [x * numpy.repeat(numpy.ldexp(1.0, p), 32, 1) for x, p in zip((a, b), powers)]
     assert (kernels.read(c) == wide[0] @ wide[1].T).all()
 
@@ -154,7 +157,8 @@ def test_scaled_dot(kernels):
 def test_quantize(kernels, n):
     codes = BF16.encode(numpy.random.default_rng(15).normal(scale=40, size=n))
     y, amax = kernels.upload(numpy.full(n, 0x55, numpy.uint8)), kernels.zeros(1, numpy.float32)
-    launch(kernels, (-(-n // 1024),), x=kernels.upload(codes), y=y, amax=amax, scale=kernels.upload(numpy.array([7.3], numpy.float32)), n=n)
+    launch(kernels, (-(-n // 1024),), x=kernels.upload(codes), y=y, amax=amax,
+           scale=kernels.upload(numpy.array([7.3], numpy.float32)), n=n)
     x = BF16.decode(codes)
     scaled = x.astype(numpy.float32) * numpy.float32(7.3)
     assert (kernels.read(y) == E4M3.encode(scaled, saturate=True)).all()

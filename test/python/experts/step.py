@@ -9,7 +9,6 @@ Writes step.mlir, which is the step as linalg on tensors, and step.npz, inputs a
 by expert; how many an expert has is computed in the step, from the experts of the tokens. Those of
 token EXPERTS (no expert) come last. Between the products all is elementwise, so that numpy has the same bits.
 """
-
 import pathlib
 import sys
 

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Products under recipes with a scale per row or block: operands are cast along K, by ../numerics."""
-
 import numpy as np
 from numerics import formats, products, reference
 

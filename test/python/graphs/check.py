@@ -6,7 +6,6 @@
 Report: every contraction, with site, role, decision, formats and size. Manifest: the columns
 of the state. Then several steps: results and state bit for bit, sums within their rounding.
 """
-
 import json
 import math
 import subprocess
@@ -209,7 +208,10 @@ def check_evaluation(function, plan, order, arguments, streams, state, bin_dir, 
     values = [value[0] if value.ndim > len(a.shape) else value for value, a in zip(values, function.body.arguments)]
     save(folder / "inputs", dict(zip(function.names, values)))
     options = [f"--state={folder / 'state'}", f"--save-state={folder / 'after'}"] if order else []
-    call([bin_dir / "fp8-run", folder / "program.so", "--entry=evaluate", f"--inputs={folder / 'inputs'}"] + [f"--outputs={folder / 'outputs'}", *options])
+    call(
+        [bin_dir / "fp8-run", folder / "program.so", "--entry=evaluate", f"--inputs={folder / 'inputs'}"]
+        + [f"--outputs={folder / 'outputs'}", *options]
+    )
     results, state = one_step(function, plan, values, state)
     compare_results(load(folder / "outputs"), results, function)
     if order:

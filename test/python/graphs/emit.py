@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs as MLIR text: linalg, tensor, arith and scf on tensors."""
-
 from .builder import NAMED
 from .program import Dynamic, Value, is_dynamic, is_forward
 
@@ -108,7 +107,9 @@ class Emitter:
         if style == "constant" and not is_dynamic(value.shape):
             return self.let(f"arith.constant dense<{number_text}> : {type_of(value)}")
         scalar = self.let(f"arith.constant {number_text} : {value.dtype}")
-        return self.let(f"linalg.fill ins({scalar} : {value.dtype}) outs({self.empty(value)} : {type_of(value)}) -> {type_of(value)}")
+        return self.let(
+            f"linalg.fill ins({scalar} : {value.dtype}) outs({self.empty(value)} : {type_of(value)}) -> {type_of(value)}"
+        )
 
     def typed(self, values):
         return f"{', '.join(map(self.name, values))} : {', '.join(map(type_of, values))}"
@@ -120,7 +121,8 @@ class Emitter:
         inputs_text = f"ins({self.typed(inputs)}) " if inputs else ""
         self.set(
             result,
-            f"linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{quoted}]}} {inputs_text}outs({out} : {type_of(result)}) {attribute}{{",
+            f"linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{quoted}]}} "
+            f"{inputs_text}outs({out} : {type_of(result)}) {attribute}{{",
         )
         arguments = [f"%in{i}: {v.dtype}" for i, v in enumerate(inputs)] + [f"%out: {result.dtype}"]
         self.line(f"  ^bb0({', '.join(arguments)}):")
@@ -135,7 +137,7 @@ class Emitter:
         arguments = []
         for i, (name, value) in enumerate(zip(function.names, body.arguments)):
             carry = f" {{tf.aliasing_output = {function.carried[i]} : i32}}" if i in function.carried else ""
-            arguments.append(f'{self.name(value)}: {type_of(value)}{carry} loc("{name}")')
+            arguments.append(f"{self.name(value)}: {type_of(value)}{carry} loc(\"{name}\")")
         results = ", ".join(map(type_of, body.results))
         self.lines.append(f"func.func @{function.name}({', '.join(arguments)}) -> ({results}) {{")
         self.dynamic = self.find_size()
@@ -174,7 +176,8 @@ class Emitter:
         if op.style == "named":
             return self.set(
                 result,
-                f"linalg.transpose ins({self.typed([source])}) outs({self.empty(result)} : {type_of(result)}) permutation = {list(permutation)}",
+                f"linalg.transpose ins({self.typed([source])}) outs({self.empty(result)} : {type_of(result)}) "
+                f"permutation = {list(permutation)}",
             )
         inverse = [permutation.index(i) for i in range(rank)]
         self.copy(result, source, projection(rank, inverse))
@@ -190,7 +193,8 @@ class Emitter:
         if op.style == "named":
             return self.set(
                 result,
-                f"linalg.broadcast ins({self.typed([source])}) outs({self.empty(result)} : {type_of(result)}) dimensions = {list(range(new))}",
+                f"linalg.broadcast ins({self.typed([source])}) outs({self.empty(result)} : {type_of(result)}) "
+                f"dimensions = {list(range(new))}",
             )
         self.copy(result, source, projection(rank, range(new, rank)))
 
@@ -221,7 +225,8 @@ class Emitter:
         place = self.slice_text(index, value.shape)
         self.set(
             result,
-            f"tensor.insert_slice {self.name(value)} into {self.name(target)}{place} : {type_of(value)} into {type_of(target)}",
+            f"tensor.insert_slice {self.name(value)} into {self.name(target)}{place} : "
+            f"{type_of(value)} into {type_of(target)}",
         )
 
     # --- arithmetic ---
@@ -278,7 +283,8 @@ class Emitter:
         site = f" {{{site}}}" if site else ""
         self.set(
             result,
-            f"linalg.{word}{maps_text}{site} ins({self.typed([a, b])}) outs({out} : {type_of(result)}) -> {type_of(result)}{place}",
+            f"linalg.{word}{maps_text}{site} ins({self.typed([a, b])}) outs({out} : {type_of(result)}) "
+            f"-> {type_of(result)}{place}",
         )
 
     def product_body(self, op, result):
@@ -305,7 +311,8 @@ class Emitter:
         types = ", ".join(map(type_of, op.results))
         base = self.fresh()
         self.line(
-            f"{base}:{len(op.results)} = scf.for {self.name(block.arguments[0])} = {zero} to {end} step {one} iter_args({', '.join(pairs)}) -> ({types}) {{"
+            f"{base}:{len(op.results)} = scf.for {self.name(block.arguments[0])} = {zero} to {end} step {one} "
+            f"iter_args({', '.join(pairs)}) -> ({types}) {{"
         )
         self.close(op, base)
 

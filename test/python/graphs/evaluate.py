@@ -7,7 +7,6 @@ Every arithmetic operation rounds to the type of the program. Products sum in f3
 of the operation's reduction dimensions. In high precision the CPU target multiplies and adds
 in one rounding; products of FP8 and f16 are exact, so that it makes no difference there.
 """
-
 import math
 
 import ml_dtypes

@@ -6,7 +6,6 @@
 All of it follows from how the program was built (which product is the gradient of which, which
 layer has which name) and from the rules for users; nothing is read off the compiler's output.
 """
-
 import math
 import re
 

@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Draws a model from a seed."""
-
 import dataclasses
 
 import numpy as np

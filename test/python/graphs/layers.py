@@ -6,7 +6,6 @@
 Every layer has a function that builds its forward half and returns, with the result, a function
 that builds the backward half: from the gradient of the result to that of the input.
 """
-
 from contextlib import nullcontext
 
 from . import model as m

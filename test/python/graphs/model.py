@@ -7,7 +7,6 @@ A tree stays valid when any node is deleted or any field set back to its default
 failing one can be shrunk: what does not fit any more (a residual of other shape, a tie to a
 weight that is gone) is left out when training.py builds the program.
 """
-
 from dataclasses import dataclass, field, fields
 
 

@@ -23,7 +23,6 @@ say in its meaning):
     for          [trips]: a block of (index, carried…) that yields what is carried on
     if           an input above 0 chooses the first of two blocks without arguments
 """
-
 from dataclasses import dataclass, field
 
 
@@ -116,6 +115,7 @@ def contractions(block):
             yield op
         for inner in op.blocks:
             yield from contractions(inner)
+
 
 
 def is_forward(op):

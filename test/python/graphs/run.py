@@ -4,10 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles and runs random training steps and compares them with the reference.
 
-python test/python/graphs/run.py --count 3000 --seed 1
-python test/python/graphs/run.py --seed 1234 --count 1 --show
+    python test/python/graphs/run.py --count 3000 --seed 1
+    python test/python/graphs/run.py --seed 1234 --count 1 --show
 """
-
 import argparse
 import collections
 import concurrent.futures

@@ -6,7 +6,6 @@
 Layers are deleted, what is around them is dropped, fields go back to their defaults, sizes
 become smaller. Fields without a default (a name, the seed) stay.
 """
-
 import copy
 from dataclasses import fields
 

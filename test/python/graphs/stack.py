@@ -5,7 +5,6 @@
 
 The forward loop stacks what the backward loop reads at the same index, from the other end.
 """
-
 from .program import Site
 
 LEAD = "abcde"

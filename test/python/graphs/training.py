@@ -5,7 +5,6 @@
 
 layers.py builds the layers; here are the functions around them, with arguments, loss and results.
 """
-
 from contextlib import contextmanager
 
 import numpy as np

@@ -8,7 +8,6 @@ operation in a line. A mutant is a seed with a few lines left out, repeated, mov
 
     python3 test/python/mutants/mutants.py [--bin=build/bin] [--seconds=60] [--seed=1]
 """
-
 import argparse
 import pathlib
 import random
@@ -19,15 +18,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SEPARATOR = "\n// -----\n"
-STAGES = [
-    "fp8-ingest-pipeline",
-    "fp8-recipe-pipeline",
-    "fp8-fusion-pipeline",
-    "fp8-batching-pipeline",
-    "fp8-bufferize-pipeline",
-    "fp8-cpu-kernels-pipeline",
-    "fp8-cpu-code-pipeline",
-]
+STAGES = ["fp8-ingest-pipeline", "fp8-recipe-pipeline", "fp8-fusion-pipeline", "fp8-batching-pipeline",
+          "fp8-bufferize-pipeline", "fp8-cpu-kernels-pipeline", "fp8-cpu-code-pipeline"]
 LIMIT = 120  # seconds for a batch of programs that take milliseconds each
 
 
@@ -105,12 +97,7 @@ def change(pattern, values):
 
 
 MUTATIONS = [
-    leave_out,
-    leave_out,
-    repeat,
-    move,
-    poison,
-    poison,
+    leave_out, leave_out, repeat, move, poison, poison,
     change(r"%\w+", []),
     change(r"@\w+", ["@nobody"]),
     change(r"(?<=[\[< x])\d+(?=[\]>, x])", ["0", "1", "-1", "?", "9223372036854775807"]),

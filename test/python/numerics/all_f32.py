@@ -9,7 +9,6 @@
 Every conversion here rises with its input, so the reference is asked for the first f32 of every code; in
 between the code must not change.
 """
-
 import argparse
 import pathlib
 import sys

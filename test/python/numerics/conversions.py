@@ -6,7 +6,6 @@
 An entry is one function whose results are many conversions of one argument, so that a call of fp8-run
 checks all of them. Its description holds, per result, the function that computes the expected codes.
 """
-
 import numpy as np
 from numerics import formats
 from numerics.formats import BF16, E4M3, E5M2, F16, FP8, SINGLE

@@ -7,7 +7,6 @@ No conversion of ml_dtypes is used: a value is taken to f64, which holds every v
 exactly, counted in units of the format's last place, and rounded there. Arrays of codes (u8, u16 or u32)
 go in and out.
 """
-
 from dataclasses import dataclass
 
 import numpy as np

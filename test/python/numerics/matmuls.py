@@ -2,7 +2,6 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs of scaled products with scales per tensor, row, block and MX block, their operands, and what must come out."""
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,7 +125,9 @@ class Product:
 
 def entry(name, cases):
     """A function that computes all of the cases; its arguments are those of the first, of the second, …"""
-    arguments = [f"%{word}{i}: {type_}" for i, case in enumerate(cases) for word, type_ in zip(("a", "b", "sa", "sb", "c"), case.types())]
+    arguments = [
+        f"%{word}{i}: {type_}" for i, case in enumerate(cases) for word, type_ in zip(("a", "b", "sa", "sb", "c"), case.types())
+    ]
     types = ", ".join(case.types()[-1] for case in cases)
     body = "\n".join(case.text(i) for i, case in enumerate(cases))
     values = ", ".join(f"%r{i}" for i in range(len(cases)))

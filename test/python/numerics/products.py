@@ -6,7 +6,6 @@
 Operands are f32 values of FP8 tensors, a [M, K] and b [N, K]; `sums` are [M, N]. Scales of a are spread
 along M, those of b along N. A block along K is 128 (block scaling) or 32 (MX) elements.
 """
-
 import numpy as np
 from numerics.formats import F32, F64
 

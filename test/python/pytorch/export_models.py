@@ -25,7 +25,8 @@ from torch import nn
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch.fx.experimental.proxy_tensor import make_fx
 
-PASSES = "builtin.module(torchdynamo-export-to-torch-backend-pipeline,torch-backend-to-linalg-on-tensors-backend-pipeline)"
+PASSES = ("builtin.module(torchdynamo-export-to-torch-backend-pipeline,"
+          "torch-backend-to-linalg-on-tensors-backend-pipeline)")
 HEADER = """\
 // This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -95,20 +96,9 @@ def squeeze(x, dims):
 def decompositions():
     aten = torch.ops.aten
     table = dict(core_aten_decompositions())
-    table.update(
-        get_decompositions(
-            [
-                aten.addmm,
-                aten.native_layer_norm,
-                aten.native_layer_norm_backward,
-                aten._softmax_backward_data,
-                aten.gelu_backward,
-                aten.silu_backward,
-                aten.tanh_backward,
-                aten.detach,
-            ]
-        )
-    )
+    table.update(get_decompositions([aten.addmm, aten.native_layer_norm, aten.native_layer_norm_backward,
+                                     aten._softmax_backward_data, aten.gelu_backward, aten.silu_backward,
+                                     aten.tanh_backward, aten.detach]))
     table[aten.squeeze.dims] = squeeze
     return table
 
@@ -149,19 +139,18 @@ def export(name, folder):
         def compiler(graph_module, _):
             graphs[role] = graph_module.graph
             return make_boxed_func(graph_module.forward)
-
         return compiler
 
-    pair = aot_function(
-        lambda *args: (loss(*args),), fw_compiler=keep("forward"), bw_compiler=keep("backward"), partition_fn=default_partition, decompositions=decompositions()
-    )
+    pair = aot_function(lambda *args: (loss(*args),), fw_compiler=keep("forward"), bw_compiler=keep("backward"),
+                        partition_fn=default_partition, decompositions=decompositions())
     pair(*inputs)[0].backward()
     for kind, text in {"joint": to_linalg({"main": traced.graph}), "pair": to_linalg(graphs)}.items():
         with open(os.path.join(folder, f"{name}_{kind}.mlir"), "w") as file:
             file.write(text)
     tensors = {f"in.{i}": value for i, value in enumerate(inputs)}
     tensors |= {f"out.{i}": value for i, value in enumerate(joint(*inputs))}
-    save_file({key: value.detach().numpy().copy() for key, value in tensors.items()}, os.path.join(folder, f"{name}.safetensors"))
+    save_file({key: value.detach().numpy().copy() for key, value in tensors.items()},
+              os.path.join(folder, f"{name}.safetensors"))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes the steps of steps.py as linalg on tensors, a file each, as the GPT example does.
 
-python export_steps.py [FOLDER]
+    python export_steps.py [FOLDER]
 """
-
 import pathlib
 import re
 import sys

@@ -9,7 +9,6 @@ elementwise, so that every number but the loss is fixed bit for bit. Two microba
 loops add their gradients in one order and loops back in the other, and only of two is that the
 same sum.
 """
-
 import functools
 
 import jax

@@ -20,16 +20,8 @@ import numpy
 import cuda_driver
 
 PTX_VERSIONS = {"sm_89": 84, "sm_90a": 80, "sm_100a": 88, "sm_120a": 87}
-TYPES = {
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "f8E5M2": ml_dtypes.float8_e5m2,
-    "bf16": ml_dtypes.bfloat16,
-    "f16": numpy.float16,
-    "f8E8M0FNU": numpy.uint8,
-    "f32": numpy.float32,
-    "i8": numpy.int8,
-    "i32": numpy.int32,
-}
+TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16,
+         "f8E8M0FNU": numpy.uint8, "f32": numpy.float32, "i8": numpy.int8, "i32": numpy.int32}
 # What a driver takes of them: the types of ml_dtypes as their bits.
 BITS = {1: numpy.uint8, 2: numpy.uint16}
 
@@ -38,10 +30,8 @@ KERNEL = re.compile(r"func\.func @(\w+)\(.*\) attributes \{(.*)\}")
 CONSTANT = re.compile(r"(%[\w-]+) = arith\.constant (-?\d+|true|false)(?: : (\w+))?")
 TENSOR_MAP = re.compile(r"%arg(\d+): !llvm\.ptr \{fp8\.tensor_map = \{box = array<i64: (.*?)>, swizzle = (\d+) : i32\}\}")
 # What stage 7 makes of the attributes of kernels and of their tensor maps.
-KERNEL_ATTRIBUTES = [
-    (r"\{fp8\.tensor_map = \{.*?\}\}", "{llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant, llvm.align = 64 : i64}"),
-    (r"(fp8\.threads = (\d+) : i32, )gpu\.kernel", r"\1nvvm.kernel, nvvm.maxntid = array<i32: \2>"),
-]
+KERNEL_ATTRIBUTES = [(r"\{fp8\.tensor_map = \{.*?\}\}", "{llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant, llvm.align = 64 : i64}"),
+                     (r"(fp8\.threads = (\d+) : i32, )gpu\.kernel", r"\1nvvm.kernel, nvvm.maxntid = array<i32: \2>")]
 ALLOCATION = re.compile(r"(%\w+) = memref\.alloc\(\).*: memref<(.*)>")
 VIEW = re.compile(r"(%\w+) = memref\.\w+ (%\w+)\b.*(?: to|into) memref<(.*)>")
 OPERAND = re.compile(r"(%[\w-]+) : (?:memref<([^>]*(?:<[^>]*>)?)>|\w+)")
@@ -108,9 +98,7 @@ class Compiler:
         key = hashlib.sha256((arch + kernels).encode()).hexdigest()
         if key in self.kept:
             return self.kept[key]
-        passes = (
-            "math-extend-to-supported-types,fp8-expand-math,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts"
-        )
+        passes = "math-extend-to-supported-types,fp8-expand-math,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts"
         module = run([self.fp8_opt, "--pass-pipeline=builtin.module(gpu.module(%s))" % passes], lowered)
         module = "module {\n" + split(module)[1].split("\n", 1)[1].rsplit("}", 1)[0] + "}\n"
         for ours, theirs in KERNEL_ATTRIBUTES:
@@ -132,14 +120,14 @@ class Function:
         self.ptx = compiler.ptx(self.lowered, arch)
         driver.context(driver.device_for(arch))
         host, _ = split(self.lowered)
-        self.constants = {name: (int(value == "true") if value in ("true", "false") else int(value), kind) for name, value, kind in CONSTANT.findall(host)}
+        self.constants = {name: (int(value == "true") if value in ("true", "false") else int(value), kind)
+                          for name, value, kind in CONSTANT.findall(host)}
         self.allocations, self.views = ALLOCATION.findall(host), VIEW.findall(host)
         self.calls = LAUNCH.findall(host)
         self.attributes = dict(KERNEL.findall(self.lowered))
-        self.tensor_maps = {
-            line.group(1): {int(i): (tuple(map(int, box.split(","))), int(swizzle)) for i, box, swizzle in TENSOR_MAP.findall(line.group(0))}
-            for line in KERNEL.finditer(self.lowered)
-        }
+        self.tensor_maps = {line.group(1): {int(i): (tuple(map(int, box.split(","))), int(swizzle))
+                                            for i, box, swizzle in TENSOR_MAP.findall(line.group(0))}
+                            for line in KERNEL.finditer(self.lowered)}
         known = r".*(gpu\.launch_func|arith\.constant|memref\.|func\.func|return|module|^\s*})[^\n]*"
         rest = re.sub(known, "", host, flags=re.M)
         assert not rest.strip(), "the host does more than launches: " + rest
@@ -161,9 +149,8 @@ class Function:
         module = cuda_driver.Module(self.driver, self.ptx)
         for kernel, grid, block, arguments in self.calls:
             sizes = [[self.constants[name.strip()][0] for name in part.split(",")] for part in (grid, block)]
-            operands = [
-                self.operand(name, memref, buffers, starts, self.tensor_maps[kernel].get(i)) for i, (name, memref) in enumerate(OPERAND.findall(arguments))
-            ]
+            operands = [self.operand(name, memref, buffers, starts, self.tensor_maps[kernel].get(i))
+                        for i, (name, memref) in enumerate(OPERAND.findall(arguments))]
             module.launch(kernel, *sizes, *operands, shared=self.shared(kernel))
         cuda_driver.synchronize(self.driver)
         results = [buffers["%%arg%d" % i].read().view(a.dtype) for i, a in enumerate(arrays)]

@@ -41,13 +41,8 @@ class ScaledProduct(Product):
         b = "b, " if self.batch else ""
         maps = ["(%s%s)" % (b, "k, " + rows if transposed else rows + ", k") for rows, transposed in zip("mn", self.transposed)]
         maps = ", ".join("affine_map<(%sm, n, k) -> %s>" % (b, map) for map in (*maps, "(%sm, n)" % b))
-        types = dict(
-            a=self.operand_type(0),
-            b=self.operand_type(1),
-            sa=self.scale_type(0),
-            sb=self.scale_type(1),
-            d="memref<%sx%s>" % ("x".join(map(str, self.dims(m, n))), self.out),
-        )
+        types = dict(a=self.operand_type(0), b=self.operand_type(1), sa=self.scale_type(0), sb=self.scale_type(1),
+                     d="memref<%sx%s>" % ("x".join(map(str, self.dims(m, n))), self.out))
         arguments = ", ".join("%%%s: %s" % pair for pair in types.items())
         return """module attributes {fp8.target = #fp8.chip<"%s">%s} {
   func.func @f(%s) {
@@ -66,7 +61,8 @@ class ScaledProduct(Product):
     def run_scaled(self, compile):
         """The operands as [batch, rows, K] in f32, their scales as [batch, rows, blocks], and the result."""
         random = numpy.random.default_rng([SEED, *self.shape, self.batch])
-        data = [random.standard_normal(self.dims(self.shape[i], self.shape[2]), dtype=numpy.float32).astype(TYPES[self.kinds[i]]) for i in (0, 1)]
+        data = [random.standard_normal(self.dims(self.shape[i], self.shape[2]), dtype=numpy.float32).astype(TYPES[self.kinds[i]])
+                for i in (0, 1)]
         scales = [self.make_scales(random, i) for i in (0, 1)]
         empty = numpy.full(self.dims(*self.shape[:2]), math.nan, numpy.float32).astype(TYPES[self.out])
         self.function = compile(self.source(), self.arch)
@@ -126,7 +122,7 @@ class PackedProduct(ScaledProduct):
         return (2.0 ** (self.exponents[i].astype(numpy.int64) - 127)).astype(numpy.float32)
 
     def expect(self, a, b, sa, sb):
-        a, b = a * numpy.repeat(sa, 32, -1)[..., : self.shape[2]], b * numpy.repeat(sb, 32, -1)[..., : self.shape[2]]
+        a, b = a * numpy.repeat(sa, 32, -1)[..., :self.shape[2]], b * numpy.repeat(sb, 32, -1)[..., :self.shape[2]]
         part = 128 if self.accumulation == "split" else self.shape[2]
         total = None
         for first in range(0, self.shape[2], part):

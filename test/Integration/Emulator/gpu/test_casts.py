@@ -15,35 +15,9 @@ from compiled import PTX_VERSIONS, PTXAS, TYPES, assemble
 
 FORMATS = {"f8E4M3FN": 448, "f8E5M2": 57344}
 CHIPS = list(PTX_VERSIONS)
-SPECIAL = [
-    0.0,
-    -0.0,
-    numpy.nan,
-    numpy.inf,
-    -numpy.inf,
-    448.0,
-    464.0,
-    465.0,
-    -500.0,
-    57344.0,
-    61440.0,
-    -70000.0,
-    2.0**-6,
-    2.0**-9,
-    2.0**-10,
-    1.5 * 2.0**-10,
-    2.0**-14,
-    2.0**-16,
-    2.0**-17,
-    -(2.0**-18),
-    2.0**-126,
-    2.0**-130,
-    1.0625,
-    1.1875,
-    1.125,
-    -1.375,
-    3.3895e38,
-]
+SPECIAL = [0.0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 448.0, 464.0, 465.0, -500.0, 57344.0, 61440.0, -70000.0,
+           2.0**-6, 2.0**-9, 2.0**-10, 1.5 * 2.0**-10, 2.0**-14, 2.0**-16, 2.0**-17, -(2.0**-18), 2.0**-126, 2.0**-130,
+           1.0625, 1.1875, 1.125, -1.375, 3.3895e38]
 
 
 def values(shape, dtype, seed, special=True):
@@ -102,16 +76,9 @@ class Cast:
     fp8.quantize %s ins(%%x : %s) scale(%%s : memref<f32>) outs(%s : %s) %s
     return
   }
-}""" % (
-            arch,
-            x,
-            ", ".join("%%o%d: %s" % out for out in enumerate(outs)),
-            "record_amax" if self.record else "",
-            x,
-            ", ".join("%%o%d" % i for i in range(len(outs))),
-            ", ".join(outs),
-            "{transposition = array<i64: %s>}" % str(list(self.transposition))[1:-1] if self.transposition else "",
-        )
+}""" % (arch, x, ", ".join("%%o%d: %s" % out for out in enumerate(outs)), "record_amax" if self.record else "", x,
+        ", ".join("%%o%d" % i for i in range(len(outs))), ", ".join(outs),
+        "{transposition = array<i64: %s>}" % str(list(self.transposition))[1:-1] if self.transposition else "")
 
     def check(self, compile, arch, seed=1, scale=1.5):
         x = values(self.shape, TYPES[self.element], seed)
@@ -147,27 +114,11 @@ def test_rows_that_nobody_reads(compile, arch):
     same_bits(largest, amax(x))
 
 
-@pytest.mark.parametrize(
-    "shape, transposition",
-    [
-        ((), None),
-        ((1,), None),
-        ((300,), None),
-        ((3, 20, 33), (2, 0, 1)),
-        ((3, 20, 40), (0, 2, 1)),
-        ((2, 3, 16, 24), (0, 1, 3, 2)),
-        ((2, 3, 16, 24), (3, 0, 1, 2)),
-        ((2, 3, 17, 9), (0, 3, 1, 2)),
-        ((2, 3, 16, 24), (2, 0, 3, 1)),
-        ((5, 3, 24), (1, 0, 2)),
-        ((4, 1, 30), (1, 0, 2)),
-        ((7, 1), (1, 0)),
-        ((1, 50), (1, 0)),
-        ((0, 8), (1, 0)),
-        ((8, 0), (1, 0)),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("shape, transposition", [
+    ((), None), ((1,), None), ((300,), None), ((3, 20, 33), (2, 0, 1)), ((3, 20, 40), (0, 2, 1)),
+    ((2, 3, 16, 24), (0, 1, 3, 2)), ((2, 3, 16, 24), (3, 0, 1, 2)), ((2, 3, 17, 9), (0, 3, 1, 2)),
+    ((2, 3, 16, 24), (2, 0, 3, 1)), ((5, 3, 24), (1, 0, 2)), ((4, 1, 30), (1, 0, 2)), ((7, 1), (1, 0)), ((1, 50), (1, 0)),
+    ((0, 8), (1, 0)), ((8, 0), (1, 0))], ids=str)
 def test_ranks_and_transpositions(compile, shape, transposition):
     Cast(shape, transposition=transposition).check(compile, "sm_89")
 
@@ -272,11 +223,13 @@ PRODUCER = """func.func @f(%x: memref<{M}x{N}xf32>, %b: memref<{N}xf32>, %r: mem
 @pytest.mark.parametrize("m, n", [(60, 90), (128, 136), (3, 5)])
 def test_producer(compile, arch, m, n):
     f32, bf16 = numpy.float32, TYPES["bf16"]
-    x, b, r, y = (values(shape, dtype, 4 + i, special=False) for i, (shape, dtype) in enumerate([((m, n), f32), (n, f32), (m, f32), ((n, m), bf16)]))
+    x, b, r, y = (values(shape, dtype, 4 + i, special=False)
+                  for i, (shape, dtype) in enumerate([((m, n), f32), (n, f32), (m, f32), ((n, m), bf16)]))
     source = PRODUCER.replace("{M}", str(m)).replace("{N}", str(n))
     results = [((m, n), "f8E4M3FN"), ((n, m), "f8E4M3FN"), ((), "f32"), ((), "f32"), ((m, n), "bf16")]
     later = numpy.zeros((n, m), numpy.int8)
-    *_, d, t, i, a, e, g = compile(MODULE % (arch, source), arch)(x, b, r, y, f32(0.5).reshape(()), *(unwritten(*result) for result in results), later)
+    *_, d, t, i, a, e, g = compile(MODULE % (arch, source), arch)(
+        x, b, r, y, f32(0.5).reshape(()), *(unwritten(*result) for result in results), later)
     h = (x * r[:, None] + b - y.T.astype(f32)).astype(bf16)
     mask = numpy.arange(n) > numpy.arange(m)[:, None]
     yielded = numpy.where(mask, f32(0), h.astype(f32))
@@ -330,27 +283,17 @@ def profile(fp8_ptx, tmp_path, function, kernel, arguments):
     (tmp_path / "kernel.ptx").write_text(function.ptx)
     _, grid, block, _ = next(call for call in function.calls if call[0] == kernel)
     grid, block = (",".join(str(function.constants[name.strip()][0]) for name in part.split(",")) for part in (grid, block))
-    subprocess.run(
-        [
-            fp8_ptx,
-            "run",
-            tmp_path / "kernel.ptx",
-            "--kernel=" + kernel,
-            "--grid=" + grid,
-            "--block=" + block,
-            "--profile=json:%s" % (tmp_path / "profile.json"),
-            *("--arg=out:x%d:%s" % one for one in enumerate(arguments)),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    subprocess.run([fp8_ptx, "run", tmp_path / "kernel.ptx", "--kernel=" + kernel, "--grid=" + grid, "--block=" + block,
+                    "--profile=json:%s" % (tmp_path / "profile.json"), *("--arg=out:x%d:%s" % one for one in enumerate(arguments))],
+                   check=True, capture_output=True)
     return json.loads((tmp_path / "profile.json").read_text())["kernels"][0]["total"]
 
 
 def test_traffic(compile, bin_dir, tmp_path):
     """Every sector of 32 bytes of x, rows and columns is moved once, and no two lanes meet in a bank of shared memory."""
     function = compile(Cast((512, 256), transposition=(1, 0)).source("sm_89"), "sm_89")
-    counts = profile(bin_dir / "fp8-ptx", tmp_path, function, "kernel_quantize", ["bf16[512,256]", "u8[512,256]", "u8[256,512]", "f32[1]", "f32[1]", "f32[1]"])
+    counts = profile(bin_dir / "fp8-ptx", tmp_path, function, "kernel_quantize",
+                     ["bf16[512,256]", "u8[512,256]", "u8[256,512]", "f32[1]", "f32[1]", "f32[1]"])
     warps = 8 * 8
     assert counts["bank_conflicts"] == 0
     # Beside the tensors: every warp reads the scale and takes the maximum of the amax, and one writes scale_inv.

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What makes kernels fast, checked without a GPU on whole programs: no spills and few registers by ptxas, and counts of the
 emulator. `fp8-bench kernels` prints the same for any program."""
-
 import re
 import shutil
 import sys

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Libraries for a GPU, from source to results: each program is compiled for the CPU and for sm_89, which runs on the
 emulator, and both must give the same bits. Products sum in the order of K (FP8EMU_SUMS=korder), as the CPU's do."""
-
 import json
 import os
 import shutil

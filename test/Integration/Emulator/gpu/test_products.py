@@ -26,13 +26,13 @@ def pitch(k, dtype):
 def padded(values):
     """Rows of a multiple of 16 bytes. What lies behind a row is NaN: no product may read it."""
     rows = numpy.full((*values.shape[:-1], pitch(values.shape[-1], values.dtype)), math.nan, numpy.float32).astype(values.dtype)
-    rows[..., : values.shape[-1]] = values
+    rows[..., :values.shape[-1]] = values
     return rows
 
 
 def memref(shape, kind, k):
     """The type of the first `k` columns of padded rows."""
-    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     return "memref<%sx%dx%s, strided<[%s]>>" % ("x".join(map(str, shape[:-1])), k, kind, ", ".join(map(str, strides)))
 
 
@@ -161,13 +161,9 @@ def test_accumulate_and_epilogue(compile, arch):
     random = numpy.random.default_rng([SEED, 2])
     column, row = normal(random, (n,), "bf16"), normal(random, (m, 1), "f32")
     matrix, c = normal(random, (m, n), "f32"), normal(random, (m, n), "f32")
-    types = dict(
-        a="90x64xf8E4M3FN", b="70x64xf8E4M3FN", sa="f32", sb="f32", column="70xbf16", row="90x1xf32", matrix="90x70xf32", c="90x70xf32", extra="70x90xbf16"
-    )
-    source = module(
-        arch,
-        types,
-        """
+    types = dict(a="90x64xf8E4M3FN", b="70x64xf8E4M3FN", sa="f32", sb="f32", column="70xbf16", row="90x1xf32",
+                 matrix="90x70xf32", c="90x70xf32", extra="70x90xbf16")
+    source = module(arch, types, """
     fp8.scaled_matmul fast accumulate ins(%%a, %%b : memref<90x64xf8E4M3FN>, memref<70x64xf8E4M3FN>)
         scales(%%sa, %%sb : memref<f32>, memref<f32>)
         epilogue_ins(%%column, %%row, %%matrix : memref<70xbf16>, memref<90x1xf32>, memref<90x70xf32>)
@@ -184,9 +180,7 @@ def test_accumulate_and_epilogue(compile, arch):
         %%three = arith.mulf %%one, %%two : f32
         %%narrow = arith.truncf %%one : f32 to bf16
         fp8.yield %%three, %%narrow : f32, bf16
-    }"""
-        % MNK,
-    )
+    }""" % MNK)
     results = compile(source, arch)(a, b, scalar(0.5), scalar(0.375), column, row, matrix, c, empty((n, m), "bf16"))
     one = in_k_order(a, b) * SCALED + c + column.astype(numpy.float32)
     below = numpy.arange(m)[:, None] > numpy.arange(n)
@@ -201,15 +195,11 @@ def test_dimensions_in_any_order(compile, arch):
     random = numpy.random.default_rng([SEED, 3])
     a, b = integers(random, (9, 2, 4, 5, 3), "f8E4M3FN"), integers(random, (5, 4, 2, 7, 3), "f8E5M2")
     types = dict(a="9x2x4x5x3xf8E4M3FN", b="5x4x2x7x3xf8E5M2", sa="f32", sb="f32", d="2x9x3x7xf32")
-    source = module(
-        arch,
-        types,
-        """
+    source = module(arch, types, """
     fp8.scaled_matmul fast ins(%a, %b : memref<9x2x4x5x3xf8E4M3FN>, memref<5x4x2x7x3xf8E5M2>)
         scales(%sa, %sb : memref<f32>, memref<f32>) outs(%d : memref<2x9x3x7xf32>)
         {indexing_maps = [affine_map<(b, h, s, t, k, l) -> (s, b, k, l, h)>, affine_map<(b, h, s, t, k, l) -> (l, k, b, t, h)>,
-                          affine_map<(b, h, s, t, k, l) -> (b, s, h, t)>]}""",
-    )
+                          affine_map<(b, h, s, t, k, l) -> (b, s, h, t)>]}""")
     result = compile(source, arch)(a, b, scalar(0.5), scalar(0.375), empty((2, 9, 3, 7), "f32"))[-1]
     exact = numpy.einsum("sbklh,lkbth->bsht", a.astype(numpy.float32), b.astype(numpy.float32))
     assert (result == exact * SCALED).all()
@@ -221,15 +211,11 @@ def test_rows_of_two_dimensions(compile, arch):
     random = numpy.random.default_rng([SEED, 4])
     a, b = integers(random, (5, 30, 32), "f8E4M3FN"), integers(random, (20, 32), "f8E4M3FN")
     types = dict(a="5x30x32xf8E4M3FN", b="20x32xf8E4M3FN", sa="f32", sb="f32", d="5x20x30xbf16")
-    source = module(
-        arch,
-        types,
-        """
+    source = module(arch, types, """
     fp8.scaled_matmul fast ins(%a, %b : memref<5x30x32xf8E4M3FN>, memref<20x32xf8E4M3FN>)
         scales(%sa, %sb : memref<f32>, memref<f32>) outs(%d : memref<5x20x30xbf16>)
         {indexing_maps = [affine_map<(b, s, n, k) -> (b, s, k)>, affine_map<(b, s, n, k) -> (n, k)>,
-                          affine_map<(b, s, n, k) -> (b, n, s)>]}""",
-    )
+                          affine_map<(b, s, n, k) -> (b, n, s)>]}""")
     function = compile(source, arch)
     assert len(function.calls) == 1
     result = function(a, b, scalar(0.5), scalar(0.375), empty((5, 20, 30), "bf16"))[-1]
@@ -243,10 +229,7 @@ def test_padded_rows(compile, arch):
     random = numpy.random.default_rng([SEED, 9])
     a, b = integers(random, (70, 5, 9), "f32"), integers(random, (3, 5, 9, 20), "f32")
     types = dict(a="70x5x9xf32", b="3x5x9x20xf32", s="f32", d="3x70x20xf32", sa="f32", sb="f32")
-    source = module(
-        arch,
-        types,
-        """
+    source = module(arch, types, """
     %qa = memref.alloc() : memref<70x5x9xf8E4M3FN>
     %qb = memref.alloc() : memref<3x5x9x20xf8E4M3FN>
     %qt = memref.alloc() : memref<3x20x5x9xf8E4M3FN>
@@ -256,8 +239,7 @@ def test_padded_rows(compile, arch):
     fp8.scaled_matmul fast ins(%qa, %qt : memref<70x5x9xf8E4M3FN>, memref<3x20x5x9xf8E4M3FN>) scales(%sa, %sb : memref<f32>, memref<f32>)
         outs(%d : memref<3x70x20xf32>)
         {indexing_maps = [affine_map<(b, m, n, j, k) -> (m, j, k)>, affine_map<(b, m, n, j, k) -> (b, n, j, k)>,
-                          affine_map<(b, m, n, j, k) -> (b, m, n)>]}""",
-    )
+                          affine_map<(b, m, n, j, k) -> (b, m, n)>]}""")
     function = compile(source, arch)
     assert len(function.calls) == 3
     result = function(a, b, scalar(2), empty((3, 70, 20), "f32"), empty((), "f32"), empty((), "f32"))[3]
@@ -275,15 +257,11 @@ def test_batches_of_two_distances(compile, arch, kind):
         b = numpy.ascontiguousarray(b.transpose(0, 3, 2, 1))
     types = dict(a="2x70x3x32x" + kind, b="%dx%dx%dx%dx%s" % (*b.shape, kind), sa="f32", sb="f32", d="2x3x70x48xf32")
     scales = "scales(%sa, %sb : memref<f32>, memref<f32>)" if rows_along_k else ""
-    source = module(
-        arch,
-        types,
-        """
+    source = module(arch, types, """
     fp8.%s ins(%%a, %%b : memref<%s>, memref<%s>) %s outs(%%d : memref<2x3x70x48xf32>)
         {indexing_maps = [affine_map<(b, h, s, t, k) -> (b, s, h, k)>, affine_map<(b, h, s, t, k) -> (b, %s)>,
-                          affine_map<(b, h, s, t, k) -> (b, h, s, t)>]}"""
-        % ("scaled_matmul fast" if rows_along_k else "matmul", types["a"], types["b"], scales, "t, h, k" if rows_along_k else "k, h, t"),
-    )
+                          affine_map<(b, h, s, t, k) -> (b, h, s, t)>]}""" % (
+        "scaled_matmul fast" if rows_along_k else "matmul", types["a"], types["b"], scales, "t, h, k" if rows_along_k else "k, h, t"))
     function = compile(source, arch)
     assert len(function.calls) == 1
     result = function(a, b, scalar(0.5), scalar(0.375), empty((2, 3, 70, 48), "f32"))[-1]
@@ -296,13 +274,9 @@ def test_fp8_result_with_amax_and_sums(compile, arch):
     m, n, k = 60, 70, 45
     a, b = operands(m, n, k, 5)
     bias = normal(numpy.random.default_rng([SEED, 6]), (n,), "f32")
-    types = dict(
-        a="60x45xf8E4M3FN", b="70x45xf8E4M3FN", sa="f32", sb="f32", bias="70xf32", scale="f32", d="60x70xf8E4M3FN", inv="f32", amax="f32", sums="70xf32"
-    )
-    source = module(
-        arch,
-        types,
-        """
+    types = dict(a="60x45xf8E4M3FN", b="70x45xf8E4M3FN", sa="f32", sb="f32", bias="70xf32", scale="f32", d="60x70xf8E4M3FN",
+                 inv="f32", amax="f32", sums="70xf32")
+    source = module(arch, types, """
     fp8.scaled_matmul fast ins(%%a, %%b : memref<60x45xf8E4M3FN>, memref<70x45xf8E4M3FN>)
         scales(%%sa, %%sb : memref<f32>, memref<f32>) out_scale(%%scale : memref<f32>) epilogue_ins(%%bias : memref<70xf32>)
         outs(%%d, %%inv, %%amax, %%sums : memref<60x70xf8E4M3FN>, memref<f32>, memref<f32>, memref<70xf32>)
@@ -310,12 +284,9 @@ def test_fp8_result_with_amax_and_sums(compile, arch):
       ^bb0(%%sum: f32, %%x: f32):
         %%v = arith.addf %%sum, %%x : f32
         fp8.yield %%v, %%v : f32, f32
-    }"""
-        % MNK,
-    )
-    results = compile(source, arch)(
-        a, b, scalar(0.5), scalar(0.375), bias, scalar(100), empty((m, n), "f8E4M3FN"), empty((), "f32"), empty((), "f32"), empty((n,), "f32")
-    )
+    }""" % MNK)
+    results = compile(source, arch)(a, b, scalar(0.5), scalar(0.375), bias, scalar(100), empty((m, n), "f8E4M3FN"),
+                                    empty((), "f32"), empty((), "f32"), empty((n,), "f32"))
     value = in_k_order(a, b) * SCALED + bias
     scaled = numpy.clip(value * numpy.float32(100), -448, 448)
     assert (results[6] == scaled.astype(TYPES["f8E4M3FN"])).all()
@@ -332,18 +303,13 @@ def test_without_tensor_cores(compile, arch, kinds):
     random = numpy.random.default_rng([SEED, 7])
     a, b = normal(random, (2, m, k), kinds[0]), normal(random, (2, k, n), kinds[1])
     types = dict(a="2x70x37x" + kinds[0], b="2x37x90x" + kinds[1], d="2x70x90xf32", amax="f32", sums="90xf32")
-    source = module(
-        arch,
-        types,
-        """
+    source = module(arch, types, """
     fp8.matmul record_amax[0] ins(%%a, %%b : memref<%s>, memref<%s>) outs(%%d, %%amax, %%sums : memref<2x70x90xf32>, memref<f32>, memref<90xf32>)
         {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>],
          epilogue_maps = [affine_map<(b, i, j) -> (j)>]} epilogue {
       ^bb0(%%sum: f32):
         fp8.yield %%sum, %%sum : f32, f32
-    }"""
-        % (types["a"], types["b"]),
-    )
+    }""" % (types["a"], types["b"]))
     results = compile(source, arch)(a, b, empty((2, m, n), "f32"), empty((), "f32"), empty((n,), "f32"))
     sums = numpy.zeros((2, m, n), numpy.float32)
     for i in range(k):  # products are exact in f64; the sum's own rounding shows once in 2^29
@@ -356,7 +322,8 @@ def test_without_tensor_cores(compile, arch, kinds):
 
 @pytest.mark.skipif(not compiled.PTXAS, reason="ptxas is not installed")
 @pytest.mark.parametrize("arch", MMA)
-@pytest.mark.parametrize("options", [dict(), dict(accumulation="split"), dict(kinds=("bf16", "bf16")), dict(kinds=("bf16", "bf16"), transposed=(True, True))])
+@pytest.mark.parametrize("options", [dict(), dict(accumulation="split"), dict(kinds=("bf16", "bf16")),
+                                     dict(kinds=("bf16", "bf16"), transposed=(True, True))])
 def test_no_spills(compile, arch, options):
     source = Product(arch, (128, 128, 128), out="bf16", **options).source()
     message = compiled.assemble(compile(source, arch).ptx, arch)

@@ -45,8 +45,7 @@ def test_rows_swapped(compile, arch):
 @pytest.mark.parametrize("arch", CHIPS)
 def test_rows_of_two_dimensions(compile, arch):
     """Each has its scale; the epilogue adds a vector and records the amax."""
-    source = (
-        """module attributes {fp8.target = #fp8.chip<"%s">} {
+    source = """module attributes {fp8.target = #fp8.chip<"%s">} {
   func.func @f(%%a: memref<5x30x32xf8E4M3FN>, %%b: memref<20x32xf8E4M3FN>, %%sa: memref<5x30x1xf32>, %%sb: memref<20x1xf32>,
                %%v: memref<20xf32>, %%d: memref<5x30x20xf32>, %%amax: memref<f32>) {
     fp8.scaled_matmul fast record_amax[0] ins(%%a, %%b : memref<5x30x32xf8E4M3FN>, memref<20x32xf8E4M3FN>)
@@ -62,9 +61,7 @@ def test_rows_of_two_dimensions(compile, arch):
     return
   }
 }
-"""
-        % arch
-    )
+""" % arch
     random = numpy.random.default_rng([7])
     a, b = (random.integers(-3, 4, shape).astype(TYPES["f8E4M3FN"]) for shape in ((5, 30, 32), (20, 32)))
     sa, sb, v = (random.standard_normal(shape, dtype=numpy.float32) for shape in ((5, 30, 1), (20, 1), (20,)))

@@ -24,9 +24,7 @@ def scales(amaxes, recipe, format, element):
         log = numpy.clip(numpy.where(mantissa == 0.5, exponent - 1, exponent), -127, 127)
         log = numpy.where(usable, log, numpy.where(wide > 0, 127, -127)).astype(int)
         return numpy.ldexp(numpy.ones_like(wide), -log).astype(numpy.float32), (log + 127).astype(numpy.uint8)
-    limit = numpy.float32(
-        3.3895314e38 if element == "bf16" and recipe == BLOCK else numpy.finfo(element.replace("f", "float") if element != "bf16" else "f4").max
-    )
+    limit = numpy.float32(3.3895314e38 if element == "bf16" and recipe == BLOCK else numpy.finfo(element.replace("f", "float") if element != "bf16" else "f4").max)
     if recipe == ROW:
         limit = numpy.finfo("f4").max
     with numpy.errstate(over="ignore"):
@@ -90,32 +88,18 @@ class BlockCast:
 
         def arrays(entries):
             return "[%s]" % ", ".join("array<i64: %s>" % ", ".join(map(str, entry)) for entry in entries)
-
         identity = list(range(len(self.shape)))
         orders = ", transpositions = " + arrays(order or identity for _, order in self.directions) if any(o for _, o in self.directions) else ""
-        return MODULE % (
-            arch,
-            """  func.func @f(%%x: %s, %s) {
+        return MODULE % (arch, """  func.func @f(%%x: %s, %s) {
     fp8.quantize_blocks recipe(%s) ins(%%x : %s) outs(%s : %s) {blocks = %s%s}
     return
-  }"""
-            % (
-                x,
-                ", ".join("%%o%d: %s" % out for out in enumerate(outs)),
-                self.recipe,
-                x,
-                ", ".join("%%o%d" % i for i in range(len(outs))),
-                ", ".join(outs),
-                arrays(block for block, _ in self.directions),
-                orders,
-            ),
-        )
+  }""" % (x, ", ".join("%%o%d: %s" % out for out in enumerate(outs)), self.recipe, x, ", ".join("%%o%d" % i for i in range(len(outs))),
+          ", ".join(outs), arrays(block for block, _ in self.directions), orders))
 
     def check(self, compile, arch, seed=1, x=None):
         x = heavy(self.shape, TYPES[self.element], seed) if x is None else x
         _, *got = compile(self.source(arch), arch)(
-            x, *(numpy.full(shape, 0xAA, numpy.uint8) if kind == "f8E8M0FNU" else unwritten(shape, kind) for shape, kind in self.results())
-        )
+            x, *(numpy.full(shape, 0xAA, numpy.uint8) if kind == "f8E8M0FNU" else unwritten(shape, kind) for shape, kind in self.results()))
         for i, (block, order) in enumerate(self.directions):
             order = order or range(len(self.shape))
             bytes, inverse = quantize_blocks(x, block, self.recipe, self.format, self.element)
@@ -140,9 +124,7 @@ def test_squares_in_both_layouts(compile, arch, extent, recipe):
     BlockCast((300, 260), [((extent, extent), None), ((extent, extent), (1, 0))], recipe).check(compile, arch)
 
 
-@pytest.mark.parametrize(
-    "block", [(1, 128), (128, 1), (1, 32), (32, 1), (64, 1), (1, 16), (16, 1), (16, 16), (4, 32), (2, 64), (64, 2), (32, 4), (64, 64), (8, 8)], ids=str
-)
+@pytest.mark.parametrize("block", [(1, 128), (128, 1), (1, 32), (32, 1), (64, 1), (1, 16), (16, 1), (16, 16), (4, 32), (2, 64), (64, 2), (32, 4), (64, 64), (8, 8)], ids=str)
 @pytest.mark.parametrize("order", [None, (1, 0)], ids=str)
 def test_one_direction(compile, block, order):
     for recipe in (BLOCK, MX):
@@ -157,19 +139,12 @@ def test_formats(compile, element, format, extent, recipe):
     BlockCast((140, 136), [((1, extent), None), ((extent, 1), (1, 0))], recipe, element, format).check(compile, "sm_90a", seed=3)
 
 
-@pytest.mark.parametrize(
-    "shape, directions",
-    [
-        ((4, 64, 130), [((1, 1, 128), None), ((2, 64, 1), (2, 0, 1))]),  # blocks of two sequences
-        ((6, 64, 4, 32), [((1, 1, 4, 32), None), ((2, 64, 1, 1), (2, 3, 0, 1))]),  # the heads of attention are one row
-        ((3, 100, 140), [((1, 128, 128), None), ((1, 128, 128), (0, 2, 1))]),  # a weight of each expert
-        ((3, 100, 140), [((1, 1, 128), None), ((1, 128, 1), (0, 2, 1))]),
-        ((200,), [((128,), None)]),
-        ((0, 8), [((1, 128), None), ((128, 1), (1, 0))]),
-        ((8, 0), [((1, 128), None)]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("shape, directions", [
+    ((4, 64, 130), [((1, 1, 128), None), ((2, 64, 1), (2, 0, 1))]),  # blocks of two sequences
+    ((6, 64, 4, 32), [((1, 1, 4, 32), None), ((2, 64, 1, 1), (2, 3, 0, 1))]),  # the heads of attention are one row
+    ((3, 100, 140), [((1, 128, 128), None), ((1, 128, 128), (0, 2, 1))]),  # a weight of each expert
+    ((3, 100, 140), [((1, 1, 128), None), ((1, 128, 1), (0, 2, 1))]),
+    ((200,), [((128,), None)]), ((0, 8), [((1, 128), None), ((128, 1), (1, 0))]), ((8, 0), [((1, 128), None)])], ids=str)
 def test_ranks(compile, shape, directions):
     BlockCast(shape, directions).check(compile, "sm_89", seed=4)
 
@@ -180,17 +155,9 @@ def test_scale_per_row_and_column(compile, arch, shape):
     BlockCast(shape, [((1, 0), None), ((0, 1), (1, 0))], ROW).check(compile, arch, seed=5)
 
 
-@pytest.mark.parametrize(
-    "shape, directions",
-    [
-        ((4, 50, 300), [((1, 1, 0), None), ((0, 0, 1), (2, 0, 1))]),
-        ((3, 200, 140), [((1, 1, 0), None), ((1, 0, 1), (0, 2, 1))]),
-        ((300, 50), [((0, 1), (1, 0))]),
-        ((3, 17000), [((1, 0), None)]),
-        ((0, 300), [((1, 0), None), ((0, 1), (1, 0))]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("shape, directions", [
+    ((4, 50, 300), [((1, 1, 0), None), ((0, 0, 1), (2, 0, 1))]), ((3, 200, 140), [((1, 1, 0), None), ((1, 0, 1), (0, 2, 1))]),
+    ((300, 50), [((0, 1), (1, 0))]), ((3, 17000), [((1, 0), None)]), ((0, 300), [((1, 0), None), ((0, 1), (1, 0))])], ids=str)
 def test_ranks_of_rows(compile, shape, directions):
     BlockCast(shape, directions, ROW, "f32").check(compile, "sm_90a", seed=6)
 
@@ -213,9 +180,8 @@ def test_any_case(compile, seed):
     extent = {BLOCK: 128, MX: 32, ROW: 0}[recipe]
     directions = [((1, extent), None), ((extent, 1), (1, 0)), ((extent, 1), None), ((1, extent), (1, 0)), ((extent or 1, extent), None)]
     chosen = [directions[i] for i in rng.choice(5 if extent else 4, rng.integers(1, 4), replace=False)]
-    BlockCast(tuple(rng.integers(1, 290, 2)), chosen, recipe, ["bf16", "f16", "f32"][rng.integers(3)], list(FORMATS)[rng.integers(2)]).check(
-        compile, CHIPS[rng.integers(4)], seed
-    )
+    BlockCast(tuple(rng.integers(1, 290, 2)), chosen, recipe, ["bf16", "f16", "f32"][rng.integers(3)],
+              list(FORMATS)[rng.integers(2)]).check(compile, CHIPS[rng.integers(4)], seed)
 
 
 # A gradient behind its producer, with a stored result, an index and a bias gradient.
@@ -245,14 +211,8 @@ def test_producer(compile, extent, recipe, m, n):
     case = BlockCast((m, n), [((1, extent), None), ((extent, 1), (1, 0))], recipe)
     results = list(case.results())
     types = [memref(*result) for result in results]
-    text = {
-        "M": m,
-        "N": n,
-        "OUTS": ", ".join("%%%s: %s" % pair for pair in zip("ditj", types)),
-        "TYPES": ", ".join(types),
-        "RECIPE": recipe,
-        "BLOCKS": "[array<i64: 1, %d>, array<i64: %d, 1>]" % (extent, extent),
-    }
+    text = {"M": m, "N": n, "OUTS": ", ".join("%%%s: %s" % pair for pair in zip("ditj", types)), "TYPES": ", ".join(types),
+            "RECIPE": recipe, "BLOCKS": "[array<i64: 1, %d>, array<i64: %d, 1>]" % (extent, extent)}
     source = PRODUCER
     for key, value in text.items():
         source = source.replace("{%s}" % key, str(value))
@@ -262,12 +222,8 @@ def test_producer(compile, extent, recipe, m, n):
     h = (x + b).astype(TYPES["bf16"])
     yielded = numpy.where(numpy.arange(n) > numpy.arange(m)[:, None], TYPES["bf16"](0), h)
     _, _, d, i, t, j, e, s = compile(MODULE % ("sm_89", source), "sm_89")(
-        x,
-        b,
-        *(numpy.full(shape, 0xAA, numpy.uint8) if kind == "f8E8M0FNU" else unwritten(shape, kind) for shape, kind in results),
-        unwritten((m, n), "bf16"),
-        unwritten(n, "f32"),
-    )
+        x, b, *(numpy.full(shape, 0xAA, numpy.uint8) if kind == "f8E8M0FNU" else unwritten(shape, kind) for shape, kind in results),
+        unwritten((m, n), "bf16"), unwritten(n, "f32"))
     same_bits(e, h)
     assert (s == h.astype(numpy.float64).sum(0)).all()  # exact in any order
     for block, data, inverse, order in ((1, extent), d, i, (0, 1)), ((extent, 1), t, j, (1, 0)):

@@ -59,27 +59,17 @@ class Norm:
 
     def source(self, arch):
         *outer, n = self.shape
-        dims = ["m", "k", "l"][: len(outer)]
+        dims = ["m", "k", "l"][:len(outer)]
         wide = "vector<%dxf32>" % n
         widen = "arith.extf %%e : vector<%dx%s> to %s" % (n, self.element, wide)
         if self.element == "f32":
             widen = "arith.addf %%weight, %%e : %s" % wide
-        words = {
-            "ARCH": arch,
-            "X": memref(self.shape, self.element),
-            "F": memref(outer, "f32"),
-            "N": n,
-            "E": self.element,
-            "PARAMETERS": ", ".join("%%o%d: %s" % (i, memref(*result)) for i, result in enumerate(self.results)),
-            "OUTS": ", ".join("%%o%d" % i for i in range(len(self.results))),
-            "TYPES": ", ".join(memref(*result) for result in self.results),
-            "PART": "%.20f" % self.part,
-            "D": ", ".join(dims),
-            "ROW": len(outer),
-            "INDICES": ", ".join("%%%s: index" % dim for dim in dims),
-            "WIDEN": widen,
-            "TRANSPOSITION": ", transposition = array<i64: %s>" % str(list(self.transposition))[1:-1] if self.transposition else "",
-        }
+        words = {"ARCH": arch, "X": memref(self.shape, self.element), "F": memref(outer, "f32"), "N": n, "E": self.element,
+                 "PARAMETERS": ", ".join("%%o%d: %s" % (i, memref(*result)) for i, result in enumerate(self.results)),
+                 "OUTS": ", ".join("%%o%d" % i for i in range(len(self.results))),
+                 "TYPES": ", ".join(memref(*result) for result in self.results), "PART": "%.20f" % self.part, "D": ", ".join(dims),
+                 "ROW": len(outer), "INDICES": ", ".join("%%%s: index" % dim for dim in dims), "WIDEN": widen,
+                 "TRANSPOSITION": ", transposition = array<i64: %s>" % str(list(self.transposition))[1:-1] if self.transposition else ""}
         return re.sub(r"\{([A-Z]+)\}", lambda found: str(words[found[1]]), NORM)
 
     def check(self, compile, arch, seed=1, scale=1.5):
@@ -115,25 +105,10 @@ def test_norm(compile, arch, shape):
     Norm(shape, transposition=(1, 0)).check(compile, arch)
 
 
-@pytest.mark.parametrize(
-    "shape, transposition",
-    [
-        ((1, 2), None),
-        ((5, 3), (1, 0)),
-        ((7, 33), (1, 0)),
-        ((300, 64), (1, 0)),
-        ((64, 1024), (1, 0)),
-        ((9, 1030), (1, 0)),
-        ((20, 4096), None),
-        ((3, 20, 40), (2, 0, 1)),
-        ((3, 37, 40), (0, 2, 1)),
-        ((2, 32, 24), (1, 2, 0)),
-        ((2, 3, 5, 16), (3, 0, 1, 2)),
-        ((0, 8), (1, 0)),
-        ((2, 0, 8), (0, 2, 1)),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("shape, transposition", [
+    ((1, 2), None), ((5, 3), (1, 0)), ((7, 33), (1, 0)), ((300, 64), (1, 0)), ((64, 1024), (1, 0)), ((9, 1030), (1, 0)), ((20, 4096), None),
+    ((3, 20, 40), (2, 0, 1)), ((3, 37, 40), (0, 2, 1)), ((2, 32, 24), (1, 2, 0)), ((2, 3, 5, 16), (3, 0, 1, 2)), ((0, 8), (1, 0)),
+    ((2, 0, 8), (0, 2, 1))], ids=str)
 def test_shapes(compile, shape, transposition):
     Norm(shape, transposition=transposition).check(compile, "sm_89", seed=2)
 

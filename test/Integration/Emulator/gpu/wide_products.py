@@ -43,7 +43,7 @@ class Product:
     def operand_type(self, i):
         shape = self.operand_shape(i)
         padded = (*shape[:-1], self.pitch(i))
-        strides = [math.prod(padded[d + 1 :]) for d in range(len(padded))]
+        strides = [math.prod(padded[d + 1:]) for d in range(len(padded))]
         return "memref<%sx%s, strided<%s>>" % ("x".join(map(str, shape)), self.kinds[i], strides)
 
     def source(self):
@@ -53,9 +53,9 @@ class Product:
         maps = ", ".join("affine_map<(%sm, n, k) -> %s>" % (b, map) for map in (*maps, "(%sm, n)" % b))
         lhs, rhs = self.operand_type(0), self.operand_type(1)
         out = "memref<%sx%s>" % ("x".join(map(str, self.dims(m, n))), self.out)
-        op, scales = ('fp8.matmul site("fc")', "")
+        op, scales = ("fp8.matmul site(\"fc\")", "")
         if self.is_scaled():
-            op = 'fp8.scaled_matmul site("fc") role(fprop) ' + self.accumulation
+            op = "fp8.scaled_matmul site(\"fc\") role(fprop) " + self.accumulation
             scales = "scales(%sa, %sb : memref<f32>, memref<f32>)"
         config = "fp8.config = {%s}, " % self.config if self.config else ""
         return """module attributes {fp8.target = #fp8.chip<"%s">} {
@@ -70,7 +70,7 @@ class Product:
         """What lies behind a row is NaN: no product may read it."""
         values = values.swapaxes(-1, -2) if self.transposed[i] else values
         rows = numpy.full((*values.shape[:-1], self.pitch(i)), math.nan, numpy.float32).astype(values.dtype)
-        rows[..., : values.shape[-1]] = values
+        rows[..., :values.shape[-1]] = values
         return rows
 
     def run(self, compile, make, scales=(0.5, 0.375)):

@@ -7,7 +7,6 @@
 
 It needs numba-cuda and nvidia-nvvm, and no nvJitLink: where that is found, Numba makes machine code with it.
 """
-
 import math
 
 import numpy as np

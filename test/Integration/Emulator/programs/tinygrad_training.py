@@ -6,7 +6,6 @@ step that is captured as a graph. Prints a line per check and "ok" at the end.
 
     DEV=CUDA:PTX LD_LIBRARY_PATH=build/lib/fp8emu python tinygrad_training.py
 """
-
 import numpy as np
 from tinygrad import Tensor, TinyJit, dtypes, nn
 from tinygrad.helpers import Context
@@ -38,12 +37,8 @@ check("E4M3", Tensor(a).cast(dtypes.fp8e4m3).matmul(Tensor(b).cast(dtypes.fp8e4m
 x = rng.standard_normal((64, 96)).astype(np.float32)
 e = np.exp(x - x.max(1, keepdims=True))
 check("softmax", Tensor(x).softmax(1).numpy(), e / e.sum(1, keepdims=True), 1e-5)
-check(
-    "functions",
-    (Tensor(x).sin() + Tensor(x).exp() + Tensor(x * x + 1).log() + Tensor(x * x).sqrt()).numpy(),
-    np.sin(x) + np.exp(x) + np.log(x * x + 1) + np.abs(x),
-    1e-5,
-)
+check("functions", (Tensor(x).sin() + Tensor(x).exp() + Tensor(x * x + 1).log() + Tensor(x * x).sqrt()).numpy(),
+      np.sin(x) + np.exp(x) + np.log(x * x + 1) + np.abs(x), 1e-5)
 check("argmax", Tensor(x).argmax(1).numpy(), x.argmax(1), 0)
 check("cumulative sum", Tensor(x).cumsum(1).numpy(), x.cumsum(1), 1e-5)
 

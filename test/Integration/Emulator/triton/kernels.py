@@ -48,7 +48,8 @@ def matmul(a, b, c, M, N, K, stride_a, stride_b, stride_c, BM: tl.constexpr, BN:
 
 
 @triton.jit
-def matmul_fp8(a, b, c, scale, M, N, K, stride_a, stride_b, stride_c, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def matmul_fp8(a, b, c, scale, M, N, K, stride_a, stride_b, stride_c,
+               BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """c = scale * a x b^T in FP8: a is M x K, b is N x K, both row by row."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.program_id(1) * BN + tl.arange(0, BN)

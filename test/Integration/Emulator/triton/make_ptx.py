@@ -32,14 +32,17 @@ STRIDES = "M:i32:16 N:i32:16 K:i32:16 stride_a:i32:16 stride_b:i32:16 stride_c:i
 FP8_ARGUMENTS = "a:*fp8e4nv:16 b:*fp8e4nv:16 c:*bf16:16 scale:*fp32:16 " + STRIDES
 KERNELS = {
     "softmax": ("softmax", "x:*fp32:16 y:*fp32:16 columns:i32 stride:i32:16", dict(BLOCK=1024), 4, 2, BOTH),
-    "layer_norm": ("layer_norm", "x:*bf16:16 weight:*fp32:16 bias:*fp32:16 y:*bf16:16 mean_out:*fp32:16 columns:i32 epsilon:fp32", dict(BLOCK=512), 4, 2, BOTH),
+    "layer_norm": ("layer_norm", "x:*bf16:16 weight:*fp32:16 bias:*fp32:16 y:*bf16:16 mean_out:*fp32:16 columns:i32 "
+                   "epsilon:fp32", dict(BLOCK=512), 4, 2, BOTH),
     "matmul_bf16": ("matmul", "a:*bf16:16 b:*bf16:16 c:*bf16:16 " + STRIDES, dict(BM=64, BN=64, BK=32), 4, 3, BOTH),
     "matmul_f16_wide": ("matmul", "a:*fp16:16 b:*fp16:16 c:*fp32:16 " + STRIDES, dict(BM=128, BN=64, BK=64), 8, 3, BOTH),
     "matmul_tf32": ("matmul", "a:*fp32:16 b:*fp32:16 c:*fp32:16 " + STRIDES, dict(BM=32, BN=32, BK=32), 4, 2, BOTH),
     "matmul_fp8": ("matmul_fp8", FP8_ARGUMENTS, dict(BM=64, BN=64, BK=64), 4, 3, BOTH),
     "matmul_fp8_large": ("matmul_fp8", FP8_ARGUMENTS, dict(BM=128, BN=128, BK=128), 8, 3, BOTH),
-    "matmul_descriptor": ("matmul_descriptor", "a:*bf16:16 b:*bf16:16 c:*bf16:16 M:i32:16 N:i32:16 K:i32:16", dict(BM=64, BN=64, BK=64), 4, 3, (90,)),
-    "scaled_dot": ("scaled_dot", "a:*fp8e4nv:16 a_scale:*u8:16 b:*fp8e4nv:16 b_scale:*u8:16 c:*fp32:16 K:i32:16", dict(BM=64, BN=64, BK=64), 4, 2, BOTH),
+    "matmul_descriptor": ("matmul_descriptor", "a:*bf16:16 b:*bf16:16 c:*bf16:16 M:i32:16 N:i32:16 K:i32:16",
+                          dict(BM=64, BN=64, BK=64), 4, 3, (90,)),
+    "scaled_dot": ("scaled_dot", "a:*fp8e4nv:16 a_scale:*u8:16 b:*fp8e4nv:16 b_scale:*u8:16 c:*fp32:16 K:i32:16",
+                   dict(BM=64, BN=64, BK=64), 4, 2, BOTH),
     "quantize": ("quantize", "x:*bf16:16 y:*fp8e4nv:16 amax:*fp32:16 scale:*fp32:16 n:i32", dict(BLOCK=1024), 4, 2, BOTH),
     "running_sum": ("running_sum", "x:*i32:16 y:*i32:16", dict(BLOCK=256), 4, 2, BOTH),
 }
@@ -63,16 +66,9 @@ def launch(compiled, names, constants):
     """What a launcher must know. Behind the arguments named, Triton passes two pointers: to
     scratch memory in global memory, of global_scratch bytes per block, and to a profiler's."""
     data = compiled.metadata
-    return {
-        "kernel": data.name,
-        "threads": 32 * data.num_warps,
-        "shared": data.shared,
-        "cluster": list(getattr(data, "cluster_dims", (1, 1, 1))),
-        "global_scratch": data.global_scratch_size,
-        "global_scratch_align": data.global_scratch_align,
-        "arguments": names,
-        "constants": constants,
-    }
+    return {"kernel": data.name, "threads": 32 * data.num_warps, "shared": data.shared,
+            "cluster": list(getattr(data, "cluster_dims", (1, 1, 1))), "global_scratch": data.global_scratch_size,
+            "global_scratch_align": data.global_scratch_align, "arguments": names, "constants": constants}
 
 
 def main():
