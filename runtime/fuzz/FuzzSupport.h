@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the fuzzers share: the input as a file in memory, and what must be true of every error.
+// Helpers of the fuzzers: the input as a file in memory, and what must be true of every error.
 
 #ifndef FP8RT_FUZZ_FUZZSUPPORT_H
 #define FP8RT_FUZZ_FUZZSUPPORT_H

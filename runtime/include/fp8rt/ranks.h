@@ -47,7 +47,7 @@ FP8RT_API fp8rt_status fp8rt_communicator_create_mpi(double deadline, fp8rt_comm
 FP8RT_API void fp8rt_communicator_destroy(fp8rt_communicator *communicator);
 
 //===----------------------------------------------------------------------===//
-// What ranks do together
+// Ranks as a group
 //===----------------------------------------------------------------------===//
 
 /// Tells the other ranks that this one goes no further: their next collective, or the one in which they wait,

@@ -13,7 +13,7 @@
 
 namespace fp8 {
 
-/// What all elements of one cast have in common.
+/// The values that all elements of one cast share.
 struct RandomSource {
   mlir::Value seedLow, seedHigh, step; ///< i32
   mlir::Value first;                   ///< i64, the number of the first element; null for 0

@@ -298,7 +298,7 @@ class Step:
         """The columns of the state: dicts with index, sites, tensor, format and fp8_max; empty before the first call."""
         return list(self._layout.get("columns", []))
 
-    # What was compiled
+    # The compiled program
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Every matrix product and what became of it, for these arguments, or without any for the last call's.

@@ -85,7 +85,7 @@ class TrainStep:
             check_devices([*batch, *self.model.parameters()])
             step = self._built[key] = _Compiled(self, batch)
         self._last = step
-        # What a scheduler looks at to find that it is called after the optimizer.
+        # A scheduler looks at this mark to find that it is called after the optimizer.
         self.optimizer._opt_called = True
         return step(batch)
 

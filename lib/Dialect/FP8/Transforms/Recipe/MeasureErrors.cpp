@@ -15,7 +15,7 @@ using namespace fp8;
 
 namespace {
 
-/// What is measured of the cast of a tensor x to data · scale_inv.
+/// Measurements of the cast of a tensor x to data · scale_inv.
 struct Measures {
   Value error;     // sqrt(Σ (x - data · scale_inv)² / Σ x²), with sums in f32
   Value underflow; // the fraction of elements that become 0 and were not

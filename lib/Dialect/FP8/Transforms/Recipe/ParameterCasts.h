@@ -26,7 +26,7 @@ struct ParameterCast {
 
   mlir::Operation *op; ///< an fp8.quantize or fp8.quantize_blocks
   std::string site;    ///< the first that reads it
-  /// What the cast is computed with, in program order, without `op`.
+  /// The operations that compute the cast, in program order, without `op`.
   llvm::SmallVector<mlir::Operation *> code;
   llvm::SmallVector<mlir::BlockArgument> arguments; ///< the user's that it is computed from
   bool readsScales = false;                         ///< whether it reads the FP8 state as well

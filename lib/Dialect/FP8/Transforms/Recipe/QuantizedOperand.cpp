@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is cast of an operand of a product: the tensor behind it, and the blocks that share a scale.
+// The part of a product's operand that is cast: the tensor behind it, and the blocks that share a scale.
 
 #include "RecipeRewriter.h"
 #include "fp8/Analysis/Dequantization.h"
