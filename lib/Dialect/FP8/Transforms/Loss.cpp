@@ -6,6 +6,7 @@
 
 #include "Loss.h"
 #include "fp8/Dialect/FP8/IR/Boundary.h"
+#include "fp8/Dialect/FP8/IR/FP8.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
@@ -44,4 +45,14 @@ FailureOr<unsigned> fp8::findLoss(func::FuncOp function, int64_t given, StringRe
   return function.emitError() << purpose << " needs the loss: '" << function.getName() << "' has "
                               << scalars.size() << " results that are a scalar of floating point; "
                               << (scalars.empty() ? "return the loss" : "name it with --loss=R");
+}
+
+bool fp8::hasGradientProducts(func::FuncOp function) {
+  return function
+      .walk([](MatmulOp op) {
+        bool isGradient =
+            op.getLhsKind() == TensorKind::grad_output || op.getRhsKind() == TensorKind::grad_output;
+        return isGradient ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }

@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The loss among the results of a step. Private to the library.
+// The loss among the results of a step, and whether the step has gradients. Private to the library.
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_LOSS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_LOSS_H
@@ -20,6 +20,10 @@ llvm::SmallVector<unsigned> findScalarResults(mlir::func::FuncOp function);
 /// Returns the number of the result that is the loss: `given`, or with -1 the only scalar of floating point
 /// that is not carried. Emits an error, in the words of `purpose` ("loss scaling"), where that is none.
 llvm::FailureOr<unsigned> findLoss(mlir::func::FuncOp function, int64_t given, llvm::StringRef purpose);
+
+/// Returns whether a product of `function` reads the gradient of an output, as those of training steps do
+/// and those of an evaluation do not.
+bool hasGradientProducts(mlir::func::FuncOp function);
 
 } // namespace fp8
 

@@ -14,7 +14,8 @@ include "mlir/Pass/PassBase.td"
 // Stage 1: ingest
 //===----------------------------------------------------------------------===//
 
-include "fp8/Dialect/FP8/Transforms/IngestPasses.td"
+include "fp8/Dialect/FP8/Transforms/ProgramPasses.td"
+include "fp8/Dialect/FP8/Transforms/SitePasses.td"
 
 //===----------------------------------------------------------------------===//
 // Stage 2: recipe

@@ -203,14 +203,7 @@ LogicalResult Averager::verifyCarried() {
 }
 
 LogicalResult Averager::run() {
-  bool hasGradients = function
-                          .walk([](MatmulOp op) {
-                            bool isGradient = op.getLhsKind() == TensorKind::grad_output ||
-                                              op.getRhsKind() == TensorKind::grad_output;
-                            return isGradient ? WalkResult::interrupt() : WalkResult::advance();
-                          })
-                          .wasInterrupted();
-  bool hasLoss = hasGradients || givenLoss >= 0 || findScalarResults(function).size() == 1;
+  bool hasLoss = hasGradientProducts(function) || givenLoss >= 0 || findScalarResults(function).size() == 1;
   if (hasLoss) {
     FailureOr<unsigned> loss = findLoss(function, givenLoss, "data parallelism");
     if (failed(loss) || failed(averageGradients(*loss)) || failed(verifyCarried()))

@@ -138,14 +138,7 @@ void LossScaling::update() {
 }
 
 LogicalResult LossScaling::run() {
-  bool hasGradients = function
-                          .walk([](MatmulOp op) {
-                            bool isGradient = op.getLhsKind() == TensorKind::grad_output ||
-                                              op.getRhsKind() == TensorKind::grad_output;
-                            return isGradient ? WalkResult::interrupt() : WalkResult::advance();
-                          })
-                          .wasInterrupted();
-  if (!hasGradients)
+  if (!hasGradientProducts(function))
     return success(); // evaluation
   FailureOr<unsigned> result = findLoss(function, options.loss, "loss scaling");
   if (failed(result))
