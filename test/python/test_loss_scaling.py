@@ -124,6 +124,15 @@ def test_overflows_back_off_and_change_nothing_else(program):
     assert 5 <= expected.steps <= 10
 
 
+@pytest.mark.parametrize("recipe", ["current", "delayed", "row", "block", "mxfp8"])
+def test_overflows_are_seen_before_a_cast_saturates(bin_dir, tmp_path, recipe):
+    program = Program(bin_dir, tmp_path, STEP, f"--recipe={recipe}", "--mixed-precision=f16", "--loss-scaling=4194304")
+    inputs = data()
+    state = load(run(program, inputs, 1))
+    assert (state["loss_scale"], state["carry.steps"]) == (2**21, 0)
+    assert_same_bits(state["carry.w"], inputs["w"])
+
+
 def test_state_in_the_manifest(program):
     assert program.manifest["state"]["tensors"] == [
         {"name": "loss_scale", "type": "f32", "shape": [], "initial": 4194304.0},

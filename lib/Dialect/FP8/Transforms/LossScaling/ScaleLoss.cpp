@@ -90,11 +90,26 @@ Value LossScaling::buildEmpty(Value like) {
                                  getElementTypeOrSelf(like));
 }
 
-/// Divides all values that `ends` read by the scale, in one operation.
+/// Inserts the f16 gradients of outputs that products outside of loops read. A cast to FP8 saturates, so
+/// their overflow need not reach the gradient of a weight.
+static void insertOutputGradients(func::FuncOp function, llvm::SetVector<Value> &gradients) {
+  auto insert = [&](Value value, std::optional<TensorKind> kind) {
+    if (kind == TensorKind::grad_output && getElementTypeOrSelf(value).isF16() &&
+        value.getParentBlock() == &function.getBody().front())
+      gradients.insert(value);
+  };
+  function.walk([&](MatmulOp op) {
+    insert(op.getLhs(), op.getLhsKind());
+    insert(op.getRhs(), op.getRhsKind());
+  });
+}
+
+/// Divides all values that `ends` read by the scale, in one operation, which also looks for overflows.
 void LossScaling::unscale(ArrayRef<OpOperand *> ends) {
   llvm::SetVector<Value> gradients;
   for (OpOperand *end : ends)
     gradients.insert(end->get());
+  insertOutputGradients(function, gradients);
   rewriter.setInsertionPoint(getReturn());
   SmallVector<Value> outs;
   for (Value gradient : gradients)
