@@ -89,3 +89,15 @@ def test_recipes_with_state_are_refused():
         fp8.jax.function(mlp, recipe="delayed")
     with pytest.raises(ValueError, match="fp8.jax.jit"):
         fp8.jax.function(mlp, recipe="#fp8.delayed_scaling<>", sites="all")(params(), X)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad])
+def test_traced_values_that_are_no_arguments_are_refused(transform):
+    w, x = jnp.ones((16, 8)) / 8, jnp.ones((4, 16))
+
+    def loss(x):
+        return fp8.jax.function(lambda w: jnp.tanh(x @ w), recipe="none")(w).sum()
+
+    with pytest.raises(TypeError, match=r"no arguments of it \(float32\[4,16\]\): pass them as arguments"):
+        transform(loss)(x)
+    assert loss(x) == pytest.approx(float(jnp.tanh(x @ w).sum()), rel=1e-5)  # its own array is a constant

@@ -32,7 +32,7 @@ def function(fun: Callable[..., Any] | None = None, *, recipe: Any = "current", 
 
     `recipe` is one without state; `options` are those of fp8.compile. Leaves of the arguments that
     are no arrays are static. Integers have no gradient. Also a decorator. Raises ValueError for a
-    recipe with state.
+    recipe with state, and TypeError when called if `fun` reads traced values other than its arguments.
 
     >>> dense = function(lambda w, x: jnp.tanh(x @ w))
     >>> w, x = jnp.ones((16, 8)) / 8, jnp.ones((4, 16))
@@ -128,6 +128,7 @@ class _Pair:
             return [*results, *residuals]
 
         self._forward = jax.jit(forward, keep_unused=True).trace(*args, **kwargs)
+        _refuse_captured(fun, self._forward)
         infos = list(self._forward.out_info)
         self._results, residuals = infos[: saved["count"]], infos[saved["count"] :]
 
@@ -158,6 +159,17 @@ class _Pair:
         floats = [c for c, r in zip(cotangents, self._results) if _is_float(r)]
         values = iter(self._backward_call([*residuals, *floats]))
         return tuple(next(values) if _is_float(t) else np.zeros(t.shape, jax.dtypes.float0) for t in self._types)
+
+
+def _refuse_captured(fun: Callable[..., Any], traced: Any) -> None:
+    """Raises TypeError if `fun` reads values of a jit, grad or scan around it other than by its arguments."""
+    captured = [c for c in (*traced._consts, *traced.jaxpr.consts) if isinstance(c, jax.core.Tracer)]
+    if captured:
+        types = ", ".join(jax.typeof(c).str_short() for c in captured)
+        raise TypeError(
+            f"fp8.jax.function: {getattr(fun, '__name__', 'the function')} reads values that JAX is tracing "
+            f"and that are no arguments of it ({types}): pass them as arguments, or make the function outside"
+        )
 
 
 def _has_alias(description: Mapping[str, Any]) -> bool:
