@@ -191,8 +191,7 @@ static Error setCount(CompilerOptions &options, StringRef name, StringRef value)
 static constexpr Option kOptions[] = {
     {{"recipe", "recipe",
       "delayed (default), current, block, row, mxfp8, auto (the finest scales among the fastest for "
-      "--target; --report says why), "
-      "none, or an attribute"},
+      "--target; --report says why), none, or an attribute"},
      setText<&RecipeOptions::recipe>},
     {{"sites", "linear|all|regex", "Products of weights, all, or those whose site name matches"},
      setPattern<&RecipeOptions::sites>},
