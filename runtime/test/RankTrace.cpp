@@ -8,7 +8,8 @@
 //     fp8rt-rank-trace local N [FAULT]      N processes
 //     mpirun -n N fp8rt-rank-trace mpi [FAULT]      writes to trace.RANK
 //
-// FAULT: sleep, stop, fail or other: what rank 1 does before the last collective.
+// FAULT: sleep, stop, fail, fail-first or other: what rank 1 does before the last collective. With
+// fail-first, the other ranks come there later.
 
 #include "RankSupport.h"
 
@@ -105,7 +106,7 @@ void misbehave(fp8rt_communicator &communicator, const std::string &fault) {
     sleep(4);
   if (fault == "stop")
     raise(SIGSTOP);
-  if (fault == "fail")
+  if (fault == "fail" || fault == "fail-first")
     fp8rt_communicator_fail(&communicator, "of its own will");
 }
 
@@ -130,6 +131,8 @@ std::string traceRank(fp8rt_communicator &communicator, const std::string &fault
   trace.lines += addOverlapped(communicator);
   if (communicator.rank == 1 % size)
     misbehave(communicator, fault);
+  else if (fault == "fail-first")
+    usleep(300000);
   trace.add(FP8RT_ALL_REDUCE, FP8RT_SUM, FP8RT_F32, communicator.rank == 1 && fault == "other" ? 6 : 12, {0},
             1);
   return trace.lines;

@@ -226,6 +226,7 @@ def test_collectives_have_the_same_bits_through_mpi(mpirun, bin_dir, tmp_path, r
     "fault, reason",
     [
         ("fail", "rank 1 failed: of its own will"),
+        ("fail-first", "rank 1 failed: of its own will"),
         ("sleep", "rank 1 did not arrive at all_reduce sum of 12 f32 'x' within 2 s"),
         ("other", "rank 1 in all_reduce sum of 6 f32 'x'"),
     ],

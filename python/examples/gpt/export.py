@@ -10,8 +10,8 @@ Everything is jaxlib's own: JAX lowers to StableHLO, jaxlib's MLIR passes lower
 that to linalg. Each function is lowered by itself; then the two modules become one.
 """
 
+import argparse
 import os
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -99,8 +99,11 @@ def export():
 
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
-    names = [word for word in sys.argv[1:] if word != "--f32"]
-    if "--f32" in sys.argv:
+    parser = argparse.ArgumentParser(description="Writes the training step and its evaluation as linalg on tensors.")
+    parser.add_argument("--f32", action="store_true", help="all of it in f32, for the compiler to choose the precision")
+    parser.add_argument("file", nargs="?", help="the file to write (default: gpt.mlir or gpt_f32.mlir beside this script)")
+    options = parser.parse_args()
+    if options.f32:
         model.NARROW = jnp.float32
-    with open(names[0] if names else os.path.join(here, "gpt_f32.mlir" if "--f32" in sys.argv else "gpt.mlir"), "w") as file:
+    with open(options.file or os.path.join(here, "gpt_f32.mlir" if options.f32 else "gpt.mlir"), "w") as file:
         file.write(export())

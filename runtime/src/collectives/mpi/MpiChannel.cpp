@@ -194,6 +194,7 @@ void MpiChannel::postDescriptions(const Collective &collective, Buffer &buffer) 
 
 void MpiChannel::post(const Collective &collective, const Piece &piece) {
   Lock lock(mutex);
+  checkFailure(); // others could complete the collective with the piece of a rank that has failed
   Buffer &buffer = buffers[piece.buffer];
   buffer.isInUse = true;
   if ((piece.stamp & 0xffffff) == 1)
