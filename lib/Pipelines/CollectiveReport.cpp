@@ -4,6 +4,7 @@
 //
 // The collectives of a program: which there are, and how much they move, for the report and the manifest.
 
+#include "fp8/Dialect/FP8/IR/Boundary.h"
 #include "fp8/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -34,6 +35,10 @@ std::vector<CollectiveRecord> fp8::collectCollectives(ModuleOp module) {
       record.type = typeName(element);
       if (type.hasStaticShape() && element.isIntOrFloat())
         record.bytes = type.getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+      if (auto saved = op->getAttrOfType<IntegerAttr>(kSavedBytesAttrName))
+        record.savedBytes = saved.getInt();
+      if (auto reason = op->getAttrOfType<StringAttr>(kGatheredWideAttrName))
+        record.wideReason = reason.str();
       records.push_back(std::move(record));
     });
   return records;
@@ -42,15 +47,18 @@ std::vector<CollectiveRecord> fp8::collectCollectives(ModuleOp module) {
 llvm::json::Array fp8::collectivesToJSON(const std::vector<CollectiveRecord> &collectives) {
   llvm::json::Array list;
   for (const CollectiveRecord &record : collectives)
-    list.push_back(
-        llvm::json::Object{{"entry", record.entry},
-                           {"name", record.name},
-                           {"kind", record.kind},
-                           {"reduction", record.reduction.empty() ? llvm::json::Value(nullptr)
-                                                                  : llvm::json::Value(record.reduction)},
-                           {"axes", llvm::json::Array(record.axes)},
-                           {"type", record.type},
-                           {"bytes", record.bytes}});
+    list.push_back(llvm::json::Object{
+        {"entry", record.entry},
+        {"name", record.name},
+        {"kind", record.kind},
+        {"reduction",
+         record.reduction.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(record.reduction)},
+        {"axes", llvm::json::Array(record.axes)},
+        {"type", record.type},
+        {"bytes", record.bytes},
+        {"saved_bytes", record.savedBytes},
+        {"gathered_wide",
+         record.wideReason.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(record.wideReason)}});
   return list;
 }
 
@@ -59,16 +67,23 @@ void fp8::printCollectives(const std::vector<CollectiveRecord> &collectives, llv
   struct Sum {
     unsigned count = 0;
     std::optional<int64_t> bytes = 0;
+    int64_t saved = 0;
   };
   llvm::MapVector<std::string, Sum, std::map<std::string, unsigned>> sums;
   for (const CollectiveRecord &record : collectives) {
     Sum &sum = sums[record.entry + ": " + record.kind +
                     (record.reduction.empty() ? "" : " " + record.reduction) + " of " + record.type];
     ++sum.count;
+    sum.saved += record.savedBytes;
     sum.bytes = sum.bytes && record.bytes ? std::optional(*sum.bytes + *record.bytes) : std::nullopt;
   }
   if (!sums.empty())
     os << "\ncollectives\n";
   for (const auto &[what, sum] : sums)
-    os << "  " << what << ": " << sum.count << ", " << describeBytes(sum.bytes) << " of each rank\n";
+    os << "  " << what << ": " << sum.count << ", " << describeBytes(sum.bytes) << " of each rank"
+       << (sum.saved ? ", " + describeBytes(sum.saved) + " less than before the cast" : "") << "\n";
+  for (const CollectiveRecord &record : collectives)
+    if (!record.wideReason.empty())
+      os << "  " << record.entry << ": " << record.name << " of " << describeBytes(record.bytes)
+         << " is not cast before: " << record.wideReason << "\n";
 }

@@ -133,6 +133,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
     apply.stochasticRounding = options.stochasticRounding;
     apply.markWeights = options.keepParameters;
     manager.addPass(createApplyRecipe(apply));
+    manager.addNestedPass<func::FuncOp>(createQuantizeBeforeGather());
     manager.addPass(createStackCasts());
     manager.addPass(createSplitPair());
     if (options.keepParameters) {

@@ -50,6 +50,8 @@ struct CollectiveRecord {
   std::vector<int64_t> axes;    ///< of the grid
   std::string type;             ///< of an element
   std::optional<int64_t> bytes; ///< that a rank gives; unset if the size is dynamic
+  int64_t savedBytes = 0;       ///< that a rank gives less because it casts its shard to FP8 before a gather
+  std::string wideReason;       ///< why a gather is of wide elements, if it could be of FP8
 };
 
 /// Names of options and their values, in the order of the report.

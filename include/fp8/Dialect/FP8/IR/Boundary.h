@@ -67,6 +67,12 @@ inline constexpr llvm::StringLiteral kGridAxesAttrName = "fp8.grid_axes";
 /// all without it.
 inline constexpr llvm::StringLiteral kReduceAxesAttrName = "fp8.reduce_amax_axes";
 
+/// Notes of fp8-quantize-before-gather on an fp8.all_gather, for the report: the bytes that a rank sends less
+/// because shards are cast before (`fp8.saved_bytes = N : i64`), or the reason why they are not
+/// (`fp8.gathered_wide = "…"`).
+inline constexpr llvm::StringLiteral kSavedBytesAttrName = "fp8.saved_bytes";
+inline constexpr llvm::StringLiteral kGatheredWideAttrName = "fp8.gathered_wide";
+
 /// `fp8.batch = D : i64` on an argument (--data-parallel): its value differs from rank to rank along axis
 /// `fp8.batch_axis` (on the module); the ranks' tensors are parts, along dimension D, of one batch. -1 for a
 /// tensor without dimensions.

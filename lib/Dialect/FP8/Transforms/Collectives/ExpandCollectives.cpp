@@ -79,6 +79,7 @@ void expandGather(AllGatherOp op, int64_t ranks) {
   auto gathered = AllGatherOp::create(builder, loc, TypeRange(init.getType()), op.getInput(), init,
                                       builder.getI64IntegerAttr(0), op.getGridAttr(), op.getAxesAttr(),
                                       op.getLabelAttr());
+  gathered->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   SmallVector<OpFoldResult> sizes = part;
   sizes.insert(sizes.begin(), builder.getIndexAttr(ranks));
   Value parts = expand(builder, loc, gathered->getResult(0), 0, sizes);
