@@ -27,6 +27,7 @@ CODES = {
     BF16: (4, 16),
     E4M3: (10, 8),
     E5M2: (12, 8),
+    np.dtype(ml_dtypes.float8_e8m0fnu): (14, 8),
     np.dtype(np.int32): (0, 32),
     np.dtype(np.int64): (0, 64),
     np.dtype(np.int8): (0, 8),

@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from ranks import Ranks
+from ranks import NAMES, Ranks
 
 from harness import Program, assert_same_bits, random_generator
 
@@ -142,3 +142,57 @@ def test_the_report_tells_what_a_cast_saves(bin_dir, tmp_path):
         [bin_dir / "fp8-compile", tmp_path / "p.mlir", "-o", tmp_path / "p.so", "--report=text", "--recipe=current"], capture_output=True, text=True, check=True
     )
     assert "  main: all_gather of f8E4M3FN: 1, 24 KiB of each rank, 72 KiB less than before the cast\n" in done.stdout
+
+
+def training_step():
+    """The step with gradient descent on the rank's part of the weight, in place of its gradient."""
+    text = step(0).replace('loc("w")', '{tf.aliasing_output = 2 : i32} loc("w")')
+    update = """%rate = arith.constant dense<0.01> : tensor<128x192xf32>
+  %change = arith.mulf %d, %rate : tensor<128x192xf32>
+  %next = arith.subf %p, %change : tensor<128x192xf32>
+  return %y, %dx, %next """
+    assert "return %y, %dx, %d " in text
+    return text.replace("return %y, %dx, %d ", update)
+
+
+class Trainer:
+    """The carried tensors and the state of every rank, from step to step."""
+
+    def __init__(self, program, tensors):
+        self.ranks = Ranks(program.library, RANKS)
+        self.entries = {entry["name"]: entry for entry in program.manifest["entries"]}
+        self.tensors = [dict(given) for given in tensors]
+
+    def call(self, name):
+        results, errors = self.ranks.step(self.tensors, name)
+        assert errors == [""] * RANKS
+        entry = self.entries[name]
+        for own, values in zip(self.tensors, results):
+            for described, value in zip(entry["results"], values):
+                if described["alias"] is not None:
+                    own[entry["arguments"][described["alias"]]["name"]] = value.copy()
+        return [values[:3] for values in results]
+
+
+@pytest.mark.parametrize("recipe", ["delayed", "current", "block", "mxfp8"])
+def test_parts_of_a_weight_are_kept_in_fp8(bin_dir, tmp_path, recipe):
+    (tmp_path / "kept").mkdir()
+    options = [f"--recipe={recipe}", "--cpu=x86-64-v3", *(["--amax-history-len=2"] if recipe == "delayed" else [])]
+    inputs = make_inputs()
+    inputs["w"] = np.nan_to_num(inputs["w"])  # a NaN would spread over the weight
+    tensors = [{**inputs, "w": part} for part in np.split(inputs["w"], RANKS)]
+    plain = Trainer(Program(bin_dir, tmp_path, training_step(), *options), tensors)
+    kept = Trainer(Program(bin_dir, tmp_path / "kept", training_step(), *options, "--fp8-parameters"), tensors)
+    for tensor in kept.ranks.manifest["state"]["tensors"]:
+        if tensor["name"].startswith("weight/"):  # the initializer writes them
+            for own in kept.tensors:
+                own[tensor["name"]] = np.zeros(tensor["shape"], NAMES[tensor["type"]])
+    kept.call("main_fp8_parameters")
+    # A rank has the cast of its part, not of the whole.
+    sizes = [value.size for name, value in kept.tensors[0].items() if name.startswith("weight/fc/data")]
+    assert sizes and set(sizes) == {N * K // RANKS}
+    for _ in range(3):
+        for actual, expected in zip(kept.call("main"), plain.call("main")):
+            for value, wanted in zip(actual, expected):
+                assert_same_bits(value, wanted)
+    assert not np.array_equal(plain.tensors[0]["w"], tensors[0]["w"].astype(np.float32))
