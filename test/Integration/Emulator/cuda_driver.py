@@ -47,7 +47,7 @@ class Driver:
     """A library that exports the driver API, initialised, with its devices."""
 
     def __init__(self, path):
-        self.library = ctypes.CDLL(str(path))
+        self.path, self.library = path, ctypes.CDLL(str(path))
         self.call("cuInit", ctypes.c_uint(0))
         count = ctypes.c_int()
         self.call("cuDeviceGetCount", ctypes.byref(count))

@@ -7,6 +7,8 @@
 
 import os
 import pathlib
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import cuda_driver
 
 HERE = pathlib.Path(__file__).resolve().parent
+ALONE = "FP8EMU_TEST_ALONE"
 LIBRARIES = ["emulator"] + (["cuda"] if os.environ.get("FP8EMU_TEST_CUDA") else [])
 
 
@@ -24,6 +27,26 @@ def library_path(name, config):
     # The option is there where pytest began at test/ or above.
     build = config.getoption("--build", default=None) or HERE.parents[2] / "build"
     return os.environ.get("FP8EMU_LIBRARY") or pathlib.Path(build) / "lib/libfp8emu.so"
+
+
+def run_alone():
+    """A kernel that fails leaves a GPU's process without a usable context: the test runs again in a process of its own."""
+    node = os.environ["PYTEST_CURRENT_TEST"].rsplit(" ", 1)[0]
+    file, name = node.split("::", 1)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "%s::%s" % (HERE / pathlib.Path(file).name, name)]
+    done = subprocess.run(command, env={**os.environ, ALONE: "1"}, capture_output=True, text=True)
+    if done.returncode:
+        pytest.fail(done.stdout)
+    pytest.skip("passed in a process of its own")
+
+
+def difference(first, second):
+    """Where two arrays differ, and by which bits."""
+    a, b = (numpy.ascontiguousarray(values).reshape(-1) for values in (first, second))
+    a, b = (values.view("u%d" % values.dtype.itemsize) for values in (a, b))
+    where = numpy.flatnonzero(a != b)
+    some = ", ".join("[%d] %#x and %#x" % (i, a[i], b[i]) for i in where[:8])
+    return "%d of %d elements, %s" % (len(where), a.size, some)
 
 
 def on(program, folder="cuda"):
@@ -42,6 +65,7 @@ class Kernels:
         self.driver, self.device, self.file, self.history = driver, device, file, history
         self.arch = file.suffixes[-2].lstrip(".")
         self.buffers, self.reads, self.exact = [], 0, True
+        self.is_gpu = driver.path == library_path("cuda", None)
         driver.context(device)
         self.module = cuda_driver.Module(driver, file)
 
@@ -77,12 +101,14 @@ class Kernels:
         values = buffer.read()
         earlier = self.history.setdefault(self.reads, values)
         self.reads += 1
-        if self.exact:
-            assert earlier.tobytes() == values.tobytes(), "two libraries disagree"
+        if self.exact and earlier.tobytes() != values.tobytes():
+            pytest.fail("two libraries disagree: " + difference(earlier, values))
         return values
 
     def fails(self, *arguments, **options):
         """Launches what must fail; returns the error. The context is new afterwards."""
+        if self.is_gpu and not os.environ.get(ALONE):
+            run_alone()
         with pytest.raises(cuda_driver.DriverError) as caught:
             self(*arguments, **options)
         self.driver.reset(self.device)

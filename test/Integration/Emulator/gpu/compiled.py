@@ -18,6 +18,7 @@ import ml_dtypes
 import numpy
 
 import cuda_driver
+from programs import difference
 
 PTX_VERSIONS = {"sm_89": 84, "sm_90a": 80, "sm_100a": 88, "sm_120a": 87}
 TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16,
@@ -116,9 +117,8 @@ class Function:
     """A function, compiled, on one device."""
 
     def __init__(self, compiler, driver, source, arch):
-        self.driver, self.lowered = driver, compiler.launches(source)
+        self.driver, self.device, self.lowered = driver, driver.device_for(arch), compiler.launches(source)
         self.ptx = compiler.ptx(self.lowered, arch)
-        driver.context(driver.device_for(arch))
         host, _ = split(self.lowered)
         self.constants = {name: (int(value == "true") if value in ("true", "false") else int(value), kind)
                           for name, value, kind in CONSTANT.findall(host)}
@@ -138,6 +138,7 @@ class Function:
 
     def __call__(self, *arrays):
         """Runs it on copies of the arrays; returns what they are afterwards."""
+        self.driver.context(self.device)
         buffers = {"%%arg%d" % i: self.upload(a) for i, a in enumerate(arrays)}
         for name, memref in self.allocations:
             shape, dtype = shape_and_type(memref)
@@ -184,3 +185,28 @@ class Function:
         start = copy.copy(buffer)
         start.address = ctypes.c_uint64(buffer.address.value + offset)
         return cuda_driver.TensorMap(self.driver, start, element, shape[::-1], strides[-2::-1], box, swizzle=swizzle)
+
+
+class AlsoOnGPU:
+    """A function that must have, on a GPU, the bits of an emulator of that GPU; its results are those of the first device."""
+
+    def __init__(self, function, gpu, emulator):
+        self.function, self.pair = function, []
+        for driver in (emulator, gpu):
+            other = copy.copy(function)
+            other.driver, other.device = driver, self.like(driver, gpu)
+            self.pair.append(other)
+
+    @staticmethod
+    def like(driver, gpu):
+        """The device of `driver` with the capability of the GPU."""
+        return driver.capabilities.index(gpu.capabilities[0])
+
+    def __getattr__(self, name):
+        return getattr(self.function, name)
+
+    def __call__(self, *arrays):
+        emulated, computed = (function(*arrays) for function in self.pair)
+        for i, (a, b) in enumerate(zip(emulated, computed)):
+            assert a.tobytes() == b.tobytes(), "argument %d on the GPU: %s" % (i, difference(a, b))
+        return self.function(*arrays)
