@@ -117,7 +117,11 @@ def test_compiling_needs_no_other_program(run, bin_dir, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["x.so"]
     listed = subprocess.run(["readelf", "-d", tmp_path / "x.so"], capture_output=True, text=True, check=True).stdout
-    assert [line.split("[")[1][:-1] for line in listed.splitlines() if "NEEDED" in line] == ["libomp.so.5", "libm.so.6"]
+    assert [line.split("[")[1][:-1] for line in listed.splitlines() if "NEEDED" in line] == ["libm.so.6"]
+    done = run("fp8-compile", "-", "-o", "y.so", "--recipe=none", stdin=PROGRAM, env={"PATH": ""}, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = subprocess.run(["readelf", "-d", tmp_path / "y.so"], capture_output=True, text=True, check=True).stdout
+    assert [line.split("[")[1][:-1] for line in listed.splitlines() if "NEEDED" in line] == ["libm.so.6", "libomp.so.5"]
     traced = (bin_dir / "fp8-compile").read_bytes()
     assert b"libomp.so.5" in traced and b"/libomp.so.5" not in traced and b"/libm.so.6" not in traced
 

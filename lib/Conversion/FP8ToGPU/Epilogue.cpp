@@ -6,13 +6,16 @@
 // EpilogueCode.cpp has the code inside of kernels.
 
 #include "Epilogue.h"
+#include "ColumnSums.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
+#include "fp8/Conversion/GenericCode.h"
 #include "fp8/Conversion/Kernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -30,6 +33,21 @@ static bool isSimple(AffineMap map) {
     auto constant = dyn_cast<AffineConstantExpr>(expr);
     return isa<AffineDimExpr>(expr) || (constant && constant.getValue() == 0);
   });
+}
+
+/// Returns the epilogue of `op`, after copying into its region the constants that the region uses.
+static ElementRegion getWithConstants(Operation *op) {
+  ElementRegion epilogue = *ElementRegion::of(op);
+  llvm::SetVector<Value> captures;
+  getUsedValuesDefinedAbove(*epilogue.region, captures);
+  for (Value value : captures) {
+    Operation *constant = value.getDefiningOp();
+    if (!constant || !constant->hasTrait<OpTrait::ConstantLike>())
+      continue;
+    OpBuilder builder = OpBuilder::atBlockBegin(&epilogue.region->front());
+    replaceAllUsesInRegionWith(value, builder.clone(*constant)->getResult(0), *epilogue.region);
+  }
+  return epilogue;
 }
 
 /// Returns whether the region is scalar code on its arguments alone, without FP8, which has casts of its own.
@@ -86,7 +104,7 @@ static Value allocateF32(OpBuilder &host, Location loc, ArrayRef<OpFoldResult> s
 }
 
 Epilogue::Epilogue(OpBuilder &host, const Product &product, KernelArguments &arguments, Value sumParts)
-    : product(product), region(*ElementRegion::of(product.op)), results(*ProductResults::of(product.op)),
+    : product(product), region(getWithConstants(product.op)), results(*ProductResults::of(product.op)),
       fused(canFuse()) {
   Location loc = product.op->getLoc();
   SmallVector<OpFoldResult> outSizes = memref::getMixedSizes(host, loc, product.out);
@@ -100,6 +118,8 @@ Epilogue::Epilogue(OpBuilder &host, const Product &product, KernelArguments &arg
     prepareScalars(host, arguments);
     return;
   }
+  remarkGeneric(product.op, "has an epilogue that stays generic code on the GPU",
+                "its region or its operands are more than a product's kernel computes element by element");
   scaledSums = allocateF32(host, loc, outSizes);
   addOperand(host, arguments, scaledSums, host.getMultiDimIdentityMap(region.numDims));
 }
@@ -183,7 +203,7 @@ Epilogue::Operand Epilogue::makeOperand(OpBuilder &host, KernelArguments &argume
 }
 
 /// Adds up the parts of a sum: first those of each column, then, of a sum of everything, the columns.
-void Epilogue::addParts(OpBuilder &host, const Sum &sum) const {
+void Epilogue::addParts(OpBuilder &host, const Sum &sum, LoweringContext &context) const {
   Location loc = product.op->getLoc();
   Value zero = arith::ConstantOp::create(host, loc, host.getF32FloatAttr(0));
   auto addRows = [&](Value in, Value out, ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> iterators) {
@@ -202,20 +222,31 @@ void Epilogue::addParts(OpBuilder &host, const Sum &sum) const {
   Value perColumn = ofAll ? allocateF32(host, loc, memref::getMixedSize(host, loc, sum.parts, 1)) : sum.out;
   if (ofAll)
     columns = {memref::getMixedSize(host, loc, sum.parts, 1)};
-  // The parts in the shape of the columns.
-  SmallVector<OpFoldResult> shape{memref::getMixedSize(host, loc, sum.parts, 0)};
-  llvm::append_range(shape, columns);
-  SmallVector<OpFoldResult> strides(shape.size(), host.getIndexAttr(1));
-  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
-    strides[i] = getAsOpFoldResult(
-        host.createOrFold<arith::MulIOp>(loc, getValueOrCreateConstantIndexOp(host, loc, strides[i + 1]),
-                                         getValueOrCreateConstantIndexOp(host, loc, shape[i + 1])));
-  Value view = memref::ReinterpretCastOp::create(host, loc, sum.parts, host.getIndexAttr(0), shape, strides);
-  unsigned rank = shape.size();
-  AffineMap all = host.getMultiDimIdentityMap(rank);
-  SmallVector<utils::IteratorType> iterators(rank, parallel);
-  iterators[0] = reduction;
-  addRows(view, perColumn, {all, all.dropResult(0)}, iterators);
+  auto addColumns = [&] {
+    // Generic code for what is dynamic; the parts in the shape of the columns.
+    SmallVector<OpFoldResult> shape{memref::getMixedSize(host, loc, sum.parts, 0)};
+    llvm::append_range(shape, columns);
+    SmallVector<OpFoldResult> strides(shape.size(), host.getIndexAttr(1));
+    for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
+      strides[i] = getAsOpFoldResult(
+          host.createOrFold<arith::MulIOp>(loc, getValueOrCreateConstantIndexOp(host, loc, strides[i + 1]),
+                                           getValueOrCreateConstantIndexOp(host, loc, shape[i + 1])));
+    Value view =
+        memref::ReinterpretCastOp::create(host, loc, sum.parts, host.getIndexAttr(0), shape, strides);
+    unsigned rank = shape.size();
+    AffineMap all = host.getMultiDimIdentityMap(rank);
+    SmallVector<utils::IteratorType> iterators(rank, parallel);
+    iterators[0] = reduction;
+    addRows(view, perColumn, {all, all.dropResult(0)}, iterators);
+  };
+  auto isDense = [](Value memref) {
+    auto type = cast<MemRefType>(memref.getType());
+    return type.hasStaticShape() && type.getLayout().isIdentity();
+  };
+  if (isDense(sum.parts) && isDense(perColumn))
+    launchSumOfRows(host, context, loc, sum.parts, perColumn);
+  else
+    addColumns();
   if (ofAll)
     addRows(perColumn, sum.out, {host.getDimIdentityMap(), AffineMap::get(1, 0, host.getContext())},
             {reduction});
@@ -225,7 +256,7 @@ void Epilogue::finish(OpBuilder &host, gpu::LaunchFuncOp launch, LoweringContext
   for (unsigned argument : amaxArguments)
     context.amaxes.add(launch, argument);
   for (const Sum &sum : sums)
-    addParts(host, sum);
+    addParts(host, sum, context);
   if (!fused && failed(buildProductEpilogue(host, product.op, scaledSums)))
     llvm_unreachable("isValid() is a precondition");
 }

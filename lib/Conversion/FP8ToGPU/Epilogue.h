@@ -102,7 +102,7 @@ private:
   Scales makeScales(mlir::OpBuilder &host, KernelArguments &arguments, bool isLhs) const;
   void addFusedOperands(mlir::OpBuilder &host, KernelArguments &arguments, mlir::Value sumParts);
   void prepareScalars(mlir::OpBuilder &host, KernelArguments &arguments);
-  void addParts(mlir::OpBuilder &host, const Sum &sum) const;
+  void addParts(mlir::OpBuilder &host, const Sum &sum, LoweringContext &context) const;
   Position at(KernelBuilder &b, llvm::ArrayRef<unsigned> group, Expr index,
               llvm::ArrayRef<Operand> operands) const;
   bool collapses(llvm::ArrayRef<Operand> operands, unsigned outer, unsigned inner) const;

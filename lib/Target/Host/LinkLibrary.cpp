@@ -24,8 +24,10 @@ LLD_HAS_DRIVER(elf)
 using namespace mlir;
 using namespace fp8;
 
-/// The libraries that compiled code calls, by the names under which the loader finds them.
-static constexpr llvm::StringLiteral kNeededLibraries[] = {"libomp.so.5", "libm.so.6"};
+/// The libraries that compiled code calls, by the names under which the loader finds them. OpenMP's is named
+/// only where its functions are called: the host code of a GPU's library has no threads.
+static constexpr llvm::StringLiteral kMathLibrary = "libm.so.6", kOpenMPLibrary = "libomp.so.5";
+static constexpr llvm::StringLiteral kOpenMPPrefix = "__kmpc_";
 
 namespace {
 /// A folder in the system's one for temporary files that disappears with this object.
@@ -84,8 +86,8 @@ static LogicalResult writeStub(ModuleOp module, StringRef name, StringRef path) 
 }
 
 /// Reports calls of functions from the C compiler's own library, which a machine need not have. LLVM
-/// inserts them where the processor lacks an instruction.
-static llvm::Error checkSymbols(StringRef bytes) {
+/// inserts them where the processor lacks an instruction. Sets `callsOpenMP` if the object does.
+static llvm::Error checkSymbols(StringRef bytes, bool &callsOpenMP) {
   auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "object"));
   if (!object)
     return object.takeError();
@@ -96,8 +98,11 @@ static llvm::Error checkSymbols(StringRef bytes) {
     llvm::Expected<StringRef> name = symbol.getName();
     if (!name)
       return name.takeError();
-    if ((*flags & llvm::object::SymbolRef::SF_Undefined) && name->starts_with("__") &&
-        !name->starts_with("__kmpc_"))
+    if (!(*flags & llvm::object::SymbolRef::SF_Undefined))
+      continue;
+    if (name->starts_with(kOpenMPPrefix))
+      callsOpenMP = true;
+    else if (name->starts_with("__"))
       return llvm::createStringError("the processor has no instruction for what '" + *name +
                                      "' does, which the program needs; choose one that has with --cpu: "
                                      "x86-64-v3 converts f16");
@@ -134,8 +139,9 @@ static LogicalResult link(ModuleOp module, ArrayRef<std::string> inputs, const s
 
 LogicalResult fp8::linkLibrary(ModuleOp module, ArrayRef<SmallString<0>> objects, raw_ostream &out) {
   uint64_t size = 0;
+  bool callsOpenMP = false;
   for (StringRef object : objects) {
-    if (llvm::Error error = checkSymbols(object))
+    if (llvm::Error error = checkSymbols(object, callsOpenMP))
       return module.emitError(llvm::toString(std::move(error)));
     size += object.size();
   }
@@ -150,7 +156,10 @@ LogicalResult fp8::linkLibrary(ModuleOp module, ArrayRef<SmallString<0>> objects
     if (failed(writeFile(module, inputs.back(), object)))
       return failure();
   }
-  for (StringRef name : kNeededLibraries) {
+  SmallVector<StringRef> needed = {kMathLibrary};
+  if (callsOpenMP)
+    needed.push_back(kOpenMPLibrary);
+  for (StringRef name : needed) {
     inputs.push_back(folder.getFile(name));
     if (failed(writeStub(module, name, inputs.back())))
       return failure();

@@ -12,8 +12,8 @@
 namespace fp8 {
 
 /// Links objects for this machine's system to a shared library, and writes its bytes to `out`. It needs
-/// libomp.so.5 and libm.so.6 when it is loaded; neither is looked for here. An error is a
-/// diagnostic at the module. Safe in several threads: they take turns.
+/// libm.so.6, and libomp.so.5 if it calls OpenMP, when it is loaded; neither is looked for here. An error
+/// is a diagnostic at the module. Safe in several threads: they take turns.
 llvm::LogicalResult linkLibrary(mlir::ModuleOp module, llvm::ArrayRef<llvm::SmallString<0>> objects,
                                 llvm::raw_ostream &out);
 

@@ -11,7 +11,7 @@ import pathlib
 import pytest
 
 import cuda_driver
-from programs import Kernels, library_path
+from programs import LIBRARIES, Kernels, library_path
 
 DRIVERS, RESULTS = {}, {}
 
@@ -25,6 +25,13 @@ def driver(name, config):
     return DRIVERS[name]
 
 
+def like_the_gpu(loaded, arch, config, device):
+    """The device with the capability of the GPU that runs `arch`, so that both have one chip's arithmetic; else `device`."""
+    gpu = driver("cuda", config)
+    chosen = gpu.device_for(arch)
+    return device if chosen is None else loaded.capabilities.index(gpu.capabilities[chosen])
+
+
 @pytest.fixture
 def kernels(request):
     name, file = request.param
@@ -33,6 +40,8 @@ def kernels(request):
     device = loaded.device_for(arch)
     if device is None:
         pytest.skip("%s has no device for %s" % (name, arch))
+    if "cuda" in LIBRARIES:
+        device = like_the_gpu(loaded, arch, request.config, device)
     test = request.node.nodeid.replace(name + "-", "")
     program = Kernels(loaded, device, file, RESULTS.setdefault(test, {}))
     yield program

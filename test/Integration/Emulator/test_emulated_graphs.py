@@ -153,7 +153,7 @@ def test_edges_are_listed_and_removed(bench, tmp_path):
     assert count.value == 2 and set(zip(sources, targets)) == edges
     picture = tmp_path / "graph.dot"
     bench.call("cuGraphDebugDotPrint", chain.graph, str(picture).encode(), u32(0))
-    assert "step <<<(1,1,1), (8,1,1)>>>" in picture.read_text() and "n0 -> n1" in picture.read_text()
+    assert picture.read_text().count("step") == 2 and picture.read_text().count(" -> ") == 2
     bench.call("cuGraphRemoveDependencies_v2", chain.graph, (pointer * 1)(chain.first), (pointer * 1)(chain.second), None, size(1))
     assert set(nodes_of(bench, "cuGraphGetRootNodes", chain.graph)) == {chain.fill.value, chain.second.value}
 

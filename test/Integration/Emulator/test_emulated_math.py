@@ -45,6 +45,7 @@ def within(actual, expected, limits, x):
 @pytest.mark.parametrize("x", [moderate(1), moderate(2, low=-1, high=1), float_samples(N, 3),
                                moderate(4, low=-1e6, high=1e6)], ids=["moderate", "small", "all", "large"])
 def test_float_functions(kernels, x):
+    kernels.exact = False  # the hardware's approximations are not the emulator's, within the same bounds
     y = kernels.empty((16, N), numpy.float32)
     kernels("float_functions", -(-N // 128), 128, N, kernels.upload(x), y)
     v, a = x.astype(numpy.float64), numpy.abs(x.astype(numpy.float64))
@@ -79,6 +80,7 @@ def test_float_operations_are_exact(kernels, seed):
 
 @on("math")
 def test_hardware_approximations(kernels):
+    kernels.exact = False  # the hardware's approximations are not the emulator's, within the same bounds
     x = moderate(5, low=-3, high=3)
     y = kernels.empty((10, N), numpy.float32)
     kernels("float_approximate", -(-N // 128), 128, N, kernels.upload(x), y)
@@ -97,6 +99,7 @@ def test_hardware_approximations(kernels):
 
 @on("math")
 def test_double_functions(kernels):
+    kernels.exact = False  # the hardware's approximations are not the emulator's, within the same bounds
     random = numpy.random.default_rng(6)
     x = numpy.concatenate([random.uniform(-20, 20, 1500), random.uniform(-1, 1, 700), random.uniform(-1e9, 1e9, 300),
                            random.uniform(-1e18, 1e18, 200)])
@@ -174,6 +177,7 @@ def pick(least, nan, a, b):
 @on("half_math")
 @pytest.mark.parametrize("name, kind", [("half_scalar", F16), ("bf16_scalar", BF16)])
 def test_halves(kernels, name, kind):
+    kernels.exact = False  # which NaN it is depends on how ptxas writes the instruction
     codes = [codes_of_samples(kind, seed) for seed in (1, 2, 3)]
     y = kernels.empty((16, N), numpy.uint16)
     kernels(name, -(-N // 128), 128, N, *map(kernels.upload, codes), y)
@@ -196,6 +200,7 @@ def test_halves(kernels, name, kind):
 @on("half_math")
 @pytest.mark.parametrize("name, kind", [("half_pairs", F16), ("bf16_pairs", BF16)])
 def test_packed_halves(kernels, name, kind):
+    kernels.exact = False  # which NaN it is depends on how ptxas writes the instruction
     codes = [codes_of_samples(kind, seed).reshape(-1, 2) for seed in (4, 5, 6)]
     count = len(codes[0])
     y = kernels.empty((8, count, 2), numpy.uint16)

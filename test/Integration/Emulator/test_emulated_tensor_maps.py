@@ -36,7 +36,7 @@ def encode(kernels, map_offset=0, **changes):
 
 ALLOWED = [
     {}, dict(kind=0, box=(16, 1)), dict(swizzle=3), dict(swizzle=2, box=(16, 8)), dict(swizzle=1, box=(8, 8)),
-    dict(fill=1), dict(sizes=(2**32, 2**32), strides=(2**40 - 16,)), dict(box=(256, 256)), dict(steps=(1, 8)),
+    dict(fill=1), dict(sizes=(2**32, 2**32), strides=(2**40 - 16,)), dict(box=(256, 128)), dict(steps=(1, 8)),
     dict(promotion=3), dict(rank=1, sizes=(64,), strides=(), box=(32,), steps=(1,)),
     dict(rank=5, sizes=(64, 2, 3, 4, 5), strides=(256, 512, 1536, 6144), box=(32, 1, 1, 1, 1), steps=(1,) * 5),
 ]
@@ -59,6 +59,8 @@ def test_maps(kernels, changes):
 @on("tma")
 @pytest.mark.parametrize("changes", REFUSED, ids=str)
 def test_maps_that_are_refused(kernels, changes):
+    if kernels.is_gpu and "map_offset" in changes:
+        pytest.skip("CUDA 13's driver takes maps at any multiple of 32, cuda.h asks for 64")
     assert encode(kernels, **changes) == "CUDA_ERROR_INVALID_VALUE"
 
 

@@ -19,8 +19,9 @@
 // SYMBOLS-NEXT: T fp8_manifest
 // SYMBOLS-NOT: T
 
-// NEEDED-DAG: Shared library: [libomp.so.5]
-// NEEDED-DAG: Shared library: [libm.so.6]
+// This program calls no function of OpenMP.
+// NEEDED-NOT: libomp
+// NEEDED: Shared library: [libm.so.6]
 
 // MISSING: error: cannot write '{{.*}}x.so': No such file or directory
 // FOLDER: error: cannot write '{{.*}}.folder': Is a directory
