@@ -7,6 +7,7 @@
 
 #include "Epilogue.h"
 #include "ColumnSums.h"
+#include "TileOperands.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 #include "fp8/Conversion/GenericCode.h"
 #include "fp8/Conversion/Kernel.h"
@@ -174,12 +175,9 @@ Epilogue::Operand Epilogue::makeOperand(OpBuilder &host, KernelArguments &argume
   Location loc = product.op->getLoc();
   auto type = cast<MemRefType>(memref.getType());
   int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-  Operand operand{type.getElementType(),
-                  arguments.addPointer(memref),
-                  SmallVector<int64_t>(region.numDims, 0),
-                  SmallVector<std::optional<unsigned>>(region.numDims),
-                  SmallVector<int64_t>(region.numDims, 1),
-                  {}};
+  Operand operand{
+      type.getElementType(), arguments.addPointer(memref), SmallVector<int64_t>(region.numDims, 0),
+      SmallVector<std::optional<unsigned>>(region.numDims), SmallVector<int64_t>(region.numDims, 1)};
   auto [strides, offset] = type.getStridesAndOffset();
   SmallVector<Value> values;
   if (llvm::any_of(strides, ShapedType::isDynamic))
@@ -199,7 +197,23 @@ Epilogue::Operand Epilogue::makeOperand(OpBuilder &host, KernelArguments &argume
         isDynamic ? host.createOrFold<arith::MulIOp>(loc, values[position], index(bytes)) : index(stride);
     operand.strideArguments[*dim] = arguments.addI64(inBytes);
   }
+  operand.hasPairs = hasPairs(operand, memref);
   return operand;
+}
+
+bool Epilogue::hasPairs(const Operand &operand, Value memref) const {
+  unsigned bits = operand.element.getIntOrFloatBitWidth();
+  if (product.dims.n.empty() || (bits != 8 && bits != 16 && bits != 32))
+    return false;
+  AffineExpr last = getAffineDimExpr(product.dims.n.back(), memref.getContext());
+  unsigned column = *product.maps[2].getResultPosition(last);
+  int64_t pair = bits / 4;
+  auto isWhole = [&](int64_t stride) { return !ShapedType::isDynamic(stride) && stride % pair == 0; };
+  bool isAligned = findBaseAlignment(memref) % pair == 0;
+  for (auto [dim, stride] : llvm::enumerate(operand.strides))
+    isAligned &= dim == column ? stride == pair / 2 : isWhole(stride);
+  return isAligned && operand.extents[column] == 1 && !ShapedType::isDynamic(sizes[column]) &&
+         sizes[column] % 2 == 0;
 }
 
 /// Adds up the parts of a sum: first those of each column, then, of a sum of everything, the columns.

@@ -10,6 +10,7 @@
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -156,16 +157,46 @@ static Expr widenToF32(KernelBuilder &b, Value value) {
   return b.expr(isF32 ? value : arith::ExtFOp::create(b, b.getF32Type(), value).getResult());
 }
 
-/// Returns what the region yields for the scaled sum `value`; the value itself without a region.
+/// Returns the elements of `operand` at the columns, two neighbours by one access where they lie so.
+SmallVector<Value> Epilogue::loadElements(KernelBuilder &b, unsigned operand, const Position &row,
+                                          ArrayRef<const Position *> columns) const {
+  Type element = operands[operand].element;
+  if (columns.size() == 1 || !operands[operand].hasPairs)
+    return llvm::map_to_vector(columns, [&](const Position *column) {
+      return b.load(element, pointerTo(b, operand, row, *column)).getValue();
+    });
+  Value pair = b.load(VectorType::get(2, element), pointerTo(b, operand, row, *columns[0])).getValue();
+  SmallVector<Value> elements;
+  for (int64_t i : {0, 1})
+    elements.push_back(LLVM::ExtractElementOp::create(b, pair, b.number(i).getValue()));
+  return elements;
+}
+
+/// The reverse of loadElements().
+void Epilogue::storeElements(KernelBuilder &b, unsigned operand, const Position &row,
+                             ArrayRef<const Position *> columns, ArrayRef<Value> elements) const {
+  if (columns.size() == 1 || !operands[operand].hasPairs) {
+    for (auto [column, element] : llvm::zip_equal(columns, elements))
+      b.store(b.expr(element), pointerTo(b, operand, row, *column));
+    return;
+  }
+  Value pair = LLVM::UndefOp::create(b, VectorType::get(2, elements[0].getType()));
+  for (auto [i, element] : llvm::enumerate(elements))
+    pair = LLVM::InsertElementOp::create(b, pair, element, b.number(i).getValue());
+  b.store(b.expr(pair), pointerTo(b, operand, row, *columns[0]));
+}
+
+/// Returns what the region yields for the scaled sum `value` and the elements of the inputs; the value itself
+/// without a region.
 SmallVector<Value> Epilogue::runRegion(KernelBuilder &b, const Position &row, const Position &column,
-                                       Value value) const {
+                                       Value value, ArrayRef<Value> inputs) const {
   if (region.isEmpty())
     return {value};
   IRMapping mapping;
   Block &body = region.body();
   mapping.map(body.getArgument(0), value);
-  for (unsigned i = 1; i <= region.inputs.size(); ++i)
-    mapping.map(body.getArgument(i), b.load(operands[i].element, pointerTo(b, i, row, column)).getValue());
+  for (auto [argument, input] : llvm::zip_equal(body.getArguments().drop_front(), inputs))
+    mapping.map(argument, input);
   cloneElementCode(b, region, mapping, [&](int64_t dim) -> Value {
     for (const Position *position : {&batchPosition, &row, &column})
       if (Value index = position->indices[dim])
@@ -176,44 +207,85 @@ SmallVector<Value> Epilogue::runRegion(KernelBuilder &b, const Position &row, co
                              [&](Value yielded) { return mapping.lookupOrDefault(yielded); });
 }
 
-/// Stores the results of one element; returns the values that are summed and the bits that maxima are taken
-/// of.
-SmallVector<Value> Epilogue::storeElement(KernelBuilder &b, const Position &row, const Position &column,
-                                          Expr sum) const {
-  auto store = [&](Expr value, unsigned operand) { b.store(value, pointerTo(b, operand, row, column)); };
-  std::optional<Expr> scale = findScale(b, row, column);
-  Expr value = scale ? *scale * sum : sum;
+/// Stores the results of the elements of one row at `columns`, one or two neighbours; returns, column after
+/// column, the values that are summed and the bits that maxima are taken of.
+SmallVector<Value> Epilogue::storeResults(KernelBuilder &b, const Position &row,
+                                          ArrayRef<const Position *> columns, ArrayRef<Value> sums) const {
+  SmallVector<Value> values;
+  for (auto [column, sum] : llvm::zip_equal(columns, sums)) {
+    std::optional<Expr> scale = findScale(b, row, *column);
+    values.push_back((scale ? *scale * b.expr(sum) : b.expr(sum)).getValue());
+  }
   if (!fused) {
-    store(value, 0);
+    storeElements(b, 0, row, columns, values);
     return {};
   }
   Type element = operands[0].element;
   if (results.accumulate)
-    value = value + widenToF32(b, b.load(element, pointerTo(b, 0, row, column)).getValue());
-  SmallVector<Value> yielded = runRegion(b, row, column, value.getValue());
-  if (region.isEmpty() && !outScale && !element.isF32())
-    yielded[0] = arith::TruncFOp::create(b, element, yielded[0]); // the amax is that of the rounded result
-  store(outScale ? b.encodeFP8(widenToF32(b, yielded[0]) * b.expr(outScale), element) : b.expr(yielded[0]),
-        0);
-  for (auto [i, place] : llvm::enumerate(storedExtras))
-    store(b.expr(yielded[place]), 1 + region.inputs.size() + i);
+    for (auto [value, addend] : llvm::zip_equal(values, loadElements(b, 0, row, columns)))
+      value = (b.expr(value) + widenToF32(b, addend)).getValue();
+  SmallVector<SmallVector<Value>> inputs(columns.size());
+  for (unsigned i = 1; i <= region.inputs.size(); ++i)
+    for (auto [of, input] : llvm::zip_equal(inputs, loadElements(b, i, row, columns)))
+      of.push_back(input);
+  SmallVector<SmallVector<Value>> yielded;
+  for (auto [column, value, input] : llvm::zip_equal(columns, values, inputs)) {
+    yielded.push_back(runRegion(b, row, *column, value, input));
+    if (region.isEmpty() && !outScale && !element.isF32()) // the amax is that of the rounded result
+      yielded.back()[0] = arith::TruncFOp::create(b, element, yielded.back()[0]);
+  }
+  storeElements(b, 0, row, columns, llvm::map_to_vector(yielded, [&](ArrayRef<Value> of) {
+                  return outScale ? b.encodeFP8(widenToF32(b, of[0]) * b.expr(outScale), element).getValue()
+                                  : of[0];
+                }));
+  unsigned operand = 1 + region.inputs.size();
+  for (unsigned place : storedExtras)
+    storeElements(b, operand++, row, columns,
+                  llvm::map_to_vector(yielded, [&](ArrayRef<Value> of) { return of[place]; }));
   SmallVector<Value> totals;
-  for (const Sum &out : sums)
-    totals.push_back(yielded[out.yielded]);
-  for (int64_t place : region.amaxes)
-    totals.push_back(b.magnitudeBits(widenToF32(b, yielded[place])).getValue());
+  for (ArrayRef<Value> of : yielded) {
+    for (const Sum &out : this->sums)
+      totals.push_back(of[out.yielded]);
+    for (int64_t place : region.amaxes)
+      totals.push_back(b.magnitudeBits(widenToF32(b, of[place])).getValue());
+  }
   return totals;
 }
 
+void Epilogue::compute(KernelBuilder &b, const Position &row, ArrayRef<Position *> columns,
+                       ArrayRef<Value> elements) {
+  SmallVector<Value> ofColumn(sums.size(), b.real(0).getValue());
+  ofColumn.append(amaxArguments.size(), b.number(0).getValue());
+  SmallVector<Value> nothing;
+  for (size_t i = 0; i < columns.size(); ++i)
+    nothing.append(ofColumn);
+  SmallVector<const Position *> places(columns);
+  // Of two neighbours both exist, or none.
+  SmallVector<Value> values = b.whenElse(
+      *row.exists & *columns[0]->exists, [&] { return storeResults(b, row, places, elements); }, nothing);
+  ArrayRef<Value> left = values;
+  for (Position *column : columns) {
+    for (Value &total : column->sums) {
+      total = (b.expr(total) + b.expr(left.front())).getValue();
+      left = left.drop_front();
+    }
+    for (Value &maximum : maxima) {
+      maximum = arith::MaxUIOp::create(b, maximum, left.front());
+      left = left.drop_front();
+    }
+  }
+}
+
 void Epilogue::compute(KernelBuilder &b, const Position &row, Position &column, Expr sum) {
-  SmallVector<Value> nothing(sums.size(), b.real(0).getValue());
-  nothing.append(amaxArguments.size(), b.number(0).getValue());
-  SmallVector<Value> values =
-      b.whenElse(*row.exists & *column.exists, [&] { return storeElement(b, row, column, sum); }, nothing);
-  for (auto [total, value] : llvm::zip(column.sums, values))
-    total = (b.expr(total) + b.expr(value)).getValue();
-  for (auto [maximum, bits] : llvm::zip_equal(maxima, ArrayRef(values).drop_front(sums.size())))
-    maximum = arith::MaxUIOp::create(b, maximum, bits);
+  compute(b, row, ArrayRef<Position *>{&column}, {sum.getValue()});
+}
+
+void Epilogue::computePair(KernelBuilder &b, const Position &row, Position &first, Position &second,
+                           Expr firstSum, Expr secondSum) {
+  if (llvm::any_of(operands, [](const Operand &operand) { return operand.hasPairs; }))
+    return compute(b, row, {&first, &second}, {firstSum.getValue(), secondSum.getValue()});
+  compute(b, row, first, firstSum);
+  compute(b, row, second, secondSum);
 }
 
 void Epilogue::finishTile(KernelBuilder &b, ArrayRef<Position> columns, Expr part, ArrayRef<int64_t> lanes) {

@@ -369,9 +369,10 @@ void MmaKernel::storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value
       columns.push_back(epilogue.atColumn(b, firstColumn + (j + q), b.argument(numbers.n)));
   for (int64_t i = 0; i < warpM; i += 8) {
     Epilogue::Position row = epilogue.atRow(b, firstRow + i, place.endRow);
-    for (auto [c, column] : llvm::enumerate(columns))
-      epilogue.compute(b, row, column,
-                       b.expr(sums[(i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2 + c % 2]));
+    for (size_t c = 0; c < columns.size(); c += 2) {
+      size_t first = (i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2;
+      epilogue.computePair(b, row, columns[c], columns[c + 1], b.expr(sums[first]), b.expr(sums[first + 1]));
+    }
   }
   Expr part = (tile.batch * countTiles(numbers.m, config.tileM) + tile.m) * kWarpsM + b.warp() % kWarpsM;
   epilogue.finishTile(b, columns, part, /*lanes=*/{4, 8, 16});

@@ -37,8 +37,7 @@ static int64_t bytesOf(Type type) {
   return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
 }
 
-/// Returns a power of two of up to 16 bytes that divides the address of the first element of `memref`.
-static int64_t findBaseAlignment(Value memref) {
+int64_t fp8::findBaseAlignment(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   if (type.hasStaticShape() && type.getNumElements() == 0)
     return kMaxAlignment;

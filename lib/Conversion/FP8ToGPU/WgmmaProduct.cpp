@@ -204,12 +204,14 @@ void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
   SmallVector<Epilogue::Position> rows, columns;
   for (int64_t half : {0, 1})
     rows.push_back(operands.atRow(b, firstRow + 8 * half));
-  for (int64_t i = 0; i < getNumSums(); i += 4)
-    for (int64_t odd : {0, 1}) {
+  columns.reserve(getNumSums() / 2);
+  for (int64_t i = 0; i < getNumSums(); i += 4) {
+    for (int64_t odd : {0, 1})
       columns.push_back(operands.atColumn(b, firstColumn + (8 * (i / 4) + odd)));
-      for (int64_t half : {0, 1})
-        operands.compute(b, rows[half], columns.back(), b.expr(values[i + 2 * half + odd]));
-    }
+    for (int64_t half : {0, 1})
+      operands.computePair(b, rows[half], columns[i / 2], columns[i / 2 + 1], b.expr(values[i + 2 * half]),
+                           b.expr(values[i + 2 * half + 1]));
+  }
   if (operands.isSwapped)
     operands.epilogue.finishTile(b, rows, tile.columnBlock, /*lanes=*/{1, 2});
   else

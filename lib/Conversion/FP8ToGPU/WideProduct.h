@@ -59,6 +59,14 @@ struct WideOperands {
   void compute(KernelBuilder &b, Epilogue::Position &row, Epilogue::Position &column, Expr sum) const {
     isSwapped ? epilogue.compute(b, column, row, sum) : epilogue.compute(b, row, column, sum);
   }
+  /// Does so for two neighbouring columns of the kernel, the first of which is even.
+  void computePair(KernelBuilder &b, Epilogue::Position &row, Epilogue::Position &first,
+                   Epilogue::Position &second, Expr firstSum, Expr secondSum) const {
+    if (!isSwapped)
+      return epilogue.computePair(b, row, first, second, firstSum, secondSum);
+    compute(b, row, first, firstSum);
+    compute(b, row, second, secondSum);
+  }
 };
 
 // A kernel that computes 128 rows at a time by wgmma: its threads and its code.
