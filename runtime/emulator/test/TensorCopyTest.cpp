@@ -146,24 +146,24 @@ TEST(TensorCopy, BoxesOfOneToFiveDimensions) {
       three(TensorType::U32, {12, 9, 6}, {8, 4, 2}), four(TensorType::U64, {6, 5, 4, 3}, {4, 4, 3, 2}),
       five(TensorType::F16, {16, 5, 4, 3, 2}, {8, 3, 2, 2, 2});
   for (uint64_t seed = 0; seed < 3; ++seed) {
-    expectLoad(one, {100}, 128, seed);
-    expectLoad(two, {3, 5}, 0, seed);
-    expectLoad(three, {1, 2, 3}, 0, seed);
-    expectLoad(four, {1, 0, 1, 1}, 0, seed);
-    expectLoad(five, {4, 1, 2, 1, 0}, 0, seed);
+    expectLoad(one, {104}, 128, seed);
+    expectLoad(two, {16, 5}, 0, seed);
+    expectLoad(three, {4, 2, 3}, 0, seed);
+    expectLoad(four, {2, 0, 1, 1}, 0, seed);
+    expectLoad(five, {8, 1, 2, 1, 0}, 0, seed);
   }
 }
 
 TEST(TensorCopy, BoxesThatLeaveTheTensor) {
   Tensor one(TensorType::U16, {500}, {64}), two(TensorType::U8, {48, 20}, {32, 8}),
       five(TensorType::F16, {16, 5, 4, 3, 2}, {8, 3, 2, 2, 2});
-  for (int32_t x : {-64, -63, -1, 437, 499, 500, 2147483647, -2147483647})
+  for (int32_t x : {-64, -56, -8, 440, 496, 504, 2147483640, -2147483640})
     expectLoad(one, {x});
-  for (int32_t x : {-31, 0, 20, 47, 48})
+  for (int32_t x : {-32, -16, 0, 16, 32, 48})
     for (int32_t y : {-8, -7, 13, 19, 20})
       expectLoad(two, {x, y});
   for (const Coordinates &at :
-       {Coordinates{-3, -1, -1, -1, -1}, {12, 4, 3, 2, 1}, {0, 0, 0, 0, 2}, {-8, 0, 0, 0, 0}})
+       {Coordinates{-8, -1, -1, -1, -1}, {8, 4, 3, 2, 1}, {0, 0, 0, 0, 2}, {16, 0, 0, 0, 0}})
     expectLoad(five, at);
 }
 
@@ -185,7 +185,7 @@ TEST(TensorCopy, Swizzles) {
     tensor.map.atom = one.atom;
     expectLoad(tensor, {64, 8});
     // The pattern is that of addresses: also where the box begins within it.
-    expectLoad(tensor, {-5, 30}, 384);
+    expectLoad(tensor, {-8, 30}, 384);
   }
 }
 
@@ -200,8 +200,8 @@ TEST(TensorCopy, StepsOverRows) {
 TEST(TensorCopy, PackedElements) {
   Tensor four(TensorType::B4x16, {96, 20}, {64, 8}), padded(TensorType::B4x16P64, {256, 20}, {128, 8}),
       six(TensorType::B6x16, {384, 20}, {128, 8});
-  expectLoad(four, {30, 5});
-  expectLoad(four, {-2, 15});
+  expectLoad(four, {32, 5});
+  expectLoad(four, {-32, 15});
   for (SwizzleAtom atom : {SwizzleAtom::B16, SwizzleAtom::B32}) {
     expectLoad(padded, {128, 3});
     expectLoad(padded, {-128, 3});
@@ -309,16 +309,25 @@ void expectStore(Tensor &tensor, const Coordinates &at) {
 TEST(TensorCopy, Stores) {
   Tensor one(TensorType::U16, {500}, {64}), two(TensorType::U32, {48, 20}, {32, 8}),
       five(TensorType::F16, {16, 5, 4, 3, 2}, {8, 3, 2, 2, 2});
-  expectStore(one, {7});
-  expectStore(one, {470});
+  expectStore(one, {8});
+  expectStore(one, {472});
   for (Swizzle swizzle : {Swizzle::None, Swizzle::B128}) {
     two.map.swizzle = swizzle;
-    expectStore(two, {9, 5});
-    expectStore(two, {-7, -3});
+    expectStore(two, {8, 5});
+    expectStore(two, {0, 19});
     expectStore(two, {40, 15});
   }
-  expectStore(five, {4, 1, 2, 1, 0});
-  expectStore(five, {-3, -1, -1, -1, -1});
+  expectStore(five, {8, 1, 2, 1, 0});
+  expectStore(five, {0, 4, 3, 2, 1});
+}
+
+TEST(TensorCopy, BoxesThatBeginWhereNoneMay) {
+  // Within 16 bytes of a row, or, of a store, before the tensor.
+  Tensor one(TensorType::U16, {500}, {64}), two(TensorType::U32, {48, 20}, {32, 8});
+  for (int32_t x : {-1, 1, 100, 499})
+    EXPECT_TRUE(load(one, {x}).fault) << x;
+  for (const Coordinates &at : {Coordinates{1, 0}, {-4, 0}, {0, -1}, {-8, -2}})
+    EXPECT_TRUE(store(two, randomTile(), at).fault) << at[0] << ", " << at[1];
 }
 
 TEST(TensorCopy, StoresOfSixBits) {
@@ -363,7 +372,7 @@ TEST(TensorCopy, Reductions) {
   for (const auto &operation : operations) {
     Tensor tensor(TensorType::U32, {40, 12}, {32, 8});
     tensor.map.swizzle = Swizzle::B128;
-    const Coordinates at{-4, 6};
+    const Coordinates at{12, 6};
     std::vector<uint8_t> tile = randomTile(), expected = tensor.bytes;
     Stored stored = store(tensor, tile, at, "cp.reduce.async.bulk.tensor", operation.name);
     ASSERT_FALSE(stored.fault) << stored.fault->text();

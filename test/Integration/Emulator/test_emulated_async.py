@@ -207,6 +207,17 @@ def test_stores_of_tiles(kernels, add, swizzle, row, column):
 
 
 @on("tma")
+@pytest.mark.parametrize("row, column", [(0, 1), (0, 33), (0, -4), (-1, 0), (-2, -8)])
+def test_stores_that_begin_where_none_may(kernels, row, column):
+    """Within 16 bytes of a row, or before the tensor."""
+    x = integers((40, 64))
+    tensor = map_of(kernels, kernels.upload(x), "int32", x, (8, 32))
+    tile = kernels.upload(integers((8, 32)).astype(numpy.int32))
+    error = kernels.fails("store_tile_2d", 1, 64, tensor, column, row, numpy.uint32(1024), tile, 0, shared=2048)
+    assert error.name == ("CUDA_ERROR_ILLEGAL_INSTRUCTION" if kernels.is_gpu else "CUDA_ERROR_LAUNCH_FAILED")
+
+
+@on("tma")
 @pytest.mark.parametrize("tiles", [2, 5])
 def test_tiles_in_turns(kernels, tiles):
     x = integers((48, 32))

@@ -44,12 +44,25 @@ struct Place {
   std::vector<TensorRow> rows;
 };
 
-/// Coordinates of packed elements (PTX ISA 9.7.9.27.1.1).
+/// The first coordinate of packed elements (PTX ISA 9.7.9.27.1.1), and of others: their box begins at 16
+/// bytes of a row, any other place is an illegal instruction on an H100.
 void checkColumn(Warp &warp, const TensorMap &map, int32_t column, unsigned lane) {
-  const int32_t multiple = isPadded(map.type) ? 128 : int32_t(unitOf(map.type).elements);
+  const TensorUnit unit = unitOf(map.type);
+  const int32_t multiple =
+      isPadded(map.type) ? 128 : int32_t(unit.elements * std::max(16 / unit.globalBytes, 1u));
   requireOperand(warp, column % multiple == 0, lane,
                  "the first coordinate is " + std::to_string(column) + ", of ." + name(map.type) +
                      " it must be a multiple of " + std::to_string(multiple));
+}
+
+/// What is stored may end behind the tensor, not begin before it (CUDA programming guide, on TMA); an H100
+/// takes it for an illegal instruction.
+void checkStart(Warp &warp, const TensorCopy &copy, unsigned lane) {
+  for (const Ref &coordinate : copy.coordinates) {
+    const int32_t start = warp.values<int32_t>(coordinate)[lane];
+    requireOperand(warp, start >= 0, lane,
+                   "a coordinate is " + std::to_string(start) + ", of a store none may be negative");
+  }
 }
 
 Place findPlace(Warp &warp, const TensorCopy &copy, unsigned lane) {
@@ -108,6 +121,7 @@ void store(Warp &warp, const Op &op, Mask mask) {
   const TensorCopy &copy = copyOf(op);
   forLanes(mask, [&](unsigned lane) {
     Place place = findPlace(warp, copy, lane);
+    checkStart(warp, copy, lane);
     const std::string type = std::string(".") + name(place.map.type);
     requireOperand(warp, place.map.type != TensorType::B4x16P64, lane, type + " cannot be stored");
     SharedPlace own = findOwnShared(warp, copy.own, 1, kBoxAlignment, lane);
