@@ -55,8 +55,8 @@ void checkColumn(Warp &warp, const TensorMap &map, int32_t column, unsigned lane
                      " it must be a multiple of " + std::to_string(multiple));
 }
 
-/// What is stored may end behind the tensor, not begin before it (CUDA programming guide, on TMA); an H100
-/// takes it for an illegal instruction.
+/// A box that is stored may end behind the tensor, not begin before it (CUDA programming guide, on TMA): an
+/// H100 takes such a store for an illegal instruction.
 void checkStart(Warp &warp, const TensorCopy &copy, unsigned lane) {
   for (const Ref &coordinate : copy.coordinates) {
     const int32_t start = warp.values<int32_t>(coordinate)[lane];
