@@ -30,9 +30,11 @@ macro(fp8_use_ccache)
   mark_as_advanced(FP8_CCACHE)
   foreach(language C CXX)
     if(FP8_CCACHE AND NOT CMAKE_${language}_COMPILER_LAUNCHER)
-      # ccache stores objects built on a precompiled header only when told so.
+      # ccache stores objects built on a precompiled header only when told so. Paths relative to the checkout
+      # let another checkout take them.
       set(CMAKE_${language}_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${FP8_CCACHE}")
+        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+        CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 "${FP8_CCACHE}")
     endif()
   endforeach()
 endmacro()
