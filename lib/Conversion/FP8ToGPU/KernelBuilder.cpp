@@ -256,7 +256,7 @@ static void setAttributes(func::FuncOp kernel, const KernelSpec &spec) {
     kernel->setAttr(kSharedBytesAttrName, builder.getI32IntegerAttr(spec.sharedBytes));
   if (spec.cluster != 1)
     kernel->setAttr(kClusterAttrName, builder.getI32IntegerAttr(spec.cluster));
-  if (spec.blocks != 1)
+  if (spec.blocks)
     kernel->setAttr(kBlocksAttrName, builder.getI32IntegerAttr(spec.blocks));
   if (!spec.instruction.empty())
     kernel->setAttr(kInstructionAttrName, builder.getStringAttr(spec.instruction));

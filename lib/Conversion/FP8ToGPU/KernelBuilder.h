@@ -96,7 +96,7 @@ struct KernelSpec {
   int64_t threads = 256;   ///< of a block
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block
   int64_t cluster = 1;     ///< blocks of a cluster, along x
-  int64_t blocks = 1;      ///< that must fit on a multiprocessor at once
+  int64_t blocks = 0;      ///< that must fit on a multiprocessor at once; 0: ptxas chooses
   std::string instruction; ///< what computes products, for the report; empty for other kernels
   llvm::StringRef kind;    ///< the group in a profile (kKernelKindAttrName)
 };

@@ -119,6 +119,7 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   KernelSpec spec = describeKernel(product, arguments);
   spec.threads = isWgmma ? kWgmmaThreads : kTcgen05Threads;
   spec.sharedBytes = shape.sharedBytes() + (isWgmma ? 0 : kTcgen05SharedBytes);
+  spec.blocks = 1; // for which shared memory has room: ptxas would spill to save registers for more
   spec.instruction =
       nameInstruction(context.chip, *config.family, shape.lhs.element, shape.rhs.element,
                       Twine(shape.lhs.rows), Twine(shape.rhs.rows), shape.scales == ScalesAlongK::packed);
