@@ -141,7 +141,10 @@ void ProductBuilder::buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value is
     packAllColumns(b);
   if (!ownRows)
     packAllRows(b);
-  forEachTask(b, cutColumns, [&](OpBuilder &body, const Task &task) {
+  forEachTask(b, cutColumns, [&](OpBuilder &body, const Task &each) {
+    Task task = each;
+    if (ownRows)
+      task.slot = task.thread; // the panels of a thread stay in its caches from task to task
     if (ownColumns)
       packColumns(body, task.batch, task.firstPanel, task.panels);
     if (ownRows)

@@ -103,7 +103,7 @@ Value ProductBuilder::viewSums(OpBuilder &b) {
 OpFoldResult ProductBuilder::offsetOf(OpBuilder &b, const Task &part) {
   SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, sums);
   if (isPerTask)
-    return multiplySizes(b, loc, {part.number, shape[1], shape[2]});
+    return multiplySizes(b, loc, {part.thread, shape[1], shape[2]});
   OpFoldResult outer = linearize(b, part.outer, outerRows());
   OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), part.begin);
   OpFoldResult product = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});

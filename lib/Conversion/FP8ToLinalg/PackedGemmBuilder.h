@@ -34,8 +34,8 @@ private:
   struct Side {
     PackedOperand operand, scales;
     unsigned rowDims;        ///< the last dimensions of `outer` that rows of one call run through
-    mlir::Value panels;      ///< [task or batch][panel][K][tile rows or columns]
-    mlir::Value scalePanels; ///< [task or batch][panel][block of K][tile rows or columns]
+    mlir::Value panels;      ///< [thread, task or batch][panel][K][tile rows or columns]
+    mlir::Value scalePanels; ///< [thread, task or batch][panel][block of K][tile rows or columns]
   };
 
   void findSizes(mlir::OpBuilder &b);
@@ -97,7 +97,7 @@ private:
   PanelScales scales;
   Side left, right;       ///< of rows and of columns
   Segment segment;        ///< what is packed and multiplied at a time
-  mlir::Value sums;       ///< [batch][M][N padded], or [task][rows][columns of a part, padded]
+  mlir::Value sums;       ///< [batch][M][N padded], or [thread][rows][columns of a part, padded]
   bool isPerTask = false; ///< whether a task keeps the sums of one part at a time
 };
 

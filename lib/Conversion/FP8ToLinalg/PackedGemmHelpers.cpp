@@ -63,6 +63,20 @@ func::FuncOp fp8::getOrCreateFunction(OpBuilder &builder, StringRef name, ArrayR
   return function;
 }
 
+Value fp8::buildThreadNumber(OpBuilder &builder, Location loc) {
+  constexpr llvm::StringLiteral name = "omp_get_thread_num";
+  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  auto function = module.lookupSymbol<func::FuncOp>(name);
+  if (!function) {
+    OpBuilder top(module.getBodyRegion());
+    function = func::FuncOp::create(top, top.getUnknownLoc(), name,
+                                    top.getFunctionType(TypeRange(), top.getI32Type()));
+    function.setPrivate();
+  }
+  Value number = func::CallOp::create(builder, loc, function, ValueRange()).getResult(0);
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), number);
+}
+
 func::CallOp fp8::callFunction(OpBuilder &builder, Location loc, func::FuncOp function,
                                ValueRange arguments) {
   SmallVector<Value> operands;

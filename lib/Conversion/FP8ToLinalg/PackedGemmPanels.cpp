@@ -5,7 +5,8 @@
 // Functions that pack a matrix into f32 panels, which the micro-kernel reads sequentially: one
 // function per element type, panel width, and dimension along which the matrix is contiguous.
 // Along the rows of a panel whole vectors are converted and stored; along K squares of
-// lanes x lanes elements are transposed in registers. Or into panels of pairs of bf16 elements adjacent
+// lanes x lanes elements are transposed in registers, in parts of 128 bits where vectors have 256 bits
+// or fewer. Or into panels of pairs of bf16 elements adjacent
 // along K, in 32 bits each: then what is said of f32 elements and indices of K holds for pairs.
 
 #include "PackedGemmDetail.h"
@@ -21,6 +22,9 @@ using namespace fp8;
 /// Vectors of so many lanes are stored in part by one masked store, which AVX-512 has; a part of a shorter
 /// vector takes two or three stores, which are faster than the masked ones of AVX2.
 static constexpr int64_t kMaskedLanes = 16;
+
+/// The f32 elements of 128 bits, across which shuffles of AVX2 are slow.
+static constexpr int64_t kPartLanes = 4;
 
 /// Panels that are packed at the same time where the source is contiguous along its rows, so that long
 /// pieces of each row are read.
@@ -56,6 +60,34 @@ static SmallVector<Value> transpose(OpBuilder &b, Location loc, SmallVector<Valu
   return rows;
 }
 
+/// Interleaves pieces of `piece` elements from the low or high half of every part of `first` and `second`.
+static Value interleaveParts(OpBuilder &b, Location loc, Value first, Value second, int64_t piece,
+                             bool isHigh) {
+  int64_t lanes = cast<VectorType>(first.getType()).getNumElements();
+  SmallVector<int64_t> mask;
+  for (int64_t part = 0; part < lanes; part += kPartLanes)
+    for (int64_t from = isHigh ? kPartLanes / 2 : 0, end = from + kPartLanes / 2; from < end; from += piece)
+      for (int64_t vector : {0, 1})
+        for (int64_t i = 0; i < piece; ++i)
+          mask.push_back(vector * lanes + part + from + i);
+  return vector::ShuffleOp::create(b, loc, first, second, mask);
+}
+
+/// Transposes 1, 2 or 4 rows within parts: lanes p·count … of vector v of the result have the elements of all
+/// rows at one index.
+static SmallVector<Value> transposeParts(OpBuilder &b, Location loc, ArrayRef<Value> rows) {
+  SmallVector<Value> vectors(rows);
+  for (size_t size = 1; size < rows.size(); size *= 2) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < rows.size(); i += 2 * size)
+      for (size_t j = i; j < i + size; ++j)
+        for (bool isHigh : {false, true})
+          next.push_back(interleaveParts(b, loc, vectors[j], vectors[j + size], size, isHigh));
+    vectors = std::move(next);
+  }
+  return vectors;
+}
+
 namespace {
 /// Emits the body of one packing function.
 class PackBuilder {
@@ -88,6 +120,7 @@ private:
   void packAlongK(OpBuilder &b, Value panel);
   /// Packs `lanes` indices of K, from `k`, of up to `lanes` rows of a panel, from `lane`.
   void packSquare(OpBuilder &b, Value panel, ArrayRef<Value> rows, Value k, int64_t lane);
+  void packParts(OpBuilder &b, Value panel, ArrayRef<Value> vectors, Value k, int64_t lane);
   /// Packs `count` panels from `panel` on, one index of K after the other.
   void packAlongRows(OpBuilder &b, Value panel, int64_t count);
   /// Returns the number of leading panels, of `count`, of which whole vectors can be read.
@@ -197,9 +230,28 @@ void PackBuilder::packElements(OpBuilder &b, Value panel, Value valid) {
 
 void PackBuilder::packSquare(OpBuilder &b, Value panel, ArrayRef<Value> rows, Value k, int64_t lane) {
   SmallVector<Value> vectors = llvm::map_to_vector(rows, [&](Value row) { return loadAlongK(b, row, k); });
+  if (lanes < kMaskedLanes)
+    return packParts(b, panel, vectors, k, lane);
   vectors.resize(lanes, vectors.back()); // lanes that are not stored
   for (auto [position, vector] : llvm::enumerate(transpose(b, loc, vectors)))
     store(b, vector, panel, arith::AddIOp::create(b, loc, k, index(b, position)), lane, rows.size());
+}
+
+/// Packs the rows `vectors` four at a time, then two, then one.
+void PackBuilder::packParts(OpBuilder &b, Value panel, ArrayRef<Value> vectors, Value k, int64_t lane) {
+  while (!vectors.empty()) {
+    int64_t count = std::min<int64_t>(llvm::bit_floor(vectors.size()), kPartLanes);
+    for (auto [v, vector] : llvm::enumerate(transposeParts(b, loc, vectors.take_front(count))))
+      for (int64_t from = 0; from < lanes; from += count) {
+        int64_t part = from / kPartLanes * kPartLanes;
+        int64_t position = part + static_cast<int64_t>(v) * (kPartLanes / count) + (from - part) / count;
+        SmallVector<int64_t> piece = llvm::to_vector(llvm::seq(from, from + count));
+        Value at[] = {panel, arith::AddIOp::create(b, loc, k, index(b, position)), index(b, lane)};
+        vector::StoreOp::create(b, loc, vector::ShuffleOp::create(b, loc, vector, vector, piece), panels, at);
+      }
+    vectors = vectors.drop_front(count);
+    lane += count;
+  }
 }
 
 /// Rows beyond the last one repeat it: nothing reads their sums.

@@ -94,13 +94,13 @@ void ProductSpace::forEachTask(OpBuilder &b, bool cutColumns,
     task.slot =
         addSizes(inside, loc, multiplySizes(inside, loc, {addSizes(inside, loc, parts[0], parts[1]), blocks}),
                  indices[0]);
-    task.number = task.slot;
+    bool isLoop = llvm::any_of(counts, [](OpFoldResult count) { return !isOneInteger(count); });
+    task.thread =
+        plan.isParallel && isLoop ? OpFoldResult(buildThreadNumber(inside, loc)) : number(inside, 0);
     task.firstPanel = number(inside, 0);
     task.panels = panels;
     if (cutColumns) {
       task.mostPanels = plan.panelsPerTask;
-      task.number = addSizes(inside, loc, multiplySizes(inside, loc, {task.slot, countColumnTasks(inside)}),
-                             indices[1]);
       task.firstPanel = multiplySizes(inside, loc, {indices[1], number(inside, plan.panelsPerTask)});
       task.panels = remainingSize(inside, loc, panels, task.firstPanel, plan.panelsPerTask);
     }

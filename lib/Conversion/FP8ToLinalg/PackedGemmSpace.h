@@ -22,7 +22,7 @@ struct Task {
   mlir::SmallVector<mlir::OpFoldResult> outer; ///< an index per dimension of M before the one that is cut
   mlir::OpFoldResult begin, count;             ///< the range of the dimension that is cut
   mlir::OpFoldResult slot;                     ///< the task's number among those of all products and rows
-  mlir::OpFoldResult number;                   ///< the task's number among all tasks
+  mlir::OpFoldResult thread;                   ///< of the thread that runs it, below the number of tasks
   mlir::OpFoldResult firstPanel, panels;       ///< the range of the panels of N
   int64_t mostPanels = 0;                      ///< the most that `panels` can be; 0: all panels of N
 };

@@ -120,9 +120,12 @@ Count CostCounter::findBound(Value value) {
 static Count findTile(OpFoldResult first, OpFoldResult end) {
   auto value = dyn_cast<Value>(end);
   Operation *least = value ? value.getDefiningOp() : nullptr;
-  if (!isa_and_nonnull<arith::MinUIOp, arith::MinSIOp>(least))
-    return std::nullopt;
-  for (Value bound : least->getOperands())
+  SmallVector<Value> bounds;
+  if (isa_and_nonnull<arith::MinUIOp, arith::MinSIOp>(least))
+    llvm::append_range(bounds, least->getOperands());
+  else if (value)
+    bounds.push_back(value);
+  for (Value bound : bounds)
     if (auto sum = bound.getDefiningOp<arith::AddIOp>(); sum && OpFoldResult(sum.getLhs()) == first)
       return getConstantIntValue(sum.getRhs());
   return std::nullopt;

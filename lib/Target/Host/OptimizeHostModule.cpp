@@ -6,6 +6,7 @@
 // pipelines, and code generation.
 
 #include "HostModule.h"
+#include "InterleaveLoops.h"
 #include "ObjectCache.h"
 
 #include "llvm/Bitcode/BitcodeWriter.h"
@@ -84,10 +85,11 @@ static void addSimplification(llvm::FunctionPassManager &passes) {
   passes.addPass(llvm::InstCombinePass());
 }
 
-/// Vectorizes loops. Nothing is unrolled afterwards: the vectorizer interleaves, and LLVM would unroll up to
+/// Vectorizes and interleaves loops. Nothing is unrolled afterwards: LLVM would unroll up to
 /// a processor's buffer for loops, 512 instructions on some, which doubles the code and the time to compile
 /// it.
 static void addVectorization(llvm::FunctionPassManager &passes) {
+  passes.addPass(InterleaveLoopsPass());
   passes.addPass(llvm::LoopVectorizePass());
   passes.addPass(llvm::InferAlignmentPass());
   passes.addPass(llvm::InstCombinePass());
