@@ -18,6 +18,12 @@ namespace fp8rt_test {
 /// What one rank does. Returns a text: of the error, or empty.
 using RankBody = std::function<std::string(fp8rt_communicator &communicator)>;
 
+/// Whether the environment's FP8RT_TEST_RANKS says that ranks are connected through TCP, not shared memory.
+bool isThroughTcp();
+
+/// Returns "127.0.0.1:PORT" with a port that is free.
+std::string freeAddress();
+
 /// Runs the body on `size` ranks, each a thread, and returns their texts.
 std::vector<std::string> runThreads(uint32_t size, const RankBody &body, double deadline = 20);
 

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kNap(50);
 } // namespace
 
 LocalChannel::LocalChannel(int file, uint32_t rank, double deadline)
-    : memory(file), self(rank), deadline(deadline) {
+    : memory(file), self(rank), limit(deadline) {
   memory.enter(rank);
 }
 
@@ -95,11 +95,29 @@ void LocalChannel::release(const Collective &collective, const Piece &piece) {
 
 void LocalChannel::tellFailure(const std::string &reason) noexcept { memory.fail(reason); }
 
+void LocalChannel::announce(const Standing &own) {
+  SharedMemory::Rank &rank = memory.rank(self);
+  rank.announcements[own.number & 3] = own.at;
+  rank.announced.store(own.number);
+}
+
+Standing LocalChannel::standing(uint32_t other) {
+  const SharedMemory::Rank &rank = memory.rank(other);
+  uint64_t number = rank.announced.load();
+  return {number, rank.announcements[number & 3]};
+}
+
+std::string LocalChannel::absence(uint32_t other) {
+  bool isGone = memory.isGone(other);
+  bool hasLeft = memory.rank(other).presence == SharedMemory::Presence::Left;
+  return isGone ? "the process is gone" : hasLeft ? "the run there has ended" : "";
+}
+
 /// Waits until the condition holds for all of the ranks; throws if that will not happen, or not in time.
 void LocalChannel::waitFor(const std::vector<uint32_t> &ranks, const char *verb,
                            const Description &collective, const Condition &isThere) {
   Clock::time_point end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(deadline));
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
   for (uint32_t other : ranks) {
     SharedMemory::Rank &rank = memory.rank(other);
     for (int looks = 0; looks < kLooks && !isThere(rank); ++looks)
@@ -141,7 +159,7 @@ void LocalChannel::checkMissing(const std::vector<uint32_t> &ranks, const std::s
   else if (!left.empty())
     reason = describeRanks(left) + " did not " + what + ": the run there has ended";
   else if (isLate)
-    reason = describeRanks(missing) + " did not " + what + " within " + describeSeconds(deadline);
+    reason = describeRanks(missing) + " did not " + what + " within " + describeSeconds(limit);
   else
     return;
   for (uint32_t other : missing)

@@ -1,0 +1,147 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Making, polling and ending communicators.
+
+#include "NcclGroups.h"
+#include "../../core/Status.h"
+#include "../Missing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unistd.h>
+
+using namespace fp8rt;
+using namespace fp8rt::collectives;
+using namespace fp8rt::collectives::nccl;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// How many seconds the others have for what is under way, when a communicator ends.
+constexpr double kFarewell = 5;
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+ncclConfig_t withoutBlocking() {
+  ncclConfig_t config;
+  config.blocking = 0;
+  return config;
+}
+
+} // namespace
+
+NcclGroups::NcclGroups(HostRanks &host) : host(host), nccl(Nccl::get()) {
+  std::vector<ncclUniqueId> ids(host.size());
+  ncclUniqueId own = {};
+  if (host.rank() == 0)
+    nccl.check(nccl.getUniqueId(&own), "ncclGetUniqueId");
+  host.gather(&own, sizeof(own), ids.data());
+  ncclConfig_t config = withoutBlocking();
+  ncclComm_t comm = nullptr;
+  nccl.check(nccl.commInitRankConfig(&comm, static_cast<int>(host.size()), ids[0],
+                                     static_cast<int>(host.rank()), &config),
+             "ncclCommInitRankConfig");
+  add(comm);
+  try {
+    settle(comm, "ncclCommInitRankConfig");
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+NcclGroups::~NcclGroups() {
+  if (isAborted)
+    return;
+  for (size_t i = comms.size(); i-- > 0;)
+    end(comms[i]);
+}
+
+void NcclGroups::end(ncclComm_t comm) {
+  Clock::time_point start = Clock::now();
+  ncclResult_t code = nccl.commFinalize(comm);
+  double seconds = std::min(host.way().deadline(), kFarewell);
+  while (code == ncclInProgress && secondsSince(start) < seconds) {
+    usleep(100);
+    if (nccl.commGetAsyncError(comm, &code) != ncclSuccess)
+      break;
+  }
+  code == ncclSuccess ? nccl.commDestroy(comm) : nccl.commAbort(comm);
+}
+
+void NcclGroups::add(ncclComm_t comm) {
+  std::lock_guard<std::mutex> lock(mutex);
+  comms.push_back(comm);
+}
+
+ncclResult_t NcclGroups::state(ncclComm_t comm) {
+  std::lock_guard<std::mutex> lock(mutex);
+  ncclResult_t code = ncclSuccess;
+  if (!isAborted)
+    nccl.check(nccl.commGetAsyncError(comm, &code), "ncclCommGetAsyncError", comm);
+  return code;
+}
+
+void NcclGroups::settle(ncclComm_t comm, const std::string &what) {
+  Clock::time_point start = Clock::now();
+  for (ncclResult_t code; (code = state(comm)) != ncclSuccess;) {
+    nccl.check(code, what, comm);
+    std::string failure = host.way().failure();
+    if (!failure.empty())
+      fail(FP8RT_RANKS, failure);
+    for (uint32_t other = 0; other < host.size(); ++other) {
+      std::string absence = host.way().absence(other);
+      if (!absence.empty())
+        fail(FP8RT_RANKS, describeRanks({other}) + " did not complete " + what + ": " + absence);
+    }
+    if (secondsSince(start) > host.way().deadline())
+      fail(FP8RT_RANKS, what + " was not complete within " + describeSeconds(host.way().deadline()));
+    usleep(20);
+  }
+}
+
+ncclComm_t NcclGroups::of(const Collective &collective) {
+  if (collective.groupSize() == host.size())
+    return comms.front();
+  ncclComm_t &comm = groups[keyOf(collective)];
+  if (comm)
+    return comm;
+  ncclComm_t made = nullptr;
+  ncclConfig_t config = withoutBlocking();
+  // The group's first rank is its color.
+  nccl.check(nccl.commSplit(comms.front(), static_cast<int>(collective.members.front()),
+                            static_cast<int>(collective.index), &made, &config),
+             "ncclCommSplit", comms.front());
+  settle(comms.front(), "ncclCommSplit");
+  add(made);
+  settle(made, "ncclCommSplit");
+  return comm = made;
+}
+
+std::string NcclGroups::error() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (ncclComm_t comm : comms) {
+    ncclResult_t code = ncclSuccess;
+    if (isAborted || nccl.commGetAsyncError(comm, &code) != ncclSuccess)
+      return "";
+    if (code != ncclSuccess && code != ncclInProgress)
+      return nccl.describe(code, comm);
+  }
+  return "";
+}
+
+/// Without the lock: NCCL waits for graphs that contain its work.
+void NcclGroups::abort() noexcept {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (isAborted)
+      return;
+    isAborted = true;
+  }
+  for (size_t i = comms.size(); i-- > 0;)
+    nccl.commAbort(comms[i]);
+}

@@ -1,0 +1,66 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A thread that watches over the collectives of a device: it ends those that wait for a rank in vain.
+
+#ifndef FP8RT_COLLECTIVES_NCCL_WATCH_H
+#define FP8RT_COLLECTIVES_NCCL_WATCH_H
+
+#include "../Channel.h"
+#include "NcclGroups.h"
+#include "Reduction.h"
+
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+namespace fp8rt::collectives::nccl {
+
+/// The device says to which collective it has come (Marks). A rank whose device waits tells the others so
+/// after a moment (Channel::announce): at the deadline, those that have not said it are missing.
+class Watch {
+public:
+  Watch(Channel &channel, NcclGroups &groups, const Kernels &kernels);
+  Watch(const Watch &) = delete;
+  Watch &operator=(const Watch &) = delete;
+  /// The device has nothing left to do.
+  ~Watch();
+
+  /// Returns the number of a collective's description, which the device tells; `isNew`: it had none.
+  uint64_t numberOf(const Collective &collective, bool &isNew);
+  /// Throws if a collective has failed.
+  void check();
+
+private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Known {
+    Description description;
+    std::vector<uint32_t> members;
+  };
+
+  void work();
+  std::string look();
+  std::string lookAtRanks(const Known &known, uint64_t number, double waited);
+  void stop(const std::string &reason);
+
+  Channel &channel;
+  NcclGroups &groups;
+  const Kernels &kernels;
+  double notice; // seconds after which a rank says that it waits
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool isEnding = false;
+  std::string failure;
+  std::deque<Known> knowns;
+
+  uint64_t waitingFor = 0; // the thread's: the collective, since when, whether it has said so
+  Time since;
+  bool hasAnnounced = false;
+  std::thread thread;
+};
+
+} // namespace fp8rt::collectives::nccl
+
+#endif // FP8RT_COLLECTIVES_NCCL_WATCH_H
