@@ -29,12 +29,18 @@ struct RankMemory {
 };
 
 std::string runRank(const RankMemory &memory, uint32_t rank, uint32_t size, double deadline,
-                    const RankBody &body) {
+                    const RankBody &body, const Wrap &wrap) {
   fp8rt_communicator *created = nullptr;
   if (isThroughTcp() ? fp8rt_communicator_create_tcp(memory.address.c_str(), rank, size, deadline, &created)
                      : fp8rt_communicator_create_local(memory.file, rank, deadline, &created))
     return fp8rt_last_error();
   Communicator communicator(created);
+  if (wrap) {
+    if (wrap(created, &created))
+      return fp8rt_last_error();
+    static_cast<void>(communicator.release()); // it belongs to the other one
+    communicator.reset(created);
+  }
   return body(*communicator);
 }
 
@@ -65,12 +71,13 @@ std::string fp8rt_test::freeAddress() {
   return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }
 
-std::vector<std::string> fp8rt_test::runThreads(uint32_t size, const RankBody &body, double deadline) {
+std::vector<std::string> fp8rt_test::runThreads(uint32_t size, const RankBody &body, double deadline,
+                                                const Wrap &wrap) {
   RankMemory memory(size);
   std::vector<std::string> texts(size);
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < size; ++rank)
-    threads.emplace_back([&, rank] { texts[rank] = runRank(memory, rank, size, deadline, body); });
+    threads.emplace_back([&, rank] { texts[rank] = runRank(memory, rank, size, deadline, body, wrap); });
   for (std::thread &thread : threads)
     thread.join();
   return texts;
@@ -78,7 +85,7 @@ std::vector<std::string> fp8rt_test::runThreads(uint32_t size, const RankBody &b
 
 std::vector<std::string>
 fp8rt_test::runProcesses(uint32_t size, const RankBody &body, double deadline,
-                         const std::function<void(const std::vector<pid_t> &)> &onStart) {
+                         const std::function<void(const std::vector<pid_t> &)> &onStart, const Wrap &wrap) {
   RankMemory memory(size);
   std::vector<pid_t> processes;
   std::vector<int> results;
@@ -88,7 +95,7 @@ fp8rt_test::runProcesses(uint32_t size, const RankBody &body, double deadline,
     pid_t process = fork();
     if (process == 0) {
       close(ends[0]);
-      std::string text = runRank(memory, rank, size, deadline, body);
+      std::string text = runRank(memory, rank, size, deadline, body, wrap);
       ssize_t written = write(ends[1], text.data(), text.size());
       _exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
     }

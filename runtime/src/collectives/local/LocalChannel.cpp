@@ -108,7 +108,7 @@ Standing LocalChannel::standing(uint32_t other) {
 }
 
 std::string LocalChannel::absence(uint32_t other) {
-  bool isGone = memory.isGone(other);
+  bool isGone = other != self && memory.isGone(other); // a rank does not see a lock of its own
   bool hasLeft = memory.rank(other).presence == SharedMemory::Presence::Left;
   return isGone ? "the process is gone" : hasLeft ? "the run there has ended" : "";
 }

@@ -22,7 +22,9 @@ using cudaStream_t = cuda::CUstream;
 
 enum : ncclResult_t { ncclSuccess = 0, ncclInProgress = 7 };
 enum : ncclDataType_t { ncclUint8 = 1 };
-enum { NCCL_CONFIG_UNDEF_INT = INT_MIN };
+/// What a field of a config has that is not set, and how one is recognized.
+constexpr int kUndefined = INT_MIN;
+constexpr unsigned kConfigMagic = 0xcafebeef;
 
 struct ncclUniqueId {
   char internal[128];
@@ -31,14 +33,14 @@ struct ncclUniqueId {
 /// As in version 2.18; later ones have more at the end, and take what `size` says.
 struct ncclConfig_t {
   size_t size = sizeof(ncclConfig_t);
-  unsigned magic = 0xcafebeef;
+  unsigned magic = kConfigMagic;
   unsigned version = 21800;
-  int blocking = NCCL_CONFIG_UNDEF_INT;
-  int cgaClusterSize = NCCL_CONFIG_UNDEF_INT;
-  int minCTAs = NCCL_CONFIG_UNDEF_INT;
-  int maxCTAs = NCCL_CONFIG_UNDEF_INT;
+  int blocking = kUndefined;
+  int cgaClusterSize = kUndefined;
+  int minCTAs = kUndefined;
+  int maxCTAs = kUndefined;
   const char *netName = nullptr;
-  int splitShare = NCCL_CONFIG_UNDEF_INT;
+  int splitShare = kUndefined;
 };
 
 /// Name, symbol, result and parameters of every function.
