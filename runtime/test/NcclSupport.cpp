@@ -38,13 +38,16 @@ int64_t fp8rt_test::standin(const char *function) {
   return reinterpret_cast<int64_t (*)()>(findIn(STANDIN_NCCL, function))();
 }
 
-RankOnDevice::RankOnDevice(fp8rt_communicator &communicator) {
+RankOnDevice::RankOnDevice(fp8rt_communicator &communicator, const char *device,
+                           const std::function<void()> &beforeConnection) {
   {
     std::lock_guard<std::mutex> lock(opening);
     library = load(DEVICE_FIXTURE);
-    gpu = openGPU("emulator", library);
+    gpu = openGPU(device, library);
     session = newSessionOn(gpu, "ranks", nullptr);
   }
+  if (beforeConnection)
+    beforeConnection();
   if (fp8rt_session_set_communicator(session.get(), &communicator))
     error = fp8rt_last_error();
 }
@@ -65,7 +68,10 @@ std::string RankOnDevice::step(float factor, float third) {
   if (fp8rt_session_set_argument(session.get(), 0, &values) || fp8rt_session_set_argument(session.get(), 1, &one) ||
       fp8rt_session_step(session.get()))
     return error = fp8rt_last_error();
-  const float *sum = static_cast<const float *>(fp8rt_session_result(session.get(), 0)->data);
+  const DLTensor *result = fp8rt_session_result(session.get(), 0);
+  if (!result)
+    return error = "the result cannot be read";
+  const float *sum = static_cast<const float *>(result->data);
   std::string text;
   for (int i = 0; i < 3; ++i)
     text += std::to_string(static_cast<int>(sum[i])) + " ";

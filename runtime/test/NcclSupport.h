@@ -20,7 +20,8 @@ extern const Wrap throughNccl;
 class RankOnDevice {
 public:
   /// Connects the communicator; `error` says if that failed.
-  explicit RankOnDevice(fp8rt_communicator &communicator);
+  explicit RankOnDevice(fp8rt_communicator &communicator, const char *device = "emulator",
+                        const std::function<void()> &beforeConnection = nullptr);
   RankOnDevice(const RankOnDevice &) = delete;
   RankOnDevice &operator=(const RankOnDevice &) = delete;
   ~RankOnDevice();

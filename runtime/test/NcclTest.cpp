@@ -221,12 +221,11 @@ TEST(Nccl, ItIsForDevices) {
   auto texts = runThreads(
       1,
       [](fp8rt_communicator &communicator) {
-        Library library = load(CPU_FIXTURE);
-        Session session = newSession(library, "main", nullptr);
+        Library library = loadFixture();
+        Session session = newSession(library, "main", newState(library));
         EXPECT_FP8RT_ERROR(fp8rt_session_set_communicator(session.get(), &communicator), FP8RT_UNSUPPORTED,
                            "NCCL moves memory of GPUs: for a program on the CPU, use a communicator in host memory");
-        Ask ask;
-        return perform(communicator, ask);
+        return perform(communicator, Ask());
       },
       20, throughNccl);
   EXPECT_EQ(texts[0], "the communicator has no device yet: fp8rt_session_set_communicator gives it one");

@@ -31,7 +31,16 @@ struct Piece {
 struct Standing {
   uint64_t number = 0; ///< counts the collectives that it has come to
   Description at = {}; ///< the last of them
+  uint64_t asks = 0;   ///< counts how often it has asked the others where they are
 };
+
+/// Whether more may come from a rank.
+enum class Absence { None, Ended, Gone };
+
+/// Returns "the run there has ended" or "the process is gone".
+inline const char *describe(Absence absence) {
+  return absence == Absence::Gone ? "the process is gone" : "the run there has ended";
+}
 
 /// All ranks of a group take the same steps for each piece: write it to `outgoing`, `post`, `await`, read
 /// what is `incoming`, `release`. Two pieces may be posted at a time. One thread at a time calls. Functions
@@ -65,8 +74,8 @@ public:
   virtual void announce(const Standing &own) = 0;
   /// Returns what a rank has announced last.
   virtual Standing standing(uint32_t rank) = 0;
-  /// Returns why nothing more comes from a rank; empty if it is there.
-  virtual std::string absence(uint32_t rank) = 0;
+  /// Returns whether a rank is there.
+  virtual Absence absence(uint32_t rank) = 0;
   /// Returns why the ranks go no further; empty if they do.
   virtual std::string failure() = 0;
 };

@@ -98,8 +98,9 @@ struct fp8rt::collectives::nccl::ncclComm { // NOLINT(readability-identifier-nam
   }
 
   /// Moves data until all is there, or until this rank gives up.
-  void move(std::vector<Transfer> &transfers) {
-    while (!isAborted && !progress(exchange, rank, transfers))
+  void move(std::vector<Transfer> &transfers) { move(transfers, isAborted); }
+  void move(std::vector<Transfer> &transfers, const std::atomic<bool> &givesUp) {
+    while (!givesUp && !isAborted && !progress(exchange, rank, transfers))
       usleep(20);
   }
 
@@ -224,6 +225,7 @@ CUresult Work::enqueue() {
 }
 
 thread_local int depth = 0;
+thread_local bool hasFailed = false; // a call of the group
 thread_local std::vector<std::unique_ptr<Work>> pending;
 
 Work &workFor(const Comm &comm, CUstream stream) {
@@ -258,8 +260,10 @@ ncclResult_t enqueue(const char *function, ncclComm_t handle, ncclDataType_t typ
   Comm comm = find(handle);
   if (!comm || type != ncclUint8 || comm->state != ncclSuccess)
     return ncclInvalidArgument;
-  if (isToFail(function, comm->rank))
+  if (isToFail(function, comm->rank)) {
+    hasFailed = depth;
     return ncclSystemError;
+  }
   body(workFor(comm, stream), *comm);
   return depth ? ncclSuccess : launchPending();
 }
@@ -277,8 +281,8 @@ void split(const Comm &parent, const Comm &child, Wish own) {
     transfers.push_back({true, other, reinterpret_cast<char *>(&own), sizeof(Wish)});
     transfers.push_back({false, other, reinterpret_cast<char *>(&wishes[other]), sizeof(Wish)});
   }
-  parent->move(transfers);
-  if (parent->isAborted)
+  parent->move(transfers, child->isAborted);
+  if (parent->isAborted || child->isAborted)
     return;
   wishes.erase(std::remove_if(wishes.begin(), wishes.end(), [&](const Wish &wish) { return wish.color != own.color; }),
                wishes.end());
@@ -395,7 +399,8 @@ EXPORT ncclResult_t ncclGroupStart() {
 EXPORT ncclResult_t ncclGroupEnd() {
   if (--depth)
     return ncclSuccess;
-  bool fails = !pending.empty() && isToFail("ncclGroupEnd", pending.front()->comm->rank);
+  bool fails = std::exchange(hasFailed, false);
+  fails |= !pending.empty() && isToFail("ncclGroupEnd", pending.front()->comm->rank);
   if (fails)
     pending.clear();
   return fails ? ncclSystemError : launchPending();

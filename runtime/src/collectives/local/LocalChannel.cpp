@@ -99,18 +99,19 @@ void LocalChannel::announce(const Standing &own) {
   SharedMemory::Rank &rank = memory.rank(self);
   rank.announcements[own.number & 3] = own.at;
   rank.announced.store(own.number);
+  rank.asks.store(own.asks);
 }
 
 Standing LocalChannel::standing(uint32_t other) {
   const SharedMemory::Rank &rank = memory.rank(other);
   uint64_t number = rank.announced.load();
-  return {number, rank.announcements[number & 3]};
+  return {number, rank.announcements[number & 3], rank.asks.load()};
 }
 
-std::string LocalChannel::absence(uint32_t other) {
+Absence LocalChannel::absence(uint32_t other) {
   bool isGone = other != self && memory.isGone(other); // a rank does not see a lock of its own
   bool hasLeft = memory.rank(other).presence == SharedMemory::Presence::Left;
-  return isGone ? "the process is gone" : hasLeft ? "the run there has ended" : "";
+  return isGone ? Absence::Gone : hasLeft ? Absence::Ended : Absence::None;
 }
 
 /// Waits until the condition holds for all of the ranks; throws if that will not happen, or not in time.
@@ -141,23 +142,22 @@ void LocalChannel::checkMissing(const std::vector<uint32_t> &ranks, const std::s
                                 const Condition &isThere, bool isLate) {
   std::vector<uint32_t> missing, gone, left;
   for (uint32_t other : ranks) {
-    bool isGone = memory.isGone(other);
-    bool hasLeft = memory.rank(other).presence == SharedMemory::Presence::Left;
+    Absence absent = absence(other);
     if (isThere(memory.rank(other))) // looked at last: it may have arrived and ended meanwhile
       continue;
     missing.push_back(other);
-    if (isGone)
+    if (absent == Absence::Gone)
       gone.push_back(other);
-    if (hasLeft)
+    if (absent == Absence::Ended)
       left.push_back(other);
   }
   if (missing.empty())
     return;
   std::string reason;
   if (!gone.empty())
-    reason = describeRanks(gone) + " did not " + what + ": the process is gone";
+    reason = describeRanks(gone) + " did not " + what + ": " + describe(Absence::Gone);
   else if (!left.empty())
-    reason = describeRanks(left) + " did not " + what + ": the run there has ended";
+    reason = describeRanks(left) + " did not " + what + ": " + describe(Absence::Ended);
   else if (isLate)
     reason = describeRanks(missing) + " did not " + what + " within " + describeSeconds(limit);
   else

@@ -31,7 +31,7 @@ public:
   void tellFailure(const std::string &reason) noexcept override;
   void announce(const Standing &own) override;
   Standing standing(uint32_t rank) override;
-  std::string absence(uint32_t rank) override;
+  Absence absence(uint32_t rank) override;
   std::string failure() override { return memory.failure(); }
 
 private:

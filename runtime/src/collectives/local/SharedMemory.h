@@ -37,7 +37,7 @@ public:
     /// Of the last collectives, by their number.
     Description descriptions[4];
     /// How far its device is: announced last, with the collectives by their number.
-    std::atomic<uint64_t> announced;
+    std::atomic<uint64_t> announced, asks;
     Description announcements[4];
   };
 

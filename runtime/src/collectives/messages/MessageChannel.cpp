@@ -155,16 +155,16 @@ Standing MessageChannel::standing(uint32_t rank) {
 }
 
 /// The caller holds the lock.
-std::string MessageChannel::describeAbsence(uint32_t rank) {
+Absence MessageChannel::lookForAbsence(uint32_t rank) {
   areComplete(expectedGoodbyes);
   bool isExpected = rank == self || std::any_of(expectedGoodbyes.begin(), expectedGoodbyes.end(),
                                                 [&](const Message &other) { return other.rank == rank; });
-  return !isExpected ? "the run there has ended" : messenger->isGone(rank) ? "the process is gone" : "";
+  return !isExpected ? Absence::Ended : messenger->isGone(rank) ? Absence::Gone : Absence::None;
 }
 
-std::string MessageChannel::absence(uint32_t rank) {
+Absence MessageChannel::absence(uint32_t rank) {
   Lock lock(mutex);
-  return describeAbsence(rank);
+  return lookForAbsence(rank);
 }
 
 void MessageChannel::send(Messages &messages, const void *data, uint64_t bytes, uint32_t to, int tag) {
@@ -188,15 +188,16 @@ bool MessageChannel::areComplete(Messages &messages) {
 bool MessageChannel::look(Messages &messages, const std::string &what, bool looksForAbsent) {
   Lock lock(mutex);
   // A rank's messages come before its goodbye: so they are looked for after it.
-  std::vector<std::string> absences(ranks);
+  std::vector<Absence> absences(ranks);
   for (const Message &message : messages)
-    absences[message.rank] = looksForAbsent ? describeAbsence(message.rank) : "";
+    absences[message.rank] = looksForAbsent ? lookForAbsence(message.rank) : Absence::None;
   if (areComplete(messages))
     return true;
   checkFailure();
   for (const Message &message : messages)
-    if (!absences[message.rank].empty())
-      fail(FP8RT_RANKS, describeRanks({message.rank}) + " did not " + what + ": " + absences[message.rank]);
+    if (absences[message.rank] != Absence::None)
+      fail(FP8RT_RANKS,
+           describeRanks({message.rank}) + " did not " + what + ": " + describe(absences[message.rank]));
   return false;
 }
 

@@ -35,7 +35,7 @@ public:
   void tellFailure(const std::string &reason) noexcept override;
   void announce(const Standing &own) override;
   Standing standing(uint32_t rank) override;
-  std::string absence(uint32_t rank) override;
+  Absence absence(uint32_t rank) override;
   std::string failure() override;
 
 private:
@@ -68,7 +68,7 @@ private:
   void waitFor(Messages &messages, const char *verb, const Description &collective);
   bool look(Messages &messages, const std::string &what, bool looksForAbsent);
   [[noreturn]] void failLate(const Messages &messages, const std::string &what);
-  std::string describeAbsence(uint32_t rank);
+  Absence lookForAbsence(uint32_t rank);
   void checkSame(const Collective &collective, const Buffer &buffer) const;
   bool lookForFailure();
   void checkFailure();

@@ -21,6 +21,11 @@ namespace {
 
 /// How many seconds the others have for what is under way, when a communicator ends.
 constexpr double kFarewell = 5;
+/// For how many seconds this rank may be behind others that have done their part and ended.
+constexpr double kGrace = 0.5;
+
+/// For how long `abort` lets a call of NCCL go on.
+constexpr std::chrono::milliseconds kCallTime(200);
 
 double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -55,6 +60,8 @@ NcclGroups::NcclGroups(HostRanks &host) : host(host), nccl(Nccl::get()) {
 }
 
 NcclGroups::~NcclGroups() {
+  if (!host.way().failure().empty())
+    abort();
   if (isAborted)
     return;
   for (size_t i = comms.size(); i-- > 0;)
@@ -81,9 +88,18 @@ void NcclGroups::add(ncclComm_t comm) {
 ncclResult_t NcclGroups::state(ncclComm_t comm) {
   std::lock_guard<std::mutex> lock(mutex);
   ncclResult_t code = ncclSuccess;
-  if (!isAborted)
-    nccl.check(nccl.commGetAsyncError(comm, &code), "ncclCommGetAsyncError", comm);
+  if (isAborted)
+    fail(FP8RT_RANKS, host.way().failure());
+  nccl.check(nccl.commGetAsyncError(comm, &code), "ncclCommGetAsyncError", comm);
   return code;
+}
+
+std::unique_lock<std::timed_mutex> NcclGroups::use() {
+  std::unique_lock<std::timed_mutex> held(inUse);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (isAborted)
+    fail(FP8RT_RANKS, host.way().failure());
+  return held;
 }
 
 void NcclGroups::settle(ncclComm_t comm, const std::string &what) {
@@ -93,12 +109,13 @@ void NcclGroups::settle(ncclComm_t comm, const std::string &what) {
     std::string failure = host.way().failure();
     if (!failure.empty())
       fail(FP8RT_RANKS, failure);
-    for (uint32_t other = 0; other < host.size(); ++other) {
-      std::string absence = host.way().absence(other);
-      if (!absence.empty())
-        fail(FP8RT_RANKS, describeRanks({other}) + " did not complete " + what + ": " + absence);
+    double waited = secondsSince(start);
+    for (uint32_t other = 0; other < host.size() && waited > kGrace; ++other) {
+      Absence absence = host.way().absence(other);
+      if (absence != Absence::None)
+        fail(FP8RT_RANKS, describeRanks({other}) + " did not complete " + what + ": " + describe(absence));
     }
-    if (secondsSince(start) > host.way().deadline())
+    if (waited > host.way().deadline())
       fail(FP8RT_RANKS, what + " was not complete within " + describeSeconds(host.way().deadline()));
     usleep(20);
   }
@@ -116,8 +133,8 @@ ncclComm_t NcclGroups::of(const Collective &collective) {
   nccl.check(nccl.commSplit(comms.front(), static_cast<int>(collective.members.front()),
                             static_cast<int>(collective.index), &made, &config),
              "ncclCommSplit", comms.front());
-  settle(comms.front(), "ncclCommSplit");
   add(made);
+  settle(comms.front(), "ncclCommSplit");
   settle(made, "ncclCommSplit");
   return comm = made;
 }
@@ -134,7 +151,8 @@ std::string NcclGroups::error() {
   return "";
 }
 
-/// Without the lock: NCCL waits for graphs that contain its work.
+/// A call that does not return waits for a rank, or for a device that does: this ends it. The communicators
+/// are not locked meanwhile, for NCCL waits for graphs that contain its work.
 void NcclGroups::abort() noexcept {
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -142,6 +160,7 @@ void NcclGroups::abort() noexcept {
       return;
     isAborted = true;
   }
+  std::unique_lock<std::timed_mutex> held(inUse, kCallTime);
   for (size_t i = comms.size(); i-- > 0;)
     nccl.commAbort(comms[i]);
 }

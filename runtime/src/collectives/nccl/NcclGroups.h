@@ -31,6 +31,9 @@ public:
   /// Waits until NCCL has given its work to the stream.
   void settle(ncclComm_t comm, const std::string &what);
 
+  /// To be held while NCCL is called: `abort` waits a while for it. Throws FP8RT_RANKS after an abort.
+  std::unique_lock<std::timed_mutex> use();
+
   /// Returns what has gone wrong while NCCL was working; empty if nothing has.
   std::string error();
   /// Lets all that is under way end, on the device too; nothing is possible afterwards.
@@ -47,6 +50,7 @@ private:
 
   HostRanks &host;
   const Nccl &nccl;
+  std::timed_mutex inUse;
   std::mutex mutex; // of the following
   std::vector<ncclComm_t> comms; // that of all ranks is the first
   bool isAborted = false;

@@ -23,6 +23,12 @@ public:
   Move(const Collective &collective, OnDevice &device, CUstream stream, char *scratch)
       : nccl(Nccl::get()), collective(collective), device(device), stream(stream), scratch(scratch),
         comm(device.groups.of(collective)), ranks(collective.groupSize()), width(collective.elementBytes) {}
+  Move(const Move &) = delete;
+  Move &operator=(const Move &) = delete;
+  ~Move() {
+    if (isOpen) // after a call that has failed
+      nccl.groupEnd();
+  }
 
   void operator()();
 
@@ -34,7 +40,7 @@ private:
   void toEveryone(const void *from, void *to, uint64_t bytes);
   void send(const char *from, uint64_t bytes, uint32_t member);
   void receive(char *to, uint64_t bytes, uint32_t member);
-  void begin() { nccl.check(nccl.groupStart(), "ncclGroupStart", comm); }
+  void begin();
   void end();
   void reduce(const char *from, char *to, uint64_t count) {
     device.kernels.reduce(collective.description.type, collective.description.reduction, from, to, count, ranks,
@@ -49,10 +55,17 @@ private:
   ncclComm_t comm;
   uint32_t ranks;
   uint64_t width;
+  bool isOpen = false; // a group of calls
 };
+
+void NcclRanks::Move::begin() {
+  nccl.check(nccl.groupStart(), "ncclGroupStart", comm);
+  isOpen = true;
+}
 
 /// Later work of the stream comes after NCCL's, which may give it from a thread of its own.
 void NcclRanks::Move::end() {
+  isOpen = false;
   nccl.check(nccl.groupEnd(), collective.description.text(), comm);
   device.groups.settle(comm, collective.description.text());
 }
@@ -218,8 +231,7 @@ uint64_t NcclRanks::start(const fp8rt_collective &given, void *toStream) {
   driver.check(driver.streamIsCapturing(stream, &isCapturing), collective.description.text());
   if (isNew && isCapturing)
     refuseCapture(collective);
-  if (isNew) // the ranks compare it: so one that differs is named
-    host->meet(given);
+  host->meet(given); // the ranks compare it: so one that differs is named
   if (collective.groupSize() == 1 || !collective.bytes()) {
     if (collective.send != collective.receive && collective.bytes())
       driver.check(driver.copyOnDevice(cuda::toAddress(collective.receive), cuda::toAddress(collective.send),
@@ -227,10 +239,17 @@ uint64_t NcclRanks::start(const fp8rt_collective &given, void *toStream) {
                    collective.description.text());
     return tickets++;
   }
-  Move move(collective, *device, stream, scratchFor(collective, stream, isCapturing));
-  device->kernels.markArrival(number, stream);
-  move();
-  device->kernels.markCompletion(stream);
+  char *scratch = scratchFor(collective, stream, isCapturing);
+  try {
+    auto held = device->groups.use();
+    Move move(collective, *device, stream, scratch);
+    device->kernels.markArrival(number, stream);
+    move();
+    device->kernels.markCompletion(stream);
+  } catch (const Error &) {
+    device->watch.check(); // what came first
+    throw;
+  }
   device->watch.check();
   return tickets++;
 }

@@ -20,7 +20,8 @@ using std::chrono::steady_clock;
 static constexpr std::chrono::milliseconds kNap(4);
 
 Watch::Watch(Channel &channel, NcclGroups &groups, const Kernels &kernels)
-    : channel(channel), groups(groups), kernels(kernels), notice(std::min(0.1, channel.deadline() / 4)) {
+    : channel(channel), groups(groups), kernels(kernels), notice(std::min(0.1, channel.deadline() / 4)),
+      answered(channel.size()) {
   thread = std::thread([this] { work(); });
 }
 
@@ -34,7 +35,7 @@ Watch::~Watch() {
   thread.join();
   Marks marks = kernels.marks();
   if (marks.arrived)
-    channel.announce({marks.arrived, knowns[marks.at].description});
+    announce(marks, /*isQuestion=*/false);
 }
 
 uint64_t Watch::numberOf(const Collective &collective, bool &isNew) {
@@ -87,46 +88,67 @@ std::string Watch::look() {
   std::string error = groups.error();
   if (!error.empty())
     return "rank " + std::to_string(channel.rank()) + " failed: NCCL: " + error;
+  answer();
+  return lookAtDevice();
+}
+
+Watch::Known Watch::knownOf(const Marks &marks) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return knowns[marks.at];
+}
+
+void Watch::announce(const Marks &marks, bool isQuestion) {
+  asks += isQuestion;
+  channel.announce({marks.arrived, knownOf(marks).description, asks});
+}
+
+/// Says where this rank is, if another has asked.
+void Watch::answer() {
+  bool isAsked = false;
+  for (uint32_t other = 0; other < channel.size(); ++other) {
+    uint64_t count = other == channel.rank() ? 0 : channel.standing(other).asks;
+    isAsked |= count != answered[other];
+    answered[other] = count;
+  }
+  Marks marks = kernels.marks();
+  if (isAsked && marks.arrived)
+    announce(marks, /*isQuestion=*/false);
+}
+
+std::string Watch::lookAtDevice() {
   Marks marks = kernels.marks();
   if (marks.arrived <= marks.completed)
     return "";
   if (marks.arrived != waitingFor) {
     waitingFor = marks.arrived;
     since = steady_clock::now();
-    hasAnnounced = false;
+    asked = 0;
   }
   double waited = std::chrono::duration<double>(steady_clock::now() - since).count();
-  if (waited < notice)
-    return "";
-  Known known;
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    known = knowns[marks.at];
+  if ((asked == 0 && waited > notice) || (asked == 1 && waited > channel.deadline() - notice)) {
+    ++asked;
+    announce(marks, /*isQuestion=*/true);
   }
-  if (!hasAnnounced)
-    channel.announce({marks.arrived, known.description});
-  hasAnnounced = true;
-  return lookAtRanks(known, marks.arrived, waited);
+  return waited > 2 * notice ? lookAtRanks(knownOf(marks), marks.arrived, waited) : "";
 }
 
 /// Returns why one of the ranks is waited for in vain; empty if it may still come.
 std::string Watch::lookAtRanks(const Known &known, uint64_t number, double waited) {
   std::string what = known.description.text();
   std::vector<uint32_t> missing;
-  // Those that have come last have had time to say so.
-  bool isLate = waited > channel.deadline() + 2 * notice;
+  bool isLate = waited > channel.deadline();
   for (uint32_t other : known.members) {
     if (other == channel.rank())
       continue;
-    std::string absence = channel.absence(other);
+    Absence absence = channel.absence(other);
     Standing standing = channel.standing(other); // looked at last: it is announced before the end
     bool hasArrived = standing.number >= number;
     if (standing.number == number && !standing.at.isSameAs(known.description))
       return describeDifference(channel.rank(), known.description, other, standing.at);
-    if (!absence.empty() && !hasArrived)
-      return describeRanks({other}) + " did not arrive at " + what + ": " + absence;
-    if (!absence.empty() && isLate)
-      return describeRanks({other}) + " did not complete " + what + ": " + absence;
+    if (absence != Absence::None && !hasArrived)
+      return describeRanks({other}) + " did not arrive at " + what + ": " + describe(absence);
+    if (absence == Absence::Gone && isLate)
+      return describeRanks({other}) + " did not complete " + what + ": " + describe(absence);
     if (!hasArrived)
       missing.push_back(other);
   }

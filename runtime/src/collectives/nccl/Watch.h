@@ -17,8 +17,9 @@
 
 namespace fp8rt::collectives::nccl {
 
-/// The device says to which collective it has come (Marks). A rank whose device waits tells the others so
-/// after a moment (Channel::announce): at the deadline, those that have not said it are missing.
+/// The device says to which collective it has come (Marks). A rank whose device waits asks the others after a
+/// moment, and again before the deadline, and they say where they are (Channel::announce): ranks that have not
+/// come to the collective by the deadline are missing. As long as nobody waits, nothing is sent.
 class Watch {
 public:
   Watch(Channel &channel, NcclGroups &groups, const Kernels &kernels);
@@ -41,13 +42,17 @@ private:
 
   void work();
   std::string look();
+  std::string lookAtDevice();
+  Known knownOf(const Marks &marks);
+  void announce(const Marks &marks, bool isQuestion);
+  void answer();
   std::string lookAtRanks(const Known &known, uint64_t number, double waited);
   void stop(const std::string &reason);
 
   Channel &channel;
   NcclGroups &groups;
   const Kernels &kernels;
-  double notice; // seconds after which a rank says that it waits
+  double notice; // seconds after which a rank that waits asks, and that the others have for an answer
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -55,9 +60,12 @@ private:
   std::string failure;
   std::deque<Known> knowns;
 
-  uint64_t waitingFor = 0; // the thread's: the collective, since when, whether it has said so
+  // The thread's: the collective that it waits for, since when, how often it has asked for it, and at all.
+  uint64_t waitingFor = 0;
   Time since;
-  bool hasAnnounced = false;
+  int asked = 0;
+  uint64_t asks = 0;
+  std::vector<uint64_t> answered; // the asks of each rank
   std::thread thread;
 };
 
