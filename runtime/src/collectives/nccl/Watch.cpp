@@ -21,7 +21,7 @@ static constexpr std::chrono::milliseconds kNap(4);
 
 Watch::Watch(Channel &channel, NcclGroups &groups, const Kernels &kernels)
     : channel(channel), groups(groups), kernels(kernels), notice(std::min(0.1, channel.deadline() / 4)),
-      answered(channel.size()) {
+      lastLook(steady_clock::now()), answered(channel.size()) {
   thread = std::thread([this] { work(); });
 }
 
@@ -116,15 +116,19 @@ void Watch::answer() {
 }
 
 std::string Watch::lookAtDevice() {
+  auto now = steady_clock::now();
+  auto nap = now - std::exchange(lastLook, now);
+  if (std::chrono::duration<double>(nap).count() > notice)
+    since += nap; // this process was stopped, and has heard nothing
   Marks marks = kernels.marks();
   if (marks.arrived <= marks.completed)
     return "";
   if (marks.arrived != waitingFor) {
     waitingFor = marks.arrived;
-    since = steady_clock::now();
+    since = now;
     asked = 0;
   }
-  double waited = std::chrono::duration<double>(steady_clock::now() - since).count();
+  double waited = std::chrono::duration<double>(now - since).count();
   if ((asked == 0 && waited > notice) || (asked == 1 && waited > channel.deadline() - notice)) {
     ++asked;
     announce(marks, /*isQuestion=*/true);

@@ -62,7 +62,7 @@ private:
 
   // The thread's: the collective that it waits for, since when, how often it has asked for it, and at all.
   uint64_t waitingFor = 0;
-  Time since;
+  Time since, lastLook;
   int asked = 0;
   uint64_t asks = 0;
   std::vector<uint64_t> answered; // the asks of each rank
