@@ -15,8 +15,8 @@ namespace fp8rt_test {
 /// pointers, structs of the same size.
 template <typename Ours, typename Real>
 constexpr bool isPassedAlike() {
-  return std::is_pointer_v<Ours> == std::is_pointer_v<Real> && std::is_class_v<Ours> == std::is_class_v<Real> &&
-         sizeof(Ours) == sizeof(Real);
+  return std::is_pointer_v<Ours> == std::is_pointer_v<Real> &&
+         std::is_class_v<Ours> == std::is_class_v<Real> && sizeof(Ours) == sizeof(Real);
 }
 
 template <typename Ours, typename Real>

@@ -28,7 +28,8 @@ using ours::ncclUniqueId;
 FP8RT_NCCL_FUNCTIONS(EXPECT_ALIKE)
 } // namespace list
 
-static_assert(int(ours::ncclSuccess) == int(::ncclSuccess) && int(ours::ncclInProgress) == int(::ncclInProgress));
+static_assert(int(ours::ncclSuccess) == int(::ncclSuccess) &&
+              int(ours::ncclInProgress) == int(::ncclInProgress));
 static_assert(int(ours::ncclUint8) == int(::ncclUint8));
 static_assert(sizeof(ours::ncclUniqueId) == sizeof(::ncclUniqueId));
 static_assert(ours::kUndefined == NCCL_CONFIG_UNDEF_INT);

@@ -65,8 +65,8 @@ std::string RankOnDevice::step(float factor, float third) {
   DLTensor values = {x, {kDLCPU, 0}, 1, kF32, shape, nullptr, 0}, one = values;
   one.data = &factor;
   one.ndim = 0;
-  if (fp8rt_session_set_argument(session.get(), 0, &values) || fp8rt_session_set_argument(session.get(), 1, &one) ||
-      fp8rt_session_step(session.get()))
+  if (fp8rt_session_set_argument(session.get(), 0, &values) ||
+      fp8rt_session_set_argument(session.get(), 1, &one) || fp8rt_session_step(session.get()))
     return error = fp8rt_last_error();
   const DLTensor *result = fp8rt_session_result(session.get(), 0);
   if (!result)

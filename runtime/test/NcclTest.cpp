@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collectives of devices through the stand-in for NCCL: the values of host memory bit for bit, graphs, what is
-// given back.
+// Collectives of devices through the stand-in for NCCL: the values of host memory bit for bit, graphs, what
+// is given back.
 
 #include "NcclSupport.h"
 
@@ -35,17 +35,18 @@ std::vector<char> numbersOf(uint32_t type, uint64_t count, uint64_t seed) {
       bits = bits >> 16 & 0xffff;
     if (type == FP8RT_F16)
       bits &= 0xbfff; // below 2
-    if (isTiny) // the sign and the lowest bits: a denormal, or zero
+    if (isTiny)       // the sign and the lowest bits: a denormal, or zero
       bits &= (uint64_t(1) << (8 * kWidths[type] - 1)) | (bits >> 40 & 1 ? 0x1f : 0);
     std::memcpy(&data[i * kWidths[type]], &bits, kWidths[type]);
   }
   return data;
 }
 
-/// Performs a collective on data that depends on `seed` and the rank, in memory from `allocate`; returns a line
-/// with a hash of what the rank received.
+/// Performs a collective on data that depends on `seed` and the rank, in memory from `allocate`; returns a
+/// line with a hash of what the rank received.
 using Allocate = std::function<char *(uint64_t bytes)>;
-std::string perform(fp8rt_communicator &communicator, const Allocate &allocate, Ask ask, uint64_t seed, bool inPlace = false) {
+std::string perform(fp8rt_communicator &communicator, const Allocate &allocate, Ask ask, uint64_t seed,
+                    bool inPlace = false) {
   std::vector<char> data = numbersOf(ask.type, ask.count, 100 * seed + communicator.rank);
   uint64_t received = data.size() * (ask.kind == FP8RT_ALL_GATHER ? communicator.size : 1);
   char *send = allocate(data.size()), *receive = inPlace ? send : allocate(received);
@@ -60,8 +61,9 @@ std::string perform(fp8rt_communicator &communicator, const Allocate &allocate, 
   for (uint64_t i = 0; i < received; ++i)
     hash = (hash ^ static_cast<unsigned char>(receive[i])) * 1099511628211u;
   char line[96];
-  std::snprintf(line, sizeof(line), "kind %u reduction %u type %u count %llu: %016llx\n", ask.kind, ask.reduction, ask.type,
-                static_cast<unsigned long long>(ask.count), static_cast<unsigned long long>(hash));
+  std::snprintf(line, sizeof(line), "kind %u reduction %u type %u count %llu: %016llx\n", ask.kind,
+                ask.reduction, ask.type, static_cast<unsigned long long>(ask.count),
+                static_cast<unsigned long long>(hash));
   return line;
 }
 
@@ -69,7 +71,9 @@ std::string perform(fp8rt_communicator &communicator, const Allocate &allocate, 
 std::string performAll(fp8rt_communicator &communicator, const Allocate &allocate) {
   std::string lines;
   uint64_t seed = 1;
-  auto add = [&](Ask ask, bool inPlace = false) { lines += perform(communicator, allocate, ask, seed++, inPlace); };
+  auto add = [&](Ask ask, bool inPlace = false) {
+    lines += perform(communicator, allocate, ask, seed++, inPlace);
+  };
   auto make = [](uint32_t kind, uint32_t reduction, uint32_t type, uint64_t count) {
     Ask ask;
     ask.kind = kind;
@@ -83,7 +87,8 @@ std::string performAll(fp8rt_communicator &communicator, const Allocate &allocat
       if (reduction != FP8RT_MEAN || type >= FP8RT_F16)
         for (uint64_t count : {12, 612})
           add(make(FP8RT_ALL_REDUCE, reduction, type, count), /*inPlace=*/count == 12);
-  for (uint64_t count : {(96 << 10) / 4, (96 << 10) / 4 + 1, 30000, 30001, 30002, 30003}) // large ones, with a rest
+  for (uint64_t count :
+       {(96 << 10) / 4, (96 << 10) / 4 + 1, 30000, 30001, 30002, 30003}) // large ones, with a rest
     add(make(FP8RT_ALL_REDUCE, FP8RT_MEAN, FP8RT_F32, count), /*inPlace=*/count % 2);
   for (uint64_t count : {0, 12, 50000 * 12}) // more than a box of the stand-in holds
     for (uint32_t type : {FP8RT_BYTE, FP8RT_F32}) {
@@ -91,7 +96,9 @@ std::string performAll(fp8rt_communicator &communicator, const Allocate &allocat
         continue;
       for (uint32_t kind : {FP8RT_ALL_GATHER, FP8RT_ALL_TO_ALL, FP8RT_BROADCAST, FP8RT_SHIFT}) {
         Ask ask = make(kind, 0, type, count);
-        ask.root = kind == FP8RT_BROADCAST ? static_cast<int32_t>(communicator.size) - 1 : kind == FP8RT_SHIFT ? -1 : 0;
+        ask.root = kind == FP8RT_BROADCAST ? static_cast<int32_t>(communicator.size) - 1
+                   : kind == FP8RT_SHIFT   ? -1
+                                           : 0;
         add(ask, kind == FP8RT_BROADCAST);
       }
       if (type == FP8RT_F32)
@@ -103,14 +110,15 @@ std::string performAll(fp8rt_communicator &communicator, const Allocate &allocat
   return lines;
 }
 
-std::string onHost(fp8rt_communicator &communicator, std::string (*body)(fp8rt_communicator &, const Allocate &)) {
+std::string onHost(fp8rt_communicator &communicator,
+                   std::string (*body)(fp8rt_communicator &, const Allocate &)) {
   std::vector<std::unique_ptr<char[]>> memory;
-  return body(communicator, [&](uint64_t bytes) {
-    return memory.emplace_back(std::make_unique<char[]>(bytes + 1)).get();
-  });
+  return body(communicator,
+              [&](uint64_t bytes) { return memory.emplace_back(std::make_unique<char[]>(bytes + 1)).get(); });
 }
 
-std::string onDevice(fp8rt_communicator &communicator, std::string (*body)(fp8rt_communicator &, const Allocate &)) {
+std::string onDevice(fp8rt_communicator &communicator,
+                     std::string (*body)(fp8rt_communicator &, const Allocate &)) {
   RankOnDevice device(communicator);
   if (!device.error.empty())
     return device.error;
@@ -214,7 +222,8 @@ TEST(Nccl, SeveralSessionsShareACommunicator) {
       text += first.step(1, 1) + second.step(2, 2);
     return text;
   };
-  EXPECT_EQ(runThreads(2, body, 20, throughNccl), std::vector<std::string>(2, "2 4 2 4 8 8 2 4 2 4 8 8 2 4 2 4 8 8 "));
+  EXPECT_EQ(runThreads(2, body, 20, throughNccl),
+            std::vector<std::string>(2, "2 4 2 4 8 8 2 4 2 4 8 8 2 4 2 4 8 8 "));
 }
 
 TEST(Nccl, ItIsForDevices) {
@@ -223,8 +232,9 @@ TEST(Nccl, ItIsForDevices) {
       [](fp8rt_communicator &communicator) {
         Library library = loadFixture();
         Session session = newSession(library, "main", newState(library));
-        EXPECT_FP8RT_ERROR(fp8rt_session_set_communicator(session.get(), &communicator), FP8RT_UNSUPPORTED,
-                           "NCCL moves memory of GPUs: for a program on the CPU, use a communicator in host memory");
+        EXPECT_FP8RT_ERROR(
+            fp8rt_session_set_communicator(session.get(), &communicator), FP8RT_UNSUPPORTED,
+            "NCCL moves memory of GPUs: for a program on the CPU, use a communicator in host memory");
         return perform(communicator, Ask());
       },
       20, throughNccl);

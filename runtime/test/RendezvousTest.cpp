@@ -39,7 +39,8 @@ std::vector<std::string> meetAs(const std::vector<Started> &ranks, double deadli
       Communicator communicator(created);
       std::string all(ranks[i].size, '?');
       char own = static_cast<char>('0' + communicator->rank);
-      texts[i] = fp8rt_communicator_gather(communicator.get(), &own, 1, all.data()) ? fp8rt_last_error() : all;
+      texts[i] =
+          fp8rt_communicator_gather(communicator.get(), &own, 1, all.data()) ? fp8rt_last_error() : all;
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -61,7 +62,8 @@ TEST(Rendezvous, RanksThatDoNotComeAreNamed) {
 }
 
 TEST(Rendezvous, RanksThatWereStartedDifferentlyAreNamed) {
-  EXPECT_EQ(meetAs({{0, 2}, {1, 3, 100}}, 5), Texts(2, "rank 1 was started as one of 3 ranks, rank 0 as one of 2"));
+  EXPECT_EQ(meetAs({{0, 2}, {1, 3, 100}}, 5),
+            Texts(2, "rank 1 was started as one of 3 ranks, rank 0 as one of 2"));
   for (const std::string &text : meetAs({{0, 3}, {1, 3, 100}, {1, 3, 100}}, 5))
     EXPECT_EQ(text, "two processes were started as rank 1");
 }
@@ -90,8 +92,8 @@ TEST(Rendezvous, WrongAddresses) {
                        "expected HOST:PORT");
   EXPECT_FP8RT_ERROR(fp8rt_communicator_create_tcp("no-such-host.invalid:1234", 0, 1, 1, &created),
                      FP8RT_NOT_FOUND, "'no-such-host.invalid:1234': ");
-  EXPECT_FP8RT_ERROR(fp8rt_communicator_create_tcp("127.0.0.1:1234", 2, 2, 1, &created), FP8RT_INVALID_ARGUMENT,
-                     "rank 2 of 2 ranks");
+  EXPECT_FP8RT_ERROR(fp8rt_communicator_create_tcp("127.0.0.1:1234", 2, 2, 1, &created),
+                     FP8RT_INVALID_ARGUMENT, "rank 2 of 2 ranks");
 }
 
 } // namespace

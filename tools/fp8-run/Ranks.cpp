@@ -57,8 +57,9 @@ static std::optional<uint32_t> numberIn(const char *variable) {
 llvm::Expected<Ranks> Ranks::joinTcp(const std::string &address, double deadline) {
   std::optional<uint32_t> number = numberIn("FP8RT_RANK"), size = numberIn("FP8RT_SIZE");
   if (!number || !size)
-    return failure("--rendezvous=" + address + ": FP8RT_RANK and FP8RT_SIZE in the environment must say which "
-                                               "rank this is, from 0, and how many there are");
+    return failure("--rendezvous=" + address +
+                   ": FP8RT_RANK and FP8RT_SIZE in the environment must say which "
+                   "rank this is, from 0, and how many there are");
   Ranks ranks;
   fp8rt_communicator *created = nullptr;
   if (llvm::Error error =

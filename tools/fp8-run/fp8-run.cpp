@@ -81,17 +81,18 @@ cl::opt<std::string>
     comm("comm", cl::value_desc("none|local|mpi|tcp|nccl"), cl::init("none"), cl::cat(category),
          cl::desc("how the ranks of a program communicate (default: none, or local with "
                   "--ranks): local starts all of them on this machine; mpi is for processes that "
-                  "mpirun has started; tcp for others, with --rendezvous; nccl moves the data from GPU to GPU, "
-                  "one for each rank, and finds the ranks in any of these ways"));
+                  "mpirun has started; tcp for others, with --rendezvous; nccl moves the data from "
+                  "GPU to GPU, one for each rank, and finds the ranks in any of these ways"));
 cl::opt<std::string>
     rendezvous("rendezvous", cl::value_desc("HOST:PORT"), cl::cat(category),
                cl::desc("for --comm=tcp or nccl: rank 0 listens there, and the others come; FP8RT_RANK and "
                         "FP8RT_SIZE in the environment say which rank this is and how many there are"));
-cl::opt<uint32_t>
-    numRanks("ranks", cl::value_desc("N"), cl::init(1), cl::cat(category),
-             cl::desc("number of ranks that --comm=local or nccl starts on this machine; {rank} in a file name is the rank's "
-                      "number, and without it rank 0 alone prints and writes. OpenMP's threads are "
-                      "divided among the ranks unless OMP_NUM_THREADS is set"));
+cl::opt<uint32_t> numRanks(
+    "ranks", cl::value_desc("N"), cl::init(1), cl::cat(category),
+    cl::desc(
+        "number of ranks that --comm=local or nccl starts on this machine; {rank} in a "
+        "file name is the rank's number, and without it rank 0 alone prints and writes. OpenMP's threads are "
+        "divided among the ranks unless OMP_NUM_THREADS is set"));
 cl::opt<double>
     deadline("deadline", cl::value_desc("S"), cl::init(30), cl::cat(category),
              cl::desc("seconds that a collective waits for another rank (default: 30): after that "
@@ -138,8 +139,8 @@ cl::extrahelp
              "--inputs=in.safetensors --outputs=out.safetensors\n"
              "\nENVIRONMENT, with --device=cuda or emulator: FP8RT_GRAPH=0 launches each kernel of "
              "each step; FP8RT_SYNC=1 also waits for each, so that an error names the kernel that "
-             "failed; FP8RT_CUDA_DRIVER=FILE is another driver than libcuda.so.1; FP8RT_NCCL=FILE is another NCCL "
-             "than libnccl.so.2; FP8RT_LOCAL_RANK=N with --rendezvous: --device=cuda is GPU N\n"
+             "failed; FP8RT_CUDA_DRIVER=FILE is another driver than libcuda.so.1; FP8RT_NCCL=FILE is "
+             "another NCCL than libnccl.so.2; FP8RT_LOCAL_RANK=N with --rendezvous: --device=cuda is GPU N\n"
              "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
              "command line is wrong\n");
 
@@ -180,7 +181,8 @@ std::optional<std::string> interpret(Options &options) {
   if (!rendezvous.empty() && comm != "tcp" && comm != "nccl")
     return "--rendezvous needs --comm=tcp or nccl";
   if (!rendezvous.empty() && numRanks.getNumOccurrences())
-    return "--ranks=" + std::to_string(numRanks) + ": with --rendezvous, FP8RT_SIZE says how many ranks there are";
+    return "--ranks=" + std::to_string(numRanks) +
+           ": with --rendezvous, FP8RT_SIZE says how many ranks there are";
   if (comm == "mpi" && numRanks.getNumOccurrences())
     return "--ranks=" + std::to_string(numRanks) +
            ": with --comm=mpi, mpirun -n says how many ranks there are";

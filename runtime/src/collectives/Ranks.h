@@ -39,7 +39,8 @@ public:
   /// The following collectives are of this device's memory; null for the host's. Of communicators that do not
   /// use host memory.
   virtual void useDevice(std::shared_ptr<const cuda::DeviceProgram>) {}
-  /// Throws if a collective has failed whose work was enqueued: on a device, work ends then as if it were done.
+  /// Throws if a collective has failed whose work was enqueued: on a device, work ends then as if it were
+  /// done.
   virtual void check() {}
 
   /// The functions for compiled code.

@@ -68,7 +68,8 @@ fp8rt_status fp8rt_communicator_create_tcp(const char *address, uint32_t rank, u
   return guarded([&] {
     fp8rt_communicator *&out = required(out_communicator, "out_communicator");
     checkDeadline(deadline);
-    out = connect(std::make_unique<TcpMessenger>(&required(address, "address"), rank, size, deadline), deadline);
+    out = connect(std::make_unique<TcpMessenger>(&required(address, "address"), rank, size, deadline),
+                  deadline);
   });
 }
 

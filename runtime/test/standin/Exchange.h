@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How processes that use the stand-in for NCCL pass bytes to each other: memory that they share, with a box for
-// each pair of ranks.
+// How processes that use the stand-in for NCCL pass bytes to each other: memory that they share, with a box
+// for each pair of ranks.
 
 #ifndef FP8RT_TEST_STANDIN_EXCHANGE_H
 #define FP8RT_TEST_STANDIN_EXCHANGE_H

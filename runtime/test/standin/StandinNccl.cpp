@@ -4,8 +4,8 @@
 //
 // A libnccl for tests without GPUs. It has the entry points that the runtime uses, and moves data between
 // processes, or threads of one, that use the emulator: a copy to the host, a function of the host that passes
-// it on, a copy back, all given to the stream, so that it takes part in captures. As NCCL's, its communicators
-// do not block: calls return before their work is done, and are polled.
+// it on, a copy back, all given to the stream, so that it takes part in captures. As NCCL's, its
+// communicators do not block: calls return before their work is done, and are polled.
 //
 // The environment's FP8RT_STANDIN_NCCL lets one thing go wrong on one rank:
 //   fail FUNCTION N RANK      call number N of a function, from 1, returns an error
@@ -33,7 +33,13 @@ using namespace fp8rt_test;
 
 namespace {
 
-enum : ncclResult_t { ncclUnhandledCudaError = 1, ncclSystemError = 2, ncclInvalidArgument = 4, ncclInvalidUsage = 5, ncclRemoteError = 6 };
+enum : ncclResult_t {
+  ncclUnhandledCudaError = 1,
+  ncclSystemError = 2,
+  ncclInvalidArgument = 4,
+  ncclInvalidUsage = 5,
+  ncclRemoteError = 6
+};
 
 /// What has been made and not ended: communicators, works, files.
 std::atomic<int64_t> live{0};
@@ -216,11 +222,13 @@ CUresult Work::enqueue() {
   auto keep = [&](CUresult one) { code = code ? code : one; };
   for (const Copy &copy : copies)
     if (copy.transfer.sends && copy.transfer.bytes)
-      keep(toHost(copy.transfer.data, reinterpret_cast<CUdeviceptr>(copy.onDevice), copy.transfer.bytes, stream));
+      keep(toHost(copy.transfer.data, reinterpret_cast<CUdeviceptr>(copy.onDevice), copy.transfer.bytes,
+                  stream));
   keep(launchHost(stream, [](void *work) { static_cast<Work *>(work)->run(); }, this));
   for (const Copy &copy : copies)
     if (!copy.transfer.sends && copy.transfer.bytes)
-      keep(toDevice(reinterpret_cast<CUdeviceptr>(copy.onDevice), copy.transfer.data, copy.transfer.bytes, stream));
+      keep(toDevice(reinterpret_cast<CUdeviceptr>(copy.onDevice), copy.transfer.data, copy.transfer.bytes,
+                    stream));
   return code;
 }
 
@@ -256,7 +264,8 @@ ncclResult_t launchPending() {
 
 /// A function that moves data: `body` adds its transfers to the group's.
 template <typename Body>
-ncclResult_t enqueue(const char *function, ncclComm_t handle, ncclDataType_t type, CUstream stream, Body body) {
+ncclResult_t enqueue(const char *function, ncclComm_t handle, ncclDataType_t type, CUstream stream,
+                     Body body) {
   Comm comm = find(handle);
   if (!comm || type != ncclUint8 || comm->state != ncclSuccess)
     return ncclInvalidArgument;
@@ -274,7 +283,8 @@ struct Wish {
   Place place;
 };
 
-void split(const Comm &parent, const Comm &child, Wish own) {
+/// The new communicator is there when the old one's state says so.
+void split(const Comm &parent, ncclComm_t child, Wish own, ncclComm_t *out) {
   std::vector<Wish> wishes(parent->size);
   std::vector<Transfer> transfers;
   for (uint32_t other = 0; other < parent->size; ++other) {
@@ -284,14 +294,16 @@ void split(const Comm &parent, const Comm &child, Wish own) {
   parent->move(transfers, child->isAborted);
   if (parent->isAborted || child->isAborted)
     return;
-  wishes.erase(std::remove_if(wishes.begin(), wishes.end(), [&](const Wish &wish) { return wish.color != own.color; }),
-               wishes.end());
+  wishes.erase(
+      std::remove_if(wishes.begin(), wishes.end(), [&](const Wish &wish) { return wish.color != own.color; }),
+      wishes.end());
   std::sort(wishes.begin(), wishes.end(),
             [](const Wish &a, const Wish &b) { return std::pair(a.key, a.rank) < std::pair(b.key, b.rank); });
   child->size = static_cast<uint32_t>(wishes.size());
   for (uint32_t i = 0; i < wishes.size(); ++i)
     if (wishes[i].rank == own.rank)
       child->rank = i;
+  __atomic_store_n(out, child, __ATOMIC_RELEASE);
   parent->state = ncclSuccess;
   child->join(wishes.front().place);
 }
@@ -319,8 +331,14 @@ EXPORT ncclResult_t ncclGetVersion(int *version) {
 }
 
 EXPORT const char *ncclGetErrorString(ncclResult_t code) {
-  constexpr const char *kTexts[] = {"no error", "unhandled cuda error", "unhandled system error", "internal error",
-                                    "invalid argument", "invalid usage", "remote process exited or there was a network error", "NCCL operation in progress"};
+  constexpr const char *kTexts[] = {"no error",
+                                    "unhandled cuda error",
+                                    "unhandled system error",
+                                    "internal error",
+                                    "invalid argument",
+                                    "invalid usage",
+                                    "remote process exited or there was a network error",
+                                    "NCCL operation in progress"};
   return kTexts[code];
 }
 EXPORT const char *ncclGetLastError(ncclComm_t) { return ""; }
@@ -350,7 +368,8 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int size, ncclUnique
   return ncclInProgress;
 }
 
-EXPORT ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t *out, ncclConfig_t *config) {
+EXPORT ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t *out,
+                                  ncclConfig_t *config) {
   Comm parent = find(handle);
   if (!parent || config->blocking != 0)
     return ncclInvalidUsage;
@@ -361,10 +380,7 @@ EXPORT ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclCom
   ++live;
   parent->state = ncclInProgress;
   Wish own = {color, key, static_cast<int32_t>(parent->rank), child->place};
-  child->connecting = std::thread([parent, raw = child.get(), own] {
-    split(parent, Comm(std::shared_ptr<void>(), raw), own);
-  });
-  *out = child.get();
+  child->connecting = std::thread([parent, raw = child.get(), own, out] { split(parent, raw, own, out); });
   return ncclInProgress;
 }
 
@@ -416,8 +432,8 @@ EXPORT ncclResult_t ncclAllGather(const void *send, void *receive, size_t count,
   });
 }
 
-EXPORT ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type, int root,
-                                  ncclComm_t handle, cudaStream_t stream) {
+EXPORT ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
+                                  int root, ncclComm_t handle, cudaStream_t stream) {
   return enqueue("ncclBroadcast", handle, type, stream, [&](Work &work, const ncclComm &comm) {
     auto from = static_cast<uint32_t>(root);
     for (uint32_t peer = 0; peer < comm.size && comm.rank == from; ++peer)

@@ -41,8 +41,7 @@ double secondsSince(Clock::time_point start) {
 MessageChannel::MessageChannel(std::unique_ptr<Messenger> given, double deadline)
     : messenger(std::move(given)), self(messenger->rank()), ranks(messenger->size()), limit(deadline),
       failureReceived(kFailureBytes), failureSent(kFailureBytes), goodbyes(ranks + 1), standings(ranks) {
-  failureRequest =
-      messenger->receive(failureReceived.data(), kFailureBytes, Messenger::kAnyRank, kFailure);
+  failureRequest = messenger->receive(failureReceived.data(), kFailureBytes, Messenger::kAnyRank, kFailure);
   noticeRequest = messenger->receive(&noticeReceived, sizeof(Notice), Messenger::kAnyRank, kNotice);
   for (uint32_t other = 0; other < ranks; ++other)
     if (other != self)

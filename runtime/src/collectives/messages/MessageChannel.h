@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pieces as messages from rank to rank. Every rank polls, so that it can give up at the deadline and say whose
-// message has not arrived.
+// Pieces as messages from rank to rank. Every rank polls, so that it can give up at the deadline and say
+// whose message has not arrived.
 
 #ifndef FP8RT_COLLECTIVES_MESSAGES_MESSAGECHANNEL_H
 #define FP8RT_COLLECTIVES_MESSAGES_MESSAGECHANNEL_H
@@ -80,7 +80,7 @@ private:
   double limit; // the deadline in seconds
   Buffer buffers[2];
   Description last = {};
-  std::mutex mutex; // the messenger is called by one thread at a time
+  std::mutex mutex;   // the messenger is called by one thread at a time
   std::string reason; // of the first failure
   std::vector<char> failureReceived, failureSent;
   Messenger::Request failureRequest = nullptr;

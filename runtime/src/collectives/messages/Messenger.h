@@ -32,7 +32,8 @@ public:
 
   /// Returns whether it is certain that nothing more comes from a rank.
   virtual bool isGone(uint32_t rank) const = 0;
-  /// Ends the connection once all ranks have come to this point; without it the others take this one for gone.
+  /// Ends the connection once all ranks have come to this point; without it the others take this one for
+  /// gone.
   virtual void end() = 0;
 };
 

@@ -22,9 +22,8 @@ MpiMessenger::MpiMessenger() : mpi(mpi::Mpi::get()) {
 
 Messenger::Request MpiMessenger::send(const void *data, uint64_t bytes, uint32_t to, int tag) {
   Request request = nullptr;
-  mpi.check(
-      mpi.isend(data, static_cast<int>(bytes), mpi.byte, static_cast<int>(to), tag, comm, &request),
-      "MPI_Isend");
+  mpi.check(mpi.isend(data, static_cast<int>(bytes), mpi.byte, static_cast<int>(to), tag, comm, &request),
+            "MPI_Isend");
   return request;
 }
 

@@ -32,13 +32,15 @@ Nccl::Nccl() {
       fail(FP8RT_UNSUPPORTED, file + " has no " + symbol + ": NCCL 2.18 or newer is needed");
     return found;
   };
-#define FP8RT_NCCL_FIND(name, symbol, result, parameters) name = reinterpret_cast<decltype(name)>(find(#symbol));
+#define FP8RT_NCCL_FIND(name, symbol, result, parameters)                                                    \
+  name = reinterpret_cast<decltype(name)>(find(#symbol));
   FP8RT_NCCL_FUNCTIONS(FP8RT_NCCL_FIND)
 #undef FP8RT_NCCL_FIND
   int version = 0;
   check(getVersion(&version), "ncclGetVersion");
   if (version < kOldestVersion)
-    fail(FP8RT_UNSUPPORTED, file + " is of version " + std::to_string(version) + ": NCCL 2.18 or newer is needed");
+    fail(FP8RT_UNSUPPORTED,
+         file + " is of version " + std::to_string(version) + ": NCCL 2.18 or newer is needed");
 }
 
 const Nccl &Nccl::get() {

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// NCCL: the functions that the runtime uses, found in libnccl when they are asked for. Their types are declared
-// here with the ABI of nccl.h, so that the build needs no NCCL; a test compares them.
+// NCCL: the functions that the runtime uses, found in libnccl when they are asked for. Their types are
+// declared here with the ABI of nccl.h, so that the build needs no NCCL; a test compares them.
 
 #ifndef FP8RT_COLLECTIVES_NCCL_NCCL_H
 #define FP8RT_COLLECTIVES_NCCL_NCCL_H

@@ -46,13 +46,11 @@ NcclGroups::NcclGroups(HostRanks &host) : host(host), nccl(Nccl::get()) {
     nccl.check(nccl.getUniqueId(&own), "ncclGetUniqueId");
   host.gather(&own, sizeof(own), ids.data());
   ncclConfig_t config = withoutBlocking();
-  ncclComm_t comm = nullptr;
-  nccl.check(nccl.commInitRankConfig(&comm, static_cast<int>(host.size()), ids[0],
+  nccl.check(nccl.commInitRankConfig(&everyone, static_cast<int>(host.size()), ids[0],
                                      static_cast<int>(host.rank()), &config),
              "ncclCommInitRankConfig");
-  add(comm);
   try {
-    settle(comm, "ncclCommInitRankConfig");
+    settle(everyone, "ncclCommInitRankConfig");
   } catch (...) {
     abort();
     throw;
@@ -64,8 +62,18 @@ NcclGroups::~NcclGroups() {
     abort();
   if (isAborted)
     return;
-  for (size_t i = comms.size(); i-- > 0;)
-    end(comms[i]);
+  for (ncclComm_t comm : handles())
+    end(comm);
+}
+
+/// Returns all communicators, that of everyone last. The caller holds the lock, or is the last one here.
+std::vector<ncclComm_t> NcclGroups::handles() const {
+  std::vector<ncclComm_t> all;
+  for (const auto &[key, comm] : groups)
+    if (ncclComm_t made = __atomic_load_n(&comm, __ATOMIC_ACQUIRE))
+      all.push_back(made);
+  all.push_back(everyone);
+  return all;
 }
 
 void NcclGroups::end(ncclComm_t comm) {
@@ -78,11 +86,6 @@ void NcclGroups::end(ncclComm_t comm) {
       break;
   }
   code == ncclSuccess ? nccl.commDestroy(comm) : nccl.commAbort(comm);
-}
-
-void NcclGroups::add(ncclComm_t comm) {
-  std::lock_guard<std::mutex> lock(mutex);
-  comms.push_back(comm);
 }
 
 ncclResult_t NcclGroups::state(ncclComm_t comm) {
@@ -123,25 +126,27 @@ void NcclGroups::settle(ncclComm_t comm, const std::string &what) {
 
 ncclComm_t NcclGroups::of(const Collective &collective) {
   if (collective.groupSize() == host.size())
-    return comms.front();
-  ncclComm_t &comm = groups[keyOf(collective)];
-  if (comm)
-    return comm;
-  ncclComm_t made = nullptr;
+    return everyone;
+  ncclComm_t *comm = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    comm = &groups[keyOf(collective)]; // stays where it is
+  }
+  if (*comm)
+    return *comm;
   ncclConfig_t config = withoutBlocking();
   // The group's first rank is its color.
-  nccl.check(nccl.commSplit(comms.front(), static_cast<int>(collective.members.front()),
-                            static_cast<int>(collective.index), &made, &config),
-             "ncclCommSplit", comms.front());
-  add(made);
-  settle(comms.front(), "ncclCommSplit");
-  settle(made, "ncclCommSplit");
-  return comm = made;
+  nccl.check(nccl.commSplit(everyone, static_cast<int>(collective.members.front()),
+                            static_cast<int>(collective.index), comm, &config),
+             "ncclCommSplit", everyone);
+  settle(everyone, "ncclCommSplit");
+  settle(*comm, "ncclCommSplit");
+  return *comm;
 }
 
 std::string NcclGroups::error() {
   std::lock_guard<std::mutex> lock(mutex);
-  for (ncclComm_t comm : comms) {
+  for (ncclComm_t comm : handles()) {
     ncclResult_t code = ncclSuccess;
     if (isAborted || nccl.commGetAsyncError(comm, &code) != ncclSuccess)
       return "";
@@ -153,14 +158,15 @@ std::string NcclGroups::error() {
 
 /// A call that does not return waits for a rank, or for a device that does: this ends it. The communicators
 /// are not locked meanwhile, for NCCL waits for graphs that contain its work.
-void NcclGroups::abort() noexcept {
+void NcclGroups::abort() {
+  std::vector<ncclComm_t> all;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    if (isAborted)
+    if (std::exchange(isAborted, true))
       return;
-    isAborted = true;
+    all = handles();
   }
   std::unique_lock<std::timed_mutex> held(inUse, kCallTime);
-  for (size_t i = comms.size(); i-- > 0;)
-    nccl.commAbort(comms[i]);
+  for (ncclComm_t comm : all)
+    nccl.commAbort(comm);
 }

@@ -14,8 +14,8 @@
 
 namespace fp8rt::collectives::nccl {
 
-/// They do not block (ncclConfig's blocking = 0): every call is followed by polling. The device's context must
-/// be current, except for `error` and `abort`, which another thread may call.
+/// They do not block (ncclConfig's blocking = 0): every call is followed by polling. The device's context
+/// must be current, except for `error` and `abort`, which another thread may call.
 class NcclGroups {
 public:
   /// Connects all ranks; each comes to this point. Throws FP8RT_RANKS.
@@ -25,8 +25,8 @@ public:
   /// Ends them once the others have done what is under way.
   ~NcclGroups();
 
-  /// Returns the communicator of a group of several ranks. At the first time of a grid and its axes, each rank
-  /// comes to this point.
+  /// Returns the communicator of a group of several ranks. At the first time of a grid and its axes, each
+  /// rank comes to this point.
   ncclComm_t of(const Collective &collective);
   /// Waits until NCCL has given its work to the stream.
   void settle(ncclComm_t comm, const std::string &what);
@@ -37,14 +37,14 @@ public:
   /// Returns what has gone wrong while NCCL was working; empty if nothing has.
   std::string error();
   /// Lets all that is under way end, on the device too; nothing is possible afterwards.
-  void abort() noexcept;
+  void abort();
 
 private:
   using Key = std::pair<uint64_t, uint32_t>; // grid and axes
   static Key keyOf(const Collective &collective) {
     return {collective.description.grid, collective.description.axes};
   }
-  void add(ncclComm_t comm);
+  std::vector<ncclComm_t> handles() const;
   ncclResult_t state(ncclComm_t comm);
   void end(ncclComm_t comm);
 
@@ -52,8 +52,9 @@ private:
   const Nccl &nccl;
   std::timed_mutex inUse;
   std::mutex mutex; // of the following
-  std::vector<ncclComm_t> comms; // that of all ranks is the first
   bool isAborted = false;
+  ncclComm_t everyone = nullptr;
+  /// NCCL writes a new one from a thread of its own: null until then.
   std::map<Key, ncclComm_t> groups;
 };
 

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The steps of each collective on a device. As in host memory, a small all_reduce sends the whole to everyone;
-// of a large one each rank first gets and reduces its part, and then sends that part to everyone.
+// The steps of each collective on a device. As in host memory, a small all_reduce sends the whole to
+// everyone; of a large one each rank first gets and reduces its part, and then sends that part to everyone.
 
 #include "NcclRanks.h"
 #include "../../core/Status.h"
@@ -43,8 +43,8 @@ private:
   void begin();
   void end();
   void reduce(const char *from, char *to, uint64_t count) {
-    device.kernels.reduce(collective.description.type, collective.description.reduction, from, to, count, ranks,
-                          stream);
+    device.kernels.reduce(collective.description.type, collective.description.reduction, from, to, count,
+                          ranks, stream);
   }
 
   const Nccl &nccl;
@@ -166,7 +166,8 @@ NcclRanks::~NcclRanks() {
 }
 
 NcclRanks::OnDevice::OnDevice(HostRanks &host, std::shared_ptr<const cuda::DeviceProgram> given)
-    : program(std::move(given)), kernels(program->device()), groups(host), watch(host.way(), groups, kernels) {}
+    : program(std::move(given)), kernels(program->device()), groups(host),
+      watch(host.way(), groups, kernels) {}
 
 void NcclRanks::useDevice(std::shared_ptr<const cuda::DeviceProgram> program) {
   if (!program)
@@ -175,8 +176,8 @@ void NcclRanks::useDevice(std::shared_ptr<const cuda::DeviceProgram> program) {
   if (device) {
     if (device->program->device().handle() != program->device().handle())
       fail(FP8RT_INVALID_ARGUMENT, "the communicator is of GPU " +
-                                       std::to_string(device->program->device().ordinal()) + ", the session of GPU " +
-                                       std::to_string(program->device().ordinal()));
+                                       std::to_string(device->program->device().ordinal()) +
+                                       ", the session of GPU " + std::to_string(program->device().ordinal()));
     return;
   }
   Current current(program->device());
@@ -186,6 +187,12 @@ void NcclRanks::useDevice(std::shared_ptr<const cuda::DeviceProgram> program) {
     host->tellFailure("rank " + std::to_string(rank()) + " failed: " + error.message);
     throw;
   }
+}
+
+void NcclRanks::tellFailure(const std::string &reason) noexcept {
+  host->tellFailure(reason);
+  if (device)
+    device->watch.takeFailure();
 }
 
 void NcclRanks::check() {
@@ -207,19 +214,22 @@ char *NcclRanks::scratchFor(const Collective &collective, CUstream stream, bool 
   // Of a large all_reduce: one part of each rank, and the rest of all, which is less than an element of each.
   bool isWhole = kind == FP8RT_ALL_REDUCE && collective.bytes() <= kSmallReduction;
   uint64_t ranks = collective.groupSize();
-  uint64_t bytes = isWhole ? collective.bytes() * ranks : collective.bytes() + ranks * ranks * collective.elementBytes;
+  uint64_t bytes =
+      isWhole ? collective.bytes() * ranks : collective.bytes() + ranks * ranks * collective.elementBytes;
   auto &buffers = device->scratch[stream];
   bool isThere = !buffers.empty() && buffers.back().first >= bytes;
   if (!isThere && isCapturing)
     refuseCapture(collective);
   if (!isThere)
-    buffers.emplace_back(bytes, allocateBuffer(device->program->memory(), bytes, cuda::DeviceMemory::kAlignment));
+    buffers.emplace_back(bytes,
+                         allocateBuffer(device->program->memory(), bytes, cuda::DeviceMemory::kAlignment));
   return static_cast<char *>(buffers.back().second.get());
 }
 
 uint64_t NcclRanks::start(const fp8rt_collective &given, void *toStream) {
   if (!device)
-    fail(FP8RT_INVALID_ARGUMENT, "the communicator has no device yet: fp8rt_session_set_communicator gives it one");
+    fail(FP8RT_INVALID_ARGUMENT,
+         "the communicator has no device yet: fp8rt_session_set_communicator gives it one");
   device->watch.check();
   Current current(device->program->device());
   const cuda::Driver &driver = device->program->device().driver();

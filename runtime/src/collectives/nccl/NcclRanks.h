@@ -15,7 +15,8 @@ namespace fp8rt::collectives {
 
 class NcclRanks : public Ranks {
 public:
-  /// `host` connects the ranks beside NCCL: they find each other, compare their programs, and say who is where.
+  /// `host` connects the ranks beside NCCL: they find each other, compare their programs, and say who is
+  /// where.
   explicit NcclRanks(std::unique_ptr<HostRanks> host);
   ~NcclRanks() override;
 
@@ -23,8 +24,10 @@ public:
   uint32_t size() const override { return host->size(); }
   uint64_t start(const fp8rt_collective &collective, void *stream) override;
   void wait(uint64_t ticket, void *stream) override;
-  void gather(const void *send, uint64_t bytes, void *receive) override { host->gather(send, bytes, receive); }
-  void tellFailure(const std::string &reason) noexcept override { host->tellFailure(reason); }
+  void gather(const void *send, uint64_t bytes, void *receive) override {
+    host->gather(send, bytes, receive);
+  }
+  void tellFailure(const std::string &reason) noexcept override;
   bool usesHostMemory() const override { return false; }
   void useDevice(std::shared_ptr<const cuda::DeviceProgram> program) override;
   void check() override;

@@ -20,9 +20,9 @@ namespace {
 /// A type in PTX: its elements are loaded into the register `in`, and summed in registers of type `sum`.
 struct Type {
   const char *name, *sum, *acc, *next;
-  uint32_t log;         // of its bytes
-  const char *load;     // %REG from [%a6]
-  const char *store;    // %acc to [%a5]
+  uint32_t log;      // of its bytes
+  const char *load;  // %REG from [%a6]
+  const char *store; // %acc to [%a5]
 };
 
 /// In these texts REG is the register: the sum so far or the next element.
@@ -120,8 +120,8 @@ std::string replaced(std::string text, const std::string &what, const std::strin
   return text;
 }
 
-/// Returns the instructions that combine ACC with NEXT. Of floats, the larger and the smaller are chosen as on
-/// the host (Reduce.cpp): NaN wins, and of equal ones the first stays.
+/// Returns the instructions that combine ACC with NEXT. Of floats, the larger and the smaller are chosen as
+/// on the host (Reduce.cpp): NaN wins, and of equal ones the first stays.
 std::string combining(const Type &type, uint32_t reduction) {
   bool isFloat = *type.sum == 'f';
   if (reduction == FP8RT_SUM || reduction == FP8RT_MEAN)
@@ -147,7 +147,8 @@ std::string textOf(uint32_t number, uint32_t reduction) {
   const Type &type = kTypes[number];
   std::string finish;
   if (reduction == FP8RT_MEAN)
-    finish = std::string("mul.rn.SUM ACC, ACC, ") + (*type.acc == '%' && type.acc[1] == 'd' ? "%d2;" : "%f2;");
+    finish =
+        std::string("mul.rn.SUM ACC, ACC, ") + (*type.acc == '%' && type.acc[1] == 'd' ? "%d2;" : "%f2;");
   std::string text = replaced(kHead, "COMBINE", combining(type, reduction));
   text = replaced(text, "FINISH", finish);
   text = replaced(text, "LOADACC", replaced(type.load, "REG", type.acc));
@@ -187,7 +188,8 @@ Kernels::Kernels(const Device &device) : device(device) {
         if (isKernel(type, reduction))
           reductions[type][reduction] = find(nameOf(type, reduction));
     constexpr unsigned kMapped = 2; // CU_MEMHOSTALLOC_DEVICEMAP
-    driver.check(driver.memHostAlloc(&record, sizeof(Marks), kMapped), "there is no memory of the host for " + device.name());
+    driver.check(driver.memHostAlloc(&record, sizeof(Marks), kMapped),
+                 "there is no memory of the host for " + device.name());
     *static_cast<Marks *>(record) = {};
     driver.check(driver.memHostGetDevicePointer(&recordOnDevice, record, 0),
                  device.name() + " does not reach the host's memory");

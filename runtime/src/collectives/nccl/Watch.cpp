@@ -70,13 +70,15 @@ void Watch::work() {
 }
 
 /// The first reason of all ranks counts.
+void Watch::takeFailure() {
+  std::string first = channel.failure();
+  std::lock_guard<std::mutex> lock(mutex);
+  failure = first;
+}
+
 void Watch::stop(const std::string &reason) {
   channel.tellFailure(reason);
-  std::string first = channel.failure();
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    failure = first.empty() ? reason : first;
-  }
+  takeFailure();
   groups.abort();
 }
 

@@ -18,8 +18,8 @@
 namespace fp8rt::collectives::nccl {
 
 /// The device says to which collective it has come (Marks). A rank whose device waits asks the others after a
-/// moment, and again before the deadline, and they say where they are (Channel::announce): ranks that have not
-/// come to the collective by the deadline are missing. As long as nobody waits, nothing is sent.
+/// moment, and again before the deadline, and they say where they are (Channel::announce): ranks that have
+/// not come to the collective by the deadline are missing. As long as nobody waits, nothing is sent.
 class Watch {
 public:
   Watch(Channel &channel, NcclGroups &groups, const Kernels &kernels);
@@ -32,6 +32,8 @@ public:
   uint64_t numberOf(const Collective &collective, bool &isNew);
   /// Throws if a collective has failed.
   void check();
+  /// Takes the failure that the channel knows: this rank goes no further from now on.
+  void takeFailure();
 
 private:
   using Time = std::chrono::steady_clock::time_point;

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rendezvous. Rank 0 waits for a greeting of each rank, and answers all of them with the list of addresses,
-// or with the reason of a failure. Then each rank connects to those of lower number.
+// The rendezvous. Rank 0 waits for a greeting of each rank, and answers all of them with the list of
+// addresses, or with the reason of a failure. Then each rank connects to those of lower number.
 
 #include "Rendezvous.h"
 #include "../../core/Status.h"
@@ -80,8 +80,8 @@ private:
 std::string Meeting::admit(Socket from, const Greeting &greeting) {
   std::string other = std::to_string(greeting.rank), reason;
   if (greeting.size != size)
-    reason = "rank " + other + " was started as one of " + std::to_string(greeting.size) + " ranks, rank 0 as one of " +
-             std::to_string(size);
+    reason = "rank " + other + " was started as one of " + std::to_string(greeting.size) +
+             " ranks, rank 0 as one of " + std::to_string(size);
   else if (greeting.rank >= size)
     reason = "rank " + other + " of " + std::to_string(size) + " ranks";
   else if (greeting.rank == 0 || sockets[greeting.rank])
@@ -119,8 +119,9 @@ std::string Meeting::waitForAll(const Socket &listener) {
   for (uint32_t other = 1; other < size; ++other)
     if (!sockets[other])
       missing.push_back(other);
-  return missing.empty() ? ""
-                         : describeRanks(missing) + " did not come to " + name + " within " + describeSeconds(deadline);
+  return missing.empty()
+             ? ""
+             : describeRanks(missing) + " did not come to " + name + " within " + describeSeconds(deadline);
 }
 
 std::vector<Socket> Meeting::lead() {
@@ -132,9 +133,10 @@ std::vector<Socket> Meeting::lead() {
   std::vector<uint32_t> gone;
   for (uint32_t other = 1; other < size; ++other) {
     Time until = std::max(end, after(kAnswerTime));
-    bool isTold = !sockets[other] ||
-                  (sockets[other].write(&answer, sizeof(answer), until) &&
-                   (answer.hasFailed || sockets[other].write(addresses.data(), size * sizeof(Address), until)));
+    bool isTold =
+        !sockets[other] ||
+        (sockets[other].write(&answer, sizeof(answer), until) &&
+         (answer.hasFailed || sockets[other].write(addresses.data(), size * sizeof(Address), until)));
     if (!isTold)
       gone.push_back(other);
   }
@@ -191,8 +193,8 @@ void Meeting::acceptHigher(const Socket &listener) {
   for (uint32_t left = size - rank - 1; left;) {
     Socket from = listener.accept(until);
     Greeting greeting;
-    bool isRank = from && takeGreeting(from, greeting, until) && greeting.rank > rank && greeting.rank < size &&
-                  !sockets[greeting.rank];
+    bool isRank = from && takeGreeting(from, greeting, until) && greeting.rank > rank &&
+                  greeting.rank < size && !sockets[greeting.rank];
     if (isRank) {
       sockets[greeting.rank] = std::move(from);
       --left;
@@ -227,7 +229,8 @@ std::vector<Socket> Meeting::follow() {
 std::vector<Socket> collectives::tcp::meet(const std::string &address, uint32_t rank, uint32_t size,
                                            double deadline) {
   if (size < 1 || size > 1024 || rank >= size)
-    fail(FP8RT_INVALID_ARGUMENT, "rank " + std::to_string(rank) + " of " + std::to_string(size) + " ranks: expected up to 1024");
+    fail(FP8RT_INVALID_ARGUMENT,
+         "rank " + std::to_string(rank) + " of " + std::to_string(size) + " ranks: expected up to 1024");
   Meeting meeting(address, rank, size, deadline);
   return rank == 0 ? meeting.lead() : meeting.follow();
 }

@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How ranks find each other: all come to the address at which rank 0 listens, and learn there where the others
-// listen.
+// How ranks find each other: all come to the address at which rank 0 listens, and learn there where the
+// others listen.
 
 #ifndef FP8RT_COLLECTIVES_TCP_RENDEZVOUS_H
 #define FP8RT_COLLECTIVES_TCP_RENDEZVOUS_H

@@ -27,8 +27,8 @@ struct Address {
   bool isLoopback() const;
 };
 
-/// Returns the address of "HOST:PORT", or "[HOST]:PORT" for one with colons. Throws FP8RT_INVALID_ARGUMENT or,
-/// if there is no such host, FP8RT_NOT_FOUND.
+/// Returns the address of "HOST:PORT", or "[HOST]:PORT" for one with colons. Throws FP8RT_INVALID_ARGUMENT
+/// or, if there is no such host, FP8RT_NOT_FOUND.
 Address resolve(const std::string &text);
 
 /// A socket, closed at its end. Functions return false if the other side is gone or the time is over.

@@ -62,7 +62,8 @@ bool TcpMessenger::test(Request &request) {
   if (!message->isDone)
     return false;
   bool isTooLong = message->isTooLong;
-  auto found = std::find_if(messages.begin(), messages.end(), [&](auto &one) { return one.get() == message; });
+  auto found =
+      std::find_if(messages.begin(), messages.end(), [&](auto &one) { return one.get() == message; });
   messages.erase(found);
   request = nullptr;
   if (isTooLong)
@@ -117,7 +118,8 @@ void TcpMessenger::read(uint32_t from) {
     bool inHeader = peer.arrived < sizeof(Header);
     char *to = inHeader ? reinterpret_cast<char *>(&peer.header) + peer.arrived
                         : peer.arriving.data() + (peer.arrived - sizeof(Header));
-    uint64_t left = inHeader ? sizeof(Header) - peer.arrived : sizeof(Header) + peer.header.bytes - peer.arrived;
+    uint64_t left =
+        inHeader ? sizeof(Header) - peer.arrived : sizeof(Header) + peer.header.bytes - peer.arrived;
     ssize_t got = left ? recv(peer.socket.descriptor(), to, left, 0) : 0;
     if (left && got < 0 && (errno == EAGAIN || errno == EINTR))
       return;

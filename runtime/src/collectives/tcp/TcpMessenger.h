@@ -37,8 +37,8 @@ private:
   };
   struct Message { // asked for: its address is the request
     Header header;
-    char *data; // of the program
-    int from;   // of one that is received
+    char *data;         // of the program
+    int from;           // of one that is received
     uint64_t moved = 0; // of the header and the data
     bool isDone = false, isTooLong = false;
   };
