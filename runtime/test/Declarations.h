@@ -20,7 +20,7 @@ constexpr bool isPassedAlike() {
 }
 
 template <typename Ours, typename Real>
-struct AreAlike : std::false_type {};
+struct AreAlike;
 template <typename OurResult, typename... Ours, typename RealResult, typename... Reals>
 struct AreAlike<OurResult (*)(Ours...), RealResult (*)(Reals...)> {
   static constexpr bool compare() {
@@ -28,7 +28,7 @@ struct AreAlike<OurResult (*)(Ours...), RealResult (*)(Reals...)> {
       return isPassedAlike<OurResult, RealResult>() && (isPassedAlike<Ours, Reals>() && ...);
     return false;
   }
-  static constexpr bool value = compare();
+  static constexpr bool kAre = compare();
 };
 
 } // namespace fp8rt_test

@@ -15,7 +15,7 @@ using fp8rt_test::AreAlike;
 using namespace fp8rt::collectives::mpi;
 
 #define EXPECT_ALIKE(name, symbol, parameters)                                                               \
-  static_assert(AreAlike<int(*) parameters, decltype(&::symbol)>::value, #symbol);
+  static_assert(AreAlike<int(*) parameters, decltype(&::symbol)>::kAre, #symbol);
 FP8RT_MPI_FUNCTIONS(EXPECT_ALIKE)
 
 static_assert(kAnySource == MPI_ANY_SOURCE && kThreadSerialized == MPI_THREAD_SERIALIZED);

@@ -24,7 +24,7 @@ using ours::ncclResult_t;
 using ours::ncclUniqueId;
 
 #define EXPECT_ALIKE(name, symbol, result, parameters)                                                       \
-  static_assert(AreAlike<result(*) parameters, decltype(&::symbol)>::value, #symbol);
+  static_assert(AreAlike<result(*) parameters, decltype(&::symbol)>::kAre, #symbol);
 FP8RT_NCCL_FUNCTIONS(EXPECT_ALIKE)
 } // namespace list
 
@@ -32,7 +32,6 @@ static_assert(int(ours::ncclSuccess) == int(::ncclSuccess) &&
               int(ours::ncclInProgress) == int(::ncclInProgress));
 static_assert(int(ours::ncclUint8) == int(::ncclUint8));
 static_assert(sizeof(ours::ncclUniqueId) == sizeof(::ncclUniqueId));
-static_assert(ours::kUndefined == NCCL_CONFIG_UNDEF_INT);
 
 // Our config is the beginning of theirs.
 #define EXPECT_SAME_PLACE(field)                                                                             \
@@ -49,6 +48,8 @@ EXPECT_SAME_PLACE(maxCTAs)
 EXPECT_SAME_PLACE(netName)
 EXPECT_SAME_PLACE(splitShare)
 static_assert(sizeof(ours::ncclConfig_t) <= sizeof(::ncclConfig_t));
-static_assert(ours::kConfigMagic == NCCL_API_MAGIC);
+constexpr ::ncclConfig_t kInitial = NCCL_CONFIG_INITIALIZER;
+static_assert(kInitial.magic == ours::kConfigMagic && kInitial.blocking == ours::kUndefined &&
+              kInitial.netName == nullptr);
 
 } // namespace

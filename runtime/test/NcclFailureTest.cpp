@@ -40,7 +40,7 @@ void expectOnOthers(const RankBody &body, double deadline, const std::string &wa
                     const std::function<void(const std::vector<pid_t> &)> &onStart = nullptr,
                     uint32_t ranks = 3) {
   auto start = std::chrono::steady_clock::now();
-  Texts texts = runProcesses(ranks, body, deadline, onStart, throughNccl);
+  Texts texts = runProcesses(ranks, body, deadline, onStart, kThroughNccl);
   for (uint32_t rank = 0; rank < ranks; ++rank)
     if (rank != 1) {
       EXPECT_EQ(texts[rank], kOfStep + wanted) << "rank " << rank;
@@ -65,7 +65,7 @@ TEST_P(NcclFailure, AStoppedRankIsNamedAfterTheDeadline) {
   std::string wanted = std::string("rank 1 did not arrive at ") + kSum + " within 0.6 s";
   if (GetParam() < 2) { // the ranks of steps that are not replayed meet in host memory
     Texts texts = runProcesses(3, stepping(6, GetParam(), [](fp8rt_communicator &) { raise(SIGSTOP); }), 0.6,
-                               goOn, throughNccl);
+                               goOn, kThroughNccl);
     for (const std::string &text : texts)
       EXPECT_EQ(text.find(kOfStep + wanted), 0u) << text;
     return;
@@ -120,7 +120,7 @@ TEST(NcclFailure, DifferentCollectivesAreNamed) {
             error = sumOf(10, "loss") + sumOf(11, "grads");
           return communicator.rank == 0 ? sumOf(10, "loss") : sumOf(11, "grads");
         },
-        1, nullptr, throughNccl);
+        1, nullptr, kThroughNccl);
     EXPECT_EQ(
         texts,
         Texts(2, "the ranks are in different collectives: rank 0 in all_reduce sum of 10 f32 'loss', rank 1 "
@@ -133,7 +133,7 @@ TEST(NcclFailure, DifferentCollectivesAreNamed) {
 Texts stepsWith(const char *fault, double deadline, int steps = 4) {
   setenv("FP8RT_STANDIN_NCCL", fault, 1);
   auto nothing = [](fp8rt_communicator &) {};
-  Texts texts = runProcesses(2, stepping(steps, -1, nothing), deadline, nullptr, throughNccl);
+  Texts texts = runProcesses(2, stepping(steps, -1, nothing), deadline, nullptr, kThroughNccl);
   unsetenv("FP8RT_STANDIN_NCCL");
   return texts;
 }
@@ -205,7 +205,7 @@ TEST(NcclFailure, ASplitThatFailsIsTold) {
           fp8rt_communicator_fail(&communicator, error.c_str());
         return error;
       },
-      60, nullptr, throughNccl);
+      60, nullptr, kThroughNccl);
   unsetenv("FP8RT_STANDIN_NCCL");
   EXPECT_EQ(texts[1], "ncclCommSplit: unhandled system error");
   for (uint32_t rank : {0, 2, 3})
@@ -226,7 +226,7 @@ TEST(NcclFailure, NoStepComesAfterAFailure) {
         first.step(1);
         return second.step(1); // whose graph refers to a communicator that has ended
       },
-      60, nullptr, throughNccl);
+      60, nullptr, kThroughNccl);
   EXPECT_EQ(texts[0], std::string(kOfStep) + "rank 1 did not arrive at " + kSum + ": the process is gone");
 }
 
@@ -250,7 +250,7 @@ TEST(NcclFailure, NothingIsLeftWhateverCallOfTheDriverFails) {
           name = failed();
           return text;
         },
-        20, throughNccl);
+        20, kThroughNccl);
     std::string end = failed(); // it may have been one that gives back
     failAt(0, 0);
     // A context that cannot be used when all is done takes with it what it had.

@@ -16,14 +16,14 @@ namespace {
 
 std::mutex opening; // gtest's checks are of one thread at a time
 
-const bool isPrepared = [] {
+const bool kIsPrepared = [] {
   setenv("FP8RT_NCCL", STANDIN_NCCL, 1);
   return true;
 }();
 
 } // namespace
 
-const Wrap fp8rt_test::throughNccl = [](fp8rt_communicator *made, fp8rt_communicator **out) {
+const Wrap fp8rt_test::kThroughNccl = [](fp8rt_communicator *made, fp8rt_communicator **out) {
   return fp8rt_communicator_create_nccl(made, out);
 };
 

@@ -13,7 +13,7 @@
 namespace fp8rt_test {
 
 /// Makes the communicator through NCCL on top of one in host memory.
-extern const Wrap throughNccl;
+extern const Wrap kThroughNccl;
 
 /// A session of the device fixture's entry 'ranks', which sums x times a factor over the ranks, and memory of
 /// its device.

@@ -129,7 +129,8 @@ std::string onDevice(fp8rt_communicator &communicator,
 void expectSame(uint32_t ranks, std::string (*body)(fp8rt_communicator &, const Allocate &)) {
   auto host = runThreads(ranks, [&](fp8rt_communicator &communicator) { return onHost(communicator, body); });
   auto device = runThreads(
-      ranks, [&](fp8rt_communicator &communicator) { return onDevice(communicator, body); }, 20, throughNccl);
+      ranks, [&](fp8rt_communicator &communicator) { return onDevice(communicator, body); }, 20,
+      kThroughNccl);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     EXPECT_EQ(device[rank], host[rank]) << "rank " << rank;
     EXPECT_NE(host[rank].find("kind 0 "), std::string::npos);
@@ -179,7 +180,7 @@ TEST(Nccl, ANaNIsTheMaximumAndTheMinimum) {
           }
         return text;
       },
-      20, throughNccl);
+      20, kThroughNccl);
   EXPECT_EQ(texts, std::vector<std::string>(2, "NaN NaN NaN NaN "));
 }
 
@@ -197,7 +198,7 @@ const char *const kFourSums = "11 22 0 11 22 11 11 22 22 11 22 33 ";
 TEST(Nccl, StepsWithCollectivesAreReplayedAsGraphs) {
   std::string error = standin("standinLive") ? "something is left of a test before" : "";
   EXPECT_EQ(error, "");
-  EXPECT_EQ(runThreads(2, fourSteps, 20, throughNccl), std::vector<std::string>(2, kFourSums));
+  EXPECT_EQ(runThreads(2, fourSteps, 20, kThroughNccl), std::vector<std::string>(2, kFourSums));
   // What each rank's stream was given while it was captured, once; nothing else is left.
   EXPECT_EQ(standin("standinCaptured"), 2);
   standin("standinForgetGraphs");
@@ -205,12 +206,12 @@ TEST(Nccl, StepsWithCollectivesAreReplayedAsGraphs) {
 }
 
 TEST(Nccl, RanksAreProcesses) {
-  EXPECT_EQ(runProcesses(2, fourSteps, 20, nullptr, throughNccl), std::vector<std::string>(2, kFourSums));
+  EXPECT_EQ(runProcesses(2, fourSteps, 20, nullptr, kThroughNccl), std::vector<std::string>(2, kFourSums));
 }
 
 TEST(Nccl, RanksMeetThroughTcp) {
   setenv("FP8RT_TEST_RANKS", "tcp", 1);
-  EXPECT_EQ(runProcesses(2, fourSteps, 20, nullptr, throughNccl), std::vector<std::string>(2, kFourSums));
+  EXPECT_EQ(runProcesses(2, fourSteps, 20, nullptr, kThroughNccl), std::vector<std::string>(2, kFourSums));
   unsetenv("FP8RT_TEST_RANKS");
 }
 
@@ -222,7 +223,7 @@ TEST(Nccl, SeveralSessionsShareACommunicator) {
       text += first.step(1, 1) + second.step(2, 2);
     return text;
   };
-  EXPECT_EQ(runThreads(2, body, 20, throughNccl),
+  EXPECT_EQ(runThreads(2, body, 20, kThroughNccl),
             std::vector<std::string>(2, "2 4 2 4 8 8 2 4 2 4 8 8 2 4 2 4 8 8 "));
 }
 
@@ -237,7 +238,7 @@ TEST(Nccl, ItIsForDevices) {
             "NCCL moves memory of GPUs: for a program on the CPU, use a communicator in host memory");
         return perform(communicator, Ask());
       },
-      20, throughNccl);
+      20, kThroughNccl);
   EXPECT_EQ(texts[0], "the communicator has no device yet: fp8rt_session_set_communicator gives it one");
 }
 
@@ -248,7 +249,7 @@ TEST(Nccl, ItIsOnTopOfHostMemory) {
         fp8rt_communicator *other = nullptr;
         return std::string(fp8rt_communicator_create_nccl(&communicator, &other) ? fp8rt_last_error() : "");
       },
-      20, throughNccl);
+      20, kThroughNccl);
   EXPECT_EQ(texts[0], "the communicator beside NCCL is not in host memory");
 }
 

@@ -14,7 +14,7 @@
 
 namespace fp8rt::cuda {
 class DeviceProgram;
-}
+} // namespace fp8rt::cuda
 
 namespace fp8rt::collectives {
 

@@ -15,6 +15,7 @@
 namespace fp8rt::collectives::nccl {
 
 // NCCL's names and numbers.
+// NOLINTBEGIN(readability-identifier-naming)
 using ncclComm_t = struct ncclComm *;
 using ncclResult_t = int;
 using ncclDataType_t = int;
@@ -42,6 +43,7 @@ struct ncclConfig_t {
   const char *netName = nullptr;
   int splitShare = kUndefined;
 };
+// NOLINTEND(readability-identifier-naming)
 
 /// Name, symbol, result and parameters of every function.
 #define FP8RT_NCCL_FUNCTIONS(X)                                                                              \

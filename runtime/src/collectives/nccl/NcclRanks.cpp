@@ -233,7 +233,7 @@ uint64_t NcclRanks::start(const fp8rt_collective &given, void *toStream) {
   device->watch.check();
   Current current(device->program->device());
   const cuda::Driver &driver = device->program->device().driver();
-  auto stream = static_cast<CUstream>(toStream);
+  auto *stream = static_cast<CUstream>(toStream);
   Collective collective(given, rank(), size());
   bool isNew = false;
   int isCapturing = 0;
