@@ -5,35 +5,17 @@
 // The runtime's declarations of MPI beside those of Open MPI's mpi.h: compiling this file is the test.
 
 #include "../src/collectives/mpi/Mpi.h"
+#include "Declarations.h"
 
 #include <mpi.h>
-#include <type_traits>
 
 namespace {
 
-/// Whether a call through our type passes the same registers: integers of the same size, pointers for
-/// pointers.
-template <typename Ours, typename Real>
-constexpr bool isPassedAlike() {
-  return std::is_pointer_v<Ours> == std::is_pointer_v<Real> && sizeof(Ours) == sizeof(Real);
-}
-
-template <typename Ours, typename Real>
-struct AreAlike : std::false_type {};
-template <typename OurResult, typename... Ours, typename RealResult, typename... Reals>
-struct AreAlike<OurResult (*)(Ours...), RealResult (*)(Reals...)> {
-  static constexpr bool compare() {
-    if constexpr (sizeof...(Ours) == sizeof...(Reals))
-      return std::is_same_v<OurResult, RealResult> && (isPassedAlike<Ours, Reals>() && ...);
-    return false;
-  }
-  static constexpr bool value = compare();
-};
-
+using fp8rt_test::AreAlike;
 using namespace fp8rt::collectives::mpi;
 
 #define EXPECT_ALIKE(name, symbol, parameters)                                                               \
-  static_assert(AreAlike<int(*) parameters, decltype(&::symbol)>::value, #symbol);
+  static_assert(AreAlike<int(*) parameters, decltype(&::symbol)>::kAre, #symbol);
 FP8RT_MPI_FUNCTIONS(EXPECT_ALIKE)
 
 static_assert(kAnySource == MPI_ANY_SOURCE && kThreadSerialized == MPI_THREAD_SERIALIZED);

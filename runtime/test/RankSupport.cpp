@@ -6,6 +6,10 @@
 
 #include "RankSupport.h"
 
+#include <arpa/inet.h>
+#include <cstdlib>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -14,20 +18,29 @@ using namespace fp8rt_test;
 
 namespace {
 
-/// The memory of `size` ranks; closed at the end.
+/// The memory of `size` ranks, closed at the end; and where they meet without it.
 struct RankMemory {
   explicit RankMemory(uint32_t size) { EXPECT_EQ(fp8rt_local_memory_create(size, &file), FP8RT_OK); }
   RankMemory(const RankMemory &) = delete;
   RankMemory &operator=(const RankMemory &) = delete;
   ~RankMemory() { close(file); }
   int file = -1;
+  std::string address = isThroughTcp() ? freeAddress() : "";
 };
 
-std::string runRank(int file, uint32_t rank, double deadline, const RankBody &body) {
+std::string runRank(const RankMemory &memory, uint32_t rank, uint32_t size, double deadline,
+                    const RankBody &body, const Wrap &wrap) {
   fp8rt_communicator *created = nullptr;
-  if (fp8rt_communicator_create_local(file, rank, deadline, &created))
+  if (isThroughTcp() ? fp8rt_communicator_create_tcp(memory.address.c_str(), rank, size, deadline, &created)
+                     : fp8rt_communicator_create_local(memory.file, rank, deadline, &created))
     return fp8rt_last_error();
   Communicator communicator(created);
+  if (wrap) {
+    if (wrap(created, &created))
+      return fp8rt_last_error();
+    static_cast<void>(communicator.release()); // it belongs to the other one
+    communicator.reset(created);
+  }
   return body(*communicator);
 }
 
@@ -41,12 +54,30 @@ std::string readAll(int file) {
 
 } // namespace
 
-std::vector<std::string> fp8rt_test::runThreads(uint32_t size, const RankBody &body, double deadline) {
+bool fp8rt_test::isThroughTcp() {
+  const char *chosen = std::getenv("FP8RT_TEST_RANKS");
+  return chosen && std::string(chosen) == "tcp";
+}
+
+std::string fp8rt_test::freeAddress() {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  int file = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(bind(file, reinterpret_cast<sockaddr *>(&address), size), 0);
+  EXPECT_EQ(getsockname(file, reinterpret_cast<sockaddr *>(&address), &size), 0);
+  close(file);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+std::vector<std::string> fp8rt_test::runThreads(uint32_t size, const RankBody &body, double deadline,
+                                                const Wrap &wrap) {
   RankMemory memory(size);
   std::vector<std::string> texts(size);
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < size; ++rank)
-    threads.emplace_back([&, rank] { texts[rank] = runRank(memory.file, rank, deadline, body); });
+    threads.emplace_back([&, rank] { texts[rank] = runRank(memory, rank, size, deadline, body, wrap); });
   for (std::thread &thread : threads)
     thread.join();
   return texts;
@@ -54,7 +85,7 @@ std::vector<std::string> fp8rt_test::runThreads(uint32_t size, const RankBody &b
 
 std::vector<std::string>
 fp8rt_test::runProcesses(uint32_t size, const RankBody &body, double deadline,
-                         const std::function<void(const std::vector<pid_t> &)> &onStart) {
+                         const std::function<void(const std::vector<pid_t> &)> &onStart, const Wrap &wrap) {
   RankMemory memory(size);
   std::vector<pid_t> processes;
   std::vector<int> results;
@@ -64,7 +95,7 @@ fp8rt_test::runProcesses(uint32_t size, const RankBody &body, double deadline,
     pid_t process = fork();
     if (process == 0) {
       close(ends[0]);
-      std::string text = runRank(memory.file, rank, deadline, body);
+      std::string text = runRank(memory, rank, size, deadline, body, wrap);
       ssize_t written = write(ends[1], text.data(), text.size());
       _exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
     }

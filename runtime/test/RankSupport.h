@@ -18,14 +18,25 @@ namespace fp8rt_test {
 /// What one rank does. Returns a text: of the error, or empty.
 using RankBody = std::function<std::string(fp8rt_communicator &communicator)>;
 
+/// Whether the environment's FP8RT_TEST_RANKS says that ranks are connected through TCP, not shared memory.
+bool isThroughTcp();
+
+/// Returns "127.0.0.1:PORT" with a port that is free.
+std::string freeAddress();
+
+/// What a rank does with the communicator that has been made for it: another one may take its place.
+using Wrap = std::function<fp8rt_status(fp8rt_communicator *made, fp8rt_communicator **out)>;
+
 /// Runs the body on `size` ranks, each a thread, and returns their texts.
-std::vector<std::string> runThreads(uint32_t size, const RankBody &body, double deadline = 20);
+std::vector<std::string> runThreads(uint32_t size, const RankBody &body, double deadline = 20,
+                                    const Wrap &wrap = nullptr);
 
 /// The same with processes. A process that a signal ends gives "signal N". `onStart` gets the processes'
 /// numbers.
 std::vector<std::string>
 runProcesses(uint32_t size, const RankBody &body, double deadline = 20,
-             const std::function<void(const std::vector<pid_t> &)> &onStart = nullptr);
+             const std::function<void(const std::vector<pid_t> &)> &onStart = nullptr,
+             const Wrap &wrap = nullptr);
 
 /// A collective among the ranks of one dimension, or of `axes` of a grid: the fields to change come first.
 struct Ask {

@@ -131,6 +131,13 @@ DRIVER_FUNCTION(cuMemFree_v2, (CUdeviceptr address)) { return forward("cuMemFree
 DRIVER_FUNCTION(cuMemGetInfo_v2, (size_t *free, size_t *total)) {
   return forward("cuMemGetInfo_v2", Uses, free, total);
 }
+DRIVER_FUNCTION(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags)) {
+  return forward("cuMemHostAlloc", Makes, address, bytes, flags);
+}
+DRIVER_FUNCTION(cuMemFreeHost, (void *address)) { return forward("cuMemFreeHost", Ends, address); }
+DRIVER_FUNCTION(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void *host, unsigned flags)) {
+  return forward("cuMemHostGetDevicePointer_v2", Uses, address, host, flags);
+}
 DRIVER_FUNCTION(cuMemcpyHtoDAsync_v2, (CUdeviceptr target, const void *host, size_t bytes, CUstream stream)) {
   return forward("cuMemcpyHtoDAsync_v2", Uses, target, host, bytes, stream);
 }
@@ -150,6 +157,9 @@ DRIVER_FUNCTION(cuStreamCreate, (CUstream * stream, unsigned flags)) {
 DRIVER_FUNCTION(cuStreamDestroy_v2, (CUstream stream)) { return forward("cuStreamDestroy_v2", Ends, stream); }
 DRIVER_FUNCTION(cuStreamSynchronize, (CUstream stream)) {
   return forward("cuStreamSynchronize", Uses, stream);
+}
+DRIVER_FUNCTION(cuStreamIsCapturing, (CUstream stream, int *status)) {
+  return forward("cuStreamIsCapturing", Uses, stream, status);
 }
 DRIVER_FUNCTION(cuStreamBeginCapture_v2, (CUstream stream, int mode)) {
   return forward("cuStreamBeginCapture_v2", Makes, stream, mode);

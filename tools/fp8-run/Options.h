@@ -45,7 +45,8 @@ struct Options {
   bool strict = false;
   bool withCarry = false;
   std::string device = "cpu"; // or cuda, cuda:N, emulator
-  std::string comm = "none";  // or local, mpi
+  std::string comm = "none";  // or local, mpi, tcp, nccl
+  std::string rendezvous;     // HOST:PORT, where rank 0 listens
   uint32_t ranks = 1;
   double deadline = 30; // seconds
   /// Whether each rank has inputs of its own ({rank} in the name): they hold its parts of tensors.

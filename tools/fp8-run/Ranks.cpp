@@ -41,19 +41,54 @@ llvm::Expected<Ranks> Ranks::join(int file, uint32_t number, double deadline) {
   if (llvm::Error error = check(fp8rt_communicator_create_local(file, number, deadline, &created)))
     return error;
   ranks.communicator.reset(created);
+  ranks.onMachine = number;
   return ranks;
 }
 
+/// Returns a number in the environment; none if there is no such variable.
+static std::optional<uint32_t> numberIn(const char *variable) {
+  const char *text = std::getenv(variable);
+  uint32_t number = 0;
+  if (!text || llvm::StringRef(text).getAsInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
+llvm::Expected<Ranks> Ranks::joinTcp(const std::string &address, double deadline) {
+  std::optional<uint32_t> number = numberIn("FP8RT_RANK"), size = numberIn("FP8RT_SIZE");
+  if (!number || !size)
+    return failure("--rendezvous=" + address +
+                   ": FP8RT_RANK and FP8RT_SIZE in the environment must say which "
+                   "rank this is, from 0, and how many there are");
+  Ranks ranks;
+  fp8rt_communicator *created = nullptr;
+  if (llvm::Error error =
+          check(fp8rt_communicator_create_tcp(address.c_str(), *number, *size, deadline, &created)))
+    return error;
+  ranks.communicator.reset(created);
+  ranks.onMachine = numberIn("FP8RT_LOCAL_RANK");
+  return ranks;
+}
+
+llvm::Error Ranks::useNccl() {
+  fp8rt_communicator *created = nullptr;
+  if (llvm::Error error = check(fp8rt_communicator_create_nccl(communicator.get(), &created)))
+    return error;
+  static_cast<void>(communicator.release()); // it belongs to the new one
+  communicator.reset(created);
+  return llvm::Error::success();
+}
+
 llvm::Expected<Ranks> Ranks::joinMpi(double deadline) {
-  const char *local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  uint32_t onMachine = 1;
-  if (local && !llvm::StringRef(local).getAsInteger(10, onMachine) && onMachine)
-    divideThreads(onMachine);
+  std::optional<uint32_t> sharing = numberIn("OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (sharing && *sharing)
+    divideThreads(*sharing);
   Ranks ranks;
   fp8rt_communicator *created = nullptr;
   if (llvm::Error error = check(fp8rt_communicator_create_mpi(deadline, &created)))
     return error;
   ranks.communicator.reset(created);
+  ranks.onMachine = numberIn("OMPI_COMM_WORLD_LOCAL_RANK");
   return ranks;
 }
 
@@ -68,6 +103,8 @@ void Ranks::fillIn(Options &options) const {
   replace(options.state);
   options.writesState = replace(options.saveState) || isFirst();
   options.writesOutputs = replace(options.outputs) || isFirst();
+  if (options.comm == "nccl" && options.device == "cuda" && onMachine) // NCCL takes one rank for each GPU
+    options.device += ":" + std::to_string(*onMachine);
   bool profileIsOwn = replace(options.profileFile), monitorIsOwn = replace(options.monitorFile);
   if (isFirst())
     return;

@@ -11,6 +11,7 @@
 #include "Program.h"
 
 #include <functional>
+#include <optional>
 
 namespace fp8run {
 
@@ -21,7 +22,12 @@ public:
   static llvm::Expected<Ranks> join(int file, uint32_t number, double deadline);
   /// The rank that mpirun gave to this process.
   static llvm::Expected<Ranks> joinMpi(double deadline);
+  /// The rank that the environment's FP8RT_RANK and FP8RT_SIZE give; rank 0 listens at HOST:PORT.
+  static llvm::Expected<Ranks> joinTcp(const std::string &address, double deadline);
   Ranks() = default;
+
+  /// Communicates through NCCL from now on.
+  llvm::Error useNccl();
 
   uint32_t number() const { return communicator ? communicator->rank : 0; }
   uint32_t size() const { return communicator ? communicator->size : 1; }
@@ -37,6 +43,7 @@ public:
 
 private:
   Communicator communicator;
+  std::optional<uint32_t> onMachine; // counts the ranks of this machine, where that is known
 };
 
 /// Runs `body` in options.ranks processes, with the file descriptor of their memory and the rank. Returns the

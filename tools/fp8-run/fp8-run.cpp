@@ -78,15 +78,21 @@ cl::opt<std::string> profile("profile", cl::ValueOptional, cl::value_desc("FILE"
                              cl::desc("measure the kernels of the steps after the first: a table on standard "
                                       "error, or JSON in FILE"));
 cl::opt<std::string>
-    comm("comm", cl::value_desc("none|local|mpi"), cl::init("none"), cl::cat(category),
+    comm("comm", cl::value_desc("none|local|mpi|tcp|nccl"), cl::init("none"), cl::cat(category),
          cl::desc("how the ranks of a program communicate (default: none, or local with "
                   "--ranks): local starts all of them on this machine; mpi is for processes that "
-                  "mpirun has started"));
-cl::opt<uint32_t>
-    numRanks("ranks", cl::value_desc("N"), cl::init(1), cl::cat(category),
-             cl::desc("number of ranks that --comm=local starts; {rank} in a file name is the rank's "
-                      "number, and without it rank 0 alone prints and writes. OpenMP's threads are "
-                      "divided among the ranks unless OMP_NUM_THREADS is set"));
+                  "mpirun has started; tcp for others, with --rendezvous; nccl moves the data from "
+                  "GPU to GPU, one for each rank, and finds the ranks in any of these ways"));
+cl::opt<std::string>
+    rendezvous("rendezvous", cl::value_desc("HOST:PORT"), cl::cat(category),
+               cl::desc("for --comm=tcp or nccl: rank 0 listens there, and the others come; FP8RT_RANK and "
+                        "FP8RT_SIZE in the environment say which rank this is and how many there are"));
+cl::opt<uint32_t> numRanks(
+    "ranks", cl::value_desc("N"), cl::init(1), cl::cat(category),
+    cl::desc(
+        "number of ranks that --comm=local or nccl starts on this machine; {rank} in a "
+        "file name is the rank's number, and without it rank 0 alone prints and writes. OpenMP's threads are "
+        "divided among the ranks unless OMP_NUM_THREADS is set"));
 cl::opt<double>
     deadline("deadline", cl::value_desc("S"), cl::init(30), cl::cat(category),
              cl::desc("seconds that a collective waits for another rank (default: 30): after that "
@@ -124,12 +130,17 @@ cl::extrahelp
              "    fp8-run step.so --inputs=in.safetensors --steps=100 --monitor=log.jsonl --print=9\n"
              "  Run code for a GPU without one:\n"
              "    fp8-run step_sm_90a.so --inputs=in.safetensors --device=emulator\n"
+             "  Train on four GPUs of this machine, and on two machines:\n"
+             "    fp8-run step.so --inputs=in.safetensors --device=cuda --comm=nccl --ranks=4\n"
+             "    FP8RT_RANK=0 FP8RT_SIZE=2 fp8-run step.so --inputs=in.safetensors --device=cuda "
+             "--comm=nccl --rendezvous=first:4711    (and FP8RT_RANK=1 on the second)\n"
              "  Forward and backward as two functions:\n"
              "    fp8-run pair.so --entry=forward,backward "
              "--inputs=in.safetensors --outputs=out.safetensors\n"
              "\nENVIRONMENT, with --device=cuda or emulator: FP8RT_GRAPH=0 launches each kernel of "
              "each step; FP8RT_SYNC=1 also waits for each, so that an error names the kernel that "
-             "failed; FP8RT_CUDA_DRIVER=FILE is another driver than libcuda.so.1\n"
+             "failed; FP8RT_CUDA_DRIVER=FILE is another driver than libcuda.so.1; FP8RT_NCCL=FILE is "
+             "another NCCL than libnccl.so.2; FP8RT_LOCAL_RANK=N with --rendezvous: --device=cuda is GPU N\n"
              "\nEXIT CODES: 0 done; 1 a file or the request is wrong; 2 the "
              "command line is wrong\n");
 
@@ -161,8 +172,17 @@ std::optional<std::string> interpret(Options &options) {
       return "--stream=" + stream + ": expected ARG=KEY";
     options.streams.push_back({argument.str(), key.str()});
   }
-  if (comm != "none" && comm != "local" && comm != "mpi")
-    return "--comm=" + comm + ": expected none, local or mpi";
+  if (!llvm::is_contained({"none", "local", "mpi", "tcp", "nccl"}, comm.getValue()))
+    return "--comm=" + comm + ": expected none, local, mpi, tcp or nccl";
+  if (comm == "nccl" && device == "cpu")
+    return "--comm=nccl moves memory of GPUs: it needs --device=cuda or emulator";
+  if (comm == "tcp" && rendezvous.empty())
+    return "--comm=tcp needs --rendezvous=HOST:PORT";
+  if (!rendezvous.empty() && comm != "tcp" && comm != "nccl")
+    return "--rendezvous needs --comm=tcp or nccl";
+  if (!rendezvous.empty() && numRanks.getNumOccurrences())
+    return "--ranks=" + std::to_string(numRanks) +
+           ": with --rendezvous, FP8RT_SIZE says how many ranks there are";
   if (comm == "mpi" && numRanks.getNumOccurrences())
     return "--ranks=" + std::to_string(numRanks) +
            ": with --comm=mpi, mpirun -n says how many ranks there are";
@@ -223,6 +243,7 @@ std::optional<std::string> interpret(Options &options) {
   options.device = device;
   options.comm = !comm.getNumOccurrences() && numRanks.getNumOccurrences() ? "local" : comm.getValue();
   options.ranks = numRanks;
+  options.rendezvous = rendezvous;
   options.deadline = deadline;
   options.monitor = monitor.getNumOccurrences() != 0;
   options.monitorFile = monitor;
@@ -263,12 +284,22 @@ int main(int argc, char **argv) {
   if (options.comm == "none")
     return runRank(options, Ranks());
   auto runJoined = [&](llvm::Expected<Ranks> ranks) {
-    if (ranks)
-      return runRank(options, *ranks);
-    complain(llvm::toString(ranks.takeError()));
-    return 1;
+    if (!ranks) {
+      complain(llvm::toString(ranks.takeError()));
+      return 1;
+    }
+    if (options.comm == "nccl")
+      if (llvm::Error error = ranks->useNccl()) {
+        std::string text = llvm::toString(std::move(error));
+        ranks->tell(text);
+        complain("rank " + std::to_string(ranks->number()) + ": " + text);
+        return 1;
+      }
+    return runRank(options, *ranks);
   };
-  if (options.comm == "mpi")
+  if (!options.rendezvous.empty())
+    return runJoined(Ranks::joinTcp(options.rendezvous, options.deadline));
+  if (options.comm == "mpi" || (options.comm == "nccl" && !numRanks.getNumOccurrences()))
     return runJoined(Ranks::joinMpi(options.deadline));
   return runInProcesses(options, [&](int file, uint32_t number) {
     return runJoined(Ranks::join(file, number, options.deadline));

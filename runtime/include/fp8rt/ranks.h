@@ -43,6 +43,21 @@ FP8RT_API fp8rt_status fp8rt_communicator_create_local(int file, uint32_t rank, 
 /// so (then with MPI_THREAD_SERIALIZED at least). FP8RT_UNSUPPORTED if there is no Open MPI.
 FP8RT_API fp8rt_status fp8rt_communicator_create_mpi(double deadline, fp8rt_communicator **out_communicator);
 
+/// Creates the communicator of rank `rank` of `size` through TCP. Rank 0 listens at `address`, "HOST:PORT",
+/// and the others come there; then each pair of ranks has a connection. Its collectives are in host memory.
+/// Who can reach the port can take part: it belongs in a network that is trusted.
+FP8RT_API fp8rt_status fp8rt_communicator_create_tcp(const char *address, uint32_t rank, uint32_t size,
+                                                     double deadline, fp8rt_communicator **out_communicator);
+
+/// Creates a communicator through NCCL, for sessions on GPUs: one for each rank. Its collectives are enqueued
+/// on the step's stream and can be part of a graph. `host` is a communicator of this header in host memory:
+/// the ranks find each other through it, and its deadline counts; it belongs to the new one from then on. The
+/// ranks are connected by fp8rt_session_set_communicator, or fp8rt_prepared_set_communicator, which all must
+/// call; sessions must be destroyed first. FP8RT_UNSUPPORTED if there is no libnccl.so.2; the environment's
+/// FP8RT_NCCL names another library.
+FP8RT_API fp8rt_status fp8rt_communicator_create_nccl(fp8rt_communicator *host,
+                                                      fp8rt_communicator **out_communicator);
+
 /// Ends the use of a communicator. The other ranks fail if they need this one afterwards. NULL is allowed.
 FP8RT_API void fp8rt_communicator_destroy(fp8rt_communicator *communicator);
 

@@ -27,6 +27,21 @@ struct Piece {
   uint64_t bytes = 0; ///< that each receiver gets of each sender
 };
 
+/// How far a rank has come with collectives that no channel moves: those of devices.
+struct Standing {
+  uint64_t number = 0; ///< counts the collectives that it has come to
+  Description at = {}; ///< the last of them
+  uint64_t asks = 0;   ///< counts how often it has asked the others where they are
+};
+
+/// Whether more may come from a rank.
+enum class Absence { None, Ended, Gone };
+
+/// Returns "the run there has ended" or "the process is gone".
+inline const char *describe(Absence absence) {
+  return absence == Absence::Gone ? "the process is gone" : "the run there has ended";
+}
+
 /// All ranks of a group take the same steps for each piece: write it to `outgoing`, `post`, `await`, read
 /// what is `incoming`, `release`. Two pieces may be posted at a time. One thread at a time calls. Functions
 /// throw FP8RT_RANKS if the collective cannot be completed: a rank is gone, has failed, is in another
@@ -37,6 +52,8 @@ public:
 
   virtual uint32_t rank() const = 0;
   virtual uint32_t size() const = 0;
+  /// The longest time in seconds that another rank is waited for.
+  virtual double deadline() const = 0;
   /// The largest size of a rank's piece in bytes.
   virtual uint64_t capacity() const = 0;
 
@@ -50,6 +67,17 @@ public:
 
   /// Tells the other ranks that this one goes no further, and why. The first reason of all counts.
   virtual void tellFailure(const std::string &reason) noexcept = 0;
+
+  // These four, and tellFailure, another thread may call at the same time.
+
+  /// Tells the other ranks how far this one is.
+  virtual void announce(const Standing &own) = 0;
+  /// Returns what a rank has announced last.
+  virtual Standing standing(uint32_t rank) = 0;
+  /// Returns whether a rank is there.
+  virtual Absence absence(uint32_t rank) = 0;
+  /// Returns why the ranks go no further; empty if they do.
+  virtual std::string failure() = 0;
 };
 
 } // namespace fp8rt::collectives

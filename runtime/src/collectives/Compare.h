@@ -13,7 +13,7 @@
 
 namespace fp8rt {
 class Library;
-}
+} // namespace fp8rt
 struct fp8rt_tensors;
 
 namespace fp8rt::collectives {

@@ -59,12 +59,20 @@ void HostRanks::latch() noexcept {
 }
 
 uint64_t HostRanks::start(const fp8rt_collective &collective, void *) {
+  return begin(collective, /*movesData=*/true);
+}
+
+void HostRanks::meet(const fp8rt_collective &collective) {
+  wait(begin(collective, /*movesData=*/false), nullptr);
+}
+
+uint64_t HostRanks::begin(const fp8rt_collective &collective, bool movesData) {
   Lock lock(mutex);
   throwFailure();
   uint64_t ticket = firstTicket + items.size();
   items.push_back(nullptr);
   try {
-    items.back().reset(new Item{Progress(*channel, collective, ticket)});
+    items.back().reset(new Item{Progress(*channel, collective, ticket, movesData)});
     Item &item = *items.back();
     bool isFree = !isRunning;
     for (size_t i = 0; i + 1 < items.size(); ++i)

@@ -31,6 +31,10 @@ public:
   void gather(const void *send, uint64_t bytes, void *receive) override;
   void tellFailure(const std::string &reason) noexcept override;
 
+  /// Waits until all ranks of its group are at this collective, whose data is moved elsewhere.
+  void meet(const fp8rt_collective &collective);
+  Channel &way() const { return *channel; }
+
 private:
   using Lock = std::unique_lock<std::mutex>;
 
@@ -39,6 +43,7 @@ private:
     bool isPosted = false, isDone = false;
   };
 
+  uint64_t begin(const fp8rt_collective &collective, bool movesData);
   Item *nextItem();
   void runNext(Lock &lock);
   void throwFailure();

@@ -23,6 +23,11 @@ void collectives::tellFailure(const fp8rt_communicator *communicator, const std:
     ranks->tellFailure("rank " + std::to_string(ranks->rank()) + " failed: " + reason);
 }
 
+void collectives::checkCollectives(const fp8rt_communicator *communicator) {
+  if (Ranks *ranks = Ranks::find(communicator))
+    ranks->check();
+}
+
 Part collectives::partOf(const Library &library, const Value &value, int32_t dim, uint32_t rank,
                          uint32_t size) {
   if (dim < 0 || static_cast<size_t>(dim) >= value.shape.size() || rank >= size)

@@ -20,6 +20,10 @@ void checkRanks(const Library &library, const fp8rt_communicator *communicator);
 /// others.
 void tellFailure(const fp8rt_communicator *communicator, const std::string &reason) noexcept;
 
+/// Throws if a collective of work that was enqueued has failed. Does nothing for null, and for a communicator
+/// of others.
+void checkCollectives(const fp8rt_communicator *communicator);
+
 /// Part `number` of `count` equal ones.
 struct Part {
   uint32_t number = 0, count = 1;

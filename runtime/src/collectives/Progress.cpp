@@ -19,12 +19,12 @@ static constexpr uint64_t kSmallReduction = 96 << 10;
 
 static uint64_t divideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
-Progress::Progress(Channel &channel, const fp8rt_collective &given, uint64_t number)
+Progress::Progress(Channel &channel, const fp8rt_collective &given, uint64_t number, bool movesData)
     : channel(channel), collective(given, channel.rank(), channel.size()), stamp(number << 24) {
   uint64_t ranks = collective.groupSize();
   uint32_t kind = collective.description.kind;
   inParts = kind == FP8RT_REDUCE_SCATTER || kind == FP8RT_ALL_TO_ALL;
-  elements = collective.description.count / (inParts ? ranks : 1);
+  elements = movesData ? collective.description.count / (inParts ? ranks : 1) : 0;
   elementsPerPiece = channel.capacity() / collective.elementBytes / (inParts ? ranks : 1);
 }
 

@@ -13,8 +13,8 @@ namespace fp8rt::collectives {
 
 class Progress {
 public:
-  /// `number` counts the collectives of this rank, from 0.
-  Progress(Channel &channel, const fp8rt_collective &given, uint64_t number);
+  /// `number` counts the collectives of this rank, from 0. Without data, ranks only come together.
+  Progress(Channel &channel, const fp8rt_collective &given, uint64_t number, bool movesData = true);
 
   /// Posts the collective's piece without waiting, if it has only one and the channel has memory for it.
   bool tryPost();

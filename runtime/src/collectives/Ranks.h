@@ -9,7 +9,12 @@
 
 #include "fp8rt/communicator.h"
 
+#include <memory>
 #include <string>
+
+namespace fp8rt::cuda {
+class DeviceProgram;
+} // namespace fp8rt::cuda
 
 namespace fp8rt::collectives {
 
@@ -31,6 +36,12 @@ public:
 
   /// Whether collectives are of host memory, not of a device's.
   virtual bool usesHostMemory() const { return true; }
+  /// The following collectives are of this device's memory; null for the host's. Of communicators that do not
+  /// use host memory.
+  virtual void useDevice(std::shared_ptr<const cuda::DeviceProgram>) {}
+  /// Throws if a collective has failed whose work was enqueued: on a device, work ends then as if it were
+  /// done.
+  virtual void check() {}
 
   /// The functions for compiled code.
   const fp8rt_communicator *functions();

@@ -12,7 +12,10 @@
 #include "HostRanks.h"
 #include "Program.h"
 #include "local/LocalChannel.h"
-#include "mpi/MpiChannel.h"
+#include "messages/MessageChannel.h"
+#include "mpi/MpiMessenger.h"
+#include "nccl/NcclRanks.h"
+#include "tcp/TcpMessenger.h"
 
 #include "fp8rt/ranks.h"
 
@@ -20,8 +23,8 @@ using namespace fp8rt;
 using namespace fp8rt::collectives;
 
 /// A new communicator belongs to the C caller.
-static const fp8rt_communicator *release(std::unique_ptr<Ranks> ranks) {
-  return ranks.release()->functions();
+static fp8rt_communicator *release(std::unique_ptr<Ranks> ranks) {
+  return const_cast<fp8rt_communicator *>(ranks.release()->functions());
 }
 
 static double checkDeadline(double seconds) {
@@ -43,15 +46,41 @@ fp8rt_status fp8rt_communicator_create_local(int file, uint32_t rank, double dea
   return guarded([&] {
     fp8rt_communicator *&out = required(out_communicator, "out_communicator");
     auto channel = std::make_unique<LocalChannel>(file, rank, checkDeadline(deadline));
-    out = const_cast<fp8rt_communicator *>(release(std::make_unique<HostRanks>(std::move(channel))));
+    out = release(std::make_unique<HostRanks>(std::move(channel)));
   });
+}
+
+static fp8rt_communicator *connect(std::unique_ptr<Messenger> messenger, double deadline) {
+  auto channel = std::make_unique<MessageChannel>(std::move(messenger), deadline);
+  return release(std::make_unique<HostRanks>(std::move(channel)));
 }
 
 fp8rt_status fp8rt_communicator_create_mpi(double deadline, fp8rt_communicator **out_communicator) {
   return guarded([&] {
     fp8rt_communicator *&out = required(out_communicator, "out_communicator");
-    auto channel = std::make_unique<MpiChannel>(checkDeadline(deadline));
-    out = const_cast<fp8rt_communicator *>(release(std::make_unique<HostRanks>(std::move(channel))));
+    checkDeadline(deadline);
+    out = connect(std::make_unique<MpiMessenger>(), deadline);
+  });
+}
+
+fp8rt_status fp8rt_communicator_create_tcp(const char *address, uint32_t rank, uint32_t size, double deadline,
+                                           fp8rt_communicator **out_communicator) {
+  return guarded([&] {
+    fp8rt_communicator *&out = required(out_communicator, "out_communicator");
+    checkDeadline(deadline);
+    out = connect(std::make_unique<TcpMessenger>(&required(address, "address"), rank, size, deadline),
+                  deadline);
+  });
+}
+
+fp8rt_status fp8rt_communicator_create_nccl(fp8rt_communicator *host, fp8rt_communicator **out_communicator) {
+  return guarded([&] {
+    fp8rt_communicator *&out = required(out_communicator, "out_communicator");
+    auto *beside = dynamic_cast<HostRanks *>(&Ranks::of(host));
+    if (!beside)
+      fail(FP8RT_INVALID_ARGUMENT, "the communicator beside NCCL is not in host memory");
+    nccl::Nccl::get(); // what can fail comes first
+    out = release(std::make_unique<NcclRanks>(std::unique_ptr<HostRanks>(beside)));
   });
 }
 

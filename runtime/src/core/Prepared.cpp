@@ -207,6 +207,8 @@ void Prepared::runOnDevice(cuda::CUstream stream, bool waits) {
   try {
     callFunction();
     waits ? launcher->wait() : launcher->leave();
+    if (waits)
+      collectives::checkCollectives(call.communicator);
   } catch (...) {
     launcher->abandon(); // the caller may release its tensors next
     throw;
@@ -215,9 +217,11 @@ void Prepared::runOnDevice(cuda::CUstream stream, bool waits) {
 
 void Prepared::communicateThrough(const fp8rt_communicator *communicator) {
   collectives::checkRanks(*library, communicator);
+  collectives::Ranks *ranks = collectives::Ranks::find(communicator);
+  if (ranks && !ranks->usesHostMemory())
+    ranks->useDevice(program);
   call.communicator = communicator;
   staged.reset();
-  collectives::Ranks *ranks = collectives::Ranks::find(communicator);
   if (!program || !ranks || !ranks->usesHostMemory())
     return;
   staged = std::make_unique<cuda::StagedRanks>(*ranks, program);

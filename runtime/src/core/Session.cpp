@@ -248,7 +248,9 @@ void Session::runStep() {
 
 void Session::runOnDevice() {
   forgetCopies();
+  collectives::checkCollectives(communicator); // a graph must not be replayed without them
   execution->run([this] { call(); }, describeBuffers(), profiler.get());
+  collectives::checkCollectives(communicator);
 }
 
 void Session::forgetCopies() {

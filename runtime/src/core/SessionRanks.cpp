@@ -16,9 +16,11 @@ using collectives::Ranks;
 
 void Session::communicateThrough(const fp8rt_communicator *with) {
   collectives::checkRanks(*library, with);
+  Ranks *ranks = Ranks::find(with);
+  if (ranks && !ranks->usesHostMemory())
+    ranks->useDevice(deviceProgram);
   communicator = with;
   staged.reset();
-  Ranks *ranks = Ranks::find(with);
   if (!execution || !ranks || !ranks->usesHostMemory())
     return;
   staged = std::make_unique<cuda::StagedRanks>(*ranks, deviceProgram);

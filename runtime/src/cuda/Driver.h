@@ -79,6 +79,10 @@ struct CUlaunchConfig {
   X(memAlloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                          \
   X(memFree, cuMemFree_v2, (CUdeviceptr address))                                                            \
   X(memGetInfo, cuMemGetInfo_v2, (size_t *free, size_t *total))                                              \
+  X(memHostAlloc, cuMemHostAlloc, (void **address, size_t bytes, unsigned flags))                            \
+  X(memFreeHost, cuMemFreeHost, (void *address))                                                             \
+  X(memHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                                                   \
+    (CUdeviceptr * address, void *host, unsigned flags))                                                     \
   X(copyToDevice, cuMemcpyHtoDAsync_v2,                                                                      \
     (CUdeviceptr target, const void *host, size_t bytes, CUstream stream))                                   \
   X(copyToHost, cuMemcpyDtoHAsync_v2, (void *host, CUdeviceptr source, size_t bytes, CUstream stream))       \
@@ -88,6 +92,7 @@ struct CUlaunchConfig {
   X(streamCreate, cuStreamCreate, (CUstream * stream, unsigned flags))                                       \
   X(streamDestroy, cuStreamDestroy_v2, (CUstream stream))                                                    \
   X(streamSynchronize, cuStreamSynchronize, (CUstream stream))                                               \
+  X(streamIsCapturing, cuStreamIsCapturing, (CUstream stream, int *status))                                  \
   X(streamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream, int mode))                                \
   X(streamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                \
   X(graphInstantiate, cuGraphInstantiateWithFlags,                                                           \

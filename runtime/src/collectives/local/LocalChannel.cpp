@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kNap(50);
 } // namespace
 
 LocalChannel::LocalChannel(int file, uint32_t rank, double deadline)
-    : memory(file), self(rank), deadline(deadline) {
+    : memory(file), self(rank), limit(deadline) {
   memory.enter(rank);
 }
 
@@ -95,11 +95,30 @@ void LocalChannel::release(const Collective &collective, const Piece &piece) {
 
 void LocalChannel::tellFailure(const std::string &reason) noexcept { memory.fail(reason); }
 
+void LocalChannel::announce(const Standing &own) {
+  SharedMemory::Rank &rank = memory.rank(self);
+  rank.announcements[own.number & 3] = own.at;
+  rank.announced.store(own.number);
+  rank.asks.store(own.asks);
+}
+
+Standing LocalChannel::standing(uint32_t other) {
+  const SharedMemory::Rank &rank = memory.rank(other);
+  uint64_t number = rank.announced.load();
+  return {number, rank.announcements[number & 3], rank.asks.load()};
+}
+
+Absence LocalChannel::absence(uint32_t other) {
+  bool isGone = other != self && memory.isGone(other); // a rank does not see a lock of its own
+  bool hasLeft = memory.rank(other).presence == SharedMemory::Presence::Left;
+  return isGone ? Absence::Gone : hasLeft ? Absence::Ended : Absence::None;
+}
+
 /// Waits until the condition holds for all of the ranks; throws if that will not happen, or not in time.
 void LocalChannel::waitFor(const std::vector<uint32_t> &ranks, const char *verb,
                            const Description &collective, const Condition &isThere) {
   Clock::time_point end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(deadline));
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
   for (uint32_t other : ranks) {
     SharedMemory::Rank &rank = memory.rank(other);
     for (int looks = 0; looks < kLooks && !isThere(rank); ++looks)
@@ -123,25 +142,24 @@ void LocalChannel::checkMissing(const std::vector<uint32_t> &ranks, const std::s
                                 const Condition &isThere, bool isLate) {
   std::vector<uint32_t> missing, gone, left;
   for (uint32_t other : ranks) {
-    bool isGone = memory.isGone(other);
-    bool hasLeft = memory.rank(other).presence == SharedMemory::Presence::Left;
+    Absence absent = absence(other);
     if (isThere(memory.rank(other))) // looked at last: it may have arrived and ended meanwhile
       continue;
     missing.push_back(other);
-    if (isGone)
+    if (absent == Absence::Gone)
       gone.push_back(other);
-    if (hasLeft)
+    if (absent == Absence::Ended)
       left.push_back(other);
   }
   if (missing.empty())
     return;
   std::string reason;
   if (!gone.empty())
-    reason = describeRanks(gone) + " did not " + what + ": the process is gone";
+    reason = describeRanks(gone) + " did not " + what + ": " + describe(Absence::Gone);
   else if (!left.empty())
-    reason = describeRanks(left) + " did not " + what + ": the run there has ended";
+    reason = describeRanks(left) + " did not " + what + ": " + describe(Absence::Ended);
   else if (isLate)
-    reason = describeRanks(missing) + " did not " + what + " within " + describeSeconds(deadline);
+    reason = describeRanks(missing) + " did not " + what + " within " + describeSeconds(limit);
   else
     return;
   for (uint32_t other : missing)

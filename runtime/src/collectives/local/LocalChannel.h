@@ -21,6 +21,7 @@ public:
 
   uint32_t rank() const override { return self; }
   uint32_t size() const override { return memory.size(); }
+  double deadline() const override { return limit; }
   uint64_t capacity() const override;
   char *outgoing(const Piece &piece, bool waits) override;
   void post(const Collective &collective, const Piece &piece) override;
@@ -28,6 +29,10 @@ public:
   const char *incoming(const Collective &collective, const Piece &piece, uint32_t member) override;
   void release(const Collective &collective, const Piece &piece) override;
   void tellFailure(const std::string &reason) noexcept override;
+  void announce(const Standing &own) override;
+  Standing standing(uint32_t rank) override;
+  Absence absence(uint32_t rank) override;
+  std::string failure() override { return memory.failure(); }
 
 private:
   /// Who may still read what lies in a buffer.
@@ -46,7 +51,7 @@ private:
 
   SharedMemory memory;
   uint32_t self;
-  double deadline;
+  double limit; // the deadline in seconds
   Use uses[2];
   Description last = {}; // the collective that was completed last, for messages
 };

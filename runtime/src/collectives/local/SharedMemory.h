@@ -36,6 +36,9 @@ public:
     int32_t process;
     /// Of the last collectives, by their number.
     Description descriptions[4];
+    /// How far its device is: announced last, with the collectives by their number.
+    std::atomic<uint64_t> announced, asks;
+    Description announcements[4];
   };
 
   /// Maps the memory of a file; throws FP8RT_INVALID_ARGUMENT if it is not createSharedMemory's.

@@ -2,28 +2,30 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pieces as messages of MPI from rank to rank. Every rank polls, so that it can give up at the deadline and
-// say whose message has not arrived.
+// Pieces as messages from rank to rank. Every rank polls, so that it can give up at the deadline and say
+// whose message has not arrived.
 
-#ifndef FP8RT_COLLECTIVES_MPI_MPICHANNEL_H
-#define FP8RT_COLLECTIVES_MPI_MPICHANNEL_H
+#ifndef FP8RT_COLLECTIVES_MESSAGES_MESSAGECHANNEL_H
+#define FP8RT_COLLECTIVES_MESSAGES_MESSAGECHANNEL_H
 
 #include "../Channel.h"
-#include "Mpi.h"
+#include "Messenger.h"
 
-#include <functional>
+#include <memory>
 #include <mutex>
 
 namespace fp8rt::collectives {
 
-class MpiChannel : public Channel {
+class MessageChannel : public Channel {
 public:
-  explicit MpiChannel(double deadline);
-  /// Ends MPI once all ranks have come to this point; if some do not come in time, leaves it as it is.
-  ~MpiChannel() override;
+  MessageChannel(std::unique_ptr<Messenger> messenger, double deadline);
+  /// Ends the messenger once all ranks have come to this point; if some do not come in time, leaves it as it
+  /// is.
+  ~MessageChannel() override;
 
   uint32_t rank() const override { return self; }
   uint32_t size() const override { return ranks; }
+  double deadline() const override { return limit; }
   uint64_t capacity() const override;
   char *outgoing(const Piece &piece, bool waits) override;
   void post(const Collective &collective, const Piece &piece) override;
@@ -31,10 +33,14 @@ public:
   const char *incoming(const Collective &collective, const Piece &piece, uint32_t member) override;
   void release(const Collective &collective, const Piece &piece) override;
   void tellFailure(const std::string &reason) noexcept override;
+  void announce(const Standing &own) override;
+  Standing standing(uint32_t rank) override;
+  Absence absence(uint32_t rank) override;
+  std::string failure() override;
 
 private:
   struct Message {
-    mpi::Request request;
+    Messenger::Request request;
     uint32_t rank; // from which, or to which
   };
   using Messages = std::vector<Message>;
@@ -49,28 +55,47 @@ private:
     bool isInUse = false; // from post to release
   };
 
+  /// A standing as a message.
+  struct Notice {
+    uint32_t rank = 0;
+    Standing standing;
+  };
+
   void send(Messages &messages, const void *data, uint64_t bytes, uint32_t to, int tag);
   void receive(Messages &messages, void *data, uint64_t bytes, uint32_t from, int tag);
   void postDescriptions(const Collective &collective, Buffer &buffer);
   bool areComplete(Messages &messages);
   void waitFor(Messages &messages, const char *verb, const Description &collective);
+  bool look(Messages &messages, const std::string &what, bool looksForAbsent);
+  [[noreturn]] void failLate(const Messages &messages, const std::string &what);
+  Absence lookForAbsence(uint32_t rank);
   void checkSame(const Collective &collective, const Buffer &buffer) const;
+  bool lookForFailure();
   void checkFailure();
-  void listenForFailure();
+  void takeNotices();
+  void sayGoodbye();
 
-  mpi::Mpi &mpi;
-  mpi::Comm comm = nullptr;
-  uint32_t self = 0, ranks = 0;
-  double deadline;
+  std::unique_ptr<Messenger> messenger;
+  uint32_t self, ranks;
+  double limit; // the deadline in seconds
   Buffer buffers[2];
   Description last = {};
-  std::mutex mutex; // MPI is called by one thread at a time
-  std::string failure;
+  std::mutex mutex;   // the messenger is called by one thread at a time
+  std::string reason; // of the first failure
   std::vector<char> failureReceived, failureSent;
-  mpi::Request failureRequest = nullptr;
+  Messenger::Request failureRequest = nullptr;
   bool hasTold = false;
+
+  /// A rank says goodbye after its last message: what has not come by then never comes.
+  std::vector<char> goodbyes;
+  Messages expectedGoodbyes;
+
+  std::vector<Standing> standings;
+  Notice noticeReceived, noticeSent;
+  Messenger::Request noticeRequest = nullptr;
+  Messages noticesSent;
 };
 
 } // namespace fp8rt::collectives
 
-#endif // FP8RT_COLLECTIVES_MPI_MPICHANNEL_H
+#endif // FP8RT_COLLECTIVES_MESSAGES_MESSAGECHANNEL_H
