@@ -162,8 +162,10 @@ class _Compiled:
     def __init__(self, owner: TrainStep, batch: Sequence[Tensor]) -> None:
         self._optimizer = owner.optimizer
         graph, self._slots, self._constants = _capture_step(owner, batch)
+        self._draws = _capture.draw_outside(graph)
         names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
         names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
+        names += [f"random{i}" for i in range(len(self._draws))]
         carry = {i: i for i in range(len(self._slots))}
         text = _import.to_linalg({"main": graph}, {"main": names})
         self.library = _compile.compile(text, **{**owner.options, "recipe": owner.recipe, "carry": carry})
@@ -177,7 +179,7 @@ class _Compiled:
         state = self._optimizer.state
         updated = [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
         rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
-        held = [*updated, *rates, *(t for _, t in self._constants), *(t.detach().contiguous() for t in batch)]
+        held = [*updated, *rates, *(t for _, t in self._constants), *(t.detach().contiguous() for t in batch), *(draw() for draw in self._draws)]
         pointers = [t.data_ptr() for t in held]
         if self._state is not None:
             pointers += self._state.pointers(self._state_names)
