@@ -85,6 +85,40 @@ def test_recipes(name, recipe):
     assert {site.reason for site in report.kept} <= {"no weight operand"}
 
 
+class Loss(torch.nn.Module):
+    """A language model as train_step takes it: tokens in, loss out."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids):
+        return self.model(input_ids=ids, labels=ids).loss
+
+
+def test_whole_steps():
+    """GPT-2's tied table, its dropout and its loss in one library with AdamW."""
+    losses = []
+    for compiled in (False, True):
+        model, new_batch = new_model("gpt2")
+        model = Loss(model).train()
+        optimizer, generator = torch.optim.AdamW(model.parameters(), 3e-3), torch.Generator().manual_seed(1)
+        step = fp8.torch.train_step(model, None, optimizer, "none") if compiled else None
+        torch.manual_seed(2)
+        losses.append([])
+        for _ in range(4):
+            ids = new_batch(generator)["input_ids"]
+            loss = step(ids) if step else model(ids)
+            if not step:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            losses[-1].append(loss.item())
+    # As above.
+    assert losses[1] == pytest.approx(losses[0], rel=2e-5)
+    assert len(step.report().sites) == COUNTS["gpt2"][0]
+
+
 class Logits(torch.nn.Module):
     """The tensor of a model's output that evaluation reads, from inputs without labels."""
 

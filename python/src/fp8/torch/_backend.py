@@ -22,7 +22,7 @@ from .._errors import Warning
 from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
-from ._run import Runner, check_devices, state_number
+from ._run import Runner, check_devices, refuse_kept_parameters, state_number
 from ._state import State, States, columns_of, decode
 
 #: What PyTorch gets for the saved tensors after the first.
@@ -52,6 +52,7 @@ class Backend:
         for name in ("pair", "carry"):
             if name in options:
                 raise ValueError(f"{name} is set by the backend itself")
+        refuse_kept_parameters(options)
         self.recipe = recipe
         self.options = options
         self.graphs: list[Graph] = []

@@ -60,7 +60,10 @@ class Exported:
         self.library = self._compile_kept()
         self._runner = Runner(self.library, "main", self._graph.results)
         self._state = State(self.library) if self._runner.state_names else None
-        self._has_scales = "scale" not in self._runner.state_names
+        tensors = (self.library.manifest.get("state") or {}).get("tensors", [])
+        #: Whether there is a state beside the weights in FP8, and whether it has its scales.
+        self._has_state = any(not tensor.get("derived") for tensor in tensors)
+        self._has_scales = not self._has_state
         if calibration is not None:
             self.calibrate(calibration)
         elif self._has_scales:
@@ -75,7 +78,7 @@ class Exported:
 
     def calibrate(self, calibration: Iterable[Inputs]) -> None:
         """Finds the scales: runs the program on inputs, as training would, and keeps what it records of them."""
-        if self._state is None or "scale" not in self._state.state_dict():
+        if not self._has_state:
             raise ValueError(f"recipe={self._options['recipe']!r} finds its scales in every call: leave out calibration")
         # Until a tensor's first amax is known its scale is that of the tensor at hand.
         library = self._compile(calibrate=True, **({} if "init" in self._options else {"init": "current"}))
@@ -100,11 +103,11 @@ class Exported:
     @property
     def state(self) -> State | None:
         """The FP8 state: scales and what they come from; None for a recipe without."""
-        return None if self._state is None or not self._state.state_dict() else self._state
+        return self._state if self._has_state else None
 
     def state_dict(self) -> dict[str, Tensor]:
         """The FP8 state, for torch.save; empty for a recipe without. The weights are the exported program's."""
-        return dict(self._state.state_dict()) if self._state is not None else {}
+        return dict(self.state.state_dict()) if self.state is not None else {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Loads what `state_dict` gave, in place of calibration. Raises StateError if it is another program's."""
