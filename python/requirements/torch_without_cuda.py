@@ -17,6 +17,8 @@ LLVM = pathlib.Path("/usr/lib/llvm-22/bin")
 OURS = re.compile(r"lib(cu|nv|nccl)|NVSHMEM")
 FUNCTION = re.compile(r"(cu|nv|nccl|__cu)")
 NO_DEVICE = 100  # cudaErrorNoDevice
+#: These return a text.
+DESCRIPTION = re.compile(r"(cuda|cudnn|cusparse|nccl|nvrtc)GetError(String|Name)$|ncclGetLastError$")
 
 
 def main() -> None:
@@ -41,9 +43,14 @@ def write_stub(folder: pathlib.Path) -> None:
         if OURS.match(version) if version else FUNCTION.match(name) and name not in defined:
             versions.setdefault(version or "UNVERSIONED", set()).add(name)
     script = "".join(f'{version} {{ global: {"; ".join(sorted(found))}; }};\n' for version, found in versions.items())
-    functions = "".join(f".globl {name}\n.type {name},@function\n{name}:\n" for found in versions.values() for name in sorted(found))
+    functions = sorted(name for found in versions.values() for name in found)
+    labels = {name: f".globl {name}\n.type {name},@function\n{name}:\n" for name in functions}
+    texts = "".join(label for name, label in labels.items() if DESCRIPTION.match(name))
+    codes = "".join(label for name, label in labels.items() if not DESCRIPTION.match(name))
     (folder / "stub.map").write_text(script)
-    (folder / "stub.s").write_text(f".text\n{functions}mov ${NO_DEVICE}, %eax\nret\n")
+    (folder / "stub.s").write_text(
+        f'.text\n{texts}lea description(%rip), %rax\nret\n{codes}mov ${NO_DEVICE}, %eax\nret\ndescription: .asciz "no CUDA-capable device"\n'
+    )
     stub = folder / "libcuda_stub.so"
     run("clang", "-shared", "-nostdlib", "-fuse-ld=lld", f"-Wl,--version-script={folder}/stub.map", "-o", stub, folder / "stub.s")
     for name in names:

@@ -62,14 +62,15 @@ def eager(name, autocast):
 def test_none_is_eager(name):
     losses, gradients, backend = train(name, "none", autocast=False)
     expected, expected_gradients, _ = eager(name, False)
-    # Sums in f32 in another order: some roundings of 2^-24 each.
-    assert losses[0] == pytest.approx(expected[0], rel=1e-6)
     assert gradients.keys() == expected_gradients.keys()
+    largest = max(gradient.abs().max().item() for gradient in expected_gradients.values())
     for parameter, gradient in expected_gradients.items():
-        # As above, relative to the largest element: small ones are differences of large ones.
-        torch.testing.assert_close(gradients[parameter], gradient, rtol=0, atol=1e-5 * gradient.abs().max().item(), msg=lambda m: f"{parameter}: {m}")  # noqa: B023
-    # AdamW amplifies roundings of gradients near 0.
-    assert losses == pytest.approx(expected, rel=2e-5)
+        # Sums in f32 in another order: some roundings of 2^-24 each, relative to the largest element, as small ones are
+        # differences of large ones. That of a key's bias in attention is nothing but such differences.
+        size = max(gradient.abs().max().item(), 1e-3 * largest)
+        torch.testing.assert_close(gradients[parameter], gradient, rtol=0, atol=1e-5 * size, msg=lambda text, p=parameter: f"{p}: {text}")
+    # As above; AdamW amplifies roundings of gradients near 0.
+    assert losses == pytest.approx(expected, rel=2e-6)
     assert len(backend.graphs[0].report.sites) == COUNTS[name][0]
 
 
@@ -114,8 +115,8 @@ def test_whole_steps():
                 loss.backward()
                 optimizer.step()
             losses[-1].append(loss.item())
-    # As above.
-    assert losses[1] == pytest.approx(losses[0], rel=2e-5)
+    # As in test_none_is_eager.
+    assert losses[1] == pytest.approx(losses[0], rel=2e-6)
     assert len(step.report().sites) == COUNTS["gpt2"][0]
 
 
