@@ -79,7 +79,9 @@ def test_scales_are_those_of_the_largest_calibration_input():
 
 def test_calibration_with_the_inputs_that_are_called_is_current_scaling():
     x = inputs(5)
-    run = fp8.torch.compile_exported(exported(), "delayed", calibration=[x])
+    recipe = fp8.recipe.DelayedScaling(amax_history_len=16)
+    run = fp8.torch.compile_exported(exported(), recipe, calibration=[x], fp8_parameters=True)
+    assert run.state.amax_history.shape[0] == 16
     assert torch.equal(run(x)["y"], fp8.torch.compile_exported(exported(), "current")(x)["y"])
 
 
@@ -117,7 +119,7 @@ def test_a_saved_state_stands_for_calibration(tmp_path):
 def test_options_and_inputs_that_do_not_fit():
     with pytest.raises(ValueError, match="carry has no use"):
         fp8.torch.compile_exported(exported(), carry={0: 0})
-    with pytest.raises(ValueError, match="'current' finds its scales in every call: leave out calibration"):
+    with pytest.raises(ValueError, match="'current' has no scales to keep in this program: leave out calibration"):
         fp8.torch.compile_exported(exported(), "current", BATCHES)
     with pytest.raises(ValueError, match="calibration has no inputs"):
         fp8.torch.compile_exported(exported(), "delayed", [])

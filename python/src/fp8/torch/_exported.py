@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.fx import Node
 from torch.utils import _pytree
 
 from .. import _compile
+from .. import recipe as recipes
 from .._errors import CompileError, StateError, UnsupportedError
 from .._library import Library
 from .._report import Report
@@ -49,7 +51,7 @@ def compile_exported(program: ExportedProgram, recipe: Any = "current", calibrat
 
 
 class Exported:
-    """What `compile_exported` returns. It is called with the inputs of the exported module, and never changes."""
+    """What `compile_exported` returns. It is called with the inputs of the exported module; a call changes nothing."""
 
     def __init__(self, program: ExportedProgram, recipe: Any = "current", calibration: Iterable[Inputs] | None = None, **options: Any) -> None:
         for name in ("pair", "carry", "calibrate"):
@@ -79,9 +81,8 @@ class Exported:
     def calibrate(self, calibration: Iterable[Inputs]) -> None:
         """Finds the scales: runs the program on inputs, as training would, and keeps what it records of them."""
         if not self._has_state:
-            raise ValueError(f"recipe={self._options['recipe']!r} finds its scales in every call: leave out calibration")
-        # Until a tensor's first amax is known its scale is that of the tensor at hand.
-        library = self._compile(calibrate=True, **({} if "init" in self._options else {"init": "current"}))
+            raise ValueError(f"recipe={self._options['recipe']!r} has no scales to keep in this program: leave out calibration")
+        library = self._compile(calibrate=True, fp8_parameters=False, **_current_first(self._options))
         runner, count = Runner(library, "main", self._graph.results), 0
         for inputs in calibration:
             arguments, named = _as_call(inputs)
@@ -206,6 +207,23 @@ class _Graph:
         return _pytree.tree_unflatten(results, self._out_spec)
 
 
+def _current_first(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by which a tensor's scale is its own until its first amax is known, unless the user chose another start.
+
+    >>> _current_first({"recipe": "delayed"})
+    {'init': 'current'}
+    >>> _current_first({"recipe": "#fp8.delayed_scaling<margin = 1>"})
+    {'recipe': '#fp8.delayed_scaling<margin = 1, init = current>'}
+    """
+    text = options["recipe"] if isinstance(options["recipe"], str) else recipes.to_text(options["recipe"])
+    if "init" in options or "init" in text:
+        return {}
+    if not text.startswith("#"):
+        return {"init": "current"}
+    found = re.fullmatch(r"#fp8\.delayed_scaling(?:<(.*)>)?", text)
+    return {"recipe": f"#fp8.delayed_scaling<{found[1] + ', ' if found[1] else ''}init = current>"} if found else {}
+
+
 def _as_call(inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The positional and the named arguments of one entry of `calibration`."""
     if isinstance(inputs, Mapping):
@@ -221,7 +239,7 @@ def _weight(program: ExportedProgram, name: str) -> Tensor:
 
 def _check_input(place: int, value: Any, wanted: Any) -> None:
     if not isinstance(wanted, Tensor):
-        if value != wanted:
+        if isinstance(value, Tensor) or value != wanted:
             raise ValueError(f"input {place} is {value!r}; the program was exported for {wanted!r}")
         return
     if not isinstance(value, Tensor):
