@@ -78,8 +78,8 @@ make_venv() {
 # find_framework_environment NAME: prints the folder of the Python environment for jax or torch: outside of the
 # checkout, so that a fresh clone finds it, and named by what is installed there.
 find_framework_environment() {
-  local requirements="python/requirements/$1.txt" hash
-  hash=$({ python3 --version && cat "$requirements"; } | sha256sum | head -c 12)
+  local hash
+  hash=$({ python3 --version && cat "python/requirements/$1"*; } | sha256sum | head -c 12)
   echo "${XDG_CACHE_HOME:-$HOME/.cache}/fp8-mlir/python/$1-$hash"
 }
 
@@ -96,6 +96,7 @@ make_framework_environment() {
     has_framework_environment "$name" && exit 0
     say "Installing python/requirements/$name.txt in $folder"
     python3 -m venv --clear "$folder" &&
+      { [[ "$name" != torch ]] || "$folder/bin/python" python/requirements/torch_without_cuda.py; } &&
       "$folder/bin/pip" install -q --disable-pip-version-check -r "python/requirements/$name.txt" &&
       touch "$folder/complete"
   ) 9>"$folder.lock" || die "could not make the environment for $name: the network is needed once"

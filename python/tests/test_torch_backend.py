@@ -164,6 +164,60 @@ def test_grad_scaler():
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
 
 
+class Noisy(MLP):
+    """Random numbers of all kinds, drawn in this order."""
+
+    def forward(self, x):
+        x = F.dropout(x, 0.2) + 0.1 * torch.randn_like(x) + 0.1 * torch.rand(16)
+        return self.down(F.dropout(F.gelu(self.up(x)), 0.5)) + torch.randint(0, 2, (4,))
+
+
+def test_random_numbers_are_those_of_eager():
+    model, forward, _ = compiled(Noisy, "none")
+    eager = new_model(Noisy)
+    torch.manual_seed(7)
+    found, state = train(model, forward), torch.get_rng_state()
+    torch.manual_seed(7)
+    torch.testing.assert_close(found, train(eager, eager), rtol=1e-5, atol=0)
+    assert torch.equal(state, torch.get_rng_state())
+    with torch.no_grad():
+        torch.manual_seed(7)
+        found = forward(torch.ones(8, 16))
+        torch.manual_seed(7)
+        # AdamW has amplified roundings of gradients near 0.
+        torch.testing.assert_close(found, eager(torch.ones(8, 16)), rtol=0, atol=1e-3)
+
+
+def test_random_numbers_that_depend_on_a_tensor_are_refused():
+    def sample(x):
+        return torch.multinomial(x, 2)  # the draw
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+        torch.compile(sample, backend=fp8.torch.backend())(torch.rand(8))
+    error = raised.value.inner_exception
+    assert isinstance(error, fp8.UnsupportedError) and "depend on a tensor" in error.message
+    assert "# the draw" in open(__file__).readlines()[error.location.line - 1]
+
+
+class Tied(nn.Module):
+    """An embedding whose table is the output layer too."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(4, 16), nn.Linear(16, 4, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, x):
+        return self.head(self.table((x > 0).long()[:, 0]) + x)
+
+
+def test_tied_weights_are_one():
+    model, forward, backend = compiled(Tied, "none")
+    eager = new_model(Tied)
+    torch.testing.assert_close(train(model, forward), train(eager, eager), rtol=1e-5, atol=0)
+    assert len(backend.graphs[0].library.manifest["entries"][0]["arguments"]) == 2
+
+
 def test_buffers_that_forward_changes():
     class Norm(MLP):
         def __init__(self):
@@ -236,6 +290,8 @@ def test_half_leaves_scales_in_f32():
 def test_the_error_of_an_option_reaches_the_user():
     with pytest.raises(ValueError, match="pair is set by the backend"):
         fp8.torch.backend("current", pair=("a", "b"))
+    with pytest.raises(NotImplementedError, match="fp8_parameters"):
+        fp8.torch.backend("current", fp8_parameters=True)
     _, forward, _ = compiled(require="nothing like it")
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
         forward(next(batches(1))[0])

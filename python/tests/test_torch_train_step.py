@@ -28,10 +28,22 @@ class MLP(nn.Module):
         return self.down(F.gelu(self.norm(self.up(x))))
 
 
-def train(optimizer, recipe=None, steps=5):
+class Tied(nn.Module):
+    """An output layer whose weight is that of the first one, and dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.head, self.down = nn.Linear(16, 16, bias=False), nn.Linear(16, 16, bias=False), nn.Linear(16, 4)
+        self.head.weight = self.up.weight
+
+    def forward(self, x):
+        return self.down(F.dropout(self.head(F.gelu(self.up(x))), 0.5))
+
+
+def train(optimizer, recipe=None, steps=5, kind=MLP):
     """Losses with a scheduler; the model, the optimizer and the step."""
     torch.manual_seed(0)
-    model = MLP()
+    model = kind()
     optimizer = OPTIMIZERS[optimizer](model.parameters())
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
     step = fp8.torch.train_step(model, F.cross_entropy, optimizer, recipe) if recipe else None
@@ -62,6 +74,16 @@ def test_none_is_eager(name):
     states, eager_states = optimizer.state_dict()["state"], eager_optimizer.state_dict()["state"]
     assert {i: set(s) for i, s in states.items()} == {i: set(s) for i, s in eager_states.items()}
     assert len(step.report().sites) == 5
+
+
+def test_tied_weights_and_dropout():
+    expected, eager, *_ = train("SGD, momentum", kind=Tied)
+    found, model, _, step = train("SGD, momentum", "none", kind=Tied)
+    # Sums in another order.
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(model.up.weight, eager.up.weight, rtol=1e-5, atol=1e-6)
+    assert model.up.weight is model.head.weight
+    assert [a["name"] for a in step.library.manifest["entries"][0]["arguments"]].count("head.weight") == 0
 
 
 def test_delayed_scaling():

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models of transformers and timm, tiny and with random weights, as their users make them."""
+"""Models of transformers and timm, tiny and with random weights, as their users make them: dropout is on where it is by default."""
 
 import collections
 
@@ -23,7 +23,7 @@ def gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(vocab_size=96, n_positions=16, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0,
-                        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, use_cache=False)  # fmt: skip
+                        use_cache=False)  # fmt: skip
     return GPT2LMHeadModel(config), predict_tokens
 
 
@@ -47,7 +47,7 @@ def bert():
     from transformers import BertConfig, BertForMaskedLM
 
     config = BertConfig(vocab_size=96, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-                        max_position_embeddings=16, hidden_dropout_prob=0, attention_probs_dropout_prob=0)  # fmt: skip
+                        max_position_embeddings=16)  # fmt: skip
     mask = torch.ones(4, 16, dtype=torch.int64).tril(12)
     return BertForMaskedLM(config), lambda generator: {**predict_tokens(generator), "attention_mask": mask}
 
@@ -55,7 +55,7 @@ def bert():
 def t5():
     from transformers import T5Config, T5ForConditionalGeneration
 
-    config = T5Config(vocab_size=96, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2, dropout_rate=0, use_cache=False,
+    config = T5Config(vocab_size=96, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2, use_cache=False,
                       decoder_start_token_id=0)  # fmt: skip
     return T5ForConditionalGeneration(config), lambda generator: {"input_ids": tokens(generator), "labels": tokens(generator, 8)}
 
@@ -64,7 +64,7 @@ def vit():
     from transformers import ViTConfig, ViTForImageClassification
 
     config = ViTConfig(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=16, patch_size=4,
-                       num_labels=10, hidden_dropout_prob=0, attention_probs_dropout_prob=0)  # fmt: skip
+                       num_labels=10)  # fmt: skip
     return ViTForImageClassification(config), lambda generator: {
         "pixel_values": torch.randn(4, 3, 16, 16, generator=generator), "labels": torch.randint(0, 10, (4,), generator=generator)}  # fmt: skip
 

@@ -219,6 +219,21 @@ def test_products_beside_a_peer(bench, peer, tmp_path):
     assert read["left_out"] == ["PyTorch, which is not here (--install=torch, or --torch-python=PYTHON)"]
 
 
+def test_python_shows_the_frameworks_that_are_here(bench, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    python = tmp_path / "python"
+    python.write_text("""#!/bin/sh\necho '{"version": "9.9", "calls": {"10": {"eager": 1.5}}, "steps": {"mlp": {"eager": 2.5}}}'\n""")
+    python.chmod(0o755)
+    done = bench("python", f"--torch-python={python}")
+    assert done.returncode == 0, done.stderr
+    assert "Left out: JAX, which is not here (--jax-python=PYTHON)" in done.stdout
+    assert "PyTorch 9.9: microseconds" in done.stdout and "| 10     |   1.5 |" in done.stdout and "| mlp     |   2.5 |" in done.stdout
+    done = bench("python")
+    assert (done.returncode, done.stdout) == (1, "") and "there is neither JAX nor PyTorch" in done.stderr
+    done = bench("python", "--with=numpy")
+    assert done.returncode == 1 and "argument --with: 'numpy' is none of jax, torch" in done.stderr
+
+
 def test_compile_beside_a_peer(bench, peer, tmp_path):
     file = tmp_path / "r.json"
     done = bench("compile", "--layers=1,2", "--recipe=none,current", "--rounds=1", f"--jax-python={peer()}", f"--json={file}")

@@ -51,7 +51,8 @@ CHECKPOINT_EXAMPLE = """examples:
 COLLECTIVES_EXAMPLE = "example:\n  fp8-bench collectives --ranks=2\n"
 PYTHON_EXAMPLE = """examples:
   fp8-bench python
-  fp8-bench python --jax-python=/opt/jax/bin/python --rounds=5
+  fp8-bench python --with=torch --rounds=5
+  fp8-bench python --jax-python=/opt/jax/bin/python
 """
 # These take options of their own.
 ALONE = {

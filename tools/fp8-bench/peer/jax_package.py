@@ -84,4 +84,4 @@ def steps():
     return {"gpt": {name: 1e3 * value for name, value in least(measures).items()}}
 
 
-print(json.dumps({"jax": jax.__version__, "calls": calls(), "steps": steps()}))
+print(json.dumps({"version": jax.__version__, "calls": calls(), "steps": steps()}))

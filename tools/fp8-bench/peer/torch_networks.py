@@ -5,6 +5,7 @@
 
 from collections.abc import Callable
 
+import model_torch
 import parameters
 import sizes
 import torch
@@ -46,44 +47,10 @@ class Mixer(nn.Module):
         return self.head(self.final(self.layers(self.embed(x))).mean(1))
 
 
-class GptLayer(nn.Module):
-    def __init__(self, cosine: Tensor, sine: Tensor):
-        super().__init__()
-        width, self.cosine, self.sine = parameters.WIDTH, cosine, sine
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.fc1, self.fc2 = nn.Linear(width, parameters.HIDDEN), nn.Linear(parameters.HIDDEN, width)
-
-    def rotate(self, x: Tensor) -> Tensor:
-        first, second = x.float().chunk(2, -1)
-        return torch.cat([first * self.cosine - second * self.sine, second * self.cosine + first * self.sine], -1).to(x.dtype)
-
-    def forward(self, x: Tensor) -> Tensor:
-        b, t, width = x.shape
-        split = self.qkv(self.norm1(x)).view(b, t, 3, parameters.HEADS, -1).permute(2, 0, 3, 1, 4)
-        q, k, v = split.unbind(0)
-        mixed = F.scaled_dot_product_attention(self.rotate(q), self.rotate(k), v, is_causal=True)
-        x = x + self.proj(mixed.transpose(1, 2).reshape(b, t, width))
-        return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
-
-
-class Gpt(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        depth = parameters.WIDTH // parameters.HEADS
-        angles = torch.arange(parameters.SEQUENCE)[:, None] * 10000.0 ** (torch.arange(depth // 2) * (-2.0 / depth))
-        self.embed, self.final = nn.Embedding(parameters.VOCABULARY, parameters.WIDTH), nn.LayerNorm(parameters.WIDTH)
-        self.layers = nn.Sequential(*(GptLayer(angles.cos(), angles.sin()) for _ in range(parameters.LAYERS)))
-        self.head = nn.Linear(parameters.WIDTH, parameters.VOCABULARY, bias=False)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.head(self.final(self.layers(self.embed(tokens)))).flatten(0, 1)
-
-
 def parts(name: str) -> tuple[nn.Module, torch.optim.Optimizer, Tensor, Tensor]:
     """The network, its optimizer, a batch and its labels."""
     if name == "gpt":
-        network: nn.Module = Gpt()
+        network: nn.Module = model_torch.Gpt()
         optimizer: torch.optim.Optimizer = torch.optim.AdamW(network.parameters(), lr=4e-3, betas=(0.9, 0.95), weight_decay=0.05, fused=True)
         tokens = torch.randint(0, parameters.VOCABULARY, (parameters.BATCH, parameters.SEQUENCE + 1))
         return network, optimizer, tokens[:, :-1].contiguous(), tokens[:, 1:].flatten()

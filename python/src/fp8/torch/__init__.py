@@ -5,6 +5,7 @@
 
     model = torch.compile(model, backend=fp8.torch.backend(recipe="current"))          # was torch.compile(model)
     step = fp8.torch.train_step(model, F.cross_entropy, optimizer, recipe="delayed")   # loss = step(inputs, targets)
+    run = fp8.torch.compile_exported(torch.export.export(model.eval(), (x,)))          # y = run(x)
 
 Programs run on the CPU. Needs torch 2.15 and iree-base-compiler.
 """
@@ -12,7 +13,8 @@ Programs run on the CPU. Needs torch 2.15 and iree-base-compiler.
 from __future__ import annotations
 
 from ._backend import Backend, Graph, backend
+from ._exported import Exported, compile_exported
 from ._state import State
 from ._train_step import TrainStep, train_step
 
-__all__ = ["Backend", "Graph", "State", "TrainStep", "backend", "train_step"]
+__all__ = ["Backend", "Exported", "Graph", "State", "TrainStep", "backend", "compile_exported", "train_step"]

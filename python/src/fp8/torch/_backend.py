@@ -22,7 +22,7 @@ from .._errors import Warning
 from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
-from ._run import Runner, check_devices, state_number
+from ._run import Runner, check_devices, refuse_kept_parameters, state_number
 from ._state import State, States, columns_of, decode
 
 #: What PyTorch gets for the saved tensors after the first.
@@ -52,6 +52,7 @@ class Backend:
         for name in ("pair", "carry"):
             if name in options:
                 raise ValueError(f"{name} is set by the backend itself")
+        refuse_kept_parameters(options)
         self.recipe = recipe
         self.options = options
         self.graphs: list[Graph] = []
@@ -148,6 +149,7 @@ class Graph:
         assert self._parts is not None
         forward, backward, outputs = self._parts
         parts = {"forward": _capture.for_compiler(forward), "backward": _capture.for_compiler(backward)}
+        draws = _capture.draw_outside(parts["forward"])
         values = _capture.values_of(forward)
         user, saved = sum(isinstance(v, Tensor) for v in values[:outputs]), len(values) - outputs
         # Where nothing is saved the parts have nothing in common, and no products.
@@ -161,7 +163,7 @@ class Graph:
             number = self._state_number(arguments) if names else 0
             arena = runner.new_arena(number) if saved else None
             pointers = states._modules[str(number)].pointers(names) if names else ()
-            results = runner(arguments, pointers, arena)
+            results = runner([*arguments, *[draw() for draw in draws]] if draws else arguments, pointers, arena)
             return results if arena is None else [*results, arena, *[_EMPTY] * (saved - 1)]
 
         return make_boxed_func(run)  # type: ignore[no-any-return]
@@ -182,14 +184,18 @@ class Graph:
     def compile_inference(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
         """One function; a recipe with state takes its scales from the state of training."""
         part = _capture.for_compiler(module)
+        draws = _capture.draw_outside(part)
         self._compile({"main": part})
         self._find_weights(module)
         values = _capture.values_of(module)
         runner = Runner(self.library, "main", values)
-        if not runner.state_names:
-            return make_boxed_func(lambda *arguments: runner(arguments, ()))  # type: ignore[no-any-return]
-        scales = _TrainedScales(self, part, runner, values)
-        return make_boxed_func(scales)  # type: ignore[no-any-return]
+        scales = _TrainedScales(self, part, runner, values) if runner.state_names else None
+
+        def run(*arguments: Tensor) -> list[Any]:
+            arguments = (*arguments, *[draw() for draw in draws]) if draws else arguments
+            return scales(*arguments) if scales is not None else runner(arguments, ())
+
+        return make_boxed_func(run)  # type: ignore[no-any-return]
 
     def _compile(self, parts: dict[str, GraphModule], **options: Any) -> None:
         self._library = self.build(parts, recipe=self._owner.recipe, **options)

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ._import import clean_path
+from .._errors import UnsupportedError
+from ._import import clean_path, user_line
+
+aten = torch.ops.aten
 
 
 @contextlib.contextmanager
@@ -47,6 +51,48 @@ def for_compiler(module: GraphModule) -> GraphModule:
     module.graph.eliminate_dead_code()
     module.recompile()
     return module
+
+
+#: Operations whose tensors matter by their sizes alone.
+_DRAWS_BY_SIZE = (aten.bernoulli.p, aten.rand_like, aten.randn_like, aten.randint_like)
+
+
+def draw_outside(module: GraphModule) -> list[Callable[[], Tensor]]:
+    """Makes the random numbers of a graph its last arguments. Returns what draws them, before every call and in their order.
+
+    PyTorch's own generator draws them: `torch.manual_seed` counts, and dropout takes the elements that it takes in
+    eager PyTorch.
+    """
+    draws = []
+    for node in list(module.graph.nodes):
+        if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+            continue
+        if node.all_input_nodes and node.target not in _DRAWS_BY_SIZE and node.target.overloadpacket not in _DRAWS_BY_SIZE:
+            raise UnsupportedError(f"'{node.target}' draws random numbers that depend on a tensor", user_line(node))
+        draws.append(_draw(node))
+        with module.graph.inserting_after(placeholders(module)[-1]):
+            drawn = module.graph.placeholder(f"random_{len(draws)}")
+        drawn.meta["val"] = node.meta["val"]
+        node.replace_all_uses_with(drawn)
+        module.graph.erase_node(node)
+    if draws:
+        module.graph.eliminate_dead_code()
+        module.recompile()
+    return draws
+
+
+def _draw(node: Node) -> Callable[[], Tensor]:
+    """What computes a random node, with tensors of any content for its arguments."""
+    target = node.target
+    examples = {other: other.meta["val"] for other in node.all_input_nodes}
+    sizes = {other: (tuple(value.shape), value.dtype) for other, value in examples.items()}
+    arguments, options = node.args, {name: value for name, value in node.kwargs.items() if name != "device"}
+
+    def draw() -> Tensor:
+        tensors = {other: torch.empty(shape, dtype=dtype) for other, (shape, dtype) in sizes.items()}
+        return target(*[tensors.get(a, a) if isinstance(a, Node) else a for a in arguments], **options)
+
+    return draw
 
 
 def placeholders(module: GraphModule) -> list[Node]:

@@ -196,6 +196,14 @@ def _constant_pad(x: Tensor, widths: Sequence[int], value: float = 0.0) -> Tenso
     return aten.constant_pad_nd(x, positive, value) if any(positive) else x.clone()
 
 
+def _native_dropout(x: Tensor, p: float, train: bool | None = True) -> tuple[Tensor, Tensor]:
+    """Draws as eager PyTorch does: the graph's random numbers are drawn outside of it (_capture.draw_outside)."""
+    if train is False or p == 0:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    mask = aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)
+    return x * mask.to(x.dtype) * (1 / (1 - p) if p < 1 else 0), mask
+
+
 def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:  # noqa: A002 - ATen's names
     """Counts by comparison; with equal bounds PyTorch takes those of the data."""
     if min == max:
@@ -255,5 +263,6 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.convolution_backward.default: _convolution_backward,
     aten.constant_pad_nd.default: _constant_pad,
     aten.histc.default: _histc,
+    aten.native_dropout.default: _native_dropout,
     aten._grouped_mm.default: _grouped_mm,
 }

@@ -10,6 +10,7 @@ memory in place.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ from .._errors import StateError, UnsupportedError
 from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
-from ._run import check_devices
+from ._run import check_devices, refuse_kept_parameters
 from ._state import State, States
 
 
@@ -69,6 +70,7 @@ class TrainStep:
         **options: Any,
     ) -> None:
         _check_optimizer(optimizer)
+        refuse_kept_parameters(options)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
         self.states = States()
@@ -162,8 +164,10 @@ class _Compiled:
     def __init__(self, owner: TrainStep, batch: Sequence[Tensor]) -> None:
         self._optimizer = owner.optimizer
         graph, self._slots, self._constants = _capture_step(owner, batch)
+        self._draws = _capture.draw_outside(graph)
         names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
         names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
+        names += [f"random{i}" for i in range(len(self._draws))]
         carry = {i: i for i in range(len(self._slots))}
         text = _import.to_linalg({"main": graph}, {"main": names})
         self.library = _compile.compile(text, **{**owner.options, "recipe": owner.recipe, "carry": carry})
@@ -177,7 +181,7 @@ class _Compiled:
         state = self._optimizer.state
         updated = [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
         rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
-        held = [*updated, *rates, *(t for _, t in self._constants), *(t.detach().contiguous() for t in batch)]
+        held = [*updated, *rates, *(t for _, t in self._constants), *(t.detach().contiguous() for t in batch), *(draw() for draw in self._draws)]
         pointers = [t.data_ptr() for t in held]
         if self._state is not None:
             pointers += self._state.pointers(self._state_names)
@@ -194,19 +198,22 @@ def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModul
     roles = [node.meta["desc"] for node in _capture.placeholders(joint)]
     results = list(_capture.output_of(joint).args[0])
     meanings = _capture.output_of(joint).meta["desc"]
-    tensors = {**dict(owner._module.named_parameters()), **dict(owner._module.named_buffers())}
+    tensors = {**dict(owner._module.named_parameters(remove_duplicate=False)), **dict(owner._module.named_buffers(remove_duplicate=False))}
 
-    gradients, mutated = {}, {}
+    # A tied weight is an argument for each of its names, with a part of the gradient each.
+    trained: dict[Tensor, str] = {}
+    gradients: dict[Tensor, list[int]] = {}
+    mutated = {}
     for place, (meaning, result) in enumerate(zip(meanings, results)):
         target = getattr(getattr(meaning, "grad_of", None), "target", None)
         if target is not None and isinstance(result, Node):
-            gradients[target] = place
+            trained.setdefault(tensors[target], target)
+            gradients.setdefault(tensors[target], []).append(place)
         changed = getattr(getattr(meaning, "mutated_input", None), "target", None)
         if changed is not None:
             mutated[changed] = place
     loss = next(i for i, m in enumerate(meanings) if type(m).__name__ == "PlainAOTOutput")
 
-    trained = {tensors[name]: name for name in gradients}
     groups = [[p for p in group["params"] if p in trained] for group in owner.optimizer.param_groups]
     parameters = [p for group in groups for p in group]
     state = _optimizer_state(owner.optimizer, parameters)
@@ -215,25 +222,24 @@ def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModul
     slots += [_Slot(_short(name), tensors[name]) for name in mutated]
     update = _trace_update(owner.optimizer, groups, state)
 
-    places = {slot.name: i for i, slot in enumerate(slots)}
-    read = [r.target for r in roles if hasattr(r, "target") and _short(r.target) not in places]
-    constants = [(_short(name), tensors[name]) for name in read]
+    places = {slot.tensor: i for i, slot in enumerate(slots) if slot.key is None}
+    read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target") and tensors[r.target] not in places}
+    constants = [(name, tensor) for tensor, name in read.items()]
     rates, first_constant = len(slots), len(slots) + len(groups)
     first_batch = first_constant + len(constants)
-    place_of_constant = {name: first_constant + i for i, name in enumerate(read)}
+    places.update({tensor: first_constant + i for i, tensor in enumerate(read)})
 
     def step(*values: Tensor) -> list[Tensor]:
         arguments = []
         for role in roles:
             if hasattr(role, "target"):
-                name = role.target
-                arguments.append(values[places[_short(name)] if _short(name) in places else place_of_constant[name]])
+                arguments.append(values[places[tensors[role.target]]])
             elif hasattr(role, "idx"):
                 arguments.append(values[first_batch + role.idx])
             else:
                 arguments.append(torch.ones((), dtype=results[loss].meta["val"].dtype))
         outputs = _KeepNames(joint).run(*arguments)
-        grads = [outputs[gradients[trained[p]]] for p in parameters]
+        grads = [functools.reduce(torch.add, [outputs[place] for place in gradients[p]]) for p in parameters]
         state_end = len(slots) - len(mutated)
         new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
         return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]

@@ -1,0 +1,283 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs of torch.export, compiled for inference: weights and scales stay as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.export._tree_utils import reorder_kwargs
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from torch.fx import Node
+from torch.utils import _pytree
+
+from .. import _compile
+from .. import recipe as recipes
+from .._errors import CompileError, StateError, UnsupportedError
+from .._library import Library
+from .._report import Report
+from . import _capture, _decompose, _import
+from ._run import Runner, check_devices
+from ._state import State
+
+#: Inputs of one call: positional ones as a tuple, those with names as a dict; a tensor alone is the only input.
+Inputs = Any
+
+
+def compile_exported(program: ExportedProgram, recipe: Any = "current", calibration: Iterable[Inputs] | None = None, **options: Any) -> Exported:
+    """A function that runs a program of torch.export on the CPU, with its matrix products in FP8.
+
+    >>> model, batches = torch.nn.Linear(16, 8), [torch.ones(4, 16), torch.zeros(4, 16)]
+    >>> program = torch.export.export(model.eval(), (batches[0],))
+    >>> run = compile_exported(program, recipe="delayed", calibration=batches)
+    >>> y = run(batches[0])
+    >>> run.report()
+    <fp8.Report: 1 products, 1 in FP8, 0 kept>
+
+    The weights are copied, and kept in FP8 where they are multiplied in FP8. A recipe with state, as
+    "delayed", takes the scales of all later calls from the inputs in `calibration`; without them
+    they come from `load_state_dict`. The other options are those of `fp8.compile`.
+
+    Raises UnsupportedError, at the line of the model, for a program that changes its inputs or
+    buffers, has dynamic sizes, draws random numbers or computes gradients.
+    """
+    return Exported(program, recipe, calibration, **options)
+
+
+class Exported:
+    """What `compile_exported` returns. It is called with the inputs of the exported module; a call changes nothing."""
+
+    def __init__(self, program: ExportedProgram, recipe: Any = "current", calibration: Iterable[Inputs] | None = None, **options: Any) -> None:
+        for name in ("pair", "carry", "calibrate"):
+            if name in options:
+                raise ValueError(f"{name} has no use for an exported program")
+        self._graph = _Graph(program)
+        self._options = {"recipe": recipe, **options}
+        self.library = self._compile_kept()
+        self._runner = Runner(self.library, "main", self._graph.results)
+        self._state = State(self.library) if self._runner.state_names else None
+        tensors = (self.library.manifest.get("state") or {}).get("tensors", [])
+        #: Whether there is a state beside the weights in FP8, and whether it has its scales.
+        self._has_state = any(not tensor.get("derived") for tensor in tensors)
+        self._has_scales = not self._has_state
+        if calibration is not None:
+            self.calibrate(calibration)
+        elif self._has_scales:
+            self._cast_weights()
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Raises TypeError or ValueError for inputs of another kind than the exported ones, RunError if the call fails."""
+        if not self._has_scales:
+            raise StateError("the scales are not calibrated: give compile_exported calibration=[inputs, …], or load_state_dict what was saved")
+        tensors = self._graph.arguments(arguments, named)
+        return self._graph.unflatten(self._runner(tensors, self._pointers(self._runner.state_names)))
+
+    def calibrate(self, calibration: Iterable[Inputs]) -> None:
+        """Finds the scales: runs the program on inputs, as training would, and keeps what it records of them."""
+        if not self._has_state:
+            raise ValueError(f"recipe={self._options['recipe']!r} has no scales to keep in this program: leave out calibration")
+        library = self._compile(calibrate=True, fp8_parameters=False, **_current_first(self._options))
+        runner, count = Runner(library, "main", self._graph.results), 0
+        for inputs in calibration:
+            arguments, named = _as_call(inputs)
+            runner(self._graph.arguments(arguments, named), self._pointers(runner.state_names))
+            count += 1
+        if not count:
+            raise ValueError("calibration has no inputs")
+        self._has_scales = True
+        self._cast_weights()
+
+    def report(self) -> Report:
+        """What became of every product."""
+        return self.library.report
+
+    def ir(self, stage: str) -> str:
+        """The IR after a stage of the compiler."""
+        return self.library.ir(stage)
+
+    @property
+    def state(self) -> State | None:
+        """The FP8 state: scales and what they come from; None for a recipe without."""
+        return self._state if self._has_state else None
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The FP8 state, for torch.save; empty for a recipe without. The weights are the exported program's."""
+        return dict(self.state.state_dict()) if self.state is not None else {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Loads what `state_dict` gave, in place of calibration. Raises StateError if it is another program's."""
+        if self.state is None:
+            raise StateError(f"recipe={self._options['recipe']!r} has no state to load")
+        self.state.load(state)
+        self._has_scales = True
+        self._cast_weights()
+
+    def _compile(self, **options: Any) -> Library:
+        return _compile.compile(self._graph.text, **{**self._options, **options})
+
+    def _compile_kept(self) -> Library:
+        """With the weights kept in FP8, where the program has one that can be."""
+        if "fp8_parameters" in self._options:
+            return self._compile()
+        try:
+            return self._compile(fp8_parameters=True)
+        except (CompileError, ValueError) as error:
+            if "fp8_parameters keeps" not in str(error):
+                raise
+            return self._compile()
+
+    def _pointers(self, names: Sequence[str]) -> Sequence[int]:
+        return self._state.pointers(list(names)) if self._state is not None else ()
+
+    def _cast_weights(self) -> None:
+        """Casts the weights that are kept in FP8, with the scales of the state."""
+        description = self.library.entries["main"].description.get("parameters")
+        if description is None:
+            return
+        prepared = self.library.prepare(description["entry"])
+        tensors = self._graph.arguments_of_weights()
+        users = iter(tensors[place] for place in description["arguments"])
+        pointers = [self._pointers([a["name"]])[0] if a["kind"] == "state" else next(users).data_ptr() for a in prepared.arguments]
+        prepared.call(pointers, self._pointers([r["name"] for r in prepared.results]))
+
+
+class _Graph:
+    """An exported program as the compiler takes it: text, copies of the weights, and how inputs and results are nested."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        _check_sizes(program)
+        with _capture.tracing():
+            program = program.run_decompositions(_decompose.table())
+        _check_outputs(program)
+        module = _capture.for_compiler(program.graph_module)
+        self._in_spec, self._out_spec = program.call_spec.in_spec, program.call_spec.out_spec
+        copies: dict[Any, Tensor] = {}
+        #: Per argument of the compiled function a weight, or the place of an input.
+        self._sources: list[Tensor | int] = []
+        #: Per input its tensor without data, or the constant that it was exported with.
+        self._inputs: list[Any] = []
+        names = []
+        for node, spec in zip(_capture.placeholders(module), program.graph_signature.input_specs):
+            value = node.meta["val"]
+            if spec.kind == InputKind.USER_INPUT:
+                self._inputs.append(value if not isinstance(spec.arg, ConstantArgument) else spec.arg.value)
+            if not isinstance(value, Tensor) or not node.users:
+                module.graph.erase_node(node)
+                continue
+            if spec.kind == InputKind.USER_INPUT:
+                self._sources.append(len(self._inputs) - 1)
+                names.append(node.name)
+            else:
+                weight = _weight(program, spec.target)
+                self._sources.append(copies.setdefault(weight, weight.detach().clone(memory_format=torch.contiguous_format)))
+                names.append(spec.target)
+        check_devices([*copies, *self._inputs])
+        module.recompile()
+        self._results = _capture.values_of(program.graph_module)
+        self.text = _import.to_linalg({"main": module}, {"main": names})
+
+    @property
+    def results(self) -> list[Any]:
+        """Per result its tensor without data, or a constant."""
+        return self._results
+
+    def arguments(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Tensor]:
+        """The tensors of a call, in the order of the compiled function's arguments."""
+        try:
+            leaves, spec = _pytree.tree_flatten((tuple(arguments), reorder_kwargs(dict(named), self._in_spec)))
+        except ValueError as error:
+            raise TypeError(str(error)) from None
+        if spec != self._in_spec:
+            raise TypeError(f"the program was exported for inputs {self._in_spec}, not {spec}")
+        for place, (leaf, wanted) in enumerate(zip(leaves, self._inputs)):
+            _check_input(place, leaf, wanted)
+        return [leaves[source] if isinstance(source, int) else source for source in self._sources]
+
+    def arguments_of_weights(self) -> list[Tensor]:
+        """As `arguments`, where inputs are not needed."""
+        return [source if isinstance(source, Tensor) else torch.empty(0) for source in self._sources]
+
+    def unflatten(self, results: list[Any]) -> Any:
+        return _pytree.tree_unflatten(results, self._out_spec)
+
+
+def _current_first(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by which a tensor's scale is its own until its first amax is known, unless the user chose another start.
+
+    >>> _current_first({"recipe": "delayed"})
+    {'init': 'current'}
+    >>> _current_first({"recipe": "#fp8.delayed_scaling<margin = 1>"})
+    {'recipe': '#fp8.delayed_scaling<margin = 1, init = current>'}
+    """
+    text = options["recipe"] if isinstance(options["recipe"], str) else recipes.to_text(options["recipe"])
+    if "init" in options or "init" in text:
+        return {}
+    if not text.startswith("#"):
+        return {"init": "current"}
+    found = re.fullmatch(r"#fp8\.delayed_scaling(?:<(.*)>)?", text)
+    return {"recipe": f"#fp8.delayed_scaling<{found[1] + ', ' if found[1] else ''}init = current>"} if found else {}
+
+
+def _as_call(inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional and the named arguments of one entry of `calibration`."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    return (inputs if isinstance(inputs, tuple) else tuple(inputs) if isinstance(inputs, list) else (inputs,)), {}
+
+
+def _weight(program: ExportedProgram, name: str) -> Tensor:
+    """A parameter, buffer or constant of the program."""
+    found = program.state_dict.get(name)
+    return found if found is not None else program.constants[name]
+
+
+def _check_input(place: int, value: Any, wanted: Any) -> None:
+    if not isinstance(wanted, Tensor):
+        if isinstance(value, Tensor) or value != wanted:
+            raise ValueError(f"input {place} is {value!r}; the program was exported for {wanted!r}")
+        return
+    if not isinstance(value, Tensor):
+        raise TypeError(f"input {place} is of type {type(value).__name__}, not a tensor")
+    if value.shape != wanted.shape or value.dtype != wanted.dtype:
+        raise ValueError(
+            f"input {place} is {value.dtype} of shape {tuple(value.shape)}; the program was exported for {wanted.dtype} of shape {tuple(wanted.shape)}"
+        )
+    check_devices([value])
+
+
+def _check_sizes(program: ExportedProgram) -> None:
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        sizes = value.shape if isinstance(value, Tensor) else [value]
+        if node.op != "placeholder" and any(isinstance(size, torch.SymInt) for size in sizes):
+            message = "the program has dynamic sizes: export it without dynamic_shapes, once for each size that is needed"
+            raise UnsupportedError(message, _import.user_line(node))
+
+
+_CHANGES = {
+    OutputKind.BUFFER_MUTATION: "changes the buffer '{}': call model.eval() before torch.export.export, or return the new value",
+    OutputKind.USER_INPUT_MUTATION: "changes the input '{}': let it return the new value",
+    OutputKind.PARAMETER_MUTATION: "changes the parameter '{}': return the new value",
+}
+_GRADIENTS = {OutputKind.LOSS_OUTPUT, OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT}
+
+
+def _check_outputs(program: ExportedProgram) -> None:
+    """Raises UnsupportedError for what inference has not: changes of tensors, gradients, random numbers."""
+    for spec, value in zip(program.graph_signature.output_specs, _capture.output_of(program.graph_module).args[0]):
+        line = _import.user_line(value) if isinstance(value, Node) else None
+        if spec.kind in _GRADIENTS:
+            raise UnsupportedError("the program computes gradients: fp8.torch.train_step and fp8.torch.backend train", line)
+        if spec.kind in _CHANGES:
+            raise UnsupportedError("the program " + _CHANGES[spec.kind].format(spec.target), line)
+    for node in program.graph.nodes:
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise UnsupportedError(
+                f"'{node.target}' draws random numbers: call model.eval() before torch.export.export, or make them an input", _import.user_line(node)
+            )

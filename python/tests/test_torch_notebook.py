@@ -1,0 +1,35 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The notebook for PyTorch runs from its first cell to its last, with few steps; what is kept in it has the same outputs."""
+
+import re
+
+import notebooks
+import pytest
+
+NAME = "gpt_torch.ipynb"
+
+
+def losses(notebook):
+    """Of training in bf16 and FP8, and of the trained model in f32 and FP8."""
+    return map(float, re.findall(r"(?:bf16|FP8|f32) ([\d.]+)", notebooks.text_of(notebook)))
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(monkeypatch):
+    notebook = notebooks.read(NAME)
+    kept = notebooks.kinds(notebook)
+    notebooks.run(notebook, monkeypatch)
+    assert notebooks.kinds(notebook) == kept
+    assert "image/png" in kept[3] and "text/html" in kept[2]
+    bf16, ours, f32, exported = losses(notebook)
+    # A uniform guess has log 256 = 5.55; four steps are too few for the two to part.
+    assert 4 < bf16 < 6 and abs(bf16 - ours) < 0.1 and abs(f32 - exported) < 0.1
+
+
+def test_what_is_kept_was_run_to_its_end():
+    notebook = notebooks.read(NAME)
+    assert notebooks.was_run(notebook)
+    bf16, ours, f32, exported = losses(notebook)
+    assert abs(bf16 - ours) < 0.02 and abs(f32 - exported) < 0.05
