@@ -19,13 +19,6 @@ from jax_values import assert_same  # noqa: E402
 RATE = 0.1
 
 
-def test_fp8_parameters_are_refused():
-    """Their first casts are computed by an entry point of their own, which a Step does not call."""
-    step = fp8.jax.jit(train_step, recipe="current", donate_argnums=0, fp8_parameters=True)
-    with pytest.raises(NotImplementedError, match="fp8_parameters"):
-        step(params(), *batch(0))
-
-
 def loss(params, x, y):
     h = jnp.tanh(x @ params["w1"])
     return ((h @ params["w2"] - y) ** 2).mean()

@@ -44,6 +44,8 @@ def function(fun: Callable[..., Any] | None = None, *, recipe: Any = "current", 
     for name in ("pair", "carry", "name"):
         if name in options:
             raise TypeError(f"{name}= is not an option of fp8.jax.function, which finds it by itself")
+    if options.get("fp8_parameters"):
+        raise ValueError("fp8_parameters=True keeps weights from step to step, and a function keeps nothing: use fp8.jax.jit for the whole step")
     options = {"recipe": recipe, **options}
     return (lambda f: Function(f, options)) if fun is None else Function(fun, options)
 

@@ -25,6 +25,7 @@ from .._errors import StateError
 from .._library import Library
 from .._report import Report
 from . import _call, _leaves, _lower
+from ._casts import NONE_MADE, Casts, Made
 
 _NOT_TRANSFORMABLE = (
     "a step of fp8.jax.jit has no gradient and cannot be mapped: put jax.grad or jax.vmap inside of the step, "
@@ -97,14 +98,23 @@ class _Program:
     def layout(self) -> Mapping[str, Any]:
         return self.library.manifest.get("state") or {}
 
+    @functools.cached_property
+    def tensors(self) -> Mapping[str, Mapping[str, Any]]:
+        """The state's tensors, without the casts of weights."""
+        return _state.tensors(self.library.manifest)
+
+    @functools.cached_property
+    def casts(self) -> Casts:
+        return Casts(self.library)
+
     def call(self, tensors: Mapping[str, Any], leaves: Sequence[Any]) -> tuple[dict[str, Any], Any]:
-        """New tensors of the state, and the function's result."""
-        names = [tensor["name"] for tensor in self.layout.get("tensors", [])]
-        arrays = [*map(_call.physical, leaves), *(tensors[name] for name in names)]
-        values = self._entry.untransformable(arrays, _NOT_TRANSFORMABLE)
-        count = len(self.results)
+        """New tensors of the state, and the function's result; weights whose casts `tensors` lacks are cast first."""
+        arrays = [*map(_call.physical, leaves)]
+        if not self.casts.names <= tensors.keys():
+            tensors = {**tensors, **self.casts.make(arrays, tensors, _NOT_TRANSFORMABLE)}
+        values, new = self._entry.with_state(arrays, tensors, _NOT_TRANSFORMABLE)
         results = [_call.logical(value, type) for value, type in zip(values, self.results)]
-        return {**tensors, **dict(zip(names, values[count:]))}, jax.tree.unflatten(self.out_tree, results)
+        return {**tensors, **new}, jax.tree.unflatten(self.out_tree, results)
 
 
 def _carried(traced: Any, donated: Sequence[bool], results: Sequence[Any]) -> dict[int, int] | None:
@@ -147,18 +157,18 @@ class Step:
         self._static = _Chosen(fun, jit_options["static_argnums"], jit_options["static_argnames"])
         self._lock = threading.RLock()
         self._wrapping = False
-        self._last: tuple[Any, Any] | None = None
         self._start_again()
         self._tensors: dict[str, Any] = {}
         self._layout: Mapping[str, Any] = {}
 
     def _start_again(self) -> None:
         self._programs: dict[Any, _Program] = {}
+        self._made = NONE_MADE
         # Without donation: the platform of the lowering has none, and JAX would warn.
         static = dict(static_argnums=self._static.numbers, static_argnames=self._static.names)
         self._traceable = jax.jit(self._wrapped_fun(), keep_unused=True, **static)
         self._stepper = self._jitted(self._traced_step, donate_state=True)
-        self._applier = self._jitted(self._traced_apply, donate_state=False)
+        self._applier = self._jitted(self._traced_apply)
 
     def _wrapped_fun(self) -> Callable[..., Any]:
         @functools.wraps(self._fun)
@@ -170,12 +180,11 @@ class Step:
 
         return wrapped
 
-    def _jitted(self, body: Callable[..., Any], donate_state: bool) -> Any:
+    def _jitted(self, body: Callable[..., Any], donate_state: bool = False, donate: bool = True) -> Any:
         """jax.jit of body(state, *args, **kwargs), with the user's choices for the arguments after the first."""
-        donated = ((0,) if donate_state else ()) + self._donated.shifted()
         options = dict(
-            donate_argnums=donated,
-            donate_argnames=self._donated.names,
+            donate_argnums=((0,) if donate_state else ()) + (self._donated.shifted() if donate else ()),
+            donate_argnames=self._donated.names if donate else (),
             static_argnums=self._static.shifted(),
             static_argnames=self._static.names,
         )
@@ -194,8 +203,9 @@ class Step:
         if self._wrapping:
             args, kwargs = _leaves.wrap((args, kwargs))
         with self._lock:
+            before = self._made if self._made.are_of(lambda: self._arrays(args, kwargs)) else NONE_MADE
             try:
-                self._tensors, result = self._stepper(self._tensors, *args, **kwargs)
+                self._tensors, made, result = self._stepper((self._tensors, before), *args, **kwargs)
             except _StateNeeded as needed:
                 self._adopt(needed.program)
                 return self(*args, **kwargs)
@@ -204,39 +214,63 @@ class Step:
                     raise
                 self._wrapping = True
                 return self(*args, **kwargs)
-            if len(self._programs) > 1:
-                self._last = jax.tree.map(_abstract, (args, kwargs))
+            if made.tensors:
+                made.note_sources(self._arrays(args, kwargs), jax.tree.leaves(result))
+            self._made = made
         return _leaves.unwrap(result) if self._wrapping else result
 
-    def _traced_step(self, tensors: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def _traced_step(self, state: tuple[dict[str, Any], Made], *args: Any, **kwargs: Any) -> Any:
+        tensors, made = state
         program, leaves = self._program(args, kwargs)
-        if program.layout.get("tensors"):
+        if program.tensors:
             if not self._layout:
                 raise _StateNeeded(program)
             _check_layout(program.layout, self._layout)
-        return program.call(tensors, leaves)
+        if made.program is program:
+            tensors = {**tensors, **made.tensors}
+        new, result = program.call(tensors, leaves)
+        made = Made(program, {name: new.pop(name) for name in sorted(program.casts.names)})
+        return new, made, result
+
+    def _arrays(self, args: Any, kwargs: Any) -> list[Any]:
+        """The leaves of the arguments that are not static, in the order of the program's arguments."""
+        return jax.tree.leaves(self._static.without(args, kwargs))
 
     def init(self, *args: Any, **kwargs: Any) -> _state.State:
-        """A new state for these arguments, which may be jax.ShapeDtypeStructs; `state` stays as it is."""
-        return _as_jax(self._program_of(args, kwargs).library.state())
+        """A new state for these arguments, which may be jax.ShapeDtypeStructs; `state` stays as it is.
+
+        With fp8_parameters=True it has the casts of the weights among the arguments, if those are arrays.
+        """
+        program = self._program_of(args, kwargs)
+        state = _as_jax(program.library.state())
+        if program.casts.names:
+            args, kwargs = self._wrapped((args, kwargs))
+            if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in self._arrays(args, kwargs)):
+                state |= self._jitted(self._traced_casts, donate=False)(state, *args, **kwargs)
+        return state
+
+    def _traced_casts(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        program, leaves = self._program(args, kwargs)
+        return program.casts.make([*map(_call.physical, leaves)], state, _NOT_TRANSFORMABLE)
 
     def apply(self, state: _state.State, *args: Any, **kwargs: Any) -> tuple[_state.State, Any]:
-        """(new state, result): the pure form of a call, for a jit, scan or shard_map of the user's own."""
-        if not self._wrapping and _leaves.has_others(self._static.without(args, kwargs)):
-            self._wrapping = True
-        if self._wrapping:
-            args, kwargs = _leaves.wrap((args, kwargs))
+        """(new state, result): the pure form of a call, for a jit, scan or shard_map of the user's own.
+
+        With fp8_parameters=True the state has casts of weights, which are taken for those of the
+        weights among the arguments. Give other weights with a state from `init` or without casts,
+        as `fp8.state.saved(state)`: then the call makes them.
+        """
+        args, kwargs = self._wrapped((args, kwargs))
         state, result = self._applier(state, *args, **kwargs)
         return state, _leaves.unwrap(result) if self._wrapping else result
 
     def _traced_apply(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         program, leaves = self._program(args, kwargs)
-        for tensor in program.layout.get("tensors", []):
-            if tensor["name"] not in state:
-                raise StateError(f"the state lacks {tensor['name']}: make one with init(…)")
-            shape = tuple(state[tensor["name"]].shape)
-            if shape != tuple(tensor["shape"]):
-                raise StateError(f"{tensor['name']} of the state has the shape {shape}, not {tuple(tensor['shape'])}")
+        for name, tensor in program.tensors.items():
+            if name not in state:
+                raise StateError(f"the state lacks {name}: make one with init(…)")
+            if (shape := tuple(state[name].shape)) != tuple(tensor["shape"]):
+                raise StateError(f"{name} of the state has the shape {shape}, not {tuple(tensor['shape'])}")
         return program.call(state, leaves)
 
     def _program(self, args: Any, kwargs: Any) -> tuple[_Program, list[Any]]:
@@ -253,13 +287,16 @@ class Step:
     def _program_of(self, args: Any, kwargs: Any) -> _Program:
         """The program for concrete or abstract arguments, without running it."""
         found = []
-        if not self._wrapping and _leaves.has_others(self._static.without(args, kwargs)):
-            self._wrapping = True
-        if self._wrapping:
-            args, kwargs = _leaves.wrap((args, kwargs))
+        args, kwargs = self._wrapped((args, kwargs))
         probe = lambda _, *args, **kwargs: found.append(self._program(args, kwargs)[0])
-        self._jitted(probe, donate_state=False).trace({}, *args, **kwargs)
+        self._jitted(probe).trace({}, *args, **kwargs)
         return found[0]
+
+    def _wrapped(self, arguments: tuple[Any, Any]) -> Any:
+        """(args, kwargs) with leaves that are no arrays as static, if there are such leaves."""
+        if not self._wrapping and _leaves.has_others(self._static.without(*arguments)):
+            self._wrapping = True
+        return _leaves.wrap(arguments) if self._wrapping else arguments
 
     # State
 
@@ -268,6 +305,8 @@ class Step:
         """The FP8 state, a dict of arrays; empty before the first call (see `init`) and for a recipe without state.
 
         Setting it checks names, shapes, types and the layout, if the function was compiled before.
+        Casts of weights (fp8_parameters=True) are not in it: a call makes them where it gets other
+        weights than the last call returned. So a checkpoint serves a step with and without them.
         """
         with self._lock:
             if not self._layout:
@@ -277,6 +316,8 @@ class Step:
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
         with self._lock:
+            state = _state.saved(state)
+            self._made = NONE_MADE  # Casts may be of other scales.
             if self._layout:
                 _state.check(state, {"state": self._layout})
                 self._tensors = _as_jax({name: value for name, value in state.items() if name != _state.HASH})
@@ -325,9 +366,8 @@ class Step:
             return self._program_of(args, kwargs)
         if not self._programs:
             raise RuntimeError(f"{name}() without arguments is about the last call, and there was none: call the step first, or pass its arguments")
-        if self._last is None:
-            return next(reversed(self._programs.values()))
-        return self._program_of(*self._last)
+        program: _Program = self._made.program or next(reversed(self._programs.values()))
+        return program
 
     def __repr__(self) -> str:
         return f"<fp8.jax.Step {getattr(self._fun, '__name__', self._fun)}: {len(self._programs)} compiled>"
@@ -390,7 +430,7 @@ class _Chosen:
 
     def without(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The arguments that are not chosen."""
-        return [a for i, a in enumerate(args) if not self._has(i, len(args))], [v for k, v in kwargs.items() if k not in self.names]
+        return [a for i, a in enumerate(args) if not self._has(i, len(args))], {k: v for k, v in kwargs.items() if k not in self.names}
 
 
 def _parameters(fun: Callable[..., Any]) -> list[inspect.Parameter] | None:
@@ -409,13 +449,6 @@ def _trace_context() -> Any:
     from jax._src import config
 
     return config.trace_context()
-
-
-def _abstract(leaf: Any) -> Any:
-    if not isinstance(leaf, (jax.Array, np.ndarray)):
-        return leaf
-    type = jax.typeof(leaf)
-    return jax.ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak_type)
 
 
 def _as_jax(tensors: Mapping[str, Any]) -> dict[str, Any]:

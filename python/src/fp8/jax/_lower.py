@@ -46,38 +46,49 @@ def to_linalg(traced: jax.stages.Traced) -> ir.Module:
     Raises UnsupportedError, with the user's line, for an operation or effect that has no such form.
     """
     _check_effects(traced.jaxpr)
+    module = lower(traced)
+    with module.context:
+        module_to_linalg(module)
+    return module
+
+
+def lower(traced: jax.stages.Traced) -> ir.Module:
+    """The traced function in StableHLO, with its scatters and sorts as loops."""
     parameters = mlir.LoweringParameters(override_lowering_rules=_primitives.RULES)
     try:
         lowered = traced.lower(lowering_platforms=(_PLATFORM,), _private_parameters=parameters)
     except NotImplementedError as error:
         raise _unsupported_primitive(traced.jaxpr, error) from None
-    module = lowered.compiler_ir("stablehlo")
-    with module.context:
-        _run(_SIMPLIFY, module)
-        _control_flow.rewrite(module)
-        _run(_TO_LINALG, module)
-        _check_operations(module)
-        _drop_attributes(module)
+    module: ir.Module = lowered.compiler_ir("stablehlo")
     return module
+
+
+def module_to_linalg(module: ir.Module, advice: str = _ADVICE) -> None:
+    """Lowers a module of StableHLO in place; call it with the module's context entered. Raises UnsupportedError."""
+    run(_SIMPLIFY, module)
+    _control_flow.rewrite(module)
+    run(_TO_LINALG, module)
+    _check_operations(module, advice)
+    _drop_attributes(module)
 
 
 def text_of(modules: dict[str, ir.Module]) -> str:
     """One module's text with the `@main` of each given module under the given name."""
     for name, module in modules.items():
-        _rename(module, name)
+        rename(module, name)
     first, *others = modules.values()
     with first.context:
         for other in others:
-            for function in ir.Module.parse(_text(other)).body.operations:
+            for function in ir.Module.parse(text(other)).body.operations:
                 function.operation.clone(ip=ir.InsertionPoint(first.body))
-        return _text(first)
+        return text(first)
 
 
-def _text(module: ir.Module) -> str:
+def text(module: ir.Module) -> str:
     return str(module.operation.get_asm(enable_debug_info=True, large_elements_limit=None))
 
 
-def _rename(module: ir.Module, name: str) -> None:
+def rename(module: ir.Module, name: str) -> None:
     """`@main` as `@name`, another function `f` as `name.f`, so that functions of two modules never clash."""
     with module.context:
         functions = list(module.body.operations)
@@ -89,7 +100,7 @@ def _rename(module: ir.Module, name: str) -> None:
             ir.SymbolTable.set_symbol_name(function.operation, new)
 
 
-def _run(pipeline: str, module: ir.Module) -> None:
+def run(pipeline: str, module: ir.Module) -> None:
     passmanager.PassManager.parse(pipeline).run(module.operation)
 
 
@@ -157,10 +168,11 @@ def _in_scope(scope: str, operation: str, message: str) -> str:
     while before != scope:
         scope, before = re.sub(r"\b(?:jvp|transpose|vmap)\(([^()]*)\)", r"\1", scope), scope
     names = [name for name in scope.split("/") if name and name not in _NOT_SCOPES]
-    return f"in {'/'.join(names)} ({operation}): {message}" if names else f"{operation}: {message}"
+    place = f"in {'/'.join(names)} ({operation})" if names else operation
+    return f"{place}: {message}" if place else message
 
 
-def _check_operations(module: ir.Module) -> None:
+def _check_operations(module: ir.Module, advice: str) -> None:
     left: list[ir.Operation] = []
 
     def collect(op: ir.Operation) -> ir.WalkResult:
@@ -173,7 +185,7 @@ def _check_operations(module: ir.Module) -> None:
         scope, location = _place_in_module(left[0], module)
         others = sorted({op.name for op in left[1:]} - {left[0].name})
         more = f" (as have {', '.join(others)})" if others else ""
-        message = f"{_described(left[0])} has no code{more}: {_ADVICE}"
+        message = f"{_described(left[0])} has no code{more}: {advice}"
         raise UnsupportedError(_in_scope(*_split(scope), message), location)
 
 
@@ -207,6 +219,11 @@ def _described(op: ir.Operation) -> str:
 def _split(scope: str) -> tuple[str, str]:
     head, _, last = scope.rpartition("/")
     return head, last
+
+
+def place(location: ir.Location) -> Location | None:
+    """The innermost position in a file."""
+    return _place(location)[1]
 
 
 def _place(location: ir.Location) -> tuple[str, Location | None]:
