@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import _compile
 from .. import state as _state
-from .._errors import StateError
+from .._errors import CompileError, StateError
 from .._library import Library
 from .._report import Report
 from . import _call, _leaves, _lower
@@ -88,7 +88,13 @@ class _Program:
 
     @functools.cached_property
     def library(self) -> Library:
-        return _compile.compile(self.text, **self._options)
+        try:
+            return _compile.compile(self.text, **self._options)
+        except CompileError as error:
+            if not self._options.get("fp8_parameters") or self._options["carry"]:
+                raise
+            advice = "donate the parameters (donate_argnums), so that their new values are known"
+            raise type(error)(f"{error.message}; {advice}", error.location, error.notes, error.source_path) from None
 
     @functools.cached_property
     def _entry(self) -> _call.Call:
