@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 
 class Location(NamedTuple):
-    """A place in a file: line and column count from 1; line 0 is the file as a whole.
+    """A place in a file: line and column count from 1.
 
-    >>> str(Location("model.py", 5, 50)), str(Location("step.mlirbc", 0, 0))
-    ('model.py:5', 'step.mlirbc')
+    >>> str(Location("model.py", 5, 50))
+    'model.py:5'
     """
 
     file: str
@@ -20,7 +20,7 @@ class Location(NamedTuple):
     column: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
+        return f"{self.file}:{self.line}"
 
 
 class Error(Exception):

@@ -65,14 +65,14 @@ def _parse(source: bytes, name: str) -> ir.Module:
             first = error.error_diagnostics[0]
             raise CompileError(first.message, _named(_lower.place(ir.FileLineColLoc(first.location)), name)) from None
         except ValueError:
-            raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {'; '.join(messages)}", Location(name, 0, 0)) from None
+            raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {'; '.join(messages)}", Location(name, 1, 1)) from None
 
 
 def _named(location: Location | None, name: str) -> Location:
     """The location, in the file `name` if it is one in the text itself."""
     if location is None:
-        return Location(name, 0, 0)
-    return location._replace(file=name) if location.file == _TEXT else location
+        return Location(name, 1, 1)
+    return Location(name, max(location.line, 1), max(location.column, 1)) if location.file == _TEXT else location
 
 
 def _name(function: Any) -> str:
@@ -110,7 +110,7 @@ def _complete(module: ir.Module, carried: dict[str, dict[int, int]], name: str) 
 def _with_file(location: ir.Location, name: str) -> ir.Location:
     if _lower.place(location):
         return location
-    file = ir.Location.file(name, 0, 0)
+    file = ir.Location.file(name, 1, 1)
     return ir.Location.name(location.name_str, file) if isinstance(location, ir.NameLoc) else file
 
 
