@@ -72,11 +72,8 @@ class Made:
             # Others, such as numpy's arrays, may change.
             self._sources.append((number, weakref.ref(array) if isinstance(array, jax.Array) else _nothing))
 
-    def are_of(self, get_arguments: Callable[[], Sequence[Any]]) -> bool:
-        """Whether there are casts, and they are those of the arrays at their places among the arguments of a call."""
-        if not self.tensors:
-            return False
-        arguments = get_arguments()
+    def are_of(self, arguments: Sequence[Any]) -> bool:
+        """Whether these are the casts of the arrays at their places among the arguments of a call."""
         return all(number < len(arguments) and arguments[number] is array() for number, array in self._sources)
 
     def tree_flatten(self) -> tuple[tuple[Any], Any]:

@@ -58,6 +58,7 @@ class Function:
         self._fun = fun
         self._options = dict(options)
         self._pairs: dict[Any, _Pair] = {}
+        self._static_leaves = _leaves.OTHERS
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -76,7 +77,15 @@ class Function:
         return next(reversed(self._pairs.values())).library.report
 
     def _pair(self, args: Any, kwargs: Any) -> tuple[_Pair, list[Any]]:
-        wrapped = _leaves.wrap((args, kwargs))
+        try:
+            return self._pair_of(_leaves.wrap((args, kwargs), self._static_leaves))
+        except jax.errors.TracerBoolConversionError:
+            if self._static_leaves == _leaves.BOOLS or not _leaves.has_static((args, kwargs), _leaves.BOOLS):
+                raise
+            self._static_leaves = _leaves.BOOLS
+            return self._pair(args, kwargs)
+
+    def _pair_of(self, wrapped: Any) -> tuple[_Pair, list[Any]]:
         leaves, tree = jax.tree.flatten(wrapped)
         types = tuple(_type(leaf) for leaf in leaves)
         key = (tree, tuple((t.shape, t.dtype) for t in types), _trace_settings())

@@ -162,7 +162,7 @@ class Step:
         self._donated = _Chosen(fun, jit_options["donate_argnums"], jit_options["donate_argnames"])
         self._static = _Chosen(fun, jit_options["static_argnums"], jit_options["static_argnames"])
         self._lock = threading.RLock()
-        self._wrapping = False
+        self._static_leaves = _leaves.NOTHING
         self._start_again()
         self._tensors: dict[str, Any] = {}
         self._layout: Mapping[str, Any] = {}
@@ -179,10 +179,10 @@ class Step:
     def _wrapped_fun(self) -> Callable[..., Any]:
         @functools.wraps(self._fun)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if not self._wrapping:
+            if not self._static_leaves:
                 return self._fun(*args, **kwargs)
             args, kwargs = _leaves.unwrap((args, kwargs))
-            return _leaves.wrap(self._fun(*args, **kwargs))
+            return _leaves.wrap(self._fun(*args, **kwargs), self._static_leaves)
 
         return wrapped
 
@@ -206,24 +206,33 @@ class Step:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result; `state` is read and replaced."""
-        if self._wrapping:
-            args, kwargs = _leaves.wrap((args, kwargs))
         with self._lock:
-            before = self._made if self._made.are_of(lambda: self._arrays(args, kwargs)) else NONE_MADE
+            return self._with_static_leaves(self._run, args, kwargs)
+
+    def _with_static_leaves(self, call: Callable[[Any, Any], Any], args: Any, kwargs: Any) -> Any:
+        """call(args, kwargs), again with leaves as static that it turns out to need so."""
+        while True:
             try:
-                self._tensors, made, result = self._stepper((self._tensors, before), *args, **kwargs)
-            except _StateNeeded as needed:
-                self._adopt(needed.program)
-                return self(*args, **kwargs)
-            except TypeError:
-                if self._wrapping or not _leaves.has_others(self._static.without(args, kwargs)):
+                if not self._static_leaves:
+                    return call(args, kwargs)
+                return _leaves.unwrap(call(*_leaves.wrap((args, kwargs), self._static_leaves)))
+            except TypeError as error:
+                needed = _leaves.needed(error)
+                if needed <= self._static_leaves or not _leaves.has_static(self._static.without(args, kwargs), needed):
                     raise
-                self._wrapping = True
-                return self(*args, **kwargs)
-            if made.tensors:
-                made.note_sources(self._arrays(args, kwargs), jax.tree.leaves(result))
-            self._made = made
-        return _leaves.unwrap(result) if self._wrapping else result
+                self._static_leaves = needed
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        before = self._made if self._made.tensors and self._made.are_of(self._arrays(args, kwargs)) else NONE_MADE
+        try:
+            self._tensors, made, result = self._stepper((self._tensors, before), *args, **kwargs)
+        except _StateNeeded as needed:
+            self._adopt(needed.program)
+            return self._run(args, kwargs)
+        if made.tensors:
+            made.note_sources(self._arrays(args, kwargs), jax.tree.leaves(result))
+        self._made = made
+        return result
 
     def _traced_step(self, state: tuple[dict[str, Any], Made], *args: Any, **kwargs: Any) -> Any:
         tensors, made = state
@@ -249,10 +258,9 @@ class Step:
         """
         program = self._program_of(args, kwargs)
         state = _as_jax(program.library.state())
-        if program.casts.names:
-            args, kwargs = self._wrapped((args, kwargs))
-            if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in self._arrays(args, kwargs)):
-                state |= self._jitted(self._traced_casts, donate=False)(state, *args, **kwargs)
+        if program.casts.names and not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
+            cast = self._jitted(self._traced_casts, donate=False)
+            state |= self._with_static_leaves(lambda args, kwargs: cast(state, *args, **kwargs), args, kwargs)
         return state
 
     def _traced_casts(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -266,9 +274,8 @@ class Step:
         weights among the arguments. Give other weights with a state from `init` or without casts,
         as `fp8.state.saved(state)`: then the call makes them.
         """
-        args, kwargs = self._wrapped((args, kwargs))
-        state, result = self._applier(state, *args, **kwargs)
-        return state, _leaves.unwrap(result) if self._wrapping else result
+        new, result = self._with_static_leaves(lambda args, kwargs: self._applier(state, *args, **kwargs), args, kwargs)
+        return new, result
 
     def _traced_apply(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         program, leaves = self._program(args, kwargs)
@@ -292,17 +299,10 @@ class Step:
 
     def _program_of(self, args: Any, kwargs: Any) -> _Program:
         """The program for concrete or abstract arguments, without running it."""
-        found = []
-        args, kwargs = self._wrapped((args, kwargs))
-        probe = lambda _, *args, **kwargs: found.append(self._program(args, kwargs)[0])
-        self._jitted(probe).trace({}, *args, **kwargs)
+        found: list[_Program] = []
+        probe = self._jitted(lambda _, *args, **kwargs: found.append(self._program(args, kwargs)[0]))
+        self._with_static_leaves(lambda args, kwargs: probe.trace({}, *args, **kwargs) and None, args, kwargs)
         return found[0]
-
-    def _wrapped(self, arguments: tuple[Any, Any]) -> Any:
-        """(args, kwargs) with leaves that are no arrays as static, if there are such leaves."""
-        if not self._wrapping and _leaves.has_others(self._static.without(*arguments)):
-            self._wrapping = True
-        return _leaves.wrap(arguments) if self._wrapping else arguments
 
     # State
 
