@@ -17,13 +17,12 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from . import _cache, _options, _stablehlo, _tools
 from ._config import config
-from ._errors import CompileError, Location, UnsupportedError, Warning
+from ._errors import CompileError, Location, UnsupportedError, warn
 from ._library import Library
 from ._report import Report, Site
 
@@ -252,7 +251,7 @@ def _raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
         elif failed:
             notes.append(f"{place}: {match[4]}: {text}")
         elif match[4] == "warning":
-            warnings.warn(f"{place}: {text}", Warning, stacklevel=_frames_of_package())
+            warn(f"{place}: {text}")
         else:
             log.info("%s: %s", place, text)
     if not failed:
@@ -263,14 +262,6 @@ def _raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
     notes = [f"{place}: {text}" for place, text in errors[1:]] + notes
     kind = UnsupportedError if _UNSUPPORTED.search(message) else CompileError
     raise kind(message, location, tuple(notes), source_path)
-
-
-def _frames_of_package() -> int:
-    """The level, for warnings.warn in the caller, of the first frame that is not this package's."""
-    package, level, frame = os.path.dirname(__file__), 0, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(package):
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    return level + 1
 
 
 def opt(source: Source, pipeline: str) -> str:

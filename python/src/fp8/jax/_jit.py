@@ -10,6 +10,7 @@ traced, lowered and compiled.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import threading
@@ -30,6 +31,11 @@ from ._casts import NONE_MADE, Casts, Made
 _NOT_TRANSFORMABLE = (
     "a step of fp8.jax.jit has no gradient and cannot be mapped: put jax.grad or jax.vmap inside of the step, "
     "or use fp8.jax.function, whose result is an ordinary differentiable function"
+)
+
+_TRACED_CALL = (
+    "a step of fp8.jax.jit that keeps a state was called inside of a jit, scan or grad, where nothing can be kept: "
+    "make the state with step.init(…), and call step.apply(state, …), which returns the new one"
 )
 
 Argnums = int | Sequence[int] | None
@@ -68,20 +74,30 @@ def jit(
     )
     if not keep_unused:
         raise ValueError("keep_unused=False: arguments that the function does not use are always kept")
-    for name in ("pair", "carry", "name"):
-        if name in options:
-            raise TypeError(f"{name}= is not an option of fp8.jax.jit, which finds it by itself")
+    check_options("fp8.jax.jit", options, jit)
     options = {"recipe": recipe, **options}
     if fun is None:
         return lambda function: Step(function, options, jit_options)
     return Step(fun, options, jit_options)
 
 
+def check_options(where: str, options: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Raises for options that are found without the user, for another target than the CPU, and for a misspelt argument of `function`."""
+    for name, value in options.items():
+        if name in ("pair", "carry", "name"):
+            raise TypeError(f"{name}= is not an option of {where}, which finds it by itself")
+        if name == "target" and value != "cpu":
+            raise ValueError(f"target={value!r}: {where} runs on the CPU; fp8.compile compiles StableHLO of jax.export for GPUs")
+        if meant := difflib.get_close_matches(name, inspect.signature(function).parameters, 1, cutoff=0.8):
+            raise TypeError(f"{where} has no argument {name}: did you mean {meant[0]}?")
+
+
 class _Program:
     """The function compiled for arguments of one structure, shapes and types."""
 
-    def __init__(self, traced: Any, donated: Sequence[bool], options: Mapping[str, Any], name: str) -> None:
-        self.text = _lower.text_of({"main": _lower.to_linalg(traced)})
+    def __init__(self, fun: Callable[..., Any], traced: Any, donated: Sequence[bool], options: Mapping[str, Any]) -> None:
+        name = getattr(fun, "__name__", "step")
+        self.text = _lower.text_of({"main": _lower.to_linalg(traced, _lower.definition(fun))})
         self.results = jax.tree.leaves(traced.out_info)
         self.out_tree = jax.tree.structure(traced.out_info)
         self._options = {**options, "carry": _carried(traced, donated, self.results), "name": name}
@@ -206,32 +222,35 @@ class Step:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result; `state` is read and replaced."""
+        __tracebackhide__ = True
         with self._lock:
             return self._with_static_leaves(self._run, args, kwargs)
 
     def _with_static_leaves(self, call: Callable[[Any, Any], Any], args: Any, kwargs: Any) -> Any:
-        """call(args, kwargs), again with leaves as static that it turns out to need so."""
+        """call(args, kwargs), again with the state, or with leaves as static, that it turns out to need."""
+        __tracebackhide__ = True
         while True:
             try:
                 if not self._static_leaves:
                     return call(args, kwargs)
                 return _leaves.unwrap(call(*_leaves.wrap((args, kwargs), self._static_leaves)))
+            except _StateNeeded as needed:
+                self._adopt(needed.program)
             except TypeError as error:
-                needed = _leaves.needed(error)
-                if needed <= self._static_leaves or not _leaves.has_static(self._static.without(args, kwargs), needed):
+                static = _leaves.needed(error)
+                if static <= self._static_leaves or not _leaves.has_static(self._static.without(args, kwargs), static):
                     raise
-                self._static_leaves = needed
+                self._static_leaves = static
 
     def _run(self, args: Any, kwargs: Any) -> Any:
+        __tracebackhide__ = True
         before = self._made if self._made.tensors and self._made.are_of(self._arrays(args, kwargs)) else NONE_MADE
-        try:
-            self._tensors, made, result = self._stepper((self._tensors, before), *args, **kwargs)
-        except _StateNeeded as needed:
-            self._adopt(needed.program)
-            return self._run(args, kwargs)
+        tensors, made, result = self._stepper((self._tensors, before), *args, **kwargs)
+        if any(_is_traced(tensor) for tensor in (*tensors.values(), *made.tensors.values())):
+            raise TypeError(_TRACED_CALL)
         if made.tensors:
             made.note_sources(self._arrays(args, kwargs), jax.tree.leaves(result))
-        self._made = made
+        self._tensors, self._made = tensors, made
         return result
 
     def _traced_step(self, state: tuple[dict[str, Any], Made], *args: Any, **kwargs: Any) -> Any:
@@ -289,12 +308,11 @@ class Step:
     def _program(self, args: Any, kwargs: Any) -> tuple[_Program, list[Any]]:
         """The program for arguments that are traced, and those of their leaves that are not static."""
         leaves, tree = jax.tree.flatten((args, kwargs))
-        key = (tree, tuple(jax.typeof(leaf) if _is_traced(leaf) else leaf for leaf in leaves), _trace_context())
+        key = (tree, tuple(jax.typeof(leaf) if _is_traced(leaf) else leaf for leaf in leaves), trace_context())
         with self._lock:
             if key not in self._programs:
-                name = getattr(self._fun, "__name__", "step")
                 donated = self._donated.flags(args, kwargs)
-                self._programs[key] = _Program(self._traceable.trace(*args, **kwargs), donated, self._options, name)
+                self._programs[key] = _Program(self._fun, self._traceable.trace(*args, **kwargs), donated, self._options)
             return self._programs[key], [leaf for leaf in leaves if _is_traced(leaf)]
 
     def _program_of(self, args: Any, kwargs: Any) -> _Program:
@@ -450,7 +468,7 @@ def _is_traced(leaf: Any) -> bool:
     return isinstance(leaf, jax.core.Tracer)
 
 
-def _trace_context() -> Any:
+def trace_context() -> Any:
     """What else JAX's tracing depends on: x64, default precision and other settings."""
     from jax._src import config
 

@@ -10,8 +10,10 @@ Functions that JAX lowers on their own stay so: fp8-compile inlines them.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -40,15 +42,24 @@ def hide_frames(folder: str) -> None:
     traceback_util.register_exclusion(folder)
 
 
-def to_linalg(traced: jax.stages.Traced) -> ir.Module:
+def definition(fun: Any) -> Location | None:
+    """Where a function is written, if that is known."""
+    fun = inspect.unwrap(fun.func if isinstance(fun, functools.partial) else fun)
+    code = getattr(getattr(fun, "__func__", fun), "__code__", None)
+    return Location(code.co_filename, code.co_firstlineno, 1) if code else None
+
+
+def to_linalg(traced: jax.stages.Traced, place: Location | None = None) -> ir.Module:
     """The traced function as `@main` of a module with operations of linalg, tensor, arith, math and scf.
 
-    Raises UnsupportedError, with the user's line, for an operation or effect that has no such form.
+    `place` is the location of what has none, such as arguments. Raises UnsupportedError, with the user's line, for an operation or effect that has no such form.
     """
     _check_effects(traced.jaxpr)
     module = lower(traced)
     with module.context:
         module_to_linalg(module)
+        if place:
+            set_locations(module.operation, lambda location: with_file(location, place))
     return module
 
 
@@ -219,6 +230,27 @@ def _described(op: ir.Operation) -> str:
 def _split(scope: str) -> tuple[str, str]:
     head, _, last = scope.rpartition("/")
     return head, last
+
+
+def set_locations(root: Any, choose: Callable[[ir.Location], ir.Location]) -> None:
+    """Gives every operation and argument within `root` the location that `choose` returns for its own."""
+
+    def set_location(op: Any) -> ir.WalkResult:
+        op.location = choose(op.location)
+        for region in op.regions:
+            for argument in (a for block in region.blocks for a in block.arguments):
+                argument.set_location(choose(argument.location))
+        return ir.WalkResult.ADVANCE
+
+    root.walk(set_location)
+
+
+def with_file(location: ir.Location, fallback: Location) -> ir.Location:
+    """The location, at a place in a file if it has none."""
+    if place(location):
+        return location
+    file = ir.Location.file(*fallback)
+    return ir.Location.name(location.name_str, file) if isinstance(location, ir.NameLoc) else file
 
 
 def place(location: ir.Location) -> Location | None:

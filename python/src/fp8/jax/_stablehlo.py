@@ -104,14 +104,7 @@ def _complete(module: ir.Module, carried: dict[str, dict[int, int]], name: str) 
         if mine:
             marks = [{_CARRIED: ir.IntegerAttr.get(i32, mine[i])} if i in mine else {} for i in range(len(function.type.inputs))]
             function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(m) for m in marks])
-    _set_locations(module.operation, lambda location: _with_file(location, name))
-
-
-def _with_file(location: ir.Location, name: str) -> ir.Location:
-    if _lower.place(location):
-        return location
-    file = ir.Location.file(name, 1, 1)
-    return ir.Location.name(location.name_str, file) if isinstance(location, ir.NameLoc) else file
+    _lower.set_locations(module.operation, lambda location: _lower.with_file(location, Location(name, 1, 1)))
 
 
 # Scatters and sorts
@@ -148,18 +141,7 @@ def _add_function(module: ir.Module, name: str, function: Callable[..., Any], av
     for inner in ir.Module.parse(_lower.text(lowered)).body.operations:
         clone = inner.operation.clone(ip=ir.InsertionPoint(module.body))
         clone.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        _set_locations(clone, lambda _: location)
-
-
-def _set_locations(root: Any, choose: Callable[[ir.Location], ir.Location]) -> None:
-    def set_location(op: Any) -> ir.WalkResult:
-        op.location = choose(op.location)
-        for region in op.regions:
-            for argument in (a for block in region.blocks for a in block.arguments):
-                argument.set_location(choose(argument.location))
-        return ir.WalkResult.ADVANCE
-
-    root.walk(set_location)
+        _lower.set_locations(clone, lambda _: location)
 
 
 def _aval(type: ir.Type) -> jax.ShapeDtypeStruct:
