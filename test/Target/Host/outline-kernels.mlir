@@ -264,6 +264,8 @@ func.func @names(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>, %s: me
   return
 }
 
+// -----
+
 // A bf16 from outside is passed as its bits.
 //
 // CHECK-LABEL: func.func @bf16
