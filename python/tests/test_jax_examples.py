@@ -12,7 +12,6 @@ optax = pytest.importorskip("optax")
 import fp8  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-
 from jax_training import STEPS, check  # noqa: E402
 
 CLASSES, VOCABULARY = 4, 32

@@ -10,7 +10,6 @@ import fp8  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
-
 from jax_training import STEPS, batches, check  # noqa: E402
 
 

@@ -128,7 +128,8 @@ def branches(x, w):
 def layers(x, w):
     images = x.reshape(1, 24, 16, 1)
     pooled = lax.reduce_window(images, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
-    return lax.conv(images.transpose(0, 3, 1, 2), w.reshape(8, 1, 4, 4), (1, 1), "SAME"), pooled, jax.checkpoint(jax.nn.gelu)(x), jnp.cumsum(x, 1), jax.scipy.special.erfinv(jnp.tanh(w))
+    convolved = lax.conv(images.transpose(0, 3, 1, 2), w.reshape(8, 1, 4, 4), (1, 1), "SAME")
+    return convolved, pooled, jax.checkpoint(jax.nn.gelu)(x), jnp.cumsum(x, 1), jax.scipy.special.erfinv(jnp.tanh(w))
 
 
 def orders(x, w):
@@ -234,14 +235,21 @@ def test_compiled_once_and_shown(fresh_cache, tmp_path):
 
 def test_without_jax_it_says_what_to_install(tmp_path):
     (tmp_path / "step.stablehlo").write_text(PLAIN)
-    code = f"import sys; sys.modules['jax'] = None; import fp8\ntry: fp8.compile({str(tmp_path / 'step.stablehlo')!r})\nexcept fp8.MissingToolError as e: print(e)"
+    code = "import sys; sys.modules['jax'] = None; import fp8\n"
+    code += f"try: fp8.compile({str(tmp_path / 'step.stablehlo')!r})\nexcept fp8.MissingToolError as e: print(e)"
     done = subprocess.run([sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{code}"], capture_output=True, text=True)
     assert done.stdout.startswith(str(tmp_path / "step.stablehlo")) and "pip install 'fp8-mlir[jax]'" in done.stdout, done.stderr
 
 
+GENERIC = """func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.abs"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}"""
+
+
 def test_the_compiler_alone_says_what_to_do(tmp_path):
     compiler = fp8._tools.find("fp8-compile")
-    sources = {"custom": PLAIN.encode(), "generic": b'func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = "stablehlo.abs"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  return %0 : tensor<2xf32>\n}'}
+    sources = {"custom": PLAIN.encode(), "generic": GENERIC.encode()}
     sources |= {"artifact": exported(train_step, *STEP).mlir_module_serialized, "bytecode": as_bytecode(PLAIN)}
     for name, source in sources.items():
         done = subprocess.run([compiler, "-", "-o", tmp_path / "x.so"], input=source, capture_output=True)

@@ -161,7 +161,7 @@ def to_text(recipe: Any) -> str:
     if name == "NVFP4BlockScaling":
         raise NotImplementedError("NVFP4BlockScaling: there are no products in FP4; MXFP8BlockScaling is the closest recipe")
     if name == "CustomRecipe":
-        raise NotImplementedError("CustomRecipe: its quantizers are code of PyTorch; casts and scales of your own are written in MLIR, as '#fp8.custom<base = …, quantize = …>'")
+        raise NotImplementedError("CustomRecipe: its quantizers are code of PyTorch; write casts in MLIR, as '#fp8.custom<base = …, quantize = …>'")
     if name not in _CLASSES or isinstance(recipe, type):
         raise TypeError(
             f"recipe={recipe!r}: a recipe is a word such as 'delayed', an attribute such as '#fp8.delayed_scaling<margin = 1>', or an object of fp8.recipe"

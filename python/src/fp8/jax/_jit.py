@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from .. import _compile
 from .. import state as _state
@@ -268,7 +267,8 @@ class Step:
 
     def _arrays(self, args: Any, kwargs: Any) -> list[Any]:
         """The leaves of the arguments that are not static, in the order of the program's arguments."""
-        return jax.tree.leaves(self._static.without(args, kwargs))
+        arrays: list[Any] = jax.tree.leaves(self._static.without(args, kwargs))
+        return arrays
 
     def init(self, *args: Any, **kwargs: Any) -> _state.State:
         """A new state for these arguments, which may be jax.ShapeDtypeStructs; `state` stays as it is.

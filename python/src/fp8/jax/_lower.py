@@ -52,7 +52,8 @@ def definition(fun: Any) -> Location | None:
 def to_linalg(traced: jax.stages.Traced, place: Location | None = None) -> ir.Module:
     """The traced function as `@main` of a module with operations of linalg, tensor, arith, math and scf.
 
-    `place` is the location of what has none, such as arguments. Raises UnsupportedError, with the user's line, for an operation or effect that has no such form.
+    `place` is the location of what has none, such as arguments. Raises UnsupportedError, with the
+    user's line, for an operation or effect that has no such form.
     """
     _check_effects(traced.jaxpr)
     module = lower(traced)

@@ -53,8 +53,13 @@ def to_linalg(source: bytes, name: str) -> bytes:
 
 def _parse(source: bytes, name: str) -> ir.Module:
     messages: list[str] = []
+
+    def note(diagnostic: Any) -> bool:
+        messages.append(diagnostic.message)
+        return True
+
     context = ir.Context.current
-    with context.attach_diagnostic_handler(lambda diagnostic: bool(messages.append(diagnostic.message)) or True):
+    with context.attach_diagnostic_handler(note):
         try:
             if not source.startswith(b"ML\xefR"):
                 return ir.Module.parse(source.decode())
@@ -76,7 +81,7 @@ def _named(location: Location | None, name: str) -> Location:
 
 
 def _name(function: Any) -> str:
-    return ir.StringAttr(function.attributes["sym_name"]).value
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
 # Donated arguments
@@ -213,10 +218,10 @@ class _Region:
         values = list(zip([*self._block.arguments, *self.captured], [*arguments, *captured]))
         find = lambda value: next(array for known, array in values if known == value)
         for op in self._body:
-            result = _ELEMENTWISE[op.operation.name](op, *map(find, op.operands))
+            function: Callable[..., Any] = _ELEMENTWISE[op.operation.name]
+            result = function(op, *map(find, op.operands))
             values.append((op.results[0], result))
-        shape = jnp.shape(arguments[0])
-        return [jnp.broadcast_to(find(o), shape) for o in self._end.operands]
+        return [jnp.broadcast_to(find(o), arguments[0].shape) for o in self._end.operands]
 
 
 def _compare(op: Any, a: Any, b: Any) -> Any:
@@ -226,26 +231,28 @@ def _compare(op: Any, a: Any, b: Any) -> Any:
     return getattr(operator, direction)(a, b)
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda _, *values: function(*values)
-
-
 def _dtype(op: Any) -> Any:
     return _aval(op.results[0].type).dtype
 
 
+def _of_operands(function: Callable[..., Any], _: Any, *operands: Any) -> Any:
+    return function(*operands)
+
+
+def _divide(a: Any, b: Any) -> Any:
+    return lax.div(*jnp.broadcast_arrays(a, b))  # Integers towards 0, as StableHLO.
+
+
+#: What an operation is on arrays; those of the second list need nothing of it but its operands.
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "stablehlo.compare": _compare,
     "stablehlo.constant": lambda op: jnp.asarray(np.array(ir.DenseElementsAttr(op.attributes["value"])).reshape(()), _dtype(op)),
     "stablehlo.convert": lambda op, value: value.astype(_dtype(op)),
     "stablehlo.bitcast_convert": lambda op, value: lax.bitcast_convert_type(value, _dtype(op)),
-    **{
-        f"stablehlo.{name}": _plain(function)
-        for name, function in {
-            "add": jnp.add, "subtract": jnp.subtract, "multiply": jnp.multiply, "divide": lambda a, b: lax.div(*jnp.broadcast_arrays(a, b)),
-            "maximum": jnp.maximum, "minimum": jnp.minimum, "negate": jnp.negative, "abs": jnp.abs, "sign": jnp.sign,
-            "and": jnp.bitwise_and, "or": jnp.bitwise_or, "xor": jnp.bitwise_xor, "not": jnp.bitwise_not,
-            "select": jnp.where, "is_finite": jnp.isfinite,
-        }.items()
-    },
+}
+_SIMPLE = {
+    "add": jnp.add, "subtract": jnp.subtract, "multiply": jnp.multiply, "divide": _divide, "maximum": jnp.maximum,
+    "minimum": jnp.minimum, "negate": jnp.negative, "abs": jnp.abs, "sign": jnp.sign, "and": jnp.bitwise_and, "or": jnp.bitwise_or,
+    "xor": jnp.bitwise_xor, "not": jnp.bitwise_not, "select": jnp.where, "is_finite": jnp.isfinite,
 }  # fmt: skip
+_ELEMENTWISE |= {f"stablehlo.{name}": functools.partial(_of_operands, function) for name, function in _SIMPLE.items()}
