@@ -216,7 +216,10 @@ class _Region:
 
     def __call__(self, arguments: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
         values = list(zip([*self._block.arguments, *self.captured], [*arguments, *captured]))
-        find = lambda value: next(array for known, array in values if known == value)
+
+        def find(value: Any) -> Any:
+            return next(array for known, array in values if known == value)
+
         for op in self._body:
             function: Callable[..., Any] = _ELEMENTWISE[op.operation.name]
             result = function(op, *map(find, op.operands))
