@@ -55,8 +55,15 @@ static void addFilePositions(AsmParserState &state, llvm::SourceMgr &sources, St
     }
 }
 
-static constexpr llvm::StringLiteral kUnknownDialect =
-    "(fp8-compile takes linalg on tensors and upstream's other dialects: lower what else there is first)";
+/// Returns what to do about an operation or a diagnostic that names a dialect that is not known here.
+static StringRef getHint(StringRef name) {
+  if (name.contains("hlo"))
+    return "(this is StableHLO: compile it with fp8.compile of the Python package, which lowers it by "
+           "jaxlib, "
+           "or lower it to linalg on tensors first, as stablehlo-opt --stablehlo-legalize-to-linalg does)";
+  return "(fp8-compile takes linalg on tensors and upstream's other dialects: lower what else there is "
+         "first)";
+}
 
 /// Reports operations of unknown dialects. The parser accepts them, so that this error can name them.
 static LogicalResult refuseUnknownOps(ModuleOp module) {
@@ -64,20 +71,14 @@ static LogicalResult refuseUnknownOps(ModuleOp module) {
                      .walk([](Operation *op) {
                        if (op->isRegistered())
                          return WalkResult::advance();
-                       emitError(op->getLoc()) << "'" << op->getName().getStringRef()
-                                               << "' is not known here " << kUnknownDialect;
+                       StringRef name = op->getName().getStringRef();
+                       emitError(op->getLoc()) << "'" << name << "' is not known here " << getHint(name);
                        return WalkResult::interrupt();
                      })
                      .wasInterrupted());
 }
 
 static OwningOpRef<ModuleOp> readText(StringRef name, llvm::SourceMgr &sources, MLIRContext &context) {
-  // Operations of unknown dialects in custom syntax do not parse: the parser's error gets the hint.
-  ScopedDiagnosticHandler hint(&context, [](Diagnostic &diagnostic) {
-    if (StringRef(diagnostic.str()).contains("not found for custom op"))
-      diagnostic << kUnknownDialect;
-    return failure();
-  });
   Block block;
   AsmParserState state;
   if (failed(parseAsmSourceFile(sources, &block, ParserConfig(&context), &state)))
@@ -101,6 +102,14 @@ static OwningOpRef<ModuleOp> read(StringRef name, std::unique_ptr<llvm::MemoryBu
     context.allowUnregisteredDialects(allowed);
   });
   context.allowUnregisteredDialects();
+  // Custom syntax and bytecode of unknown dialects cannot be read: the reader's error gets the hint.
+  ScopedDiagnosticHandler hint(&context, [](Diagnostic &diagnostic) {
+    std::string message = diagnostic.str();
+    if (StringRef(message).contains("not found for custom op") ||
+        StringRef(message).contains("does not implement the bytecode interface"))
+      diagnostic << " " << getHint(message);
+    return failure();
+  });
   OwningOpRef<ModuleOp> module =
       isText ? readText(name, sources, context) : parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module || failed(refuseUnknownOps(*module)))

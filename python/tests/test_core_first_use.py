@@ -73,10 +73,10 @@ def test_errors_are_at_the_users_line():
 
 def test_an_operation_without_a_lowering():
     text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %y = "stablehlo.cholesky"(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":3:7)
+  %y = "torch.aten.cholesky"(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":3:7)
   return %y : tensor<4xf32>
 }"""
-    with pytest.raises(fp8.UnsupportedError, match="stablehlo") as info:
+    with pytest.raises(fp8.UnsupportedError, match="torch.aten.cholesky") as info:
         fp8.compile(text)
     assert isinstance(info.value, NotImplementedError) and info.value.location == fp8.Location("model.py", 3, 7)
 

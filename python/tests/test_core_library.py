@@ -52,6 +52,31 @@ def test_a_state_is_needed_and_must_be_the_programs():
         library.entries["main"](X, W, state={name: value for name, value in library.state().items() if name != "scale"})
 
 
+WEIGHT_STEP = """func.func @main(%x: tensor<4x16xf32> loc("x"), %w: tensor<16x8xf32> loc("w")) -> (tensor<4x8xf32>, tensor<16x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x8xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<4x16xf32>, tensor<16x8xf32>) outs(%fill : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %next = arith.addf %w, %w : tensor<16x8xf32>
+  return %y, %next : tensor<4x8xf32>, tensor<16x8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("recipe", [{"recipe": "current"}, {"recipe": "delayed", "amax_history_len": 4}], ids=str)
+def test_weights_kept_in_fp8_are_no_part_of_the_dict(recipe):
+    kept, plain = (fp8.compile(WEIGHT_STEP, sites="all", carry={1: 1}, fp8_parameters=k, **recipe) for k in (True, False))
+    states = kept.state(), plain.state()
+    assert states[0].keys() == states[1].keys()
+    w = W
+    for _ in range(3):
+        (y, after), (wanted, new) = (library.entries["main"](X, w, state=state) for library, state in zip((kept, plain), states))
+        np.testing.assert_array_equal(y, wanted)
+        w = np.array(new.numpy()) - W / 3
+        for name in states[1]:
+            np.testing.assert_array_equal(states[0][name], states[1][name])
+
+
 def test_a_carried_argument_is_not_changed():
     entry = fp8.compile(COUNTER, recipe="none", carry={"count": 0}).entries["main"]
     count = np.array([5, 7], np.int32)

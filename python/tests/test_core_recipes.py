@@ -99,6 +99,12 @@ def test_unknown_fields_are_never_dropped():
         recipe.to_text(DELAYED(override_linear_precision=(True, False, False)))
     with pytest.raises(NotImplementedError, match="fp8_quant_fwd_inp.amax_epsilon=0.5"):
         recipe.to_text(CURRENT(fp8_quant_fwd_inp=QParams(amax_epsilon=0.5)))
+    # Its default is an environment variable's value.
+    overridden = transformer_engine_class("MXFP8BlockScaling", margin=0, fp8_format=TEFormat.E4M3, backward_override="high_precision")
+    with pytest.raises(NotImplementedError, match="backward_override='high_precision' has no counterpart here; its default is None"):
+        recipe.to_text(overridden())
+    with pytest.raises(NotImplementedError, match="CustomRecipe: its quantizers are code of PyTorch"):
+        recipe.to_text(transformer_engine_class("CustomRecipe", qfactory=len)())
     with pytest.raises(NotImplementedError, match="there are no products in FP4"):
         recipe.to_text(transformer_engine_class("NVFP4BlockScaling")())
 

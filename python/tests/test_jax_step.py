@@ -19,13 +19,6 @@ from jax_values import assert_same  # noqa: E402
 RATE = 0.1
 
 
-def test_fp8_parameters_are_refused():
-    """Their first casts are computed by an entry point of their own, which a Step does not call."""
-    step = fp8.jax.jit(train_step, recipe="current", donate_argnums=0, fp8_parameters=True)
-    with pytest.raises(NotImplementedError, match="fp8_parameters"):
-        step(params(), *batch(0))
-
-
 def loss(params, x, y):
     h = jnp.tanh(x @ params["w1"])
     return ((h @ params["w2"] - y) ** 2).mean()
@@ -299,3 +292,25 @@ def test_a_gradient_of_a_step_is_an_error_that_says_what_to_use():
         jax.grad(step)(jnp.ones((4, 16)), jnp.ones((16, 8)))
     with pytest.raises(NotImplementedError, match=re.escape("fp8.jax.function")):
         jax.vmap(step, (0, None))(jnp.ones((2, 4, 16)), jnp.ones((16, 8)))
+
+
+def test_true_and_false_are_static_where_the_function_asks_which_it_is():
+    def scaled(model, x):
+        return {**model, "w": model["w"] + 1}, (x @ model["w"]) * (2 if model["twice"] else 1)
+
+    x, w = jnp.ones((4, 16)), jnp.ones((16, 8))
+    step = fp8.jax.jit(scaled, recipe="none")
+    for twice in (True, False, True):
+        model, y = step({"w": w, "twice": twice}, x)
+        assert model["twice"] is twice and float(y[0, 0]) == (32 if twice else 16)
+    assert "2 compiled" in repr(step)
+    state = step.init({"w": w, "twice": True}, x)
+    assert float(step.apply(state, {"w": w, "twice": True}, x)[1][1][0, 0]) == 32
+    function = fp8.jax.function(lambda model, x: scaled(model, x)[1], recipe="current")
+    gradient = jax.grad(lambda w: function({"w": w, "twice": True}, x).sum())(w)
+    np.testing.assert_allclose(gradient, np.full((16, 8), 8), rtol=1e-6)  # Scales are not powers of two.
+    # Where it does not ask, it is an array as with jax.jit.
+    plain = fp8.jax.jit(lambda flag, x: jnp.where(flag, x, -x), recipe="none")
+    assert plain(True, x)[0, 0] == 1 and plain(False, x)[0, 0] == -1 and "1 compiled" in repr(plain)
+    with pytest.raises(jax.errors.TracerBoolConversionError):
+        fp8.jax.jit(lambda x: x if x.sum() > 0 else -x, recipe="none")(x)

@@ -15,6 +15,7 @@
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/Host/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -179,6 +180,20 @@ static bool passOffset(func::FuncOp func, unsigned index) {
   return true;
 }
 
+/// Changes the argument `index` of `func` from bf16 to its bits, and `given` alike. x86 without instructions
+/// for bf16 passes it as f32, and the way back is a function of the C compiler's library.
+static void passBits(func::FuncOp func, unsigned index, Value &given, OpBuilder &caller) {
+  BlockArgument argument = func.getArgument(index);
+  if (!argument.getType().isBF16())
+    return;
+  OpBuilder builder(func.getBody());
+  argument.setType(builder.getI16Type());
+  auto value = arith::BitcastOp::create(builder, func.getLoc(), builder.getBF16Type(), argument);
+  argument.replaceAllUsesExcept(value, value);
+  func.setType(builder.getFunctionType(func.getBody().getArgumentTypes(), func.getResultTypes()));
+  given = arith::BitcastOp::create(caller, func.getLoc(), builder.getI16Type(), given);
+}
+
 /// Clones the kernel into a new function and changes the captures to the arguments of its call.
 func::FuncOp Outliner::build(Operation *kernel, Captures &captures) {
   OpBuilder builder(kernel);
@@ -195,6 +210,7 @@ func::FuncOp Outliner::build(Operation *kernel, Captures &captures) {
   func::ReturnOp::create(body, kernel->getLoc(), clone->getResults());
 
   for (unsigned i = 0, e = arguments.size(); i < e; ++i) {
+    passBits(func, i, arguments[i], builder);
     if (!passOffset(func, i))
       continue;
     auto parts = memref::ExtractStridedMetadataOp::create(builder, kernel->getLoc(), arguments[i]);

@@ -23,12 +23,11 @@ import re
 import shutil
 import tempfile
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ._config import config
-from ._errors import Warning
+from ._errors import warn
 
 LIMIT_BYTES = 2 << 30
 FORMAT = "1"
@@ -125,7 +124,7 @@ def workspace() -> pathlib.Path:
         libraries.mkdir(parents=True, exist_ok=True)
         return pathlib.Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=libraries))
     except OSError as error:
-        warnings.warn(f"compiled libraries are not kept: {error.strerror}: {libraries} (FP8_CACHE_DIR names another folder)", Warning, stacklevel=2)
+        warn(f"compiled libraries are not kept: {error.strerror}: {libraries} (FP8_CACHE_DIR names another folder)")
         return temporary_folder()
 
 

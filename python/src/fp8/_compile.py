@@ -17,13 +17,12 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from . import _cache, _options, _tools
+from . import _cache, _options, _stablehlo, _tools
 from ._config import config
-from ._errors import CompileError, Location, UnsupportedError, Warning
+from ._errors import CompileError, Location, UnsupportedError, warn
 from ._library import Library
 from ._report import Report, Site
 
@@ -55,7 +54,10 @@ def compile(  # noqa: A001 - users write fp8.compile
     name: str | None = None,
     **options: Any,
 ) -> Library:
-    """Compiles a program in MLIR (linalg on tensors): text, bytecode, or the path of a file.
+    """Compiles a program in MLIR: text, bytecode, or the path of a file.
+
+    The program is in linalg on tensors, or in StableHLO, as jax.export and torch_xla write it (also
+    as a portable artifact); this is lowered by jaxlib's passes and needs `pip install 'fp8-mlir[jax]'`.
 
     The options are fp8-compile's, with _ for -. `pair` is (forward, backward) or (forward,
     backward, K); `carry` is {argument: result}; `keep` may be a function of a Site, which is then
@@ -74,7 +76,7 @@ def compile(  # noqa: A001 - users write fp8.compile
     named = dict(recipe=recipe, sites=sites, keep=keep, require=require, first=first or None, last=last or None)
     named |= dict(fprop=fprop, dgrad=dgrad, wgrad=wgrad, calibrate=calibrate, pair=pair, carry=carry, target=target)
     options = {**named, **options}
-    program = Program(source, name)
+    program = Program(source, name).lowered()
     if callable(keep):
         options["keep"] = _keep_regex(program, options, keep)
     defaults = {"fprop": "fp8", "dgrad": "fp8", "wgrad": "fp8", "target": "cpu"}
@@ -101,6 +103,12 @@ class Program:
         else:
             raise TypeError(f"source is of type {type(source).__name__}: give text, bytes or a path")
         self.name = name or (os.path.basename(self.path) if self.path else "program")
+
+    def lowered(self) -> Program:
+        """This program, or if it is in StableHLO the same in linalg, of which no file is known."""
+        if not _stablehlo.is_stablehlo(self.bytes):
+            return self
+        return Program(_stablehlo.to_linalg(self.bytes, self.path or "<stdin>"), self.name)
 
 
 def _compile_cached(program: Program, arguments: Sequence[str]) -> Library:
@@ -243,7 +251,7 @@ def _raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
         elif failed:
             notes.append(f"{place}: {match[4]}: {text}")
         elif match[4] == "warning":
-            warnings.warn(f"{place}: {text}", Warning, stacklevel=_frames_of_package())
+            warn(f"{place}: {text}")
         else:
             log.info("%s: %s", place, text)
     if not failed:
@@ -254,14 +262,6 @@ def _raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
     notes = [f"{place}: {text}" for place, text in errors[1:]] + notes
     kind = UnsupportedError if _UNSUPPORTED.search(message) else CompileError
     raise kind(message, location, tuple(notes), source_path)
-
-
-def _frames_of_package() -> int:
-    """The level, for warnings.warn in the caller, of the first frame that is not this package's."""
-    package, level, frame = os.path.dirname(__file__), 0, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(package):
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    return level + 1
 
 
 def opt(source: Source, pipeline: str) -> str:

@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
+import sys
+import warnings
 from typing import NamedTuple
 
 
@@ -71,3 +76,18 @@ class MissingToolError(Error, OSError):
 
 class Warning(UserWarning):  # noqa: A001 - users write fp8.Warning
     """What this package warns about."""
+
+
+def warn(message: str) -> None:
+    """Warns at the line of the user's that the call comes from."""
+    warnings.warn(message, Warning, stacklevel=_frames_before_users())
+
+
+def _frames_before_users() -> int:
+    """The level, for warnings.warn in the caller, of the first frame that is neither this package's nor of what calls it back."""
+    between = [os.path.dirname(__file__), functools.__file__, contextlib.__file__]
+    between += [os.path.dirname(sys.modules[name].__file__ or "") for name in ("jax", "torch") if name in sys.modules]
+    level, frame = 0, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(tuple(between)):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level + 1

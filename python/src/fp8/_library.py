@@ -125,7 +125,8 @@ class Entry:
         self.name: str = description["name"]
         self.arguments = [a for a in description["arguments"] if a["kind"] != "state"]
         self.results = [r for r in description["results"] if r["kind"] != "state"]
-        self._has_state = len(self.arguments) < len(description["arguments"])
+        own = _state.tensors(library.manifest)
+        self._has_state = any(a["kind"] == "state" and a["name"] in own for a in description["arguments"])
         self._session: _Session | None = None
         self._lock = threading.Lock()
 

@@ -137,6 +137,8 @@ _WORDS = {
 _CLASSES = {c.__name__: c for c in (DelayedScaling, Float8CurrentScaling, Float8BlockScaling, MXFP8BlockScaling)}
 # Of Transformer Engine's, without a meaning here: how its products accumulate is the option `accumulation`.
 _WITHOUT_MEANING = {"fp8_gemm_fprop", "fp8_gemm_dgrad", "fp8_gemm_wgrad"}
+#: Fields whose default Transformer Engine reads from an environment variable: what has no effect.
+_WITHOUT_EFFECT = {"backward_override": None}
 _QUANTIZE = ("fp8_quant_fwd_inp", "fp8_quant_fwd_weight", "fp8_quant_bwd_grad")
 
 
@@ -158,6 +160,8 @@ def to_text(recipe: Any) -> str:
         return _attribute("row_scaling", _format(recipe, Format.E4M3) | _flag("power_2_scale", recipe.use_power_2_scales, False))
     if name == "NVFP4BlockScaling":
         raise NotImplementedError("NVFP4BlockScaling: there are no products in FP4; MXFP8BlockScaling is the closest recipe")
+    if name == "CustomRecipe":
+        raise NotImplementedError("CustomRecipe: its quantizers are code of PyTorch; write casts in MLIR, as '#fp8.custom<base = …, quantize = …>'")
     if name not in _CLASSES or isinstance(recipe, type):
         raise TypeError(
             f"recipe={recipe!r}: a recipe is a word such as 'delayed', an attribute such as '#fp8.delayed_scaling<margin = 1>', or an object of fp8.recipe"
@@ -219,6 +223,7 @@ def _from_transformer_engine(recipe: Any, kind: type[Any]) -> Any:
         value = getattr(recipe, field)
         if field in ours or field in _WITHOUT_MEANING or field in _QUANTIZE:
             continue
+        default = _WITHOUT_EFFECT.get(field, default)
         if value != default:
             raise NotImplementedError(f"{name}: {field}={value!r} has no counterpart here; its default is {default!r}")
     return kind(**values, **_quantization(recipe, kind, ours - set(values)))

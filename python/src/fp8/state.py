@@ -22,14 +22,21 @@ State: TypeAlias = dict[str, Any]
 
 HASH = "layout_hash"
 HISTORY = "amax_history"
+#: What the names of weights kept in FP8 begin with.
+CASTS = "weight/"
+
+
+def tensors(manifest: Mapping[str, Any], *, derived: bool = False) -> dict[str, Mapping[str, Any]]:
+    """The descriptions of the state's tensors by name, or of the derived ones: weights in FP8, which are computed from arguments."""
+    description = manifest.get("state") or {}
+    return {tensor["name"]: tensor for tensor in description.get("tensors", []) if bool(tensor.get("derived")) == derived}
 
 
 def initial(manifest: Mapping[str, Any]) -> State:
     """The state that a program starts with, in numpy arrays; empty for a program without state."""
-    description = manifest.get("state") or {}
     state: State = {}
-    for tensor in description.get("tensors", []):
-        state[tensor["name"]] = _initial_tensor(tensor)
+    for name, tensor in tensors(manifest).items():
+        state[name] = _initial_tensor(tensor)
     if state:
         state[HASH] = layout_hash(manifest)
     return state
@@ -47,6 +54,15 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, str) else value
 
 
+def saved(state: Mapping[str, Any]) -> State:
+    """The state without casts of weights (fp8_parameters=True), which are made again from the weights.
+
+    >>> saved({"scale": 1, "weight/fc/data": 2})
+    {'scale': 1}
+    """
+    return {name: value for name, value in state.items() if not name.startswith(CASTS)}
+
+
 def layout_hash(manifest: Mapping[str, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The manifest's hash of the state's layout, as bytes."""
     return np.frombuffer(bytes.fromhex(manifest["state"][HASH]), np.uint8).copy()
@@ -54,19 +70,18 @@ def layout_hash(manifest: Mapping[str, Any]) -> np.ndarray[Any, np.dtype[np.uint
 
 def check(state: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
     """Raises StateError unless `state` is one of the manifest's program: its tensors, their shapes and types, its layout."""
-    description = manifest.get("state") or {}
-    tensors = {tensor["name"]: tensor for tensor in description.get("tensors", [])}
-    expected = {*tensors, HASH} if tensors else set()
+    description, known = manifest.get("state") or {}, tensors(manifest)
+    expected = {*known, HASH} if known else set()
     if missing := sorted(expected - set(state)):
         raise StateError(f"the state lacks {', '.join(missing)}")
     if unknown := sorted(set(state) - expected):
         raise StateError(f"the state has {', '.join(unknown)}, which this program's state has not")
-    if not tensors:
+    if not known:
         return
     if bytes(np.asarray(state[HASH]).astype(np.uint8)).hex() != description[HASH]:
         columns = "; ".join(f"{c['index']}: {c['tensor']} of {', '.join(c['sites'])} in {c['format']}" for c in description["columns"])
         raise StateError(f"the state has another layout than this program, whose columns are {columns}")
-    for name, tensor in tensors.items():
+    for name, tensor in known.items():
         _check_tensor(name, state[name], tensor)
 
 

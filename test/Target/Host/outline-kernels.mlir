@@ -263,3 +263,20 @@ func.func @names(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>, %s: me
   memref.copy %s, %t : memref<f32> to memref<f32> loc("jit(step)/a_very_long_name_of_a_site_that_does_not_end_so_soon/copy")
   return
 }
+
+// -----
+
+// A bf16 from outside is passed as its bits.
+//
+// CHECK-LABEL: func.func @bf16
+func.func @bf16(%a: memref<bf16>, %b: memref<4xbf16>) {
+  // CHECK: %[[VALUE:.*]] = memref.load
+  // CHECK: %[[BITS:.*]] = arith.bitcast %[[VALUE]] : bf16 to i16
+  // CHECK: call @kernel_fill(%[[BITS]], %{{.*}}) : (i16, memref<4xbf16>) -> ()
+  %value = memref.load %a[] : memref<bf16>
+  linalg.fill ins(%value : bf16) outs(%b : memref<4xbf16>)
+  return
+}
+// CHECK: func.func private @kernel_fill(%[[GIVEN:.*]]: i16
+// CHECK: %[[BACK:.*]] = arith.bitcast %[[GIVEN]] : i16 to bf16
+// CHECK: linalg.fill ins(%[[BACK]] : bf16)

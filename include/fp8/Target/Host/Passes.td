@@ -64,7 +64,8 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     private function `kernel_<what it computes>_<site>`, marked `fp8.kernel_kind`.
     Structurally equal ones share a function, whatever their locations, so that compile time
     grows with the number of distinct kernels, not with the number of layers. Constants move
-    into the function; other captured values become arguments. An argument that shares no
+    into the function; other captured values become arguments, bf16 as its bits, which every
+    processor can pass. An argument that shares no
     memory with any other argument in any of its calls is marked `llvm.noalias`. A view whose
     sizes and strides are static is passed as its buffer and its offset, so that kernels for
     different slots of the state are equal.
@@ -98,7 +99,7 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     }
     ```
   }];
-  let dependentDialects = ["mlir::func::FuncDialect", "mlir::memref::MemRefDialect"];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::func::FuncDialect", "mlir::memref::MemRefDialect"];
 }
 
 def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {

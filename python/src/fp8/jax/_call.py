@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -32,24 +32,32 @@ class Call:
 
     def __init__(self, library: Library, entry: str, dtypes: Sequence[Any] = ()) -> None:
         description = library.entries[entry].description
-        if description.get("parameters"):
-            raise NotImplementedError("fp8_parameters: fp8.jax does not cast the first weights yet; leave the option out")
         self._name = f"{library.hash}/{entry}"
         workspace = int(description.get("workspace_bytes") or 0)
         _register(self._name, library, entry, workspace)
-        results = description["results"]
+        self._arguments, results = description["arguments"], description["results"]
         types = [*dtypes, *(_dtypes.to_numpy(r["type"]) for r in results[len(dtypes) :])]
         self._results = [jax.ShapeDtypeStruct(tuple(r["shape"]), type) for r, type in zip(results, types)]
         if workspace:
             self._results.append(jax.ShapeDtypeStruct((workspace,), jnp.int8))
-        self._count = len(results)
+        self._names = [r["name"] if r["kind"] == "state" else None for r in results]
         aliases = [(r.get("alias"), i) for i, r in enumerate(results)]
         self._aliases = {a: i for a, i in aliases if a is not None and a >= 0}
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The entry point's results; arrays and results are in the manifest's order."""
         call = jax.ffi.ffi_call(_TARGET, self._results, input_output_aliases=self._aliases, vmap_method="sequential")
-        return list(call(*arrays, entry=self._name))[: self._count]
+        return list(call(*arrays, entry=self._name))[: len(self._names)]
+
+    def with_state(self, arrays: Sequence[Any], state: Mapping[str, Any], reason: str) -> tuple[list[Any], dict[str, Any]]:
+        """The results and the new tensors of the state, from the arguments and the state's tensors by name.
+
+        Not transformable, as `untransformable`.
+        """
+        given = iter(arrays)
+        all_arrays = [state[a["name"]] if a["kind"] == "state" else next(given) for a in self._arguments]
+        values = list(zip(self._names, self.untransformable(all_arrays, reason)))
+        return [v for name, v in values if name is None], {name: v for name, v in values if name is not None}
 
     def untransformable(self, arrays: Sequence[Any], reason: str) -> list[Any]:
         """As a call, but jax.grad, jax.jvp and jax.vmap of it raise NotImplementedError with the reason."""
@@ -110,7 +118,11 @@ def _loaded(path: str) -> ctypes.CDLL:
 @functools.cache
 def _ffi_library() -> ctypes.CDLL:
     """libfp8_jax.so, with its custom call made known to JAX."""
-    path = _tools.find("libfp8_jax.so")
+    try:
+        path = _tools.find("libfp8_jax.so")
+    except MissingToolError as error:
+        # A build folder that was configured without JAX.
+        raise MissingToolError(f"{error}, configured with cmake -DFP8_JAX_INCLUDE={jax.ffi.include_dir()}") from None
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:

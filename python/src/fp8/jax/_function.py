@@ -21,7 +21,7 @@ import numpy as np
 from .. import _compile
 from .._library import Library
 from .._report import Report
-from . import _call, _leaves, _lower
+from . import _call, _jit, _leaves, _lower
 
 _STATELESS = "a differentiable function of JAX cannot update a state in its backward pass"
 _ADVICE = 'use recipe="current", "row", "block" or "mxfp8" here, or fp8.jax.jit for the whole step'
@@ -41,9 +41,9 @@ def function(fun: Callable[..., Any] | None = None, *, recipe: Any = "current", 
     """
     if recipe == "delayed":
         raise ValueError(f"recipe='delayed' has state, and {_STATELESS}: {_ADVICE}")
-    for name in ("pair", "carry", "name"):
-        if name in options:
-            raise TypeError(f"{name}= is not an option of fp8.jax.function, which finds it by itself")
+    _jit.check_options("fp8.jax.function", options, function)
+    if options.get("fp8_parameters"):
+        raise ValueError("fp8_parameters=True keeps weights from step to step, and a function keeps nothing: use fp8.jax.jit for the whole step")
     options = {"recipe": recipe, **options}
     return (lambda f: Function(f, options)) if fun is None else Function(fun, options)
 
@@ -56,6 +56,7 @@ class Function:
         self._fun = fun
         self._options = dict(options)
         self._pairs: dict[Any, _Pair] = {}
+        self._static_leaves = _leaves.OTHERS
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -74,10 +75,18 @@ class Function:
         return next(reversed(self._pairs.values())).library.report
 
     def _pair(self, args: Any, kwargs: Any) -> tuple[_Pair, list[Any]]:
-        wrapped = _leaves.wrap((args, kwargs))
+        try:
+            return self._pair_of(_leaves.wrap((args, kwargs), self._static_leaves))
+        except jax.errors.TracerBoolConversionError:
+            if self._static_leaves == _leaves.BOOLS or not _leaves.has_static((args, kwargs), _leaves.BOOLS):
+                raise
+            self._static_leaves = _leaves.BOOLS
+            return self._pair(args, kwargs)
+
+    def _pair_of(self, wrapped: Any) -> tuple[_Pair, list[Any]]:
         leaves, tree = jax.tree.flatten(wrapped)
         types = tuple(_type(leaf) for leaf in leaves)
-        key = (tree, tuple((t.shape, t.dtype) for t in types), _trace_settings())
+        key = (tree, tuple((t.shape, t.dtype) for t in types), _jit.trace_context())
         with self._lock:
             if key not in self._pairs:
                 self._pairs[key] = _Pair(self._fun, jax.tree.unflatten(tree, types), self._options)
@@ -93,7 +102,8 @@ class _Pair:
     def __init__(self, fun: Callable[..., Any], arguments: Any, options: Mapping[str, Any]) -> None:
         self._types = jax.tree.leaves(arguments)
         self._trace(fun, *arguments)
-        text = _lower.text_of({"forward": _lower.to_linalg(self._forward), "backward": _lower.to_linalg(self._backward)})
+        modules = {"forward": self._forward, "backward": self._backward}
+        text = _lower.text_of({entry: _lower.to_linalg(traced, _lower.definition(fun)) for entry, traced in modules.items()})
         name = getattr(fun, "__name__", "function")
         count = len(self._results)
         self.library: Library = _compile.compile(text, pair=("forward", "backward", count), name=name, **options)
@@ -183,9 +193,3 @@ def _is_float(type: Any) -> bool:
 def _type(leaf: Any) -> jax.ShapeDtypeStruct:
     type = jax.typeof(leaf)
     return jax.ShapeDtypeStruct(type.shape, type.dtype)
-
-
-def _trace_settings() -> Any:
-    from ._jit import _trace_context
-
-    return _trace_context()

@@ -10,6 +10,7 @@ traced, lowered and compiled.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import threading
@@ -17,18 +18,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from .. import _compile
 from .. import state as _state
-from .._errors import StateError
+from .._errors import CompileError, StateError
 from .._library import Library
 from .._report import Report
 from . import _call, _leaves, _lower
+from ._casts import NONE_MADE, Casts, Made
 
 _NOT_TRANSFORMABLE = (
     "a step of fp8.jax.jit has no gradient and cannot be mapped: put jax.grad or jax.vmap inside of the step, "
     "or use fp8.jax.function, whose result is an ordinary differentiable function"
+)
+
+_TRACED_CALL = (
+    "a step of fp8.jax.jit that keeps a state was called inside of a jit, scan or grad, where nothing can be kept: "
+    "make the state with step.init(…), and call step.apply(state, …), which returns the new one"
 )
 
 Argnums = int | Sequence[int] | None
@@ -67,27 +73,43 @@ def jit(
     )
     if not keep_unused:
         raise ValueError("keep_unused=False: arguments that the function does not use are always kept")
-    for name in ("pair", "carry", "name"):
-        if name in options:
-            raise TypeError(f"{name}= is not an option of fp8.jax.jit, which finds it by itself")
+    check_options("fp8.jax.jit", options, jit)
     options = {"recipe": recipe, **options}
     if fun is None:
         return lambda function: Step(function, options, jit_options)
     return Step(fun, options, jit_options)
 
 
+def check_options(where: str, options: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Raises for options that are found without the user, for another target than the CPU, and for a misspelt argument of `function`."""
+    for name, value in options.items():
+        if name in ("pair", "carry", "name"):
+            raise TypeError(f"{name}= is not an option of {where}, which finds it by itself")
+        if name == "target" and value != "cpu":
+            raise ValueError(f"target={value!r}: {where} runs on the CPU; fp8.compile compiles StableHLO of jax.export for GPUs")
+        if meant := difflib.get_close_matches(name, inspect.signature(function).parameters, 1, cutoff=0.8):
+            raise TypeError(f"{where} has no argument {name}: did you mean {meant[0]}?")
+
+
 class _Program:
     """The function compiled for arguments of one structure, shapes and types."""
 
-    def __init__(self, traced: Any, donated: Sequence[bool], options: Mapping[str, Any], name: str) -> None:
-        self.text = _lower.text_of({"main": _lower.to_linalg(traced)})
+    def __init__(self, fun: Callable[..., Any], traced: Any, donated: Sequence[bool], options: Mapping[str, Any]) -> None:
+        name = getattr(fun, "__name__", "step")
+        self.text = _lower.text_of({"main": _lower.to_linalg(traced, _lower.definition(fun))})
         self.results = jax.tree.leaves(traced.out_info)
         self.out_tree = jax.tree.structure(traced.out_info)
         self._options = {**options, "carry": _carried(traced, donated, self.results), "name": name}
 
     @functools.cached_property
     def library(self) -> Library:
-        return _compile.compile(self.text, **self._options)
+        try:
+            return _compile.compile(self.text, **self._options)
+        except CompileError as error:
+            if not self._options.get("fp8_parameters") or self._options["carry"]:
+                raise
+            advice = "donate the parameters (donate_argnums), so that their new values are known"
+            raise type(error)(f"{error.message}; {advice}", error.location, error.notes, error.source_path) from None
 
     @functools.cached_property
     def _entry(self) -> _call.Call:
@@ -97,14 +119,23 @@ class _Program:
     def layout(self) -> Mapping[str, Any]:
         return self.library.manifest.get("state") or {}
 
+    @functools.cached_property
+    def tensors(self) -> Mapping[str, Mapping[str, Any]]:
+        """The state's tensors, without the casts of weights."""
+        return _state.tensors(self.library.manifest)
+
+    @functools.cached_property
+    def casts(self) -> Casts:
+        return Casts(self.library)
+
     def call(self, tensors: Mapping[str, Any], leaves: Sequence[Any]) -> tuple[dict[str, Any], Any]:
-        """New tensors of the state, and the function's result."""
-        names = [tensor["name"] for tensor in self.layout.get("tensors", [])]
-        arrays = [*map(_call.physical, leaves), *(tensors[name] for name in names)]
-        values = self._entry.untransformable(arrays, _NOT_TRANSFORMABLE)
-        count = len(self.results)
+        """New tensors of the state, and the function's result; weights whose casts `tensors` lacks are cast first."""
+        arrays = [*map(_call.physical, leaves)]
+        if not self.casts.names <= tensors.keys():
+            tensors = {**tensors, **self.casts.make(arrays, tensors, _NOT_TRANSFORMABLE)}
+        values, new = self._entry.with_state(arrays, tensors, _NOT_TRANSFORMABLE)
         results = [_call.logical(value, type) for value, type in zip(values, self.results)]
-        return {**tensors, **dict(zip(names, values[count:]))}, jax.tree.unflatten(self.out_tree, results)
+        return {**tensors, **new}, jax.tree.unflatten(self.out_tree, results)
 
 
 def _carried(traced: Any, donated: Sequence[bool], results: Sequence[Any]) -> dict[int, int] | None:
@@ -146,36 +177,35 @@ class Step:
         self._donated = _Chosen(fun, jit_options["donate_argnums"], jit_options["donate_argnames"])
         self._static = _Chosen(fun, jit_options["static_argnums"], jit_options["static_argnames"])
         self._lock = threading.RLock()
-        self._wrapping = False
-        self._last: tuple[Any, Any] | None = None
+        self._static_leaves = _leaves.NOTHING
         self._start_again()
         self._tensors: dict[str, Any] = {}
         self._layout: Mapping[str, Any] = {}
 
     def _start_again(self) -> None:
         self._programs: dict[Any, _Program] = {}
+        self._made = NONE_MADE
         # Without donation: the platform of the lowering has none, and JAX would warn.
         static = dict(static_argnums=self._static.numbers, static_argnames=self._static.names)
         self._traceable = jax.jit(self._wrapped_fun(), keep_unused=True, **static)
         self._stepper = self._jitted(self._traced_step, donate_state=True)
-        self._applier = self._jitted(self._traced_apply, donate_state=False)
+        self._applier = self._jitted(self._traced_apply)
 
     def _wrapped_fun(self) -> Callable[..., Any]:
         @functools.wraps(self._fun)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if not self._wrapping:
+            if not self._static_leaves:
                 return self._fun(*args, **kwargs)
             args, kwargs = _leaves.unwrap((args, kwargs))
-            return _leaves.wrap(self._fun(*args, **kwargs))
+            return _leaves.wrap(self._fun(*args, **kwargs), self._static_leaves)
 
         return wrapped
 
-    def _jitted(self, body: Callable[..., Any], donate_state: bool) -> Any:
+    def _jitted(self, body: Callable[..., Any], donate_state: bool = False, donate: bool = True) -> Any:
         """jax.jit of body(state, *args, **kwargs), with the user's choices for the arguments after the first."""
-        donated = ((0,) if donate_state else ()) + self._donated.shifted()
         options = dict(
-            donate_argnums=donated,
-            donate_argnames=self._donated.names,
+            donate_argnums=((0,) if donate_state else ()) + (self._donated.shifted() if donate else ()),
+            donate_argnames=self._donated.names if donate else (),
             static_argnums=self._static.shifted(),
             static_argnames=self._static.names,
         )
@@ -191,74 +221,105 @@ class Step:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result; `state` is read and replaced."""
-        if self._wrapping:
-            args, kwargs = _leaves.wrap((args, kwargs))
+        __tracebackhide__ = True
         with self._lock:
+            return self._with_static_leaves(self._run, args, kwargs)
+
+    def _with_static_leaves(self, call: Callable[[Any, Any], Any], args: Any, kwargs: Any) -> Any:
+        """call(args, kwargs), again with the state, or with leaves as static, that it turns out to need."""
+        __tracebackhide__ = True
+        while True:
             try:
-                self._tensors, result = self._stepper(self._tensors, *args, **kwargs)
+                if not self._static_leaves:
+                    return call(args, kwargs)
+                return _leaves.unwrap(call(*_leaves.wrap((args, kwargs), self._static_leaves)))
             except _StateNeeded as needed:
                 self._adopt(needed.program)
-                return self(*args, **kwargs)
-            except TypeError:
-                if self._wrapping or not _leaves.has_others(self._static.without(args, kwargs)):
+            except TypeError as error:
+                static = _leaves.needed(error)
+                if static <= self._static_leaves or not _leaves.has_static(self._static.without(args, kwargs), static):
                     raise
-                self._wrapping = True
-                return self(*args, **kwargs)
-            if len(self._programs) > 1:
-                self._last = jax.tree.map(_abstract, (args, kwargs))
-        return _leaves.unwrap(result) if self._wrapping else result
+                self._static_leaves = static
 
-    def _traced_step(self, tensors: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        before = self._made if self._made.tensors and self._made.are_of(self._arrays(args, kwargs)) else NONE_MADE
+        tensors, made, result = self._stepper((self._tensors, before), *args, **kwargs)
+        if any(_is_traced(tensor) for tensor in (*tensors.values(), *made.tensors.values())):
+            raise TypeError(_TRACED_CALL)
+        if made.tensors:
+            made.note_sources(self._arrays(args, kwargs), jax.tree.leaves(result))
+        self._tensors, self._made = tensors, made
+        return result
+
+    def _traced_step(self, state: tuple[dict[str, Any], Made], *args: Any, **kwargs: Any) -> Any:
+        tensors, made = state
         program, leaves = self._program(args, kwargs)
-        if program.layout.get("tensors"):
+        if program.tensors:
             if not self._layout:
                 raise _StateNeeded(program)
             _check_layout(program.layout, self._layout)
-        return program.call(tensors, leaves)
+        if made.program is program:
+            tensors = {**tensors, **made.tensors}
+        new, result = program.call(tensors, leaves)
+        made = Made(program, {name: new.pop(name) for name in sorted(program.casts.names)})
+        return new, made, result
+
+    def _arrays(self, args: Any, kwargs: Any) -> list[Any]:
+        """The leaves of the arguments that are not static, in the order of the program's arguments."""
+        arrays: list[Any] = jax.tree.leaves(self._static.without(args, kwargs))
+        return arrays
 
     def init(self, *args: Any, **kwargs: Any) -> _state.State:
-        """A new state for these arguments, which may be jax.ShapeDtypeStructs; `state` stays as it is."""
-        return _as_jax(self._program_of(args, kwargs).library.state())
+        """A new state for these arguments, which may be jax.ShapeDtypeStructs; `state` stays as it is.
+
+        With fp8_parameters=True it has the casts of the weights among the arguments, if those are arrays.
+        """
+        program = self._program_of(args, kwargs)
+        state = _as_jax(program.library.state())
+        if program.casts.names and not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
+            cast = self._jitted(self._traced_casts, donate=False)
+            state |= self._with_static_leaves(lambda args, kwargs: cast(state, *args, **kwargs), args, kwargs)
+        return state
+
+    def _traced_casts(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        program, leaves = self._program(args, kwargs)
+        return program.casts.make([*map(_call.physical, leaves)], state, _NOT_TRANSFORMABLE)
 
     def apply(self, state: _state.State, *args: Any, **kwargs: Any) -> tuple[_state.State, Any]:
-        """(new state, result): the pure form of a call, for a jit, scan or shard_map of the user's own."""
-        if not self._wrapping and _leaves.has_others(self._static.without(args, kwargs)):
-            self._wrapping = True
-        if self._wrapping:
-            args, kwargs = _leaves.wrap((args, kwargs))
-        state, result = self._applier(state, *args, **kwargs)
-        return state, _leaves.unwrap(result) if self._wrapping else result
+        """(new state, result): the pure form of a call, for a jit, scan or shard_map of the user's own.
+
+        With fp8_parameters=True the state has casts of weights, which are taken for those of the
+        weights among the arguments. Give other weights with a state from `init` or without casts,
+        as `fp8.state.saved(state)`: then the call makes them.
+        """
+        new, result = self._with_static_leaves(lambda args, kwargs: self._applier(state, *args, **kwargs), args, kwargs)
+        return new, result
 
     def _traced_apply(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         program, leaves = self._program(args, kwargs)
-        for tensor in program.layout.get("tensors", []):
-            if tensor["name"] not in state:
-                raise StateError(f"the state lacks {tensor['name']}: make one with init(…)")
-            shape = tuple(state[tensor["name"]].shape)
-            if shape != tuple(tensor["shape"]):
-                raise StateError(f"{tensor['name']} of the state has the shape {shape}, not {tuple(tensor['shape'])}")
+        for name, tensor in program.tensors.items():
+            if name not in state:
+                raise StateError(f"the state lacks {name}: make one with init(…)")
+            if (shape := tuple(state[name].shape)) != tuple(tensor["shape"]):
+                raise StateError(f"{name} of the state has the shape {shape}, not {tuple(tensor['shape'])}")
         return program.call(state, leaves)
 
     def _program(self, args: Any, kwargs: Any) -> tuple[_Program, list[Any]]:
         """The program for arguments that are traced, and those of their leaves that are not static."""
         leaves, tree = jax.tree.flatten((args, kwargs))
-        key = (tree, tuple(jax.typeof(leaf) if _is_traced(leaf) else leaf for leaf in leaves), _trace_context())
+        key = (tree, tuple(jax.typeof(leaf) if _is_traced(leaf) else leaf for leaf in leaves), trace_context())
         with self._lock:
             if key not in self._programs:
-                name = getattr(self._fun, "__name__", "step")
                 donated = self._donated.flags(args, kwargs)
-                self._programs[key] = _Program(self._traceable.trace(*args, **kwargs), donated, self._options, name)
+                self._programs[key] = _Program(self._fun, self._traceable.trace(*args, **kwargs), donated, self._options)
             return self._programs[key], [leaf for leaf in leaves if _is_traced(leaf)]
 
     def _program_of(self, args: Any, kwargs: Any) -> _Program:
         """The program for concrete or abstract arguments, without running it."""
-        found = []
-        if not self._wrapping and _leaves.has_others(self._static.without(args, kwargs)):
-            self._wrapping = True
-        if self._wrapping:
-            args, kwargs = _leaves.wrap((args, kwargs))
-        probe = lambda _, *args, **kwargs: found.append(self._program(args, kwargs)[0])
-        self._jitted(probe, donate_state=False).trace({}, *args, **kwargs)
+        found: list[_Program] = []
+        probe = self._jitted(lambda _, *args, **kwargs: found.append(self._program(args, kwargs)[0]))
+        self._with_static_leaves(lambda args, kwargs: probe.trace({}, *args, **kwargs) and None, args, kwargs)
         return found[0]
 
     # State
@@ -268,6 +329,8 @@ class Step:
         """The FP8 state, a dict of arrays; empty before the first call (see `init`) and for a recipe without state.
 
         Setting it checks names, shapes, types and the layout, if the function was compiled before.
+        Casts of weights (fp8_parameters=True) are not in it: a call makes them where it gets other
+        weights than the last call returned. So a checkpoint serves a step with and without them.
         """
         with self._lock:
             if not self._layout:
@@ -277,6 +340,8 @@ class Step:
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
         with self._lock:
+            state = _state.saved(state)
+            self._made = NONE_MADE  # Casts may be of other scales.
             if self._layout:
                 _state.check(state, {"state": self._layout})
                 self._tensors = _as_jax({name: value for name, value in state.items() if name != _state.HASH})
@@ -325,9 +390,8 @@ class Step:
             return self._program_of(args, kwargs)
         if not self._programs:
             raise RuntimeError(f"{name}() without arguments is about the last call, and there was none: call the step first, or pass its arguments")
-        if self._last is None:
-            return next(reversed(self._programs.values()))
-        return self._program_of(*self._last)
+        program: _Program = self._made.program or next(reversed(self._programs.values()))
+        return program
 
     def __repr__(self) -> str:
         return f"<fp8.jax.Step {getattr(self._fun, '__name__', self._fun)}: {len(self._programs)} compiled>"
@@ -390,7 +454,7 @@ class _Chosen:
 
     def without(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The arguments that are not chosen."""
-        return [a for i, a in enumerate(args) if not self._has(i, len(args))], [v for k, v in kwargs.items() if k not in self.names]
+        return [a for i, a in enumerate(args) if not self._has(i, len(args))], {k: v for k, v in kwargs.items() if k not in self.names}
 
 
 def _parameters(fun: Callable[..., Any]) -> list[inspect.Parameter] | None:
@@ -404,18 +468,11 @@ def _is_traced(leaf: Any) -> bool:
     return isinstance(leaf, jax.core.Tracer)
 
 
-def _trace_context() -> Any:
+def trace_context() -> Any:
     """What else JAX's tracing depends on: x64, default precision and other settings."""
     from jax._src import config
 
     return config.trace_context()
-
-
-def _abstract(leaf: Any) -> Any:
-    if not isinstance(leaf, (jax.Array, np.ndarray)):
-        return leaf
-    type = jax.typeof(leaf)
-    return jax.ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak_type)
 
 
 def _as_jax(tensors: Mapping[str, Any]) -> dict[str, Any]:

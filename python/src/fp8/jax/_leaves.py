@@ -4,7 +4,8 @@
 """Arguments and results that are no arrays, such as the functions in a module of Equinox.
 
 JAX takes arrays and numbers only. Any other leaf is wrapped in a node of the tree without children,
-so that JAX takes it as part of the tree's structure: as static.
+so that JAX takes it as part of the tree's structure: as static. So is True or False where the
+function asks in Python which of the two it is, as Equinox's Dropout does.
 """
 
 from __future__ import annotations
@@ -30,16 +31,27 @@ class Static:
         return cls(value)
 
 
-def is_array(leaf: Any) -> bool:
+#: Which leaves are static: none, those that JAX does not take, or also True and False.
+NOTHING, OTHERS, BOOLS = range(3)
+
+
+def needed(error: TypeError) -> int:
+    """Which leaves must be static for a call that raised this error, if it is about leaves."""
+    return BOOLS if isinstance(error, jax.errors.TracerBoolConversionError) else OTHERS
+
+
+def is_array(leaf: Any, static: int = OTHERS) -> bool:
+    if static == BOOLS and isinstance(leaf, bool):
+        return False
     return isinstance(leaf, (jax.Array, np.ndarray, np.generic, bool, int, float, complex, jax.ShapeDtypeStruct))
 
 
-def has_others(tree: Any) -> bool:
-    return not all(is_array(leaf) for leaf in jax.tree.leaves(tree))
+def has_static(tree: Any, static: int) -> bool:
+    return not all(is_array(leaf, static) for leaf in jax.tree.leaves(tree))
 
 
-def wrap(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf if is_array(leaf) else Static(leaf), tree)
+def wrap(tree: Any, static: int = OTHERS) -> Any:
+    return jax.tree.map(lambda leaf: leaf if is_array(leaf, static) else Static(leaf), tree)
 
 
 def unwrap(tree: Any) -> Any:

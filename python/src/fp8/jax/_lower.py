@@ -10,8 +10,10 @@ Functions that JAX lowers on their own stay so: fp8-compile inlines them.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -40,44 +42,65 @@ def hide_frames(folder: str) -> None:
     traceback_util.register_exclusion(folder)
 
 
-def to_linalg(traced: jax.stages.Traced) -> ir.Module:
+def definition(fun: Any) -> Location | None:
+    """Where a function is written, if that is known."""
+    fun = inspect.unwrap(fun.func if isinstance(fun, functools.partial) else fun)
+    code = getattr(getattr(fun, "__func__", fun), "__code__", None)
+    return Location(code.co_filename, code.co_firstlineno, 1) if code else None
+
+
+def to_linalg(traced: jax.stages.Traced, place: Location | None = None) -> ir.Module:
     """The traced function as `@main` of a module with operations of linalg, tensor, arith, math and scf.
 
-    Raises UnsupportedError, with the user's line, for an operation or effect that has no such form.
+    `place` is the location of what has none, such as arguments. Raises UnsupportedError, with the
+    user's line, for an operation or effect that has no such form.
     """
     _check_effects(traced.jaxpr)
+    module = lower(traced)
+    with module.context:
+        module_to_linalg(module)
+        if place:
+            set_locations(module.operation, lambda location: with_file(location, place))
+    return module
+
+
+def lower(traced: jax.stages.Traced) -> ir.Module:
+    """The traced function in StableHLO, with its scatters and sorts as loops."""
     parameters = mlir.LoweringParameters(override_lowering_rules=_primitives.RULES)
     try:
         lowered = traced.lower(lowering_platforms=(_PLATFORM,), _private_parameters=parameters)
     except NotImplementedError as error:
         raise _unsupported_primitive(traced.jaxpr, error) from None
-    module = lowered.compiler_ir("stablehlo")
-    with module.context:
-        _run(_SIMPLIFY, module)
-        _control_flow.rewrite(module)
-        _run(_TO_LINALG, module)
-        _check_operations(module)
-        _drop_attributes(module)
+    module: ir.Module = lowered.compiler_ir("stablehlo")
     return module
+
+
+def module_to_linalg(module: ir.Module, advice: str = _ADVICE) -> None:
+    """Lowers a module of StableHLO in place; call it with the module's context entered. Raises UnsupportedError."""
+    run(_SIMPLIFY, module)
+    _control_flow.rewrite(module)
+    run(_TO_LINALG, module)
+    _check_operations(module, advice)
+    _drop_attributes(module)
 
 
 def text_of(modules: dict[str, ir.Module]) -> str:
     """One module's text with the `@main` of each given module under the given name."""
     for name, module in modules.items():
-        _rename(module, name)
+        rename(module, name)
     first, *others = modules.values()
     with first.context:
         for other in others:
-            for function in ir.Module.parse(_text(other)).body.operations:
+            for function in ir.Module.parse(text(other)).body.operations:
                 function.operation.clone(ip=ir.InsertionPoint(first.body))
-        return _text(first)
+        return text(first)
 
 
-def _text(module: ir.Module) -> str:
+def text(module: ir.Module) -> str:
     return str(module.operation.get_asm(enable_debug_info=True, large_elements_limit=None))
 
 
-def _rename(module: ir.Module, name: str) -> None:
+def rename(module: ir.Module, name: str) -> None:
     """`@main` as `@name`, another function `f` as `name.f`, so that functions of two modules never clash."""
     with module.context:
         functions = list(module.body.operations)
@@ -89,7 +112,7 @@ def _rename(module: ir.Module, name: str) -> None:
             ir.SymbolTable.set_symbol_name(function.operation, new)
 
 
-def _run(pipeline: str, module: ir.Module) -> None:
+def run(pipeline: str, module: ir.Module) -> None:
     passmanager.PassManager.parse(pipeline).run(module.operation)
 
 
@@ -157,10 +180,11 @@ def _in_scope(scope: str, operation: str, message: str) -> str:
     while before != scope:
         scope, before = re.sub(r"\b(?:jvp|transpose|vmap)\(([^()]*)\)", r"\1", scope), scope
     names = [name for name in scope.split("/") if name and name not in _NOT_SCOPES]
-    return f"in {'/'.join(names)} ({operation}): {message}" if names else f"{operation}: {message}"
+    place = f"in {'/'.join(names)} ({operation})" if names else operation
+    return f"{place}: {message}" if place else message
 
 
-def _check_operations(module: ir.Module) -> None:
+def _check_operations(module: ir.Module, advice: str) -> None:
     left: list[ir.Operation] = []
 
     def collect(op: ir.Operation) -> ir.WalkResult:
@@ -173,7 +197,7 @@ def _check_operations(module: ir.Module) -> None:
         scope, location = _place_in_module(left[0], module)
         others = sorted({op.name for op in left[1:]} - {left[0].name})
         more = f" (as have {', '.join(others)})" if others else ""
-        message = f"{_described(left[0])} has no code{more}: {_ADVICE}"
+        message = f"{_described(left[0])} has no code{more}: {advice}"
         raise UnsupportedError(_in_scope(*_split(scope), message), location)
 
 
@@ -207,6 +231,32 @@ def _described(op: ir.Operation) -> str:
 def _split(scope: str) -> tuple[str, str]:
     head, _, last = scope.rpartition("/")
     return head, last
+
+
+def set_locations(root: Any, choose: Callable[[ir.Location], ir.Location]) -> None:
+    """Gives every operation and argument within `root` the location that `choose` returns for its own."""
+
+    def set_location(op: Any) -> ir.WalkResult:
+        op.location = choose(op.location)
+        for region in op.regions:
+            for argument in (a for block in region.blocks for a in block.arguments):
+                argument.set_location(choose(argument.location))
+        return ir.WalkResult.ADVANCE
+
+    root.walk(set_location)
+
+
+def with_file(location: ir.Location, fallback: Location) -> ir.Location:
+    """The location, at a place in a file if it has none."""
+    if place(location):
+        return location
+    file = ir.Location.file(*fallback)
+    return ir.Location.name(location.name_str, file) if isinstance(location, ir.NameLoc) else file
+
+
+def place(location: ir.Location) -> Location | None:
+    """The innermost position in a file."""
+    return _place(location)[1]
 
 
 def _place(location: ir.Location) -> tuple[str, Location | None]:

@@ -94,10 +94,14 @@ def _elementwise(jaxpr: Any, consts: Sequence[Any]) -> Callable[[Array, Array], 
     return apply
 
 
-def sort(*operands: Array, dimension: int, is_stable: bool = True, num_keys: int = 1) -> list[Array]:
+Less = Callable[[Sequence[Array], Sequence[Array]], Array]
+
+
+def sort(*operands: Array, dimension: int, is_stable: bool = True, num_keys: int = 1, less: Less | None = None) -> list[Array]:
     """A bitonic network in one loop; each of its log² stages gathers a partner and keeps one of the two.
 
     The position is the last key, which makes the order stable and is the permutation afterwards.
+    The first `num_keys` operands are the keys, or all are, and `less` compares two rows of them elementwise.
     """
     size = operands[0].shape[dimension]
     if size < 2 or 0 in operands[0].shape:
@@ -106,16 +110,36 @@ def sort(*operands: Array, dimension: int, is_stable: bool = True, num_keys: int
     rows = [jnp.moveaxis(o, dimension, -1) for o in operands]
     lead = rows[0].shape[:-1]
     rows = [row.reshape(-1, size) for row in rows]
-    keys = [jnp.pad(_total_order(key), ((0, 0), (0, width - size))) for key in rows[:num_keys]]
+    keys = rows if less else [total_order(key) for key in rows[:num_keys]]
+    keys = [jnp.pad(key, ((0, 0), (0, width - size))) for key in keys]
     position = jnp.broadcast_to(jnp.arange(width, dtype=jnp.int32), (rows[0].shape[0], width))
     padding = (position >= size).astype(jnp.int32)
-    permutation = _bitonic([padding, *keys, position])[-1][:, :size]
+    permutation = _bitonic([padding, *keys, position], _last_by(less) if less else _lexicographic)[-1][:, :size]
     results = [jnp.take_along_axis(row, permutation, axis=1, mode="clip") for row in rows]
     return [jnp.moveaxis(r.reshape(*lead, size), -1, dimension) for r in results]
 
 
-def _bitonic(columns: list[Array]) -> list[Array]:
-    """Sorts rows by all columns, the first one first; the size of a row is a power of two."""
+def _lexicographic(mine: Sequence[Array], other: Sequence[Array]) -> Array:
+    """Whether `mine` comes before `other`, by all columns, the first one first."""
+    less, same = jnp.zeros(mine[0].shape, bool), jnp.ones(mine[0].shape, bool)
+    for a, b in zip(mine, other):
+        less, same = less | (same & (a < b)), same & (a == b)
+    return less
+
+
+def _last_by(less: Less) -> Less:
+    """The same by padding, then `less` of the columns between, then position."""
+
+    def before(mine: Sequence[Array], other: Sequence[Array]) -> Array:
+        forth, back = less(mine[1:-1], other[1:-1]), less(other[1:-1], mine[1:-1])
+        keys = [mine[0], back.astype(jnp.int32), mine[-1]], [other[0], forth.astype(jnp.int32), other[-1]]
+        return _lexicographic(*keys)
+
+    return before
+
+
+def _bitonic(columns: list[Array], before: Less) -> list[Array]:
+    """Sorts rows by the order `before`, in which no two places are equal; the size of a row is a power of two."""
     width = columns[0].shape[1]
     lane = jnp.arange(width, dtype=jnp.int32)
     halves = [(1 << e, 1 << f) for e in range(1, width.bit_length()) for f in reversed(range(e))]
@@ -124,22 +148,20 @@ def _bitonic(columns: list[Array]) -> list[Array]:
     def stage(i: Array, mine: list[Array]) -> list[Array]:
         block, distance = stages[i, 0], stages[i, 1]
         other = [jnp.take(column, lane ^ distance, axis=1, mode="clip") for column in mine]
-        less, same = jnp.zeros(mine[0].shape, bool), jnp.ones(mine[0].shape, bool)
-        for a, b in zip(mine, other):
-            less, same = less | (same & (a < b)), same & (a == b)
-        lower, ascending = (lane & distance) == 0, (lane & block) == 0
-        stays = jnp.where(lower == ascending, less, ~less) | same
+        less, lower, ascending = before(mine, other), (lane & distance) == 0, (lane & block) == 0
+        stays = jnp.where(lower == ascending, less, ~less)
         return [jnp.where(stays, a, b) for a, b in zip(mine, other)]
 
     return list(lax.fori_loop(0, len(halves), stage, columns))
 
 
-def _total_order(x: Array, equal_zeros: bool = True) -> Array:
-    """Integers ordered as `x` is: NaNs last and equal, −0 equal to 0 or just below it."""
+def total_order(x: Array, equal_zeros: bool = True, equal_nans: bool = True) -> Array:
+    """Integers ordered as `x` is: NaNs last and equal or by their bits, −0 equal to 0 or just below it."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x
     bits = {1: jnp.int8, 2: jnp.int16, 4: jnp.int32, 8: jnp.int64}[x.dtype.itemsize]
-    x = jnp.where(jnp.isnan(x), jnp.array(jnp.nan, x.dtype), x)
+    if equal_nans:
+        x = jnp.where(jnp.isnan(x), jnp.array(jnp.nan, x.dtype), x)
     if equal_zeros:
         x = jnp.where(x == 0, jnp.zeros((), x.dtype), x)
     i = lax.bitcast_convert_type(x, bits)
@@ -149,7 +171,7 @@ def _total_order(x: Array, equal_zeros: bool = True) -> Array:
 def top_k(x: Array, *, k: int, axis: int = -1, **_: Any) -> tuple[Array, Array]:
     """The k largest by a sort in descending order; of equal ones the first come first."""
     axis %= x.ndim
-    descending = ~_total_order(x, equal_zeros=False)
+    descending = ~total_order(x, equal_zeros=False)
     index = lax.broadcasted_iota(jnp.int32, x.shape, axis)
     _, values, indices = sort(descending, x, index, dimension=axis)
     return lax.slice_in_dim(values, 0, k, axis=axis), lax.slice_in_dim(indices, 0, k, axis=axis)

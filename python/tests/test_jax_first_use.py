@@ -1,0 +1,99 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What goes wrong in a user's first hour with fp8.jax: misspelt arguments, calls where they cannot be, a compiler that dies."""
+
+import inspect
+import pathlib
+import re
+import warnings
+
+import pytest
+
+jax = pytest.importorskip("jax")
+import fp8  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+
+X, W = jnp.ones((4, 16)), jnp.ones((16, 8))
+
+
+def forward(x, w):
+    return jnp.tanh(x @ w)
+
+
+def test_a_misspelt_argument_is_named():
+    with pytest.raises(TypeError, match="fp8.jax.jit has no argument donate_argnum: did you mean donate_argnums?"):
+        fp8.jax.jit(forward, donate_argnum=0)
+    with pytest.raises(TypeError, match="fp8.jax.function has no argument recpie: did you mean recipe?"):
+        fp8.jax.function(forward, recpie="row")
+    with pytest.raises(ValueError, match="there is no option amax_history_length. Did you mean 'amax_history_len=4'?"):
+        fp8.jax.jit(forward, amax_history_length=4)(X, W)
+
+
+def test_a_gpu_is_refused_before_the_call():
+    with pytest.raises(ValueError, match="target='sm_90a': fp8.jax.jit runs on the CPU"):
+        fp8.jax.jit(forward, target="sm_90a")
+    fp8.jax.jit(forward, recipe="current", target="cpu")(X, W)
+
+
+def test_a_step_with_state_inside_of_a_jit_says_what_to_call():
+    step = fp8.jax.jit(forward, sites="all")
+    before = step(X, W)
+    state = jax.tree.map(jnp.array, step.state)
+    with pytest.raises(TypeError, match=re.escape("make the state with step.init(…), and call step.apply(state, …)")):
+        jax.jit(lambda x: step(x, W))(X)
+    # The state is still the one of the call before, and the step can be called.
+    assert jax.tree.all(jax.tree.map(lambda a, b: (a == b).all(), state, step.state))
+    assert step(X, W).shape == before.shape
+    # Without state it is a function like any other.
+    stateless = fp8.jax.jit(forward, recipe="current")
+    assert (jax.jit(lambda x: stateless(x, W))(X) == stateless(X, W)).all()
+
+
+def test_errors_about_arguments_and_about_the_whole_are_at_the_function():
+    line = inspect.getsourcelines(forward)[1]
+    for options, arguments in ((dict(require="nothing"), (X, W)), (dict(), (X.astype(jnp.complex64), W))):
+        with pytest.raises(fp8.CompileError, match="no site matches|complex") as error:
+            fp8.jax.jit(forward, **options)(*arguments)
+        assert (pathlib.Path(error.value.location.file), error.value.location.line) == (pathlib.Path(__file__), line)
+
+
+def test_warnings_are_at_the_users_call(tmp_path, monkeypatch):
+    (tmp_path / "cache").write_text("")
+    monkeypatch.setattr(fp8.config, "cache_dir", tmp_path / "cache")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fp8.jax.jit(forward, keep="nothing", recipe="current")(X, W)
+    messages = {str(w.message).partition(":")[0] for w in caught}
+    assert len(caught) == 2 and "compiled libraries are not kept" in messages
+    assert [w.filename for w in caught] == [__file__] * 2
+
+
+def test_a_gradient_of_a_step_has_one_error():
+    with pytest.raises(NotImplementedError, match="has no gradient") as error:
+        jax.grad(lambda x: fp8.jax.jit(forward, sites="all")(x, W).sum())(X)
+    assert error.value.__context__ is None or error.value.__suppress_context__
+
+
+def test_after_a_compiler_that_is_killed_the_step_can_be_called_again(tmp_path, monkeypatch, fresh_cache):
+    script = tmp_path / "bin" / "fp8-compile"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    script.chmod(0o755)
+    step = fp8.jax.jit(forward, recipe="current")
+    with monkeypatch.context() as patch:
+        patch.setattr(fp8.config, "tool_dir", tmp_path)
+        with pytest.raises(fp8.CompileError, match=r"ended by signal 11 .*the input is kept in .*; please report it"):
+            step(X, W)
+    assert step(X, W).shape == (4, 8)
+
+
+def test_without_its_library_it_says_how_to_configure_the_build(tmp_path, monkeypatch):
+    monkeypatch.setattr(fp8.config, "tool_dir", tmp_path)
+    monkeypatch.setattr("fp8._tools.PACKAGE", tmp_path / "a" / "b" / "c" / "d")
+    fp8.jax._call._ffi_library.cache_clear()
+    try:
+        with pytest.raises(fp8.MissingToolError, match="libfp8_jax.so is in none of .*, configured with cmake -DFP8_JAX_INCLUDE=.*jaxlib/include"):
+            fp8.jax._call._ffi_library()
+    finally:
+        fp8.jax._call._ffi_library.cache_clear()
