@@ -5,6 +5,7 @@
 // The table of --print-support.
 
 #include "fp8/Compiler/Support.h"
+#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/Pipelines/Pipelines.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -29,11 +30,13 @@ std::vector<SupportRecord> fp8::listSupport(MLIRContext &context) {
   for (TargetAttrInterface target : listTargets(context))
     for (StringRef recipe : {"delayed", "current", "row", "block", "mxfp8"})
       for (StringRef format : {"hybrid", "e4m3"})
-        for (Role role : {Role::fprop, Role::dgrad, Role::wgrad}) {
-          RecipeAttrInterface own = parseRecipe(recipe, format, context).getRecipeFor(role);
-          records.push_back({target.getTargetName().str(), recipe.str(), format.str(), role,
-                             target.describeProduct(own, role)});
-        }
+        for (bool isGrouped : {false, true})
+          for (Role role : {Role::fprop, Role::dgrad, Role::wgrad}) {
+            RecipeAttrInterface own = parseRecipe(recipe, format, context).getRecipeFor(role);
+            records.push_back({target.getTargetName().str(), recipe.str(), format.str(), isGrouped, role,
+                               isGrouped ? describeGroupedProduct(target, own, role)
+                                         : target.describeProduct(own, role)});
+          }
   return records;
 }
 
@@ -46,6 +49,7 @@ std::string fp8::printSupportJSON(ArrayRef<SupportRecord> records) {
     list.push_back(llvm::json::Object{{"target", record.target},
                                       {"recipe", record.recipe},
                                       {"format", record.format},
+                                      {"product", record.isGrouped ? "grouped" : "plain"},
                                       {"role", stringifyRole(record.role)},
                                       {"code", orNull(record.support.code)},
                                       {"reason", orNull(record.support.reason)}});
@@ -66,12 +70,13 @@ std::string fp8::printSupportText(ArrayRef<SupportRecord> records) {
   for (const SupportRecord &record : records) {
     if (!above || above->target != record.target)
       os << (above ? "\n" : "") << record.target << "\n";
-    bool isNew = !above || record.role == Role::fprop;
+    bool isNew = !above || (record.role == Role::fprop && !record.isGrouped);
     bool isRefused = !record.support.reason.empty();
     if (isNew || !isRefused || record.support.reason != above->support.reason)
       os << "  " << llvm::left_justify(isNew ? record.recipe : "", 8)
          << llvm::left_justify(isNew ? record.format : "", 8)
-         << (isRefused ? "" : (stringifyRole(record.role) + "  ").str()) << describe(record.support) << "\n";
+         << (isRefused ? "" : ((record.isGrouped ? "grouped " : "") + stringifyRole(record.role) + "  ").str())
+         << describe(record.support) << "\n";
     above = &record;
   }
   return text;

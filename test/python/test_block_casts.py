@@ -113,15 +113,21 @@ def sweep(count, salt):
     return entries, rng
 
 
-def test_some_shapes(bin_dir, tmp_path):
-    entries, rng = sweep(30, 74)
-    run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, rng)
+@pytest.mark.parametrize("target", ["cpu", *CHIPS])
+def test_some_shapes(bin_dir, tmp_path, target):
+    entries, rng = sweep(30 if target == "cpu" else 6, 74)
+    run_all(build(bin_dir, tmp_path, entries, target), entries, rng)
 
 
 @pytest.mark.slow
-def test_every_size_from_1_to_300(bin_dir, tmp_path):
+@pytest.mark.parametrize("target", ["cpu", *CHIPS])
+def test_every_size_from_1_to_300(bin_dir, tmp_path, target):
     entries, rng = sweep(300, 75)
-    run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, rng)
+    for start in range(0, 300, 30):
+        part = dict(list(entries.items())[start : start + 30])
+        folder = tmp_path / str(start)
+        folder.mkdir()
+        run_all(build(bin_dir, folder, part, target), part, rng)
 
 
 PRODUCER = """

@@ -196,3 +196,81 @@ def test_without_fp8_there_is_nothing_to_keep(bin_dir, tmp_path):
     assert done.returncode == 2
     assert "--fp8-parameters keeps weights in FP8, and --recipe=none casts none to FP8: choose another recipe, or leave out --fp8-parameters" in done.stderr
     assert not (tmp_path / "p.so").exists()
+
+
+# A loop over layers, whose weights are slices of one argument, and the loop of its gradients, which reads them backwards.
+LAYERS = """
+func.func @main(%w: tensor<3x32x32xf32> {tf.aliasing_output = 0 : i32} loc("w"), %x: tensor<16x32xbf16> loc("x"), %g: tensor<16x32xbf16> loc("g"))
+    -> (tensor<3x32x32xf32>, tensor<16x32xbf16>, tensor<16x32xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : bf16
+  %e = tensor.empty() : tensor<16x32xbf16>
+  %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<16x32xbf16>) -> tensor<16x32xbf16>
+  %e2 = tensor.empty() : tensor<32x32xbf16>
+  %f2 = linalg.fill ins(%zero : bf16) outs(%e2 : tensor<32x32xbf16>) -> tensor<32x32xbf16>
+  %none = arith.constant dense<0.0> : tensor<3x16x32xbf16>
+  %nothing = arith.constant dense<0.0> : tensor<3x32x32xf32>
+  %y, %inputs = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %x, %stack = %none) -> (tensor<16x32xbf16>, tensor<3x16x32xbf16>) {
+    %slice = tensor.extract_slice %w[%i, 0, 0] [1, 32, 32] [1, 1, 1] : tensor<3x32x32xf32> to tensor<1x32x32xf32>
+    %matrix = tensor.collapse_shape %slice [[0, 1], [2]] : tensor<1x32x32xf32> into tensor<32x32xf32>
+    %c = arith.truncf %matrix : tensor<32x32xf32> to tensor<32x32xbf16>
+    %p = linalg.matmul ins(%h, %c : tensor<16x32xbf16>, tensor<32x32xbf16>) outs(%f : tensor<16x32xbf16>) -> tensor<16x32xbf16>
+    %next = tensor.insert_slice %h into %stack[%i, 0, 0] [1, 16, 32] [1, 1, 1] : tensor<16x32xbf16> into tensor<3x16x32xbf16>
+    scf.yield %p, %next : tensor<16x32xbf16>, tensor<3x16x32xbf16>
+  }
+  %d0 = arith.addf %y, %g : tensor<16x32xbf16>
+  %dx, %dw = scf.for %i = %c0 to %c3 step %c1 iter_args(%d = %d0, %stack = %nothing) -> (tensor<16x32xbf16>, tensor<3x32x32xf32>) {
+    %last = arith.subi %c2, %i : index
+    %slice = tensor.extract_slice %w[%last, 0, 0] [1, 32, 32] [1, 1, 1] : tensor<3x32x32xf32> to tensor<1x32x32xf32>
+    %matrix = tensor.collapse_shape %slice [[0, 1], [2]] : tensor<1x32x32xf32> into tensor<32x32xf32>
+    %c = arith.truncf %matrix : tensor<32x32xf32> to tensor<32x32xbf16>
+    %h = tensor.extract_slice %inputs[%last, 0, 0] [1, 16, 32] [1, 1, 1] : tensor<3x16x32xbf16> to tensor<16x32xbf16>
+    %p = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%d, %c : tensor<16x32xbf16>, tensor<32x32xbf16>) outs(%f : tensor<16x32xbf16>) -> tensor<16x32xbf16>
+    %own = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%h, %d : tensor<16x32xbf16>, tensor<16x32xbf16>) outs(%f2 : tensor<32x32xbf16>) -> tensor<32x32xbf16>
+    %wide = arith.extf %own : tensor<32x32xbf16> to tensor<32x32xf32>
+    %next = tensor.insert_slice %wide into %stack[%last, 0, 0] [1, 32, 32] [1, 1, 1] : tensor<32x32xf32> into tensor<3x32x32xf32>
+    scf.yield %p, %next : tensor<16x32xbf16>, tensor<3x32x32xf32>
+  }
+  %lr = arith.constant dense<0.01> : tensor<3x32x32xf32>
+  %s = arith.mulf %dw, %lr : tensor<3x32x32xf32>
+  %n = arith.subf %w, %s : tensor<3x32x32xf32>
+  return %n, %y, %dx : tensor<3x32x32xf32>, tensor<16x32xbf16>, tensor<16x32xbf16>
+}
+"""
+
+
+def layer_inputs():
+    random = random_generator(17)
+    return {
+        "w": 0.2 * random.standard_normal((3, 32, 32), F32),
+        "x": random.standard_normal((STEPS, 16, 32), F32).astype(BF16),
+        "g": random.standard_normal((STEPS, 16, 32), F32).astype(BF16),
+    }
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_89", "sm_100a"])
+@pytest.mark.parametrize("recipe", [DELAYED, ("--recipe=row",), ("--recipe=block",), ("--recipe=mxfp8",)])
+def test_layers_of_a_loop_are_cast_as_a_stack(bin_dir, tmp_path, recipe, target):
+    if target == "sm_89" and "--recipe=mxfp8" in recipe:
+        pytest.skip("sm_89 has no MXFP8")
+    options = (*recipe, f"--target={target}")
+    plain = compile_program(bin_dir, tmp_path / "plain", *options, text=LAYERS)
+    kept = compile_program(bin_dir, tmp_path / "kept", *options, "--fp8-parameters", text=LAYERS)
+    assert {cast["arguments"][0] for cast in kept.manifest["entries"][0]["parameters"]["casts"]} == {0}
+    for steps in (1, STEPS):
+        assert_same(train(kept, steps=steps, values=layer_inputs()), train(plain, steps=steps, values=layer_inputs()))
+
+
+def test_layers_of_a_loop_have_scales_of_their_own_under_current_scaling(bin_dir, tmp_path):
+    (tmp_path / "net.mlir").write_text(LAYERS)
+    command = [bin_dir / "fp8-compile", tmp_path / "net.mlir", "-o", tmp_path / "net.so", "--recipe=current", "--fp8-parameters"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "its cast is inside 'scf.for', with a scale for each time; --recipe=delayed, row, block and mxfp8 keep the slices of a stack" in done.stderr

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from recipe_steps import text  # noqa: F401 (a fixture)
+from test_experts import HERE as EXPERTS
 
 TARGETS = ["cpu", "sm_100a", "sm_120a", "sm_89", "sm_90a"]
 RECIPES = ["delayed", "current", "row", "block", "mxfp8"]
@@ -36,26 +37,34 @@ def general(code):
 
 
 def test_every_cell_is_there(support):
-    cells = [(s["target"], s["recipe"], s["format"], s["role"]) for s in support]
-    assert cells == [(t, r, f, o) for t in TARGETS for r in RECIPES for f in ("hybrid", "e4m3") for o in ("fprop", "dgrad", "wgrad")]
+    cells = [(s["target"], s["recipe"], s["format"], s["product"], s["role"]) for s in support]
+    assert cells == [(t, r, f, p, o) for t in TARGETS for r in RECIPES for f in ("hybrid", "e4m3") for p in ("plain", "grouped")
+                     for o in ("fprop", "dgrad", "wgrad")]
     assert all((s["code"] is None) != (s["reason"] is None) for s in support)
 
 
+@pytest.mark.parametrize("product", ["plain", "grouped"])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_cell_is_what_compiles(support, step, target, recipe):
+def test_a_cell_is_what_compiles(support, step, target, recipe, product, tmp_path):
+    if product == "grouped":
+        (tmp_path / "net.mlir").write_text((EXPERTS / "step.mlir").read_text())
     for format in ("hybrid", "e4m3"):
-        cells = {s["role"]: s for s in support if (s["target"], s["recipe"], s["format"]) == (target, recipe, format)}
+        cells = {s["role"]: s for s in support if (s["target"], s["recipe"], s["format"], s["product"]) == (target, recipe, format, product)}
         done = step(f"--target={target}", f"--recipe={recipe}", f"--format={format}", "--emit=kernels", "--report=json")
         reasons = {cell["reason"] for cell in cells.values()}
         if done.returncode:
             assert len(reasons) == 1 and None not in reasons, "the table has code for what does not compile: " + done.stderr
-            assert re.search(r"error: site 'net/l[12]': " + re.escape(*reasons) + "$", done.stderr.strip())
+            assert re.search(r"error: site '(net/l[12]|up|down)': " + re.escape(*reasons) + "$", done.stderr.strip())
             continue
         sites = json.loads(done.stdout)["sites"]
         assert {s["role"] for s in sites} == set(cells)
         for site in sites:
-            assert general(site["code"]) == general(cells[site["role"]]["code"] or "")
+            code = cells[site["role"]]["code"] or ""
+            assert general(site["code"]) == general(code.removesuffix(", of masked rows"))
+            if product == "grouped":  # masked rows are multiplied with the weights of all groups
+                groups = 5 if code.endswith(", of masked rows") else 1
+                assert site["batch"] * site["m"] * site["n"] * site["k"] == groups * 40 * 36 * 20
 
 
 def test_the_table_for_people(run, support):
@@ -72,7 +81,7 @@ def test_the_table_for_people(run, support):
             recipe, format = line[2:10].strip(), line[10:18].strip()
             cell = (recipe, format) if recipe else cell
             shown.add((target, *cell, line[18:].strip()))
-    expected = {(s["target"], s["recipe"], s["format"], f"{s['role']}  {s['code']}" if s["code"] else "no: " + s["reason"]) for s in support}
+    expected = {(s["target"], s["recipe"], s["format"], f"{'grouped ' * (s['product'] == 'grouped')}{s['role']}  {s['code']}" if s["code"] else "no: " + s["reason"]) for s in support}
     assert shown == expected
 
 

@@ -13,19 +13,21 @@
 
 namespace fp8 {
 
-/// A recipe with a format on a target, in the words of the options, and its products of one role.
+/// A recipe with a format on a target, in the words of the options, and its products of one role, or those of
+/// groups of rows (mixture of experts).
 struct SupportRecord {
   std::string target, recipe, format;
+  bool isGrouped;
   Role role;
   ProductSupport support;
 };
 
 /// Lists every target that the loaded dialects have, with every recipe, format and role of a site with a
-/// weight.
+/// weight, first of plain products, then of grouped ones.
 std::vector<SupportRecord> listSupport(mlir::MLIRContext &context);
 
-/// Returns the list as indented JSON, one object per record: target, recipe, format, role, code and reason,
-/// of which one is null.
+/// Returns the list as indented JSON, one object per record: target, recipe, format, product (plain or
+/// grouped), role, code and reason, of which one is null.
 std::string printSupportJSON(llvm::ArrayRef<SupportRecord> records);
 
 /// Returns the list as a table for each target.

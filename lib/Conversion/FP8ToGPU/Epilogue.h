@@ -87,7 +87,10 @@ private:
   struct Scales {
     Operand operand;
     std::optional<unsigned> kStride = {}; ///< the argument that has the bytes from block to block along K
-    /// Of packed scales: the arguments that have the parts of K, and the tiles of 128 rows of a batch.
+    /// Of an operand with a matrix for each group of rows: the argument that has the bytes from one to the next.
+    std::optional<unsigned> groupStride = {};
+    /// Of packed scales: the arguments that have the parts of K, and the tiles of 128 rows of a batch, if the
+    /// operand has batches.
     std::optional<unsigned> packedParts = {}, packedTiles = {};
   };
   /// A sum over all rows: its place among the yielded values, and its parts in memory.
@@ -112,7 +115,7 @@ private:
   Position at(KernelBuilder &b, llvm::ArrayRef<unsigned> group, Expr index,
               llvm::ArrayRef<Operand> operands) const;
   bool collapses(llvm::ArrayRef<Operand> operands, unsigned outer, unsigned inner) const;
-  mlir::Value findInBatch(KernelBuilder &b, const Operand &operand, Expr batch) const;
+  mlir::Value findInBatch(KernelBuilder &b, const Scales &of, Expr batch) const;
   mlir::Value loadScale(KernelBuilder &b, bool isLhs, Expr index, Expr exists) const;
   std::optional<Expr> findScale(KernelBuilder &b, const Position &row, const Position &column) const;
   mlir::Value pointerTo(KernelBuilder &b, unsigned operand, const Position &row,

@@ -82,10 +82,12 @@ Epilogue::Position Epilogue::atColumn(KernelBuilder &b, Expr column, Expr column
   return position;
 }
 
-/// Returns the address of what `operand` has of `batch`.
-Value Epilogue::findInBatch(KernelBuilder &b, const Operand &operand, Expr batch) const {
-  Value start = b.globalPointer(operand.argument);
-  Value offset = at(b, product.dims.batch, batch, operand).offsets[0];
+/// Returns the address of the scales of `batch`, or of a group of rows.
+Value Epilogue::findInBatch(KernelBuilder &b, const Scales &of, Expr batch) const {
+  Value start = b.globalPointer(of.operand.argument);
+  if (of.groupStride)
+    return b.at(start, widen(batch) * b.argument(*of.groupStride));
+  Value offset = at(b, product.dims.batch, batch, of.operand).offsets[0];
   return offset ? b.at(start, b.expr(offset)) : start;
 }
 
@@ -106,7 +108,7 @@ void Epilogue::start(KernelBuilder &b, Expr batch) {
   }
   for (std::optional<Scales> &of : scales)
     if (of && product.scalesAlongK == ScalesAlongK::none)
-      of->operand.start = findInBatch(b, of->operand, batch);
+      of->operand.start = findInBatch(b, *of, batch);
 }
 
 /// Returns the scale_inv of a row or column in an operand without blocks along K, if its rows have their own.
@@ -125,12 +127,14 @@ Value Epilogue::loadScale(KernelBuilder &b, bool isLhs, Expr index, Expr exists)
 Epilogue::LineOfScales Epilogue::findScales(KernelBuilder &b, bool isLhs, Expr batch, Expr index) const {
   const Scales &of = *scales[isLhs ? 0 : 1];
   if (of.packedParts) {
-    Expr tile = batch * b.argument(*of.packedTiles) + index / kPackedRows;
+    Expr tile = index / kPackedRows;
+    if (of.packedTiles)
+      tile = batch * b.argument(*of.packedTiles) + tile;
     Expr offset = widen(tile) * widen(b.argument(*of.packedParts)) * kPackedBytes +
                   widen(index % 32 * 16 + index / 32 % 4 * 4);
     return {b.at(b.globalPointer(of.operand.argument), offset), b.number(kPackedBytes, 64)};
   }
-  Value first = findInBatch(b, of.operand, batch);
+  Value first = findInBatch(b, of, batch);
   if (Value offset = at(b, isLhs ? product.dims.m : product.dims.n, index, of.operand).offsets[0])
     first = b.at(first, b.expr(offset));
   return {first, of.kStride ? b.argument(*of.kStride) : b.number(0, 64)};

@@ -20,24 +20,29 @@ Epilogue::Scales Epilogue::makeScales(OpBuilder &host, KernelArguments &argument
   ArrayRef<int64_t> block = isLhs ? product.lhsBlock : product.rhsBlock;
   AffineMap map = product.maps[isLhs ? 0 : 1];
   SmallVector<std::optional<unsigned>> dims(block.size());
-  std::optional<unsigned> alongK;
+  std::optional<unsigned> alongK, alongGroups;
   for (auto [position, extent] : llvm::enumerate(block)) {
     if (extent == 0)
       continue;
     AffineExpr dim = map.getResult(position);
     dims[position] = product.maps[2].getResultPosition(dim);
+    bool isGroup = product.groups && map.getDimPosition(position) == product.groups->dim;
     if (!dims[position])
-      alongK = position;
+      (isGroup ? alongGroups : alongK) = position;
   }
   Scales result{makeOperand(host, arguments, scaleInv, dims, block)};
-  if (alongK) {
+  auto addStride = [&](std::optional<unsigned> position) -> std::optional<unsigned> {
+    if (!position)
+      return std::nullopt;
     auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(host, loc, value); };
-    int64_t known = cast<MemRefType>(scaleInv.getType()).getStridesAndOffset().first[*alongK];
+    int64_t known = cast<MemRefType>(scaleInv.getType()).getStridesAndOffset().first[*position];
     Value stride = ShapedType::isDynamic(known)
-                       ? memref::ExtractStridedMetadataOp::create(host, loc, scaleInv).getStrides()[*alongK]
+                       ? memref::ExtractStridedMetadataOp::create(host, loc, scaleInv).getStrides()[*position]
                        : index(known);
-    result.kStride = arguments.addI64(host.createOrFold<arith::MulIOp>(loc, stride, index(4)));
-  }
+    return arguments.addI64(host.createOrFold<arith::MulIOp>(loc, stride, index(4)));
+  };
+  result.kStride = addStride(alongK);
+  result.groupStride = addStride(alongGroups);
   return result;
 }
 
@@ -52,7 +57,9 @@ Epilogue::Scales Epilogue::makePackedScales(OpBuilder &host, KernelArguments &ar
   Value scaleInv = isLhs ? product.lhsScaleInv : product.rhsScaleInv;
   Scales result{makeOperand(host, arguments, scaleInv, {}, {})};
   result.packedParts = countBlocks(product.dims.k, kPart);
-  result.packedTiles = countBlocks(isLhs ? product.dims.m : product.dims.n, kPackedRows);
+  bool isOfAllGroups = isLhs && product.groups; // the rows of all groups are in one matrix
+  if (!isOfAllGroups)
+    result.packedTiles = countBlocks(isLhs ? product.dims.m : product.dims.n, kPackedRows);
   return result;
 }
 

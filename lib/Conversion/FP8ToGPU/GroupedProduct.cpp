@@ -2,13 +2,14 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Grouped products (mixture of experts) by mma.sync: the view of an operation, with a product of plain
-// matrices as stand-in for its epilogue, and operands whose groups begin at multiples of 16 bytes along K.
+// Grouped products (mixture of experts): the view of an operation, with a product of plain matrices as
+// stand-in for its epilogue, and operands whose groups begin where kernels can read them along K.
 
 #include "GroupedProduct.h"
 #include "Lowering.h"
 #include "Product.h"
 #include "ProductConfig.h"
+#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,19 +34,19 @@ static Value alignUp(OpBuilder &b, Location loc, Value value, int64_t step) {
   return b.createOrFold<arith::MulIOp>(loc, b.createOrFold<arith::CeilDivUIOp>(loc, value, size), size);
 }
 
-/// Builds the place of each row in a buffer where each group begins at a multiple of `step` rows; -1 for
-/// rows of no group. One thread per row.
-static Value buildPlaces(OpBuilder &builder, Location loc, const RowsOfGroups &groups, Value rows,
-                         int64_t step) {
-  auto size = getConstantIntValue(rows);
+/// Builds the row at each place of a buffer of `pitch` rows, in which each group begins at a multiple of
+/// `step` rows; -1 for places of no row. One thread per place.
+static Value buildSources(OpBuilder &builder, Location loc, const RowsOfGroups &groups, Value rows,
+                          Value pitch, int64_t step) {
+  auto size = getConstantIntValue(pitch);
   auto type = MemRefType::get({size.value_or(ShapedType::kDynamic)}, builder.getI32Type());
-  Value places = memref::AllocOp::create(builder, loc, type, size ? ValueRange() : ValueRange(rows));
+  Value sources = memref::AllocOp::create(builder, loc, type, size ? ValueRange() : ValueRange(pitch));
   Value zero = constantIndex(builder, loc, 0), one = constantIndex(builder, loc, 1);
   Value count = memref::DimOp::create(builder, loc, groups.ends, 0);
   auto kernel =
-      scf::ParallelOp::create(builder, loc, zero, rows, one, [&](OpBuilder &b, Location, ValueRange row) {
+      scf::ParallelOp::create(builder, loc, zero, pitch, one, [&](OpBuilder &b, Location, ValueRange place) {
         Value none = arith::ConstantIndexOp::create(b, loc, -1);
-        // The end of the group before, the place where this group begins, and the row's place once known.
+        // The end of the group before, the place where this group begins, and the row once known.
         SmallVector<Value> inits{zero, zero, none};
         auto loop = scf::ForOp::create(
             b, loc, zero, count, one, inits, [&](OpBuilder &inner, Location, Value group, ValueRange state) {
@@ -53,33 +54,31 @@ static Value buildPlaces(OpBuilder &builder, Location loc, const RowsOfGroups &g
               Value end = arith::IndexCastOp::create(inner, loc, inner.getIndexType(),
                                                      memref::LoadOp::create(inner, loc, groups.ends, group));
               end = arith::MaxSIOp::create(inner, loc, arith::MinSIOp::create(inner, loc, end, rows), begin);
-              Value isIn = arith::AndIOp::create(
-                  inner, loc, arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ule, begin, row[0]),
-                  arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ult, row[0], end));
-              Value place =
-                  arith::AddIOp::create(inner, loc, start, arith::SubIOp::create(inner, loc, row[0], begin));
-              Value length = alignUp(inner, loc, arith::SubIOp::create(inner, loc, end, begin), step);
-              scf::YieldOp::create(inner, loc,
-                                   ValueRange{end, arith::AddIOp::create(inner, loc, start, length),
-                                              arith::SelectOp::create(inner, loc, isIn, place, state[2])});
+              Value length = arith::SubIOp::create(inner, loc, end, begin);
+              // Places before `start` become very large numbers.
+              Value inGroup = arith::SubIOp::create(inner, loc, place[0], start);
+              Value isIn = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ult, inGroup, length);
+              Value row = arith::AddIOp::create(inner, loc, begin, inGroup);
+              Value next = arith::AddIOp::create(inner, loc, start, alignUp(inner, loc, length, step));
+              scf::YieldOp::create(
+                  inner, loc,
+                  ValueRange{end, next, arith::SelectOp::create(inner, loc, isIn, row, state[2])});
             });
-        Value place = arith::IndexCastOp::create(b, loc, b.getI32Type(), loop.getResult(2));
-        memref::StoreOp::create(b, loc, place, places, row);
+        Value row = arith::IndexCastOp::create(b, loc, b.getI32Type(), loop.getResult(2));
+        memref::StoreOp::create(b, loc, row, sources, place);
       });
   kernel->setAttr(kComputesAttrName, builder.getStringAttr("pack"));
-  return places;
+  return sources;
 }
 
-/// Copies `memref`, whose rows are those that are divided among groups, to [the other dimension][places].
+/// Copies `memref`, whose rows are those that are divided among groups, to [the other dimension][places];
+/// zeros where `sources` has no row.
 static ProductOperand packByGroups(OpBuilder &builder, Location loc, Value memref, unsigned rowPosition,
-                                   Value places, Value rows, Value groups) {
+                                   Value sources, Value pitch) {
   auto type = cast<MemRefType>(memref.getType());
-  int64_t bytes = type.getElementTypeBitWidth() / 8, step = kOperandAlignment / bytes;
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
   Value columns = getValueOrCreateConstantIndexOp(
       builder, loc, memref::getMixedSize(builder, loc, memref, 1 - rowPosition));
-  // A group is padded by less than `step` rows.
-  Value padding = builder.createOrFold<arith::MulIOp>(loc, groups, constantIndex(builder, loc, step));
-  Value pitch = builder.createOrFold<arith::AddIOp>(loc, alignUp(builder, loc, rows, step), padding);
   SmallVector<int64_t> shape;
   SmallVector<Value> dynamic;
   dispatchIndexOpFoldResults({getAsOpFoldResult(columns), getAsOpFoldResult(pitch)}, dynamic, shape);
@@ -87,20 +86,23 @@ static ProductOperand packByGroups(OpBuilder &builder, Location loc, Value memre
       memref::AllocOp::create(builder, loc, MemRefType::get(shape, type.getElementType()), dynamic);
   Value zero = constantIndex(builder, loc, 0), one = constantIndex(builder, loc, 1);
   auto kernel = scf::ParallelOp::create(
-      builder, loc, ValueRange{zero, zero}, ValueRange{columns, rows}, ValueRange{one, one},
+      builder, loc, ValueRange{zero, zero}, ValueRange{columns, pitch}, ValueRange{one, one},
       [&](OpBuilder &b, Location, ValueRange at) {
-        Value place = memref::LoadOp::create(b, loc, places, at[1]);
-        Value none = arith::ConstantIntOp::create(b, loc, 0, 32);
-        Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, none);
-        scf::IfOp::create(b, loc, isIn, [&](OpBuilder &inner, Location) {
-          SmallVector<Value> from{at[1], at[0]};
+        Value row = memref::LoadOp::create(b, loc, sources, at[1]);
+        Value first = arith::ConstantIntOp::create(b, loc, 0, 32);
+        Value isRow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, row, first);
+        auto load = [&](OpBuilder &inner, Location) {
+          SmallVector<Value> from{arith::IndexCastOp::create(inner, loc, inner.getIndexType(), row), at[0]};
           if (rowPosition == 1)
             std::swap(from[0], from[1]);
-          Value element = memref::LoadOp::create(inner, loc, memref, from);
-          Value to = arith::IndexCastOp::create(inner, loc, inner.getIndexType(), place);
-          memref::StoreOp::create(inner, loc, element, buffer, ValueRange{at[0], to});
-          scf::YieldOp::create(inner, loc);
-        });
+          scf::YieldOp::create(inner, loc, memref::LoadOp::create(inner, loc, memref, from).getResult());
+        };
+        auto pad = [&](OpBuilder &inner, Location) {
+          auto none = inner.getFloatAttr(type.getElementType(), 0.0);
+          scf::YieldOp::create(inner, loc, arith::ConstantOp::create(inner, loc, none).getResult());
+        };
+        Value element = scf::IfOp::create(b, loc, isRow, load, pad).getResult(0);
+        memref::StoreOp::create(b, loc, element, buffer, at);
       });
   kernel->setAttr(kComputesAttrName, builder.getStringAttr("pack"));
   Value pitchBytes = builder.createOrFold<arith::MulIOp>(loc, pitch, constantIndex(builder, loc, bytes));
@@ -108,7 +110,7 @@ static ProductOperand packByGroups(OpBuilder &builder, Location loc, Value memre
 }
 
 std::array<ProductOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, LoweringContext &context,
-                                                          const Product &product) {
+                                                          const Product &product, int64_t stepBytes) {
   bool is16Bit = getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth() == 16;
   Location loc = product.op->getLoc();
   if (product.groups->ofResult) {
@@ -116,7 +118,7 @@ std::array<ProductOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, Lo
     lhs.batchStride = constantIndex(builder, loc, 0); // all groups are in one matrix
     return {lhs, prepareOperand(builder, context, product, /*isLhs=*/false, is16Bit)};
   }
-  Value places;
+  Value sources, pitch; // of 16-bit operands and FP8 ones alike: both have one type
   std::array<ProductOperand, 2> operands;
   for (unsigned i : {0u, 1u}) {
     std::optional<ProductOperand> inPlace = is16Bit ? viewOperand(builder, product, i == 0) : std::nullopt;
@@ -126,15 +128,19 @@ std::array<ProductOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, Lo
     }
     Value memref = i == 0 ? product.lhs : product.rhs;
     unsigned position = *product.maps[i].getResultPosition(builder.getAffineDimExpr(product.dims.k.front()));
-    Value rows = product.buildSize(builder, product.dims.k);
-    if (!places)
-      places = buildPlaces(builder, loc, *product.groups, rows,
-                           kOperandAlignment / (getElementTypeOrSelf(memref).getIntOrFloatBitWidth() / 8));
-    Value groups = getValueOrCreateConstantIndexOp(
-        builder, loc, memref::getMixedSize(builder, loc, product.groups->ends, 0));
-    product.addNote(Twine(i == 0 ? "left" : "right") +
-                    " operand copied first: groups begin at multiples of 16 bytes");
-    operands[i] = packByGroups(builder, loc, memref, position, places, rows, groups);
+    if (!sources) {
+      int64_t step = stepBytes * 8 / getElementTypeOrSelf(memref).getIntOrFloatBitWidth();
+      Value rows = product.buildSize(builder, product.dims.k);
+      Value groups = getValueOrCreateConstantIndexOp(
+          builder, loc, memref::getMixedSize(builder, loc, product.groups->ends, 0));
+      // A group is padded by less than `step` rows.
+      Value padding = builder.createOrFold<arith::MulIOp>(loc, groups, constantIndex(builder, loc, step));
+      pitch = builder.createOrFold<arith::AddIOp>(loc, alignUp(builder, loc, rows, step), padding);
+      sources = buildSources(builder, loc, *product.groups, rows, pitch, step);
+    }
+    product.addNote(Twine(i == 0 ? "left" : "right") + " operand copied first: groups begin at multiples of " +
+                    Twine(stepBytes) + " bytes");
+    operands[i] = packByGroups(builder, loc, memref, position, sources, pitch);
   }
   return operands;
 }
@@ -150,8 +156,10 @@ static Operation *createStandIn(OpBuilder &builder, GroupedMatmulOp op) {
   properties.setIndexingMaps(op.getIndexingMapsAttr());
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
-  return MatmulOp::create(builder, op.getLoc(), TypeRange(),
-                          ValueRange{op.getLhs(), op.getRhs(), op.getOuts()}, properties);
+  auto matmul = MatmulOp::create(builder, op.getLoc(), TypeRange(),
+                                 ValueRange{op.getLhs(), op.getRhs(), op.getOuts()}, properties);
+  matmul->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  return matmul;
 }
 
 static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
@@ -159,6 +167,8 @@ static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
   properties.operandSegmentSizes = {1, 1, 1, 1, 0, 0, 1};
   properties.setIndexingMaps(op.getIndexingMapsAttr());
   properties.setAccumulation(op.getAccumulationAttr());
+  properties.setLhsBlock(op.getLhsBlockAttr());
+  properties.setRhsBlock(op.getRhsBlockAttr());
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
   return ScaledMatmulOp::create(
@@ -167,26 +177,46 @@ static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
       properties);
 }
 
-/// The first version of PTX in which mma.sync takes FP8; code for sm_90a keeps to an older one.
-static constexpr unsigned kFirstFP8Version = 84;
-
-/// Returns whether the chip's code may use mma.sync for the types, and there is something to sum.
-static bool hasKernel(const Product &product, const ProductConfig &config, const Chip &chip) {
-  bool isFP8 = getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth() == 8;
-  if (isFP8 && chip.ptxVersion < kFirstFP8Version)
-    return false;
+/// Returns whether there is something to sum, with scales that kernels have; groups divide blocks of rows that
+/// are summed.
+static bool hasKernel(const Product &product, const Chip &chip) {
   SmallVector<unsigned> dims =
       llvm::to_vector(llvm::concat<const unsigned>(product.dims.m, product.dims.n, product.dims.k));
-  return config.family &&
-         !llvm::is_contained(llvm::map_to_vector(dims, [&](unsigned dim) { return product.knownSize(dim); }),
-                             0);
+  bool isEmpty = llvm::any_of(dims, [&](unsigned dim) { return product.knownSize(dim) == 0; });
+  return !isEmpty && canScale(chip, product) &&
+         (product.groups->ofResult || product.scalesAlongK == ScalesAlongK::none);
+}
+
+static ProductConfig chooseConfig(const Product &product, const Chip &chip) {
+  ProductProblem problem{getElementTypeOrSelf(product.lhs),
+                         getElementTypeOrSelf(product.rhs),
+                         product.split || product.scalesAlongK == ScalesAlongK::blocks,
+                         /*strict=*/false,
+                         product.scalesAlongK,
+                         ShapedType::kDynamic,
+                         product.knownSize(product.dims.m),
+                         product.knownSize(product.dims.n),
+                         product.knownSize(product.dims.k),
+                         product.isTF32,
+                         /*hasGroups=*/true};
+  bool isFP8 = problem.lhs.getIntOrFloatBitWidth() == 8;
+  return getGroupedFamily(chip, isFP8) == ProductFamily::mma ? chooseMmaConfig(problem)
+                                                             : chooseProductConfig(chip, problem);
+}
+
+/// Emits the product on a GPU's kernels, if there are any.
+static bool lowerToKernel(OpBuilder &builder, const Product &product, LoweringContext &context) {
+  if (!hasKernel(product, context.chip))
+    return false;
+  ProductConfig config = chooseConfig(product, context.chip);
+  if (!config.family)
+    return false;
+  return config.family == ProductFamily::mma ? lowerMmaProduct(builder, product, config, context)
+                                             : lowerWideProduct(builder, product, config, context);
 }
 
 template <typename Op>
 static bool lower(OpBuilder &builder, Op op, LoweringContext &context) {
-  if constexpr (std::is_same_v<Op, ScaledGroupedMatmulOp>)
-    if (op.getLhsBlock() || op.getRhsBlock())
-      return false;
   GroupedDims grouped = op.getGroupedDims();
   if (cast<ShapedType>(op.getGroupEnds().getType()).getDimSize(0) == 0)
     return false;
@@ -197,12 +227,7 @@ static bool lower(OpBuilder &builder, Op op, LoweringContext &context) {
     product.dims.batch.push_back(grouped.group);
   else if (product.dims.n.front() == grouped.rows)
     product.swap();
-  ProductConfig config = chooseMmaConfig(
-      {getElementTypeOrSelf(product.lhs), getElementTypeOrSelf(product.rhs), product.split,
-       /*strict=*/false, ScalesAlongK::none, ShapedType::kDynamic, product.knownSize(product.dims.m),
-       product.knownSize(product.dims.n), product.knownSize(product.dims.k)});
-  bool lowered =
-      hasKernel(product, config, context.chip) && lowerMmaProduct(builder, product, config, context);
+  bool lowered = lowerToKernel(builder, product, context);
   standIn->erase();
   return lowered;
 }

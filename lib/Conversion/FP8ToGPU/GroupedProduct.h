@@ -15,9 +15,9 @@ namespace fp8 {
 
 /// Returns both operands of a grouped product as a kernel reads them. In a weight gradient each is either
 /// [rows, M or N] in place, of 16-bit elements, or a copy along the rows where each group begins at a
-/// multiple of 16 bytes.
+/// multiple of `stepBytes`, and is followed by zeros up to the next.
 std::array<ProductOperand, 2> prepareGroupedOperands(mlir::OpBuilder &builder, LoweringContext &context,
-                                                     const Product &product);
+                                                     const Product &product, int64_t stepBytes);
 
 /// The arguments of a kernel that tell the groups.
 struct GroupArguments {
@@ -33,7 +33,7 @@ struct GroupArguments {
 /// the rows after the last group, which count as one more.
 struct GroupOfTile {
   Expr group;      ///< the last group for rows of none
-  Expr begin, end; ///< its rows; none for a tile beyond the last
+  Expr begin, end; ///< its rows; none, after the last, for a tile beyond the last
   Expr firstTile;
   Expr isGroup; ///< whether it is one: rows of none are zeros
 };

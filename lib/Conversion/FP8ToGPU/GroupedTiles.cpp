@@ -35,7 +35,8 @@ GroupOfTile fp8::findGroupOfTile(KernelBuilder &b, const GroupArguments &groups,
                                  int64_t tileRows) {
   Expr count = b.argument(groups.count), zero = b.number(0);
   // The end of the group before and its tiles; then the group that is found, its rows and its first tile.
-  SmallVector<Value> inits(6, zero.getValue());
+  SmallVector<Value> inits{zero.getValue(), zero.getValue(), count.getValue(),
+                           rows.getValue(), rows.getValue(), zero.getValue()};
   SmallVector<Value> found =
       b.loop(zero, count + 1, inits, [&](Expr group, ValueRange carried) -> SmallVector<Value> {
         Expr begin = b.expr(carried[0]), before = b.expr(carried[1]);

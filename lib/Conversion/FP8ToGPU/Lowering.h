@@ -29,7 +29,8 @@ struct LoweringContext {
 // ProductLowering.cpp: fp8.matmul and fp8.scaled_matmul.
 bool lowerProduct(mlir::OpBuilder &builder, mlir::Operation *op, LoweringContext &context);
 
-// GroupedProduct.cpp: fp8.grouped_matmul and fp8.scaled_grouped_matmul, by the kernels of MmaProduct.cpp
+// GroupedProduct.cpp: fp8.grouped_matmul and fp8.scaled_grouped_matmul, by the kernels of MmaProduct.cpp and
+// WideProduct.cpp
 bool lowerGroupedProduct(mlir::OpBuilder &builder, mlir::Operation *op, LoweringContext &context);
 
 // One function per family of kernels for products; `config` names the family.

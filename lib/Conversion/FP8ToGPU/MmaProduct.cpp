@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Products by mma.sync: warps multiply tiles of 16 x 8 in registers, on operands that cp.async copies to
-// shared memory some steps ahead. A step is 64 bytes along K; an instruction takes 32 bytes of it, 32 FP8 or
-// 16 bf16 or f16 elements, so all types share one kernel but for the instruction.
+// shared memory some steps ahead. A step is 64 bytes along K; an instruction takes 32 bytes of it, 32 FP8, 16
+// bf16 or f16, or 8 TF32 elements, so all types share one kernel but for the instruction. The elements of TF32
+// are f32, of which it ignores the lower 13 bits.
 //
 // Shared memory of a stage: the rows of the left operand, then those of the right one, 64 bytes each, in
 // chunks of 16 bytes. Chunk c of row r is at place c ^ (r / 2) % 4: neither cp.async nor ldmatrix has bank
@@ -224,6 +225,7 @@ static StringRef getName(Type type) {
   return isa<Float8E4M3FNType>(type) ? "e4m3"
          : isa<Float8E5M2Type>(type) ? "e5m2"
          : type.isBF16()             ? "bf16"
+         : type.isF32()              ? "tf32"
                                      : "f16";
 }
 
@@ -237,14 +239,16 @@ SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> rig
   std::array<NVVM::MMATypes, 2> types = {typeOf(lhs.type), typeOf(rhs.type)};
   Value sums;
   if (!isFP8(lhs.type)) {
-    auto pairs = [&](ArrayRef<Value> words) { // f16 goes by pairs, bf16 by words of two
+    auto pairs = [&](ArrayRef<Value> words) { // f16 goes by pairs, others by words
       return llvm::map_to_vector(words, [&](Value word) -> Value {
         return lhs.type.isF16() ? LLVM::BitcastOp::create(b, VectorType::get(2, lhs.type), word).getResult()
                                 : word;
       });
     };
-    sums = NVVM::MmaOp::create(b, type, pairs(left), pairs(right), c, {16, 8, 16}, std::nullopt, std::nullopt,
-                               types, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+    int64_t depth = lhs.type.isF32() ? 8 : 16;
+    sums =
+        NVVM::MmaOp::create(b, type, pairs(left), pairs(right), c, {16, 8, depth}, std::nullopt, std::nullopt,
+                            types, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
   } else if (chip.hasBlockScaledMma) {
     Value ones = b.number(0x7F7F7F7F).getValue(), zero = b.number(0, 16).getValue(); // 127 stands for 2^0
     Value byte = b.number(scales.byte, 16).getValue();
@@ -436,9 +440,9 @@ bool fp8::lowerMmaProduct(OpBuilder &builder, const Product &product, const Prod
                           LoweringContext &context) {
   Location loc = product.op->getLoc();
   Type lhsType = getElementTypeOrSelf(product.lhs), rhsType = getElementTypeOrSelf(product.rhs);
-  bool mayTranspose = !isFP8(lhsType); // ldmatrix transposes elements of 16 bits
+  bool mayTranspose = lhsType.getIntOrFloatBitWidth() == 16; // which ldmatrix transposes
   auto [lhs, rhs] =
-      product.groups ? prepareGroupedOperands(builder, context, product)
+      product.groups ? prepareGroupedOperands(builder, context, product, kOperandAlignment)
                      : std::array{prepareOperand(builder, context, product, /*isLhs=*/true, mayTranspose),
                                   prepareOperand(builder, context, product, /*isLhs=*/false, mayTranspose)};
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };

@@ -5,6 +5,7 @@
 // The view of an operation as a product of matrices, and the order of its tiles.
 
 #include "Product.h"
+#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -81,6 +82,7 @@ Product::Product(Operation *op, const ContractionDims &dimensions) : op(op), dim
   };
   if (auto matmul = dyn_cast<MatmulOp>(op)) {
     read(matmul);
+    isTF32 = op->hasAttr(kTF32AttrName);
   } else {
     auto scaled = cast<ScaledMatmulOp>(op);
     read(scaled);

@@ -73,6 +73,7 @@ struct Product {
   llvm::SmallVector<int64_t> lhsBlock, rhsBlock;
   ScalesAlongK scalesAlongK = ScalesAlongK::none;
   bool split = false;
+  bool isTF32 = false; ///< whether tensor cores may read f32 operands as TF32
   llvm::SmallVector<mlir::AffineMap> maps;
   ContractionDims dims;
   std::optional<RowsOfGroups> groups;

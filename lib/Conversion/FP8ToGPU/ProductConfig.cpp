@@ -11,10 +11,12 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether tensor cores multiply the two types: FP8 of both formats, bf16 · bf16 and f16 · f16.
-static bool haveTensorCores(Type lhs, Type rhs) {
+/// Returns whether tensor cores multiply the two types: FP8 of both formats, bf16 · bf16, f16 · f16, and TF32.
+static bool haveTensorCores(const ProductProblem &problem) {
+  Type lhs = problem.lhs, rhs = problem.rhs;
   auto isFP8 = [](Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); };
-  return (isFP8(lhs) && isFP8(rhs)) || (lhs == rhs && (lhs.isBF16() || lhs.isF16()));
+  return (isFP8(lhs) && isFP8(rhs)) ||
+         (lhs == rhs && (lhs.isBF16() || lhs.isF16() || (lhs.isF32() && problem.isTF32)));
 }
 
 /// Returns whether a dimension is known to have at most `limit` elements.
@@ -70,13 +72,16 @@ static ProductConfig chooseWide(const Chip &chip, const ProductProblem &problem)
   int64_t widest = getWidestTile(chip, problem);
   ProductConfig best{chip.family, kWideTileM, widest, kWideTileKBytes, /*stages=*/0};
   double fewest = countWideClocks(chip, problem, widest, /*isSwapped=*/false);
-  for (bool isSwapped : {false, true})
+  for (bool isSwapped : {false, true}) {
+    if (isSwapped && problem.hasGroups)
+      break; // tiles of rows begin where groups do
     for (int64_t tileN = widest; tileN >= getNarrowestTile(problem); tileN /= 2)
       if (double clocks = countWideClocks(chip, problem, tileN, isSwapped); clocks < fewest) {
         fewest = clocks;
         best.tileN = tileN;
         best.isSwapped = isSwapped;
       }
+  }
   best.stages = countWideStages(chip, best);
   return best;
 }
@@ -86,11 +91,11 @@ static ProductConfig chooseSimt() {
 }
 
 ProductConfig fp8::chooseMmaConfig(const ProductProblem &problem) {
-  return haveTensorCores(problem.lhs, problem.rhs) ? chooseMma(problem) : chooseSimt();
+  return haveTensorCores(problem) ? chooseMma(problem) : chooseSimt();
 }
 
 ProductConfig fp8::chooseProductConfig(const Chip &chip, const ProductProblem &problem) {
-  if (!haveTensorCores(problem.lhs, problem.rhs))
+  if (!haveTensorCores(problem))
     return chooseSimt();
   // The instructions of the mma family run on every chip; tcgen05 has sums in parts only with scales along K.
   bool needsParts = chip.family == ProductFamily::tcgen05 && problem.split && problem.strict &&

@@ -20,7 +20,13 @@ struct ProductProblem {
   bool strict;         ///< so also where tensor cores are as exact without
   ScalesAlongK scales; ///< of both operands
   int64_t batch, m, n, k;
+  bool isTF32 = false;    ///< whether f32 operands have the precision of TF32
+  bool hasGroups = false; ///< whether the rows of M or K are divided among groups
 };
+
+/// Returns whether kernels have the scales of `product`: f32, one for each 128 along K or for all of it, or
+/// packed ones.
+bool canScale(const Chip &chip, const Product &product);
 
 /// How a kernel computes products.
 struct ProductConfig {

@@ -45,8 +45,7 @@ static bool isPacked(const Product &product, bool isLhs) {
          llvm::all_of(llvm::enumerate(isLhs ? product.lhsBlock : product.rhsBlock), fits);
 }
 
-/// Returns whether kernels have such scales: f32, one for each 128 along K or for all of it, or packed ones.
-static bool canScale(const Chip &chip, const Product &product) {
+bool fp8::canScale(const Chip &chip, const Product &product) {
   if (!product.lhsScaleInv)
     return true;
   if (product.scalesAlongK == ScalesAlongK::packed)
@@ -72,7 +71,8 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
                          product.knownSize(product.dims.batch),
                          product.knownSize(product.dims.m),
                          product.knownSize(product.dims.n),
-                         product.knownSize(product.dims.k)};
+                         product.knownSize(product.dims.k),
+                         product.isTF32};
   // Nothing to sum: the epilogue on zeros, without a product.
   if (llvm::is_contained({problem.batch, problem.m, problem.n, problem.k}, 0))
     return false;

@@ -27,13 +27,19 @@ static constexpr unsigned kTensorMemorySpace = 6;
 /// Returns the columns of sums that a thread holds at a time.
 static int64_t getChunkColumns(const WideShape &shape) { return std::min<int64_t>(32, shape.rhs.rows); }
 
-static bool isFP8(const TiledOperand &operand) { return operand.elementBytes() == 1; }
+static NVVM::Tcgen05MMAKind getKind(const TiledOperand &operand) {
+  return operand.elementBytes() == 1   ? NVVM::Tcgen05MMAKind::F8F6F4
+         : operand.elementBytes() == 2 ? NVVM::Tcgen05MMAKind::F16
+                                       : NVVM::Tcgen05MMAKind::TF32;
+}
 
-/// PTX ISA, "Instruction descriptor" of kinds f16 and f8f6f4: sums in f32, the types of A and B, whether they
+/// PTX ISA, "Instruction descriptor" of kinds f16, tf32 and f8f6f4: sums in f32, the types of A and B, whether they
 /// are [K, rows], N / 8 and M / 16. Of kind mxf8f6f4: in place of the type of sums and of M / 16, that scales
 /// are E8M0, M / 128, and which of the four scales of a stage the step has.
 static int64_t getInstructionDescriptor(const WideShape &shape, int64_t step) {
   auto type = [](const TiledOperand &operand) -> int64_t {
+    if (operand.element.isF32())
+      return 2;
     return isa<Float8E5M2Type>(operand.element) || operand.element.isBF16();
   };
   int64_t common = type(shape.lhs) << 7 | type(shape.rhs) << 10 | int64_t(shape.lhs.isTransposed) << 15 |
@@ -58,9 +64,8 @@ class Tcgen05Kernel {
 public:
   Tcgen05Kernel(KernelBuilder &b, const WideShape &shape, const WideOperands &operands)
       : b(b), shape(shape), operands(operands),
-        tiles{operands.batches, operands.rows, operands.columns, shape.lhs.rows, shape.rhs.rows},
-        stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales),
-        blocks((operands.depth + (shape.lhs.boxWidth() - 1)) / shape.lhs.boxWidth()) {}
+        tiles(operands.getTiles(shape)),
+        stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales) {}
 
   void build() {
     buildSetup();
@@ -68,11 +73,11 @@ public:
       return operands.findScales(b, shape, operand, batch, index);
     };
     b.when(b.thread() == kLoadWarp * 32,
-           [&] { stages.buildProducer(tiles, blocks, operands.maps, findScales); });
+           [&] { stages.buildProducer(tiles, operands.maps, findScales); });
     if (shape.scales == ScalesAlongK::blocks)
       for (unsigned operand : {0, 1})
         b.when(b.warp() == kFirstScaleWarp + operand,
-               [&] { stages.buildScaleProducer(tiles, blocks, operand, findScales); });
+               [&] { stages.buildScaleProducer(tiles, operand, findScales); });
     b.when(b.thread() == kMultiplyWarp * 32,
            [&] { shape.hasParts() ? buildMultiplyParts() : buildMultiply(); });
     b.when(b.warp() > kFirstStoreWarp - 1, [&] { shape.hasParts() ? buildStoresOfParts() : buildStores(); });
@@ -124,7 +129,7 @@ private:
   void buildStoresOfParts();
   SmallVector<Value> buildAddPart(Expr number, Expr sums, Expr quarter, ValueRange totals);
   void buildStoreChunk(const TileOrigin &tile, ArrayRef<Value> sums, Expr quarter, Expr chunk);
-  SmallVector<Value> buildLoadSums(Expr address);
+  SmallVector<Value> buildLoadSums(Expr address, Expr numSteps);
   SmallVector<Value> buildLoadChunk(Expr address);
   void buildArrive(Value barrier) {
     b.when(b.lane() == 0,
@@ -136,7 +141,6 @@ private:
   const WideOperands &operands;
   TileSpace tiles;
   TileStages stages;
-  Expr blocks;
 };
 
 } // namespace
@@ -165,7 +169,7 @@ void Tcgen05Kernel::buildMultiply() {
     Expr tile = b.expr(carried[1]);
     waitFor(drained(tile), phase(tile) ^ 1);
     Value sums = toPointer(memory + tile % kBuffers * shape.rhs.rows);
-    SmallVector<Value> next = b.loop(b.number(0), blocks, carried[0], [&](Expr k, ValueRange carried) {
+    SmallVector<Value> next = b.loop(b.number(0), origin.numSteps, carried[0], [&](Expr k, ValueRange carried) {
       buildStage(b.expr(carried[0]), memory, sums, k > 0, origin.column);
       return SmallVector<Value>{(b.expr(carried[0]) + 1).getValue()};
     });
@@ -178,7 +182,7 @@ void Tcgen05Kernel::buildMultiply() {
 void Tcgen05Kernel::buildMultiplyParts() {
   Expr memory = tensorMemory();
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &origin, ValueRange carried) {
-    return b.loop(b.number(0), blocks, carried, [&](Expr, ValueRange carried) {
+    return b.loop(b.number(0), origin.numSteps, carried, [&](Expr, ValueRange carried) {
       Expr part = b.expr(carried[0]);
       waitFor(drained(part), phase(part) ^ 1);
       Value sums = toPointer(memory + part % kBuffers * shape.rhs.rows);
@@ -225,8 +229,7 @@ void Tcgen05Kernel::buildStage(Expr number, Expr memory, Value sums, Expr addsTo
           toPointer(memory + packedColumn(1) + column % kPackedRows / 32));
     else
       NVVM::Tcgen05MMAOp::create(
-          b, isFP8(shape.lhs) ? NVVM::Tcgen05MMAKind::F8F6F4 : NVVM::Tcgen05MMAKind::F16,
-          NVVM::CTAGroupKind::CTA_1, NVVM::Tcgen05MMACollectorOp::DISCARD,
+          b, getKind(shape.lhs), NVVM::CTAGroupKind::CTA_1, NVVM::Tcgen05MMACollectorOp::DISCARD,
           /*aShift=*/false, sums, lhs.getValue(), rhs.getValue(), instruction.getValue(),
           addsToSums.getValue(), /*scaleInputD=*/Value(), /*disableOutputLane=*/Value());
   }
@@ -250,7 +253,7 @@ void Tcgen05Kernel::buildStores() {
     if (!operands.isSwapped) // else every chunk is a part of sums over rows
       chunks = atMost((operands.columns - tile.column + (width - 1)) / width, chunks);
     b.loop(b.number(0), chunks, {}, [&](Expr chunk, ValueRange) {
-      buildStoreChunk(tile, buildLoadSums(sums + chunk * width), quarter, chunk);
+      buildStoreChunk(tile, buildLoadSums(sums + chunk * width, tile.numSteps), quarter, chunk);
       return SmallVector<Value>();
     });
     fenceBefore();
@@ -266,7 +269,7 @@ void Tcgen05Kernel::buildStoresOfParts() {
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
     SmallVector<Value> inits(shape.rhs.rows, b.real(0).getValue());
     inits.push_back(carried[0]);
-    SmallVector<Value> last = b.loop(b.number(0), blocks, inits, [&](Expr, ValueRange carried) {
+    SmallVector<Value> last = b.loop(b.number(0), tile.numSteps, inits, [&](Expr, ValueRange carried) {
       Expr number = b.expr(carried.back());
       waitFor(done(number), phase(number));
       Expr sums = memory + number % kBuffers * shape.rhs.rows + (quarter * 32 << 16);
@@ -327,9 +330,9 @@ SmallVector<Value> Tcgen05Kernel::buildLoadChunk(Expr address) {
 }
 
 /// Returns a chunk of sums of a row; zeros if K is 0, where nothing has been multiplied.
-SmallVector<Value> Tcgen05Kernel::buildLoadSums(Expr address) {
+SmallVector<Value> Tcgen05Kernel::buildLoadSums(Expr address, Expr numSteps) {
   SmallVector<Value> zeros(getChunkColumns(shape), b.real(0).getValue());
-  return b.whenElse(blocks > 0, [&] { return buildLoadChunk(address); }, zeros);
+  return b.whenElse(numSteps > 0, [&] { return buildLoadChunk(address); }, zeros);
 }
 
 /// Computes the results of a chunk of sums of a row.

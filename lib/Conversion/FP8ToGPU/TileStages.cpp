@@ -80,6 +80,8 @@ static void buildLoadBox(KernelBuilder &b, Value target, Value map, ValueRange c
 }
 
 SmallVector<Value> TensorMap::findBatch(Expr batch) const {
+  if (!hasBatches)
+    return {(batch * 0).getValue()};
   if (!innerBatches)
     return {batch.getValue()};
   return {(batch % *innerBatches).getValue(), (batch / *innerBatches).getValue()};
@@ -98,7 +100,7 @@ void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where,
   for (unsigned i : {0, 1}) {
     const TiledOperand &operand = operands[i];
     for (int64_t box = 0; box < operand.countBoxes(); ++box) {
-      Expr k = block * operand.boxWidth(), row = firstRows[i] + box * operand.boxWidth();
+      Expr k = where.depth + block * operand.boxWidth(), row = firstRows[i] + box * operand.boxWidth();
       if (operand.isTransposed)
         std::swap(k, row);
       SmallVector<Value> corner = {k.getValue(), row.getValue()};
@@ -129,14 +131,14 @@ void TileStages::buildPackedLoads(Expr number, Expr block, ArrayRef<Line> tiles)
   }
 }
 
-void TileStages::buildProducer(const TileSpace &tiles, Expr blocks, const std::array<TensorMap, 2> &maps,
+void TileStages::buildProducer(const TileSpace &tiles, const std::array<TensorMap, 2> &maps,
                                FindScales findScales) {
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
     std::array batches = {maps[0].findBatch(tile.batch), maps[1].findBatch(tile.batch)};
     SmallVector<Line> packed;
     if (scales.kind == ScalesAlongK::packed)
       packed = findPackedTiles(tile, findScales);
-    return b.loop(b.number(0), blocks, carried, [&](Expr block, ValueRange carried) {
+    return b.loop(b.number(0), tile.numSteps, carried, [&](Expr block, ValueRange carried) {
       Expr number = b.expr(carried[0]);
       // The phase before the first counts as complete: the first round finds all stages empty.
       buildWait(b, empty(number), phase(number) ^ 1);
@@ -147,15 +149,14 @@ void TileStages::buildProducer(const TileSpace &tiles, Expr blocks, const std::a
   });
 }
 
-void TileStages::buildScaleProducer(const TileSpace &tiles, Expr blocks, unsigned operand,
-                                    FindScales findScales) {
+void TileStages::buildScaleProducer(const TileSpace &tiles, unsigned operand, FindScales findScales) {
   int64_t rows = operands[operand].rows;
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
     SmallVector<Line> lines;
     Expr first = (operand == 0 ? tile.row : tile.column) + b.lane();
     for (int64_t row = 0; row < rows; row += 32)
       lines.push_back(findScales(operand, tile.batch, first + row));
-    return b.loop(b.number(0), blocks, carried, [&](Expr block, ValueRange carried) {
+    return b.loop(b.number(0), tile.numSteps, carried, [&](Expr block, ValueRange carried) {
       Expr number = b.expr(carried[0]);
       buildWait(b, empty(number), phase(number) ^ 1);
       for (auto [i, line] : llvm::enumerate(lines)) {

@@ -54,6 +54,7 @@ struct TiledOperand {
 struct TensorMap {
   mlir::Value map;
   std::optional<Expr> innerBatches;
+  bool hasBatches = true; ///< else it is one matrix, that of all groups
 
   /// Returns the coordinates of a batch, innermost first.
   llvm::SmallVector<mlir::Value> findBatch(Expr batch) const;
@@ -99,12 +100,11 @@ public:
 
   /// Initializes the barriers, by one thread: a stage is empty when it has been released `consumers` times.
   void buildInit(int64_t consumers);
-  /// Fills stages for all tiles of `tiles`, by one thread: `blocks` stages for a tile. Packed scales are
+  /// Fills stages for all tiles of `tiles`, by one thread: one for each step of a tile. Packed scales are
   /// loaded too, f32 scales by two other warps.
-  void buildProducer(const TileSpace &tiles, Expr blocks, const std::array<TensorMap, 2> &maps,
-                     FindScales findScales);
+  void buildProducer(const TileSpace &tiles, const std::array<TensorMap, 2> &maps, FindScales findScales);
   /// Loads the f32 scales of operand 0 or 1 into the same stages, by all lanes of one warp.
-  void buildScaleProducer(const TileSpace &tiles, Expr blocks, unsigned operand, FindScales findScales);
+  void buildScaleProducer(const TileSpace &tiles, unsigned operand, FindScales findScales);
   /// Returns the address of the scale of a row of operand 0 or 1, or of all its packed scales for row 0.
   mlir::Value scaleOf(Expr number, unsigned operand, Expr row);
   /// Returns the matrix descriptor (i64), without the bits that only tcgen05 has, of 128 rows of packed

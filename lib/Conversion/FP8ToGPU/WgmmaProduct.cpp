@@ -25,6 +25,8 @@ static NVVM::WGMMATypes toWgmmaType(Type type) {
     return NVVM::WGMMATypes::e4m3;
   if (isa<Float8E5M2Type>(type))
     return NVVM::WGMMATypes::e5m2;
+  if (type.isF32())
+    return NVVM::WGMMATypes::tf32;
   return type.isF16() ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16;
 }
 
@@ -39,17 +41,17 @@ public:
     sumsType = LLVM::LLVMStructType::getLiteral(b.getContext(), sums);
   }
 
-  void build(const TileSpace &tiles, Expr blocks) {
+  void build(const TileSpace &tiles) {
     Value zero = buildZero();
     tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
       SmallVector<Value> last =
-          b.loop(b.number(0), blocks, {zero, carried[0]}, [&](Expr k, ValueRange carried) {
+          b.loop(b.number(0), tile.numSteps, {zero, carried[0]}, [&](Expr k, ValueRange carried) {
             Expr number = b.expr(carried[1]);
             stages.buildWaitFull(number);
             Value sums = shape.hasParts() ? buildPart(number, carried[0]) : buildStage(number, carried[0], k);
             return SmallVector<Value>{sums, (number + 1).getValue()};
           });
-      Value sums = shape.hasParts() ? last[0] : buildLastWait(last[0], b.expr(last[1]), blocks);
+      Value sums = shape.hasParts() ? last[0] : buildLastWait(last[0], b.expr(last[1]), tile.numSteps);
       buildStores(tile, sums);
       return SmallVector<Value>{last[1]};
     });
@@ -90,7 +92,7 @@ private:
   Value buildStage(Expr number, Value sums, Expr k);
   Value buildPart(Expr number, Value total);
   SmallVector<Value> loadScales(Expr number);
-  Value buildLastWait(Value sums, Expr number, Expr blocks);
+  Value buildLastWait(Value sums, Expr number, Expr numSteps);
   void buildStores(const TileOrigin &tile, Value sums);
 
   KernelBuilder &b;
@@ -186,10 +188,10 @@ Value WgmmaConsumer::buildPart(Expr number, Value total) {
   return pack(totals);
 }
 
-Value WgmmaConsumer::buildLastWait(Value sums, Expr number, Expr blocks) {
+Value WgmmaConsumer::buildLastWait(Value sums, Expr number, Expr numSteps) {
   buildWaitProducts(0);
   sums = tieToWait(sums);
-  b.when(blocks > 0, [&] { buildRelease(number - 1); });
+  b.when(numSteps > 0, [&] { buildRelease(number - 1); });
   return sums;
 }
 
@@ -203,7 +205,7 @@ void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
   Expr firstRow = tile.row + b.warp() * 16 + b.lane() / 4, firstColumn = tile.column + b.lane() % 4 * 2;
   SmallVector<Epilogue::Position> rows, columns;
   for (int64_t half : {0, 1})
-    rows.push_back(operands.atRow(b, firstRow + 8 * half));
+    rows.push_back(operands.atRow(b, firstRow + 8 * half, tile.endRow));
   columns.reserve(getNumSums() / 2);
   for (int64_t i = 0; i < getNumSums(); i += 4) {
     for (int64_t odd : {0, 1})
@@ -219,13 +221,11 @@ void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
 }
 
 void fp8::buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperands operands) {
-  TileSpace tiles{operands.batches, operands.rows, operands.columns, shape.lhs.rows, shape.rhs.rows};
+  TileSpace tiles = operands.getTiles(shape);
   TileStages stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales);
   auto findScales = [&](unsigned operand, Expr batch, Expr index) {
     return operands.findScales(b, shape, operand, batch, index);
   };
-  int64_t width = shape.lhs.boxWidth();
-  Expr blocks = (operands.depth + (width - 1)) / width;
   b.when(b.thread() == 0, [&] {
     stages.buildInit(kConsumerWarps);
     NVVM::FenceMbarrierInitOp::create(b);
@@ -240,12 +240,12 @@ void fp8::buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperan
   b.setInsertionPoint(branch.elseYield());
   setRegisters(kProducerRegisters, NVVM::SetMaxRegisterAction::decrease);
   b.when(b.thread() == kConsumerWarps * 32,
-         [&] { stages.buildProducer(tiles, blocks, operands.maps, findScales); });
+         [&] { stages.buildProducer(tiles, operands.maps, findScales); });
   if (shape.scales == ScalesAlongK::blocks)
     for (unsigned operand : {0, 1})
       b.when(b.warp() == kConsumerWarps + 1 + operand,
-             [&] { stages.buildScaleProducer(tiles, blocks, operand, findScales); });
+             [&] { stages.buildScaleProducer(tiles, operand, findScales); });
   b.setInsertionPoint(branch.thenYield());
   setRegisters(kConsumerRegisters, NVVM::SetMaxRegisterAction::increase);
-  WgmmaConsumer(b, shape, operands, stages).build(tiles, blocks);
+  WgmmaConsumer(b, shape, operands, stages).build(tiles);
 }

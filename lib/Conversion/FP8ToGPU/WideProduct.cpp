@@ -22,6 +22,7 @@ namespace {
 struct WideArguments {
   unsigned lhsMap, rhsMap, batches, rows, columns, depth;
   std::optional<unsigned> lhsInnerBatches, rhsInnerBatches;
+  std::optional<GroupArguments> groups;
 };
 } // namespace
 
@@ -79,16 +80,34 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   // The sums of tcgen05 are as exact without parts.
   shape.split = product.split && (isWgmma || hasModuleAttr(product.op, kStrictAccumulationAttrName));
   Value rows = isSwapped ? n : m, columns = isSwapped ? m : n;
+  std::optional<std::array<ProductOperand, 2>> grouped;
+  if (product.groups)
+    grouped = prepareGroupedOperands(builder, context, product, kStageDepthBytes);
+  // Rows that are divided among groups are in one matrix; summed ones lie behind each other, with padding.
+  bool areRowsDivided = product.groups && product.groups->ofResult;
+  auto hasBatches = [&](bool isLhs) { return !product.groups || (areRowsDivided && !isLhs); };
+  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  auto sizeOf = [&](Value memref, int64_t dim) {
+    return getValueOrCreateConstantIndexOp(builder, loc, memref::getMixedSize(builder, loc, memref, dim));
+  };
+  Value matrices = product.groups ? sizeOf(product.groups->ends, 0) : batches;
   auto prepare = [&](TiledOperand &tile, bool isLhs, Value size, int64_t tileSize) {
     tile = {getElementTypeOrSelf(isLhs ? product.lhs : product.rhs), tileSize};
-    bool mayTranspose = tile.elementBytes() > 1 || context.chip.readsTransposedFP8;
-    ProductOperand operand = prepareOperand(builder, context, product, isLhs, mayTranspose);
+    // Elements of 32 bits would need another order of TMA's bytes.
+    bool mayTranspose =
+        tile.elementBytes() == 2 || (tile.elementBytes() == 1 && context.chip.readsTransposedFP8);
+    ProductOperand operand = grouped ? (*grouped)[isLhs ? 0 : 1]
+                                     : prepareOperand(builder, context, product, isLhs, mayTranspose);
     tile.isTransposed = operand.isTransposed;
     tile.hasInnerBatches = bool(operand.innerBatches);
     if (tile.isTransposed)
       tile.rows = std::max(tile.rows, tile.boxWidth());
+    Value count = hasBatches(isLhs) ? matrices : index(1), length = k;
+    if (product.groups && !areRowsDivided)
+      length = sizeOf(operand.memref, 1);
     Value view = viewAsMatrices(builder, loc, operand,
-                                tile.isTransposed ? ArrayRef{batches, k, size} : ArrayRef{batches, size, k});
+                                tile.isTransposed ? ArrayRef{count, length, size}
+                                                  : ArrayRef{count, size, length});
     return std::pair(view, operand.innerBatches);
   };
   auto [lhs, lhsInner] = prepare(shape.lhs, !isSwapped, rows, config.tileM);
@@ -104,13 +123,17 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   numbers.rows = arguments.addI32(rows);
   numbers.columns = arguments.addI32(columns);
   numbers.depth = arguments.addI32(k);
+  if (product.groups)
+    numbers.groups.emplace(arguments, builder, loc, *product.groups);
   if (lhsInner)
     numbers.lhsInnerBatches = arguments.addI32(lhsInner);
   if (rhsInner)
     numbers.rhsInnerBatches = arguments.addI32(rhsInner);
   auto multiply = [&](Value lhs, Value rhs) { return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs); };
-  auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
   Value blocksDown = builder.createOrFold<arith::CeilDivUIOp>(loc, rows, index(shape.lhs.rows));
+  if (areRowsDivided) // as TileSpace::buildLoop() counts them
+    blocksDown = builder.createOrFold<arith::AddIOp>(
+        loc, builder.createOrFold<arith::AddIOp>(loc, blocksDown, matrices), index(1));
   Value blocksAcross = builder.createOrFold<arith::CeilDivUIOp>(loc, columns, index(shape.rhs.rows));
   int64_t parts = isWgmma ? countWgmmaParts(isSwapped) : countTcgen05Parts(shape, isSwapped);
   Epilogue epilogue(builder, product, arguments,
@@ -127,7 +150,8 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
     setTensorMap(b, numbers.lhsMap, shape.lhs);
     setTensorMap(b, numbers.rhsMap, shape.rhs);
     auto toMap = [&](unsigned map, std::optional<unsigned> innerBatches) {
-      TensorMap result{b.getKernel().getArgument(map), std::nullopt};
+      TensorMap result{b.getKernel().getArgument(map), std::nullopt,
+                       hasBatches((map == numbers.lhsMap) != isSwapped)};
       if (innerBatches)
         result.innerBatches = b.argument(*innerBatches);
       return result;
@@ -139,7 +163,8 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
         b.argument(numbers.columns),
         b.argument(numbers.depth),
         epilogue,
-        isSwapped};
+        isSwapped,
+        numbers.groups};
     isWgmma ? buildWgmmaProduct(b, shape, operands) : buildTcgen05Product(b, shape, operands);
   });
   Value tiles = multiply(batches, multiply(blocksDown, blocksAcross));

@@ -38,11 +38,18 @@ struct WideOperands {
   Epilogue &epilogue;
   /// Whether the rows of the kernel are the columns of the product, and its lhs the product's rhs.
   bool isSwapped = false;
+  std::optional<GroupArguments> groups = {}; ///< of a grouped product
 
-  /// The rows and columns of the kernel as positions of the epilogue, and the sum at one of each.
-  Epilogue::Position atRow(KernelBuilder &b, Expr row) const {
-    return isSwapped ? epilogue.atColumn(b, row, rows) : epilogue.atRow(b, row, rows);
+  TileSpace getTiles(const WideShape &shape) const {
+    return {batches,         rows, columns, depth, shape.lhs.rows, shape.rhs.rows, shape.lhs.boxWidth(),
+            groups ? &*groups : nullptr};
   }
+  /// The rows and columns of the kernel as positions of the epilogue, and the sum at one of each. Rows from
+  /// `end` on do not exist, even if the product has them.
+  Epilogue::Position atRow(KernelBuilder &b, Expr row, Expr end) const {
+    return isSwapped ? epilogue.atColumn(b, row, end) : epilogue.atRow(b, row, end);
+  }
+  Epilogue::Position atRow(KernelBuilder &b, Expr row) const { return atRow(b, row, rows); }
   Epilogue::Position atColumn(KernelBuilder &b, Expr column) const {
     return isSwapped ? epilogue.atRow(b, column, columns) : epilogue.atColumn(b, column, columns);
   }

@@ -37,7 +37,10 @@ GroupedParts::GroupedParts(ScaledGroupedMatmulOp op)
       split(op.getAccumulation() == Accumulation::split) {}
 
 LogicalResult GroupedParts::verifyLoopScales() const {
-  if (placed.length != 0)
+  bool isEmpty = llvm::any_of(std::array{operands[0], operands[1], out, ends}, [](Value value) {
+    return llvm::is_contained(cast<ShapedType>(value.getType()).getShape(), 0);
+  });
+  if (placed.length != 0 && !isEmpty) // else no scale along K is read
     return op->emitOpError("with scales per block of K has no loops of threads; use --recipe=delayed, "
                            "--recipe=current or --recipe=row");
   return success();

@@ -6,6 +6,7 @@
 
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "RecipeParts.h"
+#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -42,17 +43,19 @@ static const Chip *findChip(StringRef name) {
 
 const Chip &fp8::getChip(ChipAttr attribute) { return *findChip(attribute.getName()); }
 
+/// Tensor cores multiply f32 operands as TF32 only.
 static StringRef nameElement(Type type) {
   return isa<Float8E4M3FNType>(type) ? "e4m3"
          : isa<Float8E5M2Type>(type) ? "e5m2"
          : type.isF16()              ? "f16"
+         : type.isF32()              ? "tf32"
                                      : "bf16";
 }
 
 std::string fp8::nameInstruction(const Chip &chip, ProductFamily family, Type lhs, Type rhs, const Twine &m,
                                  const Twine &n, bool hasMXScales) {
   bool isFP8 = lhs.getIntOrFloatBitWidth() == 8;
-  StringRef depth = isFP8 ? "k32 " : "k16 ";
+  StringRef depth = isFP8 ? "k32 " : lhs.isF32() ? "k8 " : "k16 ";
   std::string types = (nameElement(lhs) + "·" + nameElement(rhs)).str();
   switch (family) {
   case ProductFamily::mma:
@@ -99,13 +102,14 @@ std::string ChipAttr::getUnsupportedReason(RecipeAttrInterface recipe) const {
   return text;
 }
 
-ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) const {
-  const Chip &chip = getChip(*this);
-  Type lhs = BFloat16Type::get(getContext()), rhs = lhs;
+ProductSupport fp8::describeProductOf(ChipAttr attribute, ProductFamily family, RecipeAttrInterface recipe,
+                                      Role role) {
+  const Chip &chip = getChip(attribute);
+  Type lhs = BFloat16Type::get(attribute.getContext()), rhs = lhs;
   bool isMX = false;
   std::string sums;
   if (recipe) {
-    if (std::string reason = getUnsupportedReason(recipe); !reason.empty())
+    if (std::string reason = attribute.getUnsupportedReason(recipe); !reason.empty())
       return {"", reason};
     auto [lhsKind, rhsKind] = getOperandKinds(role);
     lhs = recipe.getFormat(lhsKind);
@@ -118,12 +122,16 @@ ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) 
                    : ", scaled sums of blocks of " + Twine(block[1]))
                  .str();
     // The sums of tcgen05 are exact enough without parts.
-    if ((isMX || !hasBlocks) && chip.family != ProductFamily::tcgen05 &&
+    if ((isMX || !hasBlocks) && family != ProductFamily::tcgen05 &&
         recipe.getAccumulation(role) == Accumulation::split)
       sums += ", split sums";
   }
   // Which of the two operands the instruction reads first depends on the program and on the sizes.
-  return {nameInstruction(chip, chip.family, lhs, rhs, "M", "N", isMX) + sums, ""};
+  return {nameInstruction(chip, family, lhs, rhs, "M", "N", isMX) + sums, ""};
+}
+
+ProductSupport ChipAttr::describeProduct(RecipeAttrInterface recipe, Role role) const {
+  return describeProductOf(*this, getChip(*this).family, recipe, role);
 }
 
 /// FP32 multiply-adds that a multiprocessor starts per clock.

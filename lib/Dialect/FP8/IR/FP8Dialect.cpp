@@ -93,6 +93,8 @@ LogicalResult fp8::FP8Dialect::verifyOperationAttribute(Operation *op, NamedAttr
       return op->emitOpError(
           "attribute 'fp8.mixed_precision' must be \"off\", \"bf16\", \"f16\" or \"tf32\"");
   }
+  if (name == kTF32AttrName && !(isa<MatmulOp, GroupedMatmulOp>(op) && isa<UnitAttr>(attribute.getValue())))
+    return op->emitOpError("attribute 'fp8.tf32' has no value, and is for fp8.matmul and fp8.grouped_matmul");
   if (name == kTargetAttrName && !(isa<ModuleOp>(op) && isa<TargetAttrInterface>(attribute.getValue())))
     return op->emitOpError("attribute 'fp8.target' must be a target, like #fp8.cpu, on a module");
   return success();

@@ -122,12 +122,15 @@ SmallVector<int64_t> ScaledGroupedMatmulOp::getStaticLoopRanges() { return *infe
 ContractionDims ScaledGroupedMatmulOp::getContractionDims() { return inferDims(*this); }
 
 LogicalResult ScaledGroupedMatmulOp::verify() {
-  auto type = [](Value value) { return cast<ShapedType>(value.getType()); };
-  if (failed(verifyGrouped(*this)) ||
-      failed(fp8::detail::verifyScale(*this, "the scale_inv of the first operand", type(getLhsScaleInv()),
-                                      type(getLhs()), getLhsBlock())) ||
-      failed(fp8::detail::verifyScale(*this, "the scale_inv of the second operand", type(getRhsScaleInv()),
-                                      type(getRhs()), getRhsBlock())))
+  if (failed(verifyGrouped(*this)))
+    return failure();
+  SmallVector<AffineMap> maps = getIndexingMapsArray();
+  ContractionDims dims = getContractionDims();
+  dims.batch.push_back(getGroupedDims().group);
+  if (failed(fp8::detail::verifyProductScale(*this, /*isLhs=*/true, getLhsScaleInv().getType(),
+                                             getLhs().getType(), getLhsBlock(), maps[0], dims)) ||
+      failed(fp8::detail::verifyProductScale(*this, /*isLhs=*/false, getRhsScaleInv().getType(),
+                                             getRhs().getType(), getRhsBlock(), maps[1], dims)))
     return failure();
   Type element = getElementTypeOrSelf(getOuts());
   if (!element.isF32() && !element.isBF16() && !element.isF16())

@@ -259,36 +259,11 @@ FP8_DEFINE_DPS_METHODS(ScaledMatmulOp, getAccumulate() && init.get() == getOuts(
 
 SmallVector<int64_t> ScaledMatmulOp::getStaticLoopRanges() { return staticLoopRanges(*this); }
 
-/// Checks the scale_inv of an operand: E8M0 scales may be packed, as fp8.pack_scales does for each batch.
 static LogicalResult verifyScaleOf(ScaledMatmulOp op, bool isLhs) {
-  StringRef name = isLhs ? "the scale_inv of the first operand" : "the scale_inv of the second operand";
-  auto data = cast<ShapedType>((isLhs ? op.getLhs() : op.getRhs()).getType());
-  auto scale = cast<ShapedType>((isLhs ? op.getLhsScaleInv() : op.getRhsScaleInv()).getType());
-  std::optional<ArrayRef<int64_t>> block = isLhs ? op.getLhsBlock() : op.getRhsBlock();
-  bool isPacked = isa<Float8E8M0FNUType>(scale.getElementType()) && scale.getRank() == 1 && block;
-  // A vector has scales of rank 1 in any case.
-  if (isPacked && data.getRank() == 1 && block->size() == 1 &&
-      fp8::detail::shapesMatch(scale, scale.clone(fp8::detail::getScaleShape(data, block))))
-    return success();
-  if (!isPacked || block->size() != size_t(data.getRank()))
-    return fp8::detail::verifyScale(op, name, scale, data, block);
-  if (!data.hasStaticShape())
-    return success();
-  AffineMap map = op.getIndexingMapsArray()[isLhs ? 0 : 1];
-  ContractionDims dims = op.getContractionDims();
-  int64_t batches = 1, rows = 1, columns = 1;
-  for (auto [position, size, extent] : llvm::enumerate(data.getShape(), *block)) {
-    unsigned dim = map.getDimPosition(position);
-    if (llvm::is_contained(dims.k, dim))
-      columns *= extent == 0 ? 1 : llvm::divideCeil(size, extent);
-    else
-      (llvm::is_contained(dims.batch, dim) ? batches : rows) *= size;
-  }
-  int64_t wanted = batches * llvm::divideCeil(rows, 128) * llvm::divideCeil(columns, 4) * 512;
-  if (fp8::detail::sizesMatch(scale.getDimSize(0), wanted))
-    return success();
-  return op.emitOpError() << name << " is packed and has " << scale.getDimSize(0) << " entries, expected "
-                          << wanted << ": 512 for each tile of 128 x 4";
+  return fp8::detail::verifyProductScale(
+      op, isLhs, (isLhs ? op.getLhsScaleInv() : op.getRhsScaleInv()).getType(),
+      (isLhs ? op.getLhs() : op.getRhs()).getType(), isLhs ? op.getLhsBlock() : op.getRhsBlock(),
+      op.getIndexingMapsArray()[isLhs ? 0 : 1], op.getContractionDims());
 }
 
 LogicalResult ScaledMatmulOp::verify() {

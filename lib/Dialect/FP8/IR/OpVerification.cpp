@@ -68,6 +68,35 @@ LogicalResult fp8::detail::verifyScale(Operation *op, StringRef name, ShapedType
   return diag << "]" << (block ? ", one entry per block" : ", one scale for the whole tensor");
 }
 
+LogicalResult fp8::detail::verifyProductScale(Operation *op, bool isLhs, Type scaleType, Type dataType,
+                                              std::optional<ArrayRef<int64_t>> block, AffineMap map,
+                                              const ContractionDims &dims) {
+  StringRef name = isLhs ? "the scale_inv of the first operand" : "the scale_inv of the second operand";
+  auto data = cast<ShapedType>(dataType), scale = cast<ShapedType>(scaleType);
+  bool isPacked = isa<Float8E8M0FNUType>(scale.getElementType()) && scale.getRank() == 1 && block;
+  // A vector has scales of rank 1 in any case.
+  if (isPacked && data.getRank() == 1 && block->size() == 1 &&
+      shapesMatch(scale, scale.clone(getScaleShape(data, block))))
+    return success();
+  if (!isPacked || block->size() != size_t(data.getRank()))
+    return verifyScale(op, name, scale, data, block);
+  if (!data.hasStaticShape())
+    return success();
+  int64_t batches = 1, rows = 1, columns = 1;
+  for (auto [position, size, extent] : llvm::enumerate(data.getShape(), *block)) {
+    unsigned dim = map.getDimPosition(position);
+    if (llvm::is_contained(dims.k, dim))
+      columns *= extent == 0 ? 1 : llvm::divideCeil(size, extent);
+    else
+      (llvm::is_contained(dims.batch, dim) ? batches : rows) *= size;
+  }
+  int64_t wanted = batches * llvm::divideCeil(rows, 128) * llvm::divideCeil(columns, 4) * 512;
+  if (sizesMatch(scale.getDimSize(0), wanted))
+    return success();
+  return op->emitOpError() << name << " is packed and has " << scale.getDimSize(0) << " entries, expected "
+                           << wanted << ": 512 for each tile of 128 x 4";
+}
+
 LogicalResult fp8::detail::verifyPlainInput(Operation *op, ValueRange inputs, std::optional<ArrayAttr> maps) {
   if (inputs.size() != 1 || maps || op->getAttr("rows"))
     return op->emitOpError("without a producer region there is one input and no indexing_maps or rows");

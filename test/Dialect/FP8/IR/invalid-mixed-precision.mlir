@@ -13,3 +13,11 @@ func.func @number(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = math.absf %x {fp8.mixed_precision = 16} : tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error@+1 {{attribute 'fp8.tf32' has no value, and is for fp8.matmul and fp8.grouped_matmul}}
+  %y = arith.negf %x {fp8.tf32} : tensor<2xf32>
+  return %y : tensor<2xf32>
+}

@@ -23,6 +23,7 @@ from test_dynamic_shapes import folder, sequence, test_batch_and_sequence  # noq
 from test_experts import Cast, assert_same_step, compile_step, exported, test_forward, test_with_delayed_scaling, test_with_row_scaling  # noqa: E402, F401  # noqa: E402
 from test_experts import step as expected_step  # noqa: E402
 from test_indices import program, test_rows_of_a_table, test_slices, test_updates_in_a_loop  # noqa: E402, F401
+from test_mixed_precision import STEP as MIXED_STEP  # noqa: E402
 from test_program_state import test_the_two_functions_of_a_pair_share_it  # noqa: E402, F401
 from test_stacks import test_an_amax_that_only_backward_records_is_kept  # noqa: E402, F401
 
@@ -136,9 +137,38 @@ def test_a_step_has_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path
 def test_experts(chip, tools, exported, tmp_path):
     """Products of groups of rows, forward and backward: one launch each, which finds the groups itself."""
     program, sites = compile_step(tools(chip), tmp_path, "--recipe=current")
-    code = "GPU threads" if chip == "sm_90a" else "mma.sync"  # of FP8, which its version of PTX has not
+    code = "wgmma" if chip == "sm_90a" else "mma.sync"
     assert all(code in site["code"] for site in sites), [site["code"] for site in sites]
     assert_same_step(program.call("main", *exported[0]), expected_step(exported[0], Cast()))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("recipe", ["row", "block", "mxfp8"])
+def test_experts_with_scales_of_rows_and_blocks(chip, recipe, tools, build_dir, exported, tmp_path):
+    """The bits of the CPU, also where this chip multiplies masked rows."""
+    if recipe == "mxfp8" and chip in ("sm_89", "sm_90a"):
+        pytest.skip("no MX tensor cores")
+    results = []
+    for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
+        (tmp_path / name).mkdir()
+        program, sites = compile_step(bin_dir, tmp_path / name, f"--recipe={recipe}")
+        results.append(program.call("main", *exported[0]))
+    assert not [site["code"] for site in sites if "GPU threads" in site["code"]]
+    for gpu, cpu in zip(results[1][1:], results[0][1:], strict=True):
+        assert_same_bits(gpu, cpu)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_tf32_has_the_bits_of_the_cpu(chip, tools, build_dir, tmp_path):
+    rng, results = random_generator(92), []
+    values = [rng.standard_normal(shape).astype(F32) for shape in ([13, 37], [37, 29], [29], [29, 17])]
+    for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
+        (tmp_path / name).mkdir()
+        step = Program(bin_dir, tmp_path / name, MIXED_STEP, "--recipe=none", "--mixed-precision=tf32")
+        results.append(step.call("main", *values))
+    assert all("tf32·tf32" in site["code"] for site in step.manifest["sites"]), step.manifest["sites"]
+    for cpu, gpu in zip(*results, strict=True):
+        assert_same_bits(gpu, cpu)
 
 
 def test_a_state_goes_from_device_to_device(bin_dir, build_dir, tmp_path):

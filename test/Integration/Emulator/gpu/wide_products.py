@@ -25,6 +25,7 @@ class Product:
     batch: int = 0
     transposed: tuple = (False, False)  # whether an operand is [batch, k, rows] in memory
     config: str = ""
+    tf32: bool = False  # whether operands of f32 have the precision of TF32
 
     def is_scaled(self):
         return self.kinds[0].startswith("f8")
@@ -57,7 +58,7 @@ class Product:
         if self.is_scaled():
             op = "fp8.scaled_matmul site(\"fc\") role(fprop) " + self.accumulation
             scales = "scales(%sa, %sb : memref<f32>, memref<f32>)"
-        config = "fp8.config = {%s}, " % self.config if self.config else ""
+        config = ("fp8.config = {%s}, " % self.config if self.config else "") + ("fp8.tf32, " if self.tf32 else "")
         return """module attributes {fp8.target = #fp8.chip<"%s">} {
   func.func @f(%%a: %s, %%b: %s, %%sa: memref<f32>, %%sb: memref<f32>, %%d: %s) {
     %s ins(%%a, %%b : %s, %s) %s outs(%%d : %s) {%sindexing_maps = [%s]}
@@ -78,6 +79,8 @@ class Product:
         m, n, k = self.shape
         random = numpy.random.default_rng([SEED, *self.shape, self.batch])
         a, b = (make(random, self.dims(rows, k)).astype(TYPES[kind]) for rows, kind in zip((m, n), self.kinds))
+        if self.tf32:
+            a, b = ((x.view(numpy.uint32) & 0xFFFFE000).view(numpy.float32) for x in (a, b))
         empty = numpy.full(self.dims(m, n), math.nan, numpy.float32).astype(TYPES[self.out])
         self.function = compile(self.source(), self.arch)
         *_, result = self.function(self.in_memory(0, a), self.in_memory(1, b), *map(numpy.float32, scales), empty)

@@ -18,6 +18,10 @@ namespace fp8 {
 /// that of the call.
 inline constexpr llvm::StringLiteral kMixedPrecisionAttrName = "fp8.mixed_precision";
 
+/// `fp8.tf32` on an fp8.matmul or fp8.grouped_matmul of f32: its operands have the precision of TF32, 10 bits
+/// of mantissa, so that tensor cores which read no more of them multiply the same values.
+inline constexpr llvm::StringLiteral kTF32AttrName = "fp8.tf32";
+
 /// Returns whether `word` is a value of the attribute.
 inline bool isMixedPrecision(llvm::StringRef word) {
   return llvm::is_contained({"off", "bf16", "f16", "tf32"}, word);

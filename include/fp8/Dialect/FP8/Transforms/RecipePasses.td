@@ -474,9 +474,13 @@ def KeepParameters : Pass<"fp8-keep-parameters", "::mlir::ModuleOp"> {
     A new function `NAME_fp8_parameters` for each function computes the tensors from the weights that it is
     given: for the first step, and whenever a caller gives other weights. Until then they are NaN.
 
-    Not kept are casts inside of loops and branches, casts of what is computed by products or from other state,
+    A cast of one slice after the other of a stack of weights, in a loop over layers, becomes a cast of the stack
+    before the loop, of which the loop reads slices.
+
+    Not kept are other casts inside of loops and branches (with current scaling, each slice has a scale of its
+    own), casts of what is computed by products or from other state,
     and, where scales are part of the state, casts of weights whose new value is not computed where the scale
-    changes. If no cast of a weight is kept, that is an error. `fp8.parameter_casts` on the module lists all.
+    changes: an optimizer outside of the program gives the new weight only after the new scale. If no cast of a weight is kept, that is an error. `fp8.parameter_casts` on the module lists all.
 
     Example:
     ```mlir

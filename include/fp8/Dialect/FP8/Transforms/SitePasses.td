@@ -117,8 +117,9 @@ def MixedPrecision : Pass<"fp8-mixed-precision", "::mlir::ModuleOp"> {
     - Arguments, results, and what loops and branches hand on keep their types.
 
     For tf32, operands of contractions are rounded to 10 bits of mantissa, nearest, ties away from zero, as
-    `cvt.rna.tf32.f32` does; everything else stays f32. Products that are not f32, such as those of a program
-    that chose bf16 itself, stay unchanged.
+    `cvt.rna.tf32.f32` does; everything else stays f32. Such a product of f32 operands has the attribute
+    `fp8.tf32`: the tensor cores of a GPU may multiply it as TF32. Products that are not f32, such as those of a
+    program that chose bf16 itself, stay unchanged.
 
     Example:
     ```mlir

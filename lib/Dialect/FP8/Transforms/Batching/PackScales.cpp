@@ -26,10 +26,19 @@ struct ScaleOrder {
   SmallVector<ReassociationIndices> groups; ///< of them: the batches, if there are any, the rows, K
 };
 
-ScaleOrder findOrder(ScaledMatmulOp op, bool isLhs) {
+/// The dimensions of a product; the groups of a grouped one are batches of the operand that has them.
+ContractionDims getDims(ScaledMatmulOp op) { return op.getContractionDims(); }
+ContractionDims getDims(ScaledGroupedMatmulOp op) {
+  ContractionDims dims = op.getContractionDims();
+  dims.batch.push_back(op.getGroupedDims().group);
+  return dims;
+}
+
+template <typename Op>
+ScaleOrder findOrder(Op op, bool isLhs) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap map = maps[isLhs ? 0 : 1];
-  ContractionDims dims = op.getContractionDims();
+  ContractionDims dims = getDims(op);
   auto position = [&](AffineMap map, unsigned dim) {
     return *map.getResultPosition(getAffineDimExpr(dim, op.getContext()));
   };
@@ -45,6 +54,7 @@ ScaleOrder findOrder(ScaledMatmulOp op, bool isLhs) {
       result.order.push_back(position(map, dim));
     }
   };
+  llvm::erase_if(dims.batch, [&](unsigned dim) { return !map.isFunctionOfDim(dim); });
   append(dims.batch, false);
   append(isLhs ? dims.m : dims.n, false);
   append(dims.k, true);
@@ -86,17 +96,76 @@ Value pack(OpBuilder &b, Location loc, Value scales, const ScaleOrder &order) {
   return PackScalesOp::create(b, loc, TypeRange(init), scales, init).getResult(0);
 }
 
-/// Returns whether an operand has an E8M0 scale for each 32 elements along K.
-bool hasScalesOf32(ScaledMatmulOp op, bool isLhs) {
+/// Returns the blocks of a scale for each row and each 32 elements along K of an operand.
+template <typename Op>
+SmallVector<int64_t> getBlocksOfRows(Op op, bool isLhs) {
+  AffineMap map = op.getIndexingMapsArray()[isLhs ? 0 : 1];
+  unsigned k = op.getContractionDims().k.front();
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) -> int64_t {
+    return cast<AffineDimExpr>(expr).getPosition() == k ? 32 : 1;
+  });
+}
+
+/// Returns whether an operand has an E8M0 scale for each 32 elements along K, of one row or of several.
+template <typename Op>
+bool hasScalesOf32(Op op, bool isLhs) {
   auto type = dyn_cast<RankedTensorType>((isLhs ? op.getLhsScaleInv() : op.getRhsScaleInv()).getType());
   std::optional<ArrayRef<int64_t>> block = isLhs ? op.getLhsBlock() : op.getRhsBlock();
-  if (!type || !isa<Float8E8M0FNUType>(type.getElementType()) || !block || type.getRank() == 1)
+  if (!type || !isa<Float8E8M0FNUType>(type.getElementType()) || !block || type.getRank() == 1 ||
+      op.getContractionDims().k.size() != 1)
     return false;
-  AffineMap map = op.getIndexingMapsArray()[isLhs ? 0 : 1];
-  ContractionDims dims = op.getContractionDims();
-  return dims.k.size() == 1 && llvm::all_of(llvm::enumerate(*block), [&](auto entry) {
-           return entry.value() == (map.getDimPosition(entry.index()) == dims.k.front() ? 32 : 1);
-         });
+  return llvm::all_of(llvm::zip_equal(*block, getBlocksOfRows(op, isLhs)), [](auto extents) {
+    auto [own, ofRows] = extents;
+    return own == ofRows || ofRows == 1;
+  });
+}
+
+/// Returns scales that have an entry for each row of `data`, from `scales` of `blocks`, of which some have
+/// several rows.
+Value repeatForRows(OpBuilder &b, Location loc, Value scales, Value data, ArrayRef<int64_t> blocks,
+                    ArrayRef<int64_t> ofRows) {
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, scales);
+  SmallVector<OpFoldResult> dataSizes = tensor::getMixedSizes(b, loc, data);
+  for (size_t dim = 0; dim < sizes.size(); ++dim)
+    if (blocks[dim] != ofRows[dim])
+      sizes[dim] = dataSizes[dim];
+  Value init = tensor::EmptyOp::create(b, loc, sizes, getElementTypeOrSelf(scales));
+  AffineMap identity = b.getMultiDimIdentityMap(sizes.size());
+  SmallVector<utils::IteratorType> iterators(sizes.size(), utils::IteratorType::parallel);
+  auto body = [&](OpBuilder &inner, Location, ValueRange) {
+    SmallVector<Value> at;
+    for (auto [dim, own, row] : llvm::enumerate(blocks, ofRows)) {
+      Value index = linalg::IndexOp::create(inner, loc, dim);
+      if (own == 0)
+        index = arith::ConstantIndexOp::create(inner, loc, 0);
+      else if (own != row)
+        index = arith::DivUIOp::create(inner, loc, index, arith::ConstantIndexOp::create(inner, loc, own));
+      at.push_back(index);
+    }
+    linalg::YieldOp::create(inner, loc, tensor::ExtractOp::create(inner, loc, scales, at).getResult());
+  };
+  return linalg::GenericOp::create(b, loc, init.getType(), ValueRange(), init, identity, iterators, body)
+      .getResult(0);
+}
+
+template <typename Op>
+void packScales(Op op) {
+  bool isEmpty = llvm::is_contained(op.getStaticLoopRanges(), 0); // such a product has no kernel
+  if (isEmpty || !hasScalesOf32(op, /*isLhs=*/true) || !hasScalesOf32(op, /*isLhs=*/false))
+    return;
+  OpBuilder builder(op);
+  for (bool isLhs : {true, false}) {
+    OpOperand &scales = isLhs ? op.getLhsScaleInvMutable() : op.getRhsScaleInvMutable();
+    SmallVector<int64_t> blocks(*(isLhs ? op.getLhsBlock() : op.getRhsBlock()));
+    SmallVector<int64_t> ofRows = getBlocksOfRows(op, isLhs);
+    if (blocks != ofRows) {
+      scales.set(repeatForRows(builder, op.getLoc(), scales.get(), isLhs ? op.getLhs() : op.getRhs(), blocks,
+                               ofRows));
+      auto attribute = builder.getDenseI64ArrayAttr(ofRows);
+      isLhs ? op.setLhsBlockAttr(attribute) : op.setRhsBlockAttr(attribute);
+    }
+    scales.set(pack(builder, op.getLoc(), scales.get(), findOrder(op, isLhs)));
+  }
 }
 
 class PackScales : public impl::PackScalesBase<PackScales> {
@@ -105,15 +174,11 @@ public:
     auto target = dyn_cast_or_null<ChipAttr>(getTarget(getOperation()->getParentOfType<ModuleOp>()));
     if (!target || !getChip(target).hasMXScales)
       return;
-    getOperation().walk([](ScaledMatmulOp op) {
-      bool isEmpty = llvm::is_contained(op.getStaticLoopRanges(), 0); // such a product has no kernel
-      if (isEmpty || !hasScalesOf32(op, /*isLhs=*/true) || !hasScalesOf32(op, /*isLhs=*/false))
-        return;
-      OpBuilder builder(op);
-      for (bool isLhs : {true, false}) {
-        OpOperand &scales = isLhs ? op.getLhsScaleInvMutable() : op.getRhsScaleInvMutable();
-        scales.set(pack(builder, op.getLoc(), scales.get(), findOrder(op, isLhs)));
-      }
+    getOperation().walk([](Operation *op) {
+      if (auto product = dyn_cast<ScaledMatmulOp>(op))
+        packScales(product);
+      if (auto grouped = dyn_cast<ScaledGroupedMatmulOp>(op))
+        packScales(grouped);
     });
   }
 };

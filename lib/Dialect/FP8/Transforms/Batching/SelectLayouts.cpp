@@ -91,11 +91,17 @@ void readTransposed(RewriterBase &rewriter, Op op, OpOperand &operand, Value dat
   });
 }
 
+/// Returns what `body` returns for the product that `operand` belongs to.
+template <typename Body>
+decltype(auto) withProduct(OpOperand &operand, Body body) {
+  if (auto op = dyn_cast<ScaledMatmulOp>(operand.getOwner()))
+    return body(op);
+  return body(cast<ScaledGroupedMatmulOp>(operand.getOwner()));
+}
+
 /// Lets `operand` of a product read `dataT`, whose dimension d is dimension order[d] of what it reads now.
 void readTransposed(RewriterBase &rewriter, OpOperand &operand, Value dataT, ArrayRef<int64_t> order) {
-  if (auto op = dyn_cast<ScaledMatmulOp>(operand.getOwner()))
-    return readTransposed(rewriter, op, operand, dataT, order);
-  readTransposed(rewriter, cast<ScaledGroupedMatmulOp>(operand.getOwner()), operand, dataT, order);
+  withProduct(operand, [&](auto op) { readTransposed(rewriter, op, operand, dataT, order); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,8 +221,9 @@ struct BlockReader {
 };
 
 OpOperand &getScaleOperand(OpOperand &data) {
-  auto op = cast<ScaledMatmulOp>(data.getOwner());
-  return &data == &op.getLhsMutable() ? op.getLhsScaleInvMutable() : op.getRhsScaleInvMutable();
+  return withProduct(data, [&](auto op) -> OpOperand & {
+    return &data == &op.getLhsMutable() ? op.getLhsScaleInvMutable() : op.getRhsScaleInvMutable();
+  });
 }
 
 /// Creates a copy of `op` with a further direction for each order that `readers` want; returns it, and the
@@ -259,9 +266,9 @@ QuantizeBlocksOp addDirections(RewriterBase &rewriter, QuantizeBlocksOp op, Arra
 }
 
 /// Lets the product of `reader` read `direction` of `cast`, data and scale_inv.
-void readDirection(RewriterBase &rewriter, const BlockReader &reader, QuantizeBlocksOp cast,
+template <typename Op>
+void readDirection(RewriterBase &rewriter, Op op, const BlockReader &reader, QuantizeBlocksOp cast,
                    unsigned direction) {
-  auto op = mlir::cast<ScaledMatmulOp>(reader.operand->getOwner());
   rewriter.setInsertionPoint(op);
   for (auto [operand, part] : {std::pair(reader.operand, 0u), {&getScaleOperand(*reader.operand), 1u}}) {
     Reshapes reshapes(operand->get());
@@ -292,7 +299,9 @@ LogicalResult addLayouts(RewriterBase &rewriter, QuantizeBlocksOp op, ArrayRef<B
   llvm::append_range(replacements, created.getResults().drop_front(before + added));
   rewriter.replaceOp(op, replacements);
   for (auto [reader, direction] : llvm::zip_equal(readers, directions))
-    readDirection(rewriter, reader, created, direction);
+    withProduct(*reader.operand, [&, &reader = reader, direction = direction](auto op) {
+      readDirection(rewriter, op, reader, created, direction);
+    });
   RewritePatternSet patterns(created.getContext());
   QuantizeBlocksOp::getCanonicalizationPatterns(patterns, created.getContext());
   GreedyRewriteConfig config; // other casts are still to come
@@ -314,7 +323,7 @@ public:
       auto product = dyn_cast<ScaledMatmulOp>(op);
       if (product && !getChip(target).readsTransposedFP8)
         addWishes(product);
-      if (auto grouped = dyn_cast<ScaledGroupedMatmulOp>(op)) // by mma.sync on every chip
+      if (auto grouped = dyn_cast<ScaledGroupedMatmulOp>(op)) // its kernels read no other order
         addWishes(grouped);
     });
     IRRewriter rewriter(&getContext());
@@ -350,8 +359,6 @@ private:
         wishes[cast].push_back({&operand, llvm::to_vector(order)});
       return;
     }
-    if (!isa<ScaledMatmulOp>(operand.getOwner()))
-      return;
     Reshapes data(operand.get()), scaleInv(getScaleOperand(operand).get());
     if (!data.source() || !scaleInv.source() || data.source().getOwner() != scaleInv.source().getOwner() ||
         data.source().getResultNumber() + 1 != scaleInv.source().getResultNumber())

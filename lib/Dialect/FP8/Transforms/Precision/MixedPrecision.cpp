@@ -78,6 +78,9 @@ void Policy::narrowProduct(DestinationStyleOpInterface op, StringRef precision, 
     op->setOperand(i, type ? values.round(operand, type) : values.roundToTF32(operand));
     isNarrowed = true;
   }
+  auto isF32 = [&](unsigned operand) { return getElementTypeOrSelf(op->getOperand(operand)).isF32(); };
+  if (!type && isF32(0) && isF32(1))
+    op->setAttr(kTF32AttrName, rewriter.getUnitAttr());
   Value result = op->getResult(0);
   if (!type || !isNarrowed || accumulates || !getElementTypeOrSelf(result).isF32())
     return;

@@ -98,7 +98,8 @@ Value NarrowValues::round(Value value, FloatType type) {
 }
 
 /// Adds half a unit of the last bit that is kept to the bits of the magnitude, and clears those below. A
-/// carry into the exponent is right, and may give Inf. NaN stays NaN.
+/// carry into the exponent is right, and may give Inf. NaN stays NaN, also where tensor cores read its upper
+/// bits alone.
 static Value buildTF32(OpBuilder &b, Location loc, Value x) {
   auto bits = [&](int32_t value) { return arith::ConstantIntOp::create(b, loc, value, 32); };
   Value old = arith::BitcastOp::create(b, loc, b.getI32Type(), x);
@@ -106,7 +107,9 @@ static Value buildTF32(OpBuilder &b, Location loc, Value x) {
   Value kept = arith::AndIOp::create(b, loc, sum, bits(static_cast<int32_t>(0xFFFFE000)));
   Value result = arith::BitcastOp::create(b, loc, x.getType(), kept);
   Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
-  return arith::SelectOp::create(b, loc, isNaN, x, result);
+  Value quiet = arith::OrIOp::create(b, loc, old, bits(0x400000));
+  quiet = arith::BitcastOp::create(b, loc, x.getType(), quiet);
+  return arith::SelectOp::create(b, loc, isNaN, quiet, result);
 }
 
 Value NarrowValues::roundToTF32(Value value) {

@@ -5,6 +5,7 @@
 // Turns products of fp8.group_rows into grouped products, which read the rows in place.
 
 #include "fp8/Analysis/RowGroups.h"
+#include "fp8/Dialect/FP8/IR/MixedPrecision.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -23,10 +24,12 @@ using namespace fp8;
 //===----------------------------------------------------------------------===//
 
 static Value createGrouped(RewriterBase &rewriter, MatmulOp op, const GroupedProduct &product, Value init) {
-  return GroupedMatmulOp::create(rewriter, op.getLoc(), init.getType(), product.lhs, product.rhs,
-                                 product.ends, init, rewriter.getAffineMapArrayAttr(product.maps),
-                                 op.getSiteAttr(), op.getRoleAttr(), op.getKeptAttr())
-      ->getResult(0);
+  auto grouped = GroupedMatmulOp::create(rewriter, op.getLoc(), init.getType(), product.lhs, product.rhs,
+                                         product.ends, init, rewriter.getAffineMapArrayAttr(product.maps),
+                                         op.getSiteAttr(), op.getRoleAttr(), op.getKeptAttr());
+  if (Attribute isTF32 = op->getAttr(kTF32AttrName))
+    grouped->setAttr(kTF32AttrName, isTF32);
+  return grouped->getResult(0);
 }
 
 static Value createGrouped(RewriterBase &rewriter, ScaledMatmulOp op, const GroupedProduct &product,

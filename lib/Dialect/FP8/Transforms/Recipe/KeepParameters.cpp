@@ -223,6 +223,7 @@ public:
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!function.isPublic() || function.isExternal())
         continue;
+      castStacksOfWeights(function);
       entries.push_back({function, findParameterCasts(function)});
       for (unsigned i = 0; i < function.getNumResults(); ++i)
         entries.back().updatesScales |= bool(function.getResultAttr(i, kStateAttrName));

@@ -138,6 +138,12 @@ static std::string printKey(const ParameterCast &parameter, ArrayRef<BlockArgume
   return text;
 }
 
+/// Returns whether a cast has one scale, which is computed from what it casts.
+static bool hasOwnScale(Operation *op) {
+  auto quantize = dyn_cast<QuantizeOp>(op);
+  return quantize && !quantize.getColumn();
+}
+
 static ParameterCast describeCast(func::FuncOp function, Operation *op) {
   ParameterCast cast(op, op->getAttrOfType<StringAttr>(kWeightAttrName).str());
   for (OpResult result : op->getResults())
@@ -152,7 +158,10 @@ static ParameterCast describeCast(func::FuncOp function, Operation *op) {
     return reject("a function of the recipe casts it");
   Block *body = &function.getBody().front();
   if (op->getBlock() != body)
-    return reject("its cast is inside '" + op->getParentOp()->getName().getStringRef().str() + "'");
+    return reject("its cast is inside '" + op->getParentOp()->getName().getStringRef().str() + "'" +
+                  (hasOwnScale(op) ? ", with a scale for each time; --recipe=delayed, row, block and mxfp8 "
+                                     "keep the slices of a stack"
+                                   : ""));
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.omitUsesFromAbove = false;

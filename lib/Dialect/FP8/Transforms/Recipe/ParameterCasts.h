@@ -45,6 +45,9 @@ struct ParameterCast {
   mlir::Operation *clone(mlir::OpBuilder &builder, mlir::IRMapping &mapping) const;
 };
 
+/// Casts stacked weights before the loops that cast their slices (SliceCasts.cpp).
+void castStacksOfWeights(mlir::func::FuncOp function);
+
 /// Returns the casts in `function` that have the mark kWeightAttrName. Those that cannot be kept say why.
 std::vector<ParameterCast> findParameterCasts(mlir::func::FuncOp function);
 

@@ -6,28 +6,13 @@
 
 #include "RecipeRewriter.h"
 #include "fp8/Analysis/Dequantization.h"
+#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
 
 using namespace mlir;
 using namespace fp8;
 
 DequantizeOp QuantizedOperand::ownBytes() const {
   return getViewSource(value()).getDefiningOp<DequantizeOp>();
-}
-
-/// Returns whether every scale of `blocks` is that of one row (or column) along all of K.
-static bool isPerRow(ArrayRef<int64_t> blocks, ArrayRef<bool> contracted) {
-  return !blocks.empty() && llvm::all_of(llvm::zip_equal(blocks, contracted), [](auto pair) {
-    auto [extent, isContracted] = pair;
-    return extent == (isContracted ? 0 : 1);
-  });
-}
-
-/// Returns whether no scale of `blocks` is that of several rows (or columns).
-static bool isOfSingleRows(ArrayRef<int64_t> blocks, ArrayRef<bool> contracted) {
-  return llvm::all_of(llvm::zip_equal(blocks, contracted), [](auto pair) {
-    auto [extent, isContracted] = pair;
-    return isContracted || extent == 1;
-  });
 }
 
 std::optional<GroupedProduct> QuantizedOperand::grouped() const {
@@ -38,19 +23,16 @@ std::optional<GroupedProduct> QuantizedOperand::grouped() const {
   GroupedDims grouped = *inferGroupedDims(match->maps);
   SmallVector<AffineMap> maps = dropGroup(match->maps, grouped.group);
   ContractionDims dims = *inferContractionDims(maps);
-  // Groups divide blocks of their rows; blocks along another K are those of the masked rows, where a kernel
-  // knows scales of blocks. One for many threads does not.
-  bool canHaveBlocks =
-      grouped.divided != 2 && !getTarget(product).hasManyThreads(); // 2: the rows are contracted
   TensorKind kinds[] = {*product.getLhsKind(), *product.getRhsKind()};
   for (auto [map, whole, kind] : llvm::zip(maps, match->maps, kinds)) {
     SmallVector<bool> contracted;
     for (AffineExpr result : map.getResults())
       contracted.push_back(cast<AffineDimExpr>(result).getPosition() == dims.k.front());
-    SmallVector<int64_t> blocks = recipe.getBlockShape(kind, contracted);
-    bool hasRows = !whole.isFunctionOfDim(grouped.group);
-    if (!isPerRow(blocks, contracted) &&
-        !(canHaveBlocks && !blocks.empty() && (!hasRows || isOfSingleRows(blocks, contracted))))
+    GroupedOperand operand{kind, contracted, /*hasRows=*/!whole.isFunctionOfDim(grouped.group),
+                           /*areRowsSummed=*/grouped.divided == 2};
+    // With one scale for the whole tensor, a product is grouped after its rows are cast.
+    if (recipe.getBlockShape(kind, contracted).empty() ||
+        !canGroupScales(getTarget(product), recipe, operand))
       return std::nullopt;
   }
   return match;

@@ -37,3 +37,27 @@ module {
     return %y : tensor<40x24xf32>
   }
 }
+
+// -----
+
+// A scale of 32 x 32 elements is that of 32 rows, and the groups of rows are batches of the weights.
+
+module attributes {fp8.target = #fp8.chip<"sm_120a">} {
+  // CHECK-LABEL: func.func @grouped
+  // CHECK-SAME: %[[SX:[^:]*]]: tensor<40x8xf8E8M0FNU>, %[[SW:[^:]*]]: tensor<5x3x8xf8E8M0FNU>
+  // CHECK: %[[P:.*]] = fp8.pack_scales ins(%[[SX]] : tensor<40x8xf8E8M0FNU>) outs({{.*}} : tensor<1024xf8E8M0FNU>)
+  // CHECK: %[[ROWS:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<5x70x8xf8E8M0FNU>)
+  // CHECK: %[[ROW:.*]] = arith.divui {{.*}} : index
+  // CHECK: tensor.extract %[[SW]][{{.*}}, %[[ROW]], {{.*}}]
+  // CHECK: %[[Q:.*]] = fp8.pack_scales ins(%[[ROWS]] : tensor<5x70x8xf8E8M0FNU>) outs({{.*}} : tensor<5120xf8E8M0FNU>)
+  // CHECK: fp8.scaled_grouped_matmul {{.*}} scales(%[[P]], %[[Q]] : tensor<1024xf8E8M0FNU>, tensor<5120xf8E8M0FNU>)
+  // CHECK-SAME: rhs_block = array<i64: 1, 1, 32>
+  func.func @grouped(%x: tensor<40x256xf8E4M3FN>, %w: tensor<5x70x256xf8E4M3FN>, %ends: tensor<5xi32>, %sx: tensor<40x8xf8E8M0FNU>,
+                     %sw: tensor<5x3x8xf8E8M0FNU>, %o: tensor<40x70xf32>) -> tensor<40x70xf32> {
+    %y = fp8.scaled_grouped_matmul fast ins(%x, %w, %ends : tensor<40x256xf8E4M3FN>, tensor<5x70x256xf8E4M3FN>, tensor<5xi32>)
+        scales(%sx, %sw : tensor<40x8xf8E8M0FNU>, tensor<5x3x8xf8E8M0FNU>) outs(%o : tensor<40x70xf32>)
+        {indexing_maps = [affine_map<(m, n, k, g) -> (m, k)>, affine_map<(m, n, k, g) -> (g, n, k)>, affine_map<(m, n, k, g) -> (m, n)>],
+         lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 1, 32, 32>} -> tensor<40x70xf32>
+    return %y : tensor<40x70xf32>
+  }
+}

@@ -1,0 +1,38 @@
+// This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which products of groups of rows (mixture of experts) a target computes group by group, and with what.
+
+#ifndef FP8_DIALECT_FP8_IR_GROUPEDPRODUCTS_H
+#define FP8_DIALECT_FP8_IR_GROUPEDPRODUCTS_H
+
+#include "fp8/Dialect/FP8/IR/Chips.h"
+
+namespace fp8 {
+
+/// The place of an operand in a product of groups of rows.
+struct GroupedOperand {
+  TensorKind kind;
+  llvm::SmallVector<bool> contracted; ///< per dimension of the rows, or of the matrix of one group
+  bool hasRows;                       ///< whether one of them is the rows that groups divide
+  bool areRowsSummed;                 ///< whether these are contracted, as in a weight gradient
+};
+
+/// Returns whether `target` multiplies this operand with the scales of `recipe` group by group; else rows are
+/// masked, as the program wrote them. A scale of several rows would be that of rows of several groups.
+bool canGroupScales(TargetAttrInterface target, RecipeAttrInterface recipe, const GroupedOperand &operand);
+
+/// Returns the instructions that compute grouped products. Kernels of mma.sync and of wgmma know groups; the
+/// former read 16-bit operands of weight gradients in place, but FP8 of sm_90a takes a newer PTX there.
+ProductFamily getGroupedFamily(const Chip &chip, bool isFP8);
+
+/// Does what ChipAttr::describeProduct() does, for products by instructions of `family`.
+ProductSupport describeProductOf(ChipAttr chip, ProductFamily family, RecipeAttrInterface recipe, Role role);
+
+/// Does what `target.describeProduct()` does, for products of groups of rows.
+ProductSupport describeGroupedProduct(TargetAttrInterface target, RecipeAttrInterface recipe, Role role);
+
+} // namespace fp8
+
+#endif // FP8_DIALECT_FP8_IR_GROUPEDPRODUCTS_H
