@@ -32,12 +32,12 @@ def tensors(manifest: Mapping[str, Any], *, derived: bool = False) -> dict[str, 
     return {tensor["name"]: tensor for tensor in description.get("tensors", []) if bool(tensor.get("derived")) == derived}
 
 
-def initial(manifest: Mapping[str, Any]) -> State:
-    """The state that a program starts with, in numpy arrays; empty for a program without state."""
+def initial(manifest: Mapping[str, Any], *, derived: bool = False) -> State:
+    """The state that a program starts with, in numpy arrays, or its derived tensors; empty for a program without any."""
     state: State = {}
-    for name, tensor in tensors(manifest).items():
+    for name, tensor in tensors(manifest, derived=derived).items():
         state[name] = _initial_tensor(tensor)
-    if state:
+    if state and not derived:
         state[HASH] = layout_hash(manifest)
     return state
 

@@ -32,13 +32,10 @@ class State(nn.Module):  # type: ignore[misc]
         #: The addresses of the weights that this state's scales are of.
         self.weights = weights
         #: The bytes of tensors that are cast from weights: no part of a saved state.
-        self._derived: dict[str, Tensor] = {}
-        derived = {tensor["name"] for tensor in (library.manifest.get("state") or {}).get("tensors", []) if tensor.get("derived")}
+        derived = _state.initial(library.manifest, derived=True)
+        self._derived = {name: torch.from_numpy(np.ascontiguousarray(value).reshape(-1).view(np.uint8)) for name, value in derived.items()}
         for name, value in library.state().items():
-            if name in derived:
-                self._derived[name] = torch.from_numpy(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
-            else:
-                self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
+            self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
         self.register_buffer(COLUMNS, _encode(columns_of(library)))
 
     def pointers(self, names: list[str]) -> list[int]:
@@ -55,7 +52,7 @@ class State(nn.Module):  # type: ignore[misc]
         own: dict[str, Tensor] = dict(self.named_buffers())
         if missing := sorted(set(own) - set(tensors) - {COLUMNS}):
             raise StateError(f"the saved FP8 state lacks {', '.join(missing)}")
-        if not torch.equal(tensors[_state.HASH], own[_state.HASH]):
+        if _state.HASH in own and not torch.equal(tensors[_state.HASH], own[_state.HASH]):
             given, wanted = decode(tensors.get(COLUMNS)), decode(own[COLUMNS])
             extra = [c for c in given if c not in wanted] or given
             lacks = [c for c in wanted if c not in given] or wanted
