@@ -33,9 +33,9 @@ std::vector<SupportRecord> fp8::listSupport(MLIRContext &context) {
         for (bool isGrouped : {false, true})
           for (Role role : {Role::fprop, Role::dgrad, Role::wgrad}) {
             RecipeAttrInterface own = parseRecipe(recipe, format, context).getRecipeFor(role);
-            records.push_back({target.getTargetName().str(), recipe.str(), format.str(), isGrouped, role,
-                               isGrouped ? describeGroupedProduct(target, own, role)
-                                         : target.describeProduct(own, role)});
+            records.push_back(
+                {target.getTargetName().str(), recipe.str(), format.str(), isGrouped, role,
+                 isGrouped ? describeGroupedProduct(target, own, role) : target.describeProduct(own, role)});
           }
   return records;
 }
@@ -75,7 +75,8 @@ std::string fp8::printSupportText(ArrayRef<SupportRecord> records) {
     if (isNew || !isRefused || record.support.reason != above->support.reason)
       os << "  " << llvm::left_justify(isNew ? record.recipe : "", 8)
          << llvm::left_justify(isNew ? record.format : "", 8)
-         << (isRefused ? "" : ((record.isGrouped ? "grouped " : "") + stringifyRole(record.role) + "  ").str())
+         << (isRefused ? ""
+                       : ((record.isGrouped ? "grouped " : "") + stringifyRole(record.role) + "  ").str())
          << describe(record.support) << "\n";
     above = &record;
   }

@@ -7,9 +7,9 @@ import re
 import subprocess
 
 import pytest
+from test_experts import HERE as EXPERTS
 
 from recipe_steps import text  # noqa: F401 (a fixture)
-from test_experts import HERE as EXPERTS
 
 TARGETS = ["cpu", "sm_100a", "sm_120a", "sm_89", "sm_90a"]
 RECIPES = ["delayed", "current", "row", "block", "mxfp8"]

@@ -87,7 +87,8 @@ private:
   struct Scales {
     Operand operand;
     std::optional<unsigned> kStride = {}; ///< the argument that has the bytes from block to block along K
-    /// Of an operand with a matrix for each group of rows: the argument that has the bytes from one to the next.
+    /// Of an operand with a matrix for each group of rows: the argument that has the bytes from one to the
+    /// next.
     std::optional<unsigned> groupStride = {};
     /// Of packed scales: the arguments that have the parts of K, and the tiles of 128 rows of a batch, if the
     /// operand has batches.

@@ -9,6 +9,7 @@
 #include "Lowering.h"
 #include "Product.h"
 #include "ProductConfig.h"
+#include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/GroupedProducts.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 
@@ -138,8 +139,8 @@ std::array<ProductOperand, 2> fp8::prepareGroupedOperands(OpBuilder &builder, Lo
       pitch = builder.createOrFold<arith::AddIOp>(loc, alignUp(builder, loc, rows, step), padding);
       sources = buildSources(builder, loc, *product.groups, rows, pitch, step);
     }
-    product.addNote(Twine(i == 0 ? "left" : "right") + " operand copied first: groups begin at multiples of " +
-                    Twine(stepBytes) + " bytes");
+    product.addNote(Twine(i == 0 ? "left" : "right") +
+                    " operand copied first: groups begin at multiples of " + Twine(stepBytes) + " bytes");
     operands[i] = packByGroups(builder, loc, memref, position, sources, pitch);
   }
   return operands;
@@ -177,8 +178,8 @@ static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
       properties);
 }
 
-/// Returns whether there is something to sum, with scales that kernels have; groups divide blocks of rows that
-/// are summed.
+/// Returns whether there is something to sum, with scales that kernels have; groups divide blocks of rows
+/// that are summed.
 static bool hasKernel(const Product &product, const Chip &chip) {
   SmallVector<unsigned> dims =
       llvm::to_vector(llvm::concat<const unsigned>(product.dims.m, product.dims.n, product.dims.k));
@@ -191,7 +192,7 @@ static ProductConfig chooseConfig(const Product &product, const Chip &chip) {
   ProductProblem problem{getElementTypeOrSelf(product.lhs),
                          getElementTypeOrSelf(product.rhs),
                          product.split || product.scalesAlongK == ScalesAlongK::blocks,
-                         /*strict=*/false,
+                         hasModuleAttr(product.op, kStrictAccumulationAttrName),
                          product.scalesAlongK,
                          ShapedType::kDynamic,
                          product.knownSize(product.dims.m),

@@ -4,8 +4,8 @@
 //
 // Products by mma.sync: warps multiply tiles of 16 x 8 in registers, on operands that cp.async copies to
 // shared memory some steps ahead. A step is 64 bytes along K; an instruction takes 32 bytes of it, 32 FP8, 16
-// bf16 or f16, or 8 TF32 elements, so all types share one kernel but for the instruction. The elements of TF32
-// are f32, of which it ignores the lower 13 bits.
+// bf16 or f16, or 8 TF32 elements, so all types share one kernel but for the instruction. The elements of
+// TF32 are f32, of which it ignores the lower 13 bits.
 //
 // Shared memory of a stage: the rows of the left operand, then those of the right one, 64 bytes each, in
 // chunks of 16 bytes. Chunk c of row r is at place c ^ (r / 2) % 4: neither cp.async nor ldmatrix has bank
@@ -246,9 +246,8 @@ SmallVector<Value> MmaKernel::multiply(ArrayRef<Value> left, ArrayRef<Value> rig
       });
     };
     int64_t depth = lhs.type.isF32() ? 8 : 16;
-    sums =
-        NVVM::MmaOp::create(b, type, pairs(left), pairs(right), c, {16, 8, depth}, std::nullopt, std::nullopt,
-                            types, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+    sums = NVVM::MmaOp::create(b, type, pairs(left), pairs(right), c, {16, 8, depth}, std::nullopt,
+                               std::nullopt, types, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
   } else if (chip.hasBlockScaledMma) {
     Value ones = b.number(0x7F7F7F7F).getValue(), zero = b.number(0, 16).getValue(); // 127 stands for 2^0
     Value byte = b.number(scales.byte, 16).getValue();

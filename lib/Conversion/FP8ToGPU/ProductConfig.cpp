@@ -11,7 +11,8 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether tensor cores multiply the two types: FP8 of both formats, bf16 · bf16, f16 · f16, and TF32.
+/// Returns whether tensor cores multiply the two types: FP8 of both formats, bf16 · bf16, f16 · f16, and
+/// TF32.
 static bool haveTensorCores(const ProductProblem &problem) {
   Type lhs = problem.lhs, rhs = problem.rhs;
   auto isFP8 = [](Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); };

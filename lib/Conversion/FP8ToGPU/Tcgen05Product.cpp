@@ -33,9 +33,9 @@ static NVVM::Tcgen05MMAKind getKind(const TiledOperand &operand) {
                                        : NVVM::Tcgen05MMAKind::TF32;
 }
 
-/// PTX ISA, "Instruction descriptor" of kinds f16, tf32 and f8f6f4: sums in f32, the types of A and B, whether they
-/// are [K, rows], N / 8 and M / 16. Of kind mxf8f6f4: in place of the type of sums and of M / 16, that scales
-/// are E8M0, M / 128, and which of the four scales of a stage the step has.
+/// PTX ISA, "Instruction descriptor" of kinds f16, tf32 and f8f6f4: sums in f32, the types of A and B,
+/// whether they are [K, rows], N / 8 and M / 16. Of kind mxf8f6f4: in place of the type of sums and of M /
+/// 16, that scales are E8M0, M / 128, and which of the four scales of a stage the step has.
 static int64_t getInstructionDescriptor(const WideShape &shape, int64_t step) {
   auto type = [](const TiledOperand &operand) -> int64_t {
     if (operand.element.isF32())
@@ -63,8 +63,7 @@ namespace {
 class Tcgen05Kernel {
 public:
   Tcgen05Kernel(KernelBuilder &b, const WideShape &shape, const WideOperands &operands)
-      : b(b), shape(shape), operands(operands),
-        tiles(operands.getTiles(shape)),
+      : b(b), shape(shape), operands(operands), tiles(operands.getTiles(shape)),
         stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales) {}
 
   void build() {
@@ -72,8 +71,7 @@ public:
     auto findScales = [&](unsigned operand, Expr batch, Expr index) {
       return operands.findScales(b, shape, operand, batch, index);
     };
-    b.when(b.thread() == kLoadWarp * 32,
-           [&] { stages.buildProducer(tiles, operands.maps, findScales); });
+    b.when(b.thread() == kLoadWarp * 32, [&] { stages.buildProducer(tiles, operands.maps, findScales); });
     if (shape.scales == ScalesAlongK::blocks)
       for (unsigned operand : {0, 1})
         b.when(b.warp() == kFirstScaleWarp + operand,
@@ -169,10 +167,11 @@ void Tcgen05Kernel::buildMultiply() {
     Expr tile = b.expr(carried[1]);
     waitFor(drained(tile), phase(tile) ^ 1);
     Value sums = toPointer(memory + tile % kBuffers * shape.rhs.rows);
-    SmallVector<Value> next = b.loop(b.number(0), origin.numSteps, carried[0], [&](Expr k, ValueRange carried) {
-      buildStage(b.expr(carried[0]), memory, sums, k > 0, origin.column);
-      return SmallVector<Value>{(b.expr(carried[0]) + 1).getValue()};
-    });
+    SmallVector<Value> next =
+        b.loop(b.number(0), origin.numSteps, carried[0], [&](Expr k, ValueRange carried) {
+          buildStage(b.expr(carried[0]), memory, sums, k > 0, origin.column);
+          return SmallVector<Value>{(b.expr(carried[0]) + 1).getValue()};
+        });
     NVVM::Tcgen05CommitOp::create(b, done(tile), /*multicastMask=*/Value());
     return SmallVector<Value>{next[0], (tile + 1).getValue()};
   });
@@ -339,7 +338,7 @@ SmallVector<Value> Tcgen05Kernel::buildLoadSums(Expr address, Expr numSteps) {
 void Tcgen05Kernel::buildStoreChunk(const TileOrigin &tile, ArrayRef<Value> sums, Expr quarter, Expr chunk) {
   int64_t width = getChunkColumns(shape);
   operands.epilogue.start(b, tile.batch);
-  Epilogue::Position row = operands.atRow(b, tile.row + quarter * 32 + b.lane());
+  Epilogue::Position row = operands.atRow(b, tile.row + quarter * 32 + b.lane(), tile.endRow);
   Expr firstColumn = tile.column + chunk * width;
   SmallVector<Epilogue::Position> columns;
   columns.reserve(width);

@@ -16,7 +16,7 @@ namespace fp8 {
 /// all batches, all i32. `batch` may be a group.
 struct TileOrigin {
   Expr batch, row, column, rowBlock, columnBlock;
-  Expr endRow;         ///< the row after the last that the tile may have
+  Expr endRow;          ///< the row after the last that the tile may have
   Expr depth, numSteps; ///< where it begins along K, and the steps of TileSpace::stepDepth from there
 };
 

@@ -239,8 +239,7 @@ void fp8::buildWgmmaProduct(KernelBuilder &b, const WideShape &shape, WideOperan
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.elseYield());
   setRegisters(kProducerRegisters, NVVM::SetMaxRegisterAction::decrease);
-  b.when(b.thread() == kConsumerWarps * 32,
-         [&] { stages.buildProducer(tiles, operands.maps, findScales); });
+  b.when(b.thread() == kConsumerWarps * 32, [&] { stages.buildProducer(tiles, operands.maps, findScales); });
   if (shape.scales == ScalesAlongK::blocks)
     for (unsigned operand : {0, 1})
       b.when(b.warp() == kConsumerWarps + 1 + operand,

@@ -96,8 +96,8 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
     // Elements of 32 bits would need another order of TMA's bytes.
     bool mayTranspose =
         tile.elementBytes() == 2 || (tile.elementBytes() == 1 && context.chip.readsTransposedFP8);
-    ProductOperand operand = grouped ? (*grouped)[isLhs ? 0 : 1]
-                                     : prepareOperand(builder, context, product, isLhs, mayTranspose);
+    ProductOperand operand =
+        grouped ? (*grouped)[isLhs ? 0 : 1] : prepareOperand(builder, context, product, isLhs, mayTranspose);
     tile.isTransposed = operand.isTransposed;
     tile.hasInnerBatches = bool(operand.innerBatches);
     if (tile.isTransposed)
@@ -105,9 +105,9 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
     Value count = hasBatches(isLhs) ? matrices : index(1), length = k;
     if (product.groups && !areRowsDivided)
       length = sizeOf(operand.memref, 1);
-    Value view = viewAsMatrices(builder, loc, operand,
-                                tile.isTransposed ? ArrayRef{count, length, size}
-                                                  : ArrayRef{count, size, length});
+    Value view =
+        viewAsMatrices(builder, loc, operand,
+                       tile.isTransposed ? ArrayRef{count, length, size} : ArrayRef{count, size, length});
     return std::pair(view, operand.innerBatches);
   };
   auto [lhs, lhsInner] = prepare(shape.lhs, !isSwapped, rows, config.tileM);

@@ -41,7 +41,13 @@ struct WideOperands {
   std::optional<GroupArguments> groups = {}; ///< of a grouped product
 
   TileSpace getTiles(const WideShape &shape) const {
-    return {batches,         rows, columns, depth, shape.lhs.rows, shape.rhs.rows, shape.lhs.boxWidth(),
+    return {batches,
+            rows,
+            columns,
+            depth,
+            shape.lhs.rows,
+            shape.rhs.rows,
+            shape.lhs.boxWidth(),
             groups ? &*groups : nullptr};
   }
   /// The rows and columns of the kernel as positions of the epilogue, and the sum at one of each. Rows from
@@ -49,7 +55,6 @@ struct WideOperands {
   Epilogue::Position atRow(KernelBuilder &b, Expr row, Expr end) const {
     return isSwapped ? epilogue.atColumn(b, row, end) : epilogue.atRow(b, row, end);
   }
-  Epilogue::Position atRow(KernelBuilder &b, Expr row) const { return atRow(b, row, rows); }
   Epilogue::Position atColumn(KernelBuilder &b, Expr column) const {
     return isSwapped ? epilogue.atRow(b, column, columns) : epilogue.atColumn(b, column, columns);
   }

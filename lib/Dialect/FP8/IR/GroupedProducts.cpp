@@ -36,7 +36,7 @@ bool fp8::canGroupScales(TargetAttrInterface target, RecipeAttrInterface recipe,
 }
 
 ProductFamily fp8::getGroupedFamily(const Chip &chip, bool isFP8) {
-  return isFP8 && chip.family == ProductFamily::wgmma ? ProductFamily::wgmma : ProductFamily::mma;
+  return isFP8 ? chip.family : ProductFamily::mma;
 }
 
 /// Returns whether `target` computes grouped products with these scales on masked rows.
@@ -46,9 +46,8 @@ static bool areMasked(TargetAttrInterface target, RecipeAttrInterface recipe, Ro
   GroupedOperand operands[] = {
       {lhs, {isWeightGradient, !isWeightGradient}, /*hasRows=*/true, isWeightGradient},
       {rhs, {true, false}, /*hasRows=*/isWeightGradient, isWeightGradient}};
-  return !llvm::all_of(operands, [&](const GroupedOperand &operand) {
-    return canGroupScales(target, recipe, operand);
-  });
+  return !llvm::all_of(
+      operands, [&](const GroupedOperand &operand) { return canGroupScales(target, recipe, operand); });
 }
 
 ProductSupport fp8::describeGroupedProduct(TargetAttrInterface target, RecipeAttrInterface recipe,

@@ -23,8 +23,8 @@ struct GroupedOperand {
 /// masked, as the program wrote them. A scale of several rows would be that of rows of several groups.
 bool canGroupScales(TargetAttrInterface target, RecipeAttrInterface recipe, const GroupedOperand &operand);
 
-/// Returns the instructions that compute grouped products. Kernels of mma.sync and of wgmma know groups; the
-/// former read 16-bit operands of weight gradients in place, but FP8 of sm_90a takes a newer PTX there.
+/// Returns the instructions that compute grouped products: for 16-bit operands mma.sync, which reads those of
+/// weight gradients in place, on every chip.
 ProductFamily getGroupedFamily(const Chip &chip, bool isFP8);
 
 /// Does what ChipAttr::describeProduct() does, for products by instructions of `family`.

@@ -138,10 +138,10 @@ static std::string printKey(const ParameterCast &parameter, ArrayRef<BlockArgume
   return text;
 }
 
-/// Returns whether a cast has one scale, which is computed from what it casts.
+/// Returns whether a cast in a loop has one scale, which is computed there.
 static bool hasOwnScale(Operation *op) {
   auto quantize = dyn_cast<QuantizeOp>(op);
-  return quantize && !quantize.getColumn();
+  return quantize && !quantize.getColumn() && quantize.getScale().getParentBlock() == op->getBlock();
 }
 
 static ParameterCast describeCast(func::FuncOp function, Operation *op) {
@@ -159,8 +159,8 @@ static ParameterCast describeCast(func::FuncOp function, Operation *op) {
   Block *body = &function.getBody().front();
   if (op->getBlock() != body)
     return reject("its cast is inside '" + op->getParentOp()->getName().getStringRef().str() + "'" +
-                  (hasOwnScale(op) ? ", with a scale for each time; --recipe=delayed, row, block and mxfp8 "
-                                     "keep the slices of a stack"
+                  (hasOwnScale(op) ? ", where each layer has a scale of its own; use --recipe=delayed, row, "
+                                     "block or mxfp8"
                                    : ""));
   SetVector<Operation *> slice;
   BackwardSliceOptions options;

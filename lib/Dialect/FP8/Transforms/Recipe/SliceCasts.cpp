@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Casts stacked weights as a whole: a loop over layers, which casts the slice of each, reads slices of the FP8
-// bytes instead. A slice of the bytes is the bytes of the slice, as a cast has one scale for all slices, or
-// scales of blocks within each.
+// Casts stacked weights as a whole: a loop over layers, which casts the slice of each, reads slices of the
+// FP8 bytes instead. A slice of the bytes is the bytes of the slice, as a cast has one scale for all slices,
+// or scales of blocks within each.
 
 #include "ParameterCasts.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
@@ -26,7 +26,8 @@ struct SliceCast {
   Operation *op;
   scf::ForOp loop;
   tensor::ExtractSliceOp slice;
-  SmallVector<Operation *> steps; ///< from the cast to the slice: elementwise code, and reshapes to its matrix
+  SmallVector<Operation *>
+      steps; ///< from the cast to the slice: elementwise code, and reshapes to its matrix
 };
 } // namespace
 
@@ -109,8 +110,8 @@ static std::optional<SliceCast> match(Operation *op) {
     auto collapse = dyn_cast<tensor::CollapseShapeOp>(step);
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(step))
       cast.slice = slice;
-    else if (isElementwise(step) ||
-             (collapse && collapse.getSrcType().getShape().drop_front() == collapse.getResultType().getShape()))
+    else if (isElementwise(step) || (collapse && collapse.getSrcType().getShape().drop_front() ==
+                                                     collapse.getResultType().getShape()))
       cast.steps.push_back(step);
     else
       return std::nullopt;
@@ -161,7 +162,8 @@ static Value repeatForStack(OpBuilder &builder, Operation *step, Value stack) {
 
 static bool areEquivalent(Operation *a, Operation *b, bool withOperands) {
   return OperationEquivalence::isEquivalentTo(
-      a, b, withOperands ? OperationEquivalence::exactValueMatch : OperationEquivalence::ignoreValueEquivalence,
+      a, b,
+      withOperands ? OperationEquivalence::exactValueMatch : OperationEquivalence::ignoreValueEquivalence,
       /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
 }
 
@@ -317,10 +319,10 @@ void StackCast::buildBlocks() {
       }
     }
   }
-  auto created = QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), stack, /*random=*/Value(),
-                                          outs, model.getRecipe(), builder.getArrayAttr(blocks),
-                                          builder.getArrayAttr(orders), model.getStreamAttr(), ArrayAttr(),
-                                          DenseI64ArrayAttr());
+  auto created =
+      QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), stack, /*random=*/Value(), outs,
+                               model.getRecipe(), builder.getArrayAttr(blocks), builder.getArrayAttr(orders),
+                               model.getStreamAttr(), ArrayAttr(), DenseI64ArrayAttr());
   created->setDiscardableAttrs(model->getDiscardableAttrDictionary());
   for (auto [cast, ofCast] : llvm::zip_equal(casts, places))
     for (auto [direction, place] : llvm::enumerate(ofCast))
