@@ -121,7 +121,8 @@ void LocalChannel::waitFor(const std::vector<uint32_t> &ranks, const char *verb,
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
   for (uint32_t other : ranks) {
     SharedMemory::Rank &rank = memory.rank(other);
-    for (int looks = 0; looks < kLooks && !isThere(rank); ++looks)
+    Clock::time_point patience = Clock::now() + kNap; // giving way takes long where many programs run
+    for (int looks = 0; looks < kLooks && !isThere(rank) && Clock::now() < patience; ++looks)
       sched_yield();
     while (true) {
       uint32_t changes = rank.changes.load();
