@@ -299,7 +299,8 @@ def FP8_GroupedMatmulOp : FP8_GroupedOp<"grouped_matmul"> {
     are those of one product [M, K] · [K, N]; sizes of one dimension agree, `group_ends` has one entry per
     group; operands and result are of floats of at most 32 bits.
 
-    Becomes: one packed f32 product per group on the CPU; a thread per element on a GPU.
+    Becomes: one packed f32 product per group on the CPU; one launch for all groups on a GPU, by tensor cores
+    or, in f32, a thread per element.
 
     Example:
     ```mlir
@@ -337,7 +338,8 @@ def FP8_ScaledGroupedMatmulOp : FP8_GroupedOp<"scaled_grouped_matmul"> {
 
     Scales are given as in `fp8.scaled_matmul`: of rank 0, one for the whole operand; else
     `lhs_block` or `rhs_block` has the extents of a block, as in [1, 0, 0] for one scale per group
-    of a weight [G, K, N], or [1, 0] for one per row.
+    of a weight [G, K, N], [1, 0] for one per row, or [1, 128] for one per row and 128 along K. E8M0
+    scales may be packed, of rank 1, the groups as batches.
 
     Preconditions: as for `fp8.grouped_matmul`; operands are FP8; scale_inv shapes as above; D of f32,
     bf16 or f16.
