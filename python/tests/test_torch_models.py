@@ -154,7 +154,7 @@ def test_exported_programs(name):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5 * size)
     for recipe, calibration in (("current", None), ("delayed", [arguments or named])):
         run = fp8.torch.compile_exported(program, recipe, calibration)
-        error = (run(*arguments, **named) - expected).square().mean().sqrt() / expected.square().mean().sqrt()
-        # A cast to E4M3 has 2.6 % of its tensor as mean square error, and those of all operands are independent.
-        assert 0 < error < 0.026 * (2 * len(run.report().fp8)) ** 0.5
+        # A cast to E4M3 has 2.6 % of its tensor as root mean square error; after some layers the largest of all errors is
+        # about five times that.
+        torch.testing.assert_close(run(*arguments, **named), expected, rtol=0, atol=0.15 * size)
         assert len(run.report().fp8) >= COUNTS[name][1] // 3

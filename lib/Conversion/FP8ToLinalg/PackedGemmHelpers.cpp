@@ -64,8 +64,9 @@ func::FuncOp fp8::getOrCreateFunction(OpBuilder &builder, StringRef name, ArrayR
 }
 
 Value fp8::buildThreadNumber(OpBuilder &builder, Location loc) {
-  // Of LLVM's libomp alone: a process that has GNU's libgomp too, as with PyTorch, may find omp_get_thread_num there,
-  // which knows nothing of these threads. The argument, a place in the source, is not used.
+  // Of LLVM's libomp alone: a process that has GNU's libgomp too, as with PyTorch, may find
+  // omp_get_thread_num there, which knows nothing of these threads. The argument, a place in the source, is
+  // not used.
   constexpr llvm::StringLiteral name = "__kmpc_bound_thread_num";
   auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   auto function = module.lookupSymbol<func::FuncOp>(name);
