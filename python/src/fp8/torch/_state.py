@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .. import _dtypes
 from .. import state as _state
 from .._errors import StateError
 from .._library import Library
@@ -33,12 +34,11 @@ class State(nn.Module):  # type: ignore[misc]
         self.weights = weights
         #: The bytes of tensors that are cast from weights: no part of a saved state.
         self._derived: dict[str, Tensor] = {}
-        derived = {tensor["name"] for tensor in (library.manifest.get("state") or {}).get("tensors", []) if tensor.get("derived")}
+        for name, tensor in _state.tensors(library.manifest, derived=True).items():
+            size = int(np.prod(tensor["shape"])) * _dtypes.to_numpy(tensor["type"]).itemsize
+            self._derived[name] = torch.empty(size, dtype=torch.uint8)
         for name, value in library.state().items():
-            if name in derived:
-                self._derived[name] = torch.from_numpy(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
-            else:
-                self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
+            self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
         self.register_buffer(COLUMNS, _encode(columns_of(library)))
 
     def pointers(self, names: list[str]) -> list[int]:
