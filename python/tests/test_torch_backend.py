@@ -156,6 +156,23 @@ def test_autocast():
     assert {s.formats for s in backend.report().sites} == {("bf16", "bf16")}
 
 
+def test_threads_of_our_openmp_beside_pytorchs():
+    """PyTorch brings GNU's OpenMP, compiled code uses LLVM's: what threads have of their own must not depend on the first."""
+    x = torch.randn(1024, 128, generator=torch.Generator().manual_seed(3))
+    model = nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128))
+    forward = torch.compile(model, backend=fp8.torch.backend("none"))
+
+    def gradient():
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            forward(x).square().sum().backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    first = gradient()
+    for _ in range(20):
+        assert all(map(torch.equal, gradient(), first))
+
+
 def test_grad_scaler():
     model, forward, _ = compiled(recipe="none")
     eager = new_model()

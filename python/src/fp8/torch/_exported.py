@@ -19,6 +19,7 @@ from torch.utils import _pytree
 
 from .. import _compile
 from .. import recipe as recipes
+from .. import state as states
 from .._errors import CompileError, StateError, UnsupportedError
 from .._library import Library
 from .._report import Report
@@ -62,9 +63,8 @@ class Exported:
         self.library = self._compile_kept()
         self._runner = Runner(self.library, "main", self._graph.results)
         self._state = State(self.library) if self._runner.state_names else None
-        tensors = (self.library.manifest.get("state") or {}).get("tensors", [])
         #: Whether there is a state beside the weights in FP8, and whether it has its scales.
-        self._has_state = any(not tensor.get("derived") for tensor in tensors)
+        self._has_state = bool(states.tensors(self.library.manifest))
         self._has_scales = not self._has_state
         if calibration is not None:
             self.calibrate(calibration)

@@ -255,7 +255,7 @@ def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModul
 
 def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
     """Loss and gradients as one functional graph, with module paths in the nodes."""
-    with contextlib.ExitStack() as stack, _named_modules(module), torch.fx.traceback.preserve_node_meta(), _capture.tracing():
+    with contextlib.ExitStack() as stack, _named_modules(module), torch.fx.traceback.preserve_node_meta(), _capture.tracing(), _compiling():
         joint = aot_export_joint_with_descriptors(stack, module, tuple(batch), decompositions=_decompose.table()).graph_module
     joint.graph.set_codegen(torch.fx.graph.CodeGen())
     joint.recompile()
@@ -414,7 +414,7 @@ def _plain_step(optimizer: torch.optim.Optimizer) -> None:
 
 @contextlib.contextmanager
 def _compiling() -> Iterator[None]:
-    """Optimizers read no tensor's value while torch.compiler.is_compiling()."""
+    """Optimizers and libraries read no tensor's value while torch.compiler.is_compiling()."""
     old = torch.compiler._is_compiling_flag
     torch.compiler._is_compiling_flag = True
     try:
