@@ -42,18 +42,3 @@ def make_mlp(source_dir):
         return {"inputs": rng.standard_normal([rows * 16, 48]).astype(F32), "labels": rng.integers(0, 10, rows * 16).astype(np.int32)}
 
     return Network(text, batch, "moments", "moments", 12)  # moment = 0.9 · moment + gradient
-
-
-def make_gpt(source_dir):
-    """The example GPT. Its first moments get the whole gradient in place of a tenth of it."""
-    text = (source_dir / "python/examples/gpt/gpt.mlir").read_text()
-    tenth = "arith.constant dense<1.000000e-01> : tensor<f32>"
-    assert text.count(tenth) == 1
-    text = text.replace(tenth, "arith.constant dense<1.0> : tensor<f32>")
-
-    def batch(rows, rng):
-        return {"tokens": rng.integers(0, 256, [rows * 16, 65]).astype(np.int32)}
-
-    network = Network(text, batch, "moment", "moment1", None)
-    network.loss = max(network.gradients) + len(network.gradients) + 2  # second moments, steps, loss
-    return network

@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from networks import make_gpt, make_mlp
+from networks import make_mlp
 from ranks import combine
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
@@ -23,7 +23,7 @@ RECIPES = {
     "current": ["--recipe=current"],
     "mxfp8": ["--recipe=mxfp8"],
 }
-NETWORKS = {"mlp": make_mlp, "gpt": make_gpt}
+NETWORKS = {"mlp": make_mlp}
 
 
 class Pair:
@@ -46,7 +46,6 @@ class Pair:
 
 @pytest.fixture(scope="module", params=[
     ("mlp", "none"), ("mlp", "delayed"), ("mlp", "current"), pytest.param(("mlp", "mxfp8"), marks=pytest.mark.slow),
-    *(pytest.param(("gpt", recipe), marks=pytest.mark.slow) for recipe in RECIPES),
 ], ids="-".join)  # fmt: skip
 def pair(request, bin_dir, source_dir, tmp_path_factory):
     name, recipe = request.param
