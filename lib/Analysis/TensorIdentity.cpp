@@ -166,11 +166,16 @@ TensorUse TensorIdentity::resolve(Value value, DimUses uses) {
 // Parameters
 //===----------------------------------------------------------------------===//
 
-/// Takes one step through a view that may drop or repeat elements; returns false if there is none.
+/// Takes one step through a view that may drop or repeat elements, or between a tensor and the part that a
+/// rank has; returns false if there is none.
 static bool stepThroughPart(Value &value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
+  if (auto gather = dyn_cast<AllGatherOp>(op)) {
+    value = gather.getInput();
+    return true;
+  }
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
     value = slice.getSource();
     return true;

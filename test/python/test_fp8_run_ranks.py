@@ -5,6 +5,7 @@
 w = w - mean over the ranks of the column sums of x; the loss is the mean of the sums of x."""
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,6 +15,9 @@ import time
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from test_checkpoints import small_disk  # noqa: F401 (a fixture)
+
+from harness import SEED
 
 W = np.array([1, -2], np.float32)
 X = np.arange(16, dtype=np.float32).reshape(8, 2) - 5
@@ -134,13 +138,20 @@ def test_a_rank_that_fails_tells_the_others(box):
     ]
 
 
-def children(process):
+def children(process, count=4):
     """The processes of the ranks, in order."""
     path = f"/proc/{process.pid}/task/{process.pid}/children"
-    while len(found := open(path).read().split()) < 4:
+    while len(found := open(path).read().split()) < count:
         assert process.poll() is None
         time.sleep(0.01)
     return [int(number) for number in found]
+
+
+def wait_for_the_end(ranks):
+    deadline = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{rank}") for rank in ranks):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def wait_for_a_step(process):
@@ -176,10 +187,53 @@ def test_ranks_end_with_their_parent(box):
     wait_for_a_step(process)
     process.kill()
     process.communicate(timeout=30)
-    deadline = time.monotonic() + 10
-    while any(os.path.exists(f"/proc/{rank}") for rank in ranks):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for_the_end(ranks)
+
+
+def expect_whole(path):
+    """The file is of one step: both elements of w are as many gradients away."""
+    state = load_file(path)
+    steps = (W - state["carry.w"]) / (W - reference(2, 1)[0])
+    assert steps[0] == steps[1] == int(steps[0]) >= 1 and state["amax"] == [10]
+
+
+def kill_while_saving(box, times):
+    rng = random.Random(SEED)
+    print(f"FP8_TEST_SEED={SEED}")
+    for _ in range(times):
+        process = box.start("--ranks=2", "--steps=100000", "--print=loss", "--save-every=1", "--save-state=s", "--with-carry")
+        ranks = children(process, 2)
+        wait_for_a_step(process)
+        time.sleep(0.1 * rng.random())
+        os.kill(rng.choice([process.pid, *ranks]), signal.SIGKILL)
+        process.communicate(timeout=60)  # others wait 30 s at most
+        wait_for_the_end(ranks)
+        if os.path.exists(box.path("s")):
+            expect_whole(box.path("s"))
+    box.ok("--ranks=2", "--steps=2", "--save-every=1", "--save-state=s", "--with-carry")
+    expect_whole(box.path("s"))
+    assert [name for name in os.listdir(box.path("")) if name.startswith(".")] == []
+
+
+def test_a_kill_of_any_process_leaves_whole_checkpoints(box):
+    kill_while_saving(box, 5)
+
+
+@pytest.mark.slow
+def test_many_kills_leave_whole_checkpoints(box):
+    kill_while_saving(box, 40)
+
+
+def test_a_full_disk_ends_all_ranks(box, small_disk):
+    box.ok("--ranks=2", "--save-state=disk/s", "--with-carry")
+    before = (small_disk / "s").read_bytes()
+    with pytest.raises(OSError):  # fills the disk
+        (small_disk / "rest").write_bytes(bytes(16384))
+    done = box.run("--ranks=2", "--steps=100000000", "--save-every=2", "--save-state=disk/s", "--with-carry")
+    lines = sorted(done.stderr.splitlines())
+    assert done.returncode == 1 and len(lines) == 2 and all("disk/s: cannot write: No space left on device" in line for line in lines), lines
+    assert lines[0].startswith("fp8-run: error: rank 0: ") and "rank 0 failed: " in lines[1]
+    assert (small_disk / "s").read_bytes() == before and sorted(os.listdir(small_disk)) == ["rest", "s"]
 
 
 @pytest.mark.parametrize(

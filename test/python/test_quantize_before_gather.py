@@ -4,6 +4,7 @@
 """A weight that is divided over the ranks and gathered for its products: bytes are gathered where the recipe allows
 it, and every result has the bits of the program that has the whole weight."""
 
+import re
 import subprocess
 
 import numpy as np
@@ -58,17 +59,29 @@ GRIDfunc.func @main(%p: tensor<PARTxf32> loc("w"), %x: tensor<48x192xf32> loc("x
 """
 
 
-def step(dim=None, kept=False):
-    """The program; without `dim` it has the whole weight. With `kept` the gathered weight is a result too."""
+def step(dim=None, kept=False, ranks=RANKS, scattered=True):
+    """The program; without `dim` it has the whole weight. With `kept` the gathered weight is a result too; without `scattered`
+    every rank has the whole gradient."""
     part, gather, grid = [N, K], "%w = tensor.cast %p : tensor<256x192xf32> to tensor<256x192xf32>", ""
     scatter = "%d = tensor.cast %dw : tensor<256x192xf32> to tensor<256x192xf32>"
     if dim is not None:
-        part[dim] //= RANKS
-        grid = f"shard.grid @grid(shape = {RANKS})\n"
+        part[dim] //= ranks
+        grid = f"shard.grid @grid(shape = {ranks})\n"
         gather = f"%w = shard.all_gather %p on @grid grid_axes = [0] gather_axis = {dim} : tensor<PARTxf32> -> tensor<256x192xf32>"
         scatter = f"%d = shard.reduce_scatter %dw on @grid grid_axes = [0] reduction = average scatter_axis = {dim} : tensor<256x192xf32> -> tensor<PARTxf32>"
-    text = STEP.replace("GRID", grid).replace("GATHER", gather).replace("SCATTER", scatter).replace("PART", f"{part[0]}x{part[1]}")
+    if not scattered:
+        scatter = scatter.replace("shard.reduce_scatter", "shard.all_reduce").replace(f" scatter_axis = {dim}", "").replace("PART", "256x192")
+    text = STEP if scattered else STEP.replace("tensor<PARTxf32>MORE", "tensor<256x192xf32>MORE")
+    text = text.replace("GRID", grid).replace("GATHER", gather).replace("SCATTER", scatter).replace("PART", f"{part[0]}x{part[1]}")
     return text.replace("MORE", ", tensor<256x192xf32>" if kept else "").replace("KEPT", ", %w " if kept else "")
+
+
+def rounded_shard(dim):
+    """The program with a weight that is rounded to bf16 before it is gathered."""
+    gather = re.search(r"%w = (shard.all_gather) %p (.*) : tensor<(.*)xf32> -> tensor<256x192xf32>", step(dim))
+    return step(dim).replace(gather[0], f"""%narrow = arith.truncf %p : tensor<{gather[3]}xf32> to tensor<{gather[3]}xbf16>
+  %all = {gather[1]} %narrow {gather[2]} : tensor<{gather[3]}xbf16> -> tensor<256x192xbf16>
+  %w = arith.extf %all : tensor<256x192xbf16> to tensor<256x192xf32>""")
 
 
 def make_inputs():
@@ -120,6 +133,62 @@ def test_gathered_weights_have_the_bits_of_whole_ones(bin_dir, tmp_path, recipe,
             inputs["x"] = inputs["x"] * 3
 
 
+def run_both(single, program, inputs, dim):
+    """The results of the program with the whole weight, and those of every rank."""
+    (expected,) = Ranks(single.library, 1).step([inputs], alone=True)[0]
+    results, errors = Ranks(program.library, RANKS).step([{**inputs, "w": part} for part in np.split(inputs["w"], RANKS, axis=dim)])
+    assert errors == [""] * RANKS
+    return expected, results
+
+
+# Casts for two directions with their scales have more bytes than bf16: that is gathered under mxfp8.
+@pytest.mark.parametrize("recipe, dim, types", [
+    ("delayed", 0, {"f8E4M3FN"}),
+    ("current", 1, {"f8E4M3FN"}),
+    ("block", 0, {"f8E4M3FN", "f32"}),
+    ("mxfp8", 1, {"bf16"}),
+])  # fmt: skip
+@pytest.mark.parametrize("before", [False, True])
+def test_weights_rounded_to_bf16_are_gathered_in_fp8(bin_dir, tmp_path, recipe, dim, types, before):
+    """Rounding and gathering commute, whichever the program does first."""
+    (tmp_path / "whole").mkdir()
+    options = [f"--recipe={recipe}", "--cpu=x86-64-v3", "--mixed-precision=bf16"]
+    single = Program(bin_dir, tmp_path / "whole", step(), *options)
+    program = Program(bin_dir, tmp_path, rounded_shard(dim) if before else step(dim), *options)
+    gathers = [c for c in program.manifest["entries"][0]["collectives"] if c["kind"] == "all_gather"]
+    assert {c["type"] for c in gathers} == types
+    assert gathers[0]["gathered_wide"] == (None if recipe != "mxfp8" else f"its casts have no fewer bytes ({N * K // RANKS * 66 // 32})")
+    sent, wide = sum(c["bytes"] for c in gathers), (2 if before else 4) * N * K // RANKS
+    assert sent + sum(c["saved_bytes"] for c in gathers) == wide and sent < (0.3 if recipe != "mxfp8" else 0.51) * 4 * N * K // RANKS
+    expected, results = run_both(single, program, make_inputs(), dim)
+    for rank, result in enumerate(results):
+        for actual, wanted in zip(result, [*expected[:2], np.split(expected[2], RANKS, axis=dim)[rank], *expected[3:]]):
+            assert_same_bits(actual, wanted)
+
+
+def test_a_weight_is_rounded_before_a_wide_gather(bin_dir, tmp_path):
+    program = Program(bin_dir, tmp_path, step(0), "--recipe=row", "--mixed-precision=bf16")
+    (gather,) = [c for c in program.manifest["entries"][0]["collectives"] if c["kind"] == "all_gather"]
+    assert (gather["type"], gather["bytes"], gather["saved_bytes"]) == ("bf16", N * K, N * K)
+    assert gather["gathered_wide"] == "a scale covers all of dimension 0, along which it is gathered"
+
+
+@pytest.mark.parametrize("recipe", ["delayed", "current"])
+def test_a_gathered_weight_whose_gradient_is_whole(bin_dir, tmp_path, recipe):
+    """The argument has a part of the weight, the result the gradient of all of it: it is a weight nevertheless."""
+    (tmp_path / "whole").mkdir()
+    options = [f"--recipe={recipe}", "--cpu=x86-64-v3"]
+    single = Program(bin_dir, tmp_path / "whole", step(), *options)
+    program = Program(bin_dir, tmp_path, step(0, scattered=False), *options)
+    assert [(s["role"], s["site"], s["decision"]) for s in program.manifest["sites"]] == [(role, "fc", "fp8") for role in ("fprop", "dgrad", "wgrad")]
+    assert [c["type"] for c in program.manifest["entries"][0]["collectives"] if c["kind"] == "all_gather"] == ["f8E4M3FN"]
+    assert program.manifest["state"]["columns"] == single.manifest["state"]["columns"]
+    expected, results = run_both(single, program, make_inputs(), 0)
+    for result in results:
+        for actual, wanted in zip(result, expected):
+            assert_same_bits(actual, wanted)
+
+
 @pytest.mark.parametrize("options, kept, reason", [
     (["--recipe=delayed", "--reduce-amax=false"], False, "amaxes are not combined over its ranks (--reduce-amax, --reduce-amax-axes)"),
     (["--recipe=current", "--reduce-amax=false"], False, "amaxes are not combined over its ranks (--reduce-amax, --reduce-amax-axes)"),
@@ -144,12 +213,13 @@ def test_the_report_tells_what_a_cast_saves(bin_dir, tmp_path):
     assert "  main: all_gather of f8E4M3FN: 1, 24 KiB of each rank, 72 KiB less than before the cast\n" in done.stdout
 
 
-def training_step():
+def training_step(dim=0, ranks=RANKS):
     """The step with gradient descent on the rank's part of the weight, in place of its gradient."""
-    text = step(0).replace('loc("w")', '{tf.aliasing_output = 2 : i32} loc("w")')
-    update = """%rate = arith.constant dense<0.01> : tensor<128x192xf32>
-  %change = arith.mulf %d, %rate : tensor<128x192xf32>
-  %next = arith.subf %p, %change : tensor<128x192xf32>
+    text = step(dim, ranks=ranks).replace('loc("w")', '{tf.aliasing_output = 2 : i32} loc("w")')
+    (part,) = re.findall(r"%p: (tensor<[^>]*>)", text)
+    update = f"""%rate = arith.constant dense<0.01> : {part}
+  %change = arith.mulf %d, %rate : {part}
+  %next = arith.subf %p, %change : {part}
   return %y, %dx, %next """
     assert "return %y, %dx, %d " in text
     return text.replace("return %y, %dx, %d ", update)

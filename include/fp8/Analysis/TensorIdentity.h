@@ -48,7 +48,8 @@ private:
 };
 
 /// Returns the function argument, global or constant of floats that `value` is a view of, through
-/// casts, transposes, broadcasts, reshapes and slices. Returns null for a computed value.
+/// casts, transposes, broadcasts, reshapes, slices and gathers of the parts that ranks have. Returns null for
+/// a computed value.
 mlir::Value getParameter(mlir::Value value);
 
 } // namespace fp8

@@ -105,6 +105,8 @@ def QuantizeBeforeGather : Pass<"fp8-quantize-before-gather", "::mlir::func::Fun
     After: every rank casts its shard; bytes and the scales of rows and blocks are gathered.
     The results are the same, bit for bit. An amax is that of the shard, then the
     maximum over the ranks (under delayed scaling, the reduction of all amaxes does it).
+    Where all readers round the gathered tensor to one narrower type first, the shard is
+    rounded instead, whether it can be cast to FP8 then or not.
 
     Left as it is, with the reason in `fp8.gathered_wide`, which the report prints: a tensor that
     others read too; a scale that may differ between ranks; one that covers several shards; random
@@ -144,7 +146,7 @@ def QuantizeBeforeGather : Pass<"fp8-quantize-before-gather", "::mlir::func::Fun
     }
     ```
   }];
-  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::fp8::FP8Dialect", "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def ExpandCollectives : Pass<"fp8-expand-collectives", "::mlir::func::FuncOp"> {

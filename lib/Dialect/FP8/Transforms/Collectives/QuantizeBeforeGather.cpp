@@ -5,8 +5,10 @@
 // Casts the shards of a tensor and gathers FP8 bytes and scales, in place of gathering the wide elements and
 // casting the whole tensor on every rank.
 
+#include "fp8/Analysis/Rearrangement.h"
 #include "fp8/Dialect/FP8/IR/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -42,6 +44,46 @@ RecipeAttrInterface findRecipe(Value data) {
   return {};
 }
 
+/// Returns the narrower type to which all readers of a gathered tensor round it, and do nothing else; null if
+/// they do not.
+Type findNarrowType(AllGatherOp gather) {
+  Type narrow;
+  for (Operation *user : gather->getResult(0).getUsers()) {
+    std::optional<Rearrangement> view = matchRearrangement(user);
+    if (!view || !isa_and_present<arith::TruncFOp>(view->cast) || !view->map.isIdentity())
+      return {};
+    Type type = getElementTypeOrSelf(user->getResult(0));
+    if (narrow && narrow != type)
+      return {};
+    narrow = type;
+  }
+  return narrow;
+}
+
+/// Rounds the shard in place of the gathered tensor where all readers round it. Returns the gather that there
+/// is then.
+AllGatherOp roundShard(AllGatherOp gather) {
+  auto whole = dyn_cast<RankedTensorType>(gather->getResult(0).getType());
+  auto shard = dyn_cast<RankedTensorType>(gather.getInput().getType());
+  Type narrow = findNarrowType(gather);
+  if (!narrow || !whole || !shard || !whole.hasStaticShape() || !shard.hasStaticShape())
+    return gather;
+  OpBuilder builder(gather);
+  auto narrowShard = cast<RankedTensorType>(shard.clone(narrow));
+  Value rounded = arith::TruncFOp::create(builder, gather.getLoc(), narrowShard, gather.getInput());
+  Value init = tensor::EmptyOp::create(builder, gather.getLoc(), whole.getShape(), narrow);
+  auto all = AllGatherOp::create(builder, gather.getLoc(), TypeRange(init.getType()), rounded, init,
+                                 gather.getDimAttr(), gather.getGridAttr(), gather.getAxesAttr(),
+                                 gather.getLabelAttr());
+  all->setAttr(kSavedBytesAttrName, builder.getI64IntegerAttr(countBytes(shard) - countBytes(narrowShard)));
+  for (Operation *user : llvm::make_early_inc_range(gather->getResult(0).getUsers())) {
+    user->getResult(0).replaceAllUsesWith(all->getResult(0));
+    user->erase();
+  }
+  gather.erase();
+  return all;
+}
+
 /// One gather, and what can be done with it.
 class Gather {
 public:
@@ -73,6 +115,8 @@ public:
   void quantizeShards() {
     llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     int64_t saved = countBytes(cast<ShapedType>(op.getInput().getType())) - gathered;
+    if (auto before = op->getAttrOfType<IntegerAttr>(kSavedBytesAttrName))
+      saved += before.getInt();
     for (Operation *user : users)
       if (auto amax = dyn_cast<AmaxOp>(user))
         reduceAmax(amax);
@@ -207,7 +251,8 @@ public:
           getElementTypeOrSelf(op.getInput()).getIntOrFloatBitWidth() > 8)
         ops.push_back(op);
     });
-    for (AllGatherOp op : ops) {
+    for (AllGatherOp wide : ops) {
+      AllGatherOp op = roundShard(wide);
       Gather gather(op);
       std::string obstacle = gather.findObstacle();
       if (obstacle.empty())

@@ -1,0 +1,142 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Stock training steps on the ranks of fp8-run: data-parallel beside single runs, bit for bit."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from networks import make_mlp
+from ranks import combine
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+import reference
+from harness import E4M3, E5M2, F32, Program, assert_same_bits, load, random_generator
+
+RANKS = 4
+RECIPES = {
+    "none": ["--recipe=none"],
+    "delayed": ["--recipe=delayed", "--amax-history-len=3"],
+    "current": ["--recipe=current"],
+    "mxfp8": ["--recipe=mxfp8"],
+}
+NETWORKS = {"mlp": make_mlp}
+
+
+class Pair:
+    """A step for one rank, and the same data-parallel."""
+
+    def __init__(self, network, recipe, bin_dir, folder):
+        self.network, self.folder = network, folder
+        (folder / "single").mkdir()
+        axis = "--data-parallel=dp:" + ",".join(network.batch(1, np.random.default_rng(0)))
+        self.single = Program(bin_dir, folder / "single", network.text, *RECIPES[recipe])
+        self.parallel = Program(bin_dir, folder, network.text, *RECIPES[recipe], axis)
+
+    def step(self, program, inputs, state=None, ranks=(), save="state"):
+        """One step, from a state file if there is one: the results, and the state with all carried tensors."""
+        where = [] if state is None else [f"--state={state}"]
+        path = program.folder / save
+        program.run("main", inputs, *ranks, "--zero-missing", "--with-carry", f"--save-state={path}", f"--outputs={program.folder / 'outputs'}", *where)
+        return load(program.folder / "outputs")
+
+
+@pytest.fixture(scope="module", params=[
+    ("mlp", "none"), ("mlp", "delayed"), ("mlp", "current"), pytest.param(("mlp", "mxfp8"), marks=pytest.mark.slow),
+], ids="-".join)  # fmt: skip
+def pair(request, bin_dir, source_dir, tmp_path_factory):
+    name, recipe = request.param
+    return Pair(NETWORKS[name](source_dir), recipe, bin_dir, tmp_path_factory.mktemp(f"{name}-{recipe}"))
+
+
+def test_equal_rows_give_the_single_run(pair):
+    """With the same rows on every rank: losses, weights, moments and state of several steps."""
+    parameters = pair.network.make_parameters(200)
+    batch = pair.network.batch(3, random_generator(201))
+    streams = {name: value.reshape(3, -1, *value.shape[1:]) for name, value in batch.items()}  # 3 steps
+    options = ["--steps=3", "--zero-missing", "--with-carry", f"--print={pair.network.loss}", *(f"--stream={name}={name}" for name in streams)]
+    expected = pair.single.run("main", {**parameters, **streams}, *options, f"--save-state={pair.folder / 'one'}")
+    tiled = {name: np.concatenate([value] * RANKS, axis=1) for name, value in streams.items()}
+    printed = pair.parallel.run("main", {**parameters, **tiled}, *options, f"--ranks={RANKS}", f"--save-state={pair.folder / 'many'}")
+    assert printed == expected and len(printed.splitlines()) == 3
+    one, many = load(pair.folder / "one"), load(pair.folder / "many")
+    assert one.keys() == many.keys()
+    for name, value in one.items():
+        assert_same_bits(many[name], value)
+
+
+def without_moments(path, moments):
+    """Sets the moments of a state file to 0, so that those of the next step are gradients."""
+    with safe_open(path, "np") as file:
+        metadata = file.metadata()
+    del metadata["fp8_checksum"]
+    tensors = {name: value * 0 if name.startswith(f"carry.{moments}") else value for name, value in load_file(path).items()}
+    save_file(tensors, path, metadata)
+
+
+def check_state(manifest, before, after, alone):
+    """The state after a step is that of the largest amaxes of all ranks."""
+    for column in manifest["state"]["columns"]:
+        i, fmt = column["index"], {"E4M3": E4M3, "E5M2": E5M2}[column["format"]]
+        newest = max(state["amax_history"][-1, i] for state in alone)
+        assert_same_bits(after["amax_history"][-1, i], newest)
+        largest = max(newest, *before["amax_history"][1:, i])
+        assert_same_bits(after["scale"][i], reference.delayed_scale(largest, fmt, old=before["scale"][i]))
+
+
+def test_different_rows_give_the_mean_of_single_runs(pair):
+    """Two steps, each from the state of the ranks: scales are common then, and FP8 is no exception."""
+    network, state = pair.network, None
+    inputs = network.make_parameters(202)
+    names = [f"rank{rank}" for rank in range(RANKS)]
+    for step in range(2):
+        batch = network.batch(RANKS, random_generator(203, step))
+        parts = [{name: np.split(value, RANKS)[rank] for name, value in batch.items()} for rank in range(RANKS)]
+        singles = [pair.step(pair.single, {**inputs, **part}, state, save=name) for name, part in zip(names, parts)]
+        outputs = pair.step(pair.parallel, {**inputs, **batch}, state, [f"--ranks={RANKS}"], save="rank{rank}")
+        for index in [network.loss, *network.gradients]:
+            assert_same_bits(outputs[str(index)], combine([single[str(index)] for single in singles], "mean"))
+        assert len({(pair.folder / name).read_bytes() for name in names}) == 1  # every rank has the same
+        after = load(pair.folder / "rank0")
+        if "scale" in after:
+            before = load(state) if state else {"scale": np.ones_like(after["scale"]), "amax_history": np.zeros_like(after["amax_history"])}
+            check_state(pair.parallel.manifest, before, after, [load(pair.single.folder / name) for name in names])
+        state, inputs = pair.folder / "state", {}
+        shutil.copy(pair.folder / "rank0", state)
+        without_moments(state, network.moments)
+
+
+def test_mpi_computes_what_local_ranks_do(bin_dir, source_dir, tmp_path):
+    if not shutil.which("mpirun"):
+        pytest.skip("Open MPI is not installed")
+    pair = Pair(make_mlp(source_dir), "delayed", bin_dir, tmp_path)
+    inputs = {**pair.network.make_parameters(204), **pair.network.batch(RANKS, random_generator(205))}
+    options = ["--steps=2", "--zero-missing", "--with-carry", f"--print={pair.network.loss}"]
+    printed = pair.parallel.run("main", inputs, *options, f"--ranks={RANKS}", f"--save-state={tmp_path / 'local'}")
+    command = [bin_dir / "fp8-run", pair.parallel.library, f"--inputs={tmp_path / 'inputs'}", "--comm=mpi", f"--save-state={tmp_path / 'mpi'}", *options]
+    launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS)]
+    done = subprocess.run([*launcher, *command], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+    assert (tmp_path / "mpi").read_bytes() == (tmp_path / "local").read_bytes()
+
+
+def test_ranks_on_the_emulator(bin_dir, source_dir, tmp_path):
+    """Kernels of a GPU on two ranks with equal rows: the single run, bit for bit."""
+    text = (source_dir / "test/python/inputs/net.mlir").read_text().replace("150", "8").replace("140", "16")
+    options = ["--recipe=delayed", "--amax-history-len=3", "--target=sm_89", "--ptxas=none"]
+    rng = random_generator(206)
+    tensors = {"w1": rng.standard_normal([16, 20]), "w2": rng.standard_normal([20, 5]), "x": rng.standard_normal([8, 16]), "t": rng.standard_normal([8, 5])}
+    inputs = {name: value.astype(F32) for name, value in tensors.items()}
+    twice = {**inputs, "x": np.concatenate([inputs["x"]] * 2), "t": np.concatenate([inputs["t"]] * 2)}
+    states = []
+    for folder, more, given, ranks in (("one", [], inputs, []), ("two", ["--data-parallel=dp:x,t"], twice, ["--ranks=2"])):
+        (tmp_path / folder).mkdir()
+        program = Program(bin_dir, tmp_path / folder, text, *options, *more)
+        program.run("main", given, "--steps=2", "--with-carry", f"--save-state={tmp_path / folder / 'state'}", *ranks)
+        states.append(load(tmp_path / folder / "state"))
+    assert states[0].keys() == states[1].keys() >= {"carry.w1", "scale", "amax_history"}
+    for name, value in states[0].items():
+        assert_same_bits(states[1][name], value)
