@@ -24,8 +24,9 @@ RANK_PACKAGES=(libopenmpi-dev openmpi-bin)
 FUZZ_PACKAGES=(clang-22 libclang-rt-22-dev lld-22 cmake ninja-build nlohmann-json3-dev)
 # shellcheck disable=SC2034
 EXAMPLE_PACKAGES=(gnuplot-nox jargon-text)
-# For the emulator's tests: tinygrad is a program that writes PTX, the wheel of CUDA's runtime has cuda.h.
-PYTHON_PACKAGES=(pytest numpy safetensors ml_dtypes tinygrad==0.14.0 nvidia-cuda-runtime==13.* ruff==0.17.* mypy==2.*)
+# pytest-xdist runs a file of tests on each core. For the emulator's tests: tinygrad is a program that writes PTX, the wheel
+# of CUDA's runtime has cuda.h.
+PYTHON_PACKAGES=(pytest pytest-xdist numpy safetensors ml_dtypes tinygrad==0.14.0 nvidia-cuda-runtime==13.* ruff==0.17.* mypy==2.*)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
 die() {

@@ -142,6 +142,10 @@ def evaluation(name):
     return Logits(model).eval(), (), {key: value for key, value in batch.items() if key != "labels"}
 
 
+def root_mean_square(values):
+    return values.square().mean().sqrt().item()
+
+
 @pytest.mark.parametrize("name", QUICK_AND_SLOW)
 def test_exported_programs(name):
     model, arguments, named = evaluation(name)
@@ -154,7 +158,9 @@ def test_exported_programs(name):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5 * size)
     for recipe, calibration in (("current", None), ("delayed", [arguments or named])):
         run = fp8.torch.compile_exported(program, recipe, calibration)
-        # A cast to E4M3 has 2.6 % of its tensor as root mean square error; after some layers the largest of all errors is
-        # about five times that.
-        torch.testing.assert_close(run(*arguments, **named), expected, rtol=0, atol=0.15 * size)
-        assert len(run.report().fp8) >= COUNTS[name][1] // 3
+        error = root_mean_square(run(*arguments, **named) - expected) / root_mean_square(expected)
+        products = len(run.report().fp8)
+        assert products >= COUNTS[name][1] // 3
+        # A cast to E4M3 has 2.6 % of its tensor as root mean square error, the two casts of a product together
+        # sqrt(2) times that; errors of different products are independent.
+        assert 0 < error < 0.026 * (2 * products) ** 0.5
