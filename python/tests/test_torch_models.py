@@ -134,7 +134,11 @@ class Logits(torch.nn.Module):
 
 def evaluation(name):
     model, new_batch = new_model(name)
-    batch = new_batch(torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(1)
+    batch = new_batch(generator)
+    for parameter in model.parameters():  # timm's last layer is zero before training
+        if parameter.dim() > 1 and not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.1, generator=generator)
     if isinstance(model, torch_models.Classifier):
         return model.net.eval(), (batch["x"],), {}
     if name == "t5":
