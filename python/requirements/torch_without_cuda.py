@@ -28,7 +28,7 @@ def main() -> None:
     packages = pathlib.Path(sysconfig.get_path("purelib"))
     write_stub(packages / "torch" / "lib")
     for metadata in packages.glob("torch-*.dist-info/METADATA"):
-        # What pip would install beside it later, for another package that needs PyTorch.
+        # Requirements that pip would install later, for another package that needs PyTorch.
         metadata.write_text(re.sub(r"^Requires-Dist: (cuda|nvidia|triton).*\n", "", metadata.read_text(), flags=re.M))
 
 

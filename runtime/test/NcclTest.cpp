@@ -199,7 +199,7 @@ TEST(Nccl, StepsWithCollectivesAreReplayedAsGraphs) {
   std::string error = standin("standinLive") ? "something is left of a test before" : "";
   EXPECT_EQ(error, "");
   EXPECT_EQ(runThreads(2, fourSteps, 20, kThroughNccl), std::vector<std::string>(2, kFourSums));
-  // What each rank's stream was given while it was captured, once; nothing else is left.
+  // The work of each rank's stream while it was captured, once; nothing else is left.
   EXPECT_EQ(standin("standinCaptured"), 2);
   standin("standinForgetGraphs");
   EXPECT_EQ(standin("standinLive"), 0);

@@ -24,7 +24,7 @@ bool isThroughTcp();
 /// Returns "127.0.0.1:PORT" with a port that is free.
 std::string freeAddress();
 
-/// What a rank does with the communicator that has been made for it: another one may take its place.
+/// The function by which a rank takes the communicator made for it: another one may take its place.
 using Wrap = std::function<fp8rt_status(fp8rt_communicator *made, fp8rt_communicator **out)>;
 
 /// Runs the body on `size` ranks, each a thread, and returns their texts.

@@ -75,7 +75,7 @@ private:
   uint32_t ranks = 0;
 };
 
-/// What one rank sends to or receives from another; `data` is host memory.
+/// A message that one rank sends to or receives from another; `data` is host memory.
 struct Transfer {
   bool sends;
   uint32_t peer;

@@ -41,7 +41,7 @@ enum : ncclResult_t {
   ncclRemoteError = 6
 };
 
-/// What has been made and not ended: communicators, works, files.
+/// The objects that have been made and not ended: communicators, works, files.
 std::atomic<int64_t> live{0};
 
 struct Fault {

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """StableHLO of any front end (jax.export, torch_xla) as linalg: the input of `fp8.compile`.
 
-What fp8.jax traces itself never has scatters and sorts (`_primitives`). Programs from elsewhere do:
+Programs that fp8.jax traces itself have neither scatters nor sorts (`_primitives`). Programs from elsewhere do:
 here they become calls of the same loops, with the operation's own region as update or comparison.
 """
 

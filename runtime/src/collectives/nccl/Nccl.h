@@ -23,7 +23,7 @@ using cudaStream_t = cuda::CUstream;
 
 enum : ncclResult_t { ncclSuccess = 0, ncclInProgress = 7 };
 enum : ncclDataType_t { ncclUint8 = 1 };
-/// What a field of a config has that is not set, and how one is recognized.
+/// The value of a config's field that is not set, and how a config is recognized.
 constexpr int kUndefined = INT_MIN;
 constexpr unsigned kConfigMagic = 0xcafebeef;
 

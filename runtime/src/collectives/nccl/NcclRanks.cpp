@@ -264,7 +264,7 @@ uint64_t NcclRanks::start(const fp8rt_collective &given, void *toStream) {
   return tickets++;
 }
 
-/// What follows on the stream comes after the collective.
+/// Later work of the stream comes after the collective.
 void NcclRanks::wait(uint64_t ticket, void *) {
   if (ticket >= tickets)
     fail(FP8RT_INVALID_ARGUMENT, "no collective with ticket " + std::to_string(ticket) + " is under way");

@@ -25,7 +25,7 @@ Watch::Watch(Channel &channel, NcclGroups &groups, const Kernels &kernels)
   thread = std::thread([this] { work(); });
 }
 
-/// Whoever waits for this rank learns how far it has come.
+/// Ranks that wait for this one learn how far it has come.
 Watch::~Watch() {
   {
     std::lock_guard<std::mutex> lock(mutex);

@@ -39,7 +39,7 @@ Time after(double seconds) {
          std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-/// Whoever connects has so many seconds for the greeting: it might be no rank at all.
+/// The seconds for the greeting of a new connection: the other end might be no rank at all.
 constexpr double kGreetingTime = 2;
 /// For how many seconds beyond the deadline the others wait for what rank 0 says.
 constexpr double kAnswerTime = 2;
