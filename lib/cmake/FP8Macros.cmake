@@ -15,10 +15,6 @@ function(fp8_configure_target name)
   target_compile_features(${name} PUBLIC cxx_std_17)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-unused-parameter -fno-exceptions
     $<$<BOOL:${FP8_ENABLE_WERROR}>:-Werror>)
-  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-    # Without its time stamp a precompiled header is the same file each time: ccache hits.
-    target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-  endif()
   if(NOT LLVM_ENABLE_RTTI)
     target_compile_options(${name} PRIVATE -fno-rtti)
   endif()
@@ -30,33 +26,22 @@ macro(fp8_use_ccache)
   mark_as_advanced(FP8_CCACHE)
   foreach(language C CXX)
     if(FP8_CCACHE AND NOT CMAKE_${language}_COMPILER_LAUNCHER)
-      # ccache stores objects built on a precompiled header only when told so. Paths relative to the checkout
-      # let another checkout take them.
       set(CMAKE_${language}_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-        CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 "${FP8_CCACHE}")
+        "${PROJECT_SOURCE_DIR}/lib/cmake/ccache-launcher" "${FP8_CCACHE}" "${PROJECT_SOURCE_DIR}")
     endif()
   endforeach()
 endmacro()
 
-# One header set, compiled once, read by every library: a third of the build time.
-# Called once, before the first library.
+# One header set, compiled once, read by every library: more than half of the build time.
+# Called once, before the first library. CMAKE_DISABLE_PRECOMPILE_HEADERS builds without it.
 function(fp8_create_pch)
-  if(NOT FP8_ENABLE_PCH)
-    return()
-  endif()
   file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/FP8PrecompiledHeader.cpp"
     CONTENT "// Holds nothing: the target exists for its precompiled header.\n")
   add_library(FP8PrecompiledHeader OBJECT "${PROJECT_BINARY_DIR}/FP8PrecompiledHeader.cpp")
   fp8_configure_target(FP8PrecompiledHeader)
+  add_dependencies(FP8PrecompiledHeader FP8OpsIncGen)
   target_precompile_headers(FP8PrecompiledHeader PRIVATE
     "${PROJECT_SOURCE_DIR}/lib/cmake/PrecompiledHeader.h")
-endfunction()
-
-function(fp8_use_pch name)
-  if(TARGET FP8PrecompiledHeader)
-    target_precompile_headers(${name} REUSE_FROM FP8PrecompiledHeader)
-  endif()
 endfunction()
 
 # fp8_add_library(FP8Dialect A.cpp B.cpp DEPENDS FP8OpsIncGen LINK FP8Support)
@@ -65,7 +50,7 @@ function(fp8_add_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   fp8_configure_target(${name})
-  fp8_use_pch(${name})
+  target_precompile_headers(${name} REUSE_FROM FP8PrecompiledHeader)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
