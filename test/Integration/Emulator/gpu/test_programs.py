@@ -5,12 +5,14 @@
 expectations, but every program is compiled for sm_89. Training steps have the CPU's bits on every chip, where sums are in
 the order of the program."""
 
+import importlib
 import os
 import pathlib
 import stat
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
@@ -131,6 +133,32 @@ def test_a_step_has_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path
     assert cpu.keys() == gpu.keys()
     for name, value in cpu.items():
         assert value.tobytes() == gpu[name].tobytes(), name
+
+
+GPT = ROOT / "python/examples/gpt"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("recipe", ["none", "current", "delayed"])
+def test_two_steps_of_the_example_gpt_have_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path, monkeypatch):
+    """Loss, parameters, moments, and the scales and histories."""
+    monkeypatch.syspath_prepend(GPT)
+    monkeypatch.setenv("FP8EMU_CHECKS", "0")  # which compute nothing
+    initial = importlib.import_module("parameters").initial()
+    inputs = {f"params['{name}']": np.reshape(values, shape).astype(F32) for name, (shape, values) in initial.items()}
+    inputs["tokens"] = random_generator(93).integers(0, 256, (16, 65), np.int32)
+    results = []
+    for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
+        (tmp_path / name).mkdir()
+        step = Program(bin_dir, tmp_path / name, (GPT / "gpt.mlir").read_text(), f"--recipe={recipe}")
+        files = [f"--outputs={step.folder / 'outputs'}", f"--save-state={step.folder / 'state'}"]
+        step.run("main", inputs, "--steps=2", "--zero-missing", "--with-carry", *files)
+        results.append(load(step.folder / "outputs") | load(step.folder / "state"))
+    cpu, gpu = results
+    assert cpu.keys() == gpu.keys()
+    differ = {name: np.mean(value != gpu[name]) for name, value in cpu.items() if value.tobytes() != gpu[name].tobytes()}
+    assert not differ
 
 
 @pytest.mark.parametrize("chip", CHIPS)
