@@ -54,7 +54,7 @@ def copy(tree):
 
 def spoil(step):
     """Makes the casts that a step keeps NaN, so that a call which reads them gives NaN."""
-    step._made.tensors = {name: jnp.full(t.shape, jnp.nan, t.dtype) for name, t in step._made.tensors.items()}
+    step._casts = jax.tree.map(lambda cast: jnp.full(cast.shape, jnp.nan, cast.dtype), step._casts)
 
 
 RECIPES = [DELAYED, {**DELAYED, "init": "current"}, *({"recipe": word} for word in ("current", "row", "block", "mxfp8"))]

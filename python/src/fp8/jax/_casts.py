@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -53,40 +53,14 @@ class Casts:
         return self._entry.with_state([arrays[i] for i in self._weights], {**state, **memory}, reason)[1]
 
 
-@jax.tree_util.register_pytree_node_class
-class Made:
-    """Casts of weights by name, and the program that made them, which alone may read them.
+class Sources:
+    """The arrays that casts were made of, by their numbers among the arguments of the next call."""
 
-    The program is part of the tree's structure. Without a program there are no casts.
-    """
+    def __init__(self, casts: Casts, arguments: Sequence[Any], results: Sequence[Any]) -> None:
+        arrays = [(number, arguments[number] if carry is None else results[carry]) for number, carry in casts.sources]
+        # Other arrays, such as numpy's, may change: a new object is none of a call's arguments.
+        self._arrays = [(number, weakref.ref(array) if isinstance(array, jax.Array) else object) for number, array in arrays]
 
-    def __init__(self, program: Any = None, tensors: Mapping[str, Any] | None = None) -> None:
-        self.program = program
-        self.tensors = tensors or {}
-        self._sources: list[tuple[int, Callable[[], Any]]] = []
-
-    def note_sources(self, arguments: Sequence[Any], results: Sequence[Any]) -> None:
-        """Notes of which arrays these are the casts, after a call of the program."""
-        for number, carry in self.program.casts.sources:
-            array = arguments[number] if carry is None else results[carry]
-            # Others, such as numpy's arrays, may change.
-            self._sources.append((number, weakref.ref(array) if isinstance(array, jax.Array) else _nothing))
-
-    def are_of(self, arguments: Sequence[Any]) -> bool:
-        """Whether these are the casts of the arrays at their places among the arguments of a call."""
-        return all(number < len(arguments) and arguments[number] is array() for number, array in self._sources)
-
-    def tree_flatten(self) -> tuple[tuple[Any], Any]:
-        return (self.tensors,), self.program
-
-    @classmethod
-    def tree_unflatten(cls, program: Any, children: Sequence[Any]) -> Made:
-        return cls(program, children[0])
-
-
-NONE_MADE = Made()
-
-
-def _nothing() -> Any:
-    """In place of a reference to an array that may change."""
-    return NONE_MADE
+    def are_in(self, arguments: Sequence[Any]) -> bool:
+        """Whether a call with these arguments is given these very arrays."""
+        return all(number < len(arguments) and arguments[number] is array() for number, array in self._arrays)
