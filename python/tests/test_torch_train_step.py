@@ -86,6 +86,35 @@ def test_tied_weights_and_dropout():
     assert [a["name"] for a in step.library.manifest["entries"][0]["arguments"]].count("head.weight") == 0
 
 
+class Shifted(nn.Module):
+    """A tensor that is a plain attribute of a module."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.shift = nn.Linear(16, 4), torch.linspace(-1, 1, 16)
+
+    def forward(self, x):
+        return self.down(x + self.shift)
+
+
+def test_tensors_that_are_attributes_are_read():
+    expected, *_ = train("SGD, momentum", kind=Shifted)
+    found, model, _, step = train("SGD, momentum", "none", kind=Shifted)
+    # Sums in another order.
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+    assert "shift" in [a["name"] for a in step.library.manifest["entries"][0]["arguments"]]
+    assert "shift" not in model.state_dict() and not list(model.buffers())
+
+
+def test_other_tensors_are_refused_at_the_line_that_uses_them():
+    table = torch.ones(16)
+    model = nn.Linear(16, 4)
+    step = fp8.torch.train_step(model, lambda y, label: ((y @ table[:4].clone()) - label).sum(), torch.optim.SGD(model.parameters(), 0.1))
+    with pytest.raises(fp8.UnsupportedError, match=r"test_torch_train_step.py:\d+: .*call register_buffer") as error:
+        step(torch.ones(8, 16), torch.ones(8))
+    assert error.value.location.line == test_other_tensors_are_refused_at_the_line_that_uses_them.__code__.co_firstlineno + 3
+
+
 def test_delayed_scaling():
     expected, found = train("AdamW")[0], train("AdamW", "delayed")
     # FP8 rounds to 1/16 at most; losses are about 1.4.

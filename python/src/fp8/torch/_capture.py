@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .._errors import UnsupportedError
-from ._import import clean_path, user_line
+from .._errors import Location, UnsupportedError
+from ._import import OWN_FOLDERS, clean_path, user_line
 
 aten = torch.ops.aten
 
@@ -32,6 +33,35 @@ def tracing() -> Iterator[None]:
             yield
     finally:
         torch._C._set_mkldnn_enabled(mkldnn)
+
+
+@contextlib.contextmanager
+def attributes_as_buffers(root: nn.Module) -> Iterator[None]:
+    """Tensors that are plain attributes of modules, such as a table of positions, count as buffers meanwhile."""
+    found = [(m, name, value) for m in root.modules() for name, value in list(vars(m).items()) if isinstance(value, Tensor)]
+    for module, name, value in found:
+        del module.__dict__[name]
+        module.register_buffer(name, value, persistent=False)
+    try:
+        yield
+    finally:
+        for module, name, value in found:
+            del module._buffers[name]
+            module._non_persistent_buffers_set.discard(name)
+            module.__dict__[name] = value
+
+
+@contextlib.contextmanager
+def known_tensors() -> Iterator[None]:
+    """Raises UnsupportedError at the user's line for a tensor that is no argument of what is captured."""
+    try:
+        yield
+    except AssertionError as error:
+        if "convert all Tensors to FakeTensors" not in str(error):
+            raise
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OWN_FOLDERS)]
+        line = Location(frames[-1].filename, frames[-1].lineno or 1, 1) if frames else None
+        raise UnsupportedError("a tensor is used that is neither a parameter nor a buffer of the model: call register_buffer for it", line) from None
 
 
 def output_of(module: GraphModule) -> Node:

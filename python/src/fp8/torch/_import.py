@@ -27,7 +27,8 @@ try:
 except ImportError as error:
     raise MissingToolError(f"fp8.torch needs iree-base-compiler: pip install 'fp8-mlir[torch]' ({error})") from None
 
-_TORCH = os.path.dirname(torch.__file__) + os.sep
+#: The code in these folders is not the user's.
+OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
 _TO_LINALG = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),"
     "torchdynamo-export-to-torch-backend-pipeline,torch-backend-to-linalg-on-tensors-backend-pipeline)"
@@ -119,10 +120,10 @@ def clean_path(path: str) -> str:
 
 
 def user_line(node: Node) -> Location | None:
-    """The line of the user's code that the node comes from: the innermost that is not torch's own."""
+    """The line of the user's code that the node comes from: the innermost that is neither torch's nor this package's."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     for file, line in reversed(frames):
-        if not file.startswith((_TORCH, "<")):
+        if not file.startswith((*OWN_FOLDERS, "<")):
             return Location(file, int(line), 1)
     return None
 

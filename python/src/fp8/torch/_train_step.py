@@ -21,16 +21,14 @@ import torch
 import torch.fx.traceback
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
-from torch.func import functionalize
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.overrides import TorchFunctionMode
 
 from .. import _compile
-from .._errors import StateError, UnsupportedError
+from .._errors import StateError
 from .._library import Library
 from .._report import Report
-from . import _capture, _decompose, _import
+from . import _capture, _decompose, _import, _optimizer
 from ._run import check_devices, refuse_kept_parameters
 from ._state import State, States
 
@@ -69,7 +67,7 @@ class TrainStep:
         autocast: torch.dtype | None = None,
         **options: Any,
     ) -> None:
-        _check_optimizer(optimizer)
+        _optimizer.check(optimizer)
         refuse_kept_parameters(options)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
@@ -194,11 +192,12 @@ class _Compiled:
 
 def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule, list[_Slot], list[tuple[str, Tensor]]]:
     """The graph of a step, what it updates, and the parameters and buffers that it only reads."""
-    joint = _capture_joint(owner._module, batch)
+    with _capture.attributes_as_buffers(owner._module):
+        joint = _capture_joint(owner._module, batch)
+        tensors = {**dict(owner._module.named_parameters(remove_duplicate=False)), **dict(owner._module.named_buffers(remove_duplicate=False))}
     roles = [node.meta["desc"] for node in _capture.placeholders(joint)]
     results = list(_capture.output_of(joint).args[0])
     meanings = _capture.output_of(joint).meta["desc"]
-    tensors = {**dict(owner._module.named_parameters(remove_duplicate=False)), **dict(owner._module.named_buffers(remove_duplicate=False))}
 
     # A tied weight is an argument for each of its names, with a part of the gradient each.
     trained: dict[Tensor, str] = {}
@@ -216,11 +215,11 @@ def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModul
 
     groups = [[p for p in group["params"] if p in trained] for group in owner.optimizer.param_groups]
     parameters = [p for group in groups for p in group]
-    state = _optimizer_state(owner.optimizer, parameters)
+    state = _optimizer.initial_state(owner.optimizer, parameters)
     slots = [_Slot(_short(trained[p]), p) for p in parameters]
     slots += [_Slot(f"{key}.{_short(trained[p])}", p, key) for p in parameters for key in state[p]]
     slots += [_Slot(_short(name), tensors[name]) for name in mutated]
-    update = _trace_update(owner.optimizer, groups, state)
+    update = _optimizer.trace_update(owner.optimizer, groups, state)
 
     places = {slot.tensor: i for i, slot in enumerate(slots) if slot.key is None}
     read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target") and tensors[r.target] not in places}
@@ -244,18 +243,25 @@ def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModul
         new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
         return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]
 
-    examples = [_example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
-    examples += [torch.tensor(1e-3) for _ in groups] + [_example(t) for _, t in constants] + [_example(t) for t in batch]
-    with _compiling(), torch.no_grad(), torch.fx.traceback.preserve_node_meta():
+    examples = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
+    examples += [torch.tensor(1e-3) for _ in groups] + [_optimizer.example(t) for _, t in constants] + [_optimizer.example(t) for t in batch]
+    with _optimizer.compiling(), torch.no_grad(), torch.fx.traceback.preserve_node_meta():
         graph = make_fx(step, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
     graph.graph.eliminate_dead_code()
-    _write_state(owner.optimizer, state)
+    _optimizer.write_state(owner.optimizer, state)
     return graph, slots, constants
 
 
 def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
     """Loss and gradients as one functional graph, with module paths in the nodes."""
-    with contextlib.ExitStack() as stack, _named_modules(module), torch.fx.traceback.preserve_node_meta(), _capture.tracing(), _compiling():
+    with (
+        contextlib.ExitStack() as stack,
+        _named_modules(module),
+        torch.fx.traceback.preserve_node_meta(),
+        _capture.tracing(),
+        _capture.known_tensors(),
+        _optimizer.compiling(),
+    ):
         joint = aot_export_joint_with_descriptors(stack, module, tuple(batch), decompositions=_decompose.table()).graph_module
     joint.graph.set_codegen(torch.fx.graph.CodeGen())
     joint.recompile()
@@ -295,138 +301,6 @@ class _KeepNames(Interpreter):  # type: ignore[misc]
 def _short(name: str) -> str:
     """A name without the wrapper around the model."""
     return "" if name == "model" else name.removeprefix("model.")
-
-
-def _example(tensor: Tensor) -> Tensor:
-    """A tensor of its own: make_fx takes one that is given twice for one input."""
-    return torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format)
-
-
-def _check_optimizer(optimizer: torch.optim.Optimizer) -> None:
-    kind = type(optimizer)
-    if not hasattr(kind, "_init_group"):
-        raise UnsupportedError(f"train_step takes the optimizers of torch.optim; {kind.__name__} has no _init_group: use fp8.torch.backend")
-    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
-        raise UnsupportedError("the optimizer has hooks, which a compiled update does not call: use fp8.torch.backend")
-    for group in optimizer.param_groups:
-        if group.get("maximize"):
-            raise UnsupportedError("maximize: negate the loss instead")
-        if group.get("dampening"):
-            raise UnsupportedError("dampening treats the first step apart: use fp8.torch.backend")
-        for parameter in group["params"]:
-            if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
-                raise UnsupportedError("a parameter has hooks on its gradient, which a compiled step does not call: use fp8.torch.backend")
-            if not parameter.is_contiguous():
-                raise UnsupportedError("a parameter is not contiguous: call .contiguous() before the optimizer is made")
-
-
-def _optimizer_state(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> dict[Tensor, dict[str, Tensor]]:
-    """The optimizer's state of each parameter, as it is or as it begins."""
-    wanted = set(parameters)
-    result = {p: {k: v for k, v in optimizer.state[p].items() if v is not None} for p in parameters if optimizer.state.get(p)}
-    for group in optimizer.param_groups:
-        new = [p for p in group["params"] if p in wanted and p not in result]
-        copies = [p.detach().clone().requires_grad_() for p in new]
-        for copy in copies:
-            copy.grad = torch.zeros_like(copy)
-        if not copies:
-            continue
-        scratch = type(optimizer)(copies, **_settings(optimizer, group))
-        lists = [[] for _ in list(inspect.signature(scratch._init_group).parameters)[1:]]  # type: ignore[var-annotated]
-        scratch._init_group(scratch.param_groups[0], *lists)
-        for parameter, copy in zip(new, copies):
-            state = {k: v for k, v in scratch.state[copy].items() if v is not None}
-            if group.get("momentum") and isinstance(optimizer, torch.optim.SGD):
-                state["momentum_buffer"] = torch.zeros_like(copy)
-            result[parameter] = state
-    for state in result.values():
-        for key, value in state.items():
-            if not isinstance(value, Tensor):
-                raise UnsupportedError(f"the optimizer's state has '{key}', which is no tensor: use fp8.torch.backend")
-    return {p: result[p] for p in parameters}
-
-
-def _settings(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> dict[str, Any]:
-    """The options of a group, for a new optimizer of the same class whose step can be traced."""
-    known = inspect.signature(type(optimizer).__init__).parameters
-    settings = {key: value for key, value in group.items() if key in known and key != "params"}
-    settings["lr"] = float(settings.get("lr", 1e-3))
-    forced = {"foreach": False, "fused": False, "capturable": True, "differentiable": False}
-    return {**settings, **{key: value for key, value in forced.items() if key in known}}
-
-
-def _trace_update(optimizer: torch.optim.Optimizer, groups: Sequence[Sequence[Tensor]], state: dict[Tensor, dict[str, Tensor]]) -> Callable[..., list[Tensor]]:
-    """A function of parameters, gradients, state and learning rates, flat, that returns new parameters and state."""
-    parameters = [p for group in groups for p in group]
-    keys = [list(state[p]) for p in parameters]
-    count = len(parameters)
-
-    def update(*values: Tensor) -> list[Tensor]:
-        new = [v.clone() for v in values[:count]]
-        flat = iter(values[2 * count :])
-        states = [{key: next(flat).clone() for key in own} for own in keys]
-        rates = list(flat)
-        start = 0
-        for group, options, rate in zip(groups, optimizer.param_groups, rates):
-            if not group:
-                continue
-            members = range(start, start + len(group))
-            start += len(group)
-            # The constructor compares the learning rate: it gets a number.
-            copy = type(optimizer)([new[i] for i in members], **_settings(optimizer, options))
-            copy.param_groups[0]["lr"] = rate
-            for i in members:
-                new[i].grad = values[count + i]
-                copy.state[new[i]] = states[i]
-            with _TensorFactors():
-                _plain_step(copy)
-            for i in members:
-                states[i] = copy.state[new[i]]
-        return [*new, *(states[i][key] for i, own in enumerate(keys) for key in own)]
-
-    examples = [_example(p) for p in parameters] + [_example(p) for p in parameters]
-    examples += [_example(state[p][key]) for p in parameters for key in state[p]] + [torch.tensor(1e-3) for _ in groups]
-    with _compiling(), torch.no_grad():
-        return make_fx(functionalize(update))(*examples)  # type: ignore[no-any-return]
-
-
-class _TensorFactors(TorchFunctionMode):  # type: ignore[misc]
-    """In-place sums whose factor, the learning rate, is a tensor, as products: PyTorch would read its value."""
-
-    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
-        options = dict(options or {})
-        factor = options.get("alpha", options.get("value"))
-        if isinstance(factor, Tensor):
-            if function is Tensor.add_:
-                return arguments[0].add_(arguments[1] * factor)
-            if function is Tensor.addcdiv_:
-                return arguments[0].add_(arguments[1] * factor / arguments[2])
-            if function is Tensor.addcmul_:
-                return arguments[0].add_(arguments[1] * factor * arguments[2])
-        return function(*arguments, **options)
-
-
-def _plain_step(optimizer: torch.optim.Optimizer) -> None:
-    """`optimizer.step()` without the profiler's wrapper, which cannot be traced."""
-    step = type(optimizer).step
-    getattr(step, "__wrapped__", step)(optimizer)
-
-
-@contextlib.contextmanager
-def _compiling() -> Iterator[None]:
-    """Optimizers and libraries read no tensor's value while torch.compiler.is_compiling()."""
-    old = torch.compiler._is_compiling_flag
-    torch.compiler._is_compiling_flag = True
-    try:
-        yield
-    finally:
-        torch.compiler._is_compiling_flag = old
-
-
-def _write_state(optimizer: torch.optim.Optimizer, state: dict[Tensor, dict[str, Tensor]]) -> None:
-    """The optimizer holds the tensors that the step updates: its state_dict is that of eager training."""
-    for parameter, tensors in state.items():
-        optimizer.state[parameter].update(tensors)
 
 
 def _hashable(value: Any) -> Any:

@@ -1,0 +1,151 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The update of an optimizer of torch.optim as a graph: its own class, traced on tensors that stand for the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
+
+from .._errors import UnsupportedError
+
+
+def check(optimizer: torch.optim.Optimizer) -> None:
+    kind = type(optimizer)
+    if not hasattr(kind, "_init_group"):
+        raise UnsupportedError(f"train_step takes the optimizers of torch.optim; {kind.__name__} has no _init_group: use fp8.torch.backend")
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        raise UnsupportedError("the optimizer has hooks, which a compiled update does not call: use fp8.torch.backend")
+    for group in optimizer.param_groups:
+        if group.get("maximize"):
+            raise UnsupportedError("maximize: negate the loss instead")
+        if group.get("dampening"):
+            raise UnsupportedError("dampening treats the first step apart: use fp8.torch.backend")
+        for parameter in group["params"]:
+            if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
+                raise UnsupportedError("a parameter has hooks on its gradient, which a compiled step does not call: use fp8.torch.backend")
+            if not parameter.is_contiguous():
+                raise UnsupportedError("a parameter is not contiguous: call .contiguous() before the optimizer is made")
+
+
+def initial_state(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> dict[Tensor, dict[str, Tensor]]:
+    """The optimizer's state of each parameter, as it is or as it begins."""
+    wanted = set(parameters)
+    result = {p: {k: v for k, v in optimizer.state[p].items() if v is not None} for p in parameters if optimizer.state.get(p)}
+    for group in optimizer.param_groups:
+        new = [p for p in group["params"] if p in wanted and p not in result]
+        copies = [p.detach().clone().requires_grad_() for p in new]
+        for copy in copies:
+            copy.grad = torch.zeros_like(copy)
+        if not copies:
+            continue
+        scratch = type(optimizer)(copies, **_settings(optimizer, group))
+        lists = [[] for _ in list(inspect.signature(scratch._init_group).parameters)[1:]]  # type: ignore[var-annotated]
+        scratch._init_group(scratch.param_groups[0], *lists)
+        for parameter, copy in zip(new, copies):
+            state = {k: v for k, v in scratch.state[copy].items() if v is not None}
+            if group.get("momentum") and isinstance(optimizer, torch.optim.SGD):
+                state["momentum_buffer"] = torch.zeros_like(copy)
+            result[parameter] = state
+    for state in result.values():
+        for key, value in state.items():
+            if not isinstance(value, Tensor):
+                raise UnsupportedError(f"the optimizer's state has '{key}', which is no tensor: use fp8.torch.backend")
+    return {p: result[p] for p in parameters}
+
+
+def _settings(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> dict[str, Any]:
+    """The options of a group, for a new optimizer of the same class whose step can be traced."""
+    known = inspect.signature(type(optimizer).__init__).parameters
+    settings = {key: value for key, value in group.items() if key in known and key != "params"}
+    settings["lr"] = float(settings.get("lr", 1e-3))
+    forced = {"foreach": False, "fused": False, "capturable": True, "differentiable": False}
+    return {**settings, **{key: value for key, value in forced.items() if key in known}}
+
+
+def trace_update(optimizer: torch.optim.Optimizer, groups: Sequence[Sequence[Tensor]], state: dict[Tensor, dict[str, Tensor]]) -> Callable[..., list[Tensor]]:
+    """A function of parameters, gradients, state and learning rates, flat, that returns new parameters and state."""
+    parameters = [p for group in groups for p in group]
+    keys = [list(state[p]) for p in parameters]
+    count = len(parameters)
+
+    def update(*values: Tensor) -> list[Tensor]:
+        new = [v.clone() for v in values[:count]]
+        flat = iter(values[2 * count :])
+        states = [{key: next(flat).clone() for key in own} for own in keys]
+        rates = list(flat)
+        start = 0
+        for group, options, rate in zip(groups, optimizer.param_groups, rates):
+            if not group:
+                continue
+            members = range(start, start + len(group))
+            start += len(group)
+            # The constructor compares the learning rate: it gets a number.
+            copy = type(optimizer)([new[i] for i in members], **_settings(optimizer, options))
+            copy.param_groups[0]["lr"] = rate
+            for i in members:
+                new[i].grad = values[count + i]
+                copy.state[new[i]] = states[i]
+            with _TensorFactors():
+                _plain_step(copy)
+            for i in members:
+                states[i] = copy.state[new[i]]
+        return [*new, *(states[i][key] for i, own in enumerate(keys) for key in own)]
+
+    examples = [example(p) for p in parameters] + [example(p) for p in parameters]
+    examples += [example(state[p][key]) for p in parameters for key in state[p]] + [torch.tensor(1e-3) for _ in groups]
+    with compiling(), torch.no_grad():
+        return make_fx(functionalize(update))(*examples)  # type: ignore[no-any-return]
+
+
+class _TensorFactors(TorchFunctionMode):  # type: ignore[misc]
+    """In-place sums whose factor, the learning rate, is a tensor, as products: PyTorch would read its value."""
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+        options = dict(options or {})
+        factor = options.get("alpha", options.get("value"))
+        if isinstance(factor, Tensor):
+            if function is Tensor.add_:
+                return arguments[0].add_(arguments[1] * factor)
+            if function is Tensor.addcdiv_:
+                return arguments[0].add_(arguments[1] * factor / arguments[2])
+            if function is Tensor.addcmul_:
+                return arguments[0].add_(arguments[1] * factor * arguments[2])
+        return function(*arguments, **options)
+
+
+def _plain_step(optimizer: torch.optim.Optimizer) -> None:
+    """`optimizer.step()` without the profiler's wrapper, which cannot be traced."""
+    step = type(optimizer).step
+    getattr(step, "__wrapped__", step)(optimizer)
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Optimizers and libraries read no tensor's value while torch.compiler.is_compiling()."""
+    old = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = old
+
+
+def write_state(optimizer: torch.optim.Optimizer, state: dict[Tensor, dict[str, Tensor]]) -> None:
+    """The optimizer holds the tensors that the step updates: its state_dict is that of eager training."""
+    for parameter, tensors in state.items():
+        optimizer.state[parameter].update(tensors)
+
+
+def example(tensor: Tensor) -> Tensor:
+    """A tensor of its own: make_fx takes one that is given twice for one input."""
+    return torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format)
