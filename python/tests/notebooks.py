@@ -4,6 +4,7 @@
 """Runs a notebook of the examples with few steps, and reads the outputs that are kept in it."""
 
 import pathlib
+import re
 
 import nbclient
 import nbformat
@@ -32,6 +33,11 @@ def kinds(notebook):
 
 def text_of(notebook):
     return "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
+
+
+def losses(notebook):
+    """The losses that it prints, in bf16 and FP8."""
+    return list(map(float, re.findall(r"(?:bf16|f32|FP8) ([\d.]+)", text_of(notebook))))
 
 
 def was_run(notebook):

@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The notebook runs from its first cell to its last, with few steps; what is kept in it has the same outputs."""
 
-import re
-
 import pytest
 
 pytest.importorskip("jax")
@@ -15,10 +13,6 @@ import notebooks  # noqa: E402
 NAME = "gpt.ipynb"
 
 
-def losses(notebook):
-    return map(float, re.findall(r"(?:bf16|FP8) ([\d.]+)", notebooks.text_of(notebook)))
-
-
 @pytest.mark.slow
 def test_the_notebook_runs(monkeypatch):
     notebook = notebooks.read(NAME)
@@ -26,7 +20,7 @@ def test_the_notebook_runs(monkeypatch):
     notebooks.run(notebook, monkeypatch)
     assert notebooks.kinds(notebook) == kept
     assert "image/png" in kept[3] and "text/html" in kept[2]
-    bf16, ours = losses(notebook)
+    bf16, ours = notebooks.losses(notebook)
     # A uniform guess has log 256 = 5.55; four steps are too few for the two to part.
     assert 4 < bf16 < 6 and abs(bf16 - ours) < 0.1
 
@@ -34,5 +28,5 @@ def test_the_notebook_runs(monkeypatch):
 def test_what_is_kept_was_run_to_its_end():
     notebook = notebooks.read(NAME)
     assert notebooks.was_run(notebook)
-    bf16, ours = losses(notebook)
+    bf16, ours = notebooks.losses(notebook)
     assert abs(bf16 - ours) < 0.02

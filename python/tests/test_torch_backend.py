@@ -307,8 +307,6 @@ def test_half_leaves_scales_in_f32():
 def test_the_error_of_an_option_reaches_the_user():
     with pytest.raises(ValueError, match="pair is set by the backend"):
         fp8.torch.backend("current", pair=("a", "b"))
-    with pytest.raises(NotImplementedError, match="fp8_parameters"):
-        fp8.torch.backend("current", fp8_parameters=True)
     _, forward, _ = compiled(require="nothing like it")
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
         forward(next(batches(1))[0])

@@ -18,11 +18,13 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 
 from .. import _compile
-from .._errors import Warning
+from .. import state as _state
+from .._errors import CompileError, Warning
 from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
-from ._run import Runner, check_devices, refuse_kept_parameters, state_number
+from ._casts import Casts, advise, pointers
+from ._run import Runner, check_devices, state_number
 from ._state import State, States, columns_of, decode
 
 #: What PyTorch gets for the saved tensors after the first.
@@ -52,7 +54,6 @@ class Backend:
         for name in ("pair", "carry"):
             if name in options:
                 raise ValueError(f"{name} is set by the backend itself")
-        refuse_kept_parameters(options)
         self.recipe = recipe
         self.options = options
         self.graphs: list[Graph] = []
@@ -157,13 +158,15 @@ class Graph:
         runner = Runner(self.library, "forward", values[:outputs])
         self._find_weights(forward)
         self._saved, self._gradients = saved, _capture.values_of(backward)
-        names, states = runner.state_names, self._owner.states
+        names, states, casts, has_state = runner.state_names, self._owner.states, Casts(self.library, "forward"), self._has_state
 
         def run(*arguments: Tensor) -> list[Any]:
-            number = self._state_number(arguments) if names else 0
+            number = self._state_number(arguments) if has_state else 0
+            state = states._modules[str(number)] if has_state else None
             arena = runner.new_arena(number) if saved else None
-            pointers = states._modules[str(number)].pointers(names) if names else ()
-            results = runner([*arguments, *[draw() for draw in draws]] if draws else arguments, pointers, arena)
+            casts.update(arguments, state)
+            addresses = pointers(names, state, casts) if names else ()
+            results = runner([*arguments, *[draw() for draw in draws]] if draws else arguments, addresses, arena)
             return results if arena is None else [*results, arena, *[_EMPTY] * (saved - 1)]
 
         return make_boxed_func(run)  # type: ignore[no-any-return]
@@ -171,13 +174,14 @@ class Graph:
     def compile_backward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
         """What runs backward, which forward's compilation compiled."""
         runner = Runner(self.library, "backward", self._gradients)
-        saved, names, states = self._saved, runner.state_names, self._owner.states
+        # Casts of weights that it reads are residuals of forward.
+        saved, names, states, casts = self._saved, runner.state_names, self._owner.states, Casts(self.library, "backward")
 
         def run(*arguments: Tensor) -> list[Any]:
             arena = arguments[0] if saved else None
             number = state_number(arena) if arena is not None else 0
-            pointers = states._modules[str(number)].pointers(names) if names else ()
-            return runner(arguments[saved:], pointers, arena)
+            addresses = pointers(names, states._modules[str(number)], casts) if names else ()
+            return runner(arguments[saved:], addresses, arena)
 
         return make_boxed_func(run)  # type: ignore[no-any-return]
 
@@ -189,11 +193,15 @@ class Graph:
         self._find_weights(module)
         values = _capture.values_of(module)
         runner = Runner(self.library, "main", values)
-        scales = _TrainedScales(self, part, runner, values) if runner.state_names else None
+        names, casts = runner.state_names, Casts(self.library, "main")
+        scales = _TrainedScales(self, part, runner, casts, values) if self._has_state else None
 
         def run(*arguments: Tensor) -> list[Any]:
             arguments = (*arguments, *[draw() for draw in draws]) if draws else arguments
-            return scales(*arguments) if scales is not None else runner(arguments, ())
+            if scales is not None:
+                return scales(*arguments)
+            casts.update(arguments, None)
+            return runner(arguments, pointers(names, None, casts) if names else ())
 
         return make_boxed_func(run)  # type: ignore[no-any-return]
 
@@ -204,7 +212,16 @@ class Graph:
     def build(self, parts: dict[str, GraphModule], **options: Any) -> Library:
         """Compiles graphs with the backend's options."""
         names = {name: _capture.argument_names(part, self._names) for name, part in parts.items()}
-        return _compile.compile(_import.to_linalg(parts, names), **{**self._owner.options, **options})
+        text = _import.to_linalg(parts, names)
+        try:
+            return _compile.compile(text, **{**self._owner.options, **options})
+        except CompileError as error:
+            raise advise(error) from None
+
+    @property
+    def _has_state(self) -> bool:
+        """Whether there is a state beside the weights in FP8."""
+        return bool(_state.tensors(self.library.manifest))
 
     def _find_weights(self, module: GraphModule) -> None:
         """Which arguments are weights: by their names, paths in a module."""
@@ -243,8 +260,8 @@ class _TrainedScales:
     instead, with a warning.
     """
 
-    def __init__(self, graph: Graph, part: GraphModule, runner: Runner, values: Sequence[Any]) -> None:
-        self._graph, self._part, self._runner, self._values = graph, part, runner, values
+    def __init__(self, graph: Graph, part: GraphModule, runner: Runner, casts: Casts, values: Sequence[Any]) -> None:
+        self._graph, self._part, self._runner, self._casts, self._values = graph, part, runner, casts, values
         self._columns = columns_of(graph.library)
         # Made in the first call: compilation runs under PyTorch's mode of tensors without data.
         self._own: State | None = None
@@ -265,7 +282,8 @@ class _TrainedScales:
         if self._own is None:
             self._own = State(graph.library)
         torch.index_select(source[0], 0, source[1], out=self._own.scale)
-        return self._runner(arguments, self._own.pointers(self._runner.state_names))
+        self._casts.update(arguments, self._own)
+        return self._runner(arguments, pointers(self._runner.state_names, self._own, self._casts))
 
     def _find(self, weights: frozenset[int]) -> tuple[Tensor, Tensor] | None:
         """The scales of a state of these weights, and the place of each of our columns in them."""
@@ -281,7 +299,7 @@ class _TrainedScales:
     def _current(self) -> Runner:
         if self._fallback is None:
             warnings.warn("a graph without gradients runs before training has found its scales: it uses current scaling instead", Warning, stacklevel=2)
-            library = self._graph.build({"main": self._part}, recipe="current")
+            library = self._graph.build({"main": self._part}, recipe="current", fp8_parameters=False)
             self._fallback = Runner(library, "main", self._values)
         return self._fallback
 

@@ -24,6 +24,7 @@ from .._errors import CompileError, StateError, UnsupportedError
 from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
+from ._casts import Casts, pointers
 from ._run import Runner, check_devices
 from ._state import State
 
@@ -62,10 +63,10 @@ class Exported:
         self._options = {"recipe": recipe, **options}
         self.library = self._compile_kept()
         self._runner = Runner(self.library, "main", self._graph.results)
-        self._state = State(self.library) if self._runner.state_names else None
-        #: Whether there is a state beside the weights in FP8, and whether it has its scales.
-        self._has_state = bool(states.tensors(self.library.manifest))
-        self._has_scales = not self._has_state
+        self._casts = Casts(self.library, "main")
+        #: The FP8 state; None for a recipe without.
+        self.state = State(self.library) if states.tensors(self.library.manifest) else None
+        self._has_scales = self.state is None
         if calibration is not None:
             self.calibrate(calibration)
         elif self._has_scales:
@@ -80,7 +81,7 @@ class Exported:
 
     def calibrate(self, calibration: Iterable[Inputs]) -> None:
         """Finds the scales: runs the program on inputs, as training would, and keeps what it records of them."""
-        if not self._has_state:
+        if self.state is None:
             raise ValueError(f"recipe={self._options['recipe']!r} has no scales to keep in this program: leave out calibration")
         library = self._compile(calibrate=True, fp8_parameters=False, **_current_first(self._options))
         runner, count = Runner(library, "main", self._graph.results), 0
@@ -100,11 +101,6 @@ class Exported:
     def ir(self, stage: str) -> str:
         """The IR after a stage of the compiler."""
         return self.library.ir(stage)
-
-    @property
-    def state(self) -> State | None:
-        """The FP8 state: scales and what they come from; None for a recipe without."""
-        return self._state if self._has_state else None
 
     def state_dict(self) -> dict[str, Tensor]:
         """The FP8 state, for torch.save; empty for a recipe without. The weights are the exported program's."""
@@ -133,18 +129,11 @@ class Exported:
             return self._compile()
 
     def _pointers(self, names: Sequence[str]) -> Sequence[int]:
-        return self._state.pointers(list(names)) if self._state is not None else ()
+        return pointers(names, self.state, self._casts)
 
     def _cast_weights(self) -> None:
         """Casts the weights that are kept in FP8, with the scales of the state."""
-        description = self.library.entries["main"].description.get("parameters")
-        if description is None:
-            return
-        prepared = self.library.prepare(description["entry"])
-        tensors = self._graph.arguments_of_weights()
-        users = iter(tensors[place] for place in description["arguments"])
-        pointers = [self._pointers([a["name"]])[0] if a["kind"] == "state" else next(users).data_ptr() for a in prepared.arguments]
-        prepared.call(pointers, self._pointers([r["name"] for r in prepared.results]))
+        self._casts.make(self._graph.arguments_of_weights(), self.state)
 
 
 class _Graph:

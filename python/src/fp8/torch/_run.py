@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -85,9 +85,3 @@ def check_devices(tensors: Sequence[Any]) -> None:
     for tensor in tensors:
         if isinstance(tensor, Tensor) and tensor.device.type not in ("cpu", "meta"):
             raise UnsupportedError(f"fp8.torch runs on the CPU; a tensor is on {tensor.device}: move model and inputs with .cpu()")
-
-
-def refuse_kept_parameters(options: Mapping[str, Any]) -> None:
-    """In training PyTorch changes weights outside of the compiled code, which would not cast the new ones."""
-    if options.get("fp8_parameters"):
-        raise NotImplementedError("fp8_parameters: fp8.torch does not cast the first weights of training yet; leave the option out")

@@ -31,17 +31,9 @@ class State(nn.Module):  # type: ignore[misc]
         super().__init__()
         #: The addresses of the weights that this state's scales are of.
         self.weights = weights
-        #: The bytes of tensors that are cast from weights: no part of a saved state.
-        derived = _state.initial(library.manifest, derived=True)
-        self._derived = {name: torch.from_numpy(np.ascontiguousarray(value).reshape(-1).view(np.uint8)) for name, value in derived.items()}
         for name, value in library.state().items():
             self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
         self.register_buffer(COLUMNS, _encode(columns_of(library)))
-
-    def pointers(self, names: list[str]) -> list[int]:
-        """The addresses of the tensors with these names."""
-        buffers, derived = self._buffers, self._derived
-        return [(buffers[name] if name in buffers else derived[name]).data_ptr() for name in names]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> State:
         """`module.half()` or `.to(dtype)` leave scales and histories in f32."""

@@ -29,7 +29,8 @@ from .._errors import StateError
 from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import, _optimizer
-from ._run import check_devices, refuse_kept_parameters
+from ._casts import Casts, pointers
+from ._run import check_devices
 from ._state import State, States
 
 
@@ -68,7 +69,6 @@ class TrainStep:
         **options: Any,
     ) -> None:
         _optimizer.check(optimizer)
-        refuse_kept_parameters(options)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
         self.states = States()
@@ -174,19 +174,20 @@ class _Compiled:
         self._loss = tuple(loss.shape), loss.dtype
         self._state = owner.state_for(self.library)
         self._state_names = [a["name"] for a in self._prepared.arguments if a["kind"] == "state"]
+        self._casts = Casts(self.library, "main")
 
     def __call__(self, batch: Sequence[Tensor]) -> Tensor:
         state = self._optimizer.state
         updated = [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
         rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
         held = [*updated, *rates, *(t for _, t in self._constants), *(t.detach().contiguous() for t in batch), *(draw() for draw in self._draws)]
-        pointers = [t.data_ptr() for t in held]
-        if self._state is not None:
-            pointers += self._state.pointers(self._state_names)
+        self._casts.update(held, self._state)
+        arguments = [t.data_ptr() for t in held] + pointers(self._state_names, self._state, self._casts)
         loss = torch.empty(self._loss[0], dtype=self._loss[1])
         results = [loss.data_ptr() if r.get("alias") is None else None for r in self._prepared.results]
-        self._prepared.call(pointers, results)
+        self._prepared.call(arguments, results)
         torch.autograd.graph.increment_version(updated)
+        self._casts.note(held, self._state)
         return loss
 
 

@@ -1,0 +1,84 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Weights kept in FP8 between calls (`fp8_parameters=True`), and when they are cast again.
+
+PyTorch counts the changes of a tensor (`_version`): a cast serves as long as the weight and the
+scales that it was made from are the same tensors with the same counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from .. import state as _state
+from .._errors import CompileError
+from .._library import Library
+from ._state import State
+
+
+class Casts:
+    """The casts of weights that an entry point reads, by name in `memory` (as bytes); none without fp8_parameters."""
+
+    def __init__(self, library: Library, entry: str) -> None:
+        # Of numpy: tensors that are made while PyTorch compiles have no data.
+        self.memory = {name: _as_bytes(value) for name, value in _state.initial(library.manifest, derived=True).items()}
+        self.addresses = {name: array.ctypes.data for name, array in self.memory.items()}
+        description = library.entries[entry].description.get("parameters")
+        self._places = description["arguments"] if description else []
+        self._prepared = library.prepare(description["entry"]) if description else None
+        #: What the casts were made from: tensors that share memory and count with the originals, and the counts.
+        self._sources: list[tuple[Tensor, int]] = []
+
+    def update(self, arguments: Sequence[Tensor], state: State | None) -> None:
+        """Makes the casts of the weights among the arguments of a call, unless they are made already."""
+        if self._prepared is not None and not self._are_of(self._made_from(arguments, state)):
+            self.make(arguments, state)
+
+    def make(self, arguments: Sequence[Tensor], state: State | None) -> None:
+        """Makes the casts."""
+        if self._prepared is None:
+            return
+        users = iter(arguments[place] for place in self._places)
+        held = [None if a["kind"] == "state" else next(users).contiguous() for a in self._prepared.arguments]
+        inputs = [t.data_ptr() if t is not None else p for t, p in zip(held, self._pointers(self._prepared.arguments, state))]
+        self._prepared.call(inputs, self._pointers(self._prepared.results, state))
+        self.note(arguments, state)
+
+    def note(self, arguments: Sequence[Tensor], state: State | None) -> None:
+        """Says that the casts are those of the arguments as they are now: the call has cast its new weights itself."""
+        if self._prepared is not None:
+            self._sources = [(t.detach(), t._version) for t in self._made_from(arguments, state) if not t.is_inference()]
+
+    def _made_from(self, arguments: Sequence[Tensor], state: State | None) -> list[Tensor]:
+        return [*(arguments[place] for place in self._places), *(state.buffers() if state is not None else ())]
+
+    def _are_of(self, tensors: Sequence[Tensor]) -> bool:
+        """Changes of tensors that were made in inference mode are not counted: their casts are never kept."""
+        return len(tensors) == len(self._sources) and all(
+            not t.is_inference() and t.data_ptr() == source.data_ptr() and t._version == count for t, (source, count) in zip(tensors, self._sources)
+        )
+
+    def _pointers(self, values: Sequence[dict[str, str]], state: State | None) -> list[int]:
+        return [pointers([v["name"]], state, self)[0] if v["kind"] == "state" else 0 for v in values]
+
+
+def pointers(names: Sequence[str], state: State | None, casts: Casts) -> list[int]:
+    """The addresses of tensors of the state and of casts, by name."""
+    buffers = state._buffers if state is not None else {}
+    return [buffers[name].data_ptr() if name in buffers else casts.addresses[name] for name in names]
+
+
+def advise(error: CompileError) -> CompileError:
+    """The compiler's error with what to use instead, if it is about weights whose new values it does not see."""
+    if "fp8_parameters keeps" not in error.message:
+        return error
+    return type(error)(f"{error.message}; fp8.torch.train_step computes them", error.location, error.notes, error.source_path)
+
+
+def _as_bytes(value: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
