@@ -21,6 +21,7 @@ collect_ignore_glob = [f"test_{name}_*.py" for name in ("jax", "torch") if impor
 
 def pytest_addoption(parser):
     parser.addoption("--build", default=str(ROOT / "build"), help="build folder to test (build/)")
+    parser.addoption("--wheel", type=pathlib.Path, help="a wheel of the package, to be tried in a bare Debian 12 (needs root and debootstrap)")
     parser.addoption("--slow", action="store_true", help="run the slow tests too")
     parser.addoption("--slow-sample", metavar="WORD", help="run a quarter of the slow tests, another one for another word")
 

@@ -26,9 +26,9 @@ def run(notebook, monkeypatch):
 
 
 def kinds(notebook):
-    """For every cell of code, the types of its outputs; lines of text may come in several pieces."""
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [sorted({kind for output in cell.outputs for kind in output.get("data", {"text": ""})}) for cell in cells]
+    """For every cell of code, the types of its outputs but warnings; lines of text may come in several pieces."""
+    cells = [[o for o in cell.outputs if o.get("name") != "stderr"] for cell in notebook.cells if cell.cell_type == "code"]
+    return [sorted({kind for output in outputs for kind in output.get("data", {"text": ""})}) for outputs in cells]
 
 
 def text_of(notebook):

@@ -243,6 +243,13 @@ def test_ctrl_c_ends_the_compiler(tmp_path, fresh_cache):
     assert list((fresh_cache / "libraries").iterdir()) == []
 
 
+def test_the_folder_of_the_tools_may_be_relative(fresh_cache, monkeypatch):
+    tools = fp8._tools.find("fp8-compile").parent
+    monkeypatch.chdir(tools.parent)
+    monkeypatch.setattr(fp8.config, "tool_dir", pathlib.Path(tools.name))
+    assert repr(compile_product(recipe="current").report) == "<fp8.Report: 1 products, 1 in FP8, 0 kept>"
+
+
 def test_a_notebook_cell_runs_again(fresh_cache):
     """Running a cell again makes the same library anew; the first one stays usable."""
     x, w = np.ones((4, 16), np.float32), np.ones((16, 8), np.float32)

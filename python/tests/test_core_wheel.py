@@ -1,9 +1,10 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A folder as a wheel has it: one program for both tools, libraries beside it. (Building the wheel itself
-takes minutes: python/README.md has the command.)"""
+"""A folder as a wheel has it: one program for both tools, libraries beside it. Building the wheel itself takes
+minutes (python/README.md has the command); `--wheel=FILE` tries one where nothing of LLVM is installed."""
 
+import functools
 import os
 import pathlib
 import shutil
@@ -49,6 +50,36 @@ print(fp8._tools.find("libfp8rt.so").parents[1].parent == __import__("pathlib").
 print("fp8.matmul" in fp8.opt({product()!r}, "builtin.module(fp8-ingest-pipeline)"))
 """)
     assert done.stdout == "16.0\nTrue\nTrue\n", done.stderr
+
+
+TRY_WHEEL = """
+import fp8, numpy as np, small_programs
+library = fp8.compile(small_programs.PAIR, recipe="current", sites="all", pair=("forward", "backward", 1))
+x, w, dy = np.ones((4, 16), np.float32), np.full((16, 8), 0.5, np.float32), np.ones((4, 8), np.float32)
+y, *residuals = library.entries["forward"](x, w)
+(dw,) = library.entries["backward"](*residuals, dy)
+print(round(float(y.numpy()[0, 0]), 3), round(float(dw.numpy()[0, 0]), 3), repr(library.report))
+print("fp8.matmul" in fp8.opt(small_programs.product(), "builtin.module(fp8-ingest-pipeline)"))
+"""
+
+
+@pytest.mark.slow
+def test_a_wheel_in_a_bare_debian(request, tmp_path):
+    """Python and pip are all that is there."""
+    wheel = request.config.getoption("--wheel")
+    if wheel is None or os.geteuid() or not shutil.which("debootstrap"):
+        pytest.skip("needs --wheel=FILE, root and debootstrap")
+    root = tmp_path / "root"
+    run = functools.partial(subprocess.run, check=True, capture_output=True, text=True)
+    run(["debootstrap", "--variant=minbase", "--include=python3,python3-venv", "bookworm", root])
+    for file in (wheel, pathlib.Path(__file__).with_name("small_programs.py")):
+        shutil.copy(file, root / "tmp")
+    (root / "tmp" / "try_wheel.py").write_text(TRY_WHEEL)
+    # Outside: the bare system may not have the certificates of this one.
+    run([sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "--python-version=3.11", "-d", root / "tmp", "numpy"])
+    inside = "cd /tmp && python3 -m venv v && v/bin/pip install -q --no-index --find-links=. fp8-mlir && env -i v/bin/python try_wheel.py"
+    done = run(["unshare", "-m", "sh", "-c", f"mount -t proc none {root}/proc && chroot {root} sh -ec '{inside}'"])
+    assert done.stdout == "8.0 4.0 <fp8.Report: 2 products, 2 in FP8, 0 kept>\nTrue\n"
 
 
 def test_the_package_and_the_project_have_one_version():

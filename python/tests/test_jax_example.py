@@ -16,6 +16,28 @@ pytest.importorskip("jax")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
+def test_the_quickstart_trains_from_jax(tmp_path, request):
+    """tools/quickstart calls train.py so where the python3 on PATH has JAX."""
+    script = ROOT / "python" / "examples" / "gpt" / "train.py"
+    gnuplot = tmp_path / "bin" / "gnuplot"
+    gnuplot.parent.mkdir()
+    gnuplot.write_text("#!/bin/sh\ncat > /dev/null\n")
+    gnuplot.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{gnuplot.parent}:{os.environ['PATH']}"}
+    tools = pathlib.Path(request.config.getoption("--build")).resolve() / "bin"
+    command = [sys.executable, script, "--jax", "--bin", tools, "--steps=4", f"--text={ROOT / 'LICENSE'}", "--out", tmp_path / "out"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "77 contractions found" in done.stdout and "48 in FP8: 16 fprop, 16 wgrad, 16 dgrad" in done.stdout
+    losses = re.findall(r"^Loss.*: bf16 ([\d.]+), FP8 ([\d.]+)", done.stdout, re.M)
+    assert len(losses) == 2
+    for bf16, ours in losses:
+        # A uniform guess has log 256 = 5.55; four steps are too few for the two to part.
+        assert 4.5 < float(bf16) < 5.7 and abs(float(bf16) - float(ours)) < 0.05
+    assert len((tmp_path / "out" / "losses.tsv").read_text().splitlines()) == 5
+
+
 def test_the_example_trains_and_reports_its_products():
     script = ROOT / "python" / "examples" / "gpt" / "train_jax.py"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python" / "src")}

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains the GPT of gpt.mlir on a text, in bf16 and in FP8 at the same time.
 
-    python3 train.py [--bin DIR] [--text FILE] [--steps N] [--out DIR] [--device DEVICE]
+    python3 train.py [--bin DIR] [--text FILE] [--steps N] [--out DIR] [--device DEVICE | --jax]
 
-Needs python3, gnuplot (for the picture), fp8-compile and fp8-run; no JAX, no pip.
+Needs python3, gnuplot (for the picture), fp8-compile and fp8-run; no JAX, no pip. With --jax the model is traced
+and trained by this Python's JAX, through the package fp8, instead of compiled from gpt.mlir and run by fp8-run.
 """
 
 import argparse
@@ -57,9 +58,13 @@ def arguments():
     parser.add_argument("--device", default="cpu",
                         help="cpu (default); cuda[:N] for GPU N; emulator: a few steps of the kernels for "
                              f"{EMULATED_CHIP} on this processor, in FP8, beside the CPU's own code")
+    parser.add_argument("--jax", action="store_true",
+                        help="train model.py from JAX by the package fp8 (default: its export gpt.mlir by fp8-run)")
     options = parser.parse_args()
     if not re.fullmatch(r"cpu|emulator|cuda(:\d+)?", options.device):
         parser.error(f"--device={options.device}: expected cpu, cuda, cuda:N or emulator")
+    if options.jax and options.device != "cpu":
+        parser.error("--jax trains on the CPU: leave out --device or --jax")
     if options.steps is None:
         options.steps = EMULATED_STEPS if options.device == "emulator" else 200
     if options.steps < 1:
@@ -118,7 +123,8 @@ class Processes:
 
     def __init__(self, commands):
         self.running, self.selector = {}, selectors.DefaultSelector()
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads_each()), "FP8EMU_CHECKS": "1"}
+        source = os.pathsep.join(filter(None, [str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads_each()), "FP8EMU_CHECKS": "1", "PYTHONPATH": source}
         for name, command in commands.items():
             errors = tempfile.TemporaryFile()  # a pipe that no one empties would stop the process
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment, bufsize=0)
@@ -175,22 +181,31 @@ def run_command(options, name, inputs, stream, steps, *more):
             f"--stream=tokens={stream}", f"--steps={steps}", *more]
 
 
+def train_command(options, name, variant):
+    if options.jax:
+        return [sys.executable, HERE / "variant_jax.py", options.bin, options.text, str(options.steps),
+                options.out / f"{name}.json", *variant.compile]
+    return run_command(options, name, "inputs.safetensors", "batches", options.steps, f"--print={LOSS}",
+                       "--zero-missing", "--with-carry", f"--save-state={options.out / f'{name}.state'}", *variant.run)
+
+
 def train_both(options, variants):
-    """name -> losses, one per step."""
-    progress, losses = display.Progress("Training"), {name: [] for name in variants}
-    commands = {name: run_command(options, name, "inputs.safetensors", "batches", options.steps, f"--print={LOSS}",
-                                  "--zero-missing", "--with-carry", f"--save-state={options.out / f'{name}.state'}",
-                                  *variant.run)
-                for name, variant in variants.items()}
-    shown, ended = 0, {}
+    """name -> losses, one per step; name -> loss on held-out text, where the training prints it."""
+    progress, losses, held_out = display.Progress("Training"), {name: [] for name in variants}, {}
+    commands = {name: train_command(options, name, variant) for name, variant in variants.items()}
+    shown, began, ended = 0, {}, {}
     first, second = variants
     every = 10 if options.steps > 20 else 1
     progress.row(f"{'step':>6} {first:>9} {second:>9} {'gap':>9}")
     with Processes(commands) as processes:
         for name, line in processes.lines():
-            if name:
+            if name and line.startswith("held_out\t"):
+                held_out[name] = float(line.split("\t")[1])
+            elif name:
                 losses[name].append(float(line.split("\t")[1]))
                 ended[name] = time.monotonic()
+                if options.jax:  # The first step compiles.
+                    began.setdefault(name, (1, ended[name]))
             done = min(map(len, losses.values()))
             while shown < done:
                 if shown % every == 0 or shown == options.steps - 1:
@@ -201,15 +216,20 @@ def train_both(options, variants):
                 f"{time.monotonic() - progress.start:.0f} s"
             progress.draw(done, options.steps, f"steps, {note}")
     if min(map(len, losses.values())) < options.steps:
-        raise Failure(f"fp8-run ended without an error before step {options.steps}")
+        raise Failure(f"the training ended without an error before step {options.steps}")
     if options.device == "emulator":
         progress.finish(f"Trained {options.steps} steps of FP8, on this processor and on an emulated {EMULATED_CHIP}")
-        return losses
-    bf16, fp8 = (speed(options.steps, progress.start, ended[name]) for name in variants)
+        return losses, held_out
+    bf16, fp8 = (speed_after(options.steps, *began.get(name, (0, progress.start)), ended[name]) for name in variants)
     where = "side by side on the GPU" if options.device != "cpu" else \
         f"each on {threads_each()} of {len(os.sched_getaffinity(0))} cores"
     progress.finish(f"Trained {options.steps} steps: bf16 {bf16:.0f} tokens/s, FP8 {fp8:.0f} tokens/s, {where}")
-    return losses
+    return losses, held_out
+
+
+def speed_after(steps, skipped, start, end):
+    """Tokens per second of the steps after the first `skipped`, which ended at `start`; 0 if there are none."""
+    return speed(steps - skipped, start, end) if steps > skipped else 0
 
 
 def speed(steps, start, end=None):
@@ -253,8 +273,9 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     variants = find_variants(options)
     held_out = write_inputs(options)
-    compile_both(options, variants)
-    losses = train_both(options, variants)
+    if not options.jax:
+        compile_both(options, variants)
+    losses, evaluated = train_both(options, variants)
     fp8 = list(variants)[-1]
     print()
     print(*display.summary(options.out / f"{fp8}.json"), sep="\n")
@@ -267,7 +288,7 @@ def main():
         return
     last = {name: statistics.fmean(values[-10:]) for name, values in losses.items()}
     compare("Loss, mean of the last 10 steps", **last)
-    compare("Loss on held-out text", **evaluate_both(options, variants, held_out))
+    compare("Loss on held-out text", **(evaluated or evaluate_both(options, variants, held_out)))
     write_curves(options, losses)
     print(f"Curves: {options.out / 'curves.png'}")
 

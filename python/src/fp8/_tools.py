@@ -46,9 +46,10 @@ def find(name: str) -> pathlib.Path:
 def _roots() -> Iterator[pathlib.Path]:
     """Folders with bin and lib, the first to be preferred."""
     if config.tool_dir is not None:
-        yield config.tool_dir
-        if config.tool_dir.name in ("bin", "lib"):
-            yield config.tool_dir.parent
+        folder = config.tool_dir.absolute()  # The compiler runs in a folder of its own.
+        yield folder
+        if folder.name in ("bin", "lib"):
+            yield folder.parent
     yield PACKAGE
     # <checkout>/python/src/fp8
     checkout = PACKAGE.parents[2]

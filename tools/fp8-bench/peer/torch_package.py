@@ -57,6 +57,28 @@ def plus(arrays):
     return [a + 1 for a in arrays]
 
 
+class Product(torch.nn.Module):
+    """A product, forward and backward."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2, 2))
+
+    def forward(self, arrays):
+        return [torch.tanh(arrays[0].reshape(2, 2) @ self.weight), *[a + 1 for a in arrays[1:]]]
+
+
+def descending(compile_module):
+    module = Product()
+    forward = compile_module(module)
+
+    def step(arrays):
+        module.weight.grad = None
+        forward(arrays)[0].sum().backward()
+
+    return step
+
+
 def calls():
     rows = {}
     for count in (1, 10, 100):
@@ -68,18 +90,23 @@ def calls():
                 torch._dynamo.reset()
                 variants[name] = torch.compile(plus, backend=backend)
                 variants[name](arrays)
+        torch._dynamo.reset()
+        backend = fp8.torch.backend("delayed", sites="all")
+        variants["eager, gradient"] = descending(lambda module: module)
+        variants["delayed, gradient"] = descending(lambda module: torch.compile(module, backend=backend))
+        variants["delayed, gradient"](arrays)
         best = least({name: lambda f=function, a=arrays: seconds_of_calls(f, a) for name, function in variants.items()})
         rows[str(count)] = {name: 1e6 * seconds for name, seconds in best.items()}
     return rows
 
 
-def training(name, compile_network):
-    """A call is one step in bf16: forward, backward, optimizer."""
+def training(name, compile_network, bf16=True):
+    """A call is one step, in bf16 unless told otherwise: forward, backward, optimizer."""
     network, optimizer, inputs, labels = torch_networks.parts(name)
     forward = compile_network(network)
 
     def step():
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             scores = forward(inputs)
         F.cross_entropy(scores.float(), labels).backward()
         optimizer.step()
@@ -98,7 +125,7 @@ def steps():
     rows = {}
     for name in ("mlp", "gpt"):
         torch._dynamo.reset()
-        variants = {"eager": training(name, lambda network: network)}
+        variants = {"eager, f32": training(name, lambda network: network, bf16=False), "eager": training(name, lambda network: network)}
         for column, backend in compilers().items():
             variants[column] = training(name, lambda network, backend=backend: torch.compile(network, backend=backend))
         variants["delayed, train_step"] = whole_step(name, "delayed")
