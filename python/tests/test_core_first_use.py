@@ -8,11 +8,14 @@ import functools
 import logging
 import os
 import pathlib
+import re
+import shlex
 import signal
 import stat
 import subprocess
 import sys
 import time
+import tomllib
 import warnings
 
 import fp8
@@ -150,7 +153,14 @@ def test_a_framework_that_is_missing_says_what_to_install():
         if not (SOURCE / "fp8" / name).is_dir():
             continue
         done = run_python(code + f"fp8.{name}")
-        assert f"pip install 'fp8-mlir[{name}]'" in done.stderr
+        extra = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"][name]
+        assert shlex.split(re.search(r"(?<=: pip install ).*", done.stderr)[0]) == extra
+
+
+@pytest.mark.parametrize("source", ["step.mlir", "models/step.stablehlo"])
+def test_a_file_that_is_not_there_is_no_program(source):
+    with pytest.raises(FileNotFoundError, match=re.escape(source)):
+        fp8.compile(source)
 
 
 def test_a_library_is_compiled_once(fresh_cache, caplog):

@@ -238,7 +238,7 @@ def test_without_jax_it_says_what_to_install(tmp_path):
     code = "import sys; sys.modules['jax'] = None; import fp8\n"
     code += f"try: fp8.compile({str(tmp_path / 'step.stablehlo')!r})\nexcept fp8.MissingToolError as e: print(e)"
     done = subprocess.run([sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{code}"], capture_output=True, text=True)
-    assert done.stdout.startswith(str(tmp_path / "step.stablehlo")) and "pip install 'fp8-mlir[jax]'" in done.stdout, done.stderr
+    assert done.stdout.startswith(str(tmp_path / "step.stablehlo")) and "pip install 'jax>=" in done.stdout, done.stderr
 
 
 GENERIC = """func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {

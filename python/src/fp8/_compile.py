@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -57,7 +58,7 @@ def compile(  # noqa: A001 - users write fp8.compile
     """Compiles a program in MLIR: text, bytecode, or the path of a file.
 
     The program is in linalg on tensors, or in StableHLO, as jax.export and torch_xla write it (also
-    as a portable artifact); this is lowered by jaxlib's passes and needs `pip install 'fp8-mlir[jax]'`.
+    as a portable artifact); this is lowered by jaxlib's passes and needs JAX.
 
     The options are fp8-compile's, with _ for -. `pair` is (forward, backward) or (forward,
     backward, K); `carry` is {argument: result}; `keep` may be a function of a Site, which is then
@@ -100,6 +101,9 @@ class Program:
             if "\n" not in source and os.path.isfile(source):
                 self.path = os.path.abspath(source)
                 self.bytes = pathlib.Path(source).read_bytes()
+            elif re.fullmatch(r"\S*[./]\S*", source):
+                # No program is one word.
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
         else:
             raise TypeError(f"source is of type {type(source).__name__}: give text, bytes or a path")
         self.name = name or (os.path.basename(self.path) if self.path else "program")

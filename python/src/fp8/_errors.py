@@ -28,6 +28,13 @@ class Location(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
+#: How to install what fp8.jax and fp8.torch need; the extras of pyproject.toml are the same.
+INSTALL = {
+    "jax": "pip install 'jax>=0.10.2,<0.11' ml_dtypes",
+    "torch": "pip install 'torch==2.15.*' 'iree-base-compiler==3.13.0' ml_dtypes",
+}
+
+
 class Error(Exception):
     """What every error of this package is, but for wrong arguments (ValueError, TypeError)."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ._errors import MissingToolError
+from ._errors import INSTALL, MissingToolError
 
 _OPERATION = re.compile(rb'^\s*(?:%[^"=]*= )?"?(?:stablehlo|chlo|vhlo)\.\w', re.MULTILINE)
 
@@ -31,6 +31,6 @@ def to_linalg(program: bytes, name: str) -> bytes:
     try:
         from .jax import _stablehlo
     except ImportError as error:
-        message = f"{name} is a program in StableHLO, which jaxlib lowers ({error.name} is missing): pip install 'fp8-mlir[jax]'"
+        message = f"{name} is a program in StableHLO, which jaxlib lowers ({error.name} is missing): {INSTALL['jax']}"
         raise MissingToolError(message) from None
     return _stablehlo.to_linalg(program, name)

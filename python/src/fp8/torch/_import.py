@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .._errors import CompileError, Location, MissingToolError, UnsupportedError
+from .._errors import INSTALL, CompileError, Location, MissingToolError, UnsupportedError
 from ._loops import write_loops
 
 try:
@@ -25,7 +25,7 @@ try:
     from iree.compiler.extras import fx_importer
     from iree.compiler.passmanager import PassManager
 except ImportError as error:
-    raise MissingToolError(f"fp8.torch needs iree-base-compiler: pip install 'fp8-mlir[torch]' ({error})") from None
+    raise MissingToolError(f"fp8.torch needs iree-base-compiler: {INSTALL['torch']} ({error})") from None
 
 #: The code in these folders is not the user's.
 OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
