@@ -307,7 +307,8 @@ def test_half_leaves_scales_in_f32():
 def test_the_error_of_an_option_reaches_the_user():
     with pytest.raises(ValueError, match="pair is set by the backend"):
         fp8.torch.backend("current", pair=("a", "b"))
-    _, forward, _ = compiled(require="nothing like it")
+    _, forward, backend = compiled(recipe="current", require="nothing like it")
+    assert repr(backend) == "<fp8.torch.Backend current: 0 compiled>"
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
         forward(next(batches(1))[0])
     assert isinstance(raised.value.inner_exception, (fp8.CompileError, ValueError))

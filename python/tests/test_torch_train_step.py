@@ -120,6 +120,7 @@ def test_delayed_scaling():
     # FP8 rounds to 1/16 at most; losses are about 1.4.
     torch.testing.assert_close(found[0], expected, rtol=0, atol=0.05)
     step = found[3]
+    assert repr(step) == "<fp8.torch.TrainStep MLP: 1 compiled>"
     assert repr(step.report()) == "<fp8.Report: 5 products, 5 in FP8, 0 kept>"
     assert {s.site for s in step.report().sites} == {"up", "down"}
     assert (step.state.amax_history[-1] > 0).all()
@@ -137,6 +138,11 @@ def test_maximize_and_hooks_are_refused():
     next(model.parameters()).register_hook(lambda gradient: 2 * gradient)
     with pytest.raises(fp8.UnsupportedError, match="hooks on its gradient"):
         fp8.torch.train_step(model, F.cross_entropy, optimizer)
+
+
+def test_a_function_is_no_model():
+    with pytest.raises(TypeError, match="of type function: train_step takes a torch.nn.Module"):
+        fp8.torch.train_step(lambda x: x, F.cross_entropy, torch.optim.SGD(MLP().parameters(), 0.1))
 
 
 def test_an_optimizer_of_ones_own_is_refused():

@@ -229,28 +229,36 @@ class Step:
         """The function's result; `state` is read and replaced."""
         __tracebackhide__ = True
         with self._lock:
-            return self._with_static_leaves(self._run, args, kwargs)
+            while True:
+                if self._static_leaves:
+                    args, kwargs = _leaves.wrap((args, kwargs), self._static_leaves)
+                casts = self._casts if self._sources and self._sources.are_in(self._arrays(args, kwargs)) else {}
+                try:
+                    # From here and not deeper: JAX notes the Python stack in every call, a microsecond for each frame.
+                    new = self._stepper((self._tensors, casts), *args, **kwargs)
+                    break
+                except (_StateNeeded, TypeError) as error:
+                    if not self._take_in(error, args, kwargs):
+                        raise
+            result = self._keep(new, args, kwargs)
+        return _leaves.unwrap(result) if self._static_leaves else result
 
-    def _with_static_leaves(self, call: Callable[[Any, Any], Any], args: Any, kwargs: Any) -> Any:
-        """call(args, kwargs), again with the state, or with leaves as static, that it turns out to need."""
-        __tracebackhide__ = True
-        while True:
-            try:
-                if not self._static_leaves:
-                    return call(args, kwargs)
-                return _leaves.unwrap(call(*_leaves.wrap((args, kwargs), self._static_leaves)))
-            except _StateNeeded as needed:
-                self._adopt(needed.program)
-            except TypeError as error:
-                static = _leaves.needed(error)
-                if static <= self._static_leaves or not _leaves.has_static(self._static.without(args, kwargs), static):
-                    raise
-                self._static_leaves = static
+    def _take_in(self, error: Exception, args: Any, kwargs: Any) -> bool:
+        """Takes in what a call turned out to need: the first state, or leaves that are static. False for any other error."""
+        if isinstance(error, _StateNeeded):
+            self._adopt(error.program)
+            return True
+        assert isinstance(error, TypeError)
+        static = _leaves.needed(error)
+        if static <= self._static_leaves or not _leaves.has_static(self._static.without(args, kwargs), static):
+            return False
+        self._static_leaves = static
+        return True
 
-    def _run(self, args: Any, kwargs: Any) -> Any:
+    def _keep(self, new: tuple[dict[str, Any], dict[int, dict[str, Any]], Any], args: Any, kwargs: Any) -> Any:
+        """Keeps the new state and casts for the next call; returns the function's result."""
         __tracebackhide__ = True
-        casts = self._casts if self._sources and self._sources.are_in(self._arrays(args, kwargs)) else {}
-        tensors, casts, result = self._stepper((self._tensors, casts), *args, **kwargs)
+        tensors, casts, result = new
         ((number, made),) = casts.items()
         # Faster than any() of a generator, by more than a microsecond of each call.
         for tensor in made.values() if made else tensors.values():
@@ -259,6 +267,18 @@ class Step:
         self._sources = Sources(self._numbered(number).casts, self._arrays(args, kwargs), jax.tree.leaves(result)) if made else None
         self._tensors, self._casts = tensors, casts
         return result
+
+    def _with_static_leaves(self, call: Callable[[Any, Any], Any], args: Any, kwargs: Any) -> Any:
+        """call(args, kwargs), again with leaves as static where it turns out to need that."""
+        __tracebackhide__ = True
+        while True:
+            try:
+                if not self._static_leaves:
+                    return call(args, kwargs)
+                return _leaves.unwrap(call(*_leaves.wrap((args, kwargs), self._static_leaves)))
+            except TypeError as error:
+                if not self._take_in(error, args, kwargs):
+                    raise
 
     def _numbered(self, number: int) -> _Program:
         return list(self._programs.values())[number]

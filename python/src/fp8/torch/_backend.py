@@ -102,6 +102,9 @@ class Backend:
             raise ValueError("the module already has the FP8 state of another backend")
         module.fp8_state = self.states
 
+    def __repr__(self) -> str:
+        return f"<fp8.torch.Backend {self.recipe}: {len(self.graphs)} compiled>"
+
 
 class Graph:
     """One graph that torch.compile captured, compiled: a pair, or one function where no gradient is needed."""

@@ -68,6 +68,8 @@ class TrainStep:
         autocast: torch.dtype | None = None,
         **options: Any,
     ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"the model is of type {type(model).__name__}: train_step takes a torch.nn.Module")
         _optimizer.check(optimizer)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
@@ -120,6 +122,9 @@ class TrainStep:
     def attach(self, module: nn.Module | None = None) -> None:
         """Makes the FP8 state part of the `state_dict` of the model, or of another module."""
         (module or self.model).fp8_state = self.states
+
+    def __repr__(self) -> str:
+        return f"<fp8.torch.TrainStep {type(self.model).__name__}: {len(self._built)} compiled>"
 
     def state_for(self, library: Library) -> State | None:
         """The state, made for the first library; another one must have the same columns."""
