@@ -216,7 +216,7 @@ def train_both(options, variants):
                 f"{time.monotonic() - progress.start:.0f} s"
             progress.draw(done, options.steps, f"steps, {note}")
     if min(map(len, losses.values())) < options.steps:
-        raise Failure(f"the training ended without an error before step {options.steps}")
+        raise Failure(f"{'variant_jax.py' if options.jax else 'fp8-run'} ended without an error before step {options.steps}")
     if options.device == "emulator":
         progress.finish(f"Trained {options.steps} steps of FP8, on this processor and on an emulated {EMULATED_CHIP}")
         return losses, held_out

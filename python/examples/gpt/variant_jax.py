@@ -13,6 +13,8 @@ import sys
 
 tools, path, steps, report, *given = sys.argv[1:]
 os.environ["FP8_TOOLS"] = tools  # Read when fp8 is imported.
+# train.py shows the first line.
+sys.excepthook = lambda kind, error, _: print(f"{kind.__name__}: {error}", file=sys.stderr)
 
 import fp8  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
