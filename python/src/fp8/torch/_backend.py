@@ -162,6 +162,7 @@ class Graph:
         self._find_weights(forward)
         self._saved, self._gradients = saved, _capture.values_of(backward)
         names, states, casts, has_state = runner.state_names, self._owner.states, Casts(self.library, "forward"), self._has_state
+        self._casts = casts
 
         def run(*arguments: Tensor) -> list[Any]:
             number = self._state_number(arguments) if has_state else 0
@@ -177,8 +178,7 @@ class Graph:
     def compile_backward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
         """What runs backward, which forward's compilation compiled."""
         runner = Runner(self.library, "backward", self._gradients)
-        # Casts of weights that it reads are residuals of forward.
-        saved, names, states, casts = self._saved, runner.state_names, self._owner.states, Casts(self.library, "backward")
+        saved, names, states, casts = self._saved, runner.state_names, self._owner.states, self._casts
 
         def run(*arguments: Tensor) -> list[Any]:
             arena = arguments[0] if saved else None
