@@ -18,6 +18,8 @@ import torch_networks  # noqa: E402
 
 ROUNDS = int(sys.argv[2])
 CALLS, PARTS = 100, 10
+#: It needs a C++ compiler.
+INDUCTOR = {"torch.compile": "inductor"} if shutil.which("g++") or shutil.which("clang++") else {}
 STEPS = 6
 
 
@@ -53,8 +55,7 @@ def least(measures):
 
 def compilers():
     """What torch.compile is given, by the name of the column."""
-    found = {"torch.compile": "inductor"} if shutil.which("g++") or shutil.which("clang++") else {}
-    return {**found, **{recipe: fp8.torch.backend(recipe, keep="embed|head") for recipe in ("none", "current", "delayed")}}
+    return {**INDUCTOR, **{recipe: fp8.torch.backend(recipe, keep="embed|head") for recipe in ("none", "current", "delayed")}}
 
 
 def plus(arrays):
@@ -94,10 +95,11 @@ def calls():
                 torch._dynamo.reset()
                 variants[name] = torch.compile(plus, backend=backend)
                 variants[name](arrays)
-        torch._dynamo.reset()
         variants["eager, gradient"] = descending(lambda module: module)
-        variants["delayed, gradient"] = descending(functools.partial(torch.compile, backend=fp8.torch.backend("delayed", sites="all")))
-        variants["delayed, gradient"](arrays)
+        for name, backend in [*INDUCTOR.items(), ("delayed", fp8.torch.backend("delayed", sites="all"))]:
+            torch._dynamo.reset()
+            variants[f"{name}, gradient"] = descending(functools.partial(torch.compile, backend=backend))
+            variants[f"{name}, gradient"](arrays)
         best = least({name: lambda f=function, a=arrays: seconds_of_calls(f, a) for name, function in variants.items()})
         rows[str(count)] = {name: 1e6 * seconds for name, seconds in best.items()}
     return rows
