@@ -72,6 +72,29 @@ TEST_P(RankFailure, AStoppedRankIsNamedAfterTheDeadline) {
   }
 }
 
+/// As by Ctrl-Z and fg: no rank waits while it is stopped itself.
+TEST_P(RankFailure, RanksThatWereAllStoppedGoOn) {
+  std::vector<std::string> texts = runProcesses(
+      2,
+      [](fp8rt_communicator &communicator) {
+        std::string error = sumRounds(communicator, 3, GetParam());
+        for (int i = 0; i < 100 && communicator.rank == 1; ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return error + sumRounds(communicator, 1, GetParam());
+      },
+      /*deadline=*/2.5,
+      [](const std::vector<pid_t> &processes) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(500)); // rank 0 waits for rank 1
+        for (pid_t process : processes)
+          kill(process, SIGSTOP);
+        std::this_thread::sleep_for(std::chrono::seconds(3));
+        for (pid_t process : processes)
+          kill(process, SIGCONT);
+      });
+  for (const std::string &text : texts)
+    EXPECT_EQ(text, "");
+}
+
 TEST(RankFailure, SlowRanksAreNamedTogether) {
   std::vector<std::string> texts = runThreads(
       4,

@@ -7,6 +7,7 @@
 #include "LocalChannel.h"
 #include "../../core/Status.h"
 #include "../Missing.h"
+#include "../Waiting.h"
 
 #include <algorithm>
 #include <sched.h>
@@ -19,7 +20,11 @@ namespace {
 /// How often a rank looks before it sleeps: giving way to the others costs less than sleeping.
 constexpr int kLooks = 200;
 /// How often a sleeping rank looks whether the others are alive.
-constexpr std::chrono::milliseconds kNap(50);
+constexpr double kNap = 0.05; // seconds
+
+Clock::time_point inSeconds(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 } // namespace
 
@@ -117,11 +122,10 @@ Absence LocalChannel::absence(uint32_t other) {
 /// Waits until the condition holds for all of the ranks; throws if that will not happen, or not in time.
 void LocalChannel::waitFor(const std::vector<uint32_t> &ranks, const char *verb,
                            const Description &collective, const Condition &isThere) {
-  Clock::time_point end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
+  Waiting waiting;
   for (uint32_t other : ranks) {
     SharedMemory::Rank &rank = memory.rank(other);
-    Clock::time_point patience = Clock::now() + kNap; // giving way takes long where many programs run
+    Clock::time_point patience = inSeconds(kNap); // giving way takes long where many programs run
     for (int looks = 0; looks < kLooks && !isThere(rank) && Clock::now() < patience; ++looks)
       sched_yield();
     while (true) {
@@ -130,10 +134,10 @@ void LocalChannel::waitFor(const std::vector<uint32_t> &ranks, const char *verb,
         break;
       if (memory.hasFailed())
         fail(FP8RT_RANKS, memory.failure());
-      Clock::time_point now = Clock::now();
-      memory.sleep(other, changes, std::min(end, now + kNap));
-      if (!isThere(rank) && Clock::now() >= std::min(end, now + kNap))
-        checkMissing(ranks, std::string(verb) + " " + collective.text(), isThere, Clock::now() >= end);
+      Clock::time_point end = inSeconds(std::min(kNap, limit - waiting.look()));
+      memory.sleep(other, changes, end);
+      if (!isThere(rank) && Clock::now() >= end)
+        checkMissing(ranks, std::string(verb) + " " + collective.text(), isThere, waiting.look() >= limit);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "MessageChannel.h"
 #include "../../core/Status.h"
 #include "../Missing.h"
+#include "../Waiting.h"
 
 #include <algorithm>
 #include <chrono>
@@ -204,8 +205,8 @@ void MessageChannel::waitFor(Messages &messages, const char *verb, const Descrip
   if (messages.empty())
     return;
   std::string what = std::string(verb) + " " + collective.text();
-  Clock::time_point start = Clock::now();
-  for (double waited = 0; !look(messages, what, waited > kPatience); waited = secondsSince(start)) {
+  Waiting waiting;
+  for (double waited = 0; !look(messages, what, waited > kPatience); waited = waiting.look()) {
     if (waited > limit)
       return failLate(messages, what);
     waited < kPatience ? sched_yield() : usleep(50);
