@@ -36,8 +36,9 @@ def box(tmp_path, bin_dir, build_dir):
         def command(self, *args, inputs="in"):
             return [bin_dir / "fp8-run", self.library, f"--inputs={inputs}", *args]
 
-        def run(self, *args, timeout=60, **kwargs):
-            return subprocess.run(self.command(*args, **kwargs), cwd=tmp_path, capture_output=True, text=True, timeout=timeout)
+        def run(self, *args, timeout=60, preexec_fn=None, **kwargs):
+            command = self.command(*args, **kwargs)
+            return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=timeout, preexec_fn=preexec_fn)
 
         def ok(self, *args, **kwargs):
             done = self.run(*args, **kwargs)
@@ -138,6 +139,12 @@ def test_a_rank_that_fails_tells_the_others(box):
     ]
 
 
+def test_a_launcher_that_ignores_its_children(box):
+    """SIGCHLD is ignored in the programs that it starts, too."""
+    done = box.run("--ranks=2", "--steps=2", "--print=loss", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 2, "")
+
+
 def children(process, count=4):
     """The processes of the ranks, in order."""
     path = f"/proc/{process.pid}/task/{process.pid}/children"
@@ -147,9 +154,18 @@ def children(process, count=4):
     return [int(number) for number in found]
 
 
+def is_running(process):
+    """Whether there is such a process, beside a zombie that init has not collected yet."""
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(") ")[1][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def wait_for_the_end(ranks):
     deadline = time.monotonic() + 10
-    while any(os.path.exists(f"/proc/{rank}") for rank in ranks):
+    while any(map(is_running, ranks)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

@@ -154,6 +154,7 @@ private:
 
 bool Processes::start(uint32_t count, const std::function<int(int, uint32_t)> &body) {
   pid_t parent = getpid();
+  std::signal(SIGCHLD, SIG_DFL); // whoever ignores it, as some launchers do, is not told how a process ended
   llvm::outs().flush();
   for (uint32_t rank = 0; rank < count; ++rank) {
     pid_t process = fork();
