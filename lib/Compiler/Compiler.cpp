@@ -14,6 +14,7 @@
 #include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/InitAll.h"
+#include "fp8/Pipelines/RankMemory.h"
 #include "fp8/Target/TargetBackend.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Verifier.h"
@@ -127,6 +128,7 @@ LogicalResult Compilation::runFront() {
   report.memory.push_back({"state_bytes", "FP8 state: scales and amax histories", manifest.stateBytes});
   if (options.recipe.keepParameters)
     describeParameters();
+  llvm::append_range(report.memory, describeRankMemory(manifest));
   if (options.pair) {
     report.memory.push_back({"residual_bytes_before", "saved for backward by the program", savedBefore});
     report.memory.push_back(
@@ -139,7 +141,7 @@ LogicalResult Compilation::runFront() {
 LogicalResult Compilation::runToStage(StringRef last) {
   std::pair<StringRef, std::function<void(OpPassManager &)>> stages[] = {
       {"fusion", buildFusionPipeline},
-      {"batching", buildBatchingPipeline},
+      {"batching", [&](OpPassManager &manager) { buildBatchingPipeline(manager, options.batching); }},
       {"bufferize", buildBufferizePipeline},
       {"kernels", [&](OpPassManager &manager) { backend.buildKernelsPipeline(manager); }}};
   result.report.traffic = collectTrafficBefore(module);

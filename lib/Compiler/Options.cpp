@@ -117,23 +117,47 @@ static Error setLoss(std::optional<int64_t> &field, StringRef name, StringRef va
   return Error::success();
 }
 
-static Error setDataParallel(std::optional<DataParallelRequest> &field, StringRef name, StringRef value) {
-  auto [axis, arguments] = value.split(':');
-  DataParallelRequest request;
+/// Parses AXIS:TENSOR[=DIM],...
+static llvm::Expected<DivisionRequest> parseDivision(StringRef name, StringRef value) {
+  auto [axis, tensors] = value.split(':');
+  DivisionRequest request;
   request.axis = axis.str();
-  for (StringRef text : llvm::split(arguments, ',')) {
-    BatchArgument batch;
-    auto [argument, dim] = text.rsplit('=');
-    if (!dim.empty() && (dim.getAsInteger(10, batch.dim) || batch.dim < 0))
+  for (StringRef text : llvm::split(tensors, ',')) {
+    DividedTensor tensor;
+    auto [own, dim] = text.rsplit('=');
+    if (!dim.empty() && (dim.getAsInteger(10, tensor.dim) || tensor.dim < 0))
       return invalid(name, value, "has a dimension that is no number: '" + dim + "'");
-    batch.argument = argument.str();
-    if (batch.argument.empty())
+    tensor.name = own.str();
+    if (tensor.name.empty())
       break;
-    request.arguments.push_back(std::move(batch));
+    request.tensors.push_back(std::move(tensor));
   }
-  if (axis.empty() || request.arguments.empty())
+  if (axis.empty() || request.tensors.empty())
     return invalid(name, value, "must be AXIS:ARGUMENT[=DIMENSION],..., as dp:x,y");
-  field = std::move(request);
+  return request;
+}
+
+static Error setDataParallel(std::optional<DivisionRequest> &field, StringRef name, StringRef value) {
+  llvm::Expected<DivisionRequest> request = parseDivision(name, value);
+  if (!request)
+    return request.takeError();
+  field = std::move(*request);
+  return Error::success();
+}
+
+static Error addShards(std::vector<DivisionRequest> &field, StringRef name, StringRef value) {
+  llvm::Expected<DivisionRequest> request = parseDivision(name, value);
+  if (!request)
+    return request.takeError();
+  field.push_back(std::move(*request));
+  return Error::success();
+}
+
+static Error setBucketBytes(int64_t &field, StringRef name, StringRef value) {
+  int64_t bytes;
+  if (value.getAsInteger(10, bytes) || bytes < 0)
+    return invalid(name, value, "is not a number of bytes");
+  field = bytes;
   return Error::success();
 }
 
@@ -251,10 +275,24 @@ static constexpr Option kOptions[] = {
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return setDataParallel(options.dataParallel, name, value);
      }},
+    {{"shard", "AXIS:TENSOR[=DIM],...",
+      "Tensors of which each rank has a part, cut along dimension DIM (0): arguments by name or number, "
+      "results as result0. fp8-run cuts them out of its files and gathers them for those it writes. A "
+      "carried argument's next value is divided as the argument. May be given for several axes",
+      Kind::list},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return addShards(options.shards, name, value);
+     }},
     {{"average", "R,...", "With --data-parallel: results that become their mean over the ranks, too",
       Kind::list},
      [](CompilerOptions &options, StringRef name, StringRef value) {
        return addAverages(options.average, name, value);
+     }},
+    {{"bucket-bytes", "N",
+      "Sums and means over the ranks of small tensors, such as the gradients of biases, are joined to one of "
+      "up to N bytes (1048576); 0 joins none. The results are the same"},
+     [](CompilerOptions &options, StringRef name, StringRef value) {
+       return setBucketBytes(options.batching.bucketBytes, name, value);
      }},
     {{"reduce-amax-axes", "AXIS,...", "The axes of the grid of ranks over which amaxes are combined (all)"},
      [](CompilerOptions &options, StringRef, StringRef value) -> Error {
@@ -358,6 +396,13 @@ Error fp8::setOption(CompilerOptions &options, StringRef name, StringRef value) 
   return invalid(name, value, "is no option; fp8-compile --help lists them");
 }
 
+static std::string describeDivision(const DivisionRequest &request) {
+  std::string text = request.axis + ":";
+  for (const DividedTensor &tensor : request.tensors)
+    text += (text.back() == ':' ? "" : ",") + tensor.name + "=" + std::to_string(tensor.dim);
+  return text;
+}
+
 OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInterface recipe) {
   OptionValues values = describeOptions(options.recipe, recipe);
   values.emplace_back("mixed_precision", options.mixedPrecision);
@@ -373,15 +418,12 @@ OptionValues fp8::describeOptions(const CompilerOptions &options, RecipeAttrInte
   for (const CarryRequest &request : options.carry)
     carry.push_back(request.argument + ":" + std::to_string(request.result));
   values.emplace_back("carry", std::move(carry));
-  if (options.dataParallel) {
-    std::string text = options.dataParallel->axis + ":";
-    for (const BatchArgument &batch : options.dataParallel->arguments)
-      text += (text.back() == ':' ? "" : ",") + batch.argument + "=" + std::to_string(batch.dim);
-    values.emplace_back("data_parallel", text);
-  } else {
-    values.emplace_back("data_parallel", nullptr);
-  }
+  values.emplace_back("data_parallel", options.dataParallel
+                                           ? llvm::json::Value(describeDivision(*options.dataParallel))
+                                           : nullptr);
+  values.emplace_back("shard", llvm::json::Array(llvm::map_range(options.shards, describeDivision)));
   values.emplace_back("average", llvm::json::Array(options.average));
+  values.emplace_back("bucket_bytes", options.batching.bucketBytes);
   values.emplace_back("reduce_amax_axes", llvm::json::Array(options.reduceAmaxAxes));
   if (options.pair)
     values.emplace_back("pair", options.pair->forward + ":" + options.pair->backward + ":" +

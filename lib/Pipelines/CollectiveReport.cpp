@@ -35,6 +35,8 @@ std::vector<CollectiveRecord> fp8::collectCollectives(ModuleOp module) {
       record.type = typeName(element);
       if (type.hasStaticShape() && element.isIntOrFloat())
         record.bytes = type.getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+      if (auto joined = op->getAttrOfType<IntegerAttr>(kJoinedAttrName))
+        record.joined = joined.getInt();
       if (auto saved = op->getAttrOfType<IntegerAttr>(kSavedBytesAttrName))
         record.savedBytes = saved.getInt();
       if (auto reason = op->getAttrOfType<StringAttr>(kGatheredWideAttrName))
@@ -56,6 +58,7 @@ llvm::json::Array fp8::collectivesToJSON(const std::vector<CollectiveRecord> &co
         {"axes", llvm::json::Array(record.axes)},
         {"type", record.type},
         {"bytes", record.bytes},
+        {"joined", record.joined},
         {"saved_bytes", record.savedBytes},
         {"gathered_wide",
          record.wideReason.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(record.wideReason)}});
@@ -65,7 +68,7 @@ llvm::json::Array fp8::collectivesToJSON(const std::vector<CollectiveRecord> &co
 void fp8::printCollectives(const std::vector<CollectiveRecord> &collectives, llvm::raw_ostream &os) {
   // One line for the collectives of a kind, type and entry.
   struct Sum {
-    unsigned count = 0;
+    int64_t count = 0, joined = 0;
     std::optional<int64_t> bytes = 0;
     int64_t saved = 0;
   };
@@ -74,13 +77,16 @@ void fp8::printCollectives(const std::vector<CollectiveRecord> &collectives, llv
     Sum &sum = sums[record.entry + ": " + record.kind +
                     (record.reduction.empty() ? "" : " " + record.reduction) + " of " + record.type];
     ++sum.count;
+    sum.joined += record.joined;
     sum.saved += record.savedBytes;
     sum.bytes = sum.bytes && record.bytes ? std::optional(*sum.bytes + *record.bytes) : std::nullopt;
   }
   if (!sums.empty())
     os << "\ncollectives\n";
   for (const auto &[what, sum] : sums)
-    os << "  " << what << ": " << sum.count << ", " << describeBytes(sum.bytes) << " of each rank"
+    os << "  " << what << ": " << sum.count
+       << (sum.joined > sum.count ? " in place of " + std::to_string(sum.joined) : "") << ", "
+       << describeBytes(sum.bytes) << " of each rank"
        << (sum.saved ? ", " + describeBytes(sum.saved) + " less than before the cast" : "") << "\n";
   for (const CollectiveRecord &record : collectives)
     if (!record.wideReason.empty())

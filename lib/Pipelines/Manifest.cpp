@@ -6,6 +6,7 @@
 
 #include "fp8/Pipelines/Manifest.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
+#include "fp8/Dialect/FP8/Transforms/Pair.h"
 #include "fp8/Dialect/FP8/Transforms/StateColumns.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -33,8 +34,13 @@ static ManifestValue describeValue(Type type, std::string name, DictionaryAttr a
   value.name = state ? state.str() : std::move(name);
   value.kind = state ? "state" : attrs && attrs.contains(kResidualAttrName) ? "residual" : "user";
   value.type = typeName(getCallersType(type, attrs));
-  if (auto shaped = dyn_cast<ShapedType>(type))
+  if (auto shaped = dyn_cast<ShapedType>(type)) {
     value.shape = SmallVector<int64_t>(shaped.getShape());
+    value.bytes = getStoredBytes(shaped);
+  }
+  if (auto shards = attrs ? attrs.getAs<DenseI64ArrayAttr>(kShardAttrName) : DenseI64ArrayAttr())
+    for (int64_t i = 0; i < shards.size(); i += 2)
+      value.shards.emplace_back(shards[i], shards[i + 1]);
   return value;
 }
 
@@ -55,6 +61,17 @@ static void describeCasts(func::FuncOp function, ManifestEntry &entry) {
   }
 }
 
+/// Notes that an argument of --data-parallel is a part of the batch, before other divisions of it.
+static void describeBatch(func::FuncOp function, unsigned argument, ManifestValue &value) {
+  auto dim = function.getArgAttrOfType<IntegerAttr>(argument, kBatchAttrName);
+  auto axis = function->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(kBatchAxisAttrName);
+  if (!dim || !axis)
+    return;
+  value.isBatch = true;
+  if (dim.getInt() >= 0)
+    value.shards.insert(value.shards.begin(), {axis.getInt(), dim.getInt()});
+}
+
 static ManifestEntry describeEntry(func::FuncOp function) {
   ManifestEntry entry;
   entry.name = function.getName().str();
@@ -65,8 +82,7 @@ static ManifestEntry describeEntry(func::FuncOp function) {
         describeValue(argument.getType(), getArgumentName(argument), function.getArgAttrDict(i)));
     if (auto alias = function.getArgAttrOfType<IntegerAttr>(i, kCarriedAttrName))
       entry.arguments.back().alias = alias.getInt();
-    if (auto batch = function.getArgAttrOfType<IntegerAttr>(i, kBatchAttrName))
-      entry.arguments.back().batchDim = batch.getInt();
+    describeBatch(function, i, entry.arguments.back());
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
     std::string name = "result" + std::to_string(i);
@@ -196,8 +212,8 @@ Manifest fp8::describeModule(ModuleOp module, StringRef recipe, StringRef target
     if (function.isPublic() && !function.isExternal())
       manifest.entries.push_back(describeEntry(function));
   manifest.grid = describeGrid(module);
-  if (auto axis = module->getAttrOfType<IntegerAttr>(kBatchAxisAttrName))
-    manifest.batchAxis = axis.getInt();
+  if (auto grid = module->getAttrOfType<DenseI64ArrayAttr>(kGridAttrName))
+    manifest.gridShape = SmallVector<int64_t>(grid.asArrayRef());
   StateLayout layout = StateLayout::readFrom(module);
   manifest.state = describeState(module, layout);
   manifest.stateBytes =
@@ -227,12 +243,25 @@ static llvm::json::Array shapeToJSON(ArrayRef<int64_t> shape) {
   return list;
 }
 
+/// Converts divisions to JSON: an object, a list of several.
+static llvm::json::Value shardsToJSON(const ManifestValue &value) {
+  llvm::json::Array list;
+  for (auto [axis, dim] : value.shards)
+    list.push_back(llvm::json::Object{{"axis", axis}, {"dim", dim}});
+  if (list.size() > 1)
+    return list;
+  return list.empty() ? llvm::json::Value(nullptr) : std::move(list.front());
+}
+
 static llvm::json::Object valueToJSON(const ManifestValue &value, int64_t index) {
-  return llvm::json::Object{{"index", index},
+  llvm::json::Object object{{"index", index},
                             {"name", value.name},
                             {"type", value.type},
                             {"shape", shapeToJSON(value.shape)},
                             {"kind", value.kind}};
+  if (value.isBatch || !value.shards.empty())
+    object["shard"] = shardsToJSON(value);
+  return object;
 }
 
 static llvm::json::Object entryToJSON(const ManifestEntry &entry, const Manifest &manifest) {
@@ -241,12 +270,8 @@ static llvm::json::Object entryToJSON(const ManifestEntry &entry, const Manifest
     llvm::json::Object argument = valueToJSON(value, i);
     argument["carry"] = value.alias;
     argument["written"] = value.alias.has_value();
-    if (value.batchDim) {
+    if (value.isBatch)
       argument["batch"] = true;
-      argument["shard"] = *value.batchDim < 0 ? llvm::json::Value(nullptr)
-                                              : llvm::json::Object{{"axis", manifest.batchAxis.value_or(0)},
-                                                                   {"dim", *value.batchDim}};
-    }
     arguments.push_back(std::move(argument));
   }
   for (auto [i, value] : llvm::enumerate(entry.results)) {

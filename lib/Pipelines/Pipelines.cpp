@@ -190,8 +190,11 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   verifyStage(manager, "fusion");
 }
 
-void fp8::buildBatchingPipeline(OpPassManager &manager) {
+void fp8::buildBatchingPipeline(OpPassManager &manager, const BatchingOptions &options) {
   manager.addNestedPass<func::FuncOp>(createBatchAmaxUpdates());
+  BucketReductionsOptions buckets;
+  buckets.bytes = options.bucketBytes;
+  manager.addNestedPass<func::FuncOp>(createBucketReductions(buckets));
   manager.addNestedPass<func::FuncOp>(createSelectLayouts());
   manager.addNestedPass<func::FuncOp>(createPackScales());
   manager.addPass(createCSEPass());
@@ -331,6 +334,19 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   }
 };
 
+struct BatchingPipelineOptions : PassPipelineOptions<BatchingPipelineOptions> {
+  Option<int64_t> bucketBytes{
+      *this, "bucket-bytes",
+      llvm::cl::desc("the size up to which reductions of small tensors are joined; 0 joins none"),
+      llvm::cl::init(BatchingOptions().bucketBytes)};
+
+  BatchingOptions parse() const {
+    BatchingOptions options;
+    options.bucketBytes = bucketBytes;
+    return options;
+  }
+};
+
 /// Decides what the recipe `auto` is for a target of this project. The context of the program is not known
 /// when its pipeline is built.
 llvm::Error chooseByName(RecipeOptions &options) {
@@ -369,8 +385,11 @@ void fp8::registerPipelines() {
       "fp8-recipe-pipeline", "Stage 2: chosen sites become FP8, state becomes arguments and results",
       buildRegisteredRecipePipeline);
   PassPipelineRegistration<>("fp8-fusion-pipeline", "Stage 3: one quantize per tensor", buildFusionPipeline);
-  PassPipelineRegistration<>("fp8-batching-pipeline", "Stage 4: one history update per update point",
-                             buildBatchingPipeline);
+  PassPipelineRegistration<BatchingPipelineOptions>(
+      "fp8-batching-pipeline", "Stage 4: one history update per update point, small reductions joined",
+      [](OpPassManager &manager, const BatchingPipelineOptions &options) {
+        buildBatchingPipeline(manager, options.parse());
+      });
   PassPipelineRegistration<>("fp8-bufferize-pipeline", "Stage 5: memrefs, state updated in place",
                              buildBufferizePipeline);
 }

@@ -141,11 +141,45 @@ def test_different_rows_leave_equal_weights_and_state(bin_dir, source_dir, tmp_p
     assert_same_bits(results[0][-1][-1][column], F32.type(max(np.abs(np.float32(given["x"])).max() for given in inputs)))
 
 
-def test_one_reduction_per_gradient(bin_dir, source_dir, tmp_path):
-    text = (source_dir / "test/python/inputs/net.mlir").read_text()
-    program = Program(bin_dir, tmp_path, text, "--recipe=delayed", "--data-parallel=dp:x,t")
+def means(program):
     collectives = next(e for e in program.manifest["entries"] if e["name"] == "main")["collectives"]
-    assert sorted((c["reduction"], c["bytes"]) for c in collectives) == [("max", 24), ("mean", 4), ("mean", 20 * 5 * 4), ("mean", 140 * 20 * 4)]
+    return sorted((c["joined"], c["bytes"]) for c in collectives if c["reduction"] == "mean")
+
+
+@pytest.mark.parametrize("size, expected", [
+    (0, [(1, 4), (1, 20 * 5 * 4), (1, 140 * 20 * 4)]),
+    (4096, [(1, 140 * 20 * 4), (2, 64 + 20 * 5 * 4)]),  # loss and the small gradient; parts begin at multiples of 64 bytes
+    (None, [(3, 64 + 448 + 140 * 20 * 4)]),
+])  # fmt: skip
+def test_small_gradients_are_reduced_together(bin_dir, source_dir, tmp_path, size, expected):
+    text = (source_dir / "test/python/inputs/net.mlir").read_text()
+    options = ["--recipe=delayed", "--data-parallel=dp:x,t"]
+    program = Program(bin_dir, tmp_path, text, *options, *([] if size is None else [f"--bucket-bytes={size}"]))
+    assert means(program) == expected
+    rng = random_generator(184)
+    inputs = [{**initial_tensors(), "x": rng.standard_normal([150, 140]), "t": rng.standard_normal([150, 5])} for _ in range(3)]
+    (tmp_path / "apart").mkdir()
+    apart = Program(bin_dir, tmp_path / "apart", text, *options, "--bucket-bytes=0")
+    for actual, wanted in zip(Ranks(program.library, 3).step(inputs)[0], Ranks(apart.library, 3).step(inputs)[0]):
+        for value, expected_value in zip(actual, wanted):
+            assert_same_bits(value, expected_value)
+
+
+def test_a_bucket_is_under_way_while_the_next_gradient_is_computed(bin_dir, source_dir, tmp_path):
+    source = source_dir / "test/python/inputs/net.mlir"
+    options = ["--recipe=none", "--data-parallel=dp:x,t", "--bucket-bytes=4096", "--emit=kernels"]
+    subprocess.run([bin_dir / "fp8-compile", source, "-o", tmp_path / "kernels.mlir", *options], check=True)
+    main = (tmp_path / "kernels.mlir").read_text().split("func.func @main(")[1].split("func.func")[0]
+    events = re.findall(r'call @fp8_cpu_gemm|wait_collective|(?<=of\()"[^"]*"(?=\) from)', main)
+    product, wait = "call @fp8_cpu_gemm", "wait_collective"
+    assert events == [*[product] * 3, '"gradient of net/l2 and 1 before"', *[product] * 2, '"gradient of net/l1"', wait, wait]
+
+
+def test_the_report_tells_of_buckets(bin_dir, source_dir, tmp_path):
+    source = source_dir / "test/python/inputs/net.mlir"
+    command = [bin_dir / "fp8-compile", source, "-o", tmp_path / "p.so", "--report=text", "--recipe=none", "--data-parallel=dp:x,t"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "  main: all_reduce mean of f32: 1 in place of 3, 11 KiB of each rank\n" in done.stdout
 
 
 STATISTICS = """

@@ -49,7 +49,9 @@ DEFAULTS = {
     "strict_accumulation": False,
     "carry": [],
     "data_parallel": None,
+    "shard": [],
     "average": [],
+    "bucket_bytes": 1048576,
     "reduce_amax_axes": [],
     "pair": None,
 }
@@ -89,6 +91,15 @@ def test_every_option_is_in_report_and_manifest(bin_dir, source):
     base = "margin = 1, amax_history_len = 8, amax_compute_algo = most_recent, reduce_amax = false, ignore_non_finite = true, executed_mask = true, init = current>"
     assert values.pop("recipe_attribute") == (f"#fp8.custom<base = #fp8.delayed_scaling<format = e4m3, {base}, wgrad = #fp8.delayed_scaling<{base}>")
     assert values == expected
+
+
+def test_options_of_ranks(bin_dir, tmp_path):
+    (tmp_path / "p.mlir").write_text("""
+func.func @main(%a: tensor<4xf32> loc("a"), %b: tensor<4x4xf32> loc("b")) -> (tensor<4xf32>, tensor<4x4xf32>) {
+  return %a, %b : tensor<4xf32>, tensor<4x4xf32>
+}""")
+    values = options_of(bin_dir, tmp_path / "p.mlir", "--shard=tp:a,b=1,result1=1", "--bucket-bytes=0")
+    assert (values["shard"], values["bucket_bytes"]) == (["tp:a=0,b=1,result1=1"], 0)
 
 
 def test_an_attribute_says_its_parameters(bin_dir, source):

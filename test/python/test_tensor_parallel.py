@@ -7,9 +7,8 @@ exact in f32, whichever part is added first."""
 
 import numpy as np
 import pytest
-from ranks import Ranks
 
-from harness import F32, Program, assert_same_bits, random_generator
+from harness import F32, Program, assert_same_bits, load, random_generator
 
 RANKS, ROWS, K, HIDDEN, N = 2, 16, 12, 8, 6
 
@@ -107,23 +106,19 @@ class Both:
 
     def __init__(self, bin_dir, tmp_path, *options):
         self.programs = []
-        for ranks in (1, RANKS):
+        for ranks, more in ((1, []), (RANKS, ["--shard=0:w1=1,w2=0"])):
             folder = tmp_path / f"on{ranks}"
             folder.mkdir()
-            self.programs.append(Program(bin_dir, folder, make_step(ranks), *options))
+            self.programs.append((Program(bin_dir, folder, make_step(ranks), *options, *more), [] if ranks == 1 else [f"--ranks={ranks}"]))
 
-    def run(self, inputs):
-        """The results of one step: the whole program's, and the divided one's with the weights put together."""
-        single, program = self.programs
-        (whole,) = Ranks(single.library, 1).step([inputs], alone=True)[0]
-        cut = {"w1": np.split(inputs["w1"], RANKS, axis=1), "w2": np.split(inputs["w2"], RANKS)}
-        parts = [{**inputs, **{name: pieces[rank] for name, pieces in cut.items()}} for rank in range(RANKS)]
-        results, errors = Ranks(program.library, RANKS).step(parts)
-        assert errors == [""] * RANKS
-        for first, other in zip(*(result[2:] for result in results)):
-            assert_same_bits(other, first)
-        weights = [np.concatenate([result[index] for result in results], axis=1 - index) for index in (0, 1)]
-        return whole, [*weights, *results[0][2:]]
+    def run(self, inputs, *options):
+        """Results and state of both."""
+        found = []
+        for program, ranks in self.programs:
+            files = [program.folder / "outputs", program.folder / "state"]
+            program.run("main", inputs, *ranks, f"--outputs={files[0]}", f"--save-state={files[1]}", "--with-carry", *options)
+            found.append({**load(files[0]), **load(files[1])})
+        return found
 
 
 RECIPES = {
@@ -136,21 +131,26 @@ RECIPES = {
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_one_step_has_the_bits_of_the_whole_program(bin_dir, tmp_path, recipe):
-    both, inputs = Both(bin_dir, tmp_path, *RECIPES[recipe]), make_inputs()
-    whole, divided = both.run(inputs)
-    assert len(whole) == len(divided) == (6 if recipe == "delayed" else 4)
-    for value, expected in zip(divided, whole):
-        assert_same_bits(value, expected)
-    assert (whole[0] != inputs["w1"]).any() and whole[2] > 0
-    roles = {(site["site"], site["role"], site["decision"]) for site in both.programs[1].manifest["sites"]}
+    both = Both(bin_dir, tmp_path, *RECIPES[recipe])
+    whole, divided = both.run(make_inputs())
+    assert whole.keys() == divided.keys() and whole["0"].shape == (K, HIDDEN)
+    for name, value in whole.items():
+        assert_same_bits(divided[name], value)
+    assert (whole["0"] != make_inputs()["w1"]).any() and whole["2"] > 0
+    sites = both.programs[1][0].manifest["sites"]
+    roles = {(site["site"], site["role"], site["decision"]) for site in sites}
     assert roles == {(name, role, "high" if recipe == "none" else "fp8") for name in ("up", "down") for role in ("fprop", "dgrad", "wgrad")}
 
 
 def test_sums_of_later_steps_differ_in_order_only(bin_dir, tmp_path):
-    """Weights have more digits then, and every rank rounds its part of y: a few roundings of f32 apart."""
-    both, inputs = Both(bin_dir, tmp_path, *RECIPES["none"]), make_inputs()
-    for _ in range(3):
-        whole, divided = both.run(inputs)
-        for value, expected in zip(divided, whole):
-            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
-        inputs |= {"w1": whole[0], "w2": whole[1]}
+    """Weights have more digits then, and y is rounded per rank: a few roundings of f32 apart."""
+    whole, divided = Both(bin_dir, tmp_path, *RECIPES["none"]).run(make_inputs(), "--steps=3")
+    for name, value in whole.items():
+        np.testing.assert_allclose(divided[name], value, rtol=1e-5, atol=1e-5 * np.abs(value).max())
+
+
+@pytest.mark.parametrize("recipe", ["none", "delayed"])
+def test_one_step_on_the_emulator(bin_dir, tmp_path, recipe):
+    whole, divided = Both(bin_dir, tmp_path, *RECIPES[recipe], "--target=sm_89", "--ptxas=none").run(make_inputs())
+    for name, value in whole.items():
+        assert_same_bits(divided[name], value)

@@ -24,16 +24,16 @@ struct CarryRequest {
   unsigned result;
 };
 
-/// An argument of --data-parallel: an index or name, and the dimension along which ranks share the batch.
-struct BatchArgument {
-  std::string argument;
+/// A tensor of --data-parallel or --shard: an index or name, and the dimension of which each rank has a part.
+struct DividedTensor {
+  std::string name;
   int64_t dim = 0;
 };
 
-/// --data-parallel: an axis of the grid of ranks, and the arguments that differ along it.
-struct DataParallelRequest {
+/// --data-parallel and --shard: an axis of the grid of ranks, and the tensors that are divided along it.
+struct DivisionRequest {
   std::string axis;
-  std::vector<BatchArgument> arguments;
+  std::vector<DividedTensor> tensors;
 };
 
 /// In which order kernels for GPUs take sums over the elements of tensors.
@@ -51,6 +51,7 @@ struct CompilerOptions {
   std::optional<double> lossScaling;
   /// The result that is the loss; unset for the only scalar of floating point.
   std::optional<int64_t> loss;
+  BatchingOptions batching;
   /// The processor and the optimization of host code.
   HostCodeOptions hostCode;
   SumOrder order = SumOrder::kernel;
@@ -60,7 +61,9 @@ struct CompilerOptions {
   std::string emit = "lib";
   std::vector<CarryRequest> carry;
   /// Data parallelism over ranks; unset for a program that is not changed so.
-  std::optional<DataParallelRequest> dataParallel;
+  std::optional<DivisionRequest> dataParallel;
+  /// Arguments and results of which each rank has a part, by axes of the grid.
+  std::vector<DivisionRequest> shards;
   /// With dataParallel: further results whose mean over the ranks is wanted.
   llvm::SmallVector<int64_t> average;
   /// The axes of the grid over which amaxes are combined; empty for all.

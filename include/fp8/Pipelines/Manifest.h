@@ -17,12 +17,14 @@ namespace fp8 {
 struct ManifestValue {
   std::string name, type, kind; ///< kind: user, state or residual
   llvm::SmallVector<int64_t> shape;
+  std::optional<int64_t> bytes; ///< unset if the size is dynamic
   /// For an argument: the result that is its value in the next step. For a result: the
   /// argument whose memory holds it.
   std::optional<int64_t> alias;
-  /// The dimension along which the ranks have parts of one batch; -1 for a value per rank; unset for a value
-  /// that is equal on all.
-  std::optional<int64_t> batchDim;
+  /// Whether it is a rank's part of the batch (--data-parallel), or without `shards` a value of its own.
+  bool isBatch = false;
+  /// Axes of the grid, and the dimensions of which each rank has a part by its place along them.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> shards;
 };
 
 /// A cast of a weight that an entry point leaves to the step before: it reads state tensors, which are
@@ -59,7 +61,7 @@ struct Manifest {
   llvm::json::Object state;
   /// The extents and names of the axes of the grid of ranks; null in a program for one rank.
   llvm::json::Value grid = nullptr;
-  std::optional<int64_t> batchAxis;
+  llvm::SmallVector<int64_t> gridShape; ///< the extents alone
   /// A hash of the program after stage 4, which ranks compare; empty in a program for one rank.
   std::string programHash;
   std::vector<CollectiveRecord> collectives;

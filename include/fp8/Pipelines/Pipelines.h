@@ -141,8 +141,14 @@ void buildApplicationPipeline(mlir::OpPassManager &manager, llvm::StringRef reci
 /// Stage 3: leaves one quantize per tensor, and fuses code into casts and products.
 void buildFusionPipeline(mlir::OpPassManager &manager);
 
+/// The options of stage 4.
+struct BatchingOptions {
+  /// The size up to which reductions of small tensors are joined; 0 joins none.
+  int64_t bucketBytes = 1 << 20;
+};
+
 /// Stage 4: leaves one history update per update point.
-void buildBatchingPipeline(mlir::OpPassManager &manager);
+void buildBatchingPipeline(mlir::OpPassManager &manager, const BatchingOptions &options = {});
 
 /// Stage 5: bufferizes; state and carried arguments are updated in place.
 void buildBufferizePipeline(mlir::OpPassManager &manager);

@@ -51,6 +51,7 @@ struct CollectiveRecord {
   std::string type;             ///< of an element
   std::optional<int64_t> bytes; ///< that a rank gives; unset if the size is dynamic
   int64_t savedBytes = 0;       ///< that a rank gives less because it casts its shard to FP8 before a gather
+  int64_t joined = 1;           ///< how many of the program it stands for
   std::string wideReason;       ///< why a gather is of wide elements, if it could be of FP8
 };
 

@@ -73,11 +73,18 @@ inline constexpr llvm::StringLiteral kReduceAxesAttrName = "fp8.reduce_amax_axes
 inline constexpr llvm::StringLiteral kSavedBytesAttrName = "fp8.saved_bytes";
 inline constexpr llvm::StringLiteral kGatheredWideAttrName = "fp8.gathered_wide";
 
+/// Note of fp8-bucket-reductions on an fp8.all_reduce, for the report: how many it was before.
+inline constexpr llvm::StringLiteral kJoinedAttrName = "fp8.joined";
+
 /// `fp8.batch = D : i64` on an argument (--data-parallel): its value differs from rank to rank along axis
 /// `fp8.batch_axis` (on the module); the ranks' tensors are parts, along dimension D, of one batch. -1 for a
 /// tensor without dimensions.
 inline constexpr llvm::StringLiteral kBatchAttrName = "fp8.batch";
 inline constexpr llvm::StringLiteral kBatchAxisAttrName = "fp8.batch_axis";
+
+/// `fp8.shard = array<i64: A, D, …>` on an argument or result (--shard): each rank has a part, along
+/// dimension D by its place along axis A of the grid; pairs from the outermost division to the innermost.
+inline constexpr llvm::StringLiteral kShardAttrName = "fp8.shard";
 
 } // namespace fp8
 
