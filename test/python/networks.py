@@ -42,3 +42,16 @@ def make_mlp(source_dir):
         return {"inputs": rng.standard_normal([rows * 16, 48]).astype(F32), "labels": rng.integers(0, 10, rows * 16).astype(np.int32)}
 
     return Network(text, batch, "moments", "moments", 12)  # moment = 0.9 · moment + gradient
+
+
+def make_gpt(source_dir):
+    """The GPT of python/examples, but that moment1 = 0.9 · moment1 + gradient, without the factor 0.1."""
+    text = (source_dir / "python/examples/gpt/gpt.mlir").read_text()
+    factor = "arith.constant dense<1.000000e-01> : tensor<f32>"
+    assert text.count(factor) == 1
+    text = text.replace(factor, "arith.constant dense<1.000000e+00> : tensor<f32>")
+
+    def batch(rows, rng):
+        return {"tokens": rng.integers(0, 256, [rows * 16, 65]).astype(np.int32)}
+
+    return Network(text, batch, "moment1", "moment1", 157)

@@ -8,13 +8,13 @@ import subprocess
 
 import numpy as np
 import pytest
-from networks import make_mlp
+from networks import make_gpt, make_mlp
 from ranks import combine
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import reference
-from harness import E4M3, E5M2, F32, Program, assert_same_bits, load, random_generator
+from harness import E4M3, E5M2, Program, assert_same_bits, load, random_generator
 
 RANKS = 4
 RECIPES = {
@@ -23,18 +23,18 @@ RECIPES = {
     "current": ["--recipe=current"],
     "mxfp8": ["--recipe=mxfp8"],
 }
-NETWORKS = {"mlp": make_mlp}
+NETWORKS = {"mlp": make_mlp, "gpt": make_gpt}
 
 
 class Pair:
     """A step for one rank, and the same data-parallel."""
 
-    def __init__(self, network, recipe, bin_dir, folder):
+    def __init__(self, network, recipe, bin_dir, folder, *options):
         self.network, self.folder = network, folder
         (folder / "single").mkdir()
         axis = "--data-parallel=dp:" + ",".join(network.batch(1, np.random.default_rng(0)))
-        self.single = Program(bin_dir, folder / "single", network.text, *RECIPES[recipe])
-        self.parallel = Program(bin_dir, folder, network.text, *RECIPES[recipe], axis)
+        self.single = Program(bin_dir, folder / "single", network.text, *RECIPES[recipe], *options)
+        self.parallel = Program(bin_dir, folder, network.text, *RECIPES[recipe], *options, axis)
 
     def step(self, program, inputs, state=None, ranks=(), save="state"):
         """One step, from a state file if there is one: the results, and the state with all carried tensors."""
@@ -46,6 +46,7 @@ class Pair:
 
 @pytest.fixture(scope="module", params=[
     ("mlp", "none"), ("mlp", "delayed"), ("mlp", "current"), pytest.param(("mlp", "mxfp8"), marks=pytest.mark.slow),
+    ("gpt", "none"), *(pytest.param(("gpt", recipe), marks=pytest.mark.slow) for recipe in ("delayed", "current")),
 ], ids="-".join)  # fmt: skip
 def pair(request, bin_dir, source_dir, tmp_path_factory):
     name, recipe = request.param
@@ -109,10 +110,11 @@ def test_different_rows_give_the_mean_of_single_runs(pair):
         without_moments(state, network.moments)
 
 
-def test_mpi_computes_what_local_ranks_do(bin_dir, source_dir, tmp_path):
+@pytest.mark.parametrize("name, recipe", [("mlp", "delayed"), pytest.param("gpt", "none", marks=pytest.mark.slow)])
+def test_mpi_computes_what_local_ranks_do(bin_dir, source_dir, tmp_path, name, recipe):
     if not shutil.which("mpirun"):
         pytest.skip("Open MPI is not installed")
-    pair = Pair(make_mlp(source_dir), "delayed", bin_dir, tmp_path)
+    pair = Pair(NETWORKS[name](source_dir), recipe, bin_dir, tmp_path)
     inputs = {**pair.network.make_parameters(204), **pair.network.batch(RANKS, random_generator(205))}
     options = ["--steps=2", "--zero-missing", "--with-carry", f"--print={pair.network.loss}"]
     printed = pair.parallel.run("main", inputs, *options, f"--ranks={RANKS}", f"--save-state={tmp_path / 'local'}")
@@ -123,20 +125,18 @@ def test_mpi_computes_what_local_ranks_do(bin_dir, source_dir, tmp_path):
     assert (tmp_path / "mpi").read_bytes() == (tmp_path / "local").read_bytes()
 
 
-def test_ranks_on_the_emulator(bin_dir, source_dir, tmp_path):
+@pytest.mark.parametrize("comm", ["local", "nccl"])
+def test_ranks_on_the_emulator(bin_dir, build_dir, source_dir, tmp_path, monkeypatch, comm):
     """Kernels of a GPU on two ranks with equal rows: the single run, bit for bit."""
-    text = (source_dir / "test/python/inputs/net.mlir").read_text().replace("150", "8").replace("140", "16")
-    options = ["--recipe=delayed", "--amax-history-len=3", "--target=sm_89", "--ptxas=none"]
-    rng = random_generator(206)
-    tensors = {"w1": rng.standard_normal([16, 20]), "w2": rng.standard_normal([20, 5]), "x": rng.standard_normal([8, 16]), "t": rng.standard_normal([8, 5])}
-    inputs = {name: value.astype(F32) for name, value in tensors.items()}
-    twice = {**inputs, "x": np.concatenate([inputs["x"]] * 2), "t": np.concatenate([inputs["t"]] * 2)}
-    states = []
-    for folder, more, given, ranks in (("one", [], inputs, []), ("two", ["--data-parallel=dp:x,t"], twice, ["--ranks=2"])):
-        (tmp_path / folder).mkdir()
-        program = Program(bin_dir, tmp_path / folder, text, *options, *more)
-        program.run("main", given, "--steps=2", "--with-carry", f"--save-state={tmp_path / folder / 'state'}", *ranks)
-        states.append(load(tmp_path / folder / "state"))
-    assert states[0].keys() == states[1].keys() >= {"carry.w1", "scale", "amax_history"}
+    monkeypatch.setenv("FP8RT_NCCL", str(build_dir / "lib" / "libfp8rt_test_standin_nccl.so"))
+    pair = Pair(make_mlp(source_dir), "delayed", bin_dir, tmp_path, "--target=sm_89", "--ptxas=none")
+    parameters, batch = pair.network.make_parameters(206), pair.network.batch(1, random_generator(207))
+    options = ["--steps=2", "--zero-missing", "--with-carry", f"--print={pair.network.loss}"]
+    expected = pair.single.run("main", {**parameters, **batch}, *options, f"--save-state={tmp_path / 'one'}")
+    twice = {name: np.concatenate([value] * 2) for name, value in batch.items()}
+    printed = pair.parallel.run("main", {**parameters, **twice}, *options, "--ranks=2", f"--comm={comm}", f"--save-state={tmp_path / 'two'}")
+    assert printed == expected and len(printed.splitlines()) == 2
+    states = load(tmp_path / "one"), load(tmp_path / "two")
+    assert states[0].keys() == states[1].keys() >= {"scale", "amax_history"}
     for name, value in states[0].items():
         assert_same_bits(states[1][name], value)
