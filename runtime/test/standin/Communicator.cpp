@@ -63,6 +63,12 @@ ncclResult_t fp8rt_test::end(ncclComm_t handle, bool aborts) {
   if (!comm)
     return ncclInvalidArgument;
   comm->isAborted = aborts;
+  for (const auto &part : comm->splits) // those that are not complete have no handle yet
+    if (Comm child = part.lock(); child && aborts && child->state != ncclSuccess)
+      end(child.get(), aborts);
+  // Work that is kept for graphs keeps the communicator, but its thread has nothing left to do.
+  if (comm->connecting.joinable() && (aborts || comm->state == ncclSuccess))
+    comm->connecting.join();
   std::lock_guard<std::mutex> lock(commsMutex);
   comms.erase(handle);
   return ncclSuccess;

@@ -44,6 +44,7 @@ struct fp8rt::collectives::nccl::ncclComm { // NOLINT(readability-identifier-nam
   std::atomic<bool> isAborted{false};
   std::atomic<uint64_t> transfers{0};
   std::thread connecting; // in the background
+  std::vector<std::weak_ptr<ncclComm>> splits;
 
   ncclComm() { ++fp8rt_test::live; }
   ~ncclComm();

@@ -78,6 +78,7 @@ EXPORT ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclCom
   Comm child = add(0, 0);
   child->place = Place::create();
   ++live;
+  parent->splits.push_back(child);
   parent->state = ncclInProgress;
   Wish own = {color, key, static_cast<int32_t>(parent->rank), child->place};
   child->connecting = std::thread([parent, raw = child.get(), own, out] { split(parent, raw, own, out); });
