@@ -7,6 +7,7 @@
 
 #include "NcclSupport.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -50,8 +51,8 @@ std::string perform(fp8rt_communicator &communicator, const Allocate &allocate, 
   std::vector<char> data = numbersOf(ask.type, ask.count, 100 * seed + communicator.rank);
   uint64_t received = data.size() * (ask.kind == FP8RT_ALL_GATHER ? communicator.size : 1);
   char *send = allocate(data.size()), *receive = inPlace ? send : allocate(received);
-  std::memset(receive, 0, received);
-  std::memcpy(send, data.data(), data.size());
+  std::fill_n(receive, received, 0);
+  std::copy(data.begin(), data.end(), send);
   ask.send = send;
   ask.receive = receive;
   std::string error = perform(communicator, ask);
