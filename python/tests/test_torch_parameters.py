@@ -161,6 +161,17 @@ def test_the_backend_reads_the_casts_of_weights_that_are_as_they_were(monkeypatc
     assert training.forward(x).isnan().all()
 
 
+def test_fused_optimizers_change_weights_too():
+    """PyTorch does not count their changes."""
+
+    def action(training):
+        training.optimizer = torch.optim.AdamW(training.model.parameters(), 1e-2, fused=True)
+        for step in range(3):
+            training.accumulate([step])
+
+    both(action, whole=False, recipe="current")
+
+
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_inference(mode):
     results = []

@@ -9,11 +9,14 @@ scales that it was made from are the same tensors with the same counts.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .. import state as _state
 from .._errors import CompileError
@@ -31,6 +34,8 @@ class Casts:
         description = library.entries[entry].description.get("parameters")
         self._places = description["arguments"] if description else []
         self._prepared = library.prepare(description["entry"]) if description else None
+        if description:
+            _count_fused_updates()
         #: What the casts were made from: tensors that share memory and count with the originals, and the counts.
         self._sources: list[tuple[Tensor, int]] = []
 
@@ -71,6 +76,17 @@ def pointers(names: Sequence[str], state: State | None, casts: Casts) -> list[in
     """The addresses of tensors of the state and of casts, by name."""
     buffers = state._buffers if state is not None else {}
     return [buffers[name].data_ptr() if name in buffers else casts.addresses[name] for name in names]
+
+
+@functools.cache
+def _count_fused_updates() -> None:
+    """Counts what optimizers with fused=True change: PyTorch does not."""
+
+    def count(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        if not torch.compiler.is_compiling():
+            torch.autograd.graph.increment_version([p for group in optimizer.param_groups if group.get("fused") for p in group["params"]])
+
+    register_optimizer_step_post_hook(count)
 
 
 def advise(error: CompileError) -> CompileError:
