@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8.torch.backend: training and inference through torch.compile, states, shapes, errors."""
 
+import concurrent.futures
 import copy
 
 import fp8.torch
@@ -146,6 +147,24 @@ def test_modules_that_are_alike_have_a_state_each():
     states = backend.state_dict()
     assert sum(name.endswith("scale") for name in states) == 2
     assert not torch.equal(states["0.scale"], states["1.scale"])
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_threads_with_models_that_are_alike(kept):
+    """One graph, with one workspace and one place for casts, serves both models."""
+    backend = fp8.torch.backend("current", fp8_parameters=kept)
+    forwards = [torch.compile(MLP(512), backend=backend) for _ in range(2)]
+    x = torch.randn(64, 16)
+
+    def run(forward):
+        with torch.no_grad():
+            return forward(x)
+
+    expected = [run(forward) for forward in forwards]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(run, forward) for _ in range(100) for forward in forwards]
+    assert len(backend.graphs) == 1
+    assert all(torch.equal(future.result(), expected[i % 2]) for i, future in enumerate(futures))
 
 
 def test_autocast():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -117,6 +118,8 @@ class Graph:
         self._weight: int | None = None
         self._weights: list[int] = []
         self._numbers: dict[int, int] = {}
+        #: Workspaces, casts and states are used by one thread at a time.
+        self._lock = threading.Lock()
 
     @property
     def library(self) -> Library:
@@ -165,12 +168,13 @@ class Graph:
         self._casts = casts
 
         def run(*arguments: Tensor) -> list[Any]:
-            number = self._state_number(arguments) if has_state else 0
-            state = states._modules[str(number)] if has_state else None
-            arena = runner.new_arena(number) if saved else None
-            casts.update(arguments, state)
-            addresses = pointers(names, state, casts) if names else ()
-            results = runner([*arguments, *[draw() for draw in draws]] if draws else arguments, addresses, arena)
+            with self._lock:
+                number = self._state_number(arguments) if has_state else 0
+                state = states._modules[str(number)] if has_state else None
+                arena = runner.new_arena(number) if saved else None
+                casts.update(arguments, state)
+                addresses = pointers(names, state, casts) if names else ()
+                results = runner([*arguments, *[draw() for draw in draws]] if draws else arguments, addresses, arena)
             return results if arena is None else [*results, arena, *[_EMPTY] * (saved - 1)]
 
         return make_boxed_func(run)  # type: ignore[no-any-return]
@@ -184,7 +188,8 @@ class Graph:
             arena = arguments[0] if saved else None
             number = state_number(arena) if arena is not None else 0
             addresses = pointers(names, states._modules[str(number)], casts) if names else ()
-            return runner(arguments[saved:], addresses, arena)
+            with self._lock:
+                return runner(arguments[saved:], addresses, arena)
 
         return make_boxed_func(run)  # type: ignore[no-any-return]
 
@@ -201,10 +206,11 @@ class Graph:
 
         def run(*arguments: Tensor) -> list[Any]:
             arguments = (*arguments, *[draw() for draw in draws]) if draws else arguments
-            if scales is not None:
-                return scales(*arguments)
-            casts.update(arguments, None)
-            return runner(arguments, pointers(names, None, casts) if names else ())
+            with self._lock:
+                if scales is not None:
+                    return scales(*arguments)
+                casts.update(arguments, None)
+                return runner(arguments, pointers(names, None, casts) if names else ())
 
         return make_boxed_func(run)  # type: ignore[no-any-return]
 

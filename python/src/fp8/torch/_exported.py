@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -64,6 +65,8 @@ class Exported:
         self.library = self._compile_kept()
         self._runner = Runner(self.library, "main", self._graph.results)
         self._casts = Casts(self.library, "main")
+        #: The library's workspace is used by one thread at a time.
+        self._lock = threading.Lock()
         #: The FP8 state; None for a recipe without.
         self.state = State(self.library) if states.tensors(self.library.manifest) else None
         self._has_scales = self.state is None
@@ -77,7 +80,9 @@ class Exported:
         if not self._has_scales:
             raise StateError("the scales are not calibrated: give compile_exported calibration=[inputs, …], or load_state_dict what was saved")
         tensors = self._graph.arguments(arguments, named)
-        return self._graph.unflatten(self._runner(tensors, self._pointers(self._runner.state_names)))
+        with self._lock:
+            results = self._runner(tensors, self._pointers(self._runner.state_names))
+        return self._graph.unflatten(results)
 
     def calibrate(self, calibration: Iterable[Inputs]) -> None:
         """Finds the scales: runs the program on inputs, as training would, and keeps what it records of them."""
