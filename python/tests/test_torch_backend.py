@@ -305,6 +305,36 @@ def test_loading_into_a_running_backend():
     assert torch.equal(saved["0.scale"], backend.state_dict()["0.scale"])
 
 
+def test_inference_reads_the_state_that_was_loaded_last():
+    model, forward, backend = compiled(recipe="delayed")
+    saved = []
+    for factor in (1, 100):
+        for x, y in batches(3):
+            F.cross_entropy(forward(factor * x), y).backward()
+        saved.append(copy.deepcopy(backend.state_dict()))
+    x, _ = next(batches(1))
+
+    def infer(*states):
+        torch._dynamo.reset()
+        backend = fp8.torch.backend("delayed")
+        forward = torch.compile(model, backend=backend)
+        with torch.no_grad():
+            for state in states:
+                backend.load_state_dict(state)
+                result = forward(x)
+        return forward, result
+
+    expected = [infer(state)[1] for state in saved]
+    assert not torch.equal(*expected)
+    forward, result = infer(*saved)
+    assert torch.equal(result, expected[1])
+    # Training goes on with the state that inference read while it waited for its graph.
+    forward, _ = infer(saved[0])
+    F.cross_entropy(forward(100 * x), torch.arange(8) % 4)
+    with torch.no_grad():
+        assert not torch.equal(forward(x), expected[0])
+
+
 def test_a_state_of_another_program_is_refused():
     model, forward, backend = compiled(recipe="delayed")
     resume(model, forward, 1, 1)

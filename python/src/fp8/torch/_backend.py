@@ -280,8 +280,8 @@ class _TrainedScales:
 
     def __call__(self, *arguments: Tensor) -> list[Any]:
         states, graph = self._graph._owner.states, self._graph
-        if self._known != (known := len(states._modules) + len(states.waiting)):
-            self._known, self._sources = known, {}
+        if self._known != states.changes:
+            self._known, self._sources = states.changes, {}
         key = arguments[graph._weight].data_ptr() if graph._weight is not None else 0
         if key not in self._sources:
             self._sources[key] = self._find(graph.weights_of(arguments))

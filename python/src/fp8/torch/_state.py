@@ -73,10 +73,13 @@ class States(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.waiting: dict[str, dict[str, Tensor]] = {}
+        #: How often a state was added, or one that waits was loaded.
+        self.changes = 0
 
     def add(self, state: State) -> int:
         """The number of a new state; loads the saved one that waits for it."""
         number = len(self._modules)
+        self.changes += 1
         if self.waiting:
             name = self._waiting_for(state, str(number))
             state.load(self.waiting.pop(name))
@@ -103,6 +106,7 @@ class States(nn.Module):  # type: ignore[misc]
         for name in {key.partition(".")[0] for key in _below(state_dict, prefix)}:
             if name not in self._modules:
                 tensors = _below(state_dict, f"{prefix}{name}.")
+                self.changes += 1
                 self.waiting[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
