@@ -115,6 +115,110 @@ def test_other_tensors_are_refused_at_the_line_that_uses_them():
     assert error.value.location.line == test_other_tensors_are_refused_at_the_line_that_uses_them.__code__.co_firstlineno + 3
 
 
+class Changing(nn.Module):
+    """Tensors and modes that users change between steps."""
+
+    mask = None
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down, self.drop = nn.Linear(16, 16), nn.Linear(16, 4), nn.Dropout(0.9)
+        self.register_buffer("table", torch.randn(16, 8).t())  # Not contiguous.
+        self.shift = torch.zeros(16)
+        self.last = None
+
+    def forward(self, x):
+        self.last = self.up(x) * self.table + self.shift
+        return self.down(self.drop(self.last))
+
+
+def freeze(model):
+    model.up.requires_grad_(False)
+
+
+def replace_buffer(model):
+    model.table = torch.ones(8, 16)
+
+
+def replace_attribute(model):
+    model.shift = torch.ones(16)
+
+
+@pytest.mark.parametrize("change", [freeze, replace_buffer, replace_attribute, torch.nn.Module.double], ids=lambda f: f.__name__)
+def test_what_changes_between_steps_counts(change):
+    results = []
+    for whole in (False, True):
+        torch.manual_seed(0)
+        model = Changing()
+        model.drop.eval()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        step = fp8.torch.train_step(model, F.cross_entropy, optimizer, "none")
+        losses = []
+        for i in range(4):
+            if i == 2:
+                change(model)
+            x, y = torch.randn(8, 16, dtype=model.down.weight.dtype), torch.arange(8) % 4
+            if whole:
+                losses.append(step(x, y).item())
+            else:
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+        if whole:
+            assert model.last is None
+        results.append([losses, list(model.parameters())])
+    # Sums in another order.
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+def test_modes_of_modules_count():
+    model = Changing()
+    step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.0), "none")
+    x, y = torch.randn(8, 16), torch.arange(8) % 4
+    assert step(x, y) != step(x, y)
+    model.drop.eval()
+    torch.testing.assert_close(step(x, y), F.cross_entropy(model(x), y))
+
+
+def test_attributes_that_hide_those_of_the_class_stay():
+    model = Changing()
+    model.mask = torch.ones(16)
+    model.up.forward = own = lambda x: 3 * x
+    step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), "none")
+    step(torch.randn(8, 16), torch.arange(8) % 4)
+    assert torch.equal(model.mask, torch.ones(16)) and model.up.forward is own
+
+
+class Counting(nn.Linear):
+    def __init__(self):
+        super().__init__(16, 4)
+        self.count = torch.zeros(())
+
+    def forward(self, x):
+        self.count = self.count + 1
+        return super().forward(x) * self.count
+
+
+def test_a_tensor_that_forward_reads_and_replaces_is_refused():
+    model = Counting()
+    step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), "none")
+    with pytest.raises(fp8.UnsupportedError, match="reads 'count' and puts another tensor in its place: change it in place") as error:
+        step(torch.randn(8, 16), torch.arange(8) % 4)
+    assert error.value.location.line == Counting.forward.__code__.co_firstlineno
+    assert model.count == 0
+
+
+def test_a_loss_is_one_number():
+    model = nn.Linear(16, 4)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with pytest.raises(ValueError, match=r"the loss has the shape \(8, 4\): return a scalar"):
+        fp8.torch.train_step(model, lambda y, _: y, optimizer)(torch.ones(8, 16), torch.ones(8))
+    with pytest.raises(TypeError, match="the loss is of type tuple: return one tensor"):
+        fp8.torch.train_step(model, lambda y, _: (y.sum(), y), optimizer)(torch.ones(8, 16), torch.ones(8))
+
+
 def test_delayed_scaling():
     expected, found = train("AdamW")[0], train("AdamW", "delayed")
     # FP8 rounds to 1/16 at most; losses are about 1.4.

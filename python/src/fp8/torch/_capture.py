@@ -37,18 +37,23 @@ def tracing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def attributes_as_buffers(root: nn.Module) -> Iterator[None]:
-    """Tensors that are plain attributes of modules, such as a table of positions, count as buffers meanwhile."""
-    found = [(m, name, value) for m in root.modules() for name, value in list(vars(m).items()) if isinstance(value, Tensor)]
-    for module, name, value in found:
-        del module.__dict__[name]
-        module.register_buffer(name, value, persistent=False)
+    """Tensors that are plain attributes of modules, such as a table of positions, count as buffers meanwhile.
+
+    Afterwards the attributes are as before: what forward assigns while it is traced has no values.
+    """
+    before = [(module, dict(vars(module))) for module in root.modules()]
+    # An attribute of the class would be found before a buffer.
+    found = [(m, name) for m, attributes in before for name, value in attributes.items() if isinstance(value, Tensor) and not hasattr(type(m), name)]
+    for module, name in found:
+        module._buffers[name] = vars(module).pop(name)
     try:
         yield
     finally:
-        for module, name, value in found:
+        for module, name in found:
             del module._buffers[name]
-            module._non_persistent_buffers_set.discard(name)
-            module.__dict__[name] = value
+        for module, attributes in before:
+            vars(module).clear()
+            vars(module).update(attributes)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from .. import _compile
-from .._errors import StateError
+from .._errors import Location, StateError, UnsupportedError
 from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import, _optimizer
@@ -57,7 +57,12 @@ def train_step(
 
 
 class TrainStep:
-    """What `train_step` returns. A new combination of shapes, or of the optimizer's options, is compiled when it first occurs."""
+    """What `train_step` returns.
+
+    A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval) and of
+    the model's tensors (other objects or types, frozen or not) is compiled when it first occurs. Numbers and other
+    attributes of the model are those that it had then.
+    """
 
     def __init__(
         self,
@@ -81,7 +86,7 @@ class TrainStep:
     def __call__(self, *batch: Tensor) -> Tensor:
         """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails."""
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
-        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, self.model.training)
+        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, self._module.kind())
         step = self._built.get(key)
         if step is None:
             check_devices([*batch, *self.model.parameters()])
@@ -144,12 +149,25 @@ class _Loss(nn.Module):  # type: ignore[misc]
     def __init__(self, model: nn.Module, loss: Callable[..., Tensor] | None, autocast: torch.dtype | None) -> None:
         super().__init__()
         self.model, self.loss, self.autocast = model, loss, autocast
+        #: The buffers in whose place the last call of forward put other tensors.
+        self.replaced: set[str] = set()
 
     def forward(self, *batch: Tensor) -> Tensor:
+        before = dict(self.named_buffers())
         with torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=self.autocast is not None):
-            if self.loss is None:
-                return self.model(*batch)
-            return self.loss(self.model(*batch[:-1]), batch[-1])
+            loss = self.model(*batch) if self.loss is None else self.loss(self.model(*batch[:-1]), batch[-1])
+        if not isinstance(loss, Tensor):
+            raise TypeError(f"the loss is of type {type(loss).__name__}: return one tensor, the loss alone")
+        if loss.numel() != 1:
+            raise ValueError(f"the loss has the shape {tuple(loss.shape)}: return a scalar, as by .mean()")
+        self.replaced = {name for name, buffer in self.named_buffers() if name in before and buffer is not before[name]}
+        return loss
+
+    def kind(self) -> tuple[Any, ...]:
+        """What a compiled step depends on: the modules' modes, and the tensors but for their values."""
+        modules = [m for m in self.modules() if not isinstance(m, (State, States))]
+        tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
+        return tuple(m.training for m in modules), tuple((id(t), t.dtype, tuple(t.shape), t.requires_grad) for t in tensors)
 
 
 @dataclass
@@ -184,14 +202,18 @@ class _Compiled:
     def __call__(self, batch: Sequence[Tensor]) -> Tensor:
         state = self._optimizer.state
         updated = [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
+        if not all(t.is_contiguous() for t in updated):
+            raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
         rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
-        held = [*updated, *rates, *(t for _, t in self._constants), *(t.detach().contiguous() for t in batch), *(draw() for draw in self._draws)]
+        held = [*updated, *rates, *(t.detach().contiguous() for t in [*(t for _, t in self._constants), *batch]), *(draw() for draw in self._draws)]
         self._casts.update(held, self._state)
         arguments = [t.data_ptr() for t in held] + pointers(self._state_names, self._state, self._casts)
         loss = torch.empty(self._loss[0], dtype=self._loss[1])
         results = [loss.data_ptr() if r.get("alias") is None else None for r in self._prepared.results]
-        self._prepared.call(arguments, results)
-        torch.autograd.graph.increment_version(updated)
+        try:
+            self._prepared.call(arguments, results)
+        finally:
+            torch.autograd.graph.increment_version([*updated, *(self._state.buffers() if self._state is not None else ())])
         self._casts.note(held, self._state)
         return loss
 
@@ -200,6 +222,7 @@ def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModul
     """The graph of a step, what it updates, and the parameters and buffers that it only reads."""
     with _capture.attributes_as_buffers(owner._module):
         joint = _capture_joint(owner._module, batch)
+        _refuse_replaced(joint, owner._module)
         tensors = {**dict(owner._module.named_parameters(remove_duplicate=False)), **dict(owner._module.named_buffers(remove_duplicate=False))}
     roles = [node.meta["desc"] for node in _capture.placeholders(joint)]
     results = list(_capture.output_of(joint).args[0])
@@ -274,17 +297,29 @@ def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
     return joint
 
 
+def _refuse_replaced(joint: GraphModule, module: _Loss) -> None:
+    """Raises UnsupportedError for a buffer that forward reads and replaces: the next step would read the old one."""
+    for node in _capture.placeholders(joint):
+        name = getattr(node.meta["desc"], "target", None)
+        if name in module.replaced and node.users:
+            forward = inspect.unwrap(type(module.get_submodule(name.rpartition(".")[0])).forward)
+            message = f"forward reads '{_short(name)}' and puts another tensor in its place: change it in place, by add_ or copy_"
+            raise UnsupportedError(message, Location(forward.__code__.co_filename, forward.__code__.co_firstlineno, 1))
+
+
 @contextlib.contextmanager
 def _named_modules(root: nn.Module) -> Iterator[None]:
     """Nodes that are traced in a module's forward get its path; autograd copies it to those of the gradient."""
-    modules = [(name, module) for name, module in root.named_modules() if name]
-    for name, module in modules:
+    modules = [(name, module, vars(module).get("forward")) for name, module in root.named_modules() if name]
+    for name, module, _ in modules:
         module.forward = _annotated(module.forward, _short(name))
     try:
         yield
     finally:
-        for _, module in modules:
+        for _, module, own in modules:
             del module.forward
+            if own is not None:
+                module.forward = own
 
 
 def _annotated(forward: Callable[..., Any], path: str) -> Callable[..., Any]:
