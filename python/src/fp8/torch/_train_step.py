@@ -167,7 +167,7 @@ class _Loss(nn.Module):  # type: ignore[misc]
         """What a compiled step depends on: the modules' modes, and the tensors but for their values."""
         modules = [m for m in self.modules() if not isinstance(m, (State, States))]
         tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
-        return tuple(m.training for m in modules), tuple((id(t), t.dtype, tuple(t.shape), t.requires_grad) for t in tensors)
+        return tuple(m.training for m in modules), tuple((id(t), t.dtype, t.shape, t.requires_grad) for t in tensors)
 
 
 @dataclass
