@@ -314,3 +314,17 @@ def test_true_and_false_are_static_where_the_function_asks_which_it_is():
     assert plain(True, x)[0, 0] == 1 and plain(False, x)[0, 0] == -1 and "1 compiled" in repr(plain)
     with pytest.raises(jax.errors.TracerBoolConversionError):
         fp8.jax.jit(lambda x: x if x.sum() > 0 else -x, recipe="none")(x)
+
+
+def test_calls_alike_are_traced_once():
+    """Also where an argument is static, and another has leaves that are no arrays."""
+
+    def scaled(x, options, mode):
+        return x * options["factors"][mode]
+
+    step = fp8.jax.jit(scaled, recipe="none", static_argnums=2)
+    for _ in range(3):
+        for mode, factor in (("up", 2), ("down", 0.5)):
+            x, options = jnp.float32([1, 2, 3]), {"name": "scaled", "factors": {"up": 2.0, "down": 0.5}}
+            np.testing.assert_array_equal(step(x, options, mode), factor * x)
+    assert step._stepper._cache_size() == 2

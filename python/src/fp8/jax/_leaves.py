@@ -23,6 +23,12 @@ class Static:
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and (type(self.value), self.value) == (type(other.value), other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
     def tree_flatten(self) -> tuple[tuple[()], Any]:
         return (), self.value
 
