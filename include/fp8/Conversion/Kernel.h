@@ -15,10 +15,6 @@ namespace fp8 {
 /// Attribute on an operation with regions that fp8-outline-kernels must outline as one kernel.
 inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
 
-/// Unit attribute on an operation that computes for so long that a thread may take it by itself. A loop over such
-/// operations is one over tasks.
-inline constexpr llvm::StringLiteral kTaskAttrName = "fp8.task";
-
 /// Unit attribute on a module: products of bf16 and FP8 may be summed as the processor does, by the dot
 /// products of AVX512_BF16, and not by one f32 sum in the order of K.
 inline constexpr llvm::StringLiteral kHardwareSumsAttrName = "fp8.hardware_sums";

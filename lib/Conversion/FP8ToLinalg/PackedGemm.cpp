@@ -11,7 +11,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -111,9 +110,8 @@ void ProductBuilder::multiply(OpBuilder &b, const Task &part) {
   if (scales.ofBlocks)
     blocks = {scalePanelsOf(b, left, part.slot, zero, rowPanels),
               scalePanelsOf(b, right, product, part.firstPanel, part.panels), scales.length, scales.lhsFirst};
-  func::CallOp gemm = buildGemm(b, loc, rows, columns, c, before, blocks, options, plan.tile);
-  gemm->setAttr(kProductsAttrName, options.marks);
-  gemm->setAttr(kTaskAttrName, b.getUnitAttr());
+  buildGemm(b, loc, rows, columns, c, before, blocks, options, plan.tile)
+      ->setAttr(kProductsAttrName, options.marks);
 }
 
 /// A product without elements, or whose sums have no summands.

@@ -75,7 +75,6 @@ static void addCanonicalizer(OpPassManager &manager) {
 static void addLLVMConversions(OpPassManager &manager) {
   manager.addPass(createConvertSCFToOpenMPPass());
   manager.addNestedPass<func::FuncOp>(createHoistStackBuffers());
-  manager.addNestedPass<func::FuncOp>(createScheduleTasks());
   manager.addPass(createSetFloatEnvironment());
   manager.addPass(createConvertMathToFuncs()); // integer powers
   // By function, so that all threads work.

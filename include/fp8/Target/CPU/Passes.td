@@ -59,55 +59,6 @@ def HoistStackBuffers : Pass<"fp8-hoist-stack-buffers", "mlir::func::FuncOp"> {
   }];
 }
 
-def ScheduleTasks : Pass<"fp8-schedule-tasks", "mlir::func::FuncOp"> {
-  let summary = "give each task to the first free thread";
-  let description = [{
-    Before: OpenMP loops.
-    After: a loop around tasks (`fp8.task`: the products of some rows, about a million
-    multiply-adds) has `schedule(dynamic)`: divided beforehand, all threads would wait for the
-    slowest core. A task computes the same bits on every thread. Loops over elements, whose
-    iterations are short, stay divided beforehand.
-
-    Example:
-    ```mlir
-    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-schedule-tasks))'
-    func.func private @gemm(index)
-    func.func @f(%n: index) {
-      %c0 = arith.constant 0 : index
-      %c1 = arith.constant 1 : index
-      omp.parallel {
-        omp.wsloop {
-          omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
-            func.call @gemm(%i) {fp8.task} : (index) -> ()
-            omp.yield
-          }
-        }
-        omp.terminator
-      }
-      return
-    }
-    ```
-    becomes
-    ```mlir
-    func.func private @gemm(index)
-    func.func @f(%n: index) {
-      %c0 = arith.constant 0 : index
-      %c1 = arith.constant 1 : index
-      omp.parallel {
-        omp.wsloop schedule(dynamic) {
-          omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
-            func.call @gemm(%i) : (index) -> ()
-            omp.yield
-          }
-        }
-        omp.terminator
-      }
-      return
-    }
-    ```
-  }];
-}
-
 def RoundBF16 : Pass<"fp8-round-bf16"> {
   let summary = "round results of bf16 arithmetic without a test for NaN";
   let description = [{
