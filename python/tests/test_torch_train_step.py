@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8.torch.train_step: whole steps with the user's optimizer and scheduler, beside eager PyTorch."""
 
+import copy
+
 import fp8.torch
 import pytest
 import torch
@@ -257,3 +259,17 @@ def test_an_optimizer_of_ones_own_is_refused():
     model = MLP()
     with pytest.raises(fp8.UnsupportedError, match="Own has no _init_group"):
         fp8.torch.train_step(model, F.cross_entropy, Own(model.parameters()))
+
+
+@pytest.mark.parametrize("name", ["AdamW", "SGD, momentum"])
+def test_a_state_from_before_the_first_step_is_loaded(name):
+    torch.manual_seed(0)
+    model = MLP()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    step = fp8.torch.train_step(model, F.cross_entropy, optimizer, "none")
+    x, y = torch.randn(8, 16), torch.randint(0, 4, (8,))
+    begin = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+    losses = [step(x, y).item() for _ in range(3)]
+    model.load_state_dict(begin[0])
+    optimizer.load_state_dict(begin[1])
+    assert losses[0] != losses[1] and [step(x, y).item() for _ in range(3)] == losses

@@ -201,6 +201,10 @@ class _Compiled:
 
     def __call__(self, batch: Sequence[Tensor]) -> Tensor:
         state = self._optimizer.state
+        # load_state_dict of a state that was saved before the first step removes all of it.
+        missing = {slot.tensor for slot in self._slots if slot.key is not None and not state[slot.tensor]}
+        if missing:
+            _optimizer.write_state(self._optimizer, _optimizer.initial_state(self._optimizer, list(missing)))
         updated = [slot.tensor if slot.key is None else state[slot.tensor][slot.key] for slot in self._slots]
         if not all(t.is_contiguous() for t in updated):
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
