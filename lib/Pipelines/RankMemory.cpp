@@ -2,7 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What each rank of a program keeps from step to step, and what all of them keep together, for the report.
+// The memory that each rank of a program keeps from step to step, and that of all ranks together, for the
+// report.
 
 #include "fp8/Pipelines/RankMemory.h"
 #include "llvm/ADT/StringMap.h"

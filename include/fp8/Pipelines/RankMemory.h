@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What each rank of a program keeps from step to step, for the report.
+// The memory that each rank of a program keeps from step to step, for the report.
 
 #ifndef FP8_PIPELINES_RANKMEMORY_H
 #define FP8_PIPELINES_RANKMEMORY_H

@@ -2,8 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What goes wrong in the stand-in for NCCL. The environment's FP8RT_STANDIN_NCCL lets one thing do so, on one
-// rank:
+// Faults of the stand-in for NCCL. The environment's FP8RT_STANDIN_NCCL asks for one of these, on one rank:
 //   fail FUNCTION N RANK      call number N of a function, from 1, returns an error
 //   error N RANK              transfer number N never happens, and polling returns an error
 //   drop N RANK               what the rank sends in transfer number N is lost

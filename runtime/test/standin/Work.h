@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What calls of the stand-in for NCCL give to streams: a copy to the host, a function of the host that passes
-// it on, a copy back. So it takes part in captures.
+// Transfers of the stand-in for NCCL as work of a stream: a copy to the host, a function of the host that
+// passes the bytes on, a copy back. So transfers take part in captures.
 
 #ifndef FP8RT_TEST_STANDIN_WORK_H
 #define FP8RT_TEST_STANDIN_WORK_H
@@ -18,7 +18,7 @@ using fp8rt::collectives::nccl::ncclDataType_t;
 using fp8rt::cuda::CUresult;
 using fp8rt::cuda::CUstream;
 
-/// What a group does with one communicator on one stream.
+/// The transfers of a group by one communicator on one stream.
 struct Work {
   Comm comm;
   CUstream stream = nullptr;

@@ -158,7 +158,7 @@ def BucketReductions : Pass<"fp8-bucket-reductions", "::mlir::func::FuncOp"> {
     the operation that computes the last of them; a tensor that would fill a bucket alone
     stays as it is. A sum or mean is taken element by element in the order of ranks, so the
     results are the same, bit for bit. Parts begin at the alignment of the target's buffers.
-    What reads a result moves behind the bucket; a reduction that depends on one of the
+    Readers of a result move behind the bucket; a reduction that depends on one of the
     bucket is not joined. `fp8.joined` says how many the bucket replaces.
 
     The default is 1 MiB: between two ranks that share memory a reduction of a few bytes

@@ -41,7 +41,7 @@ struct Bucket {
   llvm::SetVector<Operation *> dependents;
 };
 
-/// What the members of a bucket have in common: element type, kind, grid and axes.
+/// Element type, kind, grid and axes, which all members of a bucket share.
 using Key = std::tuple<Type, Attribute, Attribute, Attribute>;
 
 Key getKey(AllReduceOp op) {
