@@ -27,6 +27,13 @@ def test_unknown_option_is_one_line(source_dir):
     assert done.returncode == 2 and done.stderr == "check: unknown option '--fast'; see tools/check --help\n"
 
 
+@pytest.mark.parametrize("option", ["--nonsense", "--device=gpu", "--steps=0"])
+def test_quickstart_names_a_wrong_option_before_it_builds(option, source_dir):
+    done = call(source_dir / "tools/quickstart", option)
+    assert done.returncode == 2 and option.partition("=")[0] in done.stderr.splitlines()[-1]
+    assert "Building" not in done.stdout
+
+
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 def test_scripts_are_sound(source_dir):
     scripts = [source_dir / "tools" / name for name in ("quickstart", "check", "lint", "fuzz", "setup.sh")]

@@ -60,6 +60,7 @@ def arguments():
                              f"{EMULATED_CHIP} on this processor, in FP8, beside the CPU's own code")
     parser.add_argument("--jax", action="store_true",
                         help="train model.py from JAX by the package fp8 (default: its export gpt.mlir by fp8-run)")
+    parser.add_argument("--check-arguments", action="store_true", help="check the other options, and train nothing")
     options = parser.parse_args()
     if not re.fullmatch(r"cpu|emulator|cuda(:\d+)?", options.device):
         parser.error(f"--device={options.device}: expected cpu, cuda, cuda:N or emulator")
@@ -269,6 +270,8 @@ def compare(what, bf16, fp8):
 
 def main():
     options = arguments()
+    if options.check_arguments:
+        return
     check_tools(options)
     options.out.mkdir(parents=True, exist_ok=True)
     variants = find_variants(options)
