@@ -6,6 +6,7 @@
 Expected values are computed in numpy in f32, in the order that the operation's description gives, and
 compared bit for bit. Sizes are odd on purpose: tails of tiles and of blocks.
 """
+import math
 import platform
 from dataclasses import dataclass, field, replace
 
@@ -203,6 +204,8 @@ def build_blocks():
         Product("blocks_of_rhs", (ONE, weight)),
         Product("blocks_mix", (one, two), formats=(E5M2, E4M3)),
         Product("blocks_batch", ((1, 1, 128), (1, 128, 1)), more, spec="bmk,bkn->bmn", dims="bmnk"),
+        Product("blocks_many_tasks", ((1, 1, 128), (1, 128, 1)), dict(b=300, m=9, n=35, k=40), spec="bmk,bkn->bmn", dims="bmnk"),
+        Product("blocks_tasks_of_segments", (one, weight), sized(150, 130, 2200), out=BF16),
         Product("blocks_batches", ((1, 1, 1, 128), (1, 128, 1, 128)), more, spec="bmck,ckbn->bcmn", dims="bcmnk"),
         Product("blocks_rows_apart", ((1, 128, 1), (128, 1)), dict(m=5, p=7, n=35, k=150), spec="mkp,kn->pmn", dims="pmnk"),
         Product("blocks_vector", ((1, 128), (128,)), spec="mk,k->m", dims="mk"),
@@ -345,6 +348,17 @@ def check(program, product):
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS)
 def test_product(program, product):
     check(program, product)
+
+
+@pytest.mark.parametrize("threads", [1, 3, 16])
+def test_threads_change_nothing(program, threads, monkeypatch):
+    """More threads than tasks, and fewer: every worker has panels and sums of its own."""
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    shared = [product for product in PRODUCTS.values() if product.dynamic or math.prod(product.sizes.values()) >= 2**21]
+    assert len(shared) > 3
+    for product in shared:
+        check(program, product)
 
 
 @pytest.mark.parametrize("product", ON_CHIP.values(), ids=ON_CHIP)

@@ -131,20 +131,22 @@ Value ProductBuilder::buildEmpty(OpBuilder &b, EpilogueBuilder epilogue) {
   return view;
 }
 
+bool ProductBuilder::packsOwnColumns(OpBuilder &b) const {
+  bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
+  return !cutRows && (!packsOwnRows() || knownSize(dims.batch) != 1);
+}
+
 /// `isLast`: whether no segment follows; null if there is one only.
 void ProductBuilder::buildTasks(OpBuilder &b, EpilogueBuilder epilogue, Value isLast) {
-  // A task packs what no other task reads.
-  bool cutColumns = plan.panelsPerTask != 0;
-  bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
-  bool ownRows = !cutColumns, ownColumns = !cutRows && (cutColumns || knownSize(dims.batch) != 1);
+  bool ownRows = packsOwnRows(), ownColumns = packsOwnColumns(b);
   if (!ownColumns)
     packAllColumns(b);
   if (!ownRows)
     packAllRows(b);
-  forEachTask(b, cutColumns, [&](OpBuilder &body, const Task &each) {
+  forEachTask(b, taken, [&](OpBuilder &body, const Task &each) {
     Task task = each;
     if (ownRows)
-      task.slot = task.thread; // the panels of a thread stay in its caches from task to task
+      task.slot = task.worker; // the panels of a worker stay in its caches from task to task
     if (ownColumns)
       packColumns(body, task.batch, task.firstPanel, task.panels);
     if (ownRows)

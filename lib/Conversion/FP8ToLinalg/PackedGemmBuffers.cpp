@@ -39,7 +39,9 @@ void ProductBuilder::allocate(OpBuilder &b) {
   for (auto [size, most] : llvm::zip(sizes, options.atMost))
     if (!ShapedType::isDynamic(most) && !getConstantIntValue(size))
       size = number(b, most);
-  OpFoldResult slots = multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
+  OpFoldResult workers = countWorkers(b);
+  if (!isOneInteger(workers))
+    taken = memref::AllocOp::create(b, loc, MemRefType::get({1}, b.getI64Type()), b.getI64IntegerAttr(64));
   OpFoldResult depth = plan.segment ? number(b, plan.segment) : sizeOf(b, dims.k);
   OpFoldResult panels = countPanels(b);
   OpFoldResult width = number(b, plan.tile.columns);
@@ -49,13 +51,12 @@ void ProductBuilder::allocate(OpBuilder &b) {
       side.scalePanels = allocateF32(b, loc, {count, panels, inBlocks(b, depth), width});
   };
   int64_t blockPanels = llvm::divideCeil(plan.step * plan.inner, plan.tile.rows);
-  allocateSide(left, slots, number(b, blockPanels), number(b, plan.tile.rows));
+  allocateSide(left, packsOwnRows() ? workers : countRowBlocks(b), number(b, blockPanels),
+               number(b, plan.tile.rows));
   allocateSide(right, sizeOf(b, dims.batch), panels, width);
   if (isPerTask) {
     OpFoldResult columns = number(b, padRow(plan.panelsPerPart * plan.tile.columns));
-    sums = allocateF32(
-        b, loc,
-        {multiplySizes(b, loc, {slots, countColumnTasks(b)}), number(b, plan.step * plan.inner), columns});
+    sums = allocateF32(b, loc, {workers, number(b, plan.step * plan.inner), columns});
     return;
   }
   OpFoldResult columns = multiplySizes(b, loc, {panels, width});
@@ -103,7 +104,7 @@ Value ProductBuilder::viewSums(OpBuilder &b) {
 OpFoldResult ProductBuilder::offsetOf(OpBuilder &b, const Task &part) {
   SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, sums);
   if (isPerTask)
-    return multiplySizes(b, loc, {part.thread, shape[1], shape[2]});
+    return multiplySizes(b, loc, {part.worker, shape[1], shape[2]});
   OpFoldResult outer = linearize(b, part.outer, outerRows());
   OpFoldResult cut = addSizes(b, loc, multiplySizes(b, loc, {outer, cutSize(b)}), part.begin);
   OpFoldResult product = multiplySizes(b, loc, {linearize(b, part.batch, dims.batch), shape[1]});
@@ -177,7 +178,7 @@ int64_t ProductBuilder::panelsPerLoop(int64_t width) {
 void ProductBuilder::packAllRows(OpBuilder &b) {
   bool cutRows = plan.cut != 0 || getConstantIntValue(countBlocks(b)) != 1;
   if (cutRows) {
-    forEachTask(b, false, [&](OpBuilder &body, const Task &task) {
+    forEachRowBlock(b, [&](OpBuilder &body, const Task &task) {
       packRows(body, task, number(body, 0), countRowPanels(body, task));
     });
     return;

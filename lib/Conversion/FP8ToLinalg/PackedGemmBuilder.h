@@ -34,8 +34,8 @@ private:
   struct Side {
     PackedOperand operand, scales;
     unsigned rowDims;        ///< the last dimensions of `outer` that rows of one call run through
-    mlir::Value panels;      ///< [thread, task or batch][panel][K][tile rows or columns]
-    mlir::Value scalePanels; ///< [thread, task or batch][panel][block of K][tile rows or columns]
+    mlir::Value panels;      ///< [worker, block of rows or batch][panel][K][tile rows or columns]
+    mlir::Value scalePanels; ///< [worker, block of rows or batch][panel][block of K][tile rows or columns]
   };
 
   void findSizes(mlir::OpBuilder &b);
@@ -58,6 +58,9 @@ private:
                    mlir::OpFoldResult count);
   void packAllColumns(mlir::OpBuilder &b);
   void packAllRows(mlir::OpBuilder &b);
+  /// Whether a task packs the rows, or the columns, that it multiplies: no other task reads them.
+  bool packsOwnRows() const { return plan.panelsPerTask == 0; }
+  bool packsOwnColumns(mlir::OpBuilder &b) const;
   /// Returns how many panels of `width` elements one thread packs at least.
   int64_t panelsPerLoop(int64_t width);
   void multiply(mlir::OpBuilder &b, const Task &part);
@@ -97,7 +100,8 @@ private:
   PanelScales scales;
   Side left, right;       ///< of rows and of columns
   Segment segment;        ///< what is packed and multiplied at a time
-  mlir::Value sums;       ///< [batch][M][N padded], or [thread][rows][columns of a part, padded]
+  mlir::Value taken;      ///< how many tasks were taken; null if one worker computes them all
+  mlir::Value sums;       ///< [batch][M][N padded], or [worker][rows][columns of a part, padded]
   bool isPerTask = false; ///< whether a task keeps the sums of one part at a time
 };
 

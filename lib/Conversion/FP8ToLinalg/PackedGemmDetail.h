@@ -156,10 +156,6 @@ mlir::func::FuncOp getOrCreateFunction(mlir::OpBuilder &builder, llvm::StringRef
 /// of panels: the last two are contiguous.
 mlir::MemRefType getStridedType(mlir::Type element, unsigned rank, int64_t last = mlir::ShapedType::kDynamic);
 
-/// Returns the number of the thread that runs an iteration of an scf.parallel, which becomes OpenMP: an index
-/// below the number of iterations, as they are divided evenly.
-mlir::Value buildThreadNumber(mlir::OpBuilder &builder, mlir::Location loc);
-
 /// Calls `function`, casting memrefs to the types of its parameters.
 mlir::func::CallOp callFunction(mlir::OpBuilder &builder, mlir::Location loc, mlir::func::FuncOp function,
                                 mlir::ValueRange arguments);

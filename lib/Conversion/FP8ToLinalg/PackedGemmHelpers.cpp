@@ -63,24 +63,6 @@ func::FuncOp fp8::getOrCreateFunction(OpBuilder &builder, StringRef name, ArrayR
   return function;
 }
 
-Value fp8::buildThreadNumber(OpBuilder &builder, Location loc) {
-  // Of LLVM's libomp alone: a process that has GNU's libgomp too, as with PyTorch, may find
-  // omp_get_thread_num there, which knows nothing of these threads. The argument, a place in the source, is
-  // not used.
-  constexpr llvm::StringLiteral name = "__kmpc_bound_thread_num";
-  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
-  auto function = module.lookupSymbol<func::FuncOp>(name);
-  if (!function) {
-    OpBuilder top(module.getBodyRegion());
-    function = func::FuncOp::create(top, top.getUnknownLoc(), name,
-                                    top.getFunctionType(top.getI64Type(), top.getI32Type()));
-    function.setPrivate();
-  }
-  Value place = arith::ConstantIntOp::create(builder, loc, builder.getI64Type(), 0);
-  Value number = func::CallOp::create(builder, loc, function, place).getResult(0);
-  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), number);
-}
-
 func::CallOp fp8::callFunction(OpBuilder &builder, Location loc, func::FuncOp function,
                                ValueRange arguments) {
   SmallVector<Value> operands;

@@ -6,12 +6,16 @@
 
 #include "PackedGemmSpace.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace fp8;
+
+/// So many tasks of a product are computed at a time at most: more than machines have cores.
+static constexpr int64_t kMostWorkers = 256;
 
 std::optional<unsigned> fp8::findDim(AffineMap map, unsigned dim) {
   return map.getResultPosition(getAffineDimExpr(dim, map.getContext()));
@@ -70,41 +74,93 @@ void ProductSpace::buildLoops(OpBuilder &b, ArrayRef<OpFoldResult> counts,
   run(inside, loop.getInductionVars());
 }
 
-void ProductSpace::forEachTask(OpBuilder &b, bool cutColumns,
-                               function_ref<void(OpBuilder &, const Task &)> body) const {
+SmallVector<OpFoldResult> ProductSpace::rowBlockCounts(OpBuilder &b) const {
   SmallVector<OpFoldResult> counts;
   for (unsigned dim : llvm::concat<const unsigned>(dims.batch, outerRows()))
     counts.push_back(sizes[dim]);
-  OpFoldResult blocks = countBlocks(b);
-  OpFoldResult panels = countPanels(b);
-  counts.push_back(blocks);
-  if (cutColumns)
-    counts.push_back(countColumnTasks(b));
-  buildLoops(b, counts, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
-    Task task;
-    task.batch.assign(indices.begin(), indices.begin() + dims.batch.size());
-    indices = indices.drop_front(dims.batch.size());
-    task.outer.assign(indices.begin(), indices.begin() + plan.cut);
-    indices = indices.drop_front(plan.cut);
-    task.begin = multiplySizes(inside, loc, {indices[0], number(inside, plan.step)});
-    task.count = remainingSize(inside, loc, cutSize(inside), task.begin, plan.step);
-    OpFoldResult product = linearize(inside, task.batch, dims.batch);
-    SmallVector<OpFoldResult> parts{multiplySizes(inside, loc, {product, sizeOf(inside, outerRows())}),
-                                    linearize(inside, task.outer, outerRows())};
-    task.slot =
-        addSizes(inside, loc, multiplySizes(inside, loc, {addSizes(inside, loc, parts[0], parts[1]), blocks}),
-                 indices[0]);
-    bool isLoop = llvm::any_of(counts, [](OpFoldResult count) { return !isOneInteger(count); });
-    task.thread =
-        plan.isParallel && isLoop ? OpFoldResult(buildThreadNumber(inside, loc)) : number(inside, 0);
-    task.firstPanel = number(inside, 0);
-    task.panels = panels;
-    if (cutColumns) {
-      task.mostPanels = plan.panelsPerTask;
-      task.firstPanel = multiplySizes(inside, loc, {indices[1], number(inside, plan.panelsPerTask)});
-      task.panels = remainingSize(inside, loc, panels, task.firstPanel, plan.panelsPerTask);
-    }
-    body(inside, task);
+  counts.push_back(countBlocks(b));
+  return counts;
+}
+
+Task ProductSpace::rowBlockAt(OpBuilder &b, ArrayRef<OpFoldResult> indices) const {
+  Task task;
+  task.batch.assign(indices.begin(), indices.begin() + dims.batch.size());
+  indices = indices.drop_front(dims.batch.size());
+  task.outer.assign(indices.begin(), indices.begin() + plan.cut);
+  OpFoldResult block = indices[plan.cut];
+  task.begin = multiplySizes(b, loc, {block, number(b, plan.step)});
+  task.count = remainingSize(b, loc, cutSize(b), task.begin, plan.step);
+  OpFoldResult before = multiplySizes(b, loc, {linearize(b, task.batch, dims.batch), sizeOf(b, outerRows())});
+  OpFoldResult outer = addSizes(b, loc, before, linearize(b, task.outer, outerRows()));
+  task.slot = addSizes(b, loc, multiplySizes(b, loc, {outer, countBlocks(b)}), block);
+  task.firstPanel = number(b, 0);
+  task.panels = countPanels(b);
+  return task;
+}
+
+Task ProductSpace::taskAt(OpBuilder &b, ArrayRef<OpFoldResult> indices) const {
+  Task task = rowBlockAt(b, indices.drop_back());
+  if (!plan.panelsPerTask)
+    return task;
+  task.mostPanels = plan.panelsPerTask;
+  task.firstPanel = multiplySizes(b, loc, {indices.back(), number(b, plan.panelsPerTask)});
+  task.panels = remainingSize(b, loc, task.panels, task.firstPanel, plan.panelsPerTask);
+  return task;
+}
+
+void ProductSpace::forEachRowBlock(OpBuilder &b, function_ref<void(OpBuilder &, const Task &)> body) const {
+  buildLoops(b, rowBlockCounts(b), [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
+    body(inside, rowBlockAt(inside, indices));
+  });
+}
+
+OpFoldResult ProductSpace::countWorkers(OpBuilder &b) const {
+  if (!plan.isParallel)
+    return number(b, 1);
+  OpFoldResult tasks = multiplySizes(b, loc, {countRowBlocks(b), countColumnTasks(b)});
+  if (std::optional<int64_t> known = getConstantIntValue(tasks))
+    return number(b, std::min(*known, kMostWorkers));
+  Value most = arith::ConstantIndexOp::create(b, loc, kMostWorkers);
+  return arith::MinUIOp::create(b, loc, getValueOrCreateConstantIndexOp(b, loc, tasks), most).getResult();
+}
+
+/// Emits a loop that takes one number after the other, by adding to `taken`, while it is below `count`.
+static void buildTakingLoop(OpBuilder &b, Location loc, Value taken, Value count,
+                            function_ref<void(OpBuilder &, Value)> body) {
+  auto take = [&](OpBuilder &before, Location at, ValueRange) {
+    Value zero = arith::ConstantIndexOp::create(before, at, 0);
+    Value one = arith::ConstantIntOp::create(before, at, before.getI64Type(), 1);
+    Value next = memref::AtomicRMWOp::create(before, at, arith::AtomicRMWKind::addi, one, taken, zero);
+    Value index = arith::IndexCastOp::create(before, at, before.getIndexType(), next);
+    Value isLeft = arith::CmpIOp::create(before, at, arith::CmpIPredicate::ult, index, count);
+    scf::ConditionOp::create(before, at, isLeft, index);
+  };
+  auto stop = [](OpBuilder &after, Location at, ValueRange) { scf::YieldOp::create(after, at); };
+  auto loop = scf::WhileOp::create(b, loc, b.getIndexType(), ValueRange(), take, stop);
+  OpBuilder inside = OpBuilder::atBlockTerminator(loop.getAfterBody());
+  body(inside, loop.getAfterArguments().front());
+}
+
+void ProductSpace::forEachTask(OpBuilder &b, Value taken,
+                               function_ref<void(OpBuilder &, const Task &)> body) const {
+  SmallVector<OpFoldResult> counts = rowBlockCounts(b);
+  counts.push_back(countColumnTasks(b));
+  if (!taken)
+    return buildLoops(b, counts, [&](OpBuilder &inside, ArrayRef<OpFoldResult> indices) {
+      Task task = taskAt(inside, indices);
+      task.worker = number(inside, 0);
+      body(inside, task);
+    });
+  Value tasks = getValueOrCreateConstantIndexOp(b, loc, multiplySizes(b, loc, counts));
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  memref::StoreOp::create(b, loc, arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0), taken, zero);
+  buildLoops(b, countWorkers(b), [&](OpBuilder &worker, ArrayRef<OpFoldResult> own) {
+    buildTakingLoop(worker, loc, taken, tasks, [&](OpBuilder &inside, Value index) {
+      auto indices = affine::AffineDelinearizeIndexOp::create(inside, loc, index, counts);
+      Task task = taskAt(inside, getAsOpFoldResult(indices.getResults()));
+      task.worker = own.front();
+      body(inside, task);
+    });
   });
 }
 

@@ -21,10 +21,10 @@ struct Task {
   mlir::SmallVector<mlir::OpFoldResult> batch; ///< an index per batch dimension
   mlir::SmallVector<mlir::OpFoldResult> outer; ///< an index per dimension of M before the one that is cut
   mlir::OpFoldResult begin, count;             ///< the range of the dimension that is cut
-  mlir::OpFoldResult slot;                     ///< the task's number among those of all products and rows
-  mlir::OpFoldResult thread;                   ///< of the thread that runs it, below the number of tasks
-  mlir::OpFoldResult firstPanel, panels;       ///< the range of the panels of N
-  int64_t mostPanels = 0;                      ///< the most that `panels` can be; 0: all panels of N
+  mlir::OpFoldResult slot;               ///< the number of its rows among the blocks of rows of all products
+  mlir::OpFoldResult worker;             ///< the number of the worker that took it
+  mlir::OpFoldResult firstPanel, panels; ///< the range of the panels of N
+  int64_t mostPanels = 0;                ///< the most that `panels` can be; 0: all panels of N
 };
 
 /// The dimensions of a product, their sizes, and its plan.
@@ -65,8 +65,18 @@ public:
   /// Runs `body` for all indices below `counts`; without loops where there is one index only.
   void buildLoops(mlir::OpBuilder &b, mlir::ArrayRef<mlir::OpFoldResult> counts,
                   llvm::function_ref<void(mlir::OpBuilder &, mlir::ArrayRef<mlir::OpFoldResult>)> body) const;
-  /// Runs `body` for all tasks, or for all their blocks of rows.
-  void forEachTask(mlir::OpBuilder &b, bool cutColumns,
+  /// The number of blocks of rows of all products.
+  mlir::OpFoldResult countRowBlocks(mlir::OpBuilder &b) const {
+    return multiplySizes(b, loc, {sizeOf(b, dims.batch), sizeOf(b, outerRows()), countBlocks(b)});
+  }
+  /// The number of workers: so many tasks are computed at a time at most. Each has buffers of its own.
+  mlir::OpFoldResult countWorkers(mlir::OpBuilder &b) const;
+  /// Runs `body` for all blocks of rows.
+  void forEachRowBlock(mlir::OpBuilder &b,
+                       llvm::function_ref<void(mlir::OpBuilder &, const Task &)> body) const;
+  /// Runs `body` for all tasks. Workers take them one by one, so that a slower core computes fewer of them;
+  /// `taken`, a memref<1xi64>, counts those that were taken; null if one worker computes all.
+  void forEachTask(mlir::OpBuilder &b, mlir::Value taken,
                    llvm::function_ref<void(mlir::OpBuilder &, const Task &)> body) const;
   /// Runs `body` for the parts of `task` whose sums stay in the L2 cache: ranges of its panels.
   void forEachPart(mlir::OpBuilder &b, const Task &task,
@@ -79,6 +89,14 @@ public:
   mlir::AffineMap outMap;
   mlir::SmallVector<mlir::OpFoldResult> sizes; ///< of all dimensions
   ProductPlan plan;
+
+private:
+  /// The numbers of indices of a block of rows: those of the dimensions before, and of the cut one.
+  mlir::SmallVector<mlir::OpFoldResult> rowBlockCounts(mlir::OpBuilder &b) const;
+  /// Returns the block of rows at `indices`, with all columns.
+  Task rowBlockAt(mlir::OpBuilder &b, mlir::ArrayRef<mlir::OpFoldResult> indices) const;
+  /// Returns the task at `indices`: a block of rows, and a range of columns.
+  Task taskAt(mlir::OpBuilder &b, mlir::ArrayRef<mlir::OpFoldResult> indices) const;
 };
 
 } // namespace fp8

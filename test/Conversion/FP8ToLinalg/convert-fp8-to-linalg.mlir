@@ -33,6 +33,22 @@ func.func @matmul(%a: memref<8x16xbf16>, %b: memref<16x32xbf16>, %c: memref<8x32
   return
 }
 
+// A large product has tasks; workers take them one by one.
+// CHECK-LABEL: func.func @tasks
+func.func @tasks(%a: memref<2048x16xbf16>, %b: memref<16x128xbf16>, %c: memref<2048x128xbf16>) {
+  // CHECK: %[[TAKEN:.+]] = memref.alloc() {alignment = 64 : i64} : memref<1xi64>
+  // CHECK: memref.store %{{.+}}, %[[TAKEN]]
+  // CHECK: scf.parallel
+  // CHECK: scf.while : () -> index {
+  // CHECK: %[[NEXT:.+]] = memref.atomic_rmw addi %{{.+}}, %[[TAKEN]]
+  // CHECK: %[[TASK:.+]] = arith.index_cast %[[NEXT]]
+  // CHECK: arith.cmpi ult, %[[TASK]]
+  // CHECK: call @fp8_cpu_gemm_f32
+  fp8.matmul ins(%a, %b : memref<2048x16xbf16>, memref<16x128xbf16>) outs(%c : memref<2048x128xbf16>)
+      {indexing_maps = [#mk, #kn, #mn]}
+  return
+}
+
 // CHECK-LABEL: func.func @accumulate
 func.func @accumulate(%a: memref<8x16xbf16>, %b: memref<16x32xbf16>, %c: memref<8x32xf32>) {
   // CHECK: call @fp8_cpu_gemm_f32
