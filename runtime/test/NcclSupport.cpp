@@ -78,17 +78,33 @@ std::string RankOnDevice::step(float factor, float third) {
   return text;
 }
 
-char *RankOnDevice::allocate(uint64_t bytes) {
-  using Push = int (*)(void *);
-  using Retain = int (*)(void **, int);
-  using Allocate = int (*)(char **, size_t, unsigned);
+/// Returns the number of the emulator's device that the session is on: the first of the fixture's chip.
+static int fixtureDevice() {
+  int count = 0;
+  drive("cuDeviceGetCount", &count);
+  for (int device = 0; device < count; ++device) {
+    int major = 0, minor = 0;
+    drive("cuDeviceGetAttribute", &major, 75, device);
+    drive("cuDeviceGetAttribute", &minor, 76, device);
+    if (major == 8 && minor == 9)
+      return device;
+  }
+  ADD_FAILURE() << "the emulator has no sm_89";
+  return 0;
+}
+
+void RankOnDevice::makeCurrent() {
   void *context = nullptr;
-  char *address = nullptr;
   std::lock_guard<std::mutex> lock(opening);
-  // Any device's memory is within reach of the emulator's others.
-  EXPECT_EQ(reinterpret_cast<Retain>(findIn(EMULATOR, "cuDevicePrimaryCtxRetain"))(&context, 0), 0);
-  EXPECT_EQ(reinterpret_cast<Push>(findIn(EMULATOR, "cuCtxPushCurrent_v2"))(context), 0);
-  EXPECT_EQ(reinterpret_cast<Allocate>(findIn(EMULATOR, "cuMemAllocManaged"))(&address, bytes + 1, 1), 0);
+  drive("cuDevicePrimaryCtxRetain", &context, fixtureDevice());
+  drive("cuCtxPushCurrent_v2", context);
+}
+
+char *RankOnDevice::allocate(uint64_t bytes) {
+  char *address = nullptr;
+  makeCurrent();
+  std::lock_guard<std::mutex> lock(opening);
+  drive("cuMemAllocManaged", &address, size_t(bytes + 1), 1u);
   memory.push_back(address);
   return address;
 }

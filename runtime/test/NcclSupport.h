@@ -28,6 +28,8 @@ public:
 
   /// One step with x = {1, 2, third}: returns the sums as a text such as "11 22 0 ", or the error.
   std::string step(float factor, float third = 0);
+  /// Makes the device's context the thread's.
+  void makeCurrent();
   /// Memory of the device, which the host reaches too.
   char *allocate(uint64_t bytes);
 
@@ -44,6 +46,12 @@ private:
 int64_t standin(const char *function);
 /// Returns a function of a library that is loaded.
 void *findIn(const char *library, const char *name);
+
+/// Calls a function of the emulated driver.
+template <typename... Arguments>
+void drive(const char *function, Arguments... arguments) {
+  EXPECT_EQ(reinterpret_cast<int (*)(Arguments...)>(findIn(EMULATOR, function))(arguments...), 0) << function;
+}
 
 } // namespace fp8rt_test
 

@@ -206,6 +206,78 @@ TEST(Nccl, StepsWithCollectivesAreReplayedAsGraphs) {
   EXPECT_EQ(standin("standinLive"), 0);
 }
 
+/// The nodes of a captured graph that set memory, in their order, each with the number of nodes that come
+/// before.
+std::string fillsIn(void *graph) {
+  constexpr int kFill = 2; // CU_GRAPH_NODE_TYPE_MEMSET
+  auto list = [](const char *function, void *of) {
+    size_t count = 0;
+    drive(function, of, static_cast<void **>(nullptr), &count);
+    std::vector<void *> nodes(count);
+    drive(function, of, nodes.data(), &count);
+    return nodes;
+  };
+  std::string text;
+  for (void *node : list("cuGraphGetNodes", graph)) {
+    int type = 0;
+    drive("cuGraphNodeGetType", node, &type);
+    if (type != kFill)
+      continue;
+    std::vector<void *> before = list("cuGraphNodeGetDependencies", node);
+    for (size_t i = 0; i < before.size(); ++i)
+      for (void *earlier : list("cuGraphNodeGetDependencies", before[i]))
+        if (std::find(before.begin(), before.end(), earlier) == before.end())
+          before.push_back(earlier);
+    text +=
+        std::to_string(before.size()) + " of " + std::to_string(list("cuGraphGetNodes", graph).size()) + " ";
+  }
+  return text;
+}
+
+/// Captures fill, start, fill, wait, fill: the first fill is before the collective, the second beside it.
+std::string captureOverlap(fp8rt_communicator &communicator) {
+  RankOnDevice device(communicator);
+  Ask ask;
+  ask.count = 4;
+  ask.send = ask.receive = device.allocate(16);
+  auto *beside = reinterpret_cast<unsigned long long *>(device.allocate(16));
+  fp8rt_group group{ask.grid.data(), 1, 1};
+  fp8rt_collective sum{ask.kind, ask.reduction, ask.type, 0, &group, ask.send, ask.receive, ask.count, "x"};
+  void *stream = nullptr, *graph = nullptr;
+  drive("cuStreamCreate", &stream, 1u);
+  auto fill = [&](const void *memory) {
+    drive("cuMemsetD8Async", reinterpret_cast<unsigned long long>(memory), static_cast<unsigned char>(0),
+          size_t(16), stream);
+  };
+  int code = 0;
+  auto enqueue = [&] {
+    uint64_t ticket = 0;
+    fill(ask.send);
+    code |= communicator.start(communicator.context, &sum, stream, &ticket);
+    if (code)
+      std::fprintf(stderr, "%s\n", communicator.error(communicator.context));
+    fill(beside);
+    code |= communicator.wait(communicator.context, ticket, stream);
+    fill(ask.receive);
+  };
+  enqueue(); // communicators of groups and memory are made
+  drive("cuStreamBeginCapture_v2", stream, 1);
+  enqueue();
+  drive("cuStreamEndCapture", stream, &graph);
+  std::string text = code ? communicator.error(communicator.context) : fillsIn(graph);
+  drive("cuGraphDestroy", graph);
+  drive("cuStreamDestroy_v2", stream);
+  return text;
+}
+
+TEST(Nccl, TheStepGoesOnBesideACollective) {
+  // Notes of arrival and of completion, a copy to the host, a transfer, a copy back and a sum; and three
+  // fills.
+  auto texts = runThreads(2, captureOverlap, 20, kThroughNccl);
+  EXPECT_EQ(texts, std::vector<std::string>(2, "0 of 11 1 of 11 10 of 11 "));
+  standin("standinForgetGraphs");
+}
+
 TEST(Nccl, RanksAreProcesses) {
   EXPECT_EQ(runProcesses(2, fourSteps, 20, nullptr, kThroughNccl), std::vector<std::string>(2, kFourSums));
 }

@@ -105,6 +105,7 @@ DRIVER_FUNCTION(cuCtxPushCurrent_v2, (CUcontext context)) {
 DRIVER_FUNCTION(cuCtxPopCurrent_v2, (CUcontext * context)) {
   return forward("cuCtxPopCurrent_v2", Ends, context);
 }
+DRIVER_FUNCTION(cuCtxSynchronize, ()) { return forward("cuCtxSynchronize", Uses); }
 DRIVER_FUNCTION(cuModuleLoadDataEx,
                 (CUmodule * module, const void *image, unsigned count, int *options, void **values)) {
   return forward("cuModuleLoadDataEx", Makes, module, image, count, options, values);
@@ -151,12 +152,15 @@ DRIVER_FUNCTION(cuMemcpyDtoDAsync_v2,
 DRIVER_FUNCTION(cuMemsetD8Async, (CUdeviceptr target, unsigned char value, size_t bytes, CUstream stream)) {
   return forward("cuMemsetD8Async", Uses, target, value, bytes, stream);
 }
-DRIVER_FUNCTION(cuStreamCreate, (CUstream * stream, unsigned flags)) {
-  return forward("cuStreamCreate", Makes, stream, flags);
+DRIVER_FUNCTION(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority)) {
+  return forward("cuStreamCreateWithPriority", Makes, stream, flags, priority);
 }
 DRIVER_FUNCTION(cuStreamDestroy_v2, (CUstream stream)) { return forward("cuStreamDestroy_v2", Ends, stream); }
 DRIVER_FUNCTION(cuStreamSynchronize, (CUstream stream)) {
   return forward("cuStreamSynchronize", Uses, stream);
+}
+DRIVER_FUNCTION(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags)) {
+  return forward("cuStreamWaitEvent", Uses, stream, event, flags);
 }
 DRIVER_FUNCTION(cuStreamIsCapturing, (CUstream stream, int *status)) {
   return forward("cuStreamIsCapturing", Uses, stream, status);

@@ -35,7 +35,8 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : api(std::mov
   constexpr unsigned kNonBlocking = 1; // no order between this stream and the default one
   try {
     Current current(*this);
-    api->check(api->streamCreate(&queue, kNonBlocking), subject + " (" + label + ") gives no stream");
+    api->check(api->streamCreate(&queue, kNonBlocking, /*priority=*/0),
+               subject + " (" + label + ") gives no stream");
   } catch (...) {
     api->primaryRelease(device);
     throw;

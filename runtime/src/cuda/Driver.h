@@ -67,6 +67,7 @@ struct CUlaunchConfig {
   X(primaryRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                         \
   X(pushCurrent, cuCtxPushCurrent_v2, (CUcontext context))                                                   \
   X(popCurrent, cuCtxPopCurrent_v2, (CUcontext * context))                                                   \
+  X(synchronize, cuCtxSynchronize, ())                                                                       \
   X(moduleLoadDataEx, cuModuleLoadDataEx,                                                                    \
     (CUmodule * module, const void *image, unsigned count, int *options, void **values))                     \
   X(moduleUnload, cuModuleUnload, (CUmodule module))                                                         \
@@ -89,9 +90,10 @@ struct CUlaunchConfig {
   X(copyOnDevice, cuMemcpyDtoDAsync_v2,                                                                      \
     (CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream))                                 \
   X(setBytes, cuMemsetD8Async, (CUdeviceptr target, unsigned char value, size_t bytes, CUstream stream))     \
-  X(streamCreate, cuStreamCreate, (CUstream * stream, unsigned flags))                                       \
+  X(streamCreate, cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))             \
   X(streamDestroy, cuStreamDestroy_v2, (CUstream stream))                                                    \
   X(streamSynchronize, cuStreamSynchronize, (CUstream stream))                                               \
+  X(streamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                    \
   X(streamIsCapturing, cuStreamIsCapturing, (CUstream stream, int *status))                                  \
   X(streamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream, int mode))                                \
   X(streamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                \

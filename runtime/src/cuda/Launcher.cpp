@@ -148,7 +148,7 @@ void Launcher::wait() {
 }
 
 void Launcher::abandon() noexcept {
-  device.driver().streamSynchronize(stream);
+  device.driver().synchronize(); // collectives are on a stream of their own
   inFlight = 0;
   hasAllocated = false;
   allocated.clear();

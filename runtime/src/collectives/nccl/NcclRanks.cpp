@@ -166,7 +166,7 @@ NcclRanks::~NcclRanks() {
 }
 
 NcclRanks::OnDevice::OnDevice(HostRanks &host, std::shared_ptr<const cuda::DeviceProgram> given)
-    : program(std::move(given)), kernels(program->device()), groups(host),
+    : program(std::move(given)), kernels(program->device()), stream(program->device()), groups(host),
       watch(host.way(), groups, kernels) {}
 
 void NcclRanks::useDevice(std::shared_ptr<const cuda::DeviceProgram> program) {
@@ -252,10 +252,13 @@ uint64_t NcclRanks::start(const fp8rt_collective &given, void *toStream) {
   char *scratch = scratchFor(collective, stream, isCapturing);
   try {
     auto held = device->groups.use();
-    Move move(collective, *device, stream, scratch);
-    device->kernels.markArrival(number, stream);
+    CUstream beside = device->stream.handle();
+    Move move(collective, *device, beside, scratch);
+    device->stream.follow(stream);
+    device->kernels.markArrival(number, beside);
     move();
-    device->kernels.markCompletion(stream);
+    device->kernels.markCompletion(beside);
+    device->stream.mark(tickets);
   } catch (const Error &) {
     device->watch.check(); // what came first
     throw;
@@ -264,8 +267,10 @@ uint64_t NcclRanks::start(const fp8rt_collective &given, void *toStream) {
   return tickets++;
 }
 
-/// Later work of the stream comes after the collective.
-void NcclRanks::wait(uint64_t ticket, void *) {
+/// Later work of the step's stream comes after the collective.
+void NcclRanks::wait(uint64_t ticket, void *toStream) {
   if (ticket >= tickets)
     fail(FP8RT_INVALID_ARGUMENT, "no collective with ticket " + std::to_string(ticket) + " is under way");
+  Current current(device->program->device());
+  device->stream.join(ticket, static_cast<CUstream>(toStream));
 }

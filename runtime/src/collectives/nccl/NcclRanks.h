@@ -2,13 +2,14 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collectives of device memory through NCCL, enqueued on the step's stream: they can be captured in graphs.
-// NCCL only moves bytes; sums are the runtime's own, in the order of ranks.
+// Collectives of device memory through NCCL, enqueued on a stream beside the step's: they can be captured in
+// graphs. NCCL only moves bytes; sums are the runtime's own, in the order of ranks.
 
 #ifndef FP8RT_COLLECTIVES_NCCL_NCCLRANKS_H
 #define FP8RT_COLLECTIVES_NCCL_NCCLRANKS_H
 
 #include "../../cuda/DeviceProgram.h"
+#include "../../cuda/SideStream.h"
 #include "Watch.h"
 
 namespace fp8rt::collectives {
@@ -39,9 +40,10 @@ private:
 
     std::shared_ptr<const cuda::DeviceProgram> program;
     nccl::Kernels kernels;
+    cuda::SideStream stream; // of all collectives, one after the other
     nccl::NcclGroups groups;
     nccl::Watch watch;
-    /// Memory for what ranks send each other, by stream. Graphs may refer to it, so all is kept.
+    /// Memory for what ranks send each other, by the step's stream. Graphs may refer to it, so all is kept.
     std::map<cuda::CUstream, std::vector<std::pair<uint64_t, Buffer>>> scratch;
   };
   class Move;
