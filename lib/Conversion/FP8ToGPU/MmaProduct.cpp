@@ -374,7 +374,7 @@ void MmaKernel::storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value
     Epilogue::Position row = epilogue.atRow(b, firstRow + i, place.endRow);
     for (size_t c = 0; c < columns.size(); c += 2) {
       size_t first = (i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2;
-      epilogue.computePair(b, row, columns[c], columns[c + 1], b.expr(sums[first]), b.expr(sums[first + 1]));
+      epilogue.compute(b, row, MutableArrayRef(columns).slice(c, 2), sums.slice(first, 2));
     }
   }
   Expr part = (tile.batch * countTiles(numbers.m, config.tileM) + tile.m) * kWarpsM + b.warp() % kWarpsM;

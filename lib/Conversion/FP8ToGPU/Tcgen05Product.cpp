@@ -341,12 +341,9 @@ void Tcgen05Kernel::buildStoreChunk(const TileOrigin &tile, ArrayRef<Value> sums
   Epilogue::Position row = operands.atRow(b, tile.row + quarter * 32 + b.lane(), tile.endRow);
   Expr firstColumn = tile.column + chunk * width;
   SmallVector<Epilogue::Position> columns;
-  columns.reserve(width);
-  for (int64_t i = 0; i < width; i += 2) {
-    Epilogue::Position &first = columns.emplace_back(operands.atColumn(b, firstColumn + i));
-    Epilogue::Position &second = columns.emplace_back(operands.atColumn(b, firstColumn + (i + 1)));
-    operands.computePair(b, row, first, second, b.expr(sums[i]), b.expr(sums[i + 1]));
-  }
+  for (int64_t i = 0; i < width; ++i)
+    columns.push_back(operands.atColumn(b, firstColumn + i));
+  operands.compute(b, row, columns, sums);
   if (operands.isSwapped)
     operands.epilogue.finishTile(b, row, tile.columnBlock * countTcgen05Parts(shape, true) + chunk,
                                  /*lanes=*/{});

@@ -68,16 +68,13 @@ struct WideOperands {
     auto [first, stride] = epilogue.findScales(b, (operand == 0) != isSwapped, batch, row);
     return {first, stride};
   }
-  void compute(KernelBuilder &b, Epilogue::Position &row, Epilogue::Position &column, Expr sum) const {
-    isSwapped ? epilogue.compute(b, column, row, sum) : epilogue.compute(b, row, column, sum);
-  }
-  /// Does so for two neighbouring columns of the kernel, the first of which is even.
-  void computePair(KernelBuilder &b, Epilogue::Position &row, Epilogue::Position &first,
-                   Epilogue::Position &second, Expr firstSum, Expr secondSum) const {
+  /// Computes the results of neighbouring columns of the kernel, as Epilogue::compute().
+  void compute(KernelBuilder &b, Epilogue::Position &row, llvm::MutableArrayRef<Epilogue::Position> columns,
+               llvm::ArrayRef<mlir::Value> sums) const {
     if (!isSwapped)
-      return epilogue.computePair(b, row, first, second, firstSum, secondSum);
-    compute(b, row, first, firstSum);
-    compute(b, row, second, secondSum);
+      return epilogue.compute(b, row, columns, sums);
+    for (auto [column, sum] : llvm::zip_equal(columns, sums))
+      epilogue.compute(b, column, row, sum);
   }
 };
 
