@@ -174,7 +174,7 @@ def test_experts(chip, tools, exported, tmp_path):
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("recipe", ["row", "block", "mxfp8"])
 def test_experts_with_scales_of_rows_and_blocks(chip, recipe, tools, build_dir, exported, tmp_path):
-    """The bits of the CPU, also where this chip multiplies masked rows."""
+    """The bits of the CPU, also in weight gradients of masked rows."""
     if recipe == "mxfp8" and chip in ("sm_89", "sm_90a"):
         pytest.skip("no MX tensor cores")
     results = []
