@@ -17,7 +17,7 @@ static bool hasGroupedScales(TargetAttrInterface target, FloatType scaleType, in
   const Chip &chip = getChip(attribute);
   if (isa<Float8E8M0FNUType>(scaleType))
     return extent == 32 && chip.hasMXScales;
-  return scaleType.isF32() && extent == 128;
+  return scaleType.isF32() && extent % kSmallestBlock == 0;
 }
 
 bool fp8::canGroupScales(TargetAttrInterface target, RecipeAttrInterface recipe,
