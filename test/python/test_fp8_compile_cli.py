@@ -195,6 +195,15 @@ def test_recipes_with_scales_per_row_or_block(box, recipe):
     box.ok("good.mlir", "-o", "out.so", f"--recipe={recipe}")
 
 
+def test_remarks(box):
+    """What stays generic code on a GPU, and why."""
+    options = ["--recipe=#fp8.block_scaling<block = 100>", "--target=sm_89", "--ptxas=none"]
+    done = box.compile("good.mlir", "-o", "out.so", *options, "--remarks")
+    reason = "kernels have an f32 scale for each multiple of 32 elements along K"
+    assert re.search(rf"^good\.mlir:5:8: remark: .*'fp8\.scaled_matmul' stays generic code on the GPU: {reason}", done.stderr, re.M), done.stderr
+    box.ok("good.mlir", "-o", "out.so", *options)
+
+
 def test_user_functions_for_scales(box):
     """What is wrong with a function is said at the function, what is not there at the program."""
     recipe = "--recipe=#fp8.custom<base = #fp8.delayed_scaling, scale = @f>"

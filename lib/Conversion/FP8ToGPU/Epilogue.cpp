@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace fp8;
@@ -197,23 +198,29 @@ Epilogue::Operand Epilogue::makeOperand(OpBuilder &host, KernelArguments &argume
         isDynamic ? host.createOrFold<arith::MulIOp>(loc, values[position], index(bytes)) : index(stride);
     operand.strideArguments[*dim] = arguments.addI64(inBytes);
   }
-  operand.hasPairs = hasPairs(operand, memref);
+  operand.run = findRun(operand, memref);
   return operand;
 }
 
-bool Epilogue::hasPairs(const Operand &operand, Value memref) const {
+int64_t Epilogue::findRun(const Operand &operand, Value memref) const {
   unsigned bits = operand.element.getIntOrFloatBitWidth();
   if (product.dims.n.empty() || (bits != 8 && bits != 16 && bits != 32))
-    return false;
+    return 1;
   AffineExpr last = getAffineDimExpr(product.dims.n.back(), memref.getContext());
   unsigned column = *product.maps[2].getResultPosition(last);
-  int64_t pair = bits / 4;
-  auto isWhole = [&](int64_t stride) { return !ShapedType::isDynamic(stride) && stride % pair == 0; };
-  bool isAligned = findBaseAlignment(memref) % pair == 0;
-  for (auto [dim, stride] : llvm::enumerate(operand.strides))
-    isAligned &= dim == column ? stride == pair / 2 : isWhole(stride);
-  return isAligned && operand.extents[column] == 1 && !ShapedType::isDynamic(sizes[column]) &&
-         sizes[column] % 2 == 0;
+  int64_t bytes = bits / 8;
+  if (operand.extents[column] != 1 || operand.strides[column] != bytes ||
+      ShapedType::isDynamic(sizes[column]))
+    return 1;
+  // A power of two of up to 16 that divides the addresses of all rows, and their length.
+  int64_t common = std::gcd(findBaseAlignment(memref), sizes[column] * bytes);
+  for (auto [dim, stride] : llvm::enumerate(operand.strides)) {
+    if (ShapedType::isDynamic(stride))
+      return 1;
+    if (dim != column)
+      common = std::gcd(common, stride);
+  }
+  return common / bytes;
 }
 
 /// Adds up the parts of a sum: first those of each column, then, of a sum of everything, the columns.

@@ -54,12 +54,11 @@ public:
   void start(KernelBuilder &b, Expr batch);
   Position atRow(KernelBuilder &b, Expr row, Expr rows) const;
   Position atColumn(KernelBuilder &b, Expr column, Expr columns) const;
-  /// Stores the results of `sum`, an f32, and takes them into the sums of the column and the maxima.
-  void compute(KernelBuilder &b, const Position &row, Position &column, Expr sum);
-  /// Does so for two neighbouring columns, the first of which is even, with one access of both where they
-  /// lie side by side.
-  void computePair(KernelBuilder &b, const Position &row, Position &first, Position &second, Expr firstSum,
-                   Expr secondSum);
+  /// Stores the results of sums, f32, of neighbouring columns, and takes them into the sums of the columns
+  /// and the maxima. The number of columns is a power of two, of which the first column is a multiple.
+  /// Elements that lie side by side are accessed together, up to 16 bytes.
+  void compute(KernelBuilder &b, const Position &row, llvm::MutableArrayRef<Position> columns,
+               llvm::ArrayRef<mlir::Value> sums);
   /// Adds up the sums of lanes that have the same columns and stores them as part `part`; `lanes` are the
   /// bits of the lane's number that tell apart the rows. Stores the maxima.
   void finishTile(KernelBuilder &b, llvm::ArrayRef<Position> columns, Expr part,
@@ -79,8 +78,9 @@ private:
     llvm::SmallVector<std::optional<unsigned>> strideArguments;
     /// Per dimension of the result: how many neighbours are one, as rows of a block are for its scale.
     llvm::SmallVector<int64_t> extents;
-    /// Whether an even column and the next one lie side by side at a multiple of their bytes, in every row.
-    bool hasPairs = false;
+    /// How many columns, from a multiple of this number on, lie side by side at a multiple of their bytes, in
+    /// every row: a power of two of up to 16 bytes.
+    int64_t run = 1;
     mlir::Value start = {}; ///< inside of the kernel: the address of the batch
   };
   /// The scale_inv of lhs or rhs, unless there is one for the whole operand.
@@ -121,18 +121,18 @@ private:
   std::optional<Expr> findScale(KernelBuilder &b, const Position &row, const Position &column) const;
   mlir::Value pointerTo(KernelBuilder &b, unsigned operand, const Position &row,
                         const Position &column) const;
-  bool hasPairs(const Operand &operand, mlir::Value memref) const;
+  int64_t findRun(const Operand &operand, mlir::Value memref) const;
   llvm::SmallVector<mlir::Value> loadElements(KernelBuilder &b, unsigned operand, const Position &row,
-                                              llvm::ArrayRef<const Position *> columns) const;
+                                              llvm::ArrayRef<Position> columns) const;
   void storeElements(KernelBuilder &b, unsigned operand, const Position &row,
-                     llvm::ArrayRef<const Position *> columns, llvm::ArrayRef<mlir::Value> elements) const;
+                     llvm::ArrayRef<Position> columns, llvm::ArrayRef<mlir::Value> elements) const;
   llvm::SmallVector<mlir::Value> runRegion(KernelBuilder &b, const Position &row, const Position &column,
                                            mlir::Value value, llvm::ArrayRef<mlir::Value> inputs) const;
   llvm::SmallVector<mlir::Value> storeResults(KernelBuilder &b, const Position &row,
-                                              llvm::ArrayRef<const Position *> columns,
+                                              llvm::ArrayRef<Position> columns,
                                               llvm::ArrayRef<mlir::Value> sums) const;
-  void compute(KernelBuilder &b, const Position &row, llvm::ArrayRef<Position *> columns,
-               llvm::ArrayRef<mlir::Value> elements);
+  void computeRun(KernelBuilder &b, const Position &row, llvm::MutableArrayRef<Position> columns,
+                  llvm::ArrayRef<mlir::Value> sums);
 
   const Product &product;
   ElementRegion region;

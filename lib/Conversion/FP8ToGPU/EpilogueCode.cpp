@@ -161,33 +161,38 @@ static Expr widenToF32(KernelBuilder &b, Value value) {
   return b.expr(isF32 ? value : arith::ExtFOp::create(b, b.getF32Type(), value).getResult());
 }
 
-/// Returns the elements of `operand` at the columns, two neighbours by one access where they lie so.
+/// Returns the elements of `operand` at the columns, as many by one access as lie side by side.
 SmallVector<Value> Epilogue::loadElements(KernelBuilder &b, unsigned operand, const Position &row,
-                                          ArrayRef<const Position *> columns) const {
+                                          ArrayRef<Position> columns) const {
   Type element = operands[operand].element;
-  if (columns.size() == 1 || !operands[operand].hasPairs)
-    return llvm::map_to_vector(columns, [&](const Position *column) {
-      return b.load(element, pointerTo(b, operand, row, *column)).getValue();
-    });
-  Value pair = b.load(VectorType::get(2, element), pointerTo(b, operand, row, *columns[0])).getValue();
+  size_t run = std::min<size_t>(operands[operand].run, columns.size());
   SmallVector<Value> elements;
-  for (int64_t i : {0, 1})
-    elements.push_back(LLVM::ExtractElementOp::create(b, pair, b.number(i).getValue()));
+  for (size_t first = 0; first < columns.size(); first += run) {
+    Value pointer = pointerTo(b, operand, row, columns[first]);
+    if (run == 1) {
+      elements.push_back(b.load(element, pointer).getValue());
+      continue;
+    }
+    Value vector = b.load(VectorType::get(run, element), pointer).getValue();
+    for (size_t i = 0; i < run; ++i)
+      elements.push_back(LLVM::ExtractElementOp::create(b, vector, b.number(i).getValue()));
+  }
   return elements;
 }
 
 /// The reverse of loadElements().
 void Epilogue::storeElements(KernelBuilder &b, unsigned operand, const Position &row,
-                             ArrayRef<const Position *> columns, ArrayRef<Value> elements) const {
-  if (columns.size() == 1 || !operands[operand].hasPairs) {
-    for (auto [column, element] : llvm::zip_equal(columns, elements))
-      b.store(b.expr(element), pointerTo(b, operand, row, *column));
-    return;
+                             ArrayRef<Position> columns, ArrayRef<Value> elements) const {
+  size_t run = std::min<size_t>(operands[operand].run, columns.size());
+  for (size_t first = 0; first < columns.size(); first += run) {
+    Value stored = elements[first];
+    if (run > 1) {
+      stored = LLVM::UndefOp::create(b, VectorType::get(run, stored.getType()));
+      for (auto [i, element] : llvm::enumerate(elements.slice(first, run)))
+        stored = LLVM::InsertElementOp::create(b, stored, element, b.number(i).getValue());
+    }
+    b.store(b.expr(stored), pointerTo(b, operand, row, columns[first]));
   }
-  Value pair = LLVM::UndefOp::create(b, VectorType::get(2, elements[0].getType()));
-  for (auto [i, element] : llvm::enumerate(elements))
-    pair = LLVM::InsertElementOp::create(b, pair, element, b.number(i).getValue());
-  b.store(b.expr(pair), pointerTo(b, operand, row, *columns[0]));
 }
 
 /// Returns what the region yields for the scaled sum `value` and the elements of the inputs; the value itself
@@ -211,13 +216,13 @@ SmallVector<Value> Epilogue::runRegion(KernelBuilder &b, const Position &row, co
                              [&](Value yielded) { return mapping.lookupOrDefault(yielded); });
 }
 
-/// Stores the results of the elements of one row at `columns`, one or two neighbours; returns, column after
-/// column, the values that are summed and the bits that maxima are taken of.
-SmallVector<Value> Epilogue::storeResults(KernelBuilder &b, const Position &row,
-                                          ArrayRef<const Position *> columns, ArrayRef<Value> sums) const {
+/// Stores the results of the elements of one row at `columns`, neighbours; returns, column after column, the
+/// values that are summed and the bits that maxima are taken of.
+SmallVector<Value> Epilogue::storeResults(KernelBuilder &b, const Position &row, ArrayRef<Position> columns,
+                                          ArrayRef<Value> sums) const {
   SmallVector<Value> values;
   for (auto [column, sum] : llvm::zip_equal(columns, sums)) {
-    std::optional<Expr> scale = findScale(b, row, *column);
+    std::optional<Expr> scale = findScale(b, row, column);
     values.push_back((scale ? *scale * b.expr(sum) : b.expr(sum)).getValue());
   }
   if (!fused) {
@@ -234,7 +239,7 @@ SmallVector<Value> Epilogue::storeResults(KernelBuilder &b, const Position &row,
       of.push_back(input);
   SmallVector<SmallVector<Value>> yielded;
   for (auto [column, value, input] : llvm::zip_equal(columns, values, inputs)) {
-    yielded.push_back(runRegion(b, row, *column, value, input));
+    yielded.push_back(runRegion(b, row, column, value, input));
     if (region.isEmpty() && !outScale && !element.isF32()) // the amax is that of the rounded result
       yielded.back()[0] = arith::TruncFOp::create(b, element, yielded.back()[0]);
   }
@@ -256,20 +261,19 @@ SmallVector<Value> Epilogue::storeResults(KernelBuilder &b, const Position &row,
   return totals;
 }
 
-void Epilogue::compute(KernelBuilder &b, const Position &row, ArrayRef<Position *> columns,
-                       ArrayRef<Value> elements) {
+/// Computes columns of which all exist, or none: their number divides that of all columns.
+void Epilogue::computeRun(KernelBuilder &b, const Position &row, MutableArrayRef<Position> columns,
+                          ArrayRef<Value> elements) {
   SmallVector<Value> ofColumn(sums.size(), b.real(0).getValue());
   ofColumn.append(amaxArguments.size(), b.number(0).getValue());
   SmallVector<Value> nothing;
   for (size_t i = 0; i < columns.size(); ++i)
     nothing.append(ofColumn);
-  SmallVector<const Position *> places(columns);
-  // Of two neighbours both exist, or none.
   SmallVector<Value> values = b.whenElse(
-      *row.exists & *columns[0]->exists, [&] { return storeResults(b, row, places, elements); }, nothing);
+      *row.exists & *columns[0].exists, [&] { return storeResults(b, row, columns, elements); }, nothing);
   ArrayRef<Value> left = values;
-  for (Position *column : columns) {
-    for (Value &total : column->sums) {
+  for (Position &column : columns) {
+    for (Value &total : column.sums) {
       total = (b.expr(total) + b.expr(left.front())).getValue();
       left = left.drop_front();
     }
@@ -280,16 +284,14 @@ void Epilogue::compute(KernelBuilder &b, const Position &row, ArrayRef<Position 
   }
 }
 
-void Epilogue::compute(KernelBuilder &b, const Position &row, Position &column, Expr sum) {
-  compute(b, row, ArrayRef<Position *>{&column}, {sum.getValue()});
-}
-
-void Epilogue::computePair(KernelBuilder &b, const Position &row, Position &first, Position &second,
-                           Expr firstSum, Expr secondSum) {
-  if (llvm::any_of(operands, [](const Operand &operand) { return operand.hasPairs; }))
-    return compute(b, row, {&first, &second}, {firstSum.getValue(), secondSum.getValue()});
-  compute(b, row, first, firstSum);
-  compute(b, row, second, secondSum);
+void Epilogue::compute(KernelBuilder &b, const Position &row, MutableArrayRef<Position> columns,
+                       ArrayRef<Value> elements) {
+  size_t run = 1;
+  for (const Operand &operand : operands)
+    run = std::max<size_t>(run, operand.run);
+  run = std::min(run, columns.size());
+  for (size_t first = 0; first < columns.size(); first += run)
+    computeRun(b, row, columns.slice(first, run), elements.slice(first, run));
 }
 
 void Epilogue::finishTile(KernelBuilder &b, ArrayRef<Position> columns, Expr part, ArrayRef<int64_t> lanes) {

@@ -199,7 +199,8 @@ static ProductConfig chooseConfig(const Product &product, const Chip &chip) {
                          product.knownSize(product.dims.n),
                          product.knownSize(product.dims.k),
                          product.isTF32,
-                         /*hasGroups=*/true};
+                         /*hasGroups=*/true,
+                         product.getPart()};
   bool isFP8 = problem.lhs.getIntOrFloatBitWidth() == 8;
   return getGroupedFamily(chip, isFP8) == ProductFamily::mma ? chooseMmaConfig(problem)
                                                              : chooseProductConfig(chip, problem);

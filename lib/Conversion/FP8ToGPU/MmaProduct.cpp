@@ -3,15 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Products by mma.sync: warps multiply tiles of 16 x 8 in registers, on operands that cp.async copies to
-// shared memory some steps ahead. A step is 64 bytes along K; an instruction takes 32 bytes of it, 32 FP8, 16
-// bf16 or f16, or 8 TF32 elements, so all types share one kernel but for the instruction. The elements of
-// TF32 are f32, of which it ignores the lower 13 bits.
+// shared memory some steps ahead. A step is 64 bytes along K, or 32 where parts end in the middle of 64; an
+// instruction takes 32 bytes of it, 32 FP8, 16 bf16 or f16, or 8 TF32 elements, so all types share one kernel
+// but for the instruction. The elements of TF32 are f32, of which it ignores the lower 13 bits.
 //
 // Shared memory of a stage: the rows of the left operand, then those of the right one, 64 bytes each, in
-// chunks of 16 bytes. Chunk c of row r is at place c ^ (r / 2) % 4: neither cp.async nor ldmatrix has bank
-// conflicts. A 16-bit operand may be [K, rows] in memory, and is in shared memory too: lines of all rows for
-// each of 32 elements along K, chunk c of line k at place c ^ k % 8; ldmatrix transposes it. M, N and K need
-// not be multiples of anything: copies beyond the operand are zeros, stores are guarded.
+// chunks of 16 bytes. Chunk c of row r is at place c ^ (r / 2) % 4, of two chunks at c ^ (r / 4) % 2: neither
+// cp.async nor ldmatrix has bank conflicts. A 16-bit operand may be [K, rows] in memory, and is in shared
+// memory too: lines of all rows for each of 32 elements along K, chunk c of line k at place c ^ k % 8;
+// ldmatrix transposes it. M, N and K need not be multiples of anything: copies beyond the operand are zeros,
+// stores are guarded.
 
 #include "Epilogue.h"
 #include "GroupedProduct.h"
@@ -110,7 +111,17 @@ private:
   void multiplyStep(Expr step, int64_t inPart, MutableArrayRef<Value> sums);
   Values addScaled(Expr step, ValueRange totals, ArrayRef<Value> sums);
   Values sumFast(ArrayRef<Side> sides);
+  Values sumPart(ArrayRef<Side> sides, Expr first, ArrayRef<Value> inits);
+  /// The last step that sumPart() waits for.
+  Expr findLastStep(ArrayRef<Side> sides, Expr first) {
+    Expr end = first + stepsOfPart();
+    return (isLoop() ? atMost(end, countSteps(sides)) : end) - 1;
+  }
+  bool isLoop() const { return stepsOfPart() > 2; }
   Values sumParts(ArrayRef<Side> sides);
+  Expr countSteps(ArrayRef<Side> sides) {
+    return (sides[0].kBytes + (config.tileKBytes - 1)) / config.tileKBytes;
+  }
   void waitForStep(ArrayRef<Side> sides, Expr step);
   void storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value> sums);
 
@@ -119,8 +130,13 @@ private:
   }
   Expr countTiles(unsigned size, int64_t tile) { return (b.argument(size) + (tile - 1)) / tile; }
   /// The distance of a chunk's place from the row's or line's start.
-  Expr place(Expr chunk, Expr row) { return (chunk ^ row / 2 % 4) * kChunk; }
+  Expr place(Expr chunk, Expr row) {
+    int64_t chunks = config.tileKBytes / kChunk;
+    return (chunk ^ row / (8 / chunks) % chunks) * kChunk;
+  }
   Expr placeInLine(Expr chunk, Expr line) { return (chunk ^ line % 8) * kChunk; }
+  /// Parts are of FP8 elements, a byte each.
+  int64_t stepsOfPart() const { return product.getPart() / config.tileKBytes; }
   int64_t numTiles() const { return warpM / 16 * (kWarpN / 8); }
   Values zeros() { return Values(numTiles() * 4, b.real(0).getValue()); }
   Expr warpRow() { return b.warp() % kWarpsM * warpM; }
@@ -138,9 +154,10 @@ private:
 };
 } // namespace
 
-/// Chunk `number` of a tile of rows: four chunks of a row.
+/// Chunk `number` of a tile of rows.
 Copy MmaKernel::copyRow(const Side &side, Expr step, Expr number) {
-  Expr chunk = number % 4, inTile = number / 4, row = side.first + inTile;
+  int64_t chunks = config.tileKBytes / kChunk; // of a row
+  Expr chunk = number % chunks, inTile = number / chunks, row = side.first + inTile;
   Expr begin = step * config.tileKBytes + chunk * kChunk;
   Expr left = atLeast(atMost(side.kBytes - begin, kChunk), 0);
   return {select(row < side.count, left, b.number(0)), widen(row) * side.pitch + widen(begin),
@@ -184,8 +201,8 @@ static Expr placeOfScale(const ProductConfig &config, const MmaOperand &operand,
 
 /// Each thread copies the scale of one row; zero for rows that do not exist and beyond K.
 void MmaKernel::copyScales(const Side &side, Expr step) {
-  Expr row = b.thread(), part = step / (kPart / config.tileKBytes);
-  Expr exists = (side.first + row < side.count) & (part * kPart < side.kBytes);
+  Expr row = b.thread(), part = step / stepsOfPart();
+  Expr exists = (side.first + row < side.count) & (part * product.getPart() < side.kBytes);
   Expr size = select(exists, b.number(4), b.number(0));
   Expr offset = widen(part) * side.scales->stride;
   b.when(row < side.operand.rows, [&] {
@@ -308,8 +325,7 @@ void MmaKernel::waitForStep(ArrayRef<Side> sides, Expr step) {
 
 /// Sums over the whole of K.
 SmallVector<Value> MmaKernel::sumFast(ArrayRef<Side> sides) {
-  Expr steps = (sides[0].kBytes + (config.tileKBytes - 1)) / config.tileKBytes;
-  return b.loop(b.number(0), steps, zeros(), [&](Expr step, ValueRange carried) {
+  return b.loop(b.number(0), countSteps(sides), zeros(), [&](Expr step, ValueRange carried) {
     Values sums(carried);
     waitForStep(sides, step);
     multiplyStep(step, /*inPart=*/0, sums);
@@ -337,22 +353,35 @@ SmallVector<Value> MmaKernel::addScaled(Expr step, ValueRange totals, ArrayRef<V
   return result;
 }
 
-/// Sums parts of 128 FP8 elements, two steps: from zero, added in order, with scales along K; or all of K as
-/// one sum, of which parts have packed scales.
+/// Sums the steps of a part from `first` on, one or two, or in a loop up to the last of K.
+SmallVector<Value> MmaKernel::sumPart(ArrayRef<Side> sides, Expr first, ArrayRef<Value> inits) {
+  Values sums(inits);
+  if (isLoop()) {
+    Expr left = countSteps(sides) - first;
+    return b.loop(b.number(0), atMost(left, stepsOfPart()), sums, [&](Expr i, ValueRange carried) {
+      Values sums(carried);
+      waitForStep(sides, first + i);
+      multiplyStep(first + i, /*inPart=*/0, sums);
+      return sums;
+    });
+  }
+  for (int64_t i = 0; i < stepsOfPart(); ++i) {
+    waitForStep(sides, first + i);
+    multiplyStep(first + i, i, sums);
+  }
+  return sums;
+}
+
+/// Sums parts of FP8 elements: from zero, added in order, with scales along K; or all of K as one sum, of
+/// which parts have packed scales.
 SmallVector<Value> MmaKernel::sumParts(ArrayRef<Side> sides) {
-  Expr parts = (sides[0].kBytes + (kPart - 1)) / kPart;
+  Expr parts = (sides[0].kBytes + (product.getPart() - 1)) / product.getPart();
   bool isBlocks = product.scalesAlongK == ScalesAlongK::blocks;
   return b.loop(b.number(0), parts, zeros(), [&](Expr part, ValueRange carried) {
-    Values sums = product.split || isBlocks ? zeros() : Values(carried);
-    int64_t steps = kPart / config.tileKBytes;
-    Expr step = part * steps;
-    for (int64_t i = 0; i < steps; ++i) {
-      step = part * steps + i;
-      waitForStep(sides, step);
-      multiplyStep(step, i, sums);
-    }
+    Expr first = part * stepsOfPart();
+    Values sums = sumPart(sides, first, product.split || isBlocks ? zeros() : Values(carried));
     if (isBlocks)
-      return addScaled(step, carried, sums);
+      return addScaled(findLastStep(sides, first), carried, sums);
     if (!product.split)
       return sums;
     return llvm::map_to_vector(llvm::zip_equal(carried, sums), [&](auto pair) {
@@ -374,7 +403,7 @@ void MmaKernel::storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value
     Epilogue::Position row = epilogue.atRow(b, firstRow + i, place.endRow);
     for (size_t c = 0; c < columns.size(); c += 2) {
       size_t first = (i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2;
-      epilogue.computePair(b, row, columns[c], columns[c + 1], b.expr(sums[first]), b.expr(sums[first + 1]));
+      epilogue.compute(b, row, MutableArrayRef(columns).slice(c, 2), sums.slice(first, 2));
     }
   }
   Expr part = (tile.batch * countTiles(numbers.m, config.tileM) + tile.m) * kWarpsM + b.warp() % kWarpsM;

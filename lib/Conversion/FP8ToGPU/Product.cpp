@@ -191,7 +191,7 @@ gpu::LaunchFuncOp fp8::launchProduct(OpBuilder &builder, const Product &product,
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
   std::string code = instruction.getValue().str();
   if (product.scalesAlongK == ScalesAlongK::blocks)
-    code += ", scaled sums of blocks of 128";
+    code += ", scaled sums of blocks of " + std::to_string(product.getPart());
   if (product.scalesAlongK == ScalesAlongK::packed)
     code += ", scales of 32 elements";
   if (product.split && product.scalesAlongK != ScalesAlongK::blocks)

@@ -45,11 +45,11 @@ struct RowsOfGroups {
 /// Scales that differ along K.
 enum class ScalesAlongK {
   none,   ///< all of K has one scale: the epilogue multiplies by it
-  blocks, ///< f32, one for each 128: the kernel multiplies the sums of 128 by them
+  blocks, ///< f32, one for each part of K: the kernel multiplies the sums of the parts by them
   packed  ///< E8M0, one for each 32, as fp8.pack_scales arranges them: tensor cores multiply by them
 };
-/// The elements along K of a part: those that have one f32 scale, or one word of packed scales; and the parts
-/// of split sums.
+/// The elements along K of a part: those that have one word of packed scales, and the parts of split sums.
+/// Those that have one f32 scale may be others (Product::getPart()).
 inline constexpr int64_t kPart = 128;
 /// The rows and the bytes of a tile of packed scales.
 inline constexpr int64_t kPackedRows = 128, kPackedBytes = 512;
@@ -87,7 +87,9 @@ struct Product {
   mlir::OpFoldResult getSize(mlir::OpBuilder &builder, unsigned dim) const;
   /// Returns the extent of blocks along K; 0 if all of K has one scale.
   int64_t getBlockOfK() const;
-  /// Whether sums of 128 along K are multiplied by the scale of rhs first: if lhs alone has blocks that span
+  /// Returns the elements along K of a part.
+  int64_t getPart() const { return scalesAlongK == ScalesAlongK::blocks ? getBlockOfK() : kPart; }
+  /// Whether sums of parts are multiplied by the scale of rhs first: if lhs alone has blocks that span
   /// several of its rows.
   bool scalesRhsFirst() const;
   /// Adds to what the report says of the code, as "left operand copied: …".

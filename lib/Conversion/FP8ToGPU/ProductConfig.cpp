@@ -23,13 +23,15 @@ static bool haveTensorCores(const ProductProblem &problem) {
 /// Returns whether a dimension is known to have at most `limit` elements.
 static bool isAtMost(int64_t size, int64_t limit) { return !ShapedType::isDynamic(size) && size <= limit; }
 
-/// Two blocks of 256 threads share a multiprocessor: three stages of 16 KiB each. Half the tile where half
-/// of it would be empty, or where two sums per element, or packed scales, would take more than half of the
-/// registers.
+/// Two blocks of 256 threads share a multiprocessor: three stages of 16 KiB each, or twice as many of half as
+/// much where parts end in the middle of one. Half the tile where half of it would be empty, or where two
+/// sums per element, or packed scales, would take more than half of the registers.
 static ProductConfig chooseMma(const ProductProblem &problem) {
   int64_t tileM = isAtMost(problem.m, 64) ? 64 : 128;
   bool needsRegisters = problem.split || problem.scales == ScalesAlongK::packed;
   int64_t tileN = isAtMost(problem.n, 64) || needsRegisters ? 64 : 128;
+  if (problem.part % 64 != 0)
+    return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/32, /*stages=*/6};
   return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/64, /*stages=*/3};
 }
 
@@ -101,5 +103,6 @@ ProductConfig fp8::chooseProductConfig(const Chip &chip, const ProductProblem &p
   // The instructions of the mma family run on every chip; tcgen05 has sums in parts only with scales along K.
   bool needsParts = chip.family == ProductFamily::tcgen05 && problem.split && problem.strict &&
                     problem.scales == ScalesAlongK::none;
-  return chip.family == ProductFamily::mma || needsParts ? chooseMma(problem) : chooseWide(chip, problem);
+  bool isMma = getBlockFamily(chip, problem.part) == ProductFamily::mma;
+  return isMma || needsParts ? chooseMma(problem) : chooseWide(chip, problem);
 }

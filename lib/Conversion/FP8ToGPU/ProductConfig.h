@@ -22,10 +22,11 @@ struct ProductProblem {
   int64_t batch, m, n, k;
   bool isTF32 = false;    ///< whether f32 operands have the precision of TF32
   bool hasGroups = false; ///< whether the rows of M or K are divided among groups
+  int64_t part = kPart;   ///< see Product::getPart()
 };
 
-/// Returns whether kernels have the scales of `product`: f32, one for each 128 along K or for all of it, or
-/// packed ones.
+/// Returns whether kernels have the scales of `product`: f32, one for all of K or for each part of it that
+/// instructions end with, or packed ones.
 bool canScale(const Chip &chip, const Product &product);
 
 /// How a kernel computes products.

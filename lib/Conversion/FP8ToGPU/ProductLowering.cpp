@@ -7,6 +7,7 @@
 #include "Epilogue.h"
 #include "Lowering.h"
 #include "ProductConfig.h"
+#include "fp8/Conversion/GenericCode.h"
 #include "fp8/Conversion/Kernel.h"
 
 using namespace mlir;
@@ -51,7 +52,7 @@ bool fp8::canScale(const Chip &chip, const Product &product) {
   if (product.scalesAlongK == ScalesAlongK::packed)
     return chip.hasMXScales && isPacked(product, true) && isPacked(product, false);
   int64_t block = product.getBlockOfK();
-  return (block == 0 || block == kPart) && getElementTypeOrSelf(product.lhsScaleInv).isF32() &&
+  return block % kSmallestBlock == 0 && getElementTypeOrSelf(product.lhsScaleInv).isF32() &&
          getElementTypeOrSelf(product.rhsScaleInv).isF32();
 }
 
@@ -59,8 +60,12 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
   if (!Epilogue::isValid(op))
     return false;
   Product product(op);
-  if (!canScale(context.chip, product))
+  if (!canScale(context.chip, product)) {
+    remarkGeneric(op, "stays generic code on the GPU",
+                  "kernels have an f32 scale for each multiple of " + Twine(kSmallestBlock) +
+                      " elements along K, or E8M0 scales as fp8.pack_scales arranges them");
     return false;
+  }
   if (getElementTypeOrSelf(product.out).isF64())
     return false; // sums in f64
   ProductProblem problem{getElementTypeOrSelf(product.lhs),
@@ -72,7 +77,9 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
                          product.knownSize(product.dims.m),
                          product.knownSize(product.dims.n),
                          product.knownSize(product.dims.k),
-                         product.isTF32};
+                         product.isTF32,
+                         /*hasGroups=*/false,
+                         product.getPart()};
   // Nothing to sum: the epilogue on zeros, without a product.
   if (llvm::is_contained({problem.batch, problem.m, problem.n, problem.k}, 0))
     return false;

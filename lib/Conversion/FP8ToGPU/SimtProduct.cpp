@@ -114,8 +114,7 @@ void SimtKernel::build(Epilogue &epilogue) {
     columns.push_back(epilogue.atColumn(b, firsts[1] + ownColumn() + j, b.argument(sides[1].rows)));
   for (int64_t i = 0; i < kOwn; ++i) {
     Epilogue::Position row = epilogue.atRow(b, firsts[0] + ownRow() + i, b.argument(sides[0].rows));
-    for (int64_t j = 0; j < kOwn; ++j)
-      epilogue.compute(b, row, columns[j], b.expr(sums[i * kOwn + j]));
+    epilogue.compute(b, row, columns, ArrayRef(sums).slice(i * kOwn, kOwn));
   }
   epilogue.finishTile(b, columns, (tile.batch * tilesM + tile.m) * kParts + b.warp(), kRowLane);
 }

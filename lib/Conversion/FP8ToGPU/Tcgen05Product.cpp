@@ -7,7 +7,8 @@
 // write the results, 32 rows each. Tensor memory holds the sums of two tiles: one is written while the other
 // is computed. Where sums of 128 elements along K are taken one by one, tensor memory holds those of two such
 // parts instead, and warps 4 to 7 add them up in registers. F32 scales are loaded by warps 2 and 3. Packed
-// scales go from shared to tensor memory before the products of their stage.
+// scales go from shared to tensor memory before the products of their stage; those of rows of groups, which
+// begin anywhere among the 128 that are packed together, are loaded row by row by warp 2.
 
 #include "WideProduct.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -64,7 +65,7 @@ class Tcgen05Kernel {
 public:
   Tcgen05Kernel(KernelBuilder &b, const WideShape &shape, const WideOperands &operands)
       : b(b), shape(shape), operands(operands), tiles(operands.getTiles(shape)),
-        stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales) {}
+        stages(b, shape.lhs, shape.rhs, shape.stages, shape.scales, shape.loadsRowsOfScales) {}
 
   void build() {
     buildSetup();
@@ -72,10 +73,10 @@ public:
       return operands.findScales(b, shape, operand, batch, index);
     };
     b.when(b.thread() == kLoadWarp * 32, [&] { stages.buildProducer(tiles, operands.maps, findScales); });
-    if (shape.scales == ScalesAlongK::blocks)
-      for (unsigned operand : {0, 1})
-        b.when(b.warp() == kFirstScaleWarp + operand,
-               [&] { stages.buildScaleProducer(tiles, operand, findScales); });
+    int64_t scaleWarps = shape.scales == ScalesAlongK::blocks ? 2 : shape.loadsRowsOfScales ? 1 : 0;
+    for (int64_t operand = 0; operand < scaleWarps; ++operand)
+      b.when(b.warp() == kFirstScaleWarp + operand,
+             [&] { stages.buildScaleProducer(tiles, operand, findScales); });
     b.when(b.thread() == kMultiplyWarp * 32,
            [&] { shape.hasParts() ? buildMultiplyParts() : buildMultiply(); });
     b.when(b.warp() > kFirstStoreWarp - 1, [&] { shape.hasParts() ? buildStoresOfParts() : buildStores(); });
@@ -210,6 +211,9 @@ void Tcgen05Kernel::buildStage(Expr number, Expr memory, Value sums, Expr addsTo
   bool isPacked = shape.scales == ScalesAlongK::packed;
   stages.buildWaitFull(number);
   fenceAfter();
+  if (shape.loadsRowsOfScales) // by threads, not by TMA
+    NVVM::FenceProxyOp::create(b, NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
+                               NVVM::SharedSpaceAttr::get(b.getContext(), NVVM::SharedSpace::shared_cta));
   if (isPacked)
     buildCopyScales(number, memory);
   // Bits 46 to 48 of a matrix descriptor are 1 for tcgen05. The distance of a step must be added first: LLVM
@@ -341,12 +345,9 @@ void Tcgen05Kernel::buildStoreChunk(const TileOrigin &tile, ArrayRef<Value> sums
   Epilogue::Position row = operands.atRow(b, tile.row + quarter * 32 + b.lane(), tile.endRow);
   Expr firstColumn = tile.column + chunk * width;
   SmallVector<Epilogue::Position> columns;
-  columns.reserve(width);
-  for (int64_t i = 0; i < width; i += 2) {
-    Epilogue::Position &first = columns.emplace_back(operands.atColumn(b, firstColumn + i));
-    Epilogue::Position &second = columns.emplace_back(operands.atColumn(b, firstColumn + (i + 1)));
-    operands.computePair(b, row, first, second, b.expr(sums[i]), b.expr(sums[i + 1]));
-  }
+  for (int64_t i = 0; i < width; ++i)
+    columns.push_back(operands.atColumn(b, firstColumn + i));
+  operands.compute(b, row, columns, sums);
   if (operands.isSwapped)
     operands.epilogue.finishTile(b, row, tile.columnBlock * countTcgen05Parts(shape, true) + chunk,
                                  /*lanes=*/{});

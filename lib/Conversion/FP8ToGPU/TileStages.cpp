@@ -62,7 +62,9 @@ Expr TileStages::descriptor(Expr number, unsigned operand, Expr skippedBytes) {
 
 void TileStages::buildInit(int64_t consumers) {
   for (int64_t place = 0; place < count; ++place) {
-    buildInitBarrier(b, full(b.number(place)), scales.kind == ScalesAlongK::blocks ? 1 + 2 * 32 : 1);
+    // The thread that loads tiles, and every lane of the warps that load scales.
+    int64_t warps = scales.kind == ScalesAlongK::blocks ? 2 : loadsRowsOfScales ? 1 : 0;
+    buildInitBarrier(b, full(b.number(place)), 1 + warps * 32);
     buildInitBarrier(b, empty(b.number(place)), consumers);
   }
 }
@@ -93,7 +95,7 @@ void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where,
   Value arrived = full(number);
   int64_t bytes = stageBytes(operands[0], operands[1]);
   if (scales.kind == ScalesAlongK::packed)
-    bytes += scales.bytes();
+    bytes += loadsRowsOfScales ? scales.rhsBytes : scales.bytes();
   NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), arrived, b.number(bytes).getValue(),
                                          NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
   Expr firstRows[] = {where.row, where.column};
@@ -111,11 +113,12 @@ void TileStages::buildLoads(Expr number, Expr block, const TileOrigin &where,
   }
 }
 
-/// Returns where the packed scales of a tile of the product begin: 512 bytes for each 128 rows.
+/// Returns where the packed scales begin that a tile of the product loads together: 512 bytes for each 128
+/// rows.
 SmallVector<TileStages::Line> TileStages::findPackedTiles(const TileOrigin &tile, FindScales findScales) {
   SmallVector<Line> lines;
   Expr firstRows[] = {tile.row, tile.column};
-  for (unsigned operand : {0, 1})
+  for (unsigned operand = loadsRowsOfScales ? 1 : 0; operand < 2; ++operand)
     for (int64_t row = 0; row < operands[operand].rows; row += kPackedRows)
       lines.push_back(findScales(operand, tile.batch, firstRows[operand] + row));
   return lines;
@@ -124,7 +127,8 @@ SmallVector<TileStages::Line> TileStages::findPackedTiles(const TileOrigin &tile
 void TileStages::buildPackedLoads(Expr number, Expr block, ArrayRef<Line> tiles) {
   for (auto [i, line] : llvm::enumerate(tiles)) {
     auto type = LLVM::LLVMPointerType::get(b.getContext(), kClusterSharedSpace);
-    Value target = b.at(scaleOf(number, 0, b.number(0)), b.number(i * kPackedBytes));
+    Value first = scaleOf(number, loadsRowsOfScales ? 1 : 0, b.number(0));
+    Value target = b.at(first, b.number(i * kPackedBytes));
     NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
         b, LLVM::AddrSpaceCastOp::create(b, type, target), b.at(line.first, widen(block) * line.second),
         full(number), b.number(kPackedBytes).getValue(), /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
@@ -151,6 +155,9 @@ void TileStages::buildProducer(const TileSpace &tiles, const std::array<TensorMa
 
 void TileStages::buildScaleProducer(const TileSpace &tiles, unsigned operand, FindScales findScales) {
   int64_t rows = operands[operand].rows;
+  // Of packed scales, 16 bytes have the words of 4 rows, 32 apart.
+  Expr place = b.lane() * (scales.kind == ScalesAlongK::packed ? 4 : 1);
+  int64_t distance = scales.kind == ScalesAlongK::packed ? 1 : 32;
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
     SmallVector<Line> lines;
     Expr first = (operand == 0 ? tile.row : tile.column) + b.lane();
@@ -161,7 +168,7 @@ void TileStages::buildScaleProducer(const TileSpace &tiles, unsigned operand, Fi
       buildWait(b, empty(number), phase(number) ^ 1);
       for (auto [i, line] : llvm::enumerate(lines)) {
         auto copy = [&, i = i, line = line] {
-          NVVM::CpAsyncOp::create(b, scaleOf(number, operand, b.lane() + int64_t(i) * 32),
+          NVVM::CpAsyncOp::create(b, scaleOf(number, operand, place + int64_t(i) * distance),
                                   b.at(line.first, widen(block) * line.second), /*size=*/4,
                                   NVVM::LoadCacheModifierKind::CA, /*cpSize=*/Value());
         };

@@ -86,8 +86,11 @@ using FindScales = llvm::function_ref<std::pair<mlir::Value, Expr>(unsigned oper
 /// The ring of stages. Stages are numbered on and on, by an i32: the number modulo `count` is the place.
 class TileStages {
 public:
-  TileStages(KernelBuilder &b, TiledOperand lhs, TiledOperand rhs, int64_t count, ScalesAlongK scales)
-      : b(b), operands{lhs, rhs}, count(count), scales(scales, lhs, rhs), shared(b.dynamicShared()) {}
+  /// With `loadsRowsOfScales`, packed scales of lhs are loaded row by row.
+  TileStages(KernelBuilder &b, TiledOperand lhs, TiledOperand rhs, int64_t count, ScalesAlongK scales,
+             bool loadsRowsOfScales = false)
+      : b(b), operands{lhs, rhs}, count(count), scales(scales, lhs, rhs),
+        loadsRowsOfScales(loadsRowsOfScales), shared(b.dynamicShared()) {}
 
   /// The bytes of the tiles of one stage, and those of all tiles and barriers.
   static int64_t stageBytes(const TiledOperand &lhs, const TiledOperand &rhs) {
@@ -101,9 +104,9 @@ public:
   /// Initializes the barriers, by one thread: a stage is empty when it has been released `consumers` times.
   void buildInit(int64_t consumers);
   /// Fills stages for all tiles of `tiles`, by one thread: one for each step of a tile. Packed scales are
-  /// loaded too, f32 scales by two other warps.
+  /// loaded too, those that are loaded row by row and f32 scales by other warps.
   void buildProducer(const TileSpace &tiles, const std::array<TensorMap, 2> &maps, FindScales findScales);
-  /// Loads the f32 scales of operand 0 or 1 into the same stages, by all lanes of one warp.
+  /// Loads the scales of rows of operand 0 or 1 into the same stages, by all lanes of one warp.
   void buildScaleProducer(const TileSpace &tiles, unsigned operand, FindScales findScales);
   /// Returns the address of the scale of a row of operand 0 or 1, or of all its packed scales for row 0.
   mlir::Value scaleOf(Expr number, unsigned operand, Expr row);
@@ -133,6 +136,7 @@ private:
   TiledOperand operands[2];
   int64_t count;
   StageScales scales;
+  bool loadsRowsOfScales;
   mlir::Value shared;
 };
 

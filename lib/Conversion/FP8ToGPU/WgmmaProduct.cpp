@@ -211,8 +211,8 @@ void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
     for (int64_t odd : {0, 1})
       columns.push_back(operands.atColumn(b, firstColumn + (8 * (i / 4) + odd)));
     for (int64_t half : {0, 1})
-      operands.computePair(b, rows[half], columns[i / 2], columns[i / 2 + 1], b.expr(values[i + 2 * half]),
-                           b.expr(values[i + 2 * half + 1]));
+      operands.compute(b, rows[half], MutableArrayRef(columns).take_back(2),
+                       ArrayRef(values).slice(i + 2 * half, 2));
   }
   if (operands.isSwapped)
     operands.epilogue.finishTile(b, rows, tile.columnBlock, /*lanes=*/{1, 2});

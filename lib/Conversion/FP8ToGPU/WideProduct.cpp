@@ -77,6 +77,7 @@ bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const Pro
   WideShape shape{{}, {}, config.stages};
   shape.scales = product.scalesAlongK;
   shape.scalesRowsFirst = product.scalesRhsFirst() == isSwapped;
+  shape.loadsRowsOfScales = product.groups && shape.scales == ScalesAlongK::packed;
   // The sums of tcgen05 are as exact without parts.
   shape.split = product.split && (isWgmma || hasModuleAttr(product.op, kStrictAccumulationAttrName));
   Value rows = isSwapped ? n : m, columns = isSwapped ? m : n;

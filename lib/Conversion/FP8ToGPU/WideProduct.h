@@ -23,6 +23,8 @@ struct WideShape {
   ScalesAlongK scales = ScalesAlongK::none;
   /// Whether sums of 128 elements are multiplied by the scale of the kernel's lhs first.
   bool scalesRowsFirst = true;
+  /// Whether packed scales of lhs are loaded row by row: tiles begin where groups do.
+  bool loadsRowsOfScales = false;
 
   /// Whether sums of 128 elements are taken one by one.
   bool hasParts() const { return split || scales == ScalesAlongK::blocks; }
@@ -58,26 +60,23 @@ struct WideOperands {
   Epilogue::Position atColumn(KernelBuilder &b, Expr column) const {
     return isSwapped ? epilogue.atRow(b, column, columns) : epilogue.atColumn(b, column, columns);
   }
-  /// The scales along K of a row of the kernel's lhs (0) or rhs (1), or of the 128 rows that have their
-  /// packed scales together; a row that does not exist stands for the last.
+  /// The scales along K of a row of the kernel's lhs (0) or rhs (1), or of the 128 rows whose packed scales
+  /// are loaded together; a row that does not exist stands for the last.
   std::pair<mlir::Value, Expr> findScales(KernelBuilder &b, const WideShape &shape, unsigned operand,
                                           Expr batch, Expr index) const {
     Expr row = atMost(index, (operand == 0 ? rows : columns) - 1);
-    if (shape.scales == ScalesAlongK::packed)
+    if (shape.scales == ScalesAlongK::packed && !(shape.loadsRowsOfScales && operand == 0))
       row = row / kPackedRows * kPackedRows;
     auto [first, stride] = epilogue.findScales(b, (operand == 0) != isSwapped, batch, row);
     return {first, stride};
   }
-  void compute(KernelBuilder &b, Epilogue::Position &row, Epilogue::Position &column, Expr sum) const {
-    isSwapped ? epilogue.compute(b, column, row, sum) : epilogue.compute(b, row, column, sum);
-  }
-  /// Does so for two neighbouring columns of the kernel, the first of which is even.
-  void computePair(KernelBuilder &b, Epilogue::Position &row, Epilogue::Position &first,
-                   Epilogue::Position &second, Expr firstSum, Expr secondSum) const {
+  /// Computes the results of neighbouring columns of the kernel, as Epilogue::compute().
+  void compute(KernelBuilder &b, Epilogue::Position &row, llvm::MutableArrayRef<Epilogue::Position> columns,
+               llvm::ArrayRef<mlir::Value> sums) const {
     if (!isSwapped)
-      return epilogue.computePair(b, row, first, second, firstSum, secondSum);
-    compute(b, row, first, firstSum);
-    compute(b, row, second, secondSum);
+      return epilogue.compute(b, row, columns, sums);
+    for (auto [column, sum] : llvm::zip_equal(columns, sums))
+      epilogue.compute(b, column, row, sum);
   }
 };
 

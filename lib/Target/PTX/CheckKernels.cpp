@@ -45,8 +45,6 @@ static const Requirement kRequirements[] = {
     {"nvvm.prefetch.tensormap", [](const Chip &chip) { return chip.hasTensorMaps; }},
     {"nvvm.setmaxregister", [](const Chip &chip) { return chip.hasTensorMaps; }},
     {"nvvm.mma.block_scale", [](const Chip &chip) { return chip.hasBlockScaledMma; }},
-    // FP8 operands.
-    {"llvm.nvvm.mma.m16n8k32.row.col.f32.e", [](const Chip &chip) { return chip.ptxVersion >= 84; }},
 };
 
 /// The functions of the math dialect that are instructions, or exact sequences of them.

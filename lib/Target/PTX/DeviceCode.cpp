@@ -5,6 +5,7 @@
 // Finds the kernels of a program and its chip.
 
 #include "DeviceCode.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace fp8;
@@ -19,6 +20,14 @@ SmallVector<FunctionOpInterface> fp8::getKernels(gpu::GPUModuleOp kernels) {
     if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
       list.push_back(function);
   return list;
+}
+
+unsigned fp8::getPTXVersion(gpu::GPUModuleOp kernels, const Chip &chip) {
+  auto isFP8Product = [](LLVM::CallIntrinsicOp call) {
+    return call.getIntrin().starts_with("llvm.nvvm.mma.m16n8k32.row.col.f32.e") ? WalkResult::interrupt()
+                                                                                : WalkResult::advance();
+  };
+  return kernels.walk(isFP8Product).wasInterrupted() ? std::max(chip.ptxVersion, 84u) : chip.ptxVersion;
 }
 
 FailureOr<ChipAttr> fp8::getChipOf(Operation *op) {

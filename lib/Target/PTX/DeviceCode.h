@@ -34,6 +34,10 @@ mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 /// Returns the kernels in the order of their numbers. They are func.func, and llvm.func later.
 llvm::SmallVector<mlir::FunctionOpInterface> getKernels(mlir::gpu::GPUModuleOp kernels);
 
+/// Returns the version of PTX that the kernels need, times ten: the chip's, or that of FP8 operands of
+/// mma.sync.
+unsigned getPTXVersion(mlir::gpu::GPUModuleOp kernels, const Chip &chip);
+
 /// Returns the chip that `op` is compiled for. Emits an error if the target is no GPU.
 mlir::FailureOr<ChipAttr> getChipOf(mlir::Operation *op);
 

@@ -126,10 +126,10 @@ static LLVM::GlobalOp addImage(ConstantBuilder &constants, gpu::GPUModuleOp kern
   LLVM::GlobalOp cubin = code ? constants.addText("fp8_device_cubin", code.getValue()) : LLVM::GlobalOp();
   Type type = constants.structOf("pwwplpl");
   return constants.add("fp8_device_image", type, [&] {
-    return constants.aggregate(type,
-                               {constants.addressOf(name), constants.word(chip.ptxVersion), constants.word(0),
-                                constants.addressOf(ptx), constants.longWord(text.size() + 1),
-                                constants.addressOf(cubin), constants.longWord(code ? code.size() : 0)});
+    return constants.aggregate(type, {constants.addressOf(name), constants.word(getPTXVersion(kernels, chip)),
+                                      constants.word(0), constants.addressOf(ptx),
+                                      constants.longWord(text.size() + 1), constants.addressOf(cubin),
+                                      constants.longWord(code ? code.size() : 0)});
   });
 }
 

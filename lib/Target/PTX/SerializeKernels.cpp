@@ -48,7 +48,8 @@ static void initializeTarget() {
   (void)isInitialized;
 }
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Chip &chip) {
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Chip &chip,
+                                                                          unsigned ptxVersion) {
   initializeTarget();
   llvm::Triple triple("nvptx64-nvidia-cuda");
   std::string error;
@@ -57,7 +58,7 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const 
     return llvm::createStringError("no code generator for GPUs: " + error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::string features = "+ptx" + std::to_string(chip.ptxVersion);
+  std::string features = "+ptx" + std::to_string(ptxVersion);
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, chip.name, features, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
@@ -124,7 +125,8 @@ static LogicalResult generate(gpu::GPUModuleOp kernels, std::unique_ptr<llvm::Mo
 }
 
 static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &chip) {
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(chip);
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
+      createMachine(chip, getPTXVersion(kernels, chip));
   if (!machine)
     return kernels.emitError(llvm::toString(machine.takeError()));
   // Kept where LLVM gave up: what it left refers to the context.

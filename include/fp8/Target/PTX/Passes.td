@@ -363,8 +363,8 @@ def SerializeKernels : Pass<"fp8-serialize-kernels", "mlir::ModuleOp"> {
   let description = [{
     Before: kernels after `fp8-finish-kernels`.
     After: the gpu.module has the attribute `fp8.ptx`, the text for the chip of the module.
-    Equal kernels give equal text, which tells the lines of the user's program (`.loc`). The version of PTX is the lowest that has the chip's
-    instructions.
+    Equal kernels give equal text, which tells the lines of the user's program (`.loc`). The version of PTX is the lowest that has the
+    instructions of the chip's kernels, or that of mma.sync of FP8 where one is used.
 
     Example:
     ```mlir

@@ -52,6 +52,10 @@ static StringRef nameElement(Type type) {
                                      : "bf16";
 }
 
+ProductFamily fp8::getBlockFamily(const Chip &chip, int64_t extent) {
+  return extent == 128 ? chip.family : ProductFamily::mma;
+}
+
 std::string fp8::nameInstruction(const Chip &chip, ProductFamily family, Type lhs, Type rhs, const Twine &m,
                                  const Twine &n, bool hasMXScales) {
   bool isFP8 = lhs.getIntOrFloatBitWidth() == 8;
@@ -117,6 +121,8 @@ ProductSupport fp8::describeProductOf(ChipAttr attribute, ProductFamily family, 
     isMX = isa<Float8E8M0FNUType>(recipe.getScaleType());
     SmallVector<int64_t> block = recipe.getBlockShape(lhsKind, {false, true});
     bool hasBlocks = !block.empty() && block[1] != 0;
+    if (hasBlocks && !isMX)
+      family = getBlockFamily(chip, block[1]);
     if (hasBlocks)
       sums = (isMX ? ", scales of " + Twine(block[1]) + " elements"
                    : ", scaled sums of blocks of " + Twine(block[1]))
@@ -145,7 +151,7 @@ static double countPartOperations(const Chip &chip, RecipeAttrInterface recipe, 
     return 0;
   SmallVector<int64_t> block = recipe.getBlockShape(getOperandKinds(role).first, {false, true});
   if (!block.empty() && block.back() != 0 && recipe.getScaleType().isF32())
-    return 2;
+    return 2 * 128.0 / static_cast<double>(block.back());
   return chip.family == ProductFamily::tcgen05 ? 0 : 1;
 }
 

@@ -9,17 +9,15 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns whether kernels of grouped products have a scale for each `extent` elements along K. Packed scales
-/// of 128 rows may have the first row of a group anywhere: mma.sync reads them row by row, tcgen05 all at
-/// once.
+/// Returns whether kernels of grouped products have a scale for each `extent` elements along K.
 static bool hasGroupedScales(TargetAttrInterface target, FloatType scaleType, int64_t extent) {
   auto attribute = dyn_cast<ChipAttr>(target);
   if (!attribute)
     return !target.hasManyThreads();
   const Chip &chip = getChip(attribute);
   if (isa<Float8E8M0FNUType>(scaleType))
-    return extent == 32 && chip.hasMXScales && chip.family == ProductFamily::mma;
-  return scaleType.isF32() && extent == 128;
+    return extent == 32 && chip.hasMXScales;
+  return scaleType.isF32() && extent % kSmallestBlock == 0;
 }
 
 bool fp8::canGroupScales(TargetAttrInterface target, RecipeAttrInterface recipe,

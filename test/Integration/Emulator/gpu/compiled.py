@@ -109,7 +109,8 @@ class Compiler:
         ir = run([tool("mlir-translate"), "--mlir-to-llvmir", "--allow-unregistered-dialect"], module)
         target = ["-mtriple=nvptx64-nvidia-cuda", "-mcpu=" + arch]
         ir = run([tool("opt"), "-O3", "-S", *target], ir)
-        self.kept[key] = run([tool("llc"), "-O3", "-mattr=+ptx%d" % PTX_VERSIONS[arch], *target], ir)
+        version = max(PTX_VERSIONS[arch], 84 if "llvm.nvvm.mma.m16n8k32.row.col.f32.e" in ir else 0)
+        self.kept[key] = run([tool("llc"), "-O3", "-mattr=+ptx%d" % version, *target], ir)
         return self.kept[key]
 
 

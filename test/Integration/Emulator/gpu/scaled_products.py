@@ -81,9 +81,9 @@ class ScaledProduct(Product):
         assert (result == expected.astype(TYPES[self.out])).all()
 
     def expect(self, a, b, sa, sb):
-        """numerics of row and block scaling: f32 sums in the order of K, of 128 from zero where scales differ along K."""
+        """numerics of row and block scaling: f32 sums in the order of K, of blocks from zero where scales differ along K."""
         blocked = self.blocks[0][1] or self.blocks[1][1]
-        part = 128 if blocked or self.accumulation == "split" else self.shape[2]
+        part = blocked or (128 if self.accumulation == "split" else self.shape[2])
         lhs_last = self.blocks[0][0] != 1 and self.blocks[1][0] == 1
         total = None
         for number, first in enumerate(range(0, self.shape[2], part)):

@@ -36,6 +36,21 @@ def is_built(name):
     """Whether the compiler has a kernel for the operation; other code becomes kernels as it stands."""
     return re.match(r"kernel_(product|quantize|amax|transpose|history)", name) and "_rows_" not in name
 
+# A residual in f32, and a result that is rounded to bf16.
+RESIDUAL = """
+func.func @main(%x: tensor<256x128xbf16>, %w: tensor<128x256xbf16>, %r: tensor<256x256xf32>) -> tensor<256x256xTYPE> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256x256xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<256x256xf32>) -> tensor<256x256xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<256x128xbf16>, tensor<128x256xbf16>) outs(%f : tensor<256x256xf32>) -> tensor<256x256xf32>
+  %s = linalg.add ins(%y, %r : tensor<256x256xf32>, tensor<256x256xf32>) outs(%e : tensor<256x256xf32>) -> tensor<256x256xf32>
+  ROUNDED
+  return %z : tensor<256x256xTYPE>
+}
+"""
+TYPES = {"f32": "%z = tensor.cast %s : tensor<256x256xf32> to tensor<256x256xf32>",
+         "bf16": "%z = arith.truncf %s : tensor<256x256xf32> to tensor<256x256xbf16>"}
+
 
 @pytest.mark.skipif(not PTXAS, reason="ptxas is not installed")
 @pytest.mark.parametrize("program", [MLP, *(pytest.param(path, marks=pytest.mark.slow) for path in (MIXER, GPT))], ids=lambda path: path.stem)
@@ -85,3 +100,16 @@ def test_counts(bin_dir, tmp_path, chip):
     # Operands are read once; every warp takes the maximum of the amax, and every thread reads the scale.
     assert traffic("kernel_amax") == {(2 * size + tiles * 8 * 4, tiles * 8 * 4) for size, tiles in operands}
     assert traffic("kernel_quantize") == {(2 * size + tiles * 256 * 4, size + 4) for size, tiles in operands}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("chip", kernels.CHIPS)
+def test_sectors_of_an_epilogue(bin_dir, tmp_path, chip, kind):
+    """Accesses touch no less than halves of sectors: a thread of tcgen05 has 16 bytes of a row, four threads of the others
+    have 8 columns of a row."""
+    (tmp_path / "p.mlir").write_text(RESIDUAL.replace("ROUNDED", TYPES[kind]).replace("TYPE", kind))
+    counted = kernels.count(bin_dir, tmp_path / "p.mlir", chip, "--recipe=current", "--sites=all")
+    (product,) = (kernel for name, kernel in counted.kernels.items() if counted.products[name])
+    residual, written = 4 * 256 * 256, product["global_written_bytes"]
+    assert written == (4 if kind == "f32" else 2) * 256 * 256
+    assert 32 * product["global_sectors"] <= product["global_read_bytes"] + residual + 2 * written

@@ -77,6 +77,17 @@ def test_blocks(compile, arch, shape, blocks):
     ScaledProduct(arch, shape, ("f8E4M3FN", "f8E5M2"), blocks=blocks, accumulation="split").check(compile)
 
 
+@pytest.mark.parametrize("operands", ["weight", "both", "left"])
+@pytest.mark.parametrize("extent", [32, 64, 96, 256, 512])
+@pytest.mark.parametrize("arch", CHIPS)
+def test_blocks_of_other_sizes(compile, arch, extent, operands):
+    """By mma.sync: the others load 128 at a time."""
+    blocks = {"weight": ((1, extent), (extent, extent)), "both": ((1, extent), (1, extent)), "left": ((1, extent), (1, 0))}[operands]
+    product = ScaledProduct(arch, (100, 130, 300), ("f8E4M3FN", "f8E5M2"), blocks=blocks, accumulation="split")
+    product.check(compile)
+    assert "mma.sync" in product.function.lowered and "scaled sums of blocks of %d" % extent in product.function.lowered
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 def test_blocks_of_batches(compile, arch):
     ScaledProduct(arch, (40, 33, 150), blocks=BLOCKS[1], batch=3, accumulation="split", out="bf16").check(compile)

@@ -20,6 +20,7 @@ TOKENS, GROUPS = 300, 5
 ENDS = {"uneven": [7, 100, 100, 290, 290], "one has all": [0, 300, 300, 300, 300], "none has any": [0] * 5, "whole tiles": [128, 256, 256, 300, 300],
         "no ends": [40, 20, -5, 1000, 10]}
 E4M3, E5M2 = "f8E4M3FN", "f8E5M2"
+MX_CHIPS = ["sm_100a", "sm_120a"]
 
 
 def spans(ends, rows):
@@ -184,8 +185,13 @@ def test_forward(compile, arch, scales, ends):
 
 
 @pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
-def test_mx_scales(compile, ends):
-    Grouped("sm_120a", (TOKENS, 140, 200), (E5M2, E4M3), scales="mx").check(compile, ends)
+@pytest.mark.parametrize("columns", [40, 140])
+@pytest.mark.parametrize("arch", MX_CHIPS)
+def test_mx_scales(compile, arch, columns, ends):
+    """One launch. Groups begin anywhere among the rows whose scales are packed together."""
+    product = Grouped(arch, (TOKENS, columns, 200), (E5M2, E4M3), scales="mx")
+    product.check(compile, ends)
+    assert len(product.function.calls) == 1
 
 
 @pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
@@ -216,9 +222,12 @@ def test_16_bit_operands(compile, arch, kind, gradient):
 
 
 @pytest.mark.skipif(not PTXAS, reason="ptxas is not installed")
-@pytest.mark.parametrize("options", [dict(scales="row"), dict(scales="block", accumulation="split"), dict(scales="row", accumulation="split", gradient=True)])
+@pytest.mark.parametrize("options", [dict(scales="row"), dict(scales="block", accumulation="split"), dict(scales="row", accumulation="split", gradient=True),
+                                     dict(scales="mx")])
 @pytest.mark.parametrize("arch", ALL)
 def test_no_spills(compile, arch, options):
+    if options["scales"] == "mx" and arch not in MX_CHIPS:
+        pytest.skip("no MX tensor cores")
     message = assemble(compile(Grouped(arch, (256, 256, 256), out="bf16", **options).source(), arch).ptx, arch)
     assert "spill stores" in message and "warning" not in message, message
     assert all("0 bytes spill stores, 0 bytes spill loads" in line for line in message.splitlines() if "spill" in line), message

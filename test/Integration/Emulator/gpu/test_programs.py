@@ -120,7 +120,7 @@ def test_sums_are_in_the_order_of_the_program(recipe, bin_dir, build_dir, tmp_pa
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.parametrize("recipe", ["none", "current", "delayed"])
+@pytest.mark.parametrize("recipe", ["none", "current", "delayed", "#fp8.block_scaling<block = 32>"])
 def test_a_step_has_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path):
     results = []
     for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
@@ -172,9 +172,9 @@ def test_experts(chip, tools, exported, tmp_path):
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.parametrize("recipe", ["row", "block", "mxfp8"])
+@pytest.mark.parametrize("recipe", ["row", "block", "mxfp8", "#fp8.block_scaling<block = 64>"])
 def test_experts_with_scales_of_rows_and_blocks(chip, recipe, tools, build_dir, exported, tmp_path):
-    """The bits of the CPU, also where this chip multiplies masked rows."""
+    """The bits of the CPU, also in weight gradients of masked rows."""
     if recipe == "mxfp8" and chip in ("sm_89", "sm_90a"):
         pytest.skip("no MX tensor cores")
     results = []

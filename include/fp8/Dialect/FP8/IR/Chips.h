@@ -55,6 +55,13 @@ llvm::ArrayRef<Chip> listChips();
 /// Returns what is known about the chip of `attribute`.
 const Chip &getChip(ChipAttr attribute);
 
+/// Scales of f32 are those of a multiple of this many FP8 elements along K: what an instruction multiplies.
+inline constexpr int64_t kSmallestBlock = 32;
+
+/// Returns the instructions that multiply FP8 operands with an f32 scale for each `extent` elements along K:
+/// kernels of wgmma and tcgen05 have those of 128, which is what they load at a time.
+ProductFamily getBlockFamily(const Chip &chip, int64_t extent);
+
 /// Returns the name of the instruction that kernels of `family` multiply the two element types with on
 /// `chip`, as reports show it; `m` and `n` are the rows and columns that it computes, for families in which
 /// they vary. With `hasMXScales` it multiplies by E8M0 scales too.

@@ -309,6 +309,20 @@ LogicalResult addLayouts(RewriterBase &rewriter, QuantizeBlocksOp op, ArrayRef<B
   return applyOpPatternsGreedily(created.getOperation(), std::move(patterns), config);
 }
 
+/// Returns whether the product's kernel reads FP8 operands in no order but rows along K.
+bool readsRows(ScaledMatmulOp op, const Chip &chip) {
+  if (!chip.readsTransposedFP8)
+    return true;
+  int64_t extent = 0;
+  for (auto [block, map] : {std::pair(op.getLhsBlock(), op.getIndexingMapsArray()[0]),
+                            std::pair(op.getRhsBlock(), op.getIndexingMapsArray()[1])})
+    if (block && cast<ShapedType>(op.getLhsScaleInv().getType()).getElementType().isF32())
+      for (auto [size, dim] : llvm::zip_equal(*block, map.getResults()))
+        if (llvm::is_contained(op.getContractionDims().k, cast<AffineDimExpr>(dim).getPosition()))
+          extent = std::max(extent, size);
+  return extent != 0 && getBlockFamily(chip, extent) == ProductFamily::mma;
+}
+
 class SelectLayouts : public impl::SelectLayoutsBase<SelectLayouts> {
 public:
   using impl::SelectLayoutsBase<SelectLayouts>::SelectLayoutsBase;
@@ -321,7 +335,7 @@ public:
     blockWishes.clear();
     getOperation().walk([&](Operation *op) {
       auto product = dyn_cast<ScaledMatmulOp>(op);
-      if (product && !getChip(target).readsTransposedFP8)
+      if (product && readsRows(product, getChip(target)))
         addWishes(product);
       if (auto grouped = dyn_cast<ScaledGroupedMatmulOp>(op)) // its kernels read no other order
         addWishes(grouped);
