@@ -9,18 +9,17 @@ import re
 import subprocess
 import sys
 
+import fp8.jax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-import fp8.jax
-
 from conftest import ROOT
 
 sys.path.append(str(ROOT / "test" / "python"))
-from harness import random_generator  # noqa: E402
 from ranks import Ranks  # noqa: E402
+
+from harness import random_generator  # noqa: E402
 
 RANKS, T, D, V, OUT = 3, 8, 16, 12, 5
 
