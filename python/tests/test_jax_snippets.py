@@ -29,6 +29,9 @@ IDS = jnp.asarray(RANDOM.integers(0, 32, (4, 5)), jnp.int32)
 LABELS = jnp.asarray(RANDOM.integers(0, 16, (8, 1)), jnp.int32)
 KEY = jax.random.key(0)
 TIES = jnp.asarray(RANDOM.integers(0, 3, (4, 17)), jnp.int32)
+#: Ends of integer types, numbers beyond them, and just inside.
+OUTSIDE = jnp.array([3.7, -3.7, 127.9, 128, -128.9, -129, 255.9, 256, -0.9, 32768, -32769, 65535, 2147483520, 2147483648, -2147483648, 4294967040], jnp.float32)
+OUTSIDE = jnp.concatenate([OUTSIDE, jnp.array([4294967296, 1e10, -1e10, 1e30, -1e30, jnp.nan, jnp.inf, -jnp.inf], jnp.float32)])
 SPECIAL = jnp.array([3, jnp.nan, -0.0, 0.0, -jnp.inf, jnp.inf, -jnp.nan, 1, -5, 2, 2], jnp.float32)
 
 
@@ -213,13 +216,18 @@ ELEMENTWISE = {
     "bitcast": (lambda x: lax.bitcast_convert_type(x, jnp.int32), X),
     "reduce_precision": (lambda x: lax.reduce_precision(x, 8, 7), X),
     "population_count": (lax.population_count, IDS),
+    "to_integers": (
+        lambda *numbers: [x.astype(type) for x in numbers for type in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")],
+        OUTSIDE, OUTSIDE.astype(jnp.float16), OUTSIDE.astype(jnp.bfloat16),
+    ),
+    "f8_to_integers": (lambda x: (x.astype(jnp.int8), x.astype(jnp.uint8), x.astype(jnp.int32)), OUTSIDE.astype(jnp.float8_e4m3fn)),
     "nan_to_num": (jnp.nan_to_num, SPECIAL),
     "f8": (lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), X),
     "relu": (jax.nn.relu, X),
     "clip": (lambda x: jnp.clip(x, 0, 1), X),
     "unsigned": (lambda i: (i.astype(jnp.uint8) // 3, i.astype(jnp.uint32) - 40), IDS),
     "weak_type": (lambda x: (x.sum() * 0 + 1, 3, 2.5 * jnp.int32(2)), X),
-}
+}  # fmt: skip
 
 GROUPS = {name: case for group in (CONTROL_FLOW, INDEXING, ORDER, RANDOM_NUMBERS, WINDOWS_AND_SUMS, PRODUCTS, ELEMENTWISE) for name, case in group.items()}
 

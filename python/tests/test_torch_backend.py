@@ -5,6 +5,8 @@
 
 import concurrent.futures
 import copy
+import gc
+import io
 
 import fp8.torch
 import pytest
@@ -383,3 +385,76 @@ def test_fewer_bytes_are_saved_for_backward():
     forward(next(batches(1))[0])
     arguments = backend.graphs[0].library.manifest["entries"][1]["arguments"]
     assert "f8E4M3FN" in {a["type"] for a in arguments if a["kind"] == "residual"}
+
+
+def scales_of(backend):
+    return [state.scale.clone() for state in backend.states.children()]
+
+
+def test_a_new_model_at_a_freed_address_has_a_state_of_its_own():
+    backend = fp8.torch.backend(recipe="delayed", amax_history_len=4)
+    addresses, reused = set(), 0
+    for count in range(1, 13):
+        torch.manual_seed(count)
+        model = MLP()
+        reused += model.up.weight.data_ptr() in addresses
+        addresses.add(model.up.weight.data_ptr())
+        train(model, torch.compile(model, backend=backend), steps=3)
+        assert len(backend.states._modules) == count
+        del model
+        gc.collect()
+    assert reused, "no address was used again: this test showed nothing"
+    assert len(backend.graphs) == 1
+
+
+def test_weights_that_load_state_dict_assigns_keep_the_scales_of_an_attached_module():
+    backend = fp8.torch.backend(recipe="delayed", amax_history_len=4)
+    model = MLP()
+    backend.attach(model)
+    compiled = torch.compile(model, backend=backend)
+    train(model, compiled, steps=3)
+    (trained,) = scales_of(backend)
+    saved = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    train(model, compiled, steps=2)
+    model.load_state_dict(saved, assign=True)
+    assert torch.equal(backend.states._modules["0"].scale, trained)
+    x, y = next(batches(1))
+    with torch.no_grad():
+        evaluated = compiled(x)
+    F.cross_entropy(compiled(x), y).backward()
+    assert len(backend.states._modules) == 1 and backend.states._modules["0"].amax_history[:, 0].count_nonzero() > 1
+    # A second backend that never saw the first weights, with the same state, is the reference.
+    torch._dynamo.reset()
+    again = fp8.torch.backend(recipe="delayed", amax_history_len=4)
+    other = MLP()
+    again.attach(other)
+    other.load_state_dict(saved)
+    reference = torch.compile(other, backend=again)
+    F.cross_entropy(reference(x), y).backward()
+    assert torch.equal(model.up.weight.grad, other.up.weight.grad)
+    assert torch.equal(scales_of(backend)[0], scales_of(again)[0])
+    assert torch.allclose(evaluated, model.down(F.gelu(model.up(x))), atol=0.2)  # FP8's error
+
+
+def test_weights_that_are_new_tensors_in_every_call_have_one_state():
+    backend = fp8.torch.backend(recipe="delayed", amax_history_len=4)
+    model = MLP()
+    forward = torch.compile(lambda parameters, x: torch.func.functional_call(model, parameters, (x,)), backend=backend)
+    parameters = {name: p.detach().clone().requires_grad_() for name, p in model.named_parameters()}
+    for x, y in batches(4):
+        loss = F.cross_entropy(forward(parameters, x), y)
+        gradients = torch.autograd.grad(loss, list(parameters.values()))
+        parameters = {name: (p - 0.1 * g).detach().requires_grad_() for (name, p), g in zip(parameters.items(), gradients)}
+    assert len(backend.states._modules) == 1 and (scales_of(backend)[0] != 1).all()
+
+
+def test_a_model_with_an_attached_state_can_be_copied_and_pickled():
+    backend = fp8.torch.backend(recipe="delayed", amax_history_len=4)
+    model = MLP()
+    backend.attach(model)
+    train(model, torch.compile(model, backend=backend), steps=2)
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    for other in (copy.deepcopy(model), torch.load(file, weights_only=False)):
+        assert torch.equal(other.state_dict()["fp8_state.0.scale"], model.state_dict()["fp8_state.0.scale"])

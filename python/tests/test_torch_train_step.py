@@ -4,6 +4,7 @@
 """fp8.torch.train_step: whole steps with the user's optimizer and scheduler, beside eager PyTorch."""
 
 import copy
+import warnings
 
 import fp8.torch
 import pytest
@@ -173,6 +174,87 @@ def test_what_changes_between_steps_counts(change):
         results.append([losses, list(model.parameters())])
     # Sums in another order.
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+class Numbered(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.scale, self.extra, self.calls = nn.Linear(16, 4), 0.5, {"powers": [1, 2]}, 0
+
+    def forward(self, x):
+        return self.down(sum(x**power for power in self.extra["powers"])) * self.scale
+
+
+def set_scale(model, i):
+    model.scale = [0.5, 0.25, 0.5, 1][i]
+
+
+def change_list(model, i):
+    model.extra["powers"].append(i + 1)
+
+
+def set_type(model, i):
+    model.scale = [1.0, True, 1, 2][i]
+
+
+@pytest.mark.parametrize("change", [set_scale, change_list, set_type])
+def test_numbers_of_the_model_count(change):
+    results = []
+    for whole in (False, True):
+        torch.manual_seed(0)
+        model = Numbered()
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        step = fp8.torch.train_step(model, F.cross_entropy, optimizer, "none")
+        losses = []
+        for i in range(4):
+            change(model, i)
+            x, y = torch.randn(8, 16) / 4, torch.arange(8) % 4
+            if whole:
+                losses.append(step(x, y).item())
+            else:
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+        results.append([losses, list(model.parameters())])
+    # Sums in another order.
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+    assert repr(step) == f"<fp8.torch.TrainStep Numbered: {3 if change is set_scale else 4} compiled>"
+
+
+def test_a_number_that_changes_in_every_step_is_a_warning():
+    model = Numbered()
+    step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), "none")
+    x, y = torch.randn(8, 16), torch.arange(8) % 4
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for model.calls in range(12):
+            step(x, y)
+    (warning,) = [w for w in caught if w.category is fp8.Warning]
+    assert "compiled 8 times because 'calls' of the model changed" in str(warning.message)
+    assert warning.filename == __file__
+
+
+class CallCounter(nn.Linear):
+    calls = 0
+
+    def __init__(self):
+        super().__init__(16, 4)
+        self.calls = 3
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+
+
+def test_a_number_that_forward_changes_is_a_warning():
+    model = nn.Sequential(CallCounter())
+    step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), "none")
+    with pytest.warns(fp8.Warning, match="forward changes '0.calls' of the model, which the compiled step leaves as it is") as caught:
+        step(torch.randn(8, 16), torch.arange(8) % 4)
+    step(torch.randn(8, 16), torch.arange(8) % 4)
+    assert caught[0].filename == __file__ and model[0].calls == 3 and repr(step) == "<fp8.torch.TrainStep Sequential: 1 compiled>"
 
 
 def test_modes_of_modules_count():

@@ -24,7 +24,7 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
 
 from .._errors import Location, UnsupportedError
-from . import _control_flow, _primitives
+from . import _control_flow, _conversions, _primitives
 
 _PLATFORM = "fp8"
 _HIGH_LEVEL = ("stablehlo", "chlo", "mhlo", "sdy", "shape")
@@ -80,6 +80,7 @@ def module_to_linalg(module: ir.Module, advice: str = _ADVICE) -> None:
     run(_SIMPLIFY, module)
     _control_flow.rewrite(module)
     run(_TO_LINALG, module)
+    _conversions.saturate(module)
     _check_operations(module, advice)
     _drop_attributes(module)
 

@@ -17,6 +17,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
+from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _compile
 from .. import state as _state
@@ -26,7 +27,7 @@ from .._report import Report
 from . import _capture, _decompose, _import
 from ._casts import Casts, advise, pointers
 from ._run import Runner, check_devices, state_number
-from ._state import State, States, columns_of, decode
+from ._state import Place, State, States, columns_of, decode
 
 #: What PyTorch gets for the saved tensors after the first.
 _EMPTY = torch.empty(0)
@@ -97,11 +98,16 @@ class Backend:
         self.states.load_state_dict(state)
 
     def attach(self, module: nn.Module) -> None:
-        """Makes the FP8 state part of the module's `state_dict`, as buffers `fp8_state.<graph>.scale` and so on."""
+        """Makes the FP8 state part of the module's `state_dict`, as buffers `fp8_state.<graph>.scale` and so on.
+
+        Scales then also stay with the names of the module's parameters, as load_state_dict(assign=True) replaces the
+        parameters by others; without, they are of the parameters as objects.
+        """
         module = getattr(module, "_orig_mod", module)
         if getattr(module, "fp8_state", self.states) is not self.states:
             raise ValueError("the module already has the FP8 state of another backend")
         module.fp8_state = self.states
+        self.states.belong_to(module)
 
     def __repr__(self) -> str:
         return f"<fp8.torch.Backend {self.recipe}: {len(self.graphs)} compiled>"
@@ -117,7 +123,10 @@ class Graph:
         self._library: Library | None = None
         self._weight: int | None = None
         self._weights: list[int] = []
-        self._numbers: dict[int, int] = {}
+        #: The number of the state of each first weight; of weights that are no parameters.
+        self._numbers: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._number: int | None = None
+        self._state: int | None = None
         #: Workspaces, casts and states are used by one thread at a time.
         self._lock = threading.Lock()
 
@@ -134,8 +143,7 @@ class Graph:
     @property
     def state(self) -> State | None:
         """The state of the weights that this graph ran with last; None without state, or before the first call."""
-        number = next(reversed(self._numbers.values()), None)
-        return None if number is None else self._owner.states.get_submodule(str(number))
+        return None if self._state is None else self._owner.states.get_submodule(str(self._state))
 
     def ir(self, stage: str) -> str:
         """The IR after a stage of the compiler."""
@@ -239,26 +247,39 @@ class Graph:
         self._weights = [place for place, name in enumerate(names) if re.search(r"\.|^(weight|bias)$", name)]
         self._weight = self._weights[0] if self._weights else None
 
-    def weights_of(self, arguments: Sequence[Tensor]) -> frozenset[int]:
-        """The addresses of the weights in a call."""
-        return frozenset(arguments[place].data_ptr() for place in self._weights)
+    def weights_of(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """The weights in a call that are parameters: others may be new objects in every call, and are not told apart."""
+        weights = [arguments[place] for place in self._weights]
+        return [weight for weight in weights if isinstance(weight, nn.Parameter)]
+
+    def first_weight(self, arguments: Sequence[Tensor]) -> Tensor | None:
+        weight = arguments[self._weight] if self._weight is not None else None
+        return weight if isinstance(weight, nn.Parameter) else None
 
     def _state_number(self, arguments: Sequence[Tensor]) -> int:
         """The state for the weights of this call: PyTorch runs one graph for all modules that are alike."""
-        key = arguments[self._weight].data_ptr() if self._weight is not None else 0
-        number = self._numbers.get(key)
+        weight = self.first_weight(arguments)
+        number = self._number if weight is None else self._numbers.get(weight)
         if number is None:
-            number = self._numbers[key] = self._find_state(self.weights_of(arguments))
+            number = self._find_state(self.weights_of(arguments))
+            if weight is None:
+                self._number = number
+            else:
+                self._numbers[weight] = number
+        self._state = number
         return number
 
-    def _find_state(self, weights: frozenset[int]) -> int:
+    def _find_state(self, weights: Sequence[Tensor]) -> int:
         """The state that another graph with this layout (of another batch size, say) has for these weights, or a new one."""
         states = self._owner.states
-        new = State(self.library, weights)
+        new, place = State(self.library), states.place_of(weights)
         for name, state in states.named_children():
             assert isinstance(state, State)
-            if weights and state.weights == weights and torch.equal(state.layout_hash, new.layout_hash):
+            if state.is_of(weights, place) and torch.equal(state.layout_hash, new.layout_hash):
+                state.take(weights, place)
+                states.changes += 1
                 return int(name)
+        new.take(weights, place)
         return states.add(new)
 
 
@@ -274,15 +295,16 @@ class _TrainedScales:
         self._columns = columns_of(graph.library)
         # Made in the first call: compilation runs under PyTorch's mode of tensors without data.
         self._own: State | None = None
-        self._sources: dict[int, tuple[Tensor, Tensor] | None] = {}
+        self._sources: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self._known = -1
         self._fallback: Runner | None = None
 
     def __call__(self, *arguments: Tensor) -> list[Any]:
         states, graph = self._graph._owner.states, self._graph
         if self._known != states.changes:
-            self._known, self._sources = states.changes, {}
-        key = arguments[graph._weight].data_ptr() if graph._weight is not None else 0
+            self._known, self._sources = states.changes, WeakIdKeyDictionary()
+        weight = graph.first_weight(arguments)
+        key = self if weight is None else weight
         if key not in self._sources:
             self._sources[key] = self._find(graph.weights_of(arguments))
         source = self._sources[key]
@@ -294,10 +316,11 @@ class _TrainedScales:
         self._casts.update(arguments, self._own)
         return self._runner(arguments, pointers(self._runner.state_names, self._own, self._casts))
 
-    def _find(self, weights: frozenset[int]) -> tuple[Tensor, Tensor] | None:
+    def _find(self, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor] | None:
         """The scales of a state of these weights, and the place of each of our columns in them."""
         states = self._graph._owner.states
-        trained = [dict(s.named_buffers()) for s in states.children() if not weights or s.weights & weights]
+        place = states.place_of(weights)
+        trained = [dict(s.named_buffers()) for s in states.children() if not weights or s.shares(weights) or _has(s.place, place)]
         for tensors in [*trained, *states.waiting.values()]:
             places = {(column[0], column[1], site): i for i, column in enumerate(decode(tensors["columns"])) for site in column[2:]}
             found = [places.get((tensor, form, sites[0])) for tensor, form, *sites in self._columns]
@@ -311,6 +334,11 @@ class _TrainedScales:
             library = self._graph.build({"main": self._part}, recipe="current", fp8_parameters=False)
             self._fallback = Runner(library, "main", self._values)
         return self._fallback
+
+
+def _has(place: Place | None, other: Place | None) -> bool:
+    """Whether both are of one module, and have a weight in common."""
+    return place is not None and other is not None and place[0] is other[0] and bool(place[1] & other[1])
 
 
 class _Shapes:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from .._library import Library
 
 COLUMNS = "columns"
 
+#: A module, and the names of some of its weights.
+Place = tuple["weakref.ref[nn.Module]", frozenset[str]]
+
 
 class State(nn.Module):  # type: ignore[misc]
     """The state of one graph and one set of weights: `scale`, `amax_history`, and what it belongs to.
@@ -27,13 +31,34 @@ class State(nn.Module):  # type: ignore[misc]
     behind every column.
     """
 
-    def __init__(self, library: Library, weights: frozenset[int] = frozenset()) -> None:
+    def __init__(self, library: Library, weights: Sequence[Tensor] = ()) -> None:
         super().__init__()
-        #: The addresses of the weights that this state's scales are of.
-        self.weights = weights
+        self.take(weights, None)
         for name, value in library.state().items():
             self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
         self.register_buffer(COLUMNS, _encode(columns_of(library)))
+
+    def take(self, weights: Sequence[Tensor], place: Place | None) -> None:
+        """Notes the weights that this state's scales are of: the objects, as another tensor may come to lie at a freed address."""
+        self.weights = {id(weight): weakref.ref(weight) for weight in weights}
+        self.place = place
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, which are of no weights yet."""
+        return {**self.__dict__, "weights": {}, "place": None}
+
+    def living(self) -> list[Tensor]:
+        """Its weights, those that still exist."""
+        return [weight for reference in self.weights.values() if (weight := reference()) is not None]
+
+    def shares(self, weights: Sequence[Tensor]) -> bool:
+        """Whether one of them is one of its weights."""
+        return any(id(weight) in self.weights and self.weights[id(weight)]() is weight for weight in weights)
+
+    def is_of(self, weights: Sequence[Tensor], place: Place | None) -> bool:
+        """Whether its scales are of these weights, or of what had their names in the same module."""
+        same = len(weights) == len(self.weights) and {id(weight) for weight in self.living()} == {id(weight) for weight in weights}
+        return bool(weights) and (same or (place is not None and place == self.place))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> State:
         """`module.half()` or `.to(dtype)` leave scales and histories in f32."""
@@ -72,9 +97,30 @@ class States(nn.Module):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
+        #: The modules that these states were attached to.
+        self.attached: list[weakref.ref[nn.Module]] = []
         self.waiting: dict[str, dict[str, Tensor]] = {}
         #: How often a state was added, or one that waits was loaded.
         self.changes = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "attached": []}
+
+    def belong_to(self, module: nn.Module) -> None:
+        """Notes a module: its weights are known by their names, so that load_state_dict(assign=True) may replace them."""
+        self.attached.append(weakref.ref(module))
+        for state in self.children():
+            if state.place is None:
+                state.place = self.place_of(state.living())
+
+    def place_of(self, weights: Sequence[Tensor]) -> Place | None:
+        """The module that has all of these weights, and their names there."""
+        for reference in self.attached:
+            module = reference()
+            names = {id(p): name for name, p in module.named_parameters(remove_duplicate=False)} if module is not None else {}
+            if weights and all(id(weight) in names for weight in weights):
+                return reference, frozenset(names[id(weight)] for weight in weights)
+        return None
 
     def add(self, state: State) -> int:
         """The number of a new state; loads the saved one that waits for it."""

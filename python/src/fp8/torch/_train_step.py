@@ -30,6 +30,7 @@ from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import, _optimizer
 from ._casts import Casts, pointers
+from ._model import Loss, Numbers
 from ._run import check_devices
 from ._state import State, States
 
@@ -59,9 +60,9 @@ def train_step(
 class TrainStep:
     """What `train_step` returns.
 
-    A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval) and of
-    the model's tensors (other objects or types, frozen or not) is compiled when it first occurs. Numbers and other
-    attributes of the model are those that it had then.
+    A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval), of the
+    model's tensors (other objects or types, frozen or not) and of the numbers and texts that are attributes of its
+    modules, also in lists and dicts, is compiled when it first occurs. Other attributes are those that it had then.
     """
 
     def __init__(
@@ -79,16 +80,18 @@ class TrainStep:
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
         self.states = States()
-        self._module = _Loss(model, loss, autocast)
+        self._module = Loss(model, loss, autocast)
         self._built: dict[Any, _Compiled] = {}
         self._last: _Compiled | None = None
+        self._numbers = Numbers(self._module)
 
     def __call__(self, *batch: Tensor) -> Tensor:
         """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails."""
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
-        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, self._module.kind())
+        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, self._module.kind(), self._numbers.values())
         step = self._built.get(key)
         if step is None:
+            self._numbers.note_compilation()
             check_devices([*batch, *self.model.parameters()])
             step = self._built[key] = _Compiled(self, batch)
         self._last = step
@@ -141,33 +144,6 @@ class TrainStep:
         elif not torch.equal(self.state.layout_hash, new.layout_hash):
             raise StateError("this combination of shapes quantizes other tensors than the first: use a train_step of its own")
         return self.state
-
-
-class _Loss(nn.Module):  # type: ignore[misc]
-    """The model and its loss as one module."""
-
-    def __init__(self, model: nn.Module, loss: Callable[..., Tensor] | None, autocast: torch.dtype | None) -> None:
-        super().__init__()
-        self.model, self.loss, self.autocast = model, loss, autocast
-        #: The buffers in whose place the last call of forward put other tensors.
-        self.replaced: set[str] = set()
-
-    def forward(self, *batch: Tensor) -> Tensor:
-        before = dict(self.named_buffers())
-        with torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=self.autocast is not None):
-            loss = self.model(*batch) if self.loss is None else self.loss(self.model(*batch[:-1]), batch[-1])
-        if not isinstance(loss, Tensor):
-            raise TypeError(f"the loss is of type {type(loss).__name__}: return one tensor, the loss alone")
-        if loss.numel() != 1:
-            raise ValueError(f"the loss has the shape {tuple(loss.shape)}: return a scalar, as by .mean()")
-        self.replaced = {name for name, buffer in self.named_buffers() if name in before and buffer is not before[name]}
-        return loss
-
-    def kind(self) -> tuple[Any, ...]:
-        """What a compiled step depends on: the modules' modes, and the tensors but for their values."""
-        modules = [m for m in self.modules() if not isinstance(m, (State, States))]
-        tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
-        return tuple(m.training for m in modules), tuple((id(t), t.dtype, t.shape, t.requires_grad) for t in tensors)
 
 
 @dataclass
@@ -227,6 +203,7 @@ def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModul
     with _capture.attributes_as_buffers(owner._module):
         joint = _capture_joint(owner._module, batch)
         _refuse_replaced(joint, owner._module)
+        owner._numbers.warn_of_changes()
         tensors = {**dict(owner._module.named_parameters(remove_duplicate=False)), **dict(owner._module.named_buffers(remove_duplicate=False))}
     roles = [node.meta["desc"] for node in _capture.placeholders(joint)]
     results = list(_capture.output_of(joint).args[0])
@@ -301,7 +278,7 @@ def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
     return joint
 
 
-def _refuse_replaced(joint: GraphModule, module: _Loss) -> None:
+def _refuse_replaced(joint: GraphModule, module: Loss) -> None:
     """Raises UnsupportedError for a buffer that forward reads and replaces: the next step would read the old one."""
     for node in _capture.placeholders(joint):
         name = getattr(node.meta["desc"], "target", None)

@@ -56,17 +56,23 @@ def AverageGradients : Pass<"fp8-average-gradients", "::mlir::ModuleOp"> {
     `fp8.grid` and `fp8.batch_axis` on the module say along which axis of the grid they
     differ. All other arguments are equal on all ranks.
     After: the loss, and the gradient of every parameter, is its mean over that axis: an
-    `fp8.all_reduce mean` right behind the gradient, whose result everything reads that
-    read the gradient. So every rank computes the same new parameters. A gradient is
-    where the backward pass, which is linear in the gradient of the loss, ends: at the
-    optimizer, the norm of a clipping, a result of the function; and from there back to
-    before elementwise operations on values that are equal on all ranks, such as the
-    product with the learning rate. `average` lists further results whose mean is wanted.
+    `fp8.all_reduce mean` right behind the gradient, which all that comes after the backward
+    pass reads. So every rank computes the same new parameters. The backward pass, which is
+    linear in the gradient of the loss, ends at the optimizer, the norm of a clipping, a
+    result of the function; and from there back to before elementwise operations on values
+    that are equal on all ranks, such as the product with the learning rate. Reads with which
+    the backward pass goes on keep each rank's own gradient: that of a bias for every element
+    is that of the sum, too. Maxima and magnitudes do not commute with means: they end it.
+    Results that are gradients of parameters, or tensors that are computed from some, are of
+    means; those with the shape of a batch argument are each rank's own. `average` lists
+    further results whose mean is wanted.
     A function without products of gradients is evaluation: its loss alone is averaged.
 
     Errors: no loss; a carried result that depends on the batch other than through
     gradients (the statistics of a batch norm) and is not in `average`; a result that is
-    a gradient by dataflow and has the shape of a parameter and of a batch argument.
+    a gradient by dataflow and has the shape of a parameter and of a batch argument, or of
+    no argument. A result that differs from rank to rank, has the shape of a parameter, and is
+    none of these is a warning: no gradient of a product leads to it.
 
     Example:
     ```mlir

@@ -5,16 +5,14 @@
 // Data parallelism: finds the loss and the gradients of the parameters in one rank's step, and replaces
 // them by their means over the ranks.
 
+#include "GradientReads.h"
 #include "Loss.h"
-#include "LossScaling/CotangentPaths.h"
 #include "RankDependence.h"
 #include "fp8/Analysis/Sites/SiteNames.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
 #include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 
 using namespace mlir;
 
@@ -35,15 +33,21 @@ public:
   LogicalResult run();
 
 private:
+  /// Arguments with the shape of a result; null where there is none.
+  struct SameShape {
+    BlockArgument parameter, batch;
+  };
+
   LogicalResult averageGradients(unsigned loss);
-  FailureOr<bool> isGradientResult(unsigned result);
-  FailureOr<SmallVector<Value>> findNeeded(const CotangentPaths &paths);
-  Value findSource(Value gradient) const;
+  SameShape findSameShape(OpOperand &result) const;
+  FailureOr<bool> isOfParameters(OpOperand &result, bool isGradient) const;
+  FailureOr<llvm::SetVector<OpOperand *>> findWanted(const GradientReads &gradients) const;
+  void warnOfOthers(const GradientReads &gradients, unsigned loss) const;
   Value average(Value value, StringRef label);
   void averageResult(unsigned result, const Twine &label);
   LogicalResult verifyCarried();
   bool isAveraged(unsigned result) const { return llvm::is_contained(averaged, int64_t(result)); }
-  Operation *getReturn() { return body.getTerminator(); }
+  Operation *getReturn() const { return body.getTerminator(); }
 
   func::FuncOp function;
   Block &body;
@@ -71,87 +75,74 @@ void Averager::averageResult(unsigned result, const Twine &label) {
     getReturn()->setOperand(result, average(value, label.str()));
 }
 
-/// Returns whether `result`, which is linear in the gradient of the loss, is the gradient of a parameter. Its
-/// shape tells: that of an argument that is equal on all ranks, or that of the batch.
-FailureOr<bool> Averager::isGradientResult(unsigned result) {
-  auto type = dyn_cast<RankedTensorType>(getReturn()->getOperand(result).getType());
-  if (!type || findCarried(function, result) || isAveraged(result))
-    return false; // looked at elsewhere
-  std::optional<unsigned> parameter, batch;
-  for (BlockArgument argument : function.getArguments()) {
+/// Finds arguments of floating point with the shape of `result`: one that is equal on all ranks, and one of
+/// the batch.
+Averager::SameShape Averager::findSameShape(OpOperand &result) const {
+  SameShape found;
+  auto type = dyn_cast<RankedTensorType>(result.get().getType());
+  for (BlockArgument argument : body.getArguments()) {
     auto other = dyn_cast<RankedTensorType>(argument.getType());
-    if (!other || !isa<FloatType>(other.getElementType()) || other.getShape() != type.getShape())
-      continue;
-    (dependence.varies(argument) ? batch : parameter) = argument.getArgNumber();
+    if (type && other && isa<FloatType>(other.getElementType()) && other.getShape() == type.getShape())
+      (dependence.varies(argument) ? found.batch : found.parameter) = argument;
   }
-  if (!parameter || !batch)
-    return parameter.has_value();
-  return emitError(getReturn()->getOperand(result).getLoc())
-         << "result " << result << " is a gradient with the shape of the parameter '"
-         << getArgumentName(function.getArgument(*parameter)) << "' and of the batch '"
-         << getArgumentName(function.getArgument(*batch))
-         << "', so data parallelism cannot tell whose it is: name it with --average=" << result
-         << " if it is the parameter's, else do not return it";
+  return found;
 }
 
-/// Returns the gradients that carried results or gradients among the results are computed from, in the order
-/// of the program.
-FailureOr<SmallVector<Value>> Averager::findNeeded(const CotangentPaths &paths) {
-  SmallVector<Value> worklist;
-  llvm::DenseSet<Value> reached; // what must be equal on all ranks, and what that is computed from
+/// Returns whether `result`, which is a gradient or computed from some, is of parameters, as its shape tells.
+FailureOr<bool> Averager::isOfParameters(OpOperand &result, bool isGradient) const {
+  SameShape same = findSameShape(result);
+  if (!same.parameter == !same.batch && (same.parameter || isGradient)) {
+    InFlightDiagnostic error = emitError(result.get().getLoc()) << "result " << result.getOperandNumber()
+                                                                << " is a gradient with the shape of ";
+    if (same.parameter)
+      error << "the parameter '" << getArgumentName(same.parameter) << "' and of the batch '"
+            << getArgumentName(same.batch) << "'";
+    else
+      error << "no argument";
+    return error << ", so data parallelism cannot tell whose it is: name it with --average="
+                 << result.getOperandNumber() << " if it is the parameter's, else do not return it";
+  }
+  return !same.batch;
+}
+
+/// Returns the results that means of gradients make equal on all ranks: the carried ones, gradients of
+/// parameters, and tensors that are computed from them. A scalar is a norm, which reads what others read.
+FailureOr<llvm::SetVector<OpOperand *>> Averager::findWanted(const GradientReads &gradients) const {
+  llvm::SetVector<OpOperand *> wanted;
   for (OpOperand &result : getReturn()->getOpOperands()) {
-    bool isWanted = findCarried(function, result.getOperandNumber()).has_value();
-    if (!isWanted && paths.getEnds().contains(&result)) {
-      FailureOr<bool> isGradient = isGradientResult(result.getOperandNumber());
-      if (failed(isGradient))
-        return failure();
-      isWanted = *isGradient;
-    }
-    if (isWanted)
-      worklist.push_back(result.get());
+    auto type = dyn_cast<RankedTensorType>(result.get().getType());
+    bool isGradient = gradients.isGradient(result),
+         isCarried = !!findCarried(function, result.getOperandNumber());
+    bool isCandidate = type && isa<FloatType>(type.getElementType()) &&
+                       !isAveraged(result.getOperandNumber()) &&
+                       (isGradient || (type.getRank() > 0 && gradients.isOfGradients(result)));
+    FailureOr<bool> isWanted = isCarried;
+    if (!isCarried && isCandidate)
+      isWanted = isOfParameters(result, isGradient);
+    if (failed(isWanted))
+      return failure();
+    if (*isWanted)
+      wanted.insert(&result);
   }
-  llvm::DenseSet<Value> returned(worklist.begin(), worklist.end());
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (reached.insert(value).second && op)
-      llvm::append_range(worklist, dependence.getReads(op));
-  }
-  llvm::SetVector<Value> needed;
-  for (OpOperand *end : paths.getEnds()) {
-    Operation *reader = body.findAncestorOpInBlock(*end->getOwner());
-    bool isNeeded =
-        reader == getReturn()
-            ? returned.contains(end->get())
-            : llvm::any_of(reader->getResults(), [&](Value result) { return reached.contains(result); });
-    if (isNeeded && end->get().getParentBlock() == &body)
-      needed.insert(end->get());
-  }
-  SmallVector<Value> ordered = needed.takeVector();
-  llvm::sort(ordered, [](Value a, Value b) {
-    Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
-    return first && second ? first->isBeforeInBlock(second) : !first && second;
-  });
-  return ordered;
+  return wanted;
 }
 
-/// Returns the value that `gradient` is an elementwise function of, with values that are equal on all ranks,
-/// and that has as many elements of the same type: W - rate · g needs the mean of g.
-Value Averager::findSource(Value gradient) const {
-  while (Operation *op = gradient.getDefiningOp()) {
-    auto type = dyn_cast<RankedTensorType>(gradient.getType());
-    SmallVector<Value> varying;
-    for (Value read : dependence.getReads(op))
-      if (dependence.varies(read))
-        varying.push_back(read);
-    auto from = varying.size() == 1 ? dyn_cast<RankedTensorType>(varying[0].getType()) : RankedTensorType();
-    if (!type || !from || op->getNumResults() != 1 || from.getElementType() != type.getElementType() ||
-        !from.hasStaticShape() || !type.hasStaticShape() || from.getNumElements() != type.getNumElements() ||
-        !isLinear(op))
-      break;
-    gradient = varying[0];
+/// Warns of results that stay each rank's own, though they may be the gradient of a parameter: one that no
+/// product's gradient leads to, or a new value of a scalar parameter.
+void Averager::warnOfOthers(const GradientReads &gradients, unsigned loss) const {
+  for (OpOperand &result : getReturn()->getOpOperands()) {
+    unsigned index = result.getOperandNumber();
+    auto type = dyn_cast<RankedTensorType>(result.get().getType());
+    SameShape same = findSameShape(result);
+    if (index == loss || isAveraged(index) || findCarried(function, index) ||
+        !dependence.varies(result.get()) || !type || !isa<FloatType>(type.getElementType()) ||
+        !same.parameter || same.batch ||
+        (type.getRank() == 0 ? !gradients.isOfGradients(result) : gradients.isForward(result.get())))
+      continue;
+    emitWarning(result.get().getLoc())
+        << "result " << index << " has the shape of the parameter '" << getArgumentName(same.parameter)
+        << "', and differs from rank to rank: --average=" << index << " takes its mean";
   }
-  return gradient;
 }
 
 /// The words for a gradient in messages: its site, or where it is computed.
@@ -163,23 +154,19 @@ std::string describe(Value gradient) {
 }
 
 LogicalResult Averager::averageGradients(unsigned loss) {
-  CotangentPaths paths(function, getReturn()->getOperand(loss),
-                       [&](Value value) { return dependence.varies(value); });
-  if (!paths.hasGradients())
+  GradientReads gradients(function, getReturn()->getOperand(loss), dependence);
+  if (!gradients.hasGradients())
     return success();
-  FailureOr<SmallVector<Value>> needed = findNeeded(paths);
-  if (failed(needed))
+  FailureOr<llvm::SetVector<OpOperand *>> wanted = findWanted(gradients);
+  if (failed(wanted))
     return failure();
-  for (Value gradient : *needed) {
-    if (!dependence.varies(gradient))
-      continue;
-    Value source = findSource(gradient);
-    dependence.makeEqual(source);
-    Value mean = average(source, describe(source));
-    source.replaceUsesWithIf(mean, [&](OpOperand &use) {
-      return use.getOwner() != mean.getDefiningOp() && !isa<tensor::DimOp>(use.getOwner());
-    });
+  for (auto &[gradient, reads] : gradients.find(*wanted)) {
+    Value mean = average(gradient, describe(gradient));
+    for (OpOperand *read : reads)
+      read->set(mean);
   }
+  dependence = RankDependence(function, axis);
+  warnOfOthers(gradients, loss);
   return success();
 }
 

@@ -7,17 +7,21 @@
 #include "RankDependence.h"
 #include "fp8/Dialect/FP8/IR/Boundary.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace fp8;
 
-RankDependence::RankDependence(func::FuncOp function, int64_t axis)
-    : body(function.getBody().front()), axis(axis) {
+RankDependence::RankDependence(func::FuncOp function, int64_t axis) : axis(axis) {
   for (BlockArgument argument : function.getArguments())
     if (function.getArgAttr(argument.getArgNumber(), kBatchAttrName))
       varying.insert(argument);
-  for (Operation &op : body) {
+  visit(function.getBody().front());
+}
+
+void RankDependence::visit(Block &block) {
+  for (Operation &op : block) {
     SmallVector<Value> &read = reads[&op];
     read.assign(op.operand_begin(), op.operand_end());
     if (op.getNumRegions() != 0) {
@@ -25,8 +29,17 @@ RankDependence::RankDependence(func::FuncOp function, int64_t axis)
       getUsedValuesDefinedAbove(op.getRegions(), used);
       read.append(used.begin(), used.end());
     }
-    if (isVarying(&op))
+    bool isOfRank = isVarying(&op);
+    if (isOfRank)
       varying.insert(op.result_begin(), op.result_end());
+    if (isa<linalg::LinalgOp>(op))
+      continue;
+    for (Region &region : op.getRegions())
+      for (Block &inner : region) {
+        if (isOfRank)
+          varying.insert(inner.args_begin(), inner.args_end());
+        visit(inner);
+      }
   }
 }
 
@@ -42,19 +55,4 @@ bool RankDependence::isVarying(Operation *op) const {
       return false;
   bool asksForRank = op->walk([](RankOp) { return WalkResult::interrupt(); }).wasInterrupted();
   return asksForRank || llvm::any_of(getReads(op), [&](Value value) { return varies(value); });
-}
-
-void RankDependence::makeEqual(Value value) {
-  varying.erase(value);
-  SmallVector<Value> worklist{value};
-  while (!worklist.empty())
-    for (Operation *user : worklist.pop_back_val().getUsers()) {
-      Operation *op = body.findAncestorOpInBlock(*user);
-      if (!op || op->getNumResults() == 0 || !varies(op->getResult(0)) || isVarying(op))
-        continue;
-      for (Value result : op->getResults()) {
-        varying.erase(result);
-        worklist.push_back(result);
-      }
-    }
 }

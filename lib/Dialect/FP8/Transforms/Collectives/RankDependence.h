@@ -13,23 +13,21 @@
 
 namespace fp8 {
 
-/// The values in the body of a function that depend on an argument marked `fp8.batch`, or on the number of
-/// the rank. An operation with regions depends on all that its regions read. What a collective along the
-/// axis gives every rank does not depend on it.
+/// The values of a function that depend on an argument marked `fp8.batch`, or on the number of the rank. An
+/// operation with regions depends on all that its regions read, and the arguments of its blocks do. What a
+/// collective along the axis gives every rank does not depend on it. Bodies of linalg ops are not looked at.
 class RankDependence {
 public:
   RankDependence(mlir::func::FuncOp function, int64_t axis);
 
   bool varies(mlir::Value value) const { return varying.contains(value); }
-  /// Returns the values that `op`, in the function's body, reads: its operands, and what its regions use.
+  /// Returns the values that `op` reads: its operands, and what its regions use.
   llvm::ArrayRef<mlir::Value> getReads(mlir::Operation *op) const;
-  /// Takes note that what reads `value` will read one that is equal on all ranks.
-  void makeEqual(mlir::Value value);
 
 private:
+  void visit(mlir::Block &block);
   bool isVarying(mlir::Operation *op) const;
 
-  mlir::Block &body;
   int64_t axis;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> reads;
   llvm::DenseSet<mlir::Value> varying;

@@ -35,8 +35,8 @@ static SmallVector<Value> getValues(ArrayRef<OpOperand *> reads) {
   return values.takeVector();
 }
 
-CotangentPaths::CotangentPaths(func::FuncOp function, Value loss, std::function<bool(Value)> allReads)
-    : function(function), allReads(std::move(allReads)), gradients(findGradients(function)) {
+CotangentPaths::CotangentPaths(func::FuncOp function, Value loss, std::function<bool(Value)> varies)
+    : function(function), varies(std::move(varies)), gradients(findGradients(function)) {
   if (gradients.empty())
     return;
   findForwardValues(loss);
@@ -46,7 +46,8 @@ CotangentPaths::CotangentPaths(func::FuncOp function, Value loss, std::function<
   while (!open.empty())
     demand(*open.pop_back_val());
   evaluateAll();
-  moveEndsUp();
+  if (!this->varies)
+    moveEndsUp();
   seeds.remove_if([&](OpOperand *read) { return degrees.lookup(read->get()) == Degree::one; });
 }
 
@@ -91,6 +92,26 @@ bool CotangentPaths::isTainted(Value value) {
   return tainted[value] = result;
 }
 
+/// Returns whether `value` differs from rank to rank and the loss is not computed from it.
+bool CotangentPaths::isBackward(Value value) {
+  auto structured = dyn_cast_or_null<linalg::LinalgOp>(value.getParentBlock()->getParentOp());
+  if (!structured)
+    return !forward.contains(value) && varies(value);
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return isBackward(structured.getMatchingOpOperand(argument)->get());
+  return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value read) { return isBackward(read); });
+}
+
+/// Returns the rule of `value` for what these paths are for.
+DegreeRule CotangentPaths::getRule(Value value) const {
+  Operation *op = value.getDefiningOp();
+  return op && varies && isOnlyHomogeneous(op) ? DegreeRule() : getDegreeRule(value);
+}
+
+bool CotangentPaths::isLinearHere(Operation *op) const {
+  return isLinear(op) && !(varies && isOnlyHomogeneous(op));
+}
+
 //===----------------------------------------------------------------------===//
 // Which values must be scaled, from the gradients of products upwards
 //===----------------------------------------------------------------------===//
@@ -98,7 +119,7 @@ bool CotangentPaths::isTainted(Value value) {
 void CotangentPaths::addSeed(OpOperand &read) {
   seeds.insert(&read);
   Value value = read.get();
-  if (allReads && !forward.contains(value) && allReads(value))
+  if (varies && !forward.contains(value) && varies(value))
     for (OpOperand &other : value.getUses())
       seeds.insert(&other);
 }
@@ -108,14 +129,19 @@ void CotangentPaths::demand(OpOperand &read) {
   Value value = read.get();
   if (demanded.contains(value) || degrees.lookup(value) == Degree::any)
     return;
-  DegreeRule rule = getDegreeRule(value);
+  DegreeRule rule = getRule(value);
   if (rule.kind == DegreeRule::Kind::fixed || forward.contains(value)) {
     addSeed(read);
     return;
   }
   SmallVector<OpOperand *> scaled(rule.reads);
   if (rule.kind != DegreeRule::Kind::same) {
-    bool first = isTainted(rule.reads[0]->get()), second = isTainted(rule.reads[1]->get());
+    Value a = rule.reads[0]->get(), b = rule.reads[1]->get();
+    bool first = isTainted(a), second = isTainted(b);
+    if (varies && !first && !second) { // behind the last product: its output may be scaled by a parameter
+      first = isBackward(a);
+      second = isBackward(b);
+    }
     // Where neither factor comes from a gradient, the backward pass begins here.
     bool fits = rule.kind == DegreeRule::Kind::product ? first != second : first && !second;
     if (!fits) {
@@ -175,7 +201,7 @@ Degree CotangentPaths::joinReads(Value value, ArrayRef<OpOperand *> reads) {
 }
 
 Degree CotangentPaths::evaluate(Value value) {
-  DegreeRule rule = getDegreeRule(value);
+  DegreeRule rule = getRule(value);
   if (rule.kind == DegreeRule::Kind::fixed)
     return rule.degree;
   if (rule.kind == DegreeRule::Kind::same)
@@ -238,7 +264,7 @@ void CotangentPaths::evaluateAll() {
 
 /// Adds the reads of `op` that are not linear, such as those of exp, of conditions and of return.
 void CotangentPaths::addEndsOf(Operation *op) {
-  if (isLinear(op) && !opaque.contains(op))
+  if (isLinearHere(op) && !opaque.contains(op))
     return;
   if (opaque.contains(op))
     seeds.remove_if([&](OpOperand *read) { return op->isProperAncestor(read->getOwner()); });

@@ -50,13 +50,19 @@ DegreeRule getDegreeRule(mlir::Value value);
 /// values of degree 0.
 bool isLinear(mlir::Operation *op);
 
+/// Returns whether a positive factor of what `op` reads is one of its result, but the result for a sum is not
+/// the sum of the results: of a maximum, a minimum and a magnitude.
+bool isOnlyHomogeneous(mlir::Operation *op);
+
 /// Finds seeds and ends in one function, whose products have roles.
 class CotangentPaths {
 public:
   /// `loss` is what the function returns as the loss. Where one read of a value is a seed, others may not be:
-  /// a bias gradient need not be scaled. Of values for which `allReads` returns true, all reads are.
-  CotangentPaths(mlir::func::FuncOp function, mlir::Value loss,
-                 std::function<bool(mlir::Value)> allReads = {});
+  /// a bias gradient need not be scaled.
+  ///
+  /// With `varies`, which says what differs from rank to rank, the paths are for means over the ranks: of
+  /// values that vary, all reads are seeds; what is only homogeneous is not linear; ends stay where they are.
+  CotangentPaths(mlir::func::FuncOp function, mlir::Value loss, std::function<bool(mlir::Value)> varies = {});
 
   /// Reads that get the value times the scale: operands of operations, also inside bodies of linalg ops.
   const llvm::SetVector<mlir::OpOperand *> &getSeeds() const { return seeds; }
@@ -64,15 +70,20 @@ public:
   const llvm::SetVector<mlir::OpOperand *> &getEnds() const { return ends; }
   /// Whether a product reads a gradient.
   bool hasGradients() const { return !gradients.empty(); }
+  /// Whether the loss is computed from `value`.
+  bool isForward(mlir::Value value) const { return forward.contains(value); }
+  Degree getDegree(mlir::OpOperand &read) const;
 
 private:
   void findForwardValues(mlir::Value loss);
   bool isTainted(mlir::Value value);
+  bool isBackward(mlir::Value value);
 
   void demand(mlir::OpOperand &read);
   void addSeed(mlir::OpOperand &read);
 
-  Degree getDegree(mlir::OpOperand &read) const;
+  DegreeRule getRule(mlir::Value value) const;
+  bool isLinearHere(mlir::Operation *op) const;
   Degree evaluate(mlir::Value value);
   void evaluate(mlir::Block &block);
   void addEndsOf(mlir::Operation *op);
@@ -83,7 +94,7 @@ private:
   void moveEndsUp();
 
   mlir::func::FuncOp function;
-  std::function<bool(mlir::Value)> allReads;
+  std::function<bool(mlir::Value)> varies; ///< null for the scale of the loss
   llvm::SmallVector<mlir::OpOperand *> gradients;
   llvm::DenseSet<mlir::Value> forward; ///< what the loss is computed from
   std::optional<Reachability> reachability;

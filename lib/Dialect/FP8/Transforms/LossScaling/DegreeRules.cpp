@@ -37,6 +37,14 @@ static bool isSame(Operation *op) {
          isLinearCollective(op);
 }
 
+bool fp8::isOnlyHomogeneous(Operation *op) {
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
+    ReduceKind kind = collective.getStep().reduction;
+    return kind == ReduceKind::max || kind == ReduceKind::min;
+  }
+  return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp, math::AbsFOp>(op);
+}
+
 bool fp8::isLinear(Operation *op) {
   if (isa<func::ReturnOp>(op))
     return false;

@@ -1,5 +1,4 @@
-// Means over the ranks stand right behind the gradients, before the product with the learning rate, and
-// everything reads them.
+// Means over the ranks stand right behind the gradients, before the product with the learning rate.
 // RUN: fp8-opt %s --fp8-average-gradients | FileCheck %s -enable-var-scope
 
 #mk = affine_map<(m, n, k) -> (m, k)>

@@ -1,0 +1,113 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The model of a training step with its loss, and what of it a compiled step depends on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .._errors import Warning
+from ._state import State, States
+
+#: The attributes of every module, among them its mode.
+_OF_ALL_MODULES = frozenset(vars(nn.Module()))
+
+#: So many compilations for other numbers are worth a warning.
+_MANY = 8
+
+
+class Loss(nn.Module):  # type: ignore[misc]
+    """The model and its loss as one module."""
+
+    def __init__(self, model: nn.Module, loss: Callable[..., Tensor] | None, autocast: torch.dtype | None) -> None:
+        super().__init__()
+        self.model, self.loss, self.autocast = model, loss, autocast
+        #: The buffers in whose place the last call of forward put other tensors.
+        self.replaced: set[str] = set()
+
+    def forward(self, *batch: Tensor) -> Tensor:
+        before = dict(self.named_buffers())
+        with torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=self.autocast is not None):
+            loss = self.model(*batch) if self.loss is None else self.loss(self.model(*batch[:-1]), batch[-1])
+        if not isinstance(loss, Tensor):
+            raise TypeError(f"the loss is of type {type(loss).__name__}: return one tensor, the loss alone")
+        if loss.numel() != 1:
+            raise ValueError(f"the loss has the shape {tuple(loss.shape)}: return a scalar, as by .mean()")
+        self.replaced = {name for name, buffer in self.named_buffers() if name in before and buffer is not before[name]}
+        return loss
+
+    def users_modules(self) -> list[nn.Module]:
+        """The modules of the model and the loss."""
+        return [m for m in self.modules() if m is not self and not isinstance(m, (State, States))]
+
+    def kind(self) -> tuple[Any, ...]:
+        """The modules' modes, and the tensors but for their values."""
+        modules = self.users_modules()
+        tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
+        return tuple(m.training for m in modules), tuple((id(t), t.dtype, t.shape, t.requires_grad) for t in tensors)
+
+
+class Numbers:
+    """Numbers and texts that are attributes of modules: constants of a compiled step."""
+
+    def __init__(self, loss: Loss) -> None:
+        self._loss = loss
+        self._compiled: dict[str, Any] | None = None
+        #: How often each of them led to a compilation.
+        self._counts: dict[str, int] = {}
+
+    def values(self) -> tuple[Any, ...]:
+        """All of them, to be compared."""
+        return tuple((name, _plain(value)) for m in self._loss.users_modules() for name, value in vars(m).items() if name not in _OF_ALL_MODULES)
+
+    def _by_name(self) -> dict[str, Any]:
+        modules = ((path.removeprefix("model").removeprefix("."), m) for path, m in self._loss.named_modules() if m is not self._loss)
+        return {
+            f"{path}.{name}".removeprefix("."): _plain(value)
+            for path, m in modules
+            if not isinstance(m, (State, States))
+            for name, value in vars(m).items()
+            if name not in _OF_ALL_MODULES
+        }
+
+    def note_compilation(self) -> None:
+        """Notes with which numbers a step is compiled. Warns of those that change often."""
+        before, self._compiled = self._compiled, self._by_name()
+        for name, value in self._compiled.items():
+            if before is None or before.get(name, value) == value:
+                continue
+            self._counts[name] = self._counts.get(name, 0) + 1
+            if self._counts[name] == _MANY:
+                warnings.warn(
+                    f"the step was compiled {_MANY} times because '{name}' of the model changed: keep what changes from step to step "
+                    "in a tensor (register_buffer), and change it in place",
+                    Warning,
+                    stacklevel=3,
+                )
+
+    def warn_of_changes(self) -> None:
+        """Warns of numbers that forward has changed while it was traced: a compiled step does not."""
+        assert self._compiled is not None
+        for name, value in self._by_name().items():
+            if isinstance(before := self._compiled.get(name), tuple) and before != value:
+                warnings.warn(
+                    f"forward changes '{name}' of the model, which the compiled step leaves as it is: "
+                    "let it be a tensor (register_buffer), and change it in place",
+                    Warning,
+                    stacklevel=5,
+                )
+
+
+def _plain(value: Any) -> Any:
+    """A number or text with its type; of a list or dict those in it; for anything else its type."""
+    if isinstance(value, (list, tuple)):
+        return type(value), tuple(map(_plain, value))
+    if isinstance(value, dict):
+        return type(value), tuple((key if isinstance(key, str) else _plain(key), _plain(item)) for key, item in value.items())
+    return (type(value), value) if isinstance(value, (bool, int, float, complex, str, torch.dtype)) else type(value)
