@@ -18,21 +18,26 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def pytest_addoption(parser):
     parser.addoption("--build", default=str(ROOT / "build"), help="build folder to test (build/)")
     parser.addoption("--slow", action="store_true", help="run the slow tests too")
-    parser.addoption("--slow-sample", metavar="WORD", help="run a quarter of the slow tests, another one for another word")
+    parser.addoption("--slow-sample", metavar="WORD", help="run a quarter of the slow tests, or what they say, others for another word")
 
 
 def pytest_configure(config):
     # Not the user's cache.
     os.environ["FP8_CACHE_DIR"] = str(pathlib.Path(config.getoption("--build")).resolve() / "test" / "object-cache")
-    config.addinivalue_line("markers", "slow: takes more than a few seconds; runs with --slow")
+    config.addinivalue_line("markers", "slow(one_of=4): takes more than a few seconds; runs with --slow; "
+                                       "--slow-sample runs one of so many")
 
 
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--slow"):
         return
     word = config.getoption("--slow-sample")
-    chosen = lambda item: word and zlib.crc32(f"{word} {item.nodeid}".encode()) % 4 == 0  # noqa: E731
-    slow = [item for item in items if item.get_closest_marker("slow") and not chosen(item)]
+
+    def is_left_out(item):
+        marker = item.get_closest_marker("slow")
+        return marker and (not word or zlib.crc32(f"{word} {item.nodeid}".encode()) % marker.kwargs.get("one_of", 4))
+
+    slow = [item for item in items if is_left_out(item)]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if item not in slow]
 

@@ -119,15 +119,12 @@ def test_some_shapes(bin_dir, tmp_path, target):
     run_all(build(bin_dir, tmp_path, entries, target), entries, rng)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(one_of=40)
+@pytest.mark.parametrize("start", range(0, 300, 30))
 @pytest.mark.parametrize("target", ["cpu", *CHIPS])
-def test_every_size_from_1_to_300(bin_dir, tmp_path, target):
-    entries, rng = sweep(300, 75)
-    for start in range(0, 300, 30):
-        part = dict(list(entries.items())[start : start + 30])
-        folder = tmp_path / str(start)
-        folder.mkdir()
-        run_all(build(bin_dir, folder, part, target), part, rng)
+def test_every_size_from_1_to_300(bin_dir, tmp_path, target, start):
+    part = dict(list(sweep(300, 75)[0].items())[start : start + 30])
+    run_all(build(bin_dir, tmp_path, part, target), part, random_generator(76, start))
 
 
 PRODUCER = """

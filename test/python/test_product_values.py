@@ -61,15 +61,13 @@ def test_some_shapes(bin_dir, tmp_path, kind, target):
     matmuls.check(build(bin_dir, tmp_path, cases, target), "main", cases, [case.operands(rng) for case in cases])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(one_of=40)
+@pytest.mark.parametrize("start", range(0, 300, 30))
 @pytest.mark.parametrize("kind, target", [(kind, target) for kind, target in EVERYWHERE if target != "x86-64-v3"])
-def test_every_size_from_1_to_300(bin_dir, tmp_path, kind, target):
-    cases, rng = sweep(kind, 300, 92)
-    for start in range(0, 300, 30):
-        part = cases[start : start + 30]
-        folder = tmp_path / str(start)
-        folder.mkdir()
-        matmuls.check(build(bin_dir, folder, part, target), "main", part, [case.operands(rng) for case in part])
+def test_every_size_from_1_to_300(bin_dir, tmp_path, kind, target, start):
+    part = sweep(kind, 300, 92)[0][start : start + 30]
+    rng = random_generator(94, len(kind), start)
+    matmuls.check(build(bin_dir, tmp_path, part, target), "main", part, [case.operands(rng) for case in part])
 
 
 @pytest.mark.parametrize("kind, target", EVERYWHERE)
