@@ -57,8 +57,10 @@ def load() -> ctypes.CDLL:
 
 def _load_openmp() -> None:
     """Loads libomp, which compiled libraries need by its name, for the whole process."""
-    # Idle threads of libomp would take the processor from the framework's own threads otherwise.
-    os.environ.setdefault("KMP_BLOCKTIME", "0")
+    # Milliseconds that idle threads of libomp look for work before they sleep. They would take the processor from the
+    # framework's own threads for 200 otherwise; with 0 a step of the example GPT takes twice its time, as threads are
+    # woken for each kernel.
+    os.environ.setdefault("KMP_BLOCKTIME", "1")
     try:
         path = str(_tools.find("libomp.so.5"))
     except MissingToolError:
