@@ -14,6 +14,7 @@ import difflib
 import functools
 import inspect
 import threading
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -178,6 +179,7 @@ class Step:
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._options = dict(options)
+        self._jit_options = dict(jit_options)
         self._donated = _Chosen(fun, jit_options["donate_argnums"], jit_options["donate_argnames"])
         self._static = _Chosen(fun, jit_options["static_argnums"], jit_options["static_argnames"])
         self._lock = threading.RLock()
@@ -222,6 +224,21 @@ class Step:
             state = inspect.Parameter("_fp8_state", inspect.Parameter.POSITIONAL_ONLY)
             traced.__signature__ = inspect.Signature([state, *parameters])  # type: ignore[attr-defined]
         return jax.jit(traced, **options)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a function in a class, which becomes a method."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __copy__(self) -> Step:
+        """A step with a state of its own, which begins as this one's."""
+        other = Step(self._fun, self._options, self._jit_options)
+        with self._lock:
+            if state := self.state or self._pending:
+                other.state = state
+        return other
+
+    def __deepcopy__(self, memo: Any) -> Step:
+        return self.__copy__()
 
     # Calls
 
@@ -365,7 +382,8 @@ class Step:
         with self._lock:
             if not self._layout:
                 return {}
-            return {**self._tensors, _state.HASH: _state.layout_hash({"state": self._layout})}
+            # Copies: a call gives the memory of its own to the new state.
+            return {**_as_jax(self._tensors), _state.HASH: _state.layout_hash({"state": self._layout})}
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
