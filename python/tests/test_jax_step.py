@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8.jax.jit as jax.jit: donation, static arguments, trees, recompilation; its state; its errors."""
 
+import copy
+import functools
 import inspect
 import pathlib
 import re
@@ -328,3 +330,44 @@ def test_calls_alike_are_traced_once():
             x, options = jnp.float32([1, 2, 3]), {"name": "scaled", "factors": {"up": 2.0, "down": 0.5}}
             np.testing.assert_array_equal(step(x, options, mode), factor * x)
     assert step._stepper._cache_size() == 2
+
+
+def test_a_state_that_was_read_outlives_later_calls():
+    step = make()
+    step(params(), *batch(0))
+    kept = step.state
+    wanted = step(params(), *batch(1))
+    step(params(), *batch(2))
+    step.state = kept
+    assert_same(step(params(), *batch(1)), wanted, 0)
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(step.state["scale"])[0] = 7
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_has_a_state_of_its_own(copied):
+    step = make()
+    step(params(), *batch(0))
+    other = copied(step)
+    wanted = step.state
+    for i in range(3):
+        other(jax.tree.map(lambda p: 3 * p, params()), *batch(i))
+    assert_same(step.state["scale"], wanted["scale"], 0)
+    assert (other.state["scale"] != wanted["scale"]).any()
+    assert_same(copied(step)(params(), *batch(1)), step(params(), *batch(1)), 0)
+
+
+def test_a_step_in_a_class_is_a_method():
+    class Scaled:
+        def __init__(self, factor):
+            self.factor = factor
+
+        @functools.partial(fp8.jax.jit, recipe="none", static_argnums=0)
+        def product(self, x, w):
+            return x @ w * self.factor
+
+    x, w = batch(0)[0], params()["w1"]
+    for factor in (2, 3):
+        scaled = Scaled(factor)
+        assert_same(scaled.product(x, w), x @ w * factor, 1e-5)
+        assert len(scaled.product.report().sites) == 1

@@ -17,7 +17,9 @@ from ._lower import hide_frames
 hide_frames(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from ._function import Function, function  # noqa: E402 - after hide_frames
-from ._jit import Lowered, Step, jit  # noqa: E402
+from ._jit import jit  # noqa: E402
 from ._nnx import NnxStep, nnx_jit  # noqa: E402
+from ._program import Lowered  # noqa: E402
+from ._step import Step  # noqa: E402
 
 __all__ = ["Function", "Lowered", "NnxStep", "Step", "function", "jit", "nnx_jit"]

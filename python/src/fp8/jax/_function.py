@@ -21,7 +21,7 @@ import numpy as np
 from .. import _compile
 from .._library import Library
 from .._report import Report
-from . import _call, _jit, _leaves, _lower
+from . import _call, _jit, _leaves, _lower, _program
 
 _STATELESS = "a differentiable function of JAX cannot update a state in its backward pass"
 _ADVICE = 'use recipe="current", "row", "block" or "mxfp8" here, or fp8.jax.jit for the whole step'
@@ -86,7 +86,7 @@ class Function:
     def _pair_of(self, wrapped: Any) -> tuple[_Pair, list[Any]]:
         leaves, tree = jax.tree.flatten(wrapped)
         types = tuple(_type(leaf) for leaf in leaves)
-        key = (tree, tuple((t.shape, t.dtype) for t in types), _jit.trace_context())
+        key = (tree, tuple((t.shape, t.dtype) for t in types), _program.trace_context())
         with self._lock:
             if key not in self._pairs:
                 self._pairs[key] = _Pair(self._fun, jax.tree.unflatten(tree, types), self._options)

@@ -1,0 +1,67 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The FP8 state that a step keeps from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from .. import state as _state
+from .._errors import StateError
+from ._program import Program
+
+
+class Held:
+    """The tensors of a state, and the layout of the programs that share it; nothing before the first call that needs one."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Any] = {}
+        self.layout: Mapping[str, Any] = {}
+        self.pending: dict[str, Any] | None = None
+
+    def read(self) -> _state.State:
+        """Copies of the tensors, with the layout's hash: a call gives the memory of its own to the new state."""
+        if not self.layout:
+            return {}
+        return {**as_jax(self.tensors), _state.HASH: _state.layout_hash({"state": self.layout})}
+
+    def replace(self, state: Mapping[str, Any]) -> None:
+        """Takes another state; without a layout it waits for the program. Raises StateError if it does not fit."""
+        if self.layout:
+            _state.check(state, {"state": self.layout})
+            self.tensors = as_jax({name: value for name, value in state.items() if name != _state.HASH})
+        else:
+            self.pending = dict(state)
+
+    def adopt(self, program: Program) -> None:
+        """Starts with the state that was set before the first call, or with the program's initial one."""
+        state = self.pending if self.pending is not None else program.library.state()
+        _state.check(state, program.library.manifest)
+        self.layout = program.layout
+        self.tensors = as_jax({name: value for name, value in state.items() if name != _state.HASH})
+        self.pending = None
+
+    def check(self, program: Program) -> None:
+        """Raises StateError if the program's state has another layout."""
+        check_layout(program.layout, self.layout)
+
+
+def check_layout(new: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    if new[_state.HASH] != old[_state.HASH]:
+        raise StateError(
+            "these arguments make another program, whose FP8 state has another layout than the step's: use a second "
+            f"fp8.jax.jit for them. The step's columns: {_named(old)}. The new program's: {_named(new)}"
+        )
+
+
+def _named(layout: Mapping[str, Any]) -> str:
+    return "; ".join(f"{c['tensor']} of {', '.join(c['sites'])} in {c['format']}" for c in layout.get("columns", [])) or "none"
+
+
+def as_jax(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies of the tensors that a call may donate; the hash stays as it is."""
+    return {name: value if name == _state.HASH else jax.numpy.array(value) for name, value in tensors.items()}

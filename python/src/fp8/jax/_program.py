@@ -1,0 +1,109 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The user's function compiled for arguments of one structure, shapes and types."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from .. import _compile
+from .. import state as _state
+from .._errors import CompileError
+from .._library import Library
+from . import _call, _lower
+from ._casts import Casts
+
+NOT_TRANSFORMABLE = (
+    "a step of fp8.jax.jit has no gradient and cannot be mapped: put jax.grad or jax.vmap inside of the step, "
+    "or use fp8.jax.function, whose result is an ordinary differentiable function"
+)
+
+
+class Program:
+    """The function compiled for arguments of one structure, shapes and types."""
+
+    def __init__(self, number: int, fun: Callable[..., Any], traced: Any, donated: Sequence[bool], options: Mapping[str, Any]) -> None:
+        #: Among the programs of its step.
+        self.number = number
+        name = getattr(fun, "__name__", "step")
+        self.text = _lower.text_of({"main": _lower.to_linalg(traced, _lower.definition(fun))})
+        self.results = jax.tree.leaves(traced.out_info)
+        self.out_tree = jax.tree.structure(traced.out_info)
+        self._options = {**options, "carry": _carried(traced, donated, self.results), "name": name}
+
+    @functools.cached_property
+    def library(self) -> Library:
+        try:
+            return _compile.compile(self.text, **self._options)
+        except CompileError as error:
+            if not self._options.get("fp8_parameters") or self._options["carry"]:
+                raise
+            advice = "donate the parameters (donate_argnums), so that their new values are known"
+            raise type(error)(f"{error.message}; {advice}", error.location, error.notes, error.source_path) from None
+
+    @functools.cached_property
+    def _entry(self) -> _call.Call:
+        return _call.Call(self.library, "main", [_call.physical_dtype(r) for r in self.results])
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        return self.library.manifest.get("state") or {}
+
+    @functools.cached_property
+    def tensors(self) -> Mapping[str, Mapping[str, Any]]:
+        """The state's tensors, without the casts of weights."""
+        return _state.tensors(self.library.manifest)
+
+    @functools.cached_property
+    def casts(self) -> Casts:
+        return Casts(self.library)
+
+    def call(self, tensors: Mapping[str, Any], leaves: Sequence[Any]) -> tuple[dict[str, Any], Any]:
+        """New tensors of the state, and the function's result; weights whose casts `tensors` lacks are cast first."""
+        arrays = [*map(_call.physical, leaves)]
+        if not self.casts.names <= tensors.keys():
+            tensors = {**tensors, **self.casts.make(arrays, tensors, NOT_TRANSFORMABLE)}
+        values, new = self._entry.with_state(arrays, tensors, NOT_TRANSFORMABLE)
+        results = [_call.logical(value, type) for value, type in zip(values, self.results)]
+        return {**tensors, **new}, jax.tree.unflatten(self.out_tree, results)
+
+
+def _carried(traced: Any, donated: Sequence[bool], results: Sequence[Any]) -> dict[int, int] | None:
+    """{argument: result} of donated arguments: for each the first free result of its shape and type, JAX's rule."""
+    free = list(enumerate(results))
+    carried = {}
+    for argument, info in enumerate(jax.tree.leaves(traced.args_info)):
+        if not donated[argument]:
+            continue
+        for position, (number, result) in enumerate(free):
+            if (result.shape, result.dtype) == (info.shape, info.dtype):
+                carried[argument] = number
+                del free[position]
+                break
+    return carried or None
+
+
+class Lowered:
+    """A function as MLIR (linalg on tensors), as fp8-compile reads it."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def as_text(self) -> str:
+        return self._program.text
+
+    def compile(self) -> Library:
+        """The compiled library; a call of the step with such arguments finds it in the cache."""
+        return self._program.library
+
+
+def trace_context() -> Any:
+    """What else JAX's tracing depends on: x64, default precision and other settings."""
+    from jax._src import config
+
+    return config.trace_context()
