@@ -59,6 +59,8 @@ public:
   /// Elements that lie side by side are accessed together, up to 16 bytes.
   void compute(KernelBuilder &b, const Position &row, llvm::MutableArrayRef<Position> columns,
                llvm::ArrayRef<mlir::Value> sums);
+  /// Returns the columns that compute() takes together at most, a power of two.
+  int64_t getRun() const;
   /// Adds up the sums of lanes that have the same columns and stores them as part `part`; `lanes` are the
   /// bits of the lane's number that tell apart the rows. Stores the maxima.
   void finishTile(KernelBuilder &b, llvm::ArrayRef<Position> columns, Expr part,

@@ -284,12 +284,16 @@ void Epilogue::computeRun(KernelBuilder &b, const Position &row, MutableArrayRef
   }
 }
 
+int64_t Epilogue::getRun() const {
+  int64_t run = 1;
+  for (const Operand &operand : operands)
+    run = std::max(run, operand.run);
+  return run;
+}
+
 void Epilogue::compute(KernelBuilder &b, const Position &row, MutableArrayRef<Position> columns,
                        ArrayRef<Value> elements) {
-  size_t run = 1;
-  for (const Operand &operand : operands)
-    run = std::max<size_t>(run, operand.run);
-  run = std::min(run, columns.size());
+  size_t run = std::min<size_t>(getRun(), columns.size());
   for (size_t first = 0; first < columns.size(); first += run)
     computeRun(b, row, columns.slice(first, run), elements.slice(first, run));
 }

@@ -345,9 +345,13 @@ void Tcgen05Kernel::buildStoreChunk(const TileOrigin &tile, ArrayRef<Value> sums
   Epilogue::Position row = operands.atRow(b, tile.row + quarter * 32 + b.lane(), tile.endRow);
   Expr firstColumn = tile.column + chunk * width;
   SmallVector<Epilogue::Position> columns;
-  for (int64_t i = 0; i < width; ++i)
-    columns.push_back(operands.atColumn(b, firstColumn + i));
-  operands.compute(b, row, columns, sums);
+  // Those of a run at a time: the scales of all columns would take many registers.
+  int64_t run = std::min(operands.isSwapped ? 1 : operands.epilogue.getRun(), width);
+  for (int64_t first = 0; first < width; first += run) {
+    for (int64_t i = 0; i < run; ++i)
+      columns.push_back(operands.atColumn(b, firstColumn + (first + i)));
+    operands.compute(b, row, MutableArrayRef(columns).take_back(run), sums.slice(first, run));
+  }
   if (operands.isSwapped)
     operands.epilogue.finishTile(b, row, tile.columnBlock * countTcgen05Parts(shape, true) + chunk,
                                  /*lanes=*/{});

@@ -138,12 +138,6 @@ static std::string printKey(const ParameterCast &parameter, ArrayRef<BlockArgume
   return text;
 }
 
-/// Returns whether a cast in a loop has one scale, which is computed there.
-static bool hasOwnScale(Operation *op) {
-  auto quantize = dyn_cast<QuantizeOp>(op);
-  return quantize && !quantize.getColumn() && quantize.getScale().getParentBlock() == op->getBlock();
-}
-
 static ParameterCast describeCast(func::FuncOp function, Operation *op) {
   ParameterCast cast(op, op->getAttrOfType<StringAttr>(kWeightAttrName).str());
   for (OpResult result : op->getResults())
@@ -158,10 +152,7 @@ static ParameterCast describeCast(func::FuncOp function, Operation *op) {
     return reject("a function of the recipe casts it");
   Block *body = &function.getBody().front();
   if (op->getBlock() != body)
-    return reject("its cast is inside '" + op->getParentOp()->getName().getStringRef().str() + "'" +
-                  (hasOwnScale(op) ? ", where each layer has a scale of its own; use --recipe=delayed, row, "
-                                     "block or mxfp8"
-                                   : ""));
+    return reject("its cast is inside '" + op->getParentOp()->getName().getStringRef().str() + "'");
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.omitUsesFromAbove = false;

@@ -4,7 +4,7 @@
 //
 // Casts stacked weights as a whole: a loop over layers, which casts the slice of each, reads slices of the
 // FP8 bytes instead. A slice of the bytes is the bytes of the slice, as a cast has one scale for all slices,
-// or scales of blocks within each.
+// or scales of blocks within each. A slice with a scale of its own is one block.
 
 #include "ParameterCasts.h"
 #include "fp8/Dialect/FP8/IR/FP8.h"
@@ -92,6 +92,47 @@ static bool isInvariant(scf::ForOp loop, Value value) {
                               llvm::all_of(op->getOperands(), isOutside));
 }
 
+/// Returns the operation that computes the scale of `cast` from the amax of the tensor that is cast, if that
+/// is all that it does.
+static ComputeScaleOp findOwnScale(QuantizeOp cast) {
+  auto scale = cast.getScale().getDefiningOp<ComputeScaleOp>();
+  auto amax = scale ? scale.getAmax().getDefiningOp<AmaxOp>() : AmaxOp();
+  bool isOwn = amax && amax.getInputs() == cast.getInputs() && amax.getProducer().empty() &&
+               !amax.getIndexingMaps() && amax->getNumResults() == 1 && !cast.getColumn() &&
+               !cast.getRecordAmax() && scale.getFormat() == cast.getFormat();
+  return isOwn ? scale : ComputeScaleOp();
+}
+
+/// Replaces a cast with a scale of its own by one with blocks, of which there is one, in each layout.
+static Operation *castAsBlock(QuantizeOp cast, ComputeScaleOp scale) {
+  OpBuilder builder(cast);
+  Location loc = cast.getLoc();
+  int64_t rank = getType(cast.getInputs()[0]).getRank();
+  SmallVector<Attribute> orders{builder.getDenseI64ArrayAttr(llvm::to_vector(llvm::seq<int64_t>(0, rank)))};
+  if (auto order = cast.getTransposition())
+    orders.push_back(builder.getDenseI64ArrayAttr(*order));
+  SmallVector<Attribute> blocks(orders.size(), builder.getDenseI64ArrayAttr(SmallVector<int64_t>(rank, 0)));
+  SmallVector<Value> outs;
+  for (Value data : cast.getOuts().take_front(orders.size())) {
+    outs.push_back(data);
+    outs.push_back(
+        tensor::EmptyOp::create(builder, loc, SmallVector<int64_t>(rank, 1), builder.getF32Type()));
+  }
+  auto created = QuantizeBlocksOp::create(builder, loc, TypeRange(ValueRange(outs)), cast.getInputs(),
+                                          /*random=*/Value(), outs, scale.getRecipe(),
+                                          builder.getArrayAttr(blocks), builder.getArrayAttr(orders),
+                                          cast.getStreamAttr(), ArrayAttr(), DenseI64ArrayAttr());
+  created->setDiscardableAttrs(cast->getDiscardableAttrDictionary());
+  cast->getResult(0).replaceAllUsesWith(created.getResult(0));
+  if (int64_t transposed = cast.getDataTIndex(); transposed >= 0)
+    cast->getResult(transposed).replaceAllUsesWith(created.getResult(2));
+  Value scaleInv =
+      tensor::CollapseShapeOp::create(builder, loc, created.getResult(1), ArrayRef<ReassociationIndices>());
+  cast->getResult(cast.getScaleInvIndex()).replaceAllUsesWith(scaleInv);
+  cast.erase();
+  return created;
+}
+
 /// Returns the cast `op` as one of a slice of a stack from outside of its loop, if it is one.
 static std::optional<SliceCast> match(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
@@ -99,7 +140,8 @@ static std::optional<SliceCast> match(Operation *op) {
     return std::nullopt;
   auto quantize = dyn_cast<QuantizeOp>(op);
   auto blocks = dyn_cast<QuantizeBlocksOp>(op);
-  if ((quantize && (quantize.getRandom() || !isInvariant(loop, quantize.getScale()))) ||
+  if ((quantize &&
+       (quantize.getRandom() || (!isInvariant(loop, quantize.getScale()) && !findOwnScale(quantize)))) ||
       (blocks && (blocks.getRandom() || blocks->getNumResults() != 2 * blocks.getNumDirections())) ||
       (!quantize && !blocks))
     return std::nullopt;
@@ -336,6 +378,9 @@ void fp8::castStacksOfWeights(func::FuncOp function) {
     std::optional<SliceCast> cast = op->hasAttr(kWeightAttrName) ? match(op) : std::nullopt;
     if (!cast)
       return;
+    auto quantize = dyn_cast<QuantizeOp>(op);
+    if (quantize && !isInvariant(cast->loop, quantize.getScale()))
+      cast->op = castAsBlock(quantize, findOwnScale(quantize));
     auto *same = llvm::find_if(stacks, [&](ArrayRef<SliceCast> others) {
       return others.front().loop->getBlock() == cast->loop->getBlock() &&
              llvm::all_of(others, [&](const SliceCast &other) { return areOfOneCast(other, *cast); });
