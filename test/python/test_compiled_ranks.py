@@ -140,3 +140,21 @@ def test_ranks_on_the_emulator(bin_dir, build_dir, source_dir, tmp_path, monkeyp
     assert states[0].keys() == states[1].keys() >= {"scale", "amax_history"}
     for name, value in states[0].items():
         assert_same_bits(states[1][name], value)
+
+
+def test_different_rows_on_the_emulator(bin_dir, build_dir, source_dir, tmp_path, monkeypatch):
+    """Kernels of a GPU on two ranks through NCCL's stand-in: loss and gradients are the mean of two runs of one rank."""
+    monkeypatch.setenv("FP8RT_NCCL", str(build_dir / "lib" / "libfp8rt_test_standin_nccl.so"))
+    pair = Pair(make_mlp(source_dir), "none", bin_dir, tmp_path, "--target=sm_89", "--ptxas=none")
+    parameters, batch = pair.network.make_parameters(208), pair.network.batch(2, random_generator(209))
+    parts = [{name: np.split(value, 2)[rank] for name, value in batch.items()} for rank in range(2)]
+    singles = [pair.step(pair.single, {**parameters, **part}) for part in parts]
+    outputs = pair.step(pair.parallel, {**parameters, **batch}, ranks=["--ranks=2", "--comm=nccl"], save="rank{rank}")
+    for index in map(str, [pair.network.loss, *pair.network.gradients]):
+        alone = [single[index] for single in singles]
+        assert (alone[0] != alone[1]).any()
+        assert_same_bits(outputs[index], combine(alone, "mean"))
+    states = [load(tmp_path / f"rank{rank}") for rank in range(2)]
+    assert states[0].keys() == states[1].keys() and any(name.startswith("carry.params") for name in states[0])
+    for name, value in states[0].items():
+        assert_same_bits(states[1][name], value)
