@@ -227,6 +227,27 @@ def test_a_gradient_that_is_not_found_is_an_error_or_a_warning(tmp_path, monkeyp
     assert done.returncode == 1 and "error: result 3, the next value of" in done.stderr, done.stderr
 
 
+def without_products(p, b):
+    return jnp.mean((b["x"] * p["w3"]) ** 2)
+
+
+def test_without_products_gradients_are_a_warning_and_statistics_are_not(tmp_path, monkeypatch):
+    monkeypatch.setitem(SHAPES, "w3", (V,))
+    params, batches = inputs(("w3",), 195)
+    warning = "warning: result 1 has the shape of the parameter '.*', and differs from rank to rank: --average=1 takes its mean"
+    step = lambda p, b: jax.value_and_grad(without_products)(p, b)  # noqa: E731
+    done = compile_step(tmp_path, step, params, batches[0], False)
+    assert done.returncode == 0 and re.search(warning, done.stderr), done.stderr
+    done = compile_step(tmp_path, step, params, batches[0], False, "--average=1")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    expected = np.mean([step(params, batch)[1]["w3"] for batch in batches], axis=0)
+    for result in run(tmp_path, params, batches):
+        np.testing.assert_allclose(result[1], expected, rtol=2e-5, atol=2e-5)
+    evaluation = lambda p, b: (without_products(p, b), jnp.mean(b["x"] * p["w3"], axis=0))  # noqa: E731
+    done = compile_step(tmp_path, evaluation, params, batches[0], False)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
 def test_an_activations_gradient_that_no_argument_resembles_is_an_error(tmp_path):
     params, batches = inputs(LOSSES[clipped_backward], 194)
 

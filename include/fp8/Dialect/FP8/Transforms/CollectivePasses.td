@@ -72,7 +72,9 @@ def AverageGradients : Pass<"fp8-average-gradients", "::mlir::ModuleOp"> {
     gradients (the statistics of a batch norm) and is not in `average`; a result that is
     a gradient by dataflow and has the shape of a parameter and of a batch argument, or of
     no argument. A result that differs from rank to rank, has the shape of a parameter, and is
-    none of these is a warning: no gradient of a product leads to it.
+    none of these is a warning: no gradient of a product leads to it. In a function that is
+    evaluation by its products, it is one only where it is computed from what name stacks call
+    a gradient (`transpose(...)`): statistics of a batch may have the shape of a parameter, too.
 
     Example:
     ```mlir

@@ -42,7 +42,11 @@ private:
   SameShape findSameShape(OpOperand &result) const;
   FailureOr<bool> isOfParameters(OpOperand &result, bool isGradient) const;
   FailureOr<llvm::SetVector<OpOperand *>> findWanted(const GradientReads &gradients) const;
+  bool isOfNamedGradient(OpOperand &result) const;
+  bool mayBeOfParameters(OpOperand &result) const;
+  void warn(OpOperand &result) const;
   void warnOfOthers(const GradientReads &gradients, unsigned loss) const;
+  void warnOfNamedGradients() const;
   Value average(Value value, StringRef label);
   void averageResult(unsigned result, const Twine &label);
   LogicalResult verifyCarried();
@@ -127,22 +131,57 @@ FailureOr<llvm::SetVector<OpOperand *>> Averager::findWanted(const GradientReads
   return wanted;
 }
 
-/// Warns of results that stay each rank's own, though they may be the gradient of a parameter: one that no
-/// product's gradient leads to, or a new value of a scalar parameter.
+/// Returns whether `result` stays each rank's own, though it has the shape of a parameter.
+bool Averager::mayBeOfParameters(OpOperand &result) const {
+  unsigned index = result.getOperandNumber();
+  auto type = dyn_cast<RankedTensorType>(result.get().getType());
+  if (!type || !isa<FloatType>(type.getElementType()) || isAveraged(index) || findCarried(function, index) ||
+      !dependence.varies(result.get()))
+    return false;
+  SameShape same = findSameShape(result);
+  return same.parameter && !same.batch;
+}
+
+void Averager::warn(OpOperand &result) const {
+  unsigned index = result.getOperandNumber();
+  emitWarning(result.get().getLoc()) << "result " << index << " has the shape of the parameter '"
+                                     << getArgumentName(findSameShape(result).parameter)
+                                     << "', and differs from rank to rank: --average=" << index
+                                     << " takes its mean";
+}
+
+/// Warns of results that may be the gradient of a parameter: one that no product's gradient leads to, or a
+/// new value of a scalar parameter.
 void Averager::warnOfOthers(const GradientReads &gradients, unsigned loss) const {
   for (OpOperand &result : getReturn()->getOpOperands()) {
-    unsigned index = result.getOperandNumber();
-    auto type = dyn_cast<RankedTensorType>(result.get().getType());
-    SameShape same = findSameShape(result);
-    if (index == loss || isAveraged(index) || findCarried(function, index) ||
-        !dependence.varies(result.get()) || !type || !isa<FloatType>(type.getElementType()) ||
-        !same.parameter || same.batch ||
-        (type.getRank() == 0 ? !gradients.isOfGradients(result) : gradients.isForward(result.get())))
+    if (result.getOperandNumber() == loss || !mayBeOfParameters(result))
       continue;
-    emitWarning(result.get().getLoc())
-        << "result " << index << " has the shape of the parameter '" << getArgumentName(same.parameter)
-        << "', and differs from rank to rank: --average=" << index << " takes its mean";
+    bool isScalar = cast<RankedTensorType>(result.get().getType()).getRank() == 0;
+    if (isScalar ? gradients.isOfGradients(result) : !gradients.isForward(result.get()))
+      warn(result);
   }
+}
+
+/// Returns whether `result` is computed from a value of the batch that its exporter names a gradient.
+bool Averager::isOfNamedGradient(OpOperand &result) const {
+  llvm::SetVector<Value> sources;
+  sources.insert(result.get());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    Operation *op = sources[i].getDefiningOp();
+    if (op && dependence.varies(sources[i]) && parseNameStack(op->getLoc()).backward)
+      return true;
+    if (op)
+      sources.insert_range(dependence.getReads(op));
+  }
+  return false;
+}
+
+/// The same for a function without products of gradients, such as that of a normalization alone. Most are
+/// evaluations, whose statistics of a batch may have the shape of a parameter: only names tell.
+void Averager::warnOfNamedGradients() const {
+  for (OpOperand &result : getReturn()->getOpOperands())
+    if (mayBeOfParameters(result) && isOfNamedGradient(result))
+      warn(result);
 }
 
 /// The words for a gradient in messages: its site, or where it is computed.
@@ -190,7 +229,8 @@ LogicalResult Averager::verifyCarried() {
 }
 
 LogicalResult Averager::run() {
-  bool hasLoss = hasGradientProducts(function) || givenLoss >= 0 || findScalarResults(function).size() == 1;
+  bool hasGradients = hasGradientProducts(function),
+       hasLoss = hasGradients || givenLoss >= 0 || findScalarResults(function).size() == 1;
   if (hasLoss) {
     FailureOr<unsigned> loss = findLoss(function, givenLoss, "data parallelism");
     if (failed(loss) || failed(averageGradients(*loss)) || failed(verifyCarried()))
@@ -206,6 +246,8 @@ LogicalResult Averager::run() {
                                   << "' has no tensor of floating point as result " << result;
     averageResult(result, "result " + Twine(result));
   }
+  if (!hasGradients)
+    warnOfNamedGradients();
   return success();
 }
 
