@@ -125,21 +125,27 @@ def test_mpi_computes_what_local_ranks_do(bin_dir, source_dir, tmp_path, name, r
     assert (tmp_path / "mpi").read_bytes() == (tmp_path / "local").read_bytes()
 
 
-@pytest.mark.parametrize("comm", ["local", "nccl"])
-def test_ranks_on_the_emulator(bin_dir, build_dir, source_dir, tmp_path, monkeypatch, comm):
-    """Kernels of a GPU on two ranks with equal rows: the single run, bit for bit."""
+@pytest.mark.parametrize("name, ranks, comm", [
+    ("mlp", 2, "local"), ("mlp", 2, "nccl"), pytest.param("gpt", 4, "nccl", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_ranks_on_the_emulator(bin_dir, build_dir, source_dir, tmp_path, monkeypatch, name, ranks, comm):
+    """Kernels of a GPU on ranks with equal rows: the single run, bit for bit."""
     monkeypatch.setenv("FP8RT_NCCL", str(build_dir / "lib" / "libfp8rt_test_standin_nccl.so"))
-    pair = Pair(make_mlp(source_dir), "delayed", bin_dir, tmp_path, "--target=sm_89", "--ptxas=none")
+    monkeypatch.setenv("FP8EMU_CHECKS", "0" if name == "gpt" else "1")  # accesses are checked in tests of one rank
+    # The kernels of both programs sum in one order, whatever is fused beside the reductions among ranks.
+    order = ["--order=program", "--strict-accumulation"]
+    pair = Pair(NETWORKS[name](source_dir), "delayed", bin_dir, tmp_path, "--target=sm_89", "--ptxas=none", *order)
     parameters, batch = pair.network.make_parameters(206), pair.network.batch(1, random_generator(207))
     options = ["--steps=2", "--zero-missing", "--with-carry", f"--print={pair.network.loss}"]
     expected = pair.single.run("main", {**parameters, **batch}, *options, f"--save-state={tmp_path / 'one'}")
-    twice = {name: np.concatenate([value] * 2) for name, value in batch.items()}
-    printed = pair.parallel.run("main", {**parameters, **twice}, *options, "--ranks=2", f"--comm={comm}", f"--save-state={tmp_path / 'two'}")
+    tiled = {key: np.concatenate([value] * ranks) for key, value in batch.items()}
+    together = [f"--ranks={ranks}", f"--comm={comm}", "--deadline=300", f"--save-state={tmp_path / 'all'}"]
+    printed = pair.parallel.run("main", {**parameters, **tiled}, *options, *together)
     assert printed == expected and len(printed.splitlines()) == 2
-    states = load(tmp_path / "one"), load(tmp_path / "two")
+    states = load(tmp_path / "one"), load(tmp_path / "all")
     assert states[0].keys() == states[1].keys() >= {"scale", "amax_history"}
-    for name, value in states[0].items():
-        assert_same_bits(states[1][name], value)
+    for key, value in states[0].items():
+        assert_same_bits(states[1][key], value)
 
 
 def test_different_rows_on_the_emulator(bin_dir, build_dir, source_dir, tmp_path, monkeypatch):
