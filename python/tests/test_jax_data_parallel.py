@@ -91,7 +91,7 @@ LOSSES = {
 SHAPES = dict(w1=(V, D), b1=(D,), w2=(D, OUT), pos=(T, D), pos2=(T, D), wh=(D, D), gain=(T, D), e=(V, D), q=(4, D), scores=(4, T), s=(OUT,), t=(1,), h0=(4, D))
 
 
-# What a step does with gradients: arrays of jax.numpy, or numpy's in the reference.
+# Uses of a gradient `g` of parameters `p` in a step; both are arrays of jax.numpy, or of numpy in the reference.
 
 
 def gradients(p, g):

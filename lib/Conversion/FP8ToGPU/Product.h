@@ -49,7 +49,7 @@ enum class ScalesAlongK {
   packed  ///< E8M0, one for each 32, as fp8.pack_scales arranges them: tensor cores multiply by them
 };
 /// The elements along K of a part: those that have one word of packed scales, and the parts of split sums.
-/// Those that have one f32 scale may be others (Product::getPart()).
+/// Blocks with f32 scales may have another length: Product::getPart().
 inline constexpr int64_t kPart = 128;
 /// The rows and the bytes of a tile of packed scales.
 inline constexpr int64_t kPackedRows = 128, kPackedBytes = 512;

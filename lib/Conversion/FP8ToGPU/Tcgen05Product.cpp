@@ -345,7 +345,7 @@ void Tcgen05Kernel::buildStoreChunk(const TileOrigin &tile, ArrayRef<Value> sums
   Epilogue::Position row = operands.atRow(b, tile.row + quarter * 32 + b.lane(), tile.endRow);
   Expr firstColumn = tile.column + chunk * width;
   SmallVector<Epilogue::Position> columns;
-  // Those of a run at a time: the scales of all columns would take many registers.
+  // Positions of one run of columns at a time: the scales of all columns would take many registers.
   int64_t run = std::min(operands.isSwapped ? 1 : operands.epilogue.getRun(), width);
   for (int64_t first = 0; first < width; first += run) {
     for (int64_t i = 0; i < run; ++i)

@@ -25,14 +25,14 @@ public:
 
   CUstream handle() const { return stream; }
 
-  /// What this stream is given from now on comes after the work that `main` holds so far.
+  /// Lets later work of this stream wait for the work that `main` holds so far.
   void follow(CUstream main);
 
   /// Remembers, as `ticket`, the work that this stream holds so far.
   void mark(uint64_t ticket);
 
-  /// What `main` is given from now on comes after the work of `ticket`, which is then forgotten; a ticket
-  /// that was not marked has no work.
+  /// Lets later work of `main` wait for the work of `ticket`, and forgets the ticket. Does nothing for a
+  /// ticket that was not marked.
   void join(uint64_t ticket, CUstream main);
 
 private:
