@@ -212,6 +212,43 @@ TEST(Collectives, ANaNIsTheMaximumAndTheMinimum) {
     }
 }
 
+/// Vectors, their tails and their blocks of 1,024: a NaN of any rank is kept, and so is the sign of a zero.
+TEST(Collectives, MaximaAndMinimaOfManyElements) {
+  auto valueOf = [](uint32_t rank, uint64_t i) {
+    std::mt19937_64 random(i * 4 + rank);
+    const float special[] = {NAN, INFINITY, -INFINITY, 0.0f};
+    return random() % 8 ? std::ldexp(static_cast<float>(static_cast<int64_t>(random() % 7) - 3), i % 5)
+                        : special[random() % 4];
+  };
+  auto check = [&](fp8rt_communicator &communicator, uint64_t count, uint32_t reduction) {
+    std::vector<float> data(count), wanted(count);
+    for (uint64_t i = 0; i < count; ++i) {
+      data[i] = valueOf(communicator.rank, i);
+      wanted[i] = valueOf(0, i);
+      for (uint32_t rank = 1; rank < communicator.size; ++rank) {
+        float next = valueOf(rank, i);
+        bool isBetter = reduction == FP8RT_MAX ? next > wanted[i] : next < wanted[i];
+        wanted[i] = isBetter || std::isnan(next) ? next : wanted[i];
+      }
+    }
+    Ask ask;
+    ask.reduction = reduction;
+    ask.count = count;
+    ask.send = ask.receive = data.data();
+    return perform(communicator, ask) + compare(data, wanted, std::to_string(count) + " elements");
+  };
+  for (uint32_t ranks : {2u, 3u, 4u})
+    expectAll(runThreads(ranks,
+                         [&](fp8rt_communicator &communicator) {
+                           std::string wrong;
+                           for (uint64_t count : {1, 3, 8, 31, 33, 1023, 1024, 1025, 2060, 30000})
+                             for (uint32_t reduction : {FP8RT_MAX, FP8RT_MIN})
+                               wrong += check(communicator, count, reduction);
+                           return wrong;
+                         }),
+              "");
+}
+
 TEST(Collectives, HalvesAreSummedInF32AndRoundedOnce) {
   // 1 + 2^-8 in bf16 is a tie, which goes to the even 1; 1 + 3 * 2^-8 to 1 + 2^-6.
   EXPECT_EQ(reduceTwo<uint16_t>(FP8RT_BF16, FP8RT_SUM, 0x3f80, 0x3b80), 0x3f80);

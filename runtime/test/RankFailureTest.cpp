@@ -142,19 +142,24 @@ TEST(RankFailure, ARankThatHasEndedIsNamed) {
   EXPECT_EQ(texts[1], "");
 }
 
+/// A small piece travels with the description of its collective, a large one after it.
 TEST(RankFailure, DifferentCollectivesAreNamed) {
-  std::vector<std::string> texts = runThreads(2, [](fp8rt_communicator &communicator) {
-    std::vector<float> data(20);
-    Ask ask;
-    ask.count = communicator.rank == 0 ? 10 : 11;
-    ask.send = ask.receive = data.data();
-    ask.name = communicator.rank == 0 ? "loss" : "grads";
-    return perform(communicator, ask);
-  });
-  for (const std::string &text : texts)
-    EXPECT_EQ(text,
-              "the ranks are in different collectives: rank 0 in all_reduce sum of 10 f32 'loss', rank 1 in "
-              "all_reduce sum of 11 f32 'grads'");
+  for (auto [first, second] : {std::pair(10, 11), std::pair(10, 20000), std::pair(20000, 10),
+                               std::pair(400000, 10), std::pair(20000, 400000)}) {
+    uint64_t counts[] = {static_cast<uint64_t>(first), static_cast<uint64_t>(second)};
+    std::vector<std::string> texts = runThreads(2, [&](fp8rt_communicator &communicator) {
+      Ask ask;
+      ask.count = counts[communicator.rank];
+      std::vector<float> data(ask.count);
+      ask.send = ask.receive = data.data();
+      ask.name = communicator.rank == 0 ? "loss" : "grads";
+      return perform(communicator, ask);
+    });
+    for (const std::string &text : texts)
+      EXPECT_EQ(text, "the ranks are in different collectives: rank 0 in all_reduce sum of " +
+                          std::to_string(first) + " f32 'loss', rank 1 in all_reduce sum of " +
+                          std::to_string(second) + " f32 'grads'");
+  }
 }
 
 TEST(RankFailure, TheParentTellsTheRanks) {

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Messages between ranks. Those of a pair of ranks arrive in the order in which they were sent, so pieces
-// need no numbers: a description of the collective goes first, then its pieces.
+// need no numbers: a description of the collective goes first, with a small piece in the same message, then
+// its other pieces.
 
 #include "MessageChannel.h"
 #include "../../core/Status.h"
@@ -25,8 +26,10 @@ namespace {
 
 constexpr uint64_t kCapacity = 4 << 20;
 constexpr uint64_t kFailureBytes = 2048;
+/// The largest piece in bytes that goes in one message with the description of its collective.
+constexpr uint64_t kSmallPiece = 96 << 10;
 
-enum Tag { kDescription = 1, kPiece = 2, kFailure = 3, kGoodbye = 4, kNotice = 5 };
+enum Tag { kFirst = 1, kPiece = 2, kFailure = 3, kGoodbye = 4, kNotice = 5 };
 
 /// After that many seconds of giving way, a waiting rank sleeps between its looks.
 constexpr double kPatience = 0.002;
@@ -35,6 +38,29 @@ constexpr double kFarewell = 1;
 
 double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool isFirst(const Piece &piece) { return (piece.stamp & 0xffffff) == 1; }
+
+/// Returns whether a piece goes in the message of its collective's description.
+bool isWithDescription(const Piece &piece) {
+  return isFirst(piece) && piece.route != Route::Parts && piece.bytes <= kSmallPiece;
+}
+
+/// Returns whether this rank sends a piece, or a part of one, to a member of the group.
+bool gives(const Collective &collective, const Piece &piece, uint32_t to) {
+  if (piece.route == Route::Root)
+    return collective.index == static_cast<uint32_t>(collective.description.root);
+  uint32_t count = collective.groupSize();
+  return piece.route != Route::Shift ||
+         to == (2ull * collective.index + count - collective.shiftSource()) % count;
+}
+
+/// Returns whether a member of the group sends a piece, or a part of one, to this rank.
+bool takes(const Collective &collective, const Piece &piece, uint32_t from) {
+  if (piece.route == Route::Root)
+    return from == static_cast<uint32_t>(collective.description.root);
+  return piece.route != Route::Shift || from == collective.shiftSource();
 }
 
 } // namespace
@@ -183,69 +209,74 @@ bool MessageChannel::areComplete(Messages &messages) {
   return messages.empty();
 }
 
-/// Looks for messages; returns whether all are complete. Throws if some never will be; whether ranks have
-/// ended is looked at only where `looksForAbsent`.
-bool MessageChannel::look(Messages &messages, const std::string &what, bool looksForAbsent) {
-  Lock lock(mutex);
+/// Throws if a rank that a message is from, or to, will never send or take it. The caller holds the lock.
+void MessageChannel::checkAbsence(Messages &messages, const Wait &wait) {
   // A rank's messages come before its goodbye: so they are looked for after it.
   std::vector<Absence> absences(ranks);
   for (const Message &message : messages)
-    absences[message.rank] = looksForAbsent ? lookForAbsence(message.rank) : Absence::None;
+    absences[message.rank] = lookForAbsence(message.rank);
   if (areComplete(messages))
-    return true;
-  checkFailure();
+    return;
   for (const Message &message : messages)
     if (absences[message.rank] != Absence::None)
-      fail(FP8RT_RANKS,
-           describeRanks({message.rank}) + " did not " + what + ": " + describe(absences[message.rank]));
-  return false;
+      fail(FP8RT_RANKS, describeRanks({message.rank}) + " did not " + wait.text() + ": " +
+                            describe(absences[message.rank]));
 }
 
-void MessageChannel::waitFor(Messages &messages, const char *verb, const Description &collective) {
-  if (messages.empty())
-    return;
-  std::string what = std::string(verb) + " " + collective.text();
+void MessageChannel::waitFor(Messages &messages, const Wait &wait) {
   Waiting waiting;
-  for (double waited = 0; !look(messages, what, waited > kPatience); waited = waiting.look()) {
+  for (double waited = 0;; waited = waiting.look()) {
+    {
+      Lock lock(mutex);
+      if (areComplete(messages))
+        return;
+      checkFailure();
+      if (waited > kPatience)
+        checkAbsence(messages, wait);
+    }
     if (waited > limit)
-      return failLate(messages, what);
+      return failLate(messages, wait);
     waited < kPatience ? sched_yield() : usleep(50);
   }
 }
 
-void MessageChannel::failLate(const Messages &messages, const std::string &what) {
+void MessageChannel::failLate(const Messages &messages, const Wait &wait) {
   std::vector<uint32_t> missing;
   for (const Message &message : messages)
     missing.push_back(message.rank);
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  tellFailure(describeRanks(missing) + " did not " + what + " within " + describeSeconds(limit));
+  tellFailure(describeRanks(missing) + " did not " + wait.text() + " within " + describeSeconds(limit));
   fail(FP8RT_RANKS, failure());
 }
 
 char *MessageChannel::outgoing(const Piece &piece, bool waits) {
   Buffer &buffer = buffers[piece.buffer];
   if (waits) {
-    waitFor(buffer.sent, "complete", last);
+    waitFor(buffer.sent, {"complete", last});
   } else {
     Lock lock(mutex);
     if (buffer.isInUse || !areComplete(buffer.sent))
       return nullptr;
   }
-  buffer.outgoing.resize(kCapacity + 8 * ranks); // parts are rounded up to elements
-  return buffer.outgoing.data();
+  buffer.outgoing.resize(sizeof(Description) + kCapacity + 8 * ranks); // parts are rounded up to elements
+  return buffer.outgoing.data() + sizeof(Description);
 }
 
-void MessageChannel::postDescriptions(const Collective &collective, Buffer &buffer) {
-  buffer.own = collective.description;
-  buffer.descriptions.assign(collective.groupSize(), buffer.own);
-  for (uint32_t member = 0; member < collective.groupSize(); ++member) {
-    uint32_t other = collective.members[member];
-    if (other == self)
-      continue;
-    receive(buffer.receivedDescriptions, &buffer.descriptions[member], sizeof(Description), other,
-            kDescription);
-    send(buffer.sent, &buffer.own, sizeof(Description), other, kDescription);
+/// Exchanges descriptions, and the piece where it is small.
+void MessageChannel::postFirst(const Collective &collective, const Piece &piece, Buffer &buffer) {
+  uint32_t count = collective.groupSize();
+  std::memcpy(buffer.outgoing.data(), &collective.description, sizeof(Description));
+  buffer.firsts.resize(std::max<size_t>(buffer.firsts.size(), count));
+  for (uint32_t step = 1; step < count; ++step) {
+    uint32_t to = (collective.index + step) % count, from = (collective.index + count - step) % count;
+    buffer.firsts[from].resize(sizeof(Description) +
+                               kSmallPiece); // what a rank elsewhere sends may be longer
+    receive(buffer.receivedFirsts, buffer.firsts[from].data(), buffer.firsts[from].size(),
+            collective.members[from], kFirst);
+    bool isWhole = isWithDescription(piece) && gives(collective, piece, to);
+    send(buffer.sent, buffer.outgoing.data(), sizeof(Description) + (isWhole ? piece.bytes : 0),
+         collective.members[to], kFirst);
   }
 }
 
@@ -254,49 +285,53 @@ void MessageChannel::post(const Collective &collective, const Piece &piece) {
   checkFailure(); // others could complete the collective with the piece of a rank that has failed
   Buffer &buffer = buffers[piece.buffer];
   buffer.isInUse = true;
-  if ((piece.stamp & 0xffffff) == 1)
-    postDescriptions(collective, buffer);
-  uint32_t count = collective.groupSize(), index = collective.index;
-  auto root = static_cast<uint32_t>(collective.description.root);
-  auto shifted = static_cast<uint32_t>((2ull * index + count - collective.shiftSource()) % count); // to whom
+  if (isFirst(piece))
+    postFirst(collective, piece, buffer);
+  if (isWithDescription(piece))
+    return;
+  uint32_t count = collective.groupSize();
+  const char *outgoing = buffer.outgoing.data() + sizeof(Description);
   buffer.incoming.resize(std::max<size_t>(buffer.incoming.size(), count));
   for (uint32_t step = 1; step < count && piece.bytes; ++step) {
-    uint32_t to = (index + step) % count, from = (index + count - step) % count;
-    bool gives = piece.route == Route::Root ? index == root : piece.route != Route::Shift || to == shifted;
-    bool takes = piece.route == Route::Root ? from == root
-                                            : piece.route != Route::Shift || from == collective.shiftSource();
-    if (takes) {
+    uint32_t to = (collective.index + step) % count, from = (collective.index + count - step) % count;
+    if (takes(collective, piece, from)) {
       buffer.incoming[from].resize(std::max<size_t>(buffer.incoming[from].size(), piece.bytes));
       receive(buffer.received, buffer.incoming[from].data(), piece.bytes, collective.members[from], kPiece);
     }
-    if (gives)
-      send(buffer.sent, buffer.outgoing.data() + (piece.route == Route::Parts ? to * piece.bytes : 0),
-           piece.bytes, collective.members[to], kPiece);
+    if (gives(collective, piece, to))
+      send(buffer.sent, outgoing + (piece.route == Route::Parts ? to * piece.bytes : 0), piece.bytes,
+           collective.members[to], kPiece);
   }
 }
 
 void MessageChannel::await(const Collective &collective, const Piece &piece) {
   Buffer &buffer = buffers[piece.buffer];
-  if ((piece.stamp & 0xffffff) == 1) {
-    waitFor(buffer.receivedDescriptions, "arrive at", collective.description);
+  if (isFirst(piece)) {
+    waitFor(buffer.receivedFirsts, {"arrive at", collective.description});
     checkSame(collective, buffer);
   }
-  waitFor(buffer.received, "arrive at", collective.description);
+  waitFor(buffer.received, {"arrive at", collective.description});
 }
 
 /// Throws if a rank of the group is in another collective.
 void MessageChannel::checkSame(const Collective &collective, const Buffer &buffer) const {
-  for (uint32_t member = 0; member < collective.groupSize(); ++member)
-    if (!buffer.descriptions[member].isSameAs(buffer.own))
-      fail(FP8RT_RANKS,
-           describeDifference(collective.members[member], buffer.descriptions[member], self, buffer.own));
+  for (uint32_t member = 0; member < collective.groupSize(); ++member) {
+    if (member == collective.index)
+      continue;
+    Description other;
+    std::memcpy(&other, buffer.firsts[member].data(), sizeof(Description));
+    if (!other.isSameAs(collective.description))
+      fail(FP8RT_RANKS, describeDifference(collective.members[member], other, self, collective.description));
+  }
 }
 
 const char *MessageChannel::incoming(const Collective &collective, const Piece &piece, uint32_t member) {
   Buffer &buffer = buffers[piece.buffer];
-  if (member != collective.index)
-    return buffer.incoming[member].data();
-  return buffer.outgoing.data() + (piece.route == Route::Parts ? member * piece.bytes : 0);
+  if (member == collective.index)
+    return buffer.outgoing.data() + sizeof(Description) +
+           (piece.route == Route::Parts ? member * piece.bytes : 0);
+  return isWithDescription(piece) ? buffer.firsts[member].data() + sizeof(Description)
+                                  : buffer.incoming[member].data();
 }
 
 void MessageChannel::release(const Collective &collective, const Piece &piece) {

@@ -47,12 +47,18 @@ private:
 
   /// The memory and the messages of a piece.
   struct Buffer {
-    std::vector<char> outgoing;
-    std::vector<std::vector<char>> incoming; // of each of the group's ranks
-    std::vector<Description> descriptions;   // the same
-    Description own = {};
-    Messages sent, received, receivedDescriptions;
+    std::vector<char> outgoing;                      // room for a description, then the rank's piece
+    std::vector<std::vector<char>> firsts, incoming; // of each of the group's ranks
+    Messages sent, receivedFirsts, received;
     bool isInUse = false; // from post to release
+  };
+
+  /// What a rank waits for another to do, in words where it does not.
+  struct Wait {
+    const char *verb;
+    const Description &collective;
+
+    std::string text() const { return std::string(verb) + " " + collective.text(); }
   };
 
   /// A standing as a message.
@@ -63,11 +69,11 @@ private:
 
   void send(Messages &messages, const void *data, uint64_t bytes, uint32_t to, int tag);
   void receive(Messages &messages, void *data, uint64_t bytes, uint32_t from, int tag);
-  void postDescriptions(const Collective &collective, Buffer &buffer);
+  void postFirst(const Collective &collective, const Piece &piece, Buffer &buffer);
   bool areComplete(Messages &messages);
-  void waitFor(Messages &messages, const char *verb, const Description &collective);
-  bool look(Messages &messages, const std::string &what, bool looksForAbsent);
-  [[noreturn]] void failLate(const Messages &messages, const std::string &what);
+  void waitFor(Messages &messages, const Wait &wait);
+  void checkAbsence(Messages &messages, const Wait &wait);
+  [[noreturn]] void failLate(const Messages &messages, const Wait &wait);
   Absence lookForAbsence(uint32_t rank);
   void checkSame(const Collective &collective, const Buffer &buffer) const;
   bool lookForFailure();
