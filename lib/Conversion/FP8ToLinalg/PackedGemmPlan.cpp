@@ -57,8 +57,10 @@ static int64_t orElse(int64_t size, int64_t otherwise) {
   return ShapedType::isDynamic(size) ? otherwise : std::max<int64_t>(size, 1);
 }
 
-/// Chooses `cut`, `inner` and `step` for blocks of about `wanted` rows.
-static void cutRows(ProductPlan &plan, ArrayRef<int64_t> sizes, unsigned rowDims, int64_t wanted) {
+/// Chooses `cut`, `inner` and `step` for blocks of about `wanted` rows, if possible of whole tiles: the
+/// processor computes the rows that the last tile of a block lacks.
+static void cutRows(ProductPlan &plan, ArrayRef<int64_t> sizes, unsigned rowDims, int64_t wanted,
+                    int64_t tileRows) {
   plan.cut = 0;
   plan.inner = plan.step = 1;
   if (sizes.empty())
@@ -70,6 +72,8 @@ static void cutRows(ProductPlan &plan, ArrayRef<int64_t> sizes, unsigned rowDims
   int64_t size = orElse(sizes[plan.cut], wanted);
   int64_t blocks = llvm::divideCeil(size, std::max<int64_t>(wanted / plan.inner, 1));
   plan.step = llvm::divideCeil(size, blocks);
+  if (plan.inner == 1 && blocks > 1)
+    plan.step = llvm::alignTo(plan.step, tileRows);
 }
 
 /// Returns the number of tasks, 1 for each dynamic size.
@@ -114,14 +118,15 @@ static ProductPlan chooseTasks(const ProductSizes &sizes, unsigned rowDims, bool
   int64_t wanted = kMostRows;
   if (plan.isParallel)
     wanted = std::clamp<int64_t>(rows / perProduct, kLeastRows, kMostRows);
-  cutRows(plan, sizes.m, rowDims, wanted);
+  int64_t tileRows = chooseTile(registers, ShapedType::kDynamic, sizes.n).rows;
+  cutRows(plan, sizes.m, rowDims, wanted, tileRows);
   plan.tile = chooseTile(registers, plan.step * plan.inner, sizes.n);
 
   int64_t enough = std::min(tasks, kEnoughTasks), byRows = countTasks(plan, sizes);
   if (!plan.isParallel || !mayCutColumns || byRows >= enough || ShapedType::isDynamic(sizes.n))
     return plan;
   ProductPlan byColumns = plan;
-  cutRows(byColumns, sizes.m, rowDims, kMostRows);
+  cutRows(byColumns, sizes.m, rowDims, kMostRows, tileRows);
   byColumns.tile = chooseTile(registers, byColumns.step * byColumns.inner, sizes.n);
   int64_t panels = llvm::divideCeil(orElse(sizes.n, 1), plan.tile.columns);
   bool isWhole =

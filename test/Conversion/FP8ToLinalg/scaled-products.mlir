@@ -17,6 +17,8 @@
 
 // The sum of a block is multiplied by one scale, then by the other, and added.
 // CHECK-LABEL: func.func private @fp8_cpu_gemm_f32_4x16_blocks_128_columns_first(
+// CHECK-COUNT-5: scf.for
+// CHECK:         scf.if
 // CHECK:         %[[ROW:.+]] = vector.broadcast %{{.+}} : f32 to vector<16xf32>
 // CHECK:         %[[COLUMNS:.+]] = vector.load %{{.+}} : memref<?x?x16xf32, {{.+}}>, vector<16xf32>
 // CHECK:         %[[SCALED:.+]] = arith.mulf %{{.+}}, %[[COLUMNS]] : vector<16xf32>
