@@ -7,6 +7,7 @@
 
 #include "HostModule.h"
 #include "InterleaveLoops.h"
+#include "KeepVectorLoops.h"
 #include "ObjectCache.h"
 
 #include "llvm/Bitcode/BitcodeWriter.h"
@@ -63,7 +64,7 @@ public:
 } // namespace
 
 /// Simplifies the loops of kernels, which mostly have fixed trip counts.
-static void addSimplification(llvm::FunctionPassManager &passes) {
+static void addSimplification(llvm::FunctionPassManager &passes, bool isVectorized) {
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::SimplifyCFGPass());
@@ -75,6 +76,8 @@ static void addSimplification(llvm::FunctionPassManager &passes) {
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotation), /*UseMemorySSA=*/true));
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::InstCombinePass());
+  if (isVectorized)
+    passes.addPass(KeepVectorLoopsPass());
   llvm::LoopPassManager loops;
   loops.addPass(llvm::LoopIdiomRecognizePass());
   loops.addPass(llvm::IndVarSimplifyPass());
@@ -107,7 +110,7 @@ static void addPasses(llvm::FunctionPassManager &passes, HostCodeKind kind, unsi
     passes.addPass(llvm::EarlyCSEPass()); // descriptors of buffers disappear
     return;
   }
-  addSimplification(passes);
+  addSimplification(passes, /*isVectorized=*/level > 1);
   if (level > 1)
     addVectorization(passes);
 }
