@@ -10,10 +10,10 @@ import re
 
 import numpy as np
 import pytest
+from mixed_step import SITES, Step
 from numerics import formats, products, reference
 
 from harness import F32, Program, assert_same_bits, load, random_generator
-from mixed_step import SITES, Step
 
 RECIPES = ["delayed", "current", "row", "block", "mxfp8"]
 # Parameters of recipes: their option, the recipes that have them, and values to draw from.
@@ -41,7 +41,7 @@ class Options:
         self.recipe = pick(RECIPES)
         self.roles = {role: pick([*RECIPES, "none", "f32", "e4m3", "e5m2"]) for role in ("fprop", "dgrad", "wgrad") if chance(0.4)}
         self.sites = [(pick(["h0", "h1", "h0/[qk]", "/v$", "h0/s", "pv", "o$"]), pick([*RECIPES, "none"])) for _ in range(rng.integers(3))]
-        used = {self.recipe, *self.roles.values(), *(recipe for _, recipe in self.sites)}
+        used = self.used = {self.recipe, *self.roles.values(), *(recipe for _, recipe in self.sites)}
         self.values = {option: pick(values) for option, recipes, values in PARAMETERS if used & {*recipes} and chance(0.4)}
         if self.values.get("w-block-scaling-dim") == 1 and "block" in used:
             self.values[pick(["x-block-scaling-dim", "grad-block-scaling-dim"])] = pick([1, 2])
@@ -164,6 +164,8 @@ def check(bin_dir, folder, seed, sizes, *target):
     program, casts, values = Program(bin_dir, folder, step.text(), *options.words(), *target), Casts(options), dict(inputs)
     for count in range(1, 4):
         results = step.evaluate(values, casts.multiply)
+        if "mxfp8" in options.used and not all(np.isfinite(result).all() for result in results):
+            return  # MX products above FLT_MAX: whether they are rounded before they are added is the processor's
         casts.finish_step()
         values |= zip(SITES, results)
         program.run("main", inputs, f"--steps={count}", f"--outputs={folder / 'outputs'}")
