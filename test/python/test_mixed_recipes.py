@@ -11,7 +11,7 @@ import re
 import numpy as np
 import pytest
 from mixed_step import SITES, Step
-from numerics import formats, products, reference
+from numerics import formats, products, reference, stochastic
 
 from harness import F32, Program, assert_same_bits, load, random_generator
 
@@ -50,14 +50,15 @@ class Options:
         self.attention, self.first, self.last = chance(0.6), chance(0.15), chance(0.15)
         self.last &= not self.first
         self.keep = pick(["h0/q", "h1", "/o", "v$"]) if chance(0.2) else None
-        self.keeps_parameters = chance(0.4)
+        self.keeps_parameters, self.is_stochastic = chance(0.4), chance(0.3)
 
     def words(self):
         words = [f"--recipe={self.recipe}", *(f"--{role}={word}" for role, word in self.roles.items())]
         words += [f"--site-recipe={regex}={recipe}" for regex, recipe in self.sites]
         words += [f"--{option}={str(value).lower()}" for option, value in self.values.items()]
         words += [f"--{role}-accumulation={word}" for role, word in self.sums.items()]
-        flags = {"--fp8-attention": self.attention, "--first=1": self.first, "--last=1": self.last, "--fp8-parameters": self.keeps_parameters}
+        flags = {"--fp8-attention": self.attention, "--first=1": self.first, "--last=1": self.last, "--fp8-parameters": self.keeps_parameters,
+                 "--stochastic-rounding": self.is_stochastic}
         return [*words, *(flag for flag, given in flags.items() if given), *([f"--keep={self.keep}"] if self.keep else [])]
 
     def recipe_of(self, site, role, is_gradient):
@@ -77,11 +78,13 @@ class Options:
 
 
 class Casts:
-    """Products under `options`, and the columns of delayed scaling: one for each tensor in a format."""
+    """Products under `options`, and the columns of delayed scaling: one for each tensor in a format. `state` is the
+    manifest's, whose columns number the random bits of stochastic rounding."""
 
-    def __init__(self, options):
-        self.options, self.columns, self.recorded = options, {}, {}
+    def __init__(self, options, state):
+        self.options, self.columns, self.recorded, self.step = options, {}, {}, 0
         self.value = options.values.get
+        self.layout, self.streams = state["columns"], {}
 
     def multiply(self, op, a, b):
         """a · bᵀ of an operation of the step."""
@@ -94,7 +97,8 @@ class Casts:
             return total
         recipe, policy, split = chosen
         fmts = [formats.E5M2 if policy == "e5m2" or (policy == "hybrid" and kind == "grad_output") else formats.E4M3 for kind in op.kinds]
-        casts = [self.cast(recipe, *operand) for operand in zip(op.operands, (a, b), op.kinds, fmts)]
+        roundings = [self.rounding(op, i, recipe, fmts[i], x) for i, x in enumerate((a, b))]
+        casts = [self.cast(recipe, *operand) for operand in zip(op.operands, (a, b), op.kinds, fmts, roundings)]
         (a, a_inv), (b, b_inv) = ((fmt.decode(data).astype(F32), inverse) for (data, inverse), fmt in zip(casts, fmts))
         if recipe == "block":
             sides = [self.block_side(kind) for kind in op.kinds]
@@ -105,21 +109,36 @@ class Casts:
         option, usual = {"input": ("x", 1), "weight": ("w", 2), "grad_output": ("grad", 1)}[kind]
         return {1: 1, 2: 128}[self.value(f"{option}-block-scaling-dim", usual)]
 
-    def cast(self, recipe, name, x, kind, fmt):
+    def rounding(self, op, i, recipe, fmt, x):
+        """How operand i, x [rows, K], is rounded to FP8: gradients by random bits of their column or, without one, of a
+        number after those of the columns. The bits are those of the elements of the tensor, whichever way it is read."""
+        if not self.options.is_stochastic or op.kinds[i] != "grad_output":
+            return formats.cast
+        if recipe == "delayed":
+            (stream,) = (c["index"] for c in self.layout if op.site in c["sites"] and c["tensor"] == "grad_output" and c["format"] in fmt.name)
+        else:
+            stream = self.streams.setdefault((op.operands[i], recipe), len(self.layout) + len(self.streams))
+        is_turned = op.turned[i] != bool(i)
+        words = stochastic.random_words(0, stream, self.step, x.size)
+        fractions = stochastic.fractions_of(words, x.shape[::-1] if is_turned else x.shape)
+        rule = stochastic.up_below(fractions.T if is_turned else fractions)
+        return lambda values, scales, f: formats.cast(values, scales, f, rule)
+
+    def cast(self, recipe, name, x, kind, fmt, rounded):
         """(data, scale_inv) of x [rows, K]; a scale_inv per row is spread over blocks of several rows."""
         eps, floors = self.value("eps", 0.0), self.value("power-2-scale", recipe == "block")
         rule = lambda amaxes, f: reference.current_scale(amaxes, f, eps, floors)
         if recipe in ("delayed", "current"):
             scale = rule(reference.amax(x), fmt) if recipe == "current" else self.delayed_scale(name, x, fmt)
-            return formats.cast(x, scale, fmt), formats.scale_inv(scale)
+            return rounded(x, scale, fmt), formats.scale_inv(scale)
         if recipe == "row":
-            return reference.quantize_blocks(x, (1, 0), fmt, rule)
+            return reference.quantize_blocks(x, (1, 0), fmt, rule, rounded)
         if recipe == "block":
             side = self.block_side(kind)
-            data, inverse = reference.quantize_blocks(x, (side, 128), fmt, rule)
+            data, inverse = reference.quantize_blocks(x, (side, 128), fmt, rule, rounded)
         else:
             side = 32 if kind == "weight" and self.value("w-block-scaling-dim") == 2 else 1
-            data, inverse = reference.quantize_mx(x, (side, 32), fmt, self.value("mx-rounding", "up"))
+            data, inverse = reference.quantize_mx(x, (side, 32), fmt, self.value("mx-rounding", "up"), rounded)
             inverse = formats.decode_e8m0(inverse)
         return data, np.repeat(inverse, side, axis=0)[: len(x)]
 
@@ -139,6 +158,7 @@ class Casts:
             scale, history, fmt = self.columns[key]
             self.columns[key] = (*reference.update_column(scale, history, amaxes, fmt, **options), fmt)
         self.recorded = {}
+        self.step += 1
 
 
 def draw_inputs(rng, step):
@@ -161,7 +181,10 @@ def check(bin_dir, folder, seed, sizes, *target):
     inputs = draw_inputs(rng, step)
     if all(options.recipe_of(site, role, False) is None for site in SITES.values() for role in ("fprop", "dgrad")):
         options.keeps_parameters = False  # no weight is in FP8
-    program, casts, values = Program(bin_dir, folder, step.text(), *options.words(), *target), Casts(options), dict(inputs)
+    if all(options.recipe_of(op.site, op.role, True) is None for op in step.operations if "grad_output" in getattr(op, "kinds", ())):
+        options.is_stochastic = False  # no gradient is in FP8
+    program, values = Program(bin_dir, folder, step.text(), *options.words(), *target), dict(inputs)
+    casts = Casts(options, program.manifest["state"])
     for count in range(1, 4):
         results = step.evaluate(values, casts.multiply)
         if "mxfp8" in options.used and not all(np.isfinite(result).all() for result in results):
