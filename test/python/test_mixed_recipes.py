@@ -36,11 +36,11 @@ PARAMETERS = [
 class Options:
     """Random options; `recipe_of(site, role)` is (recipe, format policy, sums in parts), or None for high precision."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, recipes):
         chance, pick = lambda p: rng.random() < p, lambda values: values[rng.integers(len(values))]
-        self.recipe = pick(RECIPES)
-        self.roles = {role: pick([*RECIPES, "none", "f32", "e4m3", "e5m2"]) for role in ("fprop", "dgrad", "wgrad") if chance(0.4)}
-        self.sites = [(pick(["h0", "h1", "h0/[qk]", "/v$", "h0/s", "pv", "o$"]), pick([*RECIPES, "none"])) for _ in range(rng.integers(3))]
+        self.recipe = pick(recipes)
+        self.roles = {role: pick([*recipes, "none", "f32", "e4m3", "e5m2"]) for role in ("fprop", "dgrad", "wgrad") if chance(0.4)}
+        self.sites = [(pick(["h0", "h1", "h0/[qk]", "/v$", "h0/s", "pv", "o$"]), pick([*recipes, "none"])) for _ in range(rng.integers(3))]
         used = self.used = {self.recipe, *self.roles.values(), *(recipe for _, recipe in self.sites)}
         self.values = {option: pick(values) for option, recipes, values in PARAMETERS if used & {*recipes} and chance(0.4)}
         if self.values.get("w-block-scaling-dim") == 1 and "block" in used:
@@ -174,9 +174,9 @@ def draw_inputs(rng, step):
     return inputs
 
 
-def check(bin_dir, folder, seed, sizes, *target):
+def check(bin_dir, folder, seed, sizes, *target, recipes=tuple(RECIPES)):
     rng = random_generator(160, seed)
-    step, options = Step([int(rng.choice(sizes)) for _ in range(5)], int(rng.integers(1, 3))), Options(rng)
+    step, options = Step([int(rng.choice(sizes)) for _ in range(5)], int(rng.integers(1, 3))), Options(rng, recipes)
     print(step.shapes, *options.words())
     inputs = draw_inputs(rng, step)
     if all(options.recipe_of(site, role, False) is None for site in SITES.values() for role in ("fprop", "dgrad")):
@@ -200,3 +200,13 @@ def check(bin_dir, folder, seed, sizes, *target):
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 60))])
 def test_on_the_cpu(bin_dir, tmp_path, seed):
     check(bin_dir, tmp_path, seed, [1, 3, 17, 33, 64, 128, 130, 150])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("chip", ["sm_89", "sm_90a", "sm_100a", "sm_120a"])
+def test_on_chips(bin_dir, tmp_path, monkeypatch, chip, seed):
+    """In the emulator, with sums in the order of the program."""
+    monkeypatch.setenv("FP8EMU_SUMS", "korder")
+    recipes = [recipe for recipe in RECIPES if recipe != "mxfp8" or chip in ("sm_100a", "sm_120a")]
+    check(bin_dir, tmp_path, seed, [1, 17, 33, 64], f"--target={chip}", "--order=program", "--strict-accumulation", recipes=recipes)
