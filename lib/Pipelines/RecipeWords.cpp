@@ -247,6 +247,10 @@ llvm::Error fp8::detail::checkOptions(const RecipeOptions &options) {
   if (options.keepParameters && recipe == "none" && options.siteRecipes.empty())
     return llvm::createStringError("--fp8-parameters keeps weights in FP8, and --recipe=none casts none to "
                                    "FP8: choose another recipe, or leave out --fp8-parameters");
+  if (options.attention && recipe == "none" && options.siteRecipes.empty())
+    return contradiction("fp8-attention", options, "recipes that make FP8");
+  if (options.attention && options.sites != "linear" && options.sites != "all")
+    return contradiction("fp8-attention", "--sites=linear", "--sites=" + options.sites);
   if (llvm::Error error = checkParameters(options))
     return error;
   for (unsigned role : {0u, 1u, 2u})

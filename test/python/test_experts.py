@@ -16,7 +16,7 @@ from numerics import products
 from numerics import reference as rules
 from numerics.formats import BF16 as BF16_CODES
 from numerics.formats import E4M3 as E4M3_CODES
-from numerics.formats import decode_e8m0
+from numerics.formats import SINGLE, decode_e8m0
 
 import reference
 from harness import BF16, E4M3, E5M2, F32, Program, assert_same_bits, load, random_generator, tensor_type
@@ -207,16 +207,6 @@ def test_with_row_scaling(bin_dir, tmp_path, exported):
         assert_close(value, result, 0.15)
 
 
-@pytest.mark.parametrize("recipe", ["block", "mxfp8"])
-def test_with_scales_of_blocks(bin_dir, tmp_path, exported, recipe):
-    """Where the rows are contracted groups divide blocks: scales are those of the masked rows, one product for all."""
-    inputs, results = exported
-    program, sites = compile_step(bin_dir, tmp_path, f"--recipe={recipe}")
-    assert {(s["role"], "per group" in s["code"]) for s in sites} == {("fprop", True), ("dgrad", True), ("wgrad", False)}
-    for value, result in zip(program.call("main", *inputs), results, strict=True):
-        assert_close(value, result, 0.15)
-
-
 SIZES = {"uneven": [3, 19, 0, 14, 1], "one has all": [0, 40, 0, 0, 0], "none has any": [0] * 5, "all used": [8] * 5, "first": [40, 0, 0, 0, 0]}
 
 
@@ -225,11 +215,69 @@ def current(bin_dir, tmp_path_factory):
     return compile_step(bin_dir, tmp_path_factory.mktemp("current"), "--recipe=current")[0]
 
 
+def sized(inputs, sizes):
+    """The inputs with other numbers of rows for each expert, of 40."""
+    return [*inputs[:3], np.repeat(np.arange(6), [*sizes, 40 - sum(sizes)]).astype(np.int32), inputs[4]]
+
+
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_sizes_of_groups(current, exported, sizes):
-    inputs = list(exported[0])
-    inputs[3] = np.repeat(np.arange(6), [*sizes, 40 - sum(sizes)]).astype(np.int32)
+    inputs = sized(exported[0], sizes)
     assert_same_step(current.call("main", *inputs), step(inputs, Cast()))
+
+
+def multiply_by_blocks(recipe, source, a, b, is_weight=True, split=False):
+    """a [M, K] · b [N, K] with scales per block of K, cast from `source`; a weight b has square blocks of 128."""
+    (a, b), wide = (a.astype(F32), b.astype(F32)), lambda codes: E4M3_CODES.decode(codes).astype(F32)
+    if recipe == "mxfp8":
+        (a8, ae), (b8, be) = (rules.quantize_mx(x, (1, 32), E4M3_CODES) for x in (a, b))
+        return products.mx_product(wide(a8), wide(b8), decode_e8m0(ae), decode_e8m0(be), split)
+    rule, side = (lambda amaxes, fmt: rules.block_scale(amaxes, fmt, source)), 128 if is_weight else 1
+    (a8, a_inv), (b8, b_inv) = rules.quantize_blocks(a, (1, 128), E4M3_CODES, rule), rules.quantize_blocks(b, (side, 128), E4M3_CODES, rule)
+    return products.block_product(wide(a8), wide(b8), a_inv, np.repeat(b_inv, side, axis=0)[: len(b)])
+
+
+def rows_by_blocks(recipe, a, b, ends, split=False):
+    """The rows a [T, K] of each group times its b [G, N, K]."""
+    result = np.zeros((a.shape[0], b.shape[1]), F32)
+    for group, rows in enumerate(spans(ends, a.shape[0])):
+        result[rows] = multiply_by_blocks(recipe, SINGLE, a[rows], b[group], split=split)
+    return result
+
+
+def columns_by_blocks(recipe, a, b, ends):
+    """Of each group, a' · b of all rows, those of other groups being zero in a: blocks are of all rows."""
+    masked = [np.zeros_like(a) for _ in ends]
+    for group, rows in enumerate(spans(ends, len(a))):
+        masked[group][rows] = a[rows]
+    return np.stack([multiply_by_blocks(recipe, SINGLE, x.T, b.T, is_weight=False, split=True) for x in masked])
+
+
+def step_by_blocks(recipe, inputs):
+    down, up, x, experts, target = inputs
+    ends = np.cumsum([np.sum(experts == expert) for expert in range(len(up))])
+    turned = lambda w: w.transpose(0, 2, 1)
+    before = rows_by_blocks(recipe, x, turned(up), ends)
+    hidden = np.maximum(before, 0)
+    y = rows_by_blocks(recipe, hidden, turned(down), ends)
+    dy = 2 * (y - target)
+    d_before = np.where(before > 0, rows_by_blocks(recipe, dy, down, ends, split=True), F32.type(0))
+    d_x = rows_by_blocks(recipe, d_before, up, ends, split=True)
+    return [np.sum((y - target) ** 2), y, columns_by_blocks(recipe, hidden, dy, ends), columns_by_blocks(recipe, x, d_before, ends), d_x]
+
+
+@pytest.fixture(scope="module", params=["block", "mxfp8"])
+def by_blocks(request, bin_dir, tmp_path_factory):
+    return request.param, *compile_step(bin_dir, tmp_path_factory.mktemp(request.param), f"--recipe={request.param}")
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_with_scales_of_blocks(by_blocks, exported, sizes):
+    """Where the rows are contracted groups divide blocks: scales are those of the masked rows, one product for all."""
+    recipe, program, sites = by_blocks
+    assert {(s["role"], "per group" in s["code"]) for s in sites} == {("fprop", True), ("dgrad", True), ("wgrad", False)}
+    inputs = sized(exported[0], sizes)
+    assert_same_step(program.call("main", *inputs), step_by_blocks(recipe, inputs))
 
 
 def forward(tokens, groups, k, n, dtype):
@@ -267,17 +315,6 @@ func.func @main(%x: {x} loc("x"), %w: {w} loc("w"), %ends: {ends} loc("ends")) -
 """
 
 
-def multiply_by_blocks(recipe, x, w):
-    """x · w with scales per block of K, each group's weight cast by itself."""
-    wide = lambda codes: E4M3_CODES.decode(codes).astype(F32)
-    if recipe == "mxfp8":
-        (x8, xe), (w8, we) = rules.quantize_mx(x, (1, 32), E4M3_CODES), rules.quantize_mx(w, (32, 1), E4M3_CODES)
-        return products.mx_product(wide(x8), wide(w8).T, decode_e8m0(xe), decode_e8m0(we).T)
-    rule = lambda amaxes, fmt: rules.block_scale(amaxes, fmt, BF16_CODES)
-    (x8, x_inv), (w8, w_inv) = rules.quantize_blocks(x, (1, 128), E4M3_CODES, rule), rules.quantize_blocks(w, (128, 128), E4M3_CODES, rule)
-    return products.block_product(wide(x8), wide(w8).T, x_inv, np.repeat(w_inv, 128, axis=1)[:, : w.shape[1]].T)
-
-
 @pytest.mark.parametrize("recipe", ["block", "mxfp8"])
 @pytest.mark.parametrize(
     "tokens, groups, k, n, ends",
@@ -295,7 +332,7 @@ def test_forward_with_scales_of_blocks(bin_dir, tmp_path, recipe, tokens, groups
     (y,) = program.call("main", x, w, np.array(ends, np.int32))
     expected = np.zeros((tokens, n), F32)
     for group, rows in enumerate(spans(ends, tokens)):
-        expected[rows] = multiply_by_blocks(recipe, x[rows], w[group])
+        expected[rows] = multiply_by_blocks(recipe, BF16_CODES, x[rows], w[group].T)
     assert_same_bits(y, expected.astype(BF16))
 
 

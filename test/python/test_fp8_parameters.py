@@ -278,3 +278,22 @@ def test_layers_of_a_loop_keep_scales_of_their_own_under_current_scaling(bin_dir
     tensors = [(tensor["name"], tensor["shape"]) for tensor in kept.manifest["state"]["tensors"]]
     assert tensors == [("weight/w/data(1x0x0)", [3, 32, 32]), ("weight/w/scale_inv(1x0x0)", [3, 1, 1])]
     assert_same(train(kept, steps=STEPS, values=values), train(plain, steps=STEPS, values=values))
+
+
+def test_layers_of_a_loop_on_two_ranks(bin_dir, tmp_path):
+    """Each rank has its part of the batch, and all have the weights, whose scales are those of the slices."""
+    text = LAYERS.replace("-> (tensor<3x32x32xf32>, tensor<16x32xbf16>, tensor<16x32xbf16>) {", "-> (tensor<3x32x32xf32>, tensor<f32>) {", 1)
+    text = text.replace("  return %n, %y, %dx : tensor<3x32x32xf32>, tensor<16x32xbf16>, tensor<16x32xbf16>", """  %first = tensor.extract %y[%c0, %c0] : tensor<16x32xbf16>
+  %wide = arith.extf %first : bf16 to f32
+  %loss = tensor.from_elements %wide : tensor<f32>
+  return %n, %loss : tensor<3x32x32xf32>, tensor<f32>""")
+    values = {name: value if name == "w" else np.concatenate(value[:2]) for name, value in layer_inputs().items()}
+    values["w"] *= np.array([2**-20, 1, 0], F32)[:, None, None]
+    options, results = ("--recipe=current", "--data-parallel=dp:x,g"), []
+    for folder, more in (("plain", []), ("kept", ["--fp8-parameters"])):
+        program = compile_program(bin_dir, tmp_path / folder, *options, *more, text=text)
+        program.run("main", values, f"--steps={STEPS}", "--ranks=2", f"--outputs={tmp_path / 'outputs'}")
+        results.append(load(tmp_path / "outputs"))
+    assert [tensor["name"] for tensor in program.manifest["state"]["tensors"]] == ["weight/w/data(1x0x0)", "weight/w/scale_inv(1x0x0)"]
+    for name, expected in results[0].items():
+        assert_same_bits(results[1][name], expected)

@@ -49,6 +49,10 @@ CHOICES = [
     ("--sites=linear", "--site-recipe=scores=current", {"h0/fc", "h1/fc", "head"}),
     ("--recipe=current", "--fprop=delayed", {"h0/fc", "h1/fc", "head"}),
     ("--fprop=none", "--sites=all", {"scores"}),
+    ("--sites=linear", "--fp8-attention", SITES),
+    ("--keep=scores", "--fp8-attention", {"h0/fc", "h1/fc", "head"}),
+    ("--fprop=bf16", "--fp8-attention", {"scores"}),
+    ("--fprop=#fp8.current_scaling<format = e5m2>", "--sites=linear", {"h0/fc", "h1/fc", "head"}),
 ]
 
 REQUIRED = r"site '{}' is required to be FP8 \(--require={}\) but stays in high precision: {}"
@@ -83,6 +87,12 @@ CONTRADICTIONS = [
     ("--recipe=none", "--accumulation=fast", 2, "--accumulation belongs to --recipe=delayed and current and row and mxfp8, not to --recipe=none"),
     ("--fprop=block", "--fprop-accumulation=fast", 2, "--fprop-accumulation belongs to recipes other than block, whose parts have scales of their own, not to --fprop=block"),
     ("--fprop=bf16", "--fprop-accumulation=fast", 2, "--fprop-accumulation belongs to delayed, current, row and mxfp8, not to --fprop=bf16"),
+    ("--recipe=none", "--fp8-attention", 2, "--fp8-attention belongs to recipes that make FP8, not to --recipe=none; drop one of the two"),
+    ("--sites=h0", "--fp8-attention", 2, "--fp8-attention belongs to --sites=linear, not to --sites=h0; drop one of the two"),
+    ("--fprop=none", "--fp8-parameters", 1, "--fp8-parameters keeps no weight in FP8, because no product of a weight becomes FP8"),
+    ("--site-recipe=.=none", "--fp8-parameters", 1, "--fp8-parameters keeps no weight in FP8, because no product of a weight becomes FP8"),
+    ("--recipe=#fp8.delayed_scaling<format = e5m2>", "--sites=all", 1, "has E5M2 for all tensors, too few bits for activations and weights; say format = hybrid"),
+    ("--recipe=none", "--site-recipe=h0=#fp8.current_scaling<format = e5m2>", 1, "has E5M2 for all tensors"),
     ("--site-recipe=h0=none", "--require=h0", 1, REQUIRED.format("h0/fc", "h0", "--site-recipe=h0=none")),
     ("--init=current", "--amax-history-len=1", 2, "--init=current needs an --amax-history-len of 2 or more"),
     ("--emit=ingest", "--report=text:sites", 2, "--report"),

@@ -132,6 +132,22 @@ def test_quantize_and_dequantize(bin_dir, tmp_path):
     np.testing.assert_array_equal(dx, fma_sum(steps(y - t), steps(w).T))
 
 
+def test_functions_of_a_role(bin_dir, tmp_path):
+    """Products of one role alone read the bytes of a user's function; the same tensors are cast as always for the others."""
+    own = "#fp8.custom<base = #fp8.current_scaling, quantize = {input = @truncate}>"
+    program = Program(bin_dir, tmp_path, FUNCTIONS + gradient_step.text(N), "--recipe=current", f"--wgrad={own}")
+    tensors = inputs(92)
+    x, w, t = tensors["1"], tensors["w"], tensors["2"]
+    program.run("step", tensors, f"--outputs={tmp_path / 'out'}")
+    dw, dx, y = (load(tmp_path / "out")[str(i)] for i in range(3))
+    sx, sw, sg = scales_of(None, tensors, y)
+    ix, iw, ig = (formats.scale_inv(scale) for scale in (sx, sw, sg))
+    qw, qg = nearest(E4M3)(w, sw), nearest(E5M2)(y - t, sg)
+    np.testing.assert_array_equal(y, products.scaled_product(nearest(E4M3)(x, sx), qw.T, ix, iw))
+    np.testing.assert_array_equal(dw, products.scaled_product(truncated(x, sx).T, qg.T, ix, ig))
+    np.testing.assert_array_equal(dx, products.scaled_product(qg, qw, ig, iw))
+
+
 def test_weights_cast_by_functions_are_no_fp8_parameters(run, source_dir, tmp_path):
     (tmp_path / "net.mlir").write_text((source_dir / "test/python/inputs/net.mlir").read_text() + FUNCTIONS)
     recipe = "--recipe=#fp8.custom<base = #fp8.current_scaling, quantize = {weight = @truncate}>"

@@ -157,11 +157,13 @@ def parser_of(benchmark: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_common(parser, ["jax"] if benchmark == "compile" else ["jax", "torch"])
+    if benchmark != "products":
+        recipes = {"compile": ["delayed"], "step": step_time.RECIPES}[benchmark]
+        parser.add_argument(
+            "--recipe", type=lambda text: text.split(","), default=recipes, metavar="LIST", help=f"recipes of fp8-compile (default: {','.join(recipes)})"
+        )
     if benchmark == "compile":
         parser.add_argument("--layers", type=layers, default=[1, 4, 16], metavar="LIST", help="layers of the GPT (default: 1,4,16)")
-        parser.add_argument(
-            "--recipe", type=lambda text: text.split(","), default=["delayed"], metavar="LIST", help="recipes of fp8-compile (default: delayed)"
-        )
         return parser
     parser.add_argument("--seconds", type=positive(float), default=0.5, metavar="S", help="measure for at least S seconds in each round (default: 0.5)")
     if benchmark == "step":

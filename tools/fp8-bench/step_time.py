@@ -33,9 +33,10 @@ def inputs(network: str) -> dict[str, compiler.Tensor]:
 
 def measure(session: Session, examples: pathlib.Path) -> Results:
     columns = session.columns(PEERS)
-    results = Results("Milliseconds of a training step", "network", RECIPES, list(columns))
+    recipes: list[str] = session.options.recipe
+    results = Results("Milliseconds of a training step", "network", recipes, list(columns))
     networks: list[str] = session.options.networks
-    work = len(RECIPES) + session.options.rounds * (len(RECIPES) + len(columns))
+    work = len(recipes) + session.options.rounds * (len(recipes) + len(columns))
     advance = session.progress(len(networks) * work)
 
     def peer(name: str, network: str, kind: str) -> float:
@@ -46,7 +47,7 @@ def measure(session: Session, examples: pathlib.Path) -> Results:
         source = examples / "gpt.mlir" if network == "gpt" else pathlib.Path(__file__).parent / f"networks/{network}.mlir"
         tensors.write(file := session.tools.scratch / f"{network}.safetensors", inputs(network))
         measures = {}
-        for recipe in RECIPES:
+        for recipe in recipes:
             advance(f"{network}, compiling")
             library, _ = session.tools.compile(source, recipe, f"--keep={NETWORKS[network]}")
             measures[recipe] = functools.partial(Program(session.tools, library, file).seconds, session.options.seconds)

@@ -36,7 +36,7 @@ class Plan:
         return options.sites == "all" or bool(re.search(options.sites, op["site"].name))
 
     def is_split(self, op):
-        return op["role"] in ("dgrad", "wgrad")
+        return any(kind == "grad_output" for kind, *_ in op["kinds"])
 
     def format(self, op, operand):
         if not self.is_fp8(op):

@@ -16,6 +16,11 @@ using namespace fp8;
 // The attribute: it forwards to the base, unless a role has its own recipe
 //===----------------------------------------------------------------------===//
 
+/// Returns whether a role has a recipe of its own.
+static bool hasRoles(CustomAttr recipe) {
+  return recipe.getFprop() || recipe.getDgrad() || recipe.getWgrad();
+}
+
 /// Checks the functions of `quantize` or `dequantize`, which may be null.
 static LogicalResult verifyCasts(function_ref<InFlightDiagnostic()> emitError, RecipeAttrInterface base,
                                  StringRef name, DictionaryAttr functions) {
@@ -43,9 +48,11 @@ LogicalResult CustomAttr::verify(function_ref<InFlightDiagnostic()> emitError, R
                                  RecipeAttrInterface fprop, RecipeAttrInterface dgrad,
                                  RecipeAttrInterface wgrad, FlatSymbolRefAttr scale, FlatSymbolRefAttr amax,
                                  DictionaryAttr quantize, DictionaryAttr dequantize) {
-  for (RecipeAttrInterface recipe : {base, fprop, dgrad, wgrad})
-    if (isa_and_nonnull<CustomAttr>(recipe))
-      return emitError() << "#fp8.custom cannot contain another #fp8.custom";
+  if (isa<CustomAttr>(base))
+    return emitError() << "the base of #fp8.custom cannot be another #fp8.custom";
+  for (RecipeAttrInterface recipe : {fprop, dgrad, wgrad})
+    if (auto own = dyn_cast_if_present<CustomAttr>(recipe); own && hasRoles(own))
+      return emitError() << "the recipe of a role cannot have recipes of roles: " << own;
   if (scale && !base.getScaleType().isF32())
     return emitError() << "scale = " << scale << " gives f32 scales, which " << base
                        << " does not use; choose another base";
@@ -68,6 +75,8 @@ RecipeAttrInterface CustomAttr::getRecipeFor(Role role) const {
                                                   : RecipeAttrInterface();
   if (!own)
     own = getBase();
+  if (isa<CustomAttr>(own)) // with functions of its own
+    return own.getRecipeFor(role);
   if (!hasFunctions() || own.getScaling() != getBase().getScaling())
     return own;
   return get(getContext(), own, {}, {}, {}, getScale(), getAmax(), getQuantize(), getDequantize());
@@ -95,7 +104,7 @@ bool CustomAttr::getReduceAmax() const { return getBase().getReduceAmax(); }
 StringRef CustomAttr::getRecipeName() const {
   // A recipe with functions is "custom" and the base; without them and without roles it is the base.
   if (!hasFunctions())
-    return getFprop() || getDgrad() || getWgrad() ? "custom" : getBase().getRecipeName();
+    return hasRoles(*this) ? "custom" : getBase().getRecipeName();
   return StringAttr::get(getContext(), "custom " + getBase().getRecipeName()).getValue();
 }
 SmallVector<NamedAttribute> CustomAttr::getParameters() const {

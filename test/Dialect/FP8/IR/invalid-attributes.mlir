@@ -36,13 +36,13 @@ module attributes {fp8.recipe = #fp8.block_scaling<block = 0>} {}
 
 // -----
 
-// expected-error@+1 {{#fp8.custom cannot contain another #fp8.custom}}
+// expected-error@+1 {{the base of #fp8.custom cannot be another #fp8.custom}}
 module attributes {fp8.recipe = #fp8.custom<base = #fp8.custom<base = #fp8.mx_scaling>>} {}
 
 // -----
 
-// expected-error@+1 {{#fp8.custom cannot contain another #fp8.custom}}
-module attributes {fp8.recipe = #fp8.custom<base = #fp8.mx_scaling, wgrad = #fp8.custom<base = #fp8.mx_scaling>>} {}
+// expected-error@+1 {{the recipe of a role cannot have recipes of roles: #fp8.custom<base = #fp8.mx_scaling, dgrad = #fp8.row_scaling>}}
+module attributes {fp8.recipe = #fp8.custom<base = #fp8.mx_scaling, wgrad = #fp8.custom<base = #fp8.mx_scaling, dgrad = #fp8.row_scaling>>} {}
 
 // -----
 

@@ -283,8 +283,12 @@ private:
       }
     }
     getOperation()->setAttr(kParameterCastsAttrName, builder.getArrayAttr(list));
-    if (keepsAny || list.empty())
+    if (keepsAny)
       return success();
+    if (!refused)
+      return getOperation().emitError(
+          "--fp8-parameters keeps no weight in FP8, because no product of a weight "
+          "becomes FP8 (--report says why); leave it out, or let one become FP8");
     return refused->op->emitError() << "--fp8-parameters keeps no weight in FP8; that of site '"
                                     << refused->site << "': " << refused->reason;
   }

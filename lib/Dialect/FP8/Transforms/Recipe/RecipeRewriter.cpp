@@ -257,7 +257,10 @@ void FunctionRewriter::replaceProduct(const QuantizedOperand &lhs, const Quantiz
     SmallVector<int64_t> block = operand.blockOfDims();
     return block.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(block);
   };
-  auto accumulation = AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(*op.getRole()));
+  bool isGradient = lhs.kind() == TensorKind::grad_output || rhs.kind() == TensorKind::grad_output;
+  // The gradients of a product of two activations add as those of a product with a weight.
+  Role role = *op.getRole() == Role::other && isGradient ? Role::dgrad : *op.getRole();
+  auto accumulation = AccumulationAttr::get(op.getContext(), lhs.recipe.getAccumulation(role));
   if (std::optional<GroupedProduct> grouped = lhs.grouped()) {
     auto scaled = ScaledGroupedMatmulOp::create(
         builder, op.getLoc(), op->getResultTypes(), lhsCast.data, rhsCast.data, grouped->ends,

@@ -84,10 +84,27 @@ private:
       selection.recipe = dyn_cast_or_null<RecipeAttrInterface>(parseAttribute(recipe, &getContext()));
     if (!recipe.empty() && !selection.recipe)
       return module.emitError() << "--recipe=" << recipe << " is not a recipe attribute";
+    if (selection.recipe && failed(checkFormats(module, selection.recipe)))
+      return failure();
+    for (const SiteRecipe &own : selection.siteRecipes)
+      if (own.recipe && failed(checkFormats(module, own.recipe)))
+        return failure();
     findRecipeFunctions(selection);
     if (sites == "linear")
       findOneHotSites(selection);
     return success();
+  }
+
+  /// Refuses E5M2 for all tensors of all roles. Forward products alone may have it.
+  static LogicalResult checkFormats(ModuleOp module, RecipeAttrInterface recipe) {
+    Role roles[] = {Role::fprop, Role::dgrad, Role::wgrad};
+    if (!llvm::all_of(roles, [&](Role role) {
+          return isa<Float8E5M2Type>(recipe.getRecipeFor(role).getFormat(TensorKind::input));
+        }))
+      return success();
+    return module.emitError() << "the recipe " << recipe
+                              << " has E5M2 for all tensors, too few bits for activations and weights; say "
+                                 "format = hybrid, which gives it to gradients";
   }
 
   static void findRecipeFunctions(Selection &selection) {
