@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Stock training steps on the ranks of fp8-run: data-parallel beside single runs, bit for bit."""
 
+import os
 import shutil
 import subprocess
 
@@ -12,6 +13,7 @@ from networks import make_gpt, make_mlp
 from ranks import combine
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from test_fp8_run_nccl import free_address
 
 import reference
 from harness import E4M3, E5M2, Program, assert_same_bits, load, random_generator
@@ -123,6 +125,30 @@ def test_mpi_computes_what_local_ranks_do(bin_dir, source_dir, tmp_path, name, r
     done = subprocess.run([*launcher, *command], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, printed), done.stderr
     assert (tmp_path / "mpi").read_bytes() == (tmp_path / "local").read_bytes()
+
+
+@pytest.mark.parametrize("options, differences", [
+    (["--recipe=row"], ["recipe current", "recipe row"]),
+    (["--recipe=current", "--keep=fc1"], ["site fc1 fprop in entry main (fp8, recipe current,", "site fc1 fprop in entry main (high, recipe none,"]),
+    (["--recipe=current", "--power-2-scale=true"], ["option power_2_scale false", "option power_2_scale true"]),
+])  # fmt: skip
+def test_other_programs_are_found_by_site_and_option(bin_dir, source_dir, tmp_path, options, differences):
+    """Recipes without state have no columns to compare."""
+    network = make_mlp(source_dir)
+    programs = []
+    for name, more in (("ours", ["--recipe=current"]), ("theirs", options)):
+        (tmp_path / name).mkdir()
+        programs.append(Program(bin_dir, tmp_path / name, network.text, "--data-parallel=dp:inputs,labels", *more))
+    save_file({**network.make_parameters(210), **network.batch(2, random_generator(211))}, tmp_path / "inputs")
+    meeting = ["--comm=tcp", f"--rendezvous={free_address()}", f"--inputs={tmp_path / 'inputs'}", "--zero-missing"]
+    processes = [
+        subprocess.Popen([bin_dir / "fp8-run", program.library, *meeting], stderr=subprocess.PIPE, text=True, env={**os.environ, "FP8RT_RANK": str(rank), "FP8RT_SIZE": "2"})
+        for rank, program in enumerate(programs)
+    ]
+    for rank, process in enumerate(processes):
+        error = process.communicate(timeout=60)[1]
+        assert process.returncode == 1 and error.startswith(f"fp8-run: error: rank {rank}: "), error
+        assert f"the ranks run different programs: {differences[0]}" in error and differences[1] in error, error
 
 
 @pytest.mark.parametrize("name, ranks, comm", [
