@@ -142,7 +142,9 @@ def test_other_programs_are_found_by_site_and_option(bin_dir, source_dir, tmp_pa
     save_file({**network.make_parameters(210), **network.batch(2, random_generator(211))}, tmp_path / "inputs")
     meeting = ["--comm=tcp", f"--rendezvous={free_address()}", f"--inputs={tmp_path / 'inputs'}", "--zero-missing"]
     processes = [
-        subprocess.Popen([bin_dir / "fp8-run", program.library, *meeting], stderr=subprocess.PIPE, text=True, env={**os.environ, "FP8RT_RANK": str(rank), "FP8RT_SIZE": "2"})
+        subprocess.Popen(
+            [bin_dir / "fp8-run", program.library, *meeting], stderr=subprocess.PIPE, text=True, env={**os.environ, "FP8RT_RANK": str(rank), "FP8RT_SIZE": "2"}
+        )
         for rank, program in enumerate(programs)
     ]
     for rank, process in enumerate(processes):

@@ -111,22 +111,41 @@ def test_some_steps_and_going_on(bin_dir, folder):
     assert more[:9] == lines and sorted({line["step"] for line in more[9:]}) == [7, 8, 9]
 
 
+def test_a_log_whose_writer_was_killed(bin_dir, folder):
+    lines = monitored(bin_dir, folder, "delayed", "--steps=2")
+    log = folder / "log"
+    log.write_bytes(log.read_bytes()[:-20])
+    more = monitored(bin_dir, folder, "delayed", "--steps=1", "--first-step=2")
+    assert more[:5] == lines[:5] and [line["step"] for line in more[5:]] == [2, 2, 2]
+
+
 def test_lines_where_there_is_no_terminal(bin_dir, folder):
     done = run(bin_dir, folder, "delayed", "--monitor")
     assert [json.loads(line)["column"] for line in done.stderr.splitlines()] == [0, 1, 2]
 
 
-def test_a_table_in_a_terminal(bin_dir, folder):
+def show_in_terminal(bin_dir, folder, inputs, *args):
+    """What fp8-run writes to a terminal, and the lines of its last table."""
     reader, writer = pty.openpty()
     os.set_blocking(reader, False)
-    subprocess.run(
-        [bin_dir / "fp8-run", folder / "delayed.measured.so", f"--inputs={folder / 'in'}", "--steps=3", "--print=loss", "--monitor"],
-        stderr=writer,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    command = [bin_dir / "fp8-run", folder / "delayed.measured.so", f"--inputs={inputs}", "--print=loss", "--monitor", *args]
+    subprocess.run(command, stderr=writer, stdout=subprocess.DEVNULL, check=True)
     text = os.read(reader, 100_000).decode()
-    last = text.split("\x1b[5A")[-1].replace("\x1b[K", "").replace("\x1b[J", "").splitlines()
+    return text, text.split("\x1b[5A")[-1].replace("\x1b[K", "").replace("\x1b[J", "").splitlines()
+
+
+def test_a_tensor_with_a_nan_is_first(bin_dir, folder):
+    inputs = load(folder / "in")
+    inputs["w"][3, 4] = np.nan
+    inputs["x"] = inputs["x"] * 1e5  # most of it is cut off
+    save(folder / "nan", inputs)
+    _, lines = show_in_terminal(bin_dir, folder, folder / "nan")
+    assert [line.split()[1] for line in lines[2:]] == ["weight", "grad_output", "input"]
+    assert lines[2].split()[-1] == "nan" and float(lines[4].split()[-1]) > 0.9
+
+
+def test_a_table_in_a_terminal(bin_dir, folder):
+    text, last = show_in_terminal(bin_dir, folder, folder / "in", "--steps=3")
     assert text.count("\x1b[5A") == 2 and last[0].startswith("step 2  result ")
     assert last[1].split() == ["tensor", "amax", "scale", "underflow", "overflow", "mse"]
     assert sorted(line.split()[1] for line in last[2:]) == ["grad_output", "input", "weight"]

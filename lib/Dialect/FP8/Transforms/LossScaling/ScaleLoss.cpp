@@ -105,8 +105,8 @@ static void insertOutputGradients(func::FuncOp function, llvm::SetVector<Value> 
   });
 }
 
-/// Combines over all ranks whether a gradient overflows: each rank may have other gradients, of its rows or of
-/// its part of a weight, and all have to skip the same steps.
+/// Combines over all ranks whether a gradient overflows: each rank may have other gradients, of its rows or
+/// of its part of a weight, and all have to skip the same steps.
 Value LossScaling::combineOverRanks(Value noted) {
   auto grid = function->getParentOfType<ModuleOp>()->getAttrOfType<DenseI64ArrayAttr>(kGridAttrName);
   if (!grid)
