@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from harness import F32, random_generator, save
@@ -225,6 +226,24 @@ def test_bisect_finds_the_bad_sites(stats, tmp_path, bin_dir, bad):
     sites = "|".join(f"site{n}" for n in bad)
     assert done.stdout.splitlines()[-1] == f"--keep='^({sites})$'"
     assert re.fullmatch(r"(\[\d+\] \d of 8 sites kept: \S+ off\n)+", done.stderr)
+
+
+def test_bisect_passes_options_to_every_training(stats, tmp_path, bin_dir):
+    """The weights train only by --carry, in high precision too; a --keep of the caller's stays."""
+    text = products(2).replace("return %s2 : tensor<f32>", "%w = arith.addf %w0, %w1 : tensor<64x16xf32>\nreturn %s2, %w : tensor<f32>, tensor<64x16xf32>")
+    text = text.replace('{jax.result_info = "loss"})', '{jax.result_info = "loss"}, tensor<64x16xf32>)')
+    draw = random_generator(9)
+    tensors = {name: draw.standard_normal((8, 64) if name[0] == "x" else (64, 16), F32) for name in ("x0", "w0", "x1", "w1")}
+    tensors["x1"][:, 0], tensors["w1"][0] = 1e6, 0
+    save(tmp_path / "in", tensors)
+    (tmp_path / "step.mlir").write_text(text)
+    options = ["step.mlir", "--inputs=in", "--print=loss", "--steps=3", f"--bin={bin_dir}", "--part=0.9", "--"]
+    done = stats("bisect", *options, "--recipe=current", "--carry=w0:1")
+    assert done.stdout.splitlines()[-1] == "--keep='^(site1)$'" and "2 of 2 sites kept: 0 off" in done.stderr
+    done = stats("bisect", *options, "--recipe=current", "--carry=w0:1", "--keep=site0")
+    assert done.stdout.splitlines()[-1] == "--keep='site0|^(site1)$'"
+    save(tmp_path / "in", {**tensors, "w1": tensors["w1"] * np.nan})
+    assert "is NaN or Inf within 3 steps" in stats("bisect", *options, "--recipe=current", code=1).stderr
 
 
 def test_bisect_errors(stats, tmp_path, bin_dir):
