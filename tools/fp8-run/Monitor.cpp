@@ -216,6 +216,8 @@ Error Monitor::writeLines(uint64_t step, const DLTensor *printed) {
 }
 
 Error Monitor::addStep(uint64_t step, const DLTensor *printed) {
+  if (table && printed && isatty(STDOUT_FILENO))
+    table->addLineBelow();
   if (step % options.monitorEvery)
     return Error::success();
   if (Error error = readState())
