@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Stock training steps on the ranks of fp8-run: data-parallel beside single runs, bit for bit."""
 
+import os
+import pathlib
 import shutil
 import subprocess
 
@@ -12,9 +14,10 @@ from networks import make_gpt, make_mlp
 from ranks import combine
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from test_fp8_run_nccl import free_address
 
 import reference
-from harness import E4M3, E5M2, Program, assert_same_bits, load, random_generator
+from harness import E4M3, E5M2, F32, Program, assert_same_bits, load, random_generator
 
 RANKS = 4
 RECIPES = {
@@ -123,6 +126,68 @@ def test_mpi_computes_what_local_ranks_do(bin_dir, source_dir, tmp_path, name, r
     done = subprocess.run([*launcher, *command], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, printed), done.stderr
     assert (tmp_path / "mpi").read_bytes() == (tmp_path / "local").read_bytes()
+
+
+def test_a_site_that_runs_on_some_ranks(bin_dir, tmp_path):
+    """Its columns have the largest amaxes of the ranks on which it ran, on all ranks alike; they rest where it ran on none."""
+    text = (pathlib.Path(__file__).parent / "inputs" / "gated_step.mlir").read_text()
+    program = Program(bin_dir, tmp_path, text, "--recipe=delayed", "--amax-history-len=3", "--data-parallel=dp:x,gate")
+    columns = {(c["sites"][0], c["tensor"]): c["index"] for c in program.manifest["state"]["columns"]}
+    rng = random_generator(212)
+    inputs = {name: rng.standard_normal([16, 32]).astype(F32) for name in "wu"}
+    inputs["xs"] = rng.standard_normal([3, 8 * RANKS, 16]).astype(F32)
+    inputs["gates"] = np.array([[1, -1, -1, 1], [-1, -1, -1, -1], [-1, 1, -1, -1]], F32)
+    states = [{"carry.u": inputs["u"], "scale": np.ones(5, F32), "amax_history": np.zeros([3, 5], F32)}]
+    for steps in (1, 2, 3):
+        options = [f"--steps={steps}", "--stream=x=xs", "--stream=gate=gates", f"--ranks={RANKS}"]
+        program.run("main", inputs, *options, "--with-carry", f"--save-state={tmp_path / 'state{rank}'}")
+        assert len({(tmp_path / f"state{rank}").read_bytes() for rank in range(RANKS)}) == 1
+        states.append(load(tmp_path / "state0"))
+    for i, (before, after) in enumerate(zip(states, states[1:])):
+        ran = [rank for rank in range(RANKS) if inputs["gates"][i, rank] > 0]
+        parts = np.split(inputs["xs"][i], RANKS)
+        assert_same_bits(after["amax_history"][-1, columns["base", "input"]], np.abs(inputs["xs"][i]).max())
+        weight, gradient = columns["expert", "weight"], columns["expert", "grad_output"]
+        if not ran:
+            for name in ("scale", "amax_history"):
+                assert_same_bits(after[name][..., [weight, gradient]], before[name][..., [weight, gradient]])
+            continue
+        scales = before["scale"][[columns["base", "input"], weight]]
+        u = cast(before["carry.u"], scales[1])
+        outputs = [np.abs(cast(parts[rank], scales[0]) @ u).max() for rank in ran]
+        assert_same_bits(after["amax_history"][-1, weight], np.abs(before["carry.u"]).max())
+        np.testing.assert_allclose(after["amax_history"][-1, gradient], max(outputs), rtol=1e-5)  # sums in another order
+
+
+def cast(values, scale):
+    """What the program sees of values that were cast to E4M3."""
+    return np.clip(values * scale, -448, 448).astype(E4M3).astype(F32) * (F32.type(1) / scale)
+
+
+@pytest.mark.parametrize("options, differences", [
+    (["--recipe=row"], ["recipe current", "recipe row"]),
+    (["--recipe=current", "--keep=fc1"], ["site fc1 fprop in entry main (fp8, recipe current,", "site fc1 fprop in entry main (high, recipe none,"]),
+    (["--recipe=current", "--power-2-scale=true"], ["option power_2_scale false", "option power_2_scale true"]),
+])  # fmt: skip
+def test_other_programs_are_found_by_site_and_option(bin_dir, source_dir, tmp_path, options, differences):
+    """Recipes without state have no columns to compare."""
+    network = make_mlp(source_dir)
+    programs = []
+    for name, more in (("ours", ["--recipe=current"]), ("theirs", options)):
+        (tmp_path / name).mkdir()
+        programs.append(Program(bin_dir, tmp_path / name, network.text, "--data-parallel=dp:inputs,labels", *more))
+    save_file({**network.make_parameters(210), **network.batch(2, random_generator(211))}, tmp_path / "inputs")
+    meeting = ["--comm=tcp", f"--rendezvous={free_address()}", f"--inputs={tmp_path / 'inputs'}", "--zero-missing"]
+    processes = [
+        subprocess.Popen(
+            [bin_dir / "fp8-run", program.library, *meeting], stderr=subprocess.PIPE, text=True, env={**os.environ, "FP8RT_RANK": str(rank), "FP8RT_SIZE": "2"}
+        )
+        for rank, program in enumerate(programs)
+    ]
+    for rank, process in enumerate(processes):
+        error = process.communicate(timeout=60)[1]
+        assert process.returncode == 1 and error.startswith(f"fp8-run: error: rank {rank}: "), error
+        assert f"the ranks run different programs: {differences[0]}" in error and differences[1] in error, error
 
 
 @pytest.mark.parametrize("name, ranks, comm", [

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from harness import F32, random_generator, save
@@ -63,6 +64,54 @@ def test_the_table_begins_with_what_needs_attention(stats, log):
     assert [row.split("  ")[0] for row in rows[2:]] == ["fast weight", "wide & <b> input", "fine input"]
     assert "5% cut off" in rows[2] and "25% become 0" in rows[3] and "▁▁█▁" in rows[3]
     assert rows[4].split() == ["fine", "input", "8", "▁▃▆█", "448", "0.00%", "▁▁▁▁", "0.00%", "0.0001"]
+
+
+def test_the_first_nan_needs_attention_first(stats, tmp_path):
+    """fp8-run writes null for NaN and Inf: as an error or amax that is measured, and as the result of a step."""
+    measured = {"underflow": 0.0, "overflow": 0.0, "mse": 1e-3}
+    text = ""
+    for step in range(4):
+        printed = None if step >= 2 else 3.0
+        text += line(step, 0, "wide", **{**measured, "underflow": 0.5}, printed=printed)
+        text += line(step, 1, "later", **{**measured, "mse": None if step == 3 else 1e-3}, printed=printed)
+        text += line(step, 2, "first", **measured, amax=None if step == 2 else 1.0, printed=printed)
+        text += line(step, 3, "zeros", **{**measured, "mse": None}, amax=0.0, printed=printed)
+        text += line(step, 4, "not measured", amax=None, printed=printed)
+    (tmp_path / "log").write_text(text)
+    rows = stats("log", "--html=page").stdout.splitlines()
+    assert rows[0] == "log: 4 steps (0 to 3), 5 tensors; result 3 to nan; NaN or Inf in 2 of 4 results, the first of step 2"
+    reasons = [re.split("  +", row)[0] + ": " + re.split("  +", row)[-1] for row in rows[2:5]]
+    assert reasons[:2] == ["first input: NaN or Inf in step 2", "later input: NaN or Inf in step 3"]
+    assert reasons[2].startswith("wide input: 50% become 0: ") and not any("NaN" in row for row in rows[5:])
+    assert "NaN or Inf in 2 of 4 results" in (tmp_path / "page").read_text()
+
+
+def test_the_last_line_of_a_killed_run_is_left_out(stats, log):
+    whole = stats(log).stdout
+    log.write_text(log.read_text() + line(4, 0, "fine")[:40])
+    done = stats(log)
+    assert done.stdout == whole and done.stderr.startswith(f"fp8-stats: warning: {log}: its last line is not whole") and done.stderr.count("\n") == 1
+    log.write_text(log.read_text() + "\n")
+    assert "log:13: not a line of fp8-run --monitor" in stats(log, code=1).stderr
+
+
+def test_a_run_that_went_on_from_a_checkpoint(stats, log):
+    """Steps that are taken again replace those of the killed run."""
+    lines = log.read_text().splitlines(keepends=True)
+    expected = stats(log).stdout
+    for cut, begin in ((12, 6), (10, 9), (9, 6), (8, 6)):  # three lines a step
+        given_up = [text.replace('"overflow": 0.0', '"overflow": 0.5') for text in lines[begin:cut]]
+        log.write_text("".join([*lines[:begin], *given_up, *lines[begin:]]))
+        assert stats(log).stdout == expected, (cut, begin)
+
+
+def test_a_page_of_many_steps_is_small(stats, tmp_path):
+    (tmp_path / "log").write_text("".join(line(step, 0, "fc", amax=100.0 if step == 3001 else 1.0, scale=64.0) for step in range(5000)))
+    stats("log", "--html=page")
+    page = (tmp_path / "page").read_text()
+    assert len(page) < 30_000 and "2^6.6" in page  # the one large amax is drawn
+    points = re.findall(r'points="([^"]*)"', page)[0].split()
+    assert len(points) < 600 and len({point.split(",")[1] for point in points}) == 2
 
 
 def test_selections(stats, log):
@@ -177,6 +226,24 @@ def test_bisect_finds_the_bad_sites(stats, tmp_path, bin_dir, bad):
     sites = "|".join(f"site{n}" for n in bad)
     assert done.stdout.splitlines()[-1] == f"--keep='^({sites})$'"
     assert re.fullmatch(r"(\[\d+\] \d of 8 sites kept: \S+ off\n)+", done.stderr)
+
+
+def test_bisect_passes_options_to_every_training(stats, tmp_path, bin_dir):
+    """The weights train only by --carry, in high precision too; a --keep of the caller's stays."""
+    text = products(2).replace("return %s2 : tensor<f32>", "%w = arith.addf %w0, %w1 : tensor<64x16xf32>\nreturn %s2, %w : tensor<f32>, tensor<64x16xf32>")
+    text = text.replace('{jax.result_info = "loss"})', '{jax.result_info = "loss"}, tensor<64x16xf32>)')
+    draw = random_generator(9)
+    tensors = {name: draw.standard_normal((8, 64) if name[0] == "x" else (64, 16), F32) for name in ("x0", "w0", "x1", "w1")}
+    tensors["x1"][:, 0], tensors["w1"][0] = 1e6, 0
+    save(tmp_path / "in", tensors)
+    (tmp_path / "step.mlir").write_text(text)
+    options = ["step.mlir", "--inputs=in", "--print=loss", "--steps=3", f"--bin={bin_dir}", "--part=0.9", "--"]
+    done = stats("bisect", *options, "--recipe=current", "--carry=w0:1")
+    assert done.stdout.splitlines()[-1] == "--keep='^(site1)$'" and "2 of 2 sites kept: 0 off" in done.stderr
+    done = stats("bisect", *options, "--recipe=current", "--carry=w0:1", "--keep=site0")
+    assert done.stdout.splitlines()[-1] == "--keep='site0|^(site1)$'"
+    save(tmp_path / "in", {**tensors, "w1": tensors["w1"] * np.nan})
+    assert "is NaN or Inf within 3 steps" in stats("bisect", *options, "--recipe=current", code=1).stderr
 
 
 def test_bisect_errors(stats, tmp_path, bin_dir):

@@ -152,6 +152,35 @@ def test_saved_and_restored(program):
         assert_same_bits(resumed[name], wanted)
 
 
+def divided(text, ranks):
+    """The step with rows of w and v on each rank: w is gathered, and each rank gets the mean of its rows of the gradient."""
+    part, whole, grid = f"tensor<{K // ranks}x{M}xf32>", f"tensor<{K}x{M}xf32>", "on @grid grid_axes = [0]"
+    head, body = text.replace("func.func", f"shard.grid @grid(shape = {ranks})\nfunc.func").split("%zero =", 1)
+    before, after = body.split("%decay =")
+    before = before.replace("%x, %w :", "%x, %whole :").replace("%g =", "%all =")
+    gather = f"%whole = shard.all_gather %w {grid} gather_axis = 0 : {part} -> {whole}\n"
+    scatter = f"%g = shard.reduce_scatter %all {grid} reduction = average scatter_axis = 0 : {whole} -> {part}\n"
+    return f"{head.replace(whole, part)}{gather}%zero ={before}{scatter}%decay ={after.replace(whole, part)}"
+
+
+@pytest.mark.parametrize("recipe, axis", [("none", "dp:x,t"), ("row", "dp:x,t"), ("none", None)])
+def test_ranks_skip_the_same_steps(bin_dir, tmp_path, recipe, axis):
+    """One rank's gradients overflow: those of its rows of the batch, which a cast may saturate before they are averaged,
+    or those of its rows of the weight."""
+    text, option = (STEP, f"--data-parallel={axis}") if axis else (divided(STEP, 2), "--shard=0:w,v,x,t=0")
+    program = Program(bin_dir, tmp_path, text, f"--recipe={recipe}", "--mixed-precision=f16", "--loss-scaling=4096", option)
+    rng = random_generator(74)
+    w, xs, ts = (rng.standard_normal(shape).astype(F32) for shape in ([K, M], [3, 2 * N, K], [3, 2 * N, M]))
+    if axis:
+        ts[0, N:] *= 1000  # the rows of rank 1, in the first step
+    else:
+        w[K // 2 :], xs[0, :, K // 2 :] = 0, 1000  # the gradient of the rows of w on rank 1, and nothing else
+    options = ["--ranks=2", "--steps=3", "--stream=x=xs", "--stream=t=ts", "--zero-missing", "--with-carry"]
+    program.run("main", {"w": w, "xs": xs, "ts": ts}, *options, f"--save-state={tmp_path / 'state{rank}'}")
+    for state in (load(tmp_path / f"state{rank}") for rank in range(2)):
+        assert (state["carry.steps"], state["loss_scale"], state["loss_scale_tracker"]) == (2, 2048, 2)
+
+
 def test_growth_after_the_interval(program):
     inputs = {name: value[:5] if name != "w" else value for name, value in data().items()}
     state = program.folder / "late"

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import subprocess
 
 import numpy as np
@@ -111,27 +112,84 @@ def test_some_steps_and_going_on(bin_dir, folder):
     assert more[:9] == lines and sorted({line["step"] for line in more[9:]}) == [7, 8, 9]
 
 
+def test_a_log_whose_writer_was_killed(bin_dir, folder):
+    lines = monitored(bin_dir, folder, "delayed", "--steps=2")
+    log = folder / "log"
+    log.write_bytes(log.read_bytes()[:-20])
+    more = monitored(bin_dir, folder, "delayed", "--steps=1", "--first-step=2")
+    assert more[:5] == lines[:5] and [line["step"] for line in more[5:]] == [2, 2, 2]
+
+
 def test_lines_where_there_is_no_terminal(bin_dir, folder):
     done = run(bin_dir, folder, "delayed", "--monitor")
     assert [json.loads(line)["column"] for line in done.stderr.splitlines()] == [0, 1, 2]
 
 
-def test_a_table_in_a_terminal(bin_dir, folder):
+def run_in_terminal(command, both=False):
+    """What the command writes to a terminal on standard error, with `both` on standard output too."""
     reader, writer = pty.openpty()
-    os.set_blocking(reader, False)
-    subprocess.run(
-        [bin_dir / "fp8-run", folder / "delayed.measured.so", f"--inputs={folder / 'in'}", "--steps=3", "--print=loss", "--monitor"],
-        stderr=writer,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    text = os.read(reader, 100_000).decode()
-    last = text.split("\x1b[5A")[-1].replace("\x1b[K", "").replace("\x1b[J", "").splitlines()
+    with subprocess.Popen(command, stderr=writer, stdout=writer if both else subprocess.DEVNULL) as process:
+        os.close(writer)
+        text = b""
+        try:
+            while piece := os.read(reader, 4096):
+                text += piece
+        except OSError:  # the last writer has gone
+            pass
+    os.close(reader)
+    assert process.returncode == 0
+    return text.decode()
+
+
+def show_in_terminal(bin_dir, folder, inputs, *args):
+    """What fp8-run writes to a terminal, and the lines of its last table."""
+    text = run_in_terminal([bin_dir / "fp8-run", folder / "delayed.measured.so", f"--inputs={inputs}", "--print=loss", "--monitor", *args])
+    return text, text.split("\x1b[5A")[-1].replace("\x1b[K", "").replace("\x1b[J", "").splitlines()
+
+
+def test_a_tensor_with_a_nan_is_first(bin_dir, folder):
+    inputs = load(folder / "in")
+    inputs["w"][3, 4] = np.nan
+    inputs["x"] = inputs["x"] * 1e5  # most of it is cut off
+    save(folder / "nan", inputs)
+    _, lines = show_in_terminal(bin_dir, folder, folder / "nan")
+    assert [line.split()[1] for line in lines[2:]] == ["weight", "grad_output", "input"]
+    assert lines[2].split()[-1] == "nan" and float(lines[4].split()[-1]) > 0.9
+
+
+def test_a_table_in_a_terminal(bin_dir, folder):
+    text, last = show_in_terminal(bin_dir, folder, folder / "in", "--steps=3")
     assert text.count("\x1b[5A") == 2 and last[0].startswith("step 2  result ")
     assert last[1].split() == ["tensor", "amax", "scale", "underflow", "overflow", "mse"]
     assert sorted(line.split()[1] for line in last[2:]) == ["grad_output", "input", "weight"]
     row = next(line for line in last if line.startswith("fc input"))
     assert f"{np.abs(load(folder / 'in')['x']).max():.3g}" in row and any(bar in row for bar in "▁▂▃▄▅▆▇█")
+
+
+def screen(text):
+    """The lines of a terminal that has received `text`."""
+    lines, row = [""], 0
+    for piece in re.split(r"(\x1b\[\d*[AJK]|\r\n)", text):
+        if piece == "\r\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif piece.endswith("A") and piece.startswith("\x1b"):
+            row -= int(piece[2:-1])
+            assert row >= 0
+        elif piece == "\x1b[J":
+            lines = [*lines[:row], ""]
+        elif piece != "\x1b[K":
+            lines[row] = piece or lines[row]
+    return lines
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_results_in_the_same_terminal(bin_dir, folder, every):
+    """The table is drawn over the results that --print writes below it."""
+    options = [f"--inputs={folder / 'in'}", "--steps=5", "--print=loss", "--monitor", f"--monitor-every={every}"]
+    lines = screen(run_in_terminal([bin_dir / "fp8-run", folder / "delayed.so", *options], both=True))
+    assert [line.split("  ")[0] for line in lines if line.startswith("step")] == ["step 4"]
+    assert lines[0].startswith("0\t") and lines[1].startswith("step 4") and len(lines) == 1 + 5 + 1 and lines[-1] == ""
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <sys/ioctl.h>
@@ -85,6 +87,20 @@ void Monitor::addRowsWithoutColumn() {
     }
 }
 
+/// Cuts off the last line of the log if it is not whole: a run was killed while it wrote.
+static Error cutUnfinishedLine(const std::string &path) {
+  if (!llvm::sys::fs::is_regular_file(path))
+    return Error::success();
+  auto log = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!log || (*log)->getBuffer().ends_with("\n"))
+    return Error::success();
+  size_t whole = (*log)->getBuffer().rfind('\n') + 1; // 0 where there is none
+  log->reset();
+  if (truncate(path.c_str(), static_cast<off_t>(whole)) != 0)
+    return failure(path + ": cannot write: " + std::strerror(errno));
+  return Error::success();
+}
+
 Error Monitor::start() {
   if (Error error = readManifest())
     return error;
@@ -104,6 +120,9 @@ Error Monitor::start() {
   if (!options.monitorFile.empty()) {
     std::error_code failed;
     // A run that goes on adds to the log.
+    if (options.firstStep)
+      if (Error error = cutUnfinishedLine(options.monitorFile))
+        return error;
     file = std::make_unique<llvm::raw_fd_ostream>(
         options.monitorFile, failed, options.firstStep ? llvm::sys::fs::OF_Append : llvm::sys::fs::OF_None);
     if (failed)
@@ -197,6 +216,8 @@ Error Monitor::writeLines(uint64_t step, const DLTensor *printed) {
 }
 
 Error Monitor::addStep(uint64_t step, const DLTensor *printed) {
+  if (table && printed && isatty(STDOUT_FILENO))
+    table->addLineBelow();
   if (step % options.monitorEvery)
     return Error::success();
   if (Error error = readState())

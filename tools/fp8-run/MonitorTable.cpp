@@ -38,10 +38,14 @@ std::string fp8run::sparkline(const std::deque<double> &values) {
 std::vector<size_t> fp8run::orderByNeed(const std::vector<Reading> &readings) {
   std::vector<size_t> order(readings.size());
   std::iota(order.begin(), order.end(), 0);
+  // The error of zeros is no number, and neither is the part of no elements.
+  auto known = [](std::optional<double> value) { return value && std::isfinite(*value) ? *value : 0; };
   auto need = [&](size_t i) {
     const Reading &reading = readings[i];
-    return std::make_tuple(-reading.overflow.value_or(0), -reading.underflow.value_or(0),
-                           -reading.mse.value_or(0), i);
+    bool isInfinite = reading.amax && !std::isfinite(*reading.amax);
+    bool holdsNaN = reading.mse && std::isnan(*reading.mse) && reading.amax != 0.0;
+    return std::make_tuple(!isInfinite && !holdsNaN, -known(reading.overflow), -known(reading.underflow),
+                           -known(reading.mse), i);
   };
   llvm::sort(order, [&](size_t a, size_t b) { return need(a) < need(b); });
   return order;

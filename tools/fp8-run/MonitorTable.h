@@ -33,7 +33,10 @@ public:
   /// `rows` and `columns` are the terminal's.
   MonitorTable(llvm::raw_ostream &os, unsigned rows, unsigned columns);
 
-  /// Draws the table over the last one.
+  /// Tells that something else has written a line below the table.
+  void addLineBelow() { drawn += drawn ? 1 : 0; }
+
+  /// Draws the table over the last one, and over lines below it.
   void draw(uint64_t step, llvm::StringRef printed, const std::vector<Reading> &readings);
 
 private:
@@ -43,14 +46,15 @@ private:
 
   llvm::raw_ostream &os;
   unsigned height, width, sparks, nameWidth;
-  unsigned drawn = 0;                                 // lines
+  unsigned drawn = 0;                                 // lines, with those below
   std::vector<std::deque<double>> amaxes, underflows; // of the last steps, by reading; NaN where unknown
 };
 
 /// Returns a character for each value, from the lowest to the highest of them; a space for NaN.
 std::string sparkline(const std::deque<double> &values);
 
-/// Returns the readings in the order in which they need attention: elements that are cut off, then lost.
+/// Returns the readings in the order in which they need attention: NaN or Inf, then elements that are cut
+/// off, then lost.
 std::vector<size_t> orderByNeed(const std::vector<Reading> &readings);
 
 } // namespace fp8run

@@ -44,7 +44,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=50, metavar="N", help="steps of each training (default: 50)")
     parser.add_argument("--part", type=float, default=0.75, metavar="P", help="mend at least this part of the difference (default: 0.75)")
     parser.add_argument(
-        "--reference", default="--recipe=none", metavar="OPTIONS", help="options of fp8-compile for the step in high precision (default: --recipe=none)"
+        "--reference", metavar="OPTIONS", help="options of fp8-compile for the step in high precision (default: what follows --, with every site kept)"
     )
     parser.add_argument("--bin", type=pathlib.Path, metavar="DIR", help="folder of fp8-compile and fp8-run (default: that of fp8-stats, or PATH)")
     options = parser.parse_args(ours)
@@ -65,8 +65,19 @@ class Trainings:
     def __init__(self, options: argparse.Namespace, folder: pathlib.Path):
         self.options, self.folder, self.count = options, folder, 0
         self.known: dict[frozenset[str], float] = {}
-        self.reference = self._train(shlex.split(options.reference))
+        self.reference = self._train(shlex.split(options.reference) if options.reference else self._keeping("."))
+        if not all(map(math.isfinite, self.reference)):
+            raise Failure(f"the loss of the step in high precision is NaN or Inf within {options.steps} steps: there is nothing to compare FP8 with")
         self.sites = self._list_sites()
+
+    def keep_option(self, pattern: str) -> str:
+        """The --keep for `pattern` and what the caller keeps anyway; empty if that is nothing."""
+        given = [option.removeprefix("--keep=") for option in self.options.compile_options if option.startswith("--keep=")]
+        return "|".join([*given, pattern] if pattern else given)
+
+    def _keeping(self, pattern: str) -> list[str]:
+        keep = self.keep_option(pattern)
+        return [option for option in self.options.compile_options if not option.startswith("--keep=")] + [f"--keep={keep}"] * bool(keep)
 
     def _tool(self, name: str) -> str:
         places = [self.options.bin] if self.options.bin else [pathlib.Path(sys.argv[0]).parent, pathlib.Path(sys.argv[0]).resolve().parents[2] / "build/bin"]
@@ -98,8 +109,7 @@ class Trainings:
     def cost(self, kept: frozenset[str]) -> float:
         """How far the mean loss of the second half is from the reference's."""
         if kept not in self.known:
-            keep = [f"--keep={keep_pattern(list(kept))}"] if kept else []
-            losses, half = self._train([*self.options.compile_options, *keep]), self.options.steps // 2
+            losses, half = self._train(self._keeping(keep_pattern(list(kept)) if kept else "")), self.options.steps // 2
             mean = sum(a - b for a, b in zip(losses[half:], self.reference[half:], strict=True)) / len(losses[half:])
             self.known[kept] = abs(mean) if math.isfinite(mean) else math.inf
             self.count += 1
@@ -134,4 +144,4 @@ def run(options: argparse.Namespace) -> None:
         found = search(trainings, trainings.sites, frozenset(), limit)
         mended = trainings.cost(frozenset(found))
     print(f"FP8 is {everything:.4g} off the loss in high precision; with these {len(found)} of {len(trainings.sites)} sites kept {mended:.4g}:")
-    print(f"--keep={shlex.quote(keep_pattern(found))}")
+    print(f"--keep={shlex.quote(trainings.keep_option(keep_pattern(found)))}")

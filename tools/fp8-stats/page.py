@@ -18,11 +18,21 @@ td, th { padding: 2px 10px 2px 0; text-align: left; border-bottom: 1px solid #dd
 """
 WIDTH, HEIGHT, LEFT = 1000, 180, 70
 CELLS = 200  # columns of a heat map: steps are joined, the largest counts
+POINTS = 500  # of a curve: steps are joined, the least and the largest are drawn
 
 
 def polyline(points: list[tuple[float, float]], color: str) -> str:
     text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return f'<polyline points="{text}" fill="none" stroke="{color}" stroke-width="1.5"/>'
+
+
+def thin(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The curve as it looks at the width of the page."""
+    joined = -(-2 * len(curve) // POINTS)
+    if joined <= 2:
+        return curve
+    groups = [curve[i : i + joined] for i in range(0, len(curve), joined)]
+    return [point for group in groups for point in sorted({min(group, key=lambda p: p[1]), max(group, key=lambda p: p[1])})]
 
 
 def chart(curves: dict[str, list[tuple[int, float]]], logarithmic: bool = False) -> str:
@@ -40,7 +50,7 @@ def chart(curves: dict[str, list[tuple[int, float]]], logarithmic: bool = False)
         return (LEFT + (WIDTH - LEFT - 10) * ((x - x0) / (x1 - x0) if x1 > x0 else 0.5), 10 + (HEIGHT - 40) * (1 - ((y - y0) / (y1 - y0) if y1 > y0 else 0.5)))
 
     label = (lambda y: f"2^{y:.1f}") if logarithmic else (lambda y: f"{y:.4g}")
-    parts = [polyline([place(p) for p in curve], color) for curve, color in zip(shown.values(), colors, strict=False) if curve]
+    parts = [polyline([place(p) for p in thin(curve)], color) for curve, color in zip(shown.values(), colors, strict=False) if curve]
     parts += [f'<text x="{LEFT - 8}" y="{y}" text-anchor="end">{label(value)}</text>' for y, value in ((14, y1), (HEIGHT - 28, y0))]
     parts += [
         f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="{anchor}">{text}</text>' for x, anchor, text in ((LEFT, "start", f"step {x0}"), (WIDTH - 10, "end", x1))
@@ -101,7 +111,8 @@ def details(tensor: Tensor) -> str:
 
 def render(log: Log) -> str:
     title = html.escape(log.source.name)
-    result = f"<h2>Result of the step</h2>{chart({'result': sorted(log.printed.items())})}" if log.printed else ""
+    bad = html.escape(tables.results_without_numbers(log))
+    result = f"<h2>Result of the step</h2><p class='why'>{bad}</p>{chart({'result': sorted(log.printed.items())})}" if log.printed else ""
     ordered = log.by_need()
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head><body>

@@ -58,6 +58,11 @@ def layout(rows: list[list[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in rows)
 
 
+def results_without_numbers(log: Log, prefix: str = "") -> str:
+    bad = log.without_numbers()
+    return f"{prefix}NaN or Inf in {len(bad)} of {len(log.printed)} results, the first of step {bad[0]}" if bad else ""
+
+
 def summarize(log: Log, limit: int) -> str:
     """Last amax and scale, largest losses; those that need attention first."""
     steps = sorted({step for tensor in log.tensors for step in tensor.steps})
@@ -65,6 +70,7 @@ def summarize(log: Log, limit: int) -> str:
     if log.printed:
         first, last = min(log.printed), max(log.printed)
         head += f"; result {log.printed[first]:.6g} to {log.printed[last]:.6g}"
+    head += results_without_numbers(log, "; ")
     ordered = log.by_need()
     table = layout([HEADER, *map(row, ordered[:limit])])
     left = len(ordered) - limit

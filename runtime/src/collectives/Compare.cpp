@@ -80,6 +80,15 @@ std::string describeColumn(const json &column) {
          textOf(column, "format") + ")";
 }
 
+/// A product of the program: its decision, and what its operands become.
+std::string describeProduct(const json &product) {
+  std::string text = "site " + textOf(product, "site") + " " + textOf(product, "role") + " in entry " +
+                     textOf(product, "entry") + " (" + textOf(product, "decision");
+  for (const char *key : {"recipe", "formats", "batch", "m", "n", "k"})
+    text += std::string(", ") + key + " " + textOf(product, key);
+  return text + ")";
+}
+
 void describeEntry(const json &entry, std::vector<std::string> &lines) {
   std::string name = textOf(entry, "name");
   lines.push_back("entry " + name);
@@ -126,6 +135,11 @@ std::vector<std::string> collectives::describeProgram(const Library &library) {
     lines.push_back(describeColumn(column));
   for (const StateTensor &tensor : library.manifest().state)
     lines.push_back("state " + inQuotes(tensor.name) + " " + describe(tensor.shape, *tensor.type));
+  for (const json &product : manifest.value("sites", json::array()))
+    lines.push_back(describeProduct(product));
+  json options = manifest.value("options", json::object());
+  for (const auto &[name, value] : options.items())
+    lines.push_back("option " + name + " " + textOf(options, name.c_str()));
   lines.push_back("layout " + library.manifest().layoutHash);
   lines.push_back("program " + textOf(manifest, "program_hash"));
   char hash[32];

@@ -360,6 +360,7 @@ def ScaleLoss : Pass<"fp8-scale-loss", "::mlir::ModuleOp"> {
     After: gradients are computed times the state tensor `loss_scale`, and divided by it where the optimizer
     reads them or the function returns them, by one `fp8.unscale`, which also notes an Inf or NaN. Then every
     carried argument keeps its value; states of the program, such as those of random numbers, move on.
+    In a program of several ranks one `fp8.all_reduce` combines what they noted: all skip the same steps.
     `fp8.update_loss_scale` computes the next scale. The operation also looks at the f16 gradients of outputs
     that products read: a cast to FP8 saturates, and would hide an overflow. Those inside of loops are not
     looked at; an overflow there is seen where it reaches a gradient that leaves the loop.

@@ -37,6 +37,7 @@ private:
   LogicalResult verifyEnds(const CotangentPaths &paths);
   FailureOr<Value> addState(StringRef name, DenseElementsAttr initial);
   void unscale(ArrayRef<OpOperand *> ends);
+  Value combineOverRanks(Value noted);
   void keepCarried();
   void update();
   Operation *getReturn() { return function.getBody().front().getTerminator(); }
@@ -104,6 +105,19 @@ static void insertOutputGradients(func::FuncOp function, llvm::SetVector<Value> 
   });
 }
 
+/// Combines over all ranks whether a gradient overflows: each rank may have other gradients, of its rows or
+/// of its part of a weight, and all have to skip the same steps.
+Value LossScaling::combineOverRanks(Value noted) {
+  auto grid = function->getParentOfType<ModuleOp>()->getAttrOfType<DenseI64ArrayAttr>(kGridAttrName);
+  if (!grid)
+    return noted;
+  auto axes = rewriter.getDenseI64ArrayAttr(llvm::to_vector(llvm::seq<int64_t>(0, grid.size())));
+  return AllReduceOp::create(rewriter, noted.getLoc(), TypeRange(noted.getType()), noted, buildEmpty(noted),
+                             ReduceKindAttr::get(rewriter.getContext(), ReduceKind::max), grid, axes,
+                             rewriter.getStringAttr("overflow"))
+      .getResult(0);
+}
+
 /// Divides all values that `ends` read by the scale, in one operation, which also looks for overflows.
 void LossScaling::unscale(ArrayRef<OpOperand *> ends) {
   llvm::SetVector<Value> gradients;
@@ -121,7 +135,7 @@ void LossScaling::unscale(ArrayRef<OpOperand *> ends) {
     auto place = llvm::find(gradients, end->get()) - gradients.begin();
     end->set(op->getResult(place));
   }
-  found = op->getResults().back();
+  found = combineOverRanks(op->getResults().back());
 }
 
 /// After an overflow, every carried argument keeps its value. The program's own state, such as that of

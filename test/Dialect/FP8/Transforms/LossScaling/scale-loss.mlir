@@ -148,3 +148,26 @@ func.func @microbatches(%w: tensor<8x16xf32> {tf.aliasing_output = 0 : i32}, %xs
   %nw = arith.subf %w, %r#0 : tensor<8x16xf32>
   return %nw, %r#1 : tensor<8x16xf32>, tensor<f32>
 }
+
+// -----
+
+#km = affine_map<(m, n, k) -> (k, m)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// An overflow on any rank, along whichever axis, makes all of them skip the step.
+module attributes {fp8.grid = array<i64: 2, 4>} {
+  // CHECK-LABEL: func.func @ranks(
+  // CHECK: %[[U:.+]]:2 = fp8.unscale
+  // CHECK: %[[ANY:.+]] = fp8.all_reduce max on(2x4) axes [0, 1] of("overflow") ins(%[[U]]#1 : tensor<f32>)
+  // CHECK: linalg.generic {{.+}} ins(%arg0, %{{.+}}, %[[ANY]] :
+  // CHECK: fp8.update_loss_scale ins(%[[ANY]] : tensor<f32>)
+  func.func @ranks(%w: tensor<8x16xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4x8xf32>, %dy: tensor<4x16xf32>,
+                   %loss: tensor<f32>) -> (tensor<8x16xf32>, tensor<f32>) {
+    %e = tensor.empty() : tensor<8x16xf32>
+    %g = fp8.matmul site("fc") role(wgrad) kinds(input, grad_output) ins(%x, %dy : tensor<4x8xf32>, tensor<4x16xf32>)
+        outs(%e : tensor<8x16xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x16xf32>
+    %n = arith.subf %w, %g : tensor<8x16xf32>
+    return %n, %loss : tensor<8x16xf32>, tensor<f32>
+  }
+}
