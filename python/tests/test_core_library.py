@@ -157,10 +157,10 @@ def test_prepared_calls_take_pointers_only():
     prepared, out = library.prepare("main"), fp8.Buffer("f32", (4, 8))
     assert [a["name"] for a in prepared.arguments] == ["x", "w", "scale", "amax_history"]
     pointers = [a.ctypes.data for a in (X, W, state["scale"], state["amax_history"])]
-    prepared.call(pointers, [out.pointer] + [None] * (len(prepared.results) - 1))
+    prepared.call(pointers, [out.pointer] + [0] * (len(prepared.results) - 1))
     np.testing.assert_array_equal(out, y)
     with pytest.raises(fp8.RunError, match="x"):
-        prepared.call([None, *pointers[1:]], [out.pointer] + [None] * (len(prepared.results) - 1))
+        prepared.call([0, *pointers[1:]], [out.pointer] + [0] * (len(prepared.results) - 1))
 
 
 def test_prepared_calls_of_dynamic_sizes():

@@ -209,6 +209,12 @@ PRODUCTS = {
     ),
 }  # fmt: skip
 
+
+
+def f8_compared(x):
+    return x.astype(bool), x != 0, x < x[::-1], jnp.isnan(x), jnp.isfinite(x), jnp.argmax(x), jnp.sort(x).astype(jnp.float32)
+
+
 ELEMENTWISE = {
     "erf_inv": (lambda x: lax.erf_inv(jnp.tanh(x)), X),
     "gelu": (lambda x: jax.nn.gelu(x, approximate=False), X),
@@ -221,6 +227,8 @@ ELEMENTWISE = {
         OUTSIDE, OUTSIDE.astype(jnp.float16), OUTSIDE.astype(jnp.bfloat16),
     ),
     "f8_to_integers": (lambda x: (x.astype(jnp.int8), x.astype(jnp.uint8), x.astype(jnp.int32)), OUTSIDE.astype(jnp.float8_e4m3fn)),
+    "f8_e4m3_compared": (f8_compared, SPECIAL.astype(jnp.float8_e4m3fn)),
+    "f8_e5m2_compared": (f8_compared, SPECIAL.astype(jnp.float8_e5m2)),
     "nan_to_num": (jnp.nan_to_num, SPECIAL),
     "f8": (lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), X),
     "relu": (jax.nn.relu, X),

@@ -66,6 +66,8 @@ OPERATIONS = {
     "group_norm": (lambda x, w: F.group_norm(x, 2, w), normal(4, 6, 5, 5), normal(6)),
     "layer_norm": (lambda x, w: F.layer_norm(x, (7,), w), normal(4, 7), normal(7)),
     "rms_norm": (lambda x, w: F.rms_norm(x, (7,), w), normal(4, 7), normal(7)),
+    "weight_norm": (lambda v, g: torch._weight_norm(v, g, 0), normal(4, 3, 5), normal(4, 1, 1)),
+    "weight_norm, last dimension": (lambda v, g: torch._weight_norm(v, g, 1), normal(4, 7), normal(1, 7)),
     "cross_entropy": (lambda x: F.cross_entropy(x, IGNORING), normal(6, 9)),
     "cross_entropy, weights and smoothing": (
         lambda x, w: F.cross_entropy(x, LABELS, w.detach().abs(), label_smoothing=0.1), normal(6, 9), normal(9)),

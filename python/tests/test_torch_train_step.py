@@ -118,6 +118,24 @@ def test_other_tensors_are_refused_at_the_line_that_uses_them():
     assert error.value.location.line == test_other_tensors_are_refused_at_the_line_that_uses_them.__code__.co_firstlineno + 3
 
 
+def train_four(model, rate, whole, change):
+    """Losses of four steps, each after change(model, number), and the parameters; by train_step if `whole`, else eagerly."""
+    optimizer, losses = torch.optim.SGD(model.parameters(), rate), []
+    step = fp8.torch.train_step(model, F.cross_entropy, optimizer, "none")
+    for i in range(4):
+        change(model, i)
+        x, y = torch.randn(8, 16, dtype=model.down.weight.dtype) / 4, torch.arange(8) % 4
+        if whole:
+            losses.append(step(x, y).item())
+        else:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    return losses, list(model.parameters())
+
+
 class Changing(nn.Module):
     """Tensors and modes that users change between steps."""
 
@@ -154,24 +172,9 @@ def test_what_changes_between_steps_counts(change):
         torch.manual_seed(0)
         model = Changing()
         model.drop.eval()
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        step = fp8.torch.train_step(model, F.cross_entropy, optimizer, "none")
-        losses = []
-        for i in range(4):
-            if i == 2:
-                change(model)
-            x, y = torch.randn(8, 16, dtype=model.down.weight.dtype), torch.arange(8) % 4
-            if whole:
-                losses.append(step(x, y).item())
-            else:
-                optimizer.zero_grad()
-                loss = F.cross_entropy(model(x), y)
-                loss.backward()
-                optimizer.step()
-                losses.append(loss.item())
+        results.append(train_four(model, 0.1, whole, lambda model, i: change(model) if i == 2 else None))
         if whole:
             assert model.last is None
-        results.append([losses, list(model.parameters())])
     # Sums in another order.
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
 
@@ -203,21 +206,7 @@ def test_numbers_of_the_model_count(change):
     for whole in (False, True):
         torch.manual_seed(0)
         model = Numbered()
-        optimizer = torch.optim.SGD(model.parameters(), 0.01)
-        step = fp8.torch.train_step(model, F.cross_entropy, optimizer, "none")
-        losses = []
-        for i in range(4):
-            change(model, i)
-            x, y = torch.randn(8, 16) / 4, torch.arange(8) % 4
-            if whole:
-                losses.append(step(x, y).item())
-            else:
-                optimizer.zero_grad()
-                loss = F.cross_entropy(model(x), y)
-                loss.backward()
-                optimizer.step()
-                losses.append(loss.item())
-        results.append([losses, list(model.parameters())])
+        results.append(train_four(model, 0.01, whole, change))
     # Sums in another order.
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
     assert repr(step) == f"<fp8.torch.TrainStep Numbered: {3 if change is set_scale else 4} compiled>"

@@ -27,7 +27,7 @@ _CHECKED: dict[str, list[Any]] = {
     "fp8rt_session_bind_argument": [_HANDLE, _INDEX, _TENSOR],
     "fp8rt_session_step": [_HANDLE],
     "fp8rt_prepare": [_HANDLE, _NAME, _HANDLE, _TENSORS, _INDEX, _TENSORS, _INDEX, _OUT],
-    "fp8rt_prepared_call": [_HANDLE, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p)],
+    "fp8rt_prepared_call": [_HANDLE, ctypes.c_void_p, ctypes.c_void_p],
 }
 _DESTROY = ["fp8rt_library_destroy", "fp8rt_state_destroy", "fp8rt_session_destroy", "fp8rt_prepared_destroy"]
 #: The statuses (status.h) that are errors of other classes than RunError.

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Conversions of floating-point numbers to integers as XLA makes them: a number outside of the type becomes the end that is nearer, NaN 0.
 
-In the dialect arith, to which jaxlib lowers them, the result of such a number is any.
+In the dialect arith, to which jaxlib lowers them, the result of such a number is any. FP8 numbers are compared in f32, as
+for conversions to bool: the compiler compares f16, bf16 and wider ones.
 """
 
 from __future__ import annotations
@@ -15,27 +16,36 @@ from jaxlib.mlir import ir
 
 #: Comparisons of arith.cmpf.
 _AT_LEAST, _LESS, _UNORDERED = 3, 4, 14
+#: Bits of the narrowest type that is compared as it is.
+_COMPARED = 16
 
 
 def saturate(module: ir.Module) -> None:
-    """Gives every conversion in the module a result for all numbers; call it with the module's context entered."""
+    """Gives every conversion in the module a result for all numbers, and widens comparisons; call it with the module's context entered."""
     found: list[Any] = []
 
     def collect(op: Any) -> ir.WalkResult:
-        if op.name in ("arith.fptosi", "arith.fptoui"):
+        if op.name in ("arith.fptosi", "arith.fptoui", "arith.cmpf"):
             found.append(op)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(collect)
     for op in found:
-        _saturate(op, op.name == "arith.fptosi")
+        _widen(op)
+        if op.name != "arith.cmpf":
+            _saturate(op, op.name == "arith.fptosi")
+
+
+def _widen(op: Any) -> None:
+    """Makes FP8 operands f32, which has all of their numbers."""
+    for place, number in enumerate(op.operands):
+        if ir.FloatType(number.type).width < _COMPARED:
+            wide = ir.Operation.create("arith.extf", [ir.F32Type.get()], [number], loc=op.location, ip=ir.InsertionPoint(op))
+            op.operands[place] = wide.results[0]
 
 
 def _saturate(op: Any, is_signed: bool) -> None:
     number, converted = op.operands[0], op.results[0]
-    if ir.FloatType(number.type).width < 16:  # Too narrow for the bounds.
-        number = ir.Operation.create("arith.extf", [ir.F32Type.get()], [number], loc=op.location, ip=ir.InsertionPoint(op)).results[0]
-        op.operands[0] = number
     uses = [(use.owner, use.operand_number) for use in converted.uses]
     block = [inner.operation for inner in op.block.operations]
     at = ir.InsertionPoint(block[block.index(op) + 1])  # A terminator follows.

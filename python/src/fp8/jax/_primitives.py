@@ -177,6 +177,11 @@ def top_k(x: Array, *, k: int, axis: int = -1, **_: Any) -> tuple[Array, Array]:
     return lax.slice_in_dim(values, 0, k, axis=axis), lax.slice_in_dim(indices, 0, k, axis=axis)
 
 
+def is_finite(x: Array) -> Array:
+    """StableHLO's own form compares with an infinity of the type, which E4M3 does not have."""
+    return jnp.abs(x.astype(jnp.float32) if x.dtype.itemsize == 1 else x) < jnp.inf
+
+
 def _rule(function: Callable[..., Any], *, multiple_results: bool, **fixed: Any) -> Any:
     return mlir.lower_fun(functools.partial(function, **fixed), multiple_results=multiple_results)
 
@@ -199,6 +204,7 @@ _COMBINE = {
 RULES = (
     *((primitive, _rule(scatter, multiple_results=False, combine=f)) for primitive, f in _COMBINE.items()),
     (lax.sort_p, _rule(sort, multiple_results=True)),
+    (lax.is_finite_p, _rule(is_finite, multiple_results=False)),
     (lax.top_k_p, _rule(top_k, multiple_results=True)),
     (lax_internal.optimization_barrier_p, _keep_operands),
 )

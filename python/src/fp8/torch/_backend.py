@@ -26,11 +26,9 @@ from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
 from ._casts import Casts, advise, pointers
-from ._run import Runner, check_devices, state_number
+from ._pair import Pair
+from ._run import Runner, check_devices
 from ._state import Place, State, States, columns_of, decode
-
-#: What PyTorch gets for the saved tensors after the first.
-_EMPTY = torch.empty(0)
 
 
 def backend(recipe: Any = "current", **options: Any) -> Backend:
@@ -79,7 +77,9 @@ class Backend:
             decompositions=_decompose.table(),
         )
         with _capture.tracing():
-            return compiler(module, inputs)  # type: ignore[no-any-return]
+            run = compiler(module, inputs)
+        direct = graph.pair.direct(graph.metadata, inputs) if graph.pair is not None and graph.metadata is not None else None
+        return direct or run  # type: ignore[no-any-return]
 
     def report(self) -> Report:
         """The products of all graphs in one report. Raises RuntimeError before the first call."""
@@ -121,6 +121,9 @@ class Graph:
         self._names = names
         self._parts: tuple[GraphModule, GraphModule, int] | None = None
         self._library: Library | None = None
+        #: A training graph's calls, and what AOT autograd knows about its inputs and outputs.
+        self.pair: Pair | None = None
+        self.metadata: Any = None
         self._weight: int | None = None
         self._weights: list[int] = []
         #: The number of the state of each first weight; of weights that are no parameters.
@@ -158,8 +161,7 @@ class Graph:
     def compile_forward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
         """Compiles the pair; returns what runs forward.
 
-        PyTorch expects as many saved tensors as its graph has. The first is the arena of all
-        residuals that the compiler chose, the others are empty.
+        Its metadata say whether AOT autograd has to stand around the pair's calls.
         """
         assert self._parts is not None
         forward, backward, outputs = self._parts
@@ -169,37 +171,17 @@ class Graph:
         user, saved = sum(isinstance(v, Tensor) for v in values[:outputs]), len(values) - outputs
         # Where nothing is saved the parts have nothing in common, and no products.
         self._compile(parts, **({"pair": ("forward", "backward", user)} if saved else {}))
-        runner = Runner(self.library, "forward", values[:outputs])
         self._find_weights(forward)
-        self._saved, self._gradients = saved, _capture.values_of(backward)
-        names, states, casts, has_state = runner.state_names, self._owner.states, Casts(self.library, "forward"), self._has_state
-        self._casts = casts
-
-        def run(*arguments: Tensor) -> list[Any]:
-            with self._lock:
-                number = self._state_number(arguments) if has_state else 0
-                state = states._modules[str(number)] if has_state else None
-                arena = runner.new_arena(number) if saved else None
-                casts.update(arguments, state)
-                addresses = pointers(names, state, casts) if names else ()
-                results = runner([*arguments, *[draw() for draw in draws]] if draws else arguments, addresses, arena)
-            return results if arena is None else [*results, arena, *[_EMPTY] * (saved - 1)]
-
-        return make_boxed_func(run)  # type: ignore[no-any-return]
+        choose = self._state_number if self._has_state else lambda _: None
+        self.pair = Pair(self.library, self._parts, draws, self._owner.states, choose, self._lock)
+        context = torch._guards.TracingContext.try_get()
+        self.metadata = context.fw_metadata if context is not None else None
+        return _boxed(self.pair.boxed_forward)
 
     def compile_backward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
         """What runs backward, which forward's compilation compiled."""
-        runner = Runner(self.library, "backward", self._gradients)
-        saved, names, states, casts = self._saved, runner.state_names, self._owner.states, self._casts
-
-        def run(*arguments: Tensor) -> list[Any]:
-            arena = arguments[0] if saved else None
-            number = state_number(arena) if arena is not None else 0
-            addresses = pointers(names, states._modules[str(number)], casts) if names else ()
-            with self._lock:
-                return runner(arguments[saved:], addresses, arena)
-
-        return make_boxed_func(run)  # type: ignore[no-any-return]
+        assert self.pair is not None
+        return _boxed(self.pair.boxed_backward)
 
     def compile_inference(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
         """One function; a recipe with state takes its scales from the state of training."""
@@ -334,6 +316,16 @@ class _TrainedScales:
             library = self._graph.build({"main": self._part}, recipe="current", fp8_parameters=False)
             self._fallback = Runner(library, "main", self._values)
         return self._fallback
+
+
+def _boxed(function: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:
+    """A function of one list, as AOT autograd calls it."""
+
+    def boxed(arguments: list[Any]) -> list[Any]:
+        return function(arguments)
+
+    boxed._boxed_call = True  # type: ignore[attr-defined]
+    return boxed
 
 
 def _has(place: Place | None, other: Place | None) -> bool:

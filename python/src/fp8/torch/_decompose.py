@@ -250,6 +250,14 @@ def _grouped_mm(x: Tensor, weight: Tensor, offs: Tensor | None = None, bias: Ten
     return NotImplemented
 
 
+def _weight_norm_backward(grad: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Gradients of v and g, where the weight is v * (g / norm of v over all dimensions but one)."""
+    others = [i for i in range(v.dim()) if i != dim]
+    wide, direction = grad.to(norms.dtype), v.to(norms.dtype) / norms
+    along = torch.sum(wide * direction, others, keepdim=True) if others else wide * direction
+    return (g / norms * (wide - direction * along)).to(v.dtype), along.to(g.dtype)
+
+
 _OWN: dict[Any, Callable[..., Any]] = {
     aten.nll_loss_backward.default: _nll_loss_backward,
     aten.scatter.value: _scatter_value,
@@ -265,4 +273,5 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.histc.default: _histc,
     aten.native_dropout.default: _native_dropout,
     aten._grouped_mm.default: _grouped_mm,
+    aten._weight_norm_interface_backward.default: _weight_norm_backward,
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._dynamo.guards import _empty_strided_cpu
 
 from .._errors import UnsupportedError
 from .._library import Library
@@ -30,37 +31,45 @@ class Runner:
 
     def __init__(self, library: Library, entry: str, results: Sequence[Any]) -> None:
         self._prepared = library.prepare(entry)
-        self._results = [(tuple(r.shape), r.dtype) if isinstance(r, Tensor) else r for r in results]
+        # _empty_strided_cpu takes half of torch.empty's time, and no default device or type of the user's.
+        self._results = [(tuple(r.shape), _strides(r.shape), r.dtype) if isinstance(r, Tensor) else r for r in results]
+        self._tensors = [i for i, r in enumerate(results) if isinstance(r, Tensor)]
         arguments, outputs = self._prepared.arguments, self._prepared.results
         self.state_names = [a["name"] for a in arguments if a["kind"] == "state"]
         self._taken, taken_bytes = _places([a for a in arguments if a["kind"] == "residual"])
         self._saved, saved_bytes = _places([r for r in outputs if r["kind"] == "residual"])
-        self.arena_bytes = max(taken_bytes, saved_bytes)
-        self._state_results: list[None] = [None] * sum(r["kind"] == "state" for r in outputs)
+        self._arena = (max(taken_bytes, saved_bytes),), (1,), torch.uint8
+        self._state_results = [0] * sum(r["kind"] == "state" for r in outputs)
 
     def new_arena(self, state: int) -> Tensor:
         """Memory for the residuals that this entry point returns."""
-        arena = torch.empty(self.arena_bytes, dtype=torch.uint8)
+        arena = _empty_strided_cpu(*self._arena)
         ctypes.c_int64.from_address(arena.data_ptr()).value = state
         return arena
 
     def __call__(self, tensors: Sequence[Tensor], state: Sequence[int], arena: Tensor | None = None) -> list[Any]:
         """Calls the entry point on the user's arguments; `state` are addresses of the state's tensors."""
-        pointers: list[int | None] = []
-        outputs: list[int | None] = []
-        if arena is not None:
-            base = arena.data_ptr()
-            pointers += [base + offset for offset in self._taken]
-        held = [t if t.is_contiguous() else t.contiguous() for t in tensors]
-        pointers += [t.data_ptr() for t in held]
-        pointers += state
-        results = [torch.empty(r[0], dtype=r[1]) if type(r) is tuple else r for r in self._results]
-        outputs += [r.data_ptr() for r in results if isinstance(r, Tensor)]
-        if arena is not None:
-            outputs += [base + offset for offset in self._saved]
-        outputs += self._state_results
-        self._prepared.call(pointers, outputs)
+        base = arena.data_ptr() if arena is not None else 0
+        held = [t if t.is_contiguous() and not t.is_neg() else row_major(t) for t in tensors]
+        results = [_empty_strided_cpu(*r) if type(r) is tuple else r for r in self._results]
+        self._prepared.call(
+            [*[base + offset for offset in self._taken], *[t.data_ptr() for t in held], *state],
+            [*[results[i].data_ptr() for i in self._tensors], *[base + offset for offset in self._saved], *self._state_results],
+        )
         return results
+
+
+def row_major(tensor: Tensor) -> Tensor:
+    """A tensor whose memory has its elements in order, and with their signs (`z.conj().imag` has others)."""
+    return tensor.detach().contiguous().resolve_neg()
+
+
+def _strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a tensor of this shape without gaps."""
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * max(1, size))
+    return tuple(reversed(strides)) if shape else ()
 
 
 def state_number(arena: Tensor) -> int:

@@ -31,7 +31,7 @@ from .._report import Report
 from . import _capture, _decompose, _import, _optimizer
 from ._casts import Casts, pointers
 from ._model import Loss, Numbers
-from ._run import check_devices
+from ._run import check_devices, row_major
 from ._state import State, States
 
 
@@ -185,11 +185,11 @@ class _Compiled:
         if not all(t.is_contiguous() for t in updated):
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
         rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
-        held = [*updated, *rates, *(t.detach().contiguous() for t in [*(t for _, t in self._constants), *batch]), *(draw() for draw in self._draws)]
+        held = [*updated, *rates, *(row_major(t) for t in [*(t for _, t in self._constants), *batch]), *(draw() for draw in self._draws)]
         self._casts.update(held, self._state)
         arguments = [t.data_ptr() for t in held] + pointers(self._state_names, self._state, self._casts)
         loss = torch.empty(self._loss[0], dtype=self._loss[1])
-        results = [loss.data_ptr() if r.get("alias") is None else None for r in self._prepared.results]
+        results = [loss.data_ptr() if r.get("alias") is None else 0 for r in self._prepared.results]
         try:
             self._prepared.call(arguments, results)
         finally:
