@@ -210,7 +210,6 @@ PRODUCTS = {
 }  # fmt: skip
 
 
-
 def f8_compared(x):
     return x.astype(bool), x != 0, x < x[::-1], jnp.isnan(x), jnp.isfinite(x), jnp.argmax(x), jnp.sort(x).astype(jnp.float32)
 

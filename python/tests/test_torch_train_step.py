@@ -119,7 +119,7 @@ def test_other_tensors_are_refused_at_the_line_that_uses_them():
 
 
 def train_four(model, rate, whole, change):
-    """Losses of four steps, each after change(model, number), and the parameters; by train_step if `whole`, else eagerly."""
+    """Losses and parameters of four steps, each after change(model, number), by train_step if `whole`, else eagerly; and that step."""
     optimizer, losses = torch.optim.SGD(model.parameters(), rate), []
     step = fp8.torch.train_step(model, F.cross_entropy, optimizer, "none")
     for i in range(4):
@@ -133,7 +133,7 @@ def train_four(model, rate, whole, change):
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-    return losses, list(model.parameters())
+    return [losses, list(model.parameters())], step
 
 
 class Changing(nn.Module):
@@ -172,7 +172,8 @@ def test_what_changes_between_steps_counts(change):
         torch.manual_seed(0)
         model = Changing()
         model.drop.eval()
-        results.append(train_four(model, 0.1, whole, lambda model, i: change(model) if i == 2 else None))
+        result, _ = train_four(model, 0.1, whole, lambda model, i: change(model) if i == 2 else None)
+        results.append(result)
         if whole:
             assert model.last is None
     # Sums in another order.
@@ -206,7 +207,8 @@ def test_numbers_of_the_model_count(change):
     for whole in (False, True):
         torch.manual_seed(0)
         model = Numbered()
-        results.append(train_four(model, 0.01, whole, change))
+        result, step = train_four(model, 0.01, whole, change)
+        results.append(result)
     # Sums in another order.
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
     assert repr(step) == f"<fp8.torch.TrainStep Numbered: {3 if change is set_scale else 4} compiled>"

@@ -11,8 +11,8 @@ import hashlib
 import json
 import os
 import pathlib
-import struct
 import shutil
+import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -79,7 +79,7 @@ class Backend:
         with _capture.tracing():
             run = compiler(module, inputs)
         direct = graph.pair.direct(graph.metadata, inputs) if graph.pair is not None and graph.metadata is not None else None
-        return direct or run  # type: ignore[no-any-return]
+        return direct or run
 
     def report(self) -> Report:
         """The products of all graphs in one report. Raises RuntimeError before the first call."""

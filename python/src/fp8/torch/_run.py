@@ -51,7 +51,7 @@ class Runner:
         """Calls the entry point on the user's arguments; `state` are addresses of the state's tensors."""
         base = arena.data_ptr() if arena is not None else 0
         held = [t if t.is_contiguous() and not t.is_neg() else row_major(t) for t in tensors]
-        results = [_empty_strided_cpu(*r) if type(r) is tuple else r for r in self._results]
+        results: list[Any] = [_empty_strided_cpu(*r) if type(r) is tuple else r for r in self._results]
         self._prepared.call(
             [*[base + offset for offset in self._taken], *[t.data_ptr() for t in held], *state],
             [*[results[i].data_ptr() for i in self._tensors], *[base + offset for offset in self._saved], *self._state_results],
