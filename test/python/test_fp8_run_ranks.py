@@ -87,6 +87,12 @@ def test_the_run_goes_on_from_a_state(box):
     np.testing.assert_allclose(load_file(box.path("out"))["0"], reference(2, 2)[0] - (X.sum(0) / 4))
 
 
+def test_one_rank_warns_of_a_state(box):
+    box.ok("--ranks=2", "--steps=2", "--save-state=state", "--with-carry")
+    done = box.run("--ranks=4", "--state=state")
+    assert (done.returncode, done.stderr) == (0, "fp8-run: warning: state: its carried arguments are left out: --with-carry takes them\n")
+
+
 def test_streams_are_cut_after_the_dimension_of_steps(box):
     stream = np.stack([X, 2 * X, -X])
     save_file({"w": W, "data": stream}, box.path("in"))

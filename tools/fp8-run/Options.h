@@ -53,6 +53,9 @@ struct Options {
   bool inputsAreOwn = false;
   /// Whether this rank writes the files: each, where each has its own; else rank 0.
   bool writesState = true, writesOutputs = true;
+  /// Whether this rank tells what is noticeable about its state file: each, where each has its own; else rank
+  /// 0.
+  bool warns = true;
   bool timing = false;
   bool monitor = false;
   std::string monitorFile; // without one a table in the terminal, or lines on standard error

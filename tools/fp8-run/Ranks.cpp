@@ -100,7 +100,7 @@ void Ranks::fillIn(Options &options) const {
     return isOwn;
   };
   options.inputsAreOwn = replace(options.inputs);
-  replace(options.state);
+  options.warns = replace(options.state) || isFirst();
   options.writesState = replace(options.saveState) || isFirst();
   options.writesOutputs = replace(options.outputs) || isFirst();
   if (options.comm == "nccl" && options.device == "cuda" && onMachine) // NCCL takes one rank for each GPU

@@ -7,7 +7,6 @@
 #include "StateFiles.h"
 
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -36,8 +35,9 @@ static fp8rt_history historyOf(const Options &options) {
   return options.history == "newest" ? FP8RT_HISTORY_NEWEST : FP8RT_HISTORY_OLDEST;
 }
 
-static void warn(StringRef file, StringRef difference) {
-  llvm::errs() << "fp8-run: warning: " << file << ": " << difference << "\n";
+void StateFiles::warn(StringRef difference) const {
+  if (options.warns)
+    llvm::errs() << "fp8-run: warning: " << options.state << ": " << difference << "\n";
 }
 
 Error StateFiles::rename(fp8rt_tensors *tensors) {
@@ -67,9 +67,24 @@ Error StateFiles::importCarried(fp8rt_tensors *tensors) {
     std::string difference = "tensor '" + name.str() + "' is no carried argument of the program";
     if (options.strict)
       return failure(options.state + ": " + difference);
-    warn(options.state, difference);
+    warn(difference);
   }
   return Error::success();
+}
+
+/// Warns where the file has carried arguments and the run starts from others: a later save would replace
+/// them.
+void StateFiles::warnOfCarried(fp8rt_tensors *tensors) {
+  auto hasCarried = [&](const Function &function) {
+    return llvm::any_of(llvm::enumerate(function.arguments), [&](auto item) {
+      auto [i, argument] = item;
+      std::string name = "carry." + std::string(argument.name), number = "carry." + std::to_string(i);
+      return argument.carry >= 0 &&
+             (fp8rt_tensors_find(tensors, name.c_str()) || fp8rt_tensors_find(tensors, number.c_str()));
+    });
+  };
+  if (llvm::any_of(program.functions(), hasCarried))
+    warn("its carried arguments are left out: --with-carry takes them");
 }
 
 Error StateFiles::load() {
@@ -81,17 +96,19 @@ Error StateFiles::load() {
   Tensors tensors(read);
   if (Error error = rename(read))
     return failure("--rename: " + llvm::toString(std::move(error)));
-  std::string file = options.state;
   fp8rt_import_options how = {};
   how.history = historyOf(options);
   how.strict = options.strict;
   how.report = [](void *context, const char *difference) {
-    warn(*static_cast<std::string *>(context), difference);
+    static_cast<const StateFiles *>(context)->warn(difference);
   };
-  how.report_context = &file;
+  how.report_context = this;
   if (Error error = check(fp8rt_state_import_matching(program.state(), read, &how)))
     return error;
-  return options.withCarry ? importCarried(read) : Error::success();
+  if (options.withCarry)
+    return importCarried(read);
+  warnOfCarried(read);
+  return Error::success();
 }
 
 Error StateFiles::start() {

@@ -29,6 +29,8 @@ public:
 private:
   llvm::Error rename(fp8rt_tensors *tensors);
   llvm::Error importCarried(fp8rt_tensors *tensors);
+  void warnOfCarried(fp8rt_tensors *tensors);
+  void warn(llvm::StringRef difference) const;
   llvm::Error start();
   llvm::Error save(uint64_t finished);
 
