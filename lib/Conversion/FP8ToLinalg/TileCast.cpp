@@ -11,9 +11,10 @@
 using namespace mlir;
 using namespace fp8;
 
-/// The least number of neighbours in memory that a tile has, so that whole cache lines are read, and the
-/// least number of elements, so that starting a tile costs little.
-static constexpr int64_t kTileColumns = 128, kTileElements = 4096;
+/// The least number of neighbours in memory that a tile has, so that whole cache lines are read and written,
+/// fewer in tiles that span other dimensions, which are large and else too few for the cores; and the least
+/// number of elements, so that starting a tile costs little.
+static constexpr int64_t kTileColumns = 128, kLongTileColumns = 64, kTileElements = 4096;
 
 //===----------------------------------------------------------------------===//
 // Tiles
@@ -32,7 +33,8 @@ TileCast::TileCast(OpBuilder &builder, QuantizeBlocksOp op, ElementLoops &loops,
   }
   if (getTarget(op).hasManyThreads() || tile.back() == 0)
     return;
-  tile.back() *= llvm::divideCeil(kTileColumns, tile.back());
+  int64_t columns = llvm::is_contained(tile, 0) ? kLongTileColumns : kTileColumns;
+  tile.back() *= llvm::divideCeil(columns, tile.back());
   int64_t elements = 1;
   for (int64_t extent : tile)
     elements *= extent;

@@ -21,7 +21,7 @@ struct Direction {
   llvm::ArrayRef<int64_t> block;
   mlir::Value data, scaleInv;
   llvm::ArrayRef<int64_t> transposition; ///< empty: the layout of the tensor
-  mlir::Value amaxes, scales;            ///< buffers of the tile: i32 bits of amaxes, and f32
+  mlir::Value amaxes, scales;            ///< buffers of the tile: i32 bits of amaxes, plus 1; and f32
 
   /// Returns whether neighbours in memory share a scale.
   bool spans() const { return block.back() != 1; }
