@@ -71,6 +71,12 @@ struct F16 {
   }
 };
 
+/// False for integers; without a branch, so that loops become vectors.
+template <typename Sum>
+bool isNaN(Sum value) {
+  return value != value; // NOLINT(misc-redundant-expression)
+}
+
 template <typename Sum>
 struct Add {
   static Sum apply(Sum a, Sum b) { return a + b; }
@@ -81,11 +87,11 @@ struct Multiply {
 };
 template <typename Sum>
 struct Max {
-  static Sum apply(Sum a, Sum b) { return ((b > a) | (b != b)) ? b : a; }
+  static Sum apply(Sum a, Sum b) { return ((b > a) | isNaN(b)) ? b : a; }
 };
 template <typename Sum>
 struct Min {
-  static Sum apply(Sum a, Sum b) { return ((b < a) | (b != b)) ? b : a; }
+  static Sum apply(Sum a, Sum b) { return ((b < a) | isNaN(b)) ? b : a; }
 };
 
 /// The loops of reduceAll, compiled for the processor of whoever calls them.
