@@ -93,13 +93,19 @@ def test_load_into_a_step():
 
 
 class Command:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
     def __reduce__(self):
-        return subprocess.check_call, (["touch", "/tmp/fp8-must-not-exist"],)
+        return subprocess.check_call, (["touch", str(self.path)],)
 
 
-def test_a_pickle_runs_nothing():
+def test_a_pickle_runs_nothing(tmp_path):
     with pytest.raises(fp8.StateError, match="names subprocess.check_call, which no checkpoint of Transformer Engine needs"):
-        te.read_extra_state(pickle.dumps({"recipe": Command()}))
+        te.read_extra_state(pickle.dumps({"recipe": Command(tmp_path / "made")}))
+    assert not (tmp_path / "made").exists()
     for module, name in (("os", "system"), ("builtins", "eval"), ("torch", "load"), ("numpy", "load")):
         with pytest.raises(fp8.StateError, match=f"names {module}.{name}"):
             te.read_extra_state(b"c" + f"{module}\n{name}\n".encode() + b".")

@@ -4,7 +4,7 @@
 """Recipes mixed by role and by site, with random parameters, layers and weights kept in FP8, in one step with attention and
 microbatches: three steps, bit for bit.
 
-What the options mean is written down here once more, from their documentation.
+The class Options states the meaning of each option independently of the compiler, after its documentation.
 """
 import re
 
@@ -49,6 +49,8 @@ class Options:
                      if chance(0.2) and self.roles.get(role, self.recipe) in ("delayed", "current", "row", "mxfp8")}
         self.attention, self.first, self.last = chance(0.6), chance(0.15), chance(0.15)
         self.last &= not self.first
+        if self.attention:
+            self.values.pop("x-block-scaling-dim", None)  # products of two inputs cannot have square blocks on both sides
         self.keep = pick(["h0/q", "h1", "/o", "v$"]) if chance(0.2) else None
         self.keeps_parameters, self.is_stochastic = chance(0.4), chance(0.3)
 
@@ -111,13 +113,14 @@ class Casts:
 
     def rounding(self, op, i, recipe, fmt, x):
         """How operand i, x [rows, K], is rounded to FP8: gradients by random bits of their column or, without one, of a
-        number after those of the columns. The bits are those of the elements of the tensor, whichever way it is read."""
+        number after those of the columns, one for each recipe and format of a tensor as columns are. The bits are those
+        of the elements of the tensor, whichever way it is read."""
         if not self.options.is_stochastic or op.kinds[i] != "grad_output":
             return formats.cast
         if recipe == "delayed":
             (stream,) = (c["index"] for c in self.layout if op.site in c["sites"] and c["tensor"] == "grad_output" and c["format"] in fmt.name)
         else:
-            stream = self.streams.setdefault((op.operands[i], recipe), len(self.layout) + len(self.streams))
+            stream = self.streams.setdefault((op.operands[i], recipe, fmt.name), len(self.layout) + len(self.streams))
         is_turned = op.turned[i] != bool(i)
         words = stochastic.random_words(0, stream, self.step, x.size)
         fractions = stochastic.fractions_of(words, x.shape[::-1] if is_turned else x.shape)
@@ -161,13 +164,13 @@ class Casts:
         self.step += 1
 
 
-def draw_inputs(rng, step):
+def draw_inputs(rng, step, are_finite):
     inputs = {}
     for name in step.arguments:
         value = rng.standard_normal(step.shapes[name]) / (np.sqrt(step.shapes[name][0]) if name in SITES else 1)
         inputs[name] = (value * np.exp(rng.normal(0, rng.choice([0, 2]), value.shape))).astype(F32)
     x = inputs["x0"]
-    if rng.random() < 0.15:
+    if rng.random() < 0.15 and not are_finite:
         x[rng.integers(x.shape[0]), rng.integers(x.shape[1])] = rng.choice([np.inf, np.nan, -np.inf])
     elif rng.random() < 0.1:
         x[:] = 0
@@ -178,7 +181,9 @@ def check(bin_dir, folder, seed, sizes, *target, recipes=tuple(RECIPES)):
     rng = random_generator(160, seed)
     step, options = Step([int(rng.choice(sizes)) for _ in range(5)], int(rng.integers(1, 3))), Options(rng, recipes)
     print(step.shapes, *options.words())
-    inputs = draw_inputs(rng, step)
+    # MX products above FLT_MAX: whether they are rounded before they are added is the processor's.
+    has_limits = "mxfp8" in options.used
+    inputs = draw_inputs(rng, step, has_limits)
     if all(options.recipe_of(site, role, False) is None for site in SITES.values() for role in ("fprop", "dgrad")):
         options.keeps_parameters = False  # no weight is in FP8
     if all(options.recipe_of(op.site, op.role, True) is None for op in step.operations if "grad_output" in getattr(op, "kinds", ())):
@@ -187,8 +192,10 @@ def check(bin_dir, folder, seed, sizes, *target, recipes=tuple(RECIPES)):
     casts = Casts(options, program.manifest["state"])
     for count in range(1, 4):
         results = step.evaluate(values, casts.multiply)
-        if "mxfp8" in options.used and not all(np.isfinite(result).all() for result in results):
-            return  # MX products above FLT_MAX: whether they are rounded before they are added is the processor's
+        if has_limits and not all(np.isfinite(result).all() for result in results):
+            if count == 1:
+                pytest.skip("the first step has MX products above FLT_MAX")
+            return
         casts.finish_step()
         values |= zip(SITES, results)
         program.run("main", inputs, f"--steps={count}", f"--outputs={folder / 'outputs'}")

@@ -11,8 +11,9 @@
 
 using namespace fp8;
 
-/// Returns whether only the loop's counters pass from one iteration to the next.
-static bool carriesOnlyCounters(const llvm::Loop &loop) {
+/// Returns whether integers alone, such as counters and maxima of bits, pass from one iteration to the next:
+/// the vectorizer does not reorder sums of floating-point numbers.
+static bool carriesOnlyIntegers(const llvm::Loop &loop) {
   return llvm::all_of(loop.getHeader()->phis(),
                       [](const llvm::PHINode &phi) { return phi.getType()->isIntegerTy(); });
 }
@@ -25,7 +26,7 @@ llvm::PreservedAnalyses KeepVectorLoopsPass::run(llvm::Function &function,
   auto &evolution = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
   for (llvm::Loop *loop : analyses.getResult<llvm::LoopAnalysis>(function).getLoopsInPreorder())
     if (loop->isInnermost() && evolution.getSmallConstantTripCount(loop) >= lanes &&
-        carriesOnlyCounters(*loop))
+        carriesOnlyIntegers(*loop))
       llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.disable", 1);
   return llvm::PreservedAnalyses::all();
 }

@@ -12,9 +12,9 @@
 namespace fp8 {
 
 /// Forbids, by metadata, to unroll innermost loops that the loop vectorizer can make one vector or more of:
-/// as many iterations as a vector has f32 lanes at least, none of which needs the one before. Of the 16
-/// columns of a register tile, unrolled, the vectorizer would make vectors along the rows, whose elements it
-/// loads and stores one by one. Run it before loops are unrolled.
+/// as many iterations as a vector has f32 lanes at least, without a floating-point value that passes from one
+/// to the next. Of the 16 columns of a register tile, unrolled, the vectorizer would make vectors along the
+/// rows, whose elements it loads and stores one by one. Run it before loops are unrolled.
 struct KeepVectorLoopsPass : llvm::PassInfoMixin<KeepVectorLoopsPass> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 class Config:
     """Settings that can be changed at any time; a change holds for the compilations after it.
 
-    >>> Config.from_environment({"FP8_CACHE_DIR": "/tmp/cache"}).cache_dir
-    PosixPath('/tmp/cache')
+    >>> Config.from_environment({"FP8_CACHE_DIR": "/data/cache"}).cache_dir
+    PosixPath('/data/cache')
     """
 
     #: Where compiled libraries are kept ($FP8_CACHE_DIR, else $XDG_CACHE_HOME/fp8-mlir, else ~/.cache/fp8-mlir).

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <sched.h>
 #include <unistd.h>
@@ -39,6 +40,8 @@ constexpr double kFarewell = 1;
 double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
+
+static_assert(sizeof(Description) % alignof(std::max_align_t) == 0, "elements follow it in a message");
 
 bool isFirst(const Piece &piece) { return (piece.stamp & 0xffffff) == 1; }
 

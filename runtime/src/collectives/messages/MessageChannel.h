@@ -53,7 +53,7 @@ private:
     bool isInUse = false; // from post to release
   };
 
-  /// What a rank waits for another to do, in words where it does not.
+  /// A wait for other ranks, for error messages: "arrive at" or "complete" a collective.
   struct Wait {
     const char *verb;
     const Description &collective;

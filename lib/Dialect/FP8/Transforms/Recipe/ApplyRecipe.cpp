@@ -201,7 +201,7 @@ private:
   }
 
   /// Gives the casts of gradients streams of random bits: the column of the state or, without one, a number
-  /// that all casts of the tensor share.
+  /// that all casts of the tensor with this recipe and format share.
   LogicalResult assignStreams(MutableArrayRef<Program> programs, const StateLayout &layout) {
     bool isAny = false;
     for (Program &program : programs) {
