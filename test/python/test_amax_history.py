@@ -25,8 +25,8 @@ def name_of(rows, algo, margin):
     return f"h{rows}_{algo}_{margin}".replace("-", "minus")
 
 
-def update_entry(name, rows, algo, margin, columns, formats, carried=False):
-    scale, history = tensor_type([COUNT], F32), tensor_type([rows, COUNT], F32)
+def update_entry(name, rows, algo, margin, columns, formats, carried=False, count=COUNT):
+    scale, history = tensor_type([count], F32), tensor_type([rows, count], F32)
     amaxes, names = tensor_type([len(columns)], F32), ", ".join(MLIR_NAMES[fmt] for fmt in formats)
     alias = ["{tf.aliasing_output = %d : i32}" % i if carried else "" for i in (0, 1)]
     return f"""
@@ -74,9 +74,7 @@ def test_worked_column(program):
 
 def test_worked_column_counts_the_staged_amax(program):
     # Row 0 holds what an earlier cast of this step recorded: the larger of the two is current.
-    staged, smaller, none = update_columns(
-        program, "max", 0, [(1, [3, 8, 2, 1], 2), (1, [1, 8, 2, 1], 3), (1, [3, 8, 2, 1], 0)]
-    )
+    staged, smaller, none = update_columns(program, "max", 0, [(1, [3, 8, 2, 1], 2), (1, [1, 8, 2, 1], 3), (1, [3, 8, 2, 1], 0)])
     assert staged == smaller == none == (56, [0, 2, 1, 3])
 
 
@@ -185,6 +183,32 @@ def test_random_histories(program, variant):
         actual = program.call(name_of(*variant), scale, history, amaxes)
         assert_same_bits(actual[0], expected[0])
         assert_same_bits(actual[1], expected[1])
+
+
+# Histories that the CPU walks by groups of rows: whole groups and rows left over, one group, less than one.
+LONG = [(1024, 10), (1024, 1), (1023, 3), (600, 7), (515, 1), (514, 1), (131, 1), (130, 1), (67, 33), (66, 16), (65, 127), (70, 128)]
+
+
+def test_long_histories_of_few_columns(bin_dir, tmp_path):
+    names = {shape: "h{}x{}".format(*shape) for shape in LONG}
+    entries = []
+    for rows, count in LONG:
+        columns = list(range(0, count, 2)) + [0]  # every other column stays as it is
+        entries.append(update_entry(names[rows, count], rows, "max", 0, columns, [E4M3] * len(columns), count=count))
+    program = Program(bin_dir, tmp_path, "\n".join(entries), "--recipe=none")
+    for rows, count in LONG:
+        columns = list(range(0, count, 2)) + [0]
+        rng = random_generator(13, rows, count)
+        scale = np.exp(rng.uniform(-5, 5, count)).astype(F32)
+        history = np.stack([random_amaxes(rng, count) for _ in range(rows)])
+        history[0] *= rng.random(count) < 0.3
+        amaxes = random_amaxes(rng, len(columns))
+        for is_finite in (False, True):  # an infinite amax hides all others
+            old = np.where(np.isfinite(history) | (not is_finite), history, np.float32(1))
+            expected = reference.update(scale, old, columns, amaxes, [E4M3] * len(columns), 0, "max")
+            actual = program.call(names[rows, count], scale, old, amaxes)
+            assert_same_bits(actual[0], expected[0])
+            assert_same_bits(actual[1], expected[1])
 
 
 def test_columns_without_a_record_stay(program):

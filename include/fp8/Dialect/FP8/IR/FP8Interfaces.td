@@ -100,7 +100,8 @@ def FP8_RecipeAttrInterface : AttrInterface<"RecipeAttrInterface"> {
       Returns whether the amax that the next scale is computed from depends on earlier
       steps. If so, it is a fold over the history: `soFar` starts as
       `buildAmaxStart(current)`, becomes `buildAmaxStep(soFar, past)` for every earlier
-      step from the oldest to the newest, and the result is `buildAmaxEnd(soFar, current)`.
+      step, and the result is `buildAmaxEnd(soFar, current)`. The step is associative and
+      commutative, so that earlier steps are combined in any order.
     }], "bool", "readsHistory", (ins), "", "return false;">,
     InterfaceMethod<[{
       Emits the first value of the fold; for a recipe that does not read the history,
