@@ -108,6 +108,30 @@ TEST(RankFailure, SlowRanksAreNamedTogether) {
     EXPECT_EQ(text, "ranks 1 and 3 did not arrive at all_reduce sum of 10 f32 'grads' within 0.3 s");
 }
 
+/// Rank 2 waits for rank 0, and ranks 1 and 3 for both: only rank 0 is to blame.
+TEST(RankFailure, ARankThatWaitsForAnotherIsNotNamed) {
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::string> texts = runThreads(
+        4,
+        [](fp8rt_communicator &communicator) {
+          if (communicator.rank == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+          float element = 1;
+          Ask columns;
+          columns.count = 1;
+          columns.send = columns.receive = &element;
+          columns.grid = {2, 2};
+          columns.axes = 1; // ranks 0 and 2, 1 and 3
+          columns.name = "columns";
+          std::string error = perform(communicator, columns);
+          return error.empty() ? sumRounds(communicator, 1) : error;
+        },
+        /*deadline=*/0.3);
+    for (const std::string &text : texts)
+      EXPECT_EQ(text.rfind("rank 0 did not arrive at all_reduce sum of ", 0), 0u) << text;
+  }
+}
+
 TEST(RankFailure, ARankWithinTheDeadlineIsWaitedFor) {
   std::vector<std::string> texts = runThreads(
       2,

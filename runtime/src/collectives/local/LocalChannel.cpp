@@ -10,6 +10,7 @@
 #include "../Waiting.h"
 
 #include <algorithm>
+#include <optional>
 #include <sched.h>
 
 using namespace fp8rt;
@@ -123,6 +124,11 @@ Absence LocalChannel::absence(uint32_t other) {
 void LocalChannel::waitFor(const std::vector<uint32_t> &ranks, const char *verb,
                            const Description &collective, const Condition &isThere) {
   Waiting waiting;
+  struct Mark {
+    std::atomic<uint32_t> &waits;
+    ~Mark() { waits = 0; }
+  };
+  std::optional<Mark> mark;
   for (uint32_t other : ranks) {
     SharedMemory::Rank &rank = memory.rank(other);
     Clock::time_point patience = inSeconds(kNap); // giving way takes long where many programs run
@@ -134,23 +140,31 @@ void LocalChannel::waitFor(const std::vector<uint32_t> &ranks, const char *verb,
         break;
       if (memory.hasFailed())
         fail(FP8RT_RANKS, memory.failure());
-      Clock::time_point end = inSeconds(std::min(kNap, limit - waiting.look()));
+      if (!mark) {
+        mark.emplace(Mark{memory.rank(self).waits});
+        mark->waits = 1;
+      }
+      double left = limit - waiting.look();
+      Clock::time_point end = inSeconds(left > 0 ? std::min(kNap, left) : kNap);
       memory.sleep(other, changes, end);
       if (!isThere(rank) && Clock::now() >= end)
-        checkMissing(ranks, std::string(verb) + " " + collective.text(), isThere, waiting.look() >= limit);
+        checkMissing(ranks, std::string(verb) + " " + collective.text(), isThere, waiting.look() - limit);
     }
   }
 }
 
-/// Throws if one of the ranks that are missing is gone or has ended, or if the deadline has passed.
+/// Throws if one of the ranks that are missing is gone or has ended, or if the deadline has passed since
+/// `late` seconds, unless they wait for others themselves: then these are to blame, and are named there.
 void LocalChannel::checkMissing(const std::vector<uint32_t> &ranks, const std::string &what,
-                                const Condition &isThere, bool isLate) {
-  std::vector<uint32_t> missing, gone, left;
+                                const Condition &isThere, double late) {
+  std::vector<uint32_t> missing, idle, gone, left;
   for (uint32_t other : ranks) {
     Absence absent = absence(other);
     if (isThere(memory.rank(other))) // looked at last: it may have arrived and ended meanwhile
       continue;
     missing.push_back(other);
+    if (!memory.rank(other).waits)
+      idle.push_back(other);
     if (absent == Absence::Gone)
       gone.push_back(other);
     if (absent == Absence::Ended)
@@ -158,6 +172,9 @@ void LocalChannel::checkMissing(const std::vector<uint32_t> &ranks, const std::s
   }
   if (missing.empty())
     return;
+  if (late > 0 && !idle.empty())
+    missing = idle;
+  bool isLate = late > (idle.empty() ? kBlameOfWaiting : 0);
   std::string reason;
   if (!gone.empty())
     reason = describeRanks(gone) + " did not " + what + ": " + describe(Absence::Gone);

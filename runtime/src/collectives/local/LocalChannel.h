@@ -46,7 +46,7 @@ private:
   void waitFor(const std::vector<uint32_t> &ranks, const char *verb, const Description &collective,
                const Condition &isThere);
   void checkMissing(const std::vector<uint32_t> &ranks, const std::string &what, const Condition &isThere,
-                    bool isLate);
+                    double late);
   void checkSame(const Collective &collective, const Piece &piece) const;
 
   SharedMemory memory;

@@ -24,7 +24,7 @@ using namespace fp8rt::collectives;
 
 namespace {
 
-constexpr uint64_t kMagic = 0x3374726d6e6b3846; // of this layout
+constexpr uint64_t kMagic = 0x3474726d6e6b3846; // of this layout
 constexpr uint64_t kPieceBytes = 4 << 20;
 constexpr uint64_t kPage = 4096;
 

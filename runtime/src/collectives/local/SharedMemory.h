@@ -32,6 +32,7 @@ public:
     std::atomic<uint32_t> changes;        // a futex: counts changes of this rank
     std::atomic<uint32_t> waiters;        // ranks that sleep until it changes
     std::atomic<uint32_t> releaseWaiters; // those of them that wait until it has read their pieces
+    std::atomic<uint32_t> waits; // whether it waits for others, and is not to blame if they wait for it
     std::atomic<Presence> presence;
     int32_t process;
     /// Of the last collectives, by their number.

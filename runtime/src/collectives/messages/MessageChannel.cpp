@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <sched.h>
 #include <unistd.h>
 
@@ -34,6 +35,8 @@ enum Tag { kFirst = 1, kPiece = 2, kFailure = 3, kGoodbye = 4, kNotice = 5 };
 
 /// After that many seconds of giving way, a waiting rank sleeps between its looks.
 constexpr double kPatience = 0.002;
+/// How many seconds after its deadline a rank listens whether those that it misses wait for others too.
+constexpr double kListening = 0.2;
 /// How many seconds a rank waits for the others at its end after a failure.
 constexpr double kFarewell = 1;
 
@@ -70,7 +73,8 @@ bool takes(const Collective &collective, const Piece &piece, uint32_t from) {
 
 MessageChannel::MessageChannel(std::unique_ptr<Messenger> given, double deadline)
     : messenger(std::move(given)), self(messenger->rank()), ranks(messenger->size()), limit(deadline),
-      failureReceived(kFailureBytes), failureSent(kFailureBytes), goodbyes(ranks + 1), standings(ranks) {
+      failureReceived(kFailureBytes), failureSent(kFailureBytes), goodbyes(ranks + 1), standings(ranks),
+      areLate(ranks) {
   failureRequest = messenger->receive(failureReceived.data(), kFailureBytes, Messenger::kAnyRank, kFailure);
   noticeRequest = messenger->receive(&noticeReceived, sizeof(Notice), Messenger::kAnyRank, kNotice);
   for (uint32_t other = 0; other < ranks; ++other)
@@ -160,8 +164,10 @@ void MessageChannel::tellFailure(const std::string &why) noexcept {
 /// Takes the standings that have arrived. The caller holds the lock.
 void MessageChannel::takeNotices() {
   while (messenger->test(noticeRequest)) {
-    if (noticeReceived.rank < ranks)
+    if (noticeReceived.rank < ranks) {
       standings[noticeReceived.rank] = noticeReceived.standing;
+      areLate[noticeReceived.rank] = noticeReceived.isLate;
+    }
     noticeRequest = messenger->receive(&noticeReceived, sizeof(Notice), Messenger::kAnyRank, kNotice);
   }
 }
@@ -171,7 +177,7 @@ void MessageChannel::announce(const Standing &own) {
   standings[self] = own;
   if (!areComplete(noticesSent))
     return; // the memory of the last one is in use
-  noticeSent = {self, own};
+  noticeSent = {self, 0, own};
   for (uint32_t other = 0; other < ranks; ++other)
     if (other != self)
       send(noticesSent, &noticeSent, sizeof(Notice), other, kNotice);
@@ -228,28 +234,57 @@ void MessageChannel::checkAbsence(Messages &messages, const Wait &wait) {
 
 void MessageChannel::waitFor(Messages &messages, const Wait &wait) {
   Waiting waiting;
+  bool isLate = false;
   for (double waited = 0;; waited = waiting.look()) {
     {
       Lock lock(mutex);
       if (areComplete(messages))
-        return;
+        break;
       checkFailure();
       if (waited > kPatience)
         checkAbsence(messages, wait);
+      if (waited > limit && !isLate) {
+        isLate = true;
+        tellLateness(true);
+      }
     }
-    if (waited > limit)
-      return failLate(messages, wait);
+    checkLate(messages, wait, waited - limit);
     waited < kPatience ? sched_yield() : usleep(50);
   }
+  Lock lock(mutex);
+  if (isLate)
+    tellLateness(false);
 }
 
-void MessageChannel::failLate(const Messages &messages, const Wait &wait) {
-  std::vector<uint32_t> missing;
+/// Tells the others whether this rank waits beyond its deadline. The caller holds the lock.
+void MessageChannel::tellLateness(bool isLate) {
+  Notice &notice = lateness[isLate];
+  notice = {self, isLate, standings[self]};
+  for (uint32_t other = 0; other < ranks; ++other)
+    if (other != self)
+      send(noticesSent, &notice, sizeof(Notice), other, kNotice);
+}
+
+/// Fails if the deadline has passed since `late` seconds. Ranks that wait too are not to blame: they name
+/// those that they wait for.
+void MessageChannel::checkLate(const Messages &messages, const Wait &wait, double late) {
+  if (late < kListening)
+    return;
+  std::vector<uint32_t> missing, idle;
   for (const Message &message : messages)
     missing.push_back(message.rank);
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  tellFailure(describeRanks(missing) + " did not " + wait.text() + " within " + describeSeconds(limit));
+  {
+    Lock lock(mutex);
+    takeNotices();
+    std::copy_if(missing.begin(), missing.end(), std::back_inserter(idle),
+                 [&](uint32_t rank) { return !areLate[rank]; });
+  }
+  if (idle.empty() && late < kBlameOfWaiting)
+    return;
+  tellFailure(describeRanks(idle.empty() ? missing : idle) + " did not " + wait.text() + " within " +
+              describeSeconds(limit));
   fail(FP8RT_RANKS, failure());
 }
 

@@ -61,9 +61,9 @@ private:
     std::string text() const { return std::string(verb) + " " + collective.text(); }
   };
 
-  /// A standing as a message.
+  /// A standing as a message, and whether the rank has waited for others beyond its deadline.
   struct Notice {
-    uint32_t rank = 0;
+    uint32_t rank = 0, isLate = 0;
     Standing standing;
   };
 
@@ -73,7 +73,8 @@ private:
   bool areComplete(Messages &messages);
   void waitFor(Messages &messages, const Wait &wait);
   void checkAbsence(Messages &messages, const Wait &wait);
-  [[noreturn]] void failLate(const Messages &messages, const Wait &wait);
+  void tellLateness(bool isLate);
+  void checkLate(const Messages &messages, const Wait &wait, double late);
   Absence lookForAbsence(uint32_t rank);
   void checkSame(const Collective &collective, const Buffer &buffer) const;
   bool lookForFailure();
@@ -97,7 +98,8 @@ private:
   Messages expectedGoodbyes;
 
   std::vector<Standing> standings;
-  Notice noticeReceived, noticeSent;
+  std::vector<bool> areLate;
+  Notice noticeReceived, noticeSent, lateness[2];
   Messenger::Request noticeRequest = nullptr;
   Messages noticesSent;
 };
