@@ -5,11 +5,13 @@
 // A driver that fails, on a driver that records what it is asked (RecordingDriver.cpp): each call of a whole
 // run in turn. Every failure is one sentence, and nothing is left with the driver.
 
+#include "../src/cuda/Driver.h"
 #include "DeviceSupport.h"
 #include "RecordingDriver.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <filesystem>
 
 using namespace fp8rt_test;
 
@@ -17,40 +19,46 @@ namespace {
 
 constexpr int kOutOfMemory = 2, kNoDevice = 100, kUnknown = 999;
 
-/// The results of a run: the loss, and the state with the carried arguments.
+/// What a run reads from the device: after training, after going on from what was saved, of a pair, of a box.
 struct Outcome {
   float loss = 0;
-  std::vector<float> scale, w;
+  std::vector<float> scale, w, resumed, gradient, box;
 
   bool operator==(const Outcome &other) const {
-    return loss == other.loss && scale == other.scale && w == other.w;
+    return loss == other.loss && scale == other.scale && w == other.w && resumed == other.resumed &&
+           gradient == other.gradient && box == other.box;
   }
 };
 
-class DeviceFailureTest : public ::testing::Test {
+class DeviceFailureTest : public WithFolder {
 protected:
   void SetUp() override {
+    WithFolder::SetUp();
     setenv("FP8RT_CUDA_DRIVER", RECORDING_DRIVER, /*overwrite=*/1);
     void *driver = dlopen(RECORDING_DRIVER, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(driver, nullptr) << dlerror();
     failAt = reinterpret_cast<decltype(failAt)>(dlsym(driver, "recordingFailAt"));
     failNext = reinterpret_cast<decltype(failNext)>(dlsym(driver, "recordingFailNext"));
     calls = reinterpret_cast<decltype(calls)>(dlsym(driver, "recordingCalls"));
+    reached = reinterpret_cast<decltype(reached)>(dlsym(driver, "recordingReached"));
     failed = reinterpret_cast<decltype(failed)>(dlsym(driver, "recordingFailed"));
     live = reinterpret_cast<decltype(live)>(dlsym(driver, "recordingLive"));
     setVersion = reinterpret_cast<decltype(setVersion)>(dlsym(driver, "recordingSetVersion"));
     failAt(0, 0);
     lost = live();
     library = load(DEVICE_FIXTURE);
+    hopper = load(HOPPER_FIXTURE);
   }
   void TearDown() override {
     EXPECT_EQ(live(), lost);
     unsetenv("FP8RT_CUDA_DRIVER");
+    WithFolder::TearDown();
   }
 
-  fp8rt_status open(GPU &gpu) {
+  fp8rt_status open(GPU &gpu) { return open(gpu, library); }
+  fp8rt_status open(GPU &gpu, const Library &its) {
     fp8rt_gpu *opened = nullptr;
-    fp8rt_status status = fp8rt_gpu_open("cuda", library.get(), &opened);
+    fp8rt_status status = fp8rt_gpu_open("cuda", its.get(), &opened);
     gpu.reset(opened);
     return status;
   }
@@ -63,13 +71,17 @@ protected:
 
   fp8rt_status run(Outcome &outcome);
   fp8rt_status train(const GPU &gpu, const State &state, Outcome &outcome);
+  fp8rt_status goOn(const GPU &gpu, Outcome &outcome);
   fp8rt_status makeRamps(const GPU &gpu);
+  fp8rt_status trainPair(const GPU &gpu, Outcome &outcome);
+  fp8rt_status loadBox(Outcome &outcome);
 
-  Library library;
+  Library library, hopper;
   int64_t lost = 0; // of contexts that could not be used any more
   decltype(&recordingFailAt) failAt = nullptr;
   decltype(&recordingFailNext) failNext = nullptr;
   decltype(&recordingCalls) calls = nullptr;
+  decltype(&recordingReached) reached = nullptr;
   decltype(&recordingFailed) failed = nullptr;
   decltype(&recordingLive) live = nullptr;
   decltype(&recordingSetVersion) setVersion = nullptr;
@@ -103,6 +115,72 @@ fp8rt_status DeviceFailureTest::train(const GPU &gpu, const State &state, Outcom
   TRY(fp8rt_session_export_carried(session.get(), saved.get()));
   outcome.scale = values<float>(fp8rt_tensors_find(saved.get(), "scale"));
   outcome.w = values<float>(fp8rt_tensors_find(saved.get(), "carry.w"));
+  return fp8rt_tensors_write(saved.get(), path("saved").c_str());
+}
+
+/// What train() has saved is loaded, and a step goes on from it; then a prepared call on the session's
+/// buffers.
+fp8rt_status DeviceFailureTest::goOn(const GPU &gpu, Outcome &outcome) {
+  fp8rt_state *created = nullptr;
+  TRY(fp8rt_state_create_on(gpu.get(), &created));
+  State state(created);
+  Session session;
+  TRY(create(gpu, "main", state, session));
+  MainArguments given;
+  for (auto [index, view] : {std::pair(1u, &given.m.view), std::pair(2u, &given.x.view)})
+    TRY(fp8rt_session_set_argument(session.get(), index, view));
+  Tensors saved = readTensors(path("saved"));
+  TRY(fp8rt_state_import(state.get(), saved.get()));
+  TRY(fp8rt_session_import_carried(session.get(), saved.get()));
+  TRY(fp8rt_session_step(session.get()));
+  fp8rt_prepared *out = nullptr;
+  TRY(fp8rt_prepare_on(gpu.get(), "main", state.get(), nullptr, 4, nullptr, 4, &out));
+  Prepared prepared(out);
+  auto argument = [&](uint32_t i) { return fp8rt_session_argument_in_place(session.get(), i)->data; };
+  auto result = [&](uint32_t i) { return fp8rt_session_result_in_place(session.get(), i)->data; };
+  void *arguments[] = {argument(0), argument(1), argument(2), nullptr};
+  void *results[] = {nullptr, result(1), result(2), nullptr};
+  TRY(fp8rt_prepared_call(prepared.get(), arguments, results));
+  const DLTensor *w = fp8rt_session_argument(session.get(), 0);
+  if (!w)
+    return FP8RT_DEVICE;
+  outcome.resumed = values<float>(w);
+  return FP8RT_OK;
+}
+
+/// Forward and backward, whose residual stays on the device.
+fp8rt_status DeviceFailureTest::trainPair(const GPU &gpu, Outcome &outcome) {
+  Session forward, backward;
+  TRY(create(gpu, "forward", State(), forward));
+  TRY(create(gpu, "backward", State(), backward));
+  Literal<float> x(kF32, {3}, {1, 2, 3}), two(kF32, {}, {2}), g(kF32, {}, {10});
+  TRY(fp8rt_session_set_argument(forward.get(), 0, &x.view));
+  TRY(fp8rt_session_set_argument(forward.get(), 1, &two.view));
+  TRY(fp8rt_session_set_argument(backward.get(), 1, &g.view));
+  TRY(fp8rt_session_step(forward.get()));
+  TRY(fp8rt_session_bind_argument(backward.get(), 0, fp8rt_session_result_in_place(forward.get(), 0)));
+  TRY(fp8rt_session_step(backward.get()));
+  const DLTensor *gradient = fp8rt_session_result(backward.get(), 0);
+  if (!gradient)
+    return FP8RT_DEVICE;
+  outcome.gradient = values<float>(gradient);
+  return FP8RT_OK;
+}
+
+/// Kernels with a tensor map and in clusters.
+fp8rt_status DeviceFailureTest::loadBox(Outcome &outcome) {
+  GPU gpu;
+  TRY(open(gpu, hopper));
+  Session session;
+  TRY(create(gpu, "box", State(), session));
+  Literal<float> x(kF32, {5, 12}, std::vector<float>(60, 2.0f));
+  TRY(fp8rt_session_set_argument(session.get(), 0, &x.view));
+  for (int step = 0; step < 2; ++step)
+    TRY(fp8rt_session_step(session.get()));
+  const DLTensor *box = fp8rt_session_result(session.get(), 0);
+  if (!box)
+    return FP8RT_DEVICE;
+  outcome.box = values<float>(box);
   return FP8RT_OK;
 }
 
@@ -125,7 +203,33 @@ fp8rt_status DeviceFailureTest::run(Outcome &outcome) {
   TRY(fp8rt_state_create_on(gpu.get(), &created));
   State state(created);
   TRY(makeRamps(gpu));
-  return train(gpu, state, outcome);
+  TRY(train(gpu, state, outcome));
+  TRY(goOn(gpu, outcome));
+  TRY(trainPair(gpu, outcome));
+  return loadBox(outcome);
+}
+
+/// The entry points that only ranks with NCCL use: NcclFailureTest.cpp lets each of them fail.
+bool isForRanks(const std::string &name) {
+  for (const char *known : {"cuMemHostAlloc", "cuMemFreeHost", "cuMemHostGetDevicePointer_v2",
+                            "cuStreamWaitEvent", "cuStreamIsCapturing"})
+    if (name == known)
+      return true;
+  return false;
+}
+
+TEST_F(DeviceFailureTest, ARunReachesEveryEntryPoint) {
+  Outcome outcome;
+  ASSERT_FP8RT(run(outcome));
+  EXPECT_EQ(outcome.gradient, (std::vector<float>{20, 40, 60}));
+  EXPECT_EQ(outcome.box[0], 2.0f);
+  failNext("cuGraphLaunch", kUnknown); // whose name and memory are asked for
+  EXPECT_NE(run(outcome), FP8RT_OK);
+  failNext("cuMemAlloc_v2", kOutOfMemory);
+  EXPECT_NE(run(outcome), FP8RT_OK);
+#define EXPECT_REACHED(name, symbol, parameters) EXPECT_NE(reached(#symbol), isForRanks(#symbol)) << #symbol;
+  FP8RT_CUDA_FUNCTIONS(EXPECT_REACHED)
+#undef EXPECT_REACHED
 }
 
 /// Returns whether a failure of the entry point changes nothing: it only ends something, which is ended.
@@ -144,6 +248,7 @@ TEST_F(DeviceFailureTest, EachCallInTurn) {
   int64_t count = calls();
   ASSERT_GT(count, 100);
   for (int64_t call = 1; call <= count; ++call) {
+    std::filesystem::remove(path("saved"));
     failAt(call, kUnknown);
     Outcome outcome;
     fp8rt_status status = run(outcome);
@@ -160,9 +265,33 @@ TEST_F(DeviceFailureTest, EachCallInTurn) {
     }
     ASSERT_EQ(live(), lost);
     EXPECT_FALSE(onlyEnds(name));
+    if (std::filesystem::exists(path("saved"))) // whole, if at all
+      EXPECT_EQ(values<float>(fp8rt_tensors_find(readTensors(path("saved")).get(), "carry.w")), expected.w);
     EXPECT_NE(error.find("(CUDA_ERROR_UNKNOWN)"), std::string::npos) << error;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
+}
+
+/// Nothing is left of a device whose kernel has failed, whether steps wait for each kernel or not.
+TEST_F(DeviceFailureTest, AKernelThatFailsLeavesNothing) {
+  for (const char *waits : {"0", "1"}) {
+    GPU gpu;
+    ASSERT_FP8RT(open(gpu));
+    setenv("FP8RT_SYNC", waits, /*overwrite=*/1);
+    Session session;
+    ASSERT_FP8RT(create(gpu, "faulting", State(), session));
+    Literal<float> x(kF32, {6}, {0, 0, 0, 0, 0, 0});
+    ASSERT_FP8RT(fp8rt_session_set_argument(session.get(), 0, &x.view));
+    ASSERT_FP8RT(fp8rt_session_step(session.get()));
+    x.data[0] = 1;
+    ASSERT_FP8RT(fp8rt_session_set_argument(session.get(), 0, &x.view));
+    EXPECT_NE(fp8rt_session_step(session.get()), FP8RT_OK);
+    EXPECT_NE(std::string(fp8rt_last_error()).find("kernel 'poke' of head"), std::string::npos)
+        << fp8rt_last_error();
+  }
+  unsetenv("FP8RT_SYNC");
+  Outcome outcome;
+  ASSERT_FP8RT(run(outcome));
 }
 
 TEST_F(DeviceFailureTest, OutOfMemorySaysHowMuchAndForWhat) {

@@ -11,6 +11,8 @@
 
 #include <cstring>
 #include <dlfcn.h>
+#include <set>
+#include <string>
 
 using namespace fp8rt::cuda;
 
@@ -23,6 +25,7 @@ struct Record {
   CUresult failure = CUDA_SUCCESS;
   const char *failed = "", *failNext = "";
   int version = 0;
+  std::set<std::string> reached;
 } record;
 
 void *emulated(const char *symbol) {
@@ -32,6 +35,7 @@ void *emulated(const char *symbol) {
 
 /// Counts a call; returns whether it is to fail.
 bool fails(const char *symbol) {
+  record.reached.insert(symbol);
   bool isIt = ++record.calls == record.failAt || !std::strcmp(symbol, record.failNext);
   if (isIt) {
     record.failed = symbol;
@@ -62,6 +66,7 @@ EXPORT void recordingFailAt(int64_t call, int code) {
   record.failAt = call;
   record.failure = code;
   record.failed = "";
+  record.reached.clear();
 }
 EXPORT void recordingFailNext(const char *symbol, int code) {
   record.failNext = symbol;
@@ -69,6 +74,7 @@ EXPORT void recordingFailNext(const char *symbol, int code) {
 }
 EXPORT int64_t recordingCalls() { return record.calls; }
 EXPORT const char *recordingFailed() { return record.failed; }
+EXPORT bool recordingReached(const char *symbol) { return record.reached.count(symbol) != 0; }
 EXPORT int64_t recordingLive() { return record.live; }
 EXPORT void recordingSetVersion(int version) { record.version = version; }
 

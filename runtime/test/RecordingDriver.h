@@ -18,6 +18,8 @@ void recordingFailNext(const char *symbol, int code);
 /// The number of calls since then, and the entry point that was made to fail; "" for none.
 int64_t recordingCalls();
 const char *recordingFailed();
+/// Whether an entry point was called, since the counting began.
+bool recordingReached(const char *symbol);
 /// How many allocations, modules, streams, events, graphs, captures, contexts and uses of contexts have
 /// not been given back.
 int64_t recordingLive();

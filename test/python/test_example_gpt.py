@@ -256,7 +256,7 @@ def test_what_is_said_of_kernels(tmp_path):
     (tmp_path / "report").write_text(json.dumps({"sites": [{"site": site, "code": code} for site, code in sites]}))
     assert list(display.instructions(tmp_path / "report")) == [
         "Instructions of the products:", "   2 wgmma e4m3", "          h*/fc1", "   1 wgmma bf16", "          head",
-        "     1 of them read a copy of an operand, which lies otherwise in memory"]
+        "     of all products, 1 read a copy of an operand, which lies otherwise in memory"]
     kernels = [{"calls": 1}, {"calls": 2}, {"calls": 0}]
     kinds = [{"name": "casts", "calls": 2}, {"name": "products", "calls": 1}, {"name": "outside kernels", "calls": 0}]
     (tmp_path / "profile").write_text(json.dumps({"kernels": kernels, "kinds": kinds, "step": {"calls": 3}}))

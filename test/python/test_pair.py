@@ -422,3 +422,13 @@ def test_errors(run, tmp_path, code, pair, place, message):
     assert done.stderr.startswith(start) and message in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1
     assert not output.exists()
+
+
+@pytest.mark.parametrize("recipe", ["delayed", "current", "row"])
+def test_errors_of_casts_are_no_results_of_a_pair(run, tmp_path, recipe):
+    done = run("fp8-compile", "-", "-o", tmp_path / "out.so", "--pair=forward:backward", f"--recipe={recipe}", "--measure-errors",
+               stdin=make_pair("saved"))
+    assert done.returncode == 1
+    assert re.match(r"<stdin>:\d+:\d+: error: --measure-errors=true adds results to a step of one function, not to forward and backward as two; "
+                    r"drop the option", done.stderr), done.stderr
+    assert done.stderr.count("\n") == 1

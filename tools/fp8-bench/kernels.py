@@ -96,7 +96,7 @@ class Counted:
     kernels: dict[str, dict[str, int]]  # the totals of the emulator, and `launches`
     products: collections.Counter[str]  # tensor-core instructions of a warp, per kernel
     fp8_operations: int
-    fp8_needed: int  # 2 M N K of all sites that the report calls FP8
+    fp8_needed: int  # 2 M N K of all sites of the step that the report calls FP8
 
 
 def count(tools: pathlib.Path, program: pathlib.Path, chip: str, *options: str) -> Counted:
@@ -108,7 +108,8 @@ def count(tools: pathlib.Path, program: pathlib.Path, chip: str, *options: str) 
         sites = json.loads(pathlib.Path(manifest).read_text())["sites"]
         launched = json.loads(pathlib.Path(counts).read_text())["kernels"]
     found = Counted({}, collections.Counter(), 0, 0)
-    found.fp8_needed = sum(2 * s["batch"] * s["m"] * s["n"] * s["k"] for s in sites if s["decision"] == "fp8")
+    found.fp8_needed = sum(2 * s["batch"] * s["m"] * s["n"] * s["k"] for s in sites
+                           if s["decision"] == "fp8" and s["entry"] == "main")
     for kernel in launched:
         found.kernels[kernel["kernel"]] = {"launches": kernel["launches"], **kernel["total"]}
         for instruction in kernel["instructions"]:

@@ -170,8 +170,9 @@ void Product::addNote(const Twine &note) const {
 ArrayAttr Product::mark(const Twine &code) const {
   std::string all = code.str();
   if (auto notes = op->getAttrOfType<ArrayAttr>(kNotesAttrName))
-    for (StringRef note : notes.getAsValueRange<StringAttr>())
-      all += ("; " + note).str();
+    for (Attribute note : notes)
+      if (auto text = dyn_cast<StringAttr>(note)) // an attribute of a file may be anything
+        all += ("; " + text.getValue()).str();
   if (auto matmul = dyn_cast<MatmulOp>(op))
     return markProduct(matmul, all);
   return markProduct(cast<ScaledMatmulOp>(op), all);

@@ -25,10 +25,10 @@ static bool isAtMost(int64_t size, int64_t limit) { return !ShapedType::isDynami
 
 /// Two blocks of 256 threads share a multiprocessor: three stages of 16 KiB each, or twice as many of half as
 /// much where parts end in the middle of one. Half the tile where half of it would be empty, or where two
-/// sums per element, or packed scales, would take more than half of the registers.
+/// sums per element, packed scales, or sums over rows would take more than half of the registers.
 static ProductConfig chooseMma(const ProductProblem &problem) {
   int64_t tileM = isAtMost(problem.m, 64) ? 64 : 128;
-  bool needsRegisters = problem.split || problem.scales == ScalesAlongK::packed;
+  bool needsRegisters = problem.split || problem.scales == ScalesAlongK::packed || problem.hasSums;
   int64_t tileN = isAtMost(problem.n, 64) || needsRegisters ? 64 : 128;
   if (problem.part % 64 != 0)
     return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/32, /*stages=*/6};

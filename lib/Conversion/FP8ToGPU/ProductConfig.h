@@ -23,6 +23,7 @@ struct ProductProblem {
   bool isTF32 = false;    ///< whether f32 operands have the precision of TF32
   bool hasGroups = false; ///< whether the rows of M or K are divided among groups
   int64_t part = kPart;   ///< see Product::getPart()
+  bool hasSums = false;   ///< whether the epilogue adds up rows
 };
 
 /// Returns whether kernels have the scales of `product`: f32, one for all of K or for each part of it that

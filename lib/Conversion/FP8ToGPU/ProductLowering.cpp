@@ -23,6 +23,11 @@ static LogicalResult applyGivenConfig(Operation *op, const Chip &chip, const Pro
   if (!given || config.family == ProductFamily::mma)
     return op->emitOpError() << "has the attribute " << kConfigAttrName
                              << ", which must be a dictionary, and is for kernels of wgmma and tcgen05";
+  for (NamedAttribute entry : given)
+    if (!(entry.getName() == "tile_n" && isa<IntegerAttr>(entry.getValue())) &&
+        !(entry.getName() == "swapped" && isa<UnitAttr>(entry.getValue())))
+      return op->emitOpError() << "has " << entry.getName().getValue() << " = " << entry.getValue() << " in "
+                               << kConfigAttrName << ", which takes an integer tile_n and the unit swapped";
   if (auto tile = given.getAs<IntegerAttr>("tile_n")) {
     int64_t widest = getWidestTile(chip, problem), columns = tile.getInt();
     if (columns < getNarrowestTile(problem) || columns > widest || !llvm::isPowerOf2_64(columns))
@@ -56,6 +61,16 @@ bool fp8::canScale(const Chip &chip, const Product &product) {
          getElementTypeOrSelf(product.rhsScaleInv).isF32();
 }
 
+/// Returns whether kernels can number rows, columns, bytes along K and tiles, as far as sizes are known.
+static bool isCountable(const ProductProblem &problem) {
+  auto known = [](int64_t size) { return std::max<int64_t>(size, 1); };
+  int64_t batch = known(problem.batch), m = known(problem.m), n = known(problem.n);
+  double smallestTiles = double(batch) * double(m) * double(n) / (64 * 16);
+  return std::max({batch, m, n, known(problem.k)}) <= kMostOfDimension &&
+         known(problem.k) * problem.lhs.getIntOrFloatBitWidth() / 8 <= kMostOfDimension &&
+         smallestTiles <= double(kMostOfDimension);
+}
+
 bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &context) {
   if (!Epilogue::isValid(op))
     return false;
@@ -80,9 +95,15 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
                          product.isTF32,
                          /*hasGroups=*/false,
                          product.getPart()};
+  ElementRegion epilogue = *ElementRegion::of(op);
+  problem.hasSums = llvm::any_of(epilogue.extraMaps(), [&](AffineMap map) { return epilogue.sums(map); });
   // Nothing to sum: the epilogue on zeros, without a product.
   if (llvm::is_contained({problem.batch, problem.m, problem.n, problem.k}, 0))
     return false;
+  if (!isCountable(problem)) {
+    remarkGeneric(op, "stays generic code on the GPU", kTooLarge);
+    return false;
+  }
   ProductConfig config = chooseProductConfig(context.chip, problem);
   if (!config.family)
     return lowerSimtProduct(builder, product, context);

@@ -64,7 +64,7 @@ void TileKernel::build() {
         return values;
       });
   if (work.amax)
-    reduceAmax(carried[0]);
+    b.atomicMaxOfWarp(b.expr(carried[0]), pointers[work.amax.argument]);
   storeSums(ArrayRef(carried).drop_front());
   if (work.columns)
     storeColumns(*work.columns);
@@ -275,15 +275,6 @@ TileKernel::Words TileKernel::encode(Expr row, ArrayRef<Value> wide, ArrayRef<Ex
     pairs.push_back(b.expr(arith::ExtUIOp::create(b, b.getI32Type(), pair)));
   }
   return {(pairs[0] | pairs[1] << 16).getValue(), (pairs[2] | pairs[3] << 16).getValue()};
-}
-
-void TileKernel::reduceAmax(Value amax) {
-  Value all = b.number(-1).getValue();
-  Value largest = NVVM::ReduxOp::create(b, b.getI32Type(), amax, NVVM::ReduxKind::UMAX, all);
-  b.when(thread % 32 == 0, [&] {
-    LLVM::AtomicRMWOp::create(b, LLVM::AtomicBinOp::umax, pointers[work.amax.argument], largest,
-                              LLVM::AtomicOrdering::monotonic);
-  });
 }
 
 void fp8::buildTileKernel(KernelBuilder &b, const TileWork &work) {

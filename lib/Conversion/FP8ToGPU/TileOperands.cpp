@@ -5,6 +5,7 @@
 // Strides and alignment of the operands of casts.
 
 #include "TileOperands.h"
+#include "KernelBuilder.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -32,6 +33,10 @@ int64_t TileSpace::countRowTiles() const {
 }
 
 int64_t TileSpace::countColumnTiles() const { return std::max<int64_t>(llvm::divideCeil(columns, kTile), 1); }
+
+bool TileSpace::isCountable() const {
+  return std::max({batches, rows, columns, countTiles()}) <= kMostOfDimension;
+}
 
 static int64_t bytesOf(Type type) {
   return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);

@@ -31,6 +31,8 @@ struct TileSpace {
   int64_t countTiles() const { return countRowTiles() * countColumnTiles(); }
   int64_t countRowTiles() const; ///< of all batches
   int64_t countColumnTiles() const;
+  /// Returns whether kernels can number its rows, columns and tiles.
+  bool isCountable() const;
 
   llvm::SmallVector<int64_t> sizes;
   unsigned batchDims, columnDims;

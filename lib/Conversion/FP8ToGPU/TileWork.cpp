@@ -76,6 +76,8 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsi
   if (!ShapedType::isStaticShape(sizes))
     return leave(op, "its tensor is of dynamic shape");
   TileWork work(op->getLoc(), TileSpace(sizes, batchDims, columnDims));
+  if (!work.space.isCountable())
+    return leave(op, kTooLarge);
   work.region = region;
   for (auto [memref, map] : llvm::zip_equal(region.inputs, region.inputMaps())) {
     std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);

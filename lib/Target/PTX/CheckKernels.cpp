@@ -85,9 +85,18 @@ static StringRef getInstructionName(Operation *op) {
   return op->getName().getStringRef();
 }
 
+/// Begins an error at `op`, or where that has no place, as in the bodies of named operations, at what it is
+/// in.
+static InFlightDiagnostic emitErrorAt(Operation *op) {
+  Operation *placed = op;
+  while (placed && isa<UnknownLoc>(placed->getLoc()))
+    placed = placed->getParentOp();
+  return emitError(placed ? placed->getLoc() : op->getLoc());
+}
+
 static LogicalResult checkInstruction(Operation *op, const Chip &chip) {
   StringRef name = getInstructionName(op);
-  auto refuse = [&] { return op->emitError() << "'" << name << "' is no instruction of " << chip.name; };
+  auto refuse = [&] { return emitErrorAt(op) << "'" << name << "' is no instruction of " << chip.name; };
   if (isa<LLVM::CallIntrinsicOp>(op) &&
       llvm::Intrinsic::lookupIntrinsicID(name) == llvm::Intrinsic::not_intrinsic)
     return op->emitError() << "'" << name << "' is no intrinsic of LLVM";
@@ -110,10 +119,10 @@ static LogicalResult checkCall(func::CallOp call, const SymbolTable &symbols) {
 
 static LogicalResult checkOperation(Operation *op, const Chip &chip, const SymbolTable &symbols) {
   if (!op->getDialect())
-    return op->emitError() << "'" << op->getName() << "' has no code on GPUs";
+    return emitErrorAt(op) << "'" << op->getName() << "' has no code on GPUs";
   std::string problem = describeProblem(op);
   if (!problem.empty())
-    return op->emitError() << "'" << op->getName() << "' " << problem;
+    return emitErrorAt(op) << "'" << op->getName() << "' " << problem;
   if (auto call = dyn_cast<func::CallOp>(op))
     return checkCall(call, symbols);
   return checkInstruction(op, chip);

@@ -20,6 +20,8 @@ using namespace fp8;
 
 /// CUtensorMap: its bytes, its alignment and its largest rank.
 static constexpr int64_t kMapBytes = 128, kMapAlignment = 64, kMaxMapRank = 5;
+/// The bytes that every stride but the innermost is a multiple of.
+static constexpr int64_t kLeastStride = 16;
 
 /// Offsets in the `mapNumbers` of one slot: sizes, strides and box, which fp8_abi_tensor_map takes.
 static constexpr int64_t kSizesAt = 0, kStridesAt = 40, kBoxAt = 80, kMapNumberBytes = 104;
@@ -171,12 +173,16 @@ FailureOr<TensorMap> LaunchParameters::storeTensorMap(OpBuilder &builder, Locati
   auto store = [&](Value value, int64_t place) {
     LLVM::StoreOp::create(builder, loc, value, offsetBy(builder, loc, numbers, place));
   };
+  // A map has no empty dimension, but a tensor may have one at run time: then kernels read nothing of it.
+  auto atLeast = [&](Value value, int64_t least) {
+    return builder.createOrFold<arith::MaxUIOp>(loc, value, integer(builder, loc, least));
+  };
   for (int64_t dim : llvm::seq(rank)) {
     int64_t source = rank - 1 - dim; // innermost first
     Value stride = toI64(builder, loc, parts.getConstifiedMixedStrides()[source]);
-    stride = arith::MulIOp::create(builder, loc, stride, integer(builder, loc, bytes));
-    store(toI64(builder, loc, parts.getConstifiedMixedSizes()[source]), kSizesAt + 8 * dim);
-    store(stride, kStridesAt + 8 * dim);
+    stride = builder.createOrFold<arith::MulIOp>(loc, stride, integer(builder, loc, bytes));
+    store(atLeast(toI64(builder, loc, parts.getConstifiedMixedSizes()[source]), 1), kSizesAt + 8 * dim);
+    store(dim == 0 ? stride : atLeast(stride, kLeastStride), kStridesAt + 8 * dim);
     store(integer(builder, loc, box[dim], 32), kBoxAt + 4 * dim);
   }
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());

@@ -72,7 +72,7 @@ def instructions(path):
         yield f"{len(names):4} {code}"
         yield f"          {layers_together(names)}"
     if copies:
-        yield f"     {copies} of them read a copy of an operand, which lies otherwise in memory"
+        yield f"     of all products, {copies} read a copy of an operand, which lies otherwise in memory"
 
 
 def launches(path):

@@ -12,6 +12,12 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
     func.func @functions(%x: f32, %y: f64, %i: i64) attributes {gpu.kernel, fp8.threads = 256 : i32} {
       // expected-error@+1 {{'math.exp' on f64 has no code on GPUs; fp8-expand-math knows functions of f32}}
       %a = math.exp %y : f64
+      // Without a place, as in the bodies of named operations, the error is at what it is in.
+      // expected-error@+1 {{'math.sin' on f64 has no code}}
+      scf.execute_region {
+        %s = math.sin %y : f64 loc(unknown)
+        scf.yield
+      }
       // expected-error@+1 {{'arith.remf' on f32 has no exact code on GPUs; fp8-expand-math knows it on f32}}
       %b = arith.remf %x, %x : f32
       // expected-error@+1 {{'memref.alloc' has no code in a kernel: pass the memory as an argument}}

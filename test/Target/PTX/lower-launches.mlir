@@ -102,6 +102,32 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// A map has no empty dimension and no stride of 0, whatever the size is when the program runs.
+// CHECK-LABEL: func.func @map_of_any_sizes
+// CHECK: %[[DEPTH:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK: arith.maxui %[[DEPTH]], %c1_i64
+// CHECK: %[[PITCH:.*]] = arith.muli %{{.*}}, %c2_i64
+// CHECK: arith.maxui %{{.*}}, %c1_i64
+// CHECK: arith.maxui %[[PITCH]], %c16_i64
+// CHECK: call @fp8_abi_tensor_map
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    func.func @k(%x: !llvm.ptr {fp8.tensor_map = {box = array<i64: 16, 8>, swizzle = 128 : i32}})
+        attributes {gpu.kernel, llvm.bareptr, fp8.threads = 4 : i32} {
+      return
+    }
+  }
+  func.func @map_of_any_sizes(%x: memref<?x?xbf16>, %frame: !llvm.ptr) -> i32 {
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1) args(%x : memref<?x?xbf16>)
+    %ok = arith.constant 0 : i32
+    return %ok : i32
+  }
+}
+
+// -----
+
 // A table: the first slots, one after the other.
 // CHECK-LABEL: func.func @table
 // CHECK: %[[SLOTS:.*]] = llvm.alloca

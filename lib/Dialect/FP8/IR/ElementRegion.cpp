@@ -376,7 +376,7 @@ LogicalResult fp8::detail::verifyYieldedPart(Operation *op, ShapedType tensor) {
       llvm::map_to_vector(element.rows, [&](int64_t dim) { return tensor.getDimSize(dim); });
   auto type = dyn_cast<ShapedType>(element.yield().getValue().getType());
   if (sizes.empty() ? !type : type && llvm::equal(type.getShape(), sizes))
-    return success();
+    return verifyCastType(op, "the producer yields", getElementTypeOrSelf(element.yield().getValue()));
   InFlightDiagnostic diag = op->emitOpError() << "the producer yields "
                                               << element.yield().getValue().getType() << ", expected ";
   if (sizes.empty())

@@ -122,8 +122,8 @@ static LogicalResult verifyEpilogue(Op op) {
   if (!body.getArgument(0).getType().isF32())
     return op.emitOpError("the first argument of the epilogue, the scaled sum, must be f32");
   Type yielded = cast<YieldOp>(body.getTerminator()).getValue().getType();
-  if (op.getOutScale() && !isa<FloatType>(yielded))
-    return op.emitOpError() << "the epilogue yields " << yielded << ", expected one element";
+  if (op.getOutScale() && failed(fp8::detail::verifyCastType(op, "the epilogue yields", yielded)))
+    return failure();
   Type element = getElementTypeOrSelf(op.getInit());
   if (!op.getOutScale() && yielded != element)
     return op.emitOpError() << "the epilogue yields " << yielded << ", expected " << element;

@@ -100,9 +100,14 @@ LogicalResult fp8::detail::verifyProductScale(Operation *op, bool isLhs, Type sc
 LogicalResult fp8::detail::verifyPlainInput(Operation *op, ValueRange inputs, std::optional<ArrayAttr> maps) {
   if (inputs.size() != 1 || maps || op->getAttr("rows"))
     return op->emitOpError("without a producer region there is one input and no indexing_maps or rows");
-  if (!isa<FloatType>(getElementTypeOrSelf(inputs[0])))
-    return op->emitOpError("the input must be of a float type");
-  return success();
+  return verifyCastType(op, "the input is of", getElementTypeOrSelf(inputs[0]));
+}
+
+LogicalResult fp8::detail::verifyCastType(Operation *op, StringRef what, Type type) {
+  if (type.isF64() || type.isF32() || type.isBF16() || type.isF16() ||
+      isa<Float8E4M3FNType, Float8E5M2Type>(type))
+    return success();
+  return op->emitOpError() << what << " " << type << ", expected f64, f32, bf16, f16, f8E4M3FN or f8E5M2";
 }
 
 LogicalResult fp8::detail::verifyRandom(Operation *op, Value random, std::optional<int64_t> stream) {

@@ -37,6 +37,8 @@ mlir::LogicalResult verifyProductScale(mlir::Operation *op, bool isLhs, mlir::Ty
 /// Checks an operation without a producer region: one input of floats, no maps, no rows.
 mlir::LogicalResult verifyPlainInput(mlir::Operation *op, mlir::ValueRange inputs,
                                      std::optional<mlir::ArrayAttr> maps);
+/// Checks that elements of `type` can be cast to FP8 and measured; `what` begins the error.
+mlir::LogicalResult verifyCastType(mlir::Operation *op, llvm::StringRef what, mlir::Type type);
 
 /// Checks that `random` of a cast has seed and step, and maybe the number of the first element, and that it
 /// comes with a stream.

@@ -181,7 +181,7 @@ func.func @sum_type(%x: tensor<4x8xbf16>, %a: tensor<f32>, %e: tensor<8xbf16>) {
 #id = affine_map<(i, j) -> (i, j)>
 #m = affine_map<(m, n, k) -> (m, k)>
 func.func @epilogue(%x: tensor<4x8xf8E4M3FN>, %w: tensor<8x8xf8E4M3FN>, %s: tensor<f32>, %d: tensor<4x8xf8E4M3FN>) {
-  // expected-error@+1 {{the epilogue yields 'tensor<8xf32>', expected one element}}
+  // expected-error@+1 {{the epilogue yields 'tensor<8xf32>', expected f64, f32}}
   %y:3 = fp8.scaled_matmul fast ins(%x, %w : tensor<4x8xf8E4M3FN>, tensor<8x8xf8E4M3FN>) scales(%s, %s : tensor<f32>, tensor<f32>)
       out_scale(%s : tensor<f32>) outs(%d, %s, %s : tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<f32>)
       {indexing_maps = [#m, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} epilogue {

@@ -10,7 +10,7 @@ func.func @amax_shape(%x: tensor<8x16xbf16>, %i: tensor<1xf32>) {
 // -----
 
 func.func @amax_input(%x: tensor<8xi32>, %i: tensor<f32>) {
-  // expected-error@+1 {{the input must be of a float type}}
+  // expected-error@+1 {{the input is of 'i32', expected f64, f32, bf16, f16, f8E4M3FN or f8E5M2}}
   %0 = fp8.amax ins(%x : tensor<8xi32>) outs(%i : tensor<f32>) -> tensor<f32>
   return
 }
@@ -240,8 +240,31 @@ func.func @quantize_maps(%x: tensor<8x16xbf16>, %s: tensor<f32>, %q: tensor<8x16
 
 // -----
 
+func.func @quantize_input_of_another_fp8(%x: tensor<8x16xf8E4M3FNUZ>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{the input is of 'f8E4M3FNUZ', expected f64}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xf8E4M3FNUZ>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>)
+      -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+func.func @quantize_yields(%x: tensor<8x16xi32>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
+  // expected-error@+1 {{the producer yields 'i32', expected f64, f32}}
+  %0:2 = fp8.quantize ins(%x : tensor<8x16xi32>) scale(%s : tensor<f32>)
+      outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>) {indexing_maps = [#id]} producer {
+    ^bb0(%e: i32):
+      fp8.yield %e : i32
+  } -> tensor<8x16xf8E4M3FN>, tensor<f32>
+  return
+}
+
+// -----
+
 func.func @quantize_input(%x: tensor<8x16xi32>, %s: tensor<f32>, %q: tensor<8x16xf8E4M3FN>, %si: tensor<f32>) {
-  // expected-error@+1 {{the input must be of a float type}}
+  // expected-error@+1 {{the input is of 'i32', expected f64, f32, bf16, f16, f8E4M3FN or f8E5M2}}
   %0:2 = fp8.quantize ins(%x : tensor<8x16xi32>) scale(%s : tensor<f32>)
       outs(%q, %si : tensor<8x16xf8E4M3FN>, tensor<f32>)
       -> tensor<8x16xf8E4M3FN>, tensor<f32>

@@ -53,10 +53,11 @@ TYPES = {"f32": "%z = tensor.cast %s : tensor<256x256xf32> to tensor<256x256xf32
 
 
 @pytest.mark.skipif(not PTXAS, reason="ptxas is not installed")
-@pytest.mark.parametrize("program", [MLP, *(pytest.param(path, marks=pytest.mark.slow) for path in (MIXER, GPT))], ids=lambda path: path.stem)
+@pytest.mark.parametrize("program, options", [
+    (MLP, []), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(MIXER, []), (GPT, []), (GPT, ["--keep=embed|head"])])])
 @pytest.mark.parametrize("chip", kernels.CHIPS)
-def test_registers(bin_dir, program, chip):
-    found, warnings = kernels.assemble(bin_dir, PTXAS, program, chip)
+def test_registers(bin_dir, program, options, chip):
+    found, warnings = kernels.assemble(bin_dir, PTXAS, program, chip, *options)
     assert not warnings
     built = {name: kernel for name, kernel in found.items() if is_built(name)}
     assert any("product" in name for name in built) and any("quantize" in name for name in built)
@@ -113,3 +114,19 @@ def test_sectors_of_an_epilogue(bin_dir, tmp_path, chip, kind):
     residual, written = 4 * 256 * 256, product["global_written_bytes"]
     assert written == (4 if kind == "f32" else 2) * 256 * 256
     assert 32 * product["global_sectors"] <= product["global_read_bytes"] + residual + 2 * written
+
+
+# What one step of the GPT of python/examples may launch: 238 on sm_90a.
+LAUNCHES = 260
+
+
+@pytest.mark.parametrize("chip", kernels.CHIPS)
+def test_launches_of_a_step(bin_dir, tmp_path, chip):
+    """The update of all histories is one launch. (The body of a loop counts once; this program has none.)"""
+    kernels.call(bin_dir / "fp8-compile", GPT, f"--target={chip}", "--recipe=delayed", "--emit=kernels", "-o", tmp_path / "step.mlir")
+    text = (tmp_path / "step.mlir").read_text()
+    host = re.search(r"func\.func public @main\(.*?(?=func\.func public|gpu\.module)", text, re.S)[0]
+    launched = re.findall(r"gpu\.launch_func +@kernels::@(\w+)", host)
+    assert "scf." not in host
+    assert 100 < len(launched) <= LAUNCHES
+    assert sum("history" in name for name in launched) == 1

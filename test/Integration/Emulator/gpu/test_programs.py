@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -198,6 +199,34 @@ def test_tf32_has_the_bits_of_the_cpu(chip, tools, build_dir, tmp_path):
     assert all("tf32·tf32" in site["code"] for site in step.manifest["sites"]), step.manifest["sites"]
     for cpu, gpu in zip(*results, strict=True):
         assert_same_bits(gpu, cpu)
+
+
+DYNAMIC = """
+func.func @main(%x: tensor<?x?xbf16>, %w: tensor<?x?xbf16>) -> tensor<?x?xbf16> {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?xbf16>
+  %n = tensor.dim %w, %c1 : tensor<?x?xbf16>
+  %e = tensor.empty(%m, %n) : tensor<?x?xbf16>
+  %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<?x?xbf16>) -> tensor<?x?xbf16>
+  %y = linalg.matmul ins(%x, %w : tensor<?x?xbf16>, tensor<?x?xbf16>) outs(%f : tensor<?x?xbf16>) -> tensor<?x?xbf16>
+  return %y : tensor<?x?xbf16>
+}
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("recipe", ["none", "current", "row"])
+def test_products_whose_sizes_may_be_zero_at_run_time(chip, recipe, tools, tmp_path):
+    """Powers of two, which every recipe keeps. A tensor map has no empty dimension."""
+    options = [f"--recipe={recipe}", *(["--power-2-scale=true"] if recipe != "none" else [])]
+    program, rng = Program(tools(chip), tmp_path, DYNAMIC, *options, "--sites=all"), random_generator(94)
+    for m, n, k in [(7, 24, 48), (0, 24, 48), (7, 0, 48), (7, 24, 0), (0, 0, 0), (130, 17, 33)]:
+        x, w = (2.0 ** rng.integers(0, 3, shape).astype(F32) * (rng.random(shape) < 0.5) for shape in ((m, k), (k, n)))
+        bf16 = ml_dtypes.bfloat16
+        (y,) = program.call("main", x.astype(bf16), w.astype(bf16))
+        assert_same_bits(y, (x.astype(F32) @ w.astype(F32)).astype(bf16))
 
 
 def test_a_state_goes_from_device_to_device(bin_dir, build_dir, tmp_path):

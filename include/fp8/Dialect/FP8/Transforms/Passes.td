@@ -32,7 +32,8 @@ def MergeQuantizes : Pass<"fp8-merge-quantizes", "::mlir::func::FuncOp"> {
   let description = [{
     Before: common subexpressions are eliminated, so equal tensors are one value.
     After: of several quantizes of one tensor to one format with one scale, in
-    one block, only the first is left; it records the amax if any of them did.
+    one block, only the first is left; it records the amax, and has the copy in
+    another order, if any of them did.
 
     Example:
     ```mlir

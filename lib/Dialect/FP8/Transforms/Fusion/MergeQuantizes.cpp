@@ -8,6 +8,7 @@
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -18,26 +19,51 @@ namespace fp8 {
 
 namespace {
 
-/// Returns whether both have the same result: equal inputs, scale, format and column.
+/// Returns whether both have the same results, as far as they have them: equal inputs, scale, format, column
+/// and order of the copy.
 bool quantizesTheSame(QuantizeOp a, QuantizeOp b) {
-  return a.getInputs() == b.getInputs() && a.getScale() == b.getScale() && a.getFormat() == b.getFormat() &&
-         a.getColumnAttr() == b.getColumnAttr() && a.getRandom() == b.getRandom() &&
-         a.getStreamAttr() == b.getStreamAttr() && a.getProducer().empty() && b.getProducer().empty() &&
-         !a.getTransposition() && !b.getTransposition();
+  bool sameOrder =
+      !a.getTransposition() || !b.getTransposition() || a.getTranspositionAttr() == b.getTranspositionAttr();
+  return sameOrder && a.getInputs() == b.getInputs() && a.getScale() == b.getScale() &&
+         a.getFormat() == b.getFormat() && a.getColumnAttr() == b.getColumnAttr() &&
+         a.getRandom() == b.getRandom() && a.getStreamAttr() == b.getStreamAttr() &&
+         a.getProducer().empty() && b.getProducer().empty();
 }
 
-/// Replaces `op` by a quantize that records the amax, if it does not already.
-QuantizeOp withAmax(QuantizeOp op) {
-  if (op.getRecordAmax())
+/// Replaces the results of `op` by those of `other`, which has all of them.
+void replaceBy(QuantizeOp op, QuantizeOp other) {
+  auto replace = [&](int64_t from, int64_t to) {
+    if (from >= 0)
+      op.getResult(from).replaceAllUsesWith(other.getResult(to));
+  };
+  replace(0, 0);
+  replace(op.getDataTIndex(), other.getDataTIndex());
+  replace(op.getScaleInvIndex(), other.getScaleInvIndex());
+  replace(op.getAmaxIndex(), other.getAmaxIndex());
+  op.erase();
+}
+
+/// Replaces `op` by a quantize that also has the copy in another order and the amax of `other`.
+QuantizeOp withResultsOf(QuantizeOp op, QuantizeOp other) {
+  bool addsOrder = other.getTransposition() && !op.getTransposition();
+  bool addsAmax = other.getRecordAmax() && !op.getRecordAmax();
+  if (!addsOrder && !addsAmax)
     return op;
   OpBuilder builder(op);
   SmallVector<Value> outs(op.getOuts());
-  outs.push_back(tensor::EmptyOp::create(builder, op.getLoc(), ArrayRef<int64_t>{}, builder.getF32Type()));
+  if (addsOrder) {
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, op.getLoc(), op.getInputs().front());
+    outs.insert(outs.begin() + 1,
+                tensor::EmptyOp::create(builder, op.getLoc(),
+                                        applyPermutation(sizes, *other.getTransposition()), op.getFormat()));
+  }
+  if (addsAmax)
+    outs.push_back(tensor::EmptyOp::create(builder, op.getLoc(), ArrayRef<int64_t>{}, builder.getF32Type()));
   auto wider = QuantizeOp::create(builder, op.getLoc(), TypeRange(ValueRange(outs)), op.getInputs(),
-                                  op.getScale(), op.getRandom(), outs, /*record_amax=*/true,
-                                  DenseI64ArrayAttr(), op.getColumnAttr(), op.getStreamAttr(), ArrayAttr());
-  op.replaceAllUsesWith(wider.getResults().take_front(op.getNumResults()));
-  op.erase();
+                                  op.getScale(), op.getRandom(), outs, op.getRecordAmax() || addsAmax,
+                                  addsOrder ? other.getTranspositionAttr() : op.getTranspositionAttr(),
+                                  op.getColumnAttr(), op.getStreamAttr(), ArrayAttr());
+  replaceBy(op, wider);
   return wider;
 }
 
@@ -118,10 +144,8 @@ private:
         kept.push_back(op);
         continue;
       }
-      if (op.getRecordAmax())
-        kept[*same] = withAmax(kept[*same]);
-      op.replaceAllUsesWith(kept[*same].getResults().take_front(op.getNumResults()));
-      op.erase();
+      kept[*same] = withResultsOf(kept[*same], op);
+      replaceBy(op, kept[*same]);
     }
   }
 };

@@ -15,6 +15,28 @@ func.func @same(%x: tensor<4xf32>, %s: tensor<f32>, %d: tensor<4xf8E4M3FN>, %e: 
   return %q0, %q1, %i1, %a : tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<f32>, tensor<f32>
 }
 
+// The first takes over the copy in another order too, of any size.
+// CHECK-LABEL: func.func @orders
+// CHECK-SAME: %[[X:[^ :]+]]: tensor<?x4xf32>
+func.func @orders(%x: tensor<?x4xf32>, %s: tensor<f32>, %d: tensor<?x4xf8E4M3FN>, %t: tensor<4x?xf8E4M3FN>, %e: tensor<f32>)
+    -> (tensor<?x4xf8E4M3FN>, tensor<f32>, tensor<?x4xf8E4M3FN>, tensor<4x?xf8E4M3FN>, tensor<f32>, tensor<f32>, tensor<4x?xf8E4M3FN>) {
+  // CHECK: %[[SIZE:.+]] = tensor.dim %[[X]]
+  // CHECK: %[[EMPTY:.+]] = tensor.empty(%[[SIZE]]) : tensor<4x?xf8E4M3FN>
+  // CHECK: %[[Q:.+]]:4 = fp8.quantize record_amax ins(%[[X]] : {{.*}} outs(%{{.+}}, %[[EMPTY]], %{{.*}} {transposition = array<i64: 1, 0>}
+  // CHECK-NOT: fp8.quantize
+  // CHECK: return %[[Q]]#0, %[[Q]]#2, %[[Q]]#0, %[[Q]]#1, %[[Q]]#2, %[[Q]]#3, %[[Q]]#1
+  %q0, %i0 = fp8.quantize ins(%x : tensor<?x4xf32>) scale(%s : tensor<f32>)
+      outs(%d, %e : tensor<?x4xf8E4M3FN>, tensor<f32>) -> tensor<?x4xf8E4M3FN>, tensor<f32>
+  %q1, %t1, %i1, %a = fp8.quantize record_amax ins(%x : tensor<?x4xf32>) scale(%s : tensor<f32>)
+      outs(%d, %t, %e, %e : tensor<?x4xf8E4M3FN>, tensor<4x?xf8E4M3FN>, tensor<f32>, tensor<f32>) {transposition = array<i64: 1, 0>}
+      -> tensor<?x4xf8E4M3FN>, tensor<4x?xf8E4M3FN>, tensor<f32>, tensor<f32>
+  %q2, %t2, %i2 = fp8.quantize ins(%x : tensor<?x4xf32>) scale(%s : tensor<f32>)
+      outs(%d, %t, %e : tensor<?x4xf8E4M3FN>, tensor<4x?xf8E4M3FN>, tensor<f32>) {transposition = array<i64: 1, 0>}
+      -> tensor<?x4xf8E4M3FN>, tensor<4x?xf8E4M3FN>, tensor<f32>
+  return %q0, %i0, %q1, %t1, %i1, %a, %t2
+      : tensor<?x4xf8E4M3FN>, tensor<f32>, tensor<?x4xf8E4M3FN>, tensor<4x?xf8E4M3FN>, tensor<f32>, tensor<f32>, tensor<4x?xf8E4M3FN>
+}
+
 // CHECK-LABEL: func.func @different
 func.func @different(%x: tensor<4xf32>, %y: tensor<4xf32>, %s: tensor<f32>, %t: tensor<f32>, %d: tensor<4xf8E4M3FN>, %g: tensor<4xf8E5M2>, %e: tensor<f32>)
     -> (tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<4xf8E4M3FN>, tensor<4xf8E5M2>) {
