@@ -55,12 +55,12 @@ def test_some(bin_dir, tmp_path, seed):
     check(bin_dir, tmp_path, seed)
 
 
-@pytest.mark.parametrize("seed, recipe", enumerate(["delayed", "current", "row", "block", "mxfp8"]))
+@pytest.mark.parametrize("seed, recipe", [*enumerate(["delayed", "current", "row", "block", "mxfp8"])])
 def test_with_a_recipe(bin_dir, tmp_path, seed, recipe):
     check(bin_dir, tmp_path, 1000 + seed, recipe=recipe)
 
 
-@pytest.mark.parametrize("seed, chip", enumerate(["sm_89", "sm_90a", "sm_100a", "sm_120a"]))
+@pytest.mark.parametrize("seed, chip", [*enumerate(["sm_89", "sm_90a", "sm_100a", "sm_120a"])])
 def test_on_a_gpu(bin_dir, tmp_path, monkeypatch, seed, chip):
     """The emulator, with sums in the order of K."""
     monkeypatch.setenv("FP8EMU_SUMS", "korder")
