@@ -204,7 +204,7 @@ func.func @view(%x: memref<4x4xf32, strided<[?, ?], offset: ?>>, %c0: index, %c1
 // A buffer that nothing has written to is not copied: no iteration reads the first value.
 // CHECK-LABEL: func @never_read
 // CHECK: memref.alloc()
-// CHECK: %[[P:.*]] = memref.alloc() : memref<4xf32>
+// CHECK: %[[P:.*]] = memref.alloc()
 // CHECK-NOT: memref.copy
 // CHECK: scf.for {{.*}} iter_args(%{{.+}} = %[[P]])
 // CHECK: memref.copy %{{.+}}, %[[P]]
