@@ -238,8 +238,9 @@ static llvm::Error checkRanks(const CompilerOptions &options) {
   if (!options.average.empty() && !options.dataParallel)
     return llvm::createStringError("--average without --data-parallel: nothing differs from rank to rank");
   if (options.loss && !options.dataParallel && !options.lossScaling)
-    return llvm::createStringError("--loss belongs to --loss-scaling and --data-parallel; give one of them, or "
-                                   "drop it");
+    return llvm::createStringError(
+        "--loss belongs to --loss-scaling and --data-parallel; give one of them, or "
+        "drop it");
   if (options.reduceAmaxAxes.empty())
     return llvm::Error::success();
   auto reduce = options.recipe.parameters.find("reduce-amax");
@@ -255,7 +256,7 @@ static llvm::Error checkRanks(const CompilerOptions &options) {
 /// Returns an error where options about sums and functions contradict the target or each other.
 static llvm::Error checkCode(const CompilerOptions &options, TargetBackendInterface backend) {
   bool isGPU = llvm::is_contained(backend.getOutputs(), "ptx");
-  StringRef ownedByCPU = options.hostCode.math == MathFunctions::libm      ? "--math=libm"
+  StringRef ownedByCPU = options.hostCode.math == MathFunctions::libm     ? "--math=libm"
                          : options.hostCode.sums == ProductSums::hardware ? "--sums=hardware"
                                                                           : "";
   if (isGPU && !ownedByCPU.empty())

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import reference
 from graphs import blocks
 from mixed_graphs import LOW, Graph, rounded
 from numerics import products
 from test_mixed_precision import round_tf32
 
+import reference
 from harness import E4M3, F32, Program, assert_same_bits, random_generator
 
 

@@ -216,8 +216,9 @@ struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
     }
     if (isTraining)
       return;
-    getOperation().emitError() << "loss scaling finds no product of a backward pass: compile the whole training "
-                                  "step, or drop --loss-scaling";
+    getOperation().emitError()
+        << "loss scaling finds no product of a backward pass: compile the whole training "
+           "step, or drop --loss-scaling";
     signalPassFailure();
   }
 };

@@ -140,8 +140,8 @@ Type Policy::getMovedType(Operation *op) const {
   return type;
 }
 
-/// Applies operations that move elements (slices, reshapes, concatenations, pads) to the narrow values of what
-/// they read. Returns false for other operations.
+/// Applies operations that move elements (slices, reshapes, concatenations, pads) to the narrow values of
+/// what they read. Returns false for other operations.
 bool Policy::narrowView(Operation *op) {
   if (!movesElements(op))
     return false;
