@@ -237,10 +237,39 @@ static llvm::Error parseSiteRecipes(const RecipeOptions &options, MLIRContext &c
 static llvm::Error checkRanks(const CompilerOptions &options) {
   if (!options.average.empty() && !options.dataParallel)
     return llvm::createStringError("--average without --data-parallel: nothing differs from rank to rank");
+  if (options.loss && !options.dataParallel && !options.lossScaling)
+    return llvm::createStringError(
+        "--loss belongs to --loss-scaling and --data-parallel; give one of them, or "
+        "drop it");
+  if (options.reduceAmaxAxes.empty())
+    return llvm::Error::success();
   auto reduce = options.recipe.parameters.find("reduce-amax");
-  bool isOff = reduce != options.recipe.parameters.end() && reduce->second == "false";
-  if (isOff && !options.reduceAmaxAxes.empty())
+  if (reduce != options.recipe.parameters.end() && reduce->second == "false")
     return llvm::createStringError("--reduce-amax-axes with --reduce-amax=false: nothing is combined");
+  if (options.recipe.recipe != "none" && !combinesAmaxes(options.recipe))
+    return llvm::createStringError("--reduce-amax-axes belongs to --recipe=delayed and current, not to "
+                                   "--recipe=" +
+                                   options.recipe.recipe + "; drop one of the two");
+  return llvm::Error::success();
+}
+
+/// Returns an error where options about sums and functions contradict the target or each other.
+static llvm::Error checkCode(const CompilerOptions &options, TargetBackendInterface backend) {
+  bool isGPU = llvm::is_contained(backend.getOutputs(), "ptx");
+  StringRef ownedByCPU = options.hostCode.math == MathFunctions::libm     ? "--math=libm"
+                         : options.hostCode.sums == ProductSums::hardware ? "--sums=hardware"
+                                                                          : "";
+  if (isGPU && !ownedByCPU.empty())
+    return llvm::createStringError(ownedByCPU + " belongs to --target=cpu, not to --target=" +
+                                   options.recipe.target + "; drop one of the two");
+  auto is = [&](StringRef option, StringRef value) {
+    auto given = options.recipe.parameters.find(option.str());
+    return given != options.recipe.parameters.end() && given->second == value;
+  };
+  if (options.strictAccumulation && is("accumulation", "fast") && !is("dgrad-accumulation", "split") &&
+      !is("wgrad-accumulation", "split"))
+    return llvm::createStringError("--strict-accumulation sums gradients in parts of 128, and "
+                                   "--accumulation=fast none; drop one of the two");
   return llvm::Error::success();
 }
 
@@ -266,7 +295,7 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
   if (!backend)
     return llvm::createStringError("--target=" + compiler.options.recipe.target +
                                    " has no backend: this program cannot make code for it");
-  if (llvm::Error error = checkRanks(compiler.options))
+  if (llvm::Error error = checkCode(compiler.options, backend))
     return std::move(error);
   if (llvm::Error error = checkOutput(compiler.options, backend))
     return std::move(error);
@@ -274,6 +303,8 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
     return llvm::createStringError("--sums=hardware " + llvm::toString(std::move(error)));
   compiler.target = cast<TargetAttrInterface>(backend.getTargetFor(compiler.options.hostCode));
   if (llvm::Error error = chooseRecipe(compiler.target, compiler.options.recipe))
+    return std::move(error);
+  if (llvm::Error error = checkRanks(compiler.options))
     return std::move(error);
   llvm::Expected<std::string> text = getRecipeAttribute(compiler.options.recipe);
   if (!text)

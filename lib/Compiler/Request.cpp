@@ -78,6 +78,11 @@ static LogicalResult applyCarry(ModuleOp module, const CarryRequest &request) {
       continue;
     std::optional<unsigned> argument = findArgument(function, request.argument);
     if (fits(function, argument, request.result)) {
+      auto other = function.getArgAttrOfType<IntegerAttr>(*argument, kCarriedAttrName);
+      if (other && other.getInt() != request.result)
+        return emitError(function.getArgument(*argument).getLoc())
+               << "--carry=" << request.argument << ":" << request.result << ": the argument carries result "
+               << other.getInt() << " already, as the program or another --carry says; drop one of the two";
       function.setArgAttr(*argument, kCarriedAttrName,
                           Builder(module.getContext()).getI32IntegerAttr(request.result));
       found = true;

@@ -122,6 +122,12 @@ static llvm::SmallVector<StringRef> listRecipes(const RecipeOptions &options) {
   return recipes;
 }
 
+bool fp8::combinesAmaxes(const RecipeOptions &options) {
+  return llvm::any_of(listRecipes(options), [](StringRef recipe) {
+    return recipe == "delayed" || recipe == "current" || isAttribute(recipe);
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Errors
 //===----------------------------------------------------------------------===//
@@ -242,13 +248,16 @@ llvm::Error fp8::detail::checkOptions(const RecipeOptions &options) {
   for (StringRef text : options.siteRecipes)
     if (llvm::Error error = checkSiteRecipe(text))
       return error;
-  if (options.stochasticRounding && recipe == "none" && options.siteRecipes.empty())
-    return contradiction("stochastic-rounding=true", options, "recipes that make FP8");
+  if (recipe == "none" && options.siteRecipes.empty())
+    for (auto [option, isGiven] :
+         {std::pair("stochastic-rounding=true", options.stochasticRounding),
+          std::pair("fp8-attention", options.attention), std::pair("measure-errors", options.measureErrors),
+          std::pair("calibrate", options.calibrate)})
+      if (isGiven)
+        return contradiction(option, options, "recipes that make FP8");
   if (options.keepParameters && recipe == "none" && options.siteRecipes.empty())
     return llvm::createStringError("--fp8-parameters keeps weights in FP8, and --recipe=none casts none to "
                                    "FP8: choose another recipe, or leave out --fp8-parameters");
-  if (options.attention && recipe == "none" && options.siteRecipes.empty())
-    return contradiction("fp8-attention", options, "recipes that make FP8");
   if (options.attention && options.sites != "linear" && options.sites != "all")
     return contradiction("fp8-attention", "--sites=linear", "--sites=" + options.sites);
   if (llvm::Error error = checkParameters(options))

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pytest
-from mixed_step import SITES, Step
+from mixed_step import SCORES, SITES, VALUES, Step
 from numerics import formats, products, reference, stochastic
 
 from harness import F32, Program, assert_same_bits, load, random_generator
@@ -41,6 +41,8 @@ class Options:
         self.recipe = pick(recipes)
         self.roles = {role: pick([*recipes, "none", "f32", "e4m3", "e5m2"]) for role in ("fprop", "dgrad", "wgrad") if chance(0.4)}
         self.sites = [(pick(["h0", "h1", "h0/[qk]", "/v$", "h0/s", "pv", "o$"]), pick([*recipes, "none"])) for _ in range(rng.integers(3))]
+        if len(self.sites) == 2 and self.hides(*(regex for regex, _ in self.sites)):
+            self.sites.pop()
         used = self.used = {self.recipe, *self.roles.values(), *(recipe for _, recipe in self.sites)}
         self.values = {option: pick(values) for option, recipes, values in PARAMETERS if used & {*recipes} and chance(0.4)}
         if self.values.get("w-block-scaling-dim") == 1 and "block" in used:
@@ -53,6 +55,11 @@ class Options:
             self.values.pop("x-block-scaling-dim", None)  # products of two inputs cannot have square blocks on both sides
         self.keep = pick(["h0/q", "h1", "/o", "v$"]) if chance(0.2) else None
         self.keeps_parameters, self.is_stochastic = chance(0.4), chance(0.3)
+
+    @staticmethod
+    def hides(first, second):
+        """Whether all sites of the second are of the first, which is an error."""
+        return all(re.search(first, site) for site in [*SITES.values(), SCORES, VALUES] if re.search(second, site))
 
     def words(self):
         words = [f"--recipe={self.recipe}", *(f"--{role}={word}" for role, word in self.roles.items())]

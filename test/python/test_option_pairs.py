@@ -95,6 +95,17 @@ CONTRADICTIONS = [
     ("--recipe=none", "--site-recipe=h0=#fp8.current_scaling<format = e5m2>", 1, "has E5M2 for all tensors"),
     ("--site-recipe=h0=none", "--require=h0", 1, REQUIRED.format("h0/fc", "h0", "--site-recipe=h0=none")),
     ("--init=current", "--amax-history-len=1", 2, "--init=current needs an --amax-history-len of 2 or more"),
+    ("--recipe=none", "--measure-errors", 2, "--measure-errors belongs to recipes that make FP8, not to --recipe=none; drop one of the two"),
+    ("--recipe=none", "--calibrate", 2, "--calibrate belongs to recipes that make FP8, not to --recipe=none; drop one of the two"),
+    ("--target=sm_89", "--math=libm", 2, "--math=libm belongs to --target=cpu, not to --target=sm_89; drop one of the two"),
+    ("--target=sm_89", "--sums=hardware", 2, "--sums=hardware belongs to --target=cpu, not to --target=sm_89; drop one of the two"),
+    ("--target=cpu", "--ptxas=/bin/true", 2, "--ptxas=/bin/true belongs to a --target that is a GPU, not to --target=cpu; drop one of the two"),
+    ("--accumulation=fast", "--strict-accumulation", 2, "--strict-accumulation sums gradients in parts of 128, and --accumulation=fast none; drop one of the two"),
+    ("--loss=0", "--recipe=current", 2, "--loss belongs to --loss-scaling and --data-parallel; give one of them, or drop it"),
+    ("--loss-scaling", "--recipe=current", 1, "loss scaling finds no product of a backward pass: compile the whole training step, or drop --loss-scaling"),
+    ("--reduce-amax=true", "--recipe=current", 1, "--reduce-amax=true: the program is for one rank, so there are no amaxes to combine; drop it, or divide"),
+    ("--reduce-amax-axes=dp", "--recipe=mxfp8", 2, "--reduce-amax-axes belongs to --recipe=delayed and current, not to --recipe=mxfp8; drop one of the two"),
+    ("--mixed-precision=f16", "--fprop=f32", 1, "--fprop=f32 keeps products as they are, and the program has this one in bf16; say --fprop=bf16"),
     ("--emit=ingest", "--report=text:sites", 2, "--report"),
     ("--emit=ingest", "--manifest=m.json", 2, "--manifest"),
 ]
@@ -135,6 +146,22 @@ def test_what_two_options_contradict(compile, tmp_path, one, other, code, patter
     assert (done.returncode, done.stdout) == (code, "")
     assert re.search(r"^(m\.mlir:\d+:\d+|fp8-compile): (error: )?.*" + pattern, done.stderr, re.M), done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"m.mlir"}
+
+
+def test_the_first_site_recipe_holds(compile):
+    """Another for the same sites would be ignored; one that matches more than those before it is not."""
+    done = compile("--site-recipe=h0=current", "--site-recipe=fc=mxfp8", "--site-recipe=h1=row")
+    assert done.returncode == 1 and "--site-recipe=h1=row is for no site: earlier --site-recipe options match the same ones" in done.stderr
+    assert compile("--site-recipe=h0=current", "--site-recipe=fc=mxfp8").returncode == 0
+
+
+def test_two_results_are_carried_by_one_argument(compile, tmp_path):
+    text = PROGRAM.replace("%x: tensor<8x8xbf16>", "%x: tensor<8x8xbf16> {tf.aliasing_output = 0 : i32}", 1)
+    (tmp_path / "m.mlir").write_text(text.replace("-> tensor<8x8xbf16> {", "-> (tensor<8x8xbf16>, tensor<8x8xbf16>) {").replace(
+        "return %y : tensor<8x8xbf16>", "return %y, %s : tensor<8x8xbf16>, tensor<8x8xbf16>"))
+    assert compile("--carry=0:0").returncode == 0
+    done = compile("--carry=0:1")
+    assert done.returncode == 1 and "--carry=0:1: the argument carries result 0 already" in done.stderr
 
 
 @pytest.mark.parametrize("option, code, pattern", UNUSED)

@@ -221,6 +221,10 @@ bool parseCompilerOptions(const Options &o, CommandLine &out) {
       if (llvm::Error error = fp8::setOption(out.options, option.name, value))
         return rejectCommandLine(llvm::toString(std::move(error)));
   }
+  if (!o.ptxas.empty() && o.ptxas != "none" && out.options.recipe.target == "cpu")
+    return rejectCommandLine("--ptxas=" + o.ptxas +
+                             " belongs to a --target that is a GPU, not to --target=cpu; "
+                             "drop one of the two");
   bool isText = !out.options.makesCode() || out.options.emit == "ptx" || out.options.emit == "llvm";
   if (out.output == "-" && !isText)
     return rejectCommandLine("--emit=" + out.options.emit + " writes a file; give it a name with -o");

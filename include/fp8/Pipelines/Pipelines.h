@@ -83,6 +83,8 @@ llvm::Expected<std::string> getSiteRecipeText(const RecipeOptions &options, llvm
 
 /// Returns `options.recipe`, with `auto` replaced by the recipe that chooseRecipe has set.
 llvm::StringRef getChosenRecipe(const RecipeOptions &options);
+/// Returns whether a recipe that the options name combines amaxes over ranks (an attribute may).
+bool combinesAmaxes(const RecipeOptions &options);
 
 /// A recipe that `auto` can be, and what it costs.
 struct WeighedRecipe {

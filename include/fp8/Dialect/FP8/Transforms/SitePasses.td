@@ -113,11 +113,11 @@ def MixedPrecision : Pass<"fp8-mixed-precision", "::mlir::ModuleOp"> {
       them. The parts of a norm or a softmax that follow its reduction therefore run in f32, too.
     - Other elementwise operations run in the widest type of the tensors that they read, each rounded once.
       Constants adapt: they widen nothing. Of bf16 and f16 the widest type is f32.
-    - Slices, reshapes and the like keep the type of what they read.
+    - Slices, reshapes, pads and the like keep the type of what they read.
     - Arguments, results, and what loops and branches hand on keep their types.
 
     For tf32, operands of contractions are rounded to 10 bits of mantissa, nearest, ties away from zero, as
-    `cvt.rna.tf32.f32` does; everything else stays f32. Such a product of f32 operands has the attribute
+    `cvt.rna.tf32.f32` does; everything else is in f32, also of narrow values from around. Such a product of f32 operands has the attribute
     `fp8.tf32`: the tensor cores of a GPU may multiply it as TF32. Products that are not f32, such as those of a
     program that chose bf16 itself, stay unchanged.
 

@@ -164,13 +164,27 @@ static void copyIntoPins(Operation *terminator, SmallVector<Move> moves, const B
   }
 }
 
+/// Returns whether nothing has written to `buffer`, which stands for a value that no iteration reads.
+static bool isUnwritten(Value buffer, Operation *loop) {
+  auto isRead = [&loop](Operation *user) { return user == loop || isa<memref::DimOp>(user); };
+  while (llvm::all_of(buffer.getUsers(), isRead)) {
+    auto cast = buffer.getDefiningOp<memref::CastOp>();
+    if (!cast)
+      return isa_and_nonnull<memref::AllocOp>(buffer.getDefiningOp());
+    loop = cast;
+    buffer = cast.getSource();
+  }
+  return false;
+}
+
 /// Copies the initial values into the pins, and makes the loop start with the pins.
 static void fillPins(Operation *loop, MutableArrayRef<OpOperand> inits, ArrayRef<Value> pins) {
   OpBuilder builder(loop);
   for (auto [init, pin] : llvm::zip_equal(inits, pins)) {
     if (!pin)
       continue;
-    memref::CopyOp::create(builder, loop->getLoc(), init.get(), pin);
+    if (!isUnwritten(init.get(), loop))
+      memref::CopyOp::create(builder, loop->getLoc(), init.get(), pin);
     init.set(pin);
   }
 }

@@ -286,6 +286,8 @@ static std::optional<Sum> findSum(Operation *op, Value tensor, AffineMap map) {
   for (Operation *user : tensor.getUsers()) {
     if (user == op || user->getBlock() != op->getBlock())
       continue;
+    if (llvm::is_contained(user->getUsers(), op))
+      continue; // the region needs the finished sum
     std::optional<Sum> sum = matchSum(user);
     if (sum && llvm::any_of(sum->op.getDpsInputs(),
                             [&](Value input) { return input != tensor && input.getDefiningOp() == op; }))

@@ -201,6 +201,7 @@ struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
 
   void runOnOperation() final {
     ScaleLossOptions options{initialScale, growth, backoff, interval, loss};
+    bool isTraining = false;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!function.isPublic() || function.isExternal())
         continue;
@@ -209,9 +210,16 @@ struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
                                 "multiply the gradient of the loss that backward receives";
         return signalPassFailure();
       }
+      isTraining |= hasGradientProducts(function);
       if (failed(LossScaling(function, options).run()))
         return signalPassFailure();
     }
+    if (isTraining)
+      return;
+    getOperation().emitError()
+        << "loss scaling finds no product of a backward pass: compile the whole training "
+           "step, or drop --loss-scaling";
+    signalPassFailure();
   }
 };
 

@@ -41,6 +41,7 @@ private:
                      bool accumulates);
   void narrowArithmetic(Operation *op);
   bool narrowView(Operation *op);
+  Type getMovedType(Operation *op) const;
   StringRef getPrecision(Operation *op) const;
   FloatType getType(StringRef precision);
 
@@ -116,22 +117,38 @@ void Policy::narrowArithmetic(Operation *op) {
   rewriter.replaceAllUsesExcept(result, extension, narrow.getDefiningOp());
 }
 
-/// Applies operations that move elements (slices, reshapes, concatenations) to the narrow values of what they
-/// read. Returns false for other operations.
+/// Returns the value that `pad` fills with, if it is the same everywhere and known outside of the region.
+static Value getPadding(Operation *pad) {
+  auto own = dyn_cast<tensor::PadOp>(pad);
+  return own ? own.getConstantPaddingValue() : Value();
+}
+
+static bool movesElements(Operation *op) {
+  return getPadding(op) ||
+         isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
+             tensor::ConcatOp, tensor::CastOp, tensor::ReshapeOp, tensor::ExtractOp, tensor::InsertOp,
+             tensor::SplatOp, tensor::FromElementsOp, tensor::GatherOp>(op);
+}
+
+/// Returns the widest type of the floats that `op` moves; null for constants.
+Type Policy::getMovedType(Operation *op) const {
+  Value padding = getPadding(op);
+  Type type = padding && !matchPattern(padding, m_Constant()) ? values.getType(padding) : Type();
+  for (Value operand : op->getOperands())
+    if (isa<FloatType>(getElementTypeOrSelf(operand)))
+      type = getWiderType(type, values.getType(operand));
+  return type;
+}
+
+/// Applies operations that move elements (slices, reshapes, concatenations, pads) to the narrow values of
+/// what they read. Returns false for other operations.
 bool Policy::narrowView(Operation *op) {
-  if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
-           tensor::ConcatOp, tensor::CastOp, tensor::ReshapeOp, tensor::ExtractOp>(op))
+  if (!movesElements(op))
     return false;
   Value result = op->getResult(0);
   if (!getElementTypeOrSelf(result).isF32())
     return true;
-  Type type;
-  SmallVector<OpOperand *> moved;
-  for (OpOperand &operand : op->getOpOperands())
-    if (isa<FloatType>(getElementTypeOrSelf(operand.get()))) {
-      type = getWiderType(type, values.getType(operand.get()));
-      moved.push_back(&operand);
-    }
+  Type type = getMovedType(op);
   if (!type) {
     values.addConstant(result);
     return true;
@@ -140,8 +157,14 @@ bool Policy::narrowView(Operation *op) {
     return true;
   rewriter.setInsertionPoint(op);
   Operation *narrow = rewriter.clone(*op);
-  for (OpOperand *operand : moved)
-    narrow->setOperand(operand->getOperandNumber(), values.round(operand->get(), cast<FloatType>(type)));
+  for (OpOperand &operand : narrow->getOpOperands())
+    if (isa<FloatType>(getElementTypeOrSelf(operand.get())))
+      operand.set(values.round(operand.get(), cast<FloatType>(type)));
+  if (auto pad = dyn_cast<tensor::PadOp>(narrow)) {
+    Operation *yield = pad.getBody()->getTerminator();
+    rewriter.setInsertionPoint(yield);
+    yield->setOperand(0, arith::TruncFOp::create(rewriter, op->getLoc(), type, yield->getOperand(0)));
+  }
   narrow->getResult(0).setType(withElement(result.getType(), type));
   values.replace(result, narrow->getResult(0));
   rewriter.eraseOp(op);
@@ -163,6 +186,8 @@ void Policy::visit(Operation *op) {
     return narrowProduct(matmul, precision, matmul.getRole(), matmul.getAccumulate());
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
     return narrowProduct(grouped, precision, grouped.getRole(), /*accumulates=*/false);
+  if (precision == "tf32") // a precision of products
+    return visitRegions(op);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))
     return narrowLinalg(rewriter, structured, values);
   if (isArithmetic(op))

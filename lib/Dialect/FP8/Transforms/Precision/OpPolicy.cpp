@@ -195,13 +195,19 @@ void fp8::narrowLinalg(RewriterBase &rewriter, linalg::LinalgOp op, NarrowValues
   SmallVector<Type> resultTypes;
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     resultTypes.push_back(getTypeOfResult(op, i, types));
-  for (auto [result, type] : llvm::zip(op->getResults(), resultTypes))
-    if (!type) {
-      values.addConstant(result);
+  SmallVector<bool> areConstant;
+  for (auto [result, type] : llvm::zip(op->getResults(), resultTypes)) {
+    areConstant.push_back(!type);
+    if (!type)
       type = getElementTypeOrSelf(result);
-    }
+  }
+  auto addConstants = [&](ValueRange results) {
+    for (auto [result, isConstant] : llvm::zip(results, areConstant))
+      if (isConstant)
+        values.addConstant(result);
+  };
   if (!readsNarrow(op, values))
-    return;
+    return addConstants(op->getResults());
   rewriter.setInsertionPoint(op);
   linalg::GenericOp narrow = rebuild(rewriter, op, resultTypes, types, values);
   for (auto [old, result] : llvm::zip(op->getResults(), narrow.getResults()))
@@ -209,5 +215,6 @@ void fp8::narrowLinalg(RewriterBase &rewriter, linalg::LinalgOp op, NarrowValues
       rewriter.replaceAllUsesWith(old, result);
     else
       values.replace(old, result);
+  addConstants(narrow.getResults());
   rewriter.eraseOp(op);
 }

@@ -22,7 +22,8 @@ LogicalResult SitePattern::compile(Operation *op, StringRef option, StringRef pa
   return success();
 }
 
-bool SitePattern::isUsed(Operation *module) const {
+/// Returns whether a product in `module` is of a site that fits.
+static bool hasSite(Operation *module, function_ref<bool(StringRef)> fits) {
   return module
       ->walk([&](Operation *op) {
         std::optional<StringRef> site;
@@ -30,9 +31,13 @@ bool SitePattern::isUsed(Operation *module) const {
           site = matmul.getSite();
         else if (auto scaled = dyn_cast<ScaledMatmulOp>(op))
           site = scaled.getSite();
-        return site && matches(*site) ? WalkResult::interrupt() : WalkResult::advance();
+        return site && fits(*site) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+bool SitePattern::isUsed(Operation *module) const {
+  return hasSite(module, [&](StringRef site) { return matches(site); });
 }
 
 LogicalResult SitePattern::checkUsed(Operation *module, StringRef option, StringRef text) const {
@@ -71,6 +76,10 @@ LogicalResult SiteRecipes::parse(Operation *module, StringRef text) {
     FailureOr<SiteRecipe> recipe = parsePair(module, attribute);
     if (failed(recipe))
       return failure();
+    if (!hasSite(module, [&](StringRef site) { return recipe->pattern.matches(site) && !find(site); }))
+      return module->emitError() << recipe->option << recipe->word
+                                 << " is for no site: earlier --site-recipe options match the same ones, and "
+                                    "the first holds; drop it, or give it first";
     recipes.push_back(std::move(*recipe));
   }
   return success();

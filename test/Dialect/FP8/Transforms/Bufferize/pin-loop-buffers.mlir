@@ -198,3 +198,22 @@ func.func @view(%x: memref<4x4xf32, strided<[?, ?], offset: ?>>, %c0: index, %c1
   }
   return
 }
+
+// -----
+
+// A buffer that nothing has written to is not copied: no iteration reads the first value.
+// CHECK-LABEL: func @never_read
+// CHECK: memref.alloc()
+// CHECK: %[[P:.*]] = memref.alloc()
+// CHECK-NOT: memref.copy
+// CHECK: scf.for {{.*}} iter_args(%{{.+}} = %[[P]])
+// CHECK: memref.copy %{{.+}}, %[[P]]
+func.func @never_read(%x: memref<4xf32>, %c0: index, %c1: index) {
+  %a = memref.alloc() : memref<4xf32>
+  %r = scf.for %i = %c0 to %c1 step %c1 iter_args(%s = %a) -> (memref<4xf32>) {
+    %new = memref.alloc() : memref<4xf32>
+    linalg.exp ins(%x : memref<4xf32>) outs(%new : memref<4xf32>)
+    scf.yield %new : memref<4xf32>
+  }
+  return
+}

@@ -191,3 +191,28 @@ func.func @sum_from_one(%x: tensor<8x16xf32>, %one: tensor<16xf32>, %d: tensor<8
       outs(%d, %s : tensor<8x16xf8E4M3FN>, tensor<f32>) -> tensor<8x16xf8E4M3FN>, tensor<f32>
   return %q, %sum : tensor<8x16xf8E4M3FN>, tensor<16xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+// A sum that the code of the cast reads comes before it.
+// CHECK-LABEL: func @divided_by_its_sum
+// CHECK: %[[SUM:.+]] = linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]}
+// CHECK: fp8.amax {{.+}}(%{{.+}}, %[[SUM]] :
+func.func @divided_by_its_sum(%x: tensor<8x16xf32>, %e: tensor<8x16xf32>, %z: tensor<16xf32>, %s: tensor<f32>) -> (tensor<f32>, tensor<8x16xf32>) {
+  %c0 = arith.constant 0.0 : f32
+  %zero = linalg.fill ins(%c0 : f32) outs(%z : tensor<16xf32>) -> tensor<16xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<8x16xf32>) outs(%zero : tensor<16xf32>) {
+  ^bb0(%in: f32, %acc: f32):
+    %n = arith.addf %acc, %in : f32
+    linalg.yield %n : f32
+  } -> tensor<16xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %sum : tensor<8x16xf32>, tensor<16xf32>) outs(%e : tensor<8x16xf32>) {
+  ^bb0(%in: f32, %total: f32, %out: f32):
+    %v = arith.divf %in, %total : f32
+    linalg.yield %v : f32
+  } -> tensor<8x16xf32>
+  %amax = fp8.amax ins(%0 : tensor<8x16xf32>) outs(%s : tensor<f32>) -> tensor<f32>
+  return %amax, %0 : tensor<f32>, tensor<8x16xf32>
+}

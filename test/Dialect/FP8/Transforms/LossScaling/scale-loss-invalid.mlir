@@ -49,3 +49,14 @@ func.func @taken(%x: tensor<4x8xf32>, %dy: tensor<4x16xf32>, %l: tensor<f32>,
       outs(%e : tensor<8x16xf32>) {indexing_maps = [#km, #kn, #mn]} -> tensor<8x16xf32>
   return %g, %l : tensor<8x16xf32>, tensor<f32>
 }
+
+// -----
+
+// expected-error@below {{loss scaling finds no product of a backward pass: compile the whole training step, or drop --loss-scaling}}
+module {
+  func.func @evaluation(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %e: tensor<4x16xf32>) -> tensor<4x16xf32> {
+    %y = fp8.matmul site("fc") role(fprop) kinds(input, weight) ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>)
+        outs(%e : tensor<4x16xf32>) {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]} -> tensor<4x16xf32>
+    return %y : tensor<4x16xf32>
+  }
+}

@@ -92,12 +92,6 @@ func.func @folded(%w: tensor<8x16xf32>, %x: tensor<4x8xf32>, %t: tensor<4x16xf32
   return %sum, %g : tensor<f32>, tensor<8x16xf32>
 }
 
-// -----
-
-#mk = affine_map<(m, n, k) -> (m, k)>
-#kn = affine_map<(m, n, k) -> (k, n)>
-#mn = affine_map<(m, n, k) -> (m, n)>
-
 // A function without gradients is left as it is.
 // CHECK-LABEL: func.func @evaluate(
 // CHECK-NOT: loss_scale

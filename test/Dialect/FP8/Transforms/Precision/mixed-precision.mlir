@@ -190,3 +190,39 @@ func.func @grouped(%x: tensor<64x16xf32>, %w: tensor<4x16x32xf32>, %ends: tensor
                         affine_map<(t, n, k, g) -> (t, n)>]} -> tensor<64x32xf32>
   return %y : tensor<64x32xf32>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// Pads keep the type, a constant adapts; TF32 is a precision of products, other operations in it are in f32.
+// CHECK-LABEL: func.func @padded
+func.func @padded(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %i: tensor<4x16xf32>, %p: f32)
+    -> (tensor<5x16xf32>, tensor<5x16xf32>, tensor<4x16xf32>, tensor<1xf32>) {
+  %y = fp8.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%i : tensor<4x16xf32>)
+      {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x16xf32>
+  // CHECK: tensor.pad %{{.+}} low[0, 0] high[1, 0]
+  // CHECK: tensor.yield %{{.+}} : bf16
+  // CHECK-NEXT: : tensor<4x16xbf16> to tensor<5x16xbf16>
+  %c = arith.constant 0.3 : f32
+  %a = tensor.pad %y low[0, 0] high[1, 0] {
+  ^bb0(%m: index, %n: index):
+    tensor.yield %c : f32
+  } : tensor<4x16xf32> to tensor<5x16xf32>
+  // CHECK: tensor.pad {{.+}}
+  // CHECK: : tensor<4x16xf32> to tensor<5x16xf32>
+  %b = tensor.pad %y low[0, 0] high[1, 0] {
+  ^bb0(%m: index, %n: index):
+    tensor.yield %p : f32
+  } : tensor<4x16xf32> to tensor<5x16xf32>
+  // CHECK: arith.negf %{{.+}} : tensor<4x16xf32>
+  // CHECK-NOT: arith.truncf
+  %d = arith.negf %y {fp8.mixed_precision = "tf32"} : tensor<4x16xf32>
+  // CHECK: tensor.from_elements %{{.+}} : tensor<1xbf16>
+  %c0 = arith.constant 0 : index
+  %s = tensor.extract %y[%c0, %c0] : tensor<4x16xf32>
+  %e = tensor.from_elements %s : tensor<1xf32>
+  return %a, %b, %d, %e : tensor<5x16xf32>, tensor<5x16xf32>, tensor<4x16xf32>, tensor<1xf32>
+}

@@ -53,7 +53,11 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @names(%a: tensor<8x8xbf16>, %c: tensor<8x8xbf16>) {
-  %0 = fp8.matmul site("h0/fc h1/fc head") role(other) kinds(input, input) kept("a site of every name") ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
+  %0 = fp8.matmul site("h0/fc") role(other) kinds(input, input) kept("of a site that is named") ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
+      outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
+  %1 = fp8.matmul site("h1/fc") role(other) kinds(input, input) kept("of a site that is named") ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
+      outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
+  %2 = fp8.matmul site("head") role(other) kinds(input, input) kept("of a site that is named") ins(%a, %a : tensor<8x8xbf16>, tensor<8x8xbf16>)
       outs(%c : tensor<8x8xbf16>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xbf16>
   return
 }
