@@ -4,11 +4,12 @@
 """StableHLO operations that jaxlib's pass to linalg leaves or refuses, rewritten on jaxlib's own IR.
 
 Loops and conditionals become operations of scf, loops that count become scf.for (which bufferizes
-in place). Slices and sums of nothing become constants. Everything is done after inlining.
+in place). Slices and sums of nothing become constants, sums of FP8 are taken in f32. Everything is done after inlining.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -257,7 +258,7 @@ def _compare(build: _Builder, predicate: int, a: Any, b: Any) -> Any:
 
 
 def _reduce(op: Any) -> None:
-    """Over no dimension: the operands. Of nothing: the initial values."""
+    """Over no dimension: the operands. Of nothing: the initial values. Of FP8: in f32."""
     count = len(op.results)
     dimensions = ir.DenseI64ArrayAttr(op.attributes["dimensions"])
     if _is_empty(op.operands[0]):
@@ -266,13 +267,23 @@ def _reduce(op: Any) -> None:
         _replace(op, [build.value("stablehlo.broadcast_in_dim", r.type, op.operands[count + i], broadcast_dimensions=none) for i, r in enumerate(op.results)])
     elif len(dimensions) == 0:
         _replace(op, [op.operands[i] for i in range(count)])
+    else:
+        _sum_in_f32(op)
 
 
 def _slice(op: Any) -> None:
     """An empty slice at the end has an offset that tensor.extract_slice refuses."""
-    type = op.results[0].type
     if _is_empty(op.results[0]):
-        _replace(op, [_Builder(op).value("stablehlo.constant", type, value=ir.Attribute.parse(f"dense<> : {type}"))])
+        _replace(op, [_nothing(_Builder(op), op.results[0].type)])
+
+
+def _nothing(build: _Builder, type: Any) -> Any:
+    """A constant without elements. The bindings know none of complex numbers."""
+    text = str(type)
+    if (part := re.search(r"complex<(\w+)>", text)) is None:
+        return build.value("stablehlo.constant", type, value=ir.Attribute.parse(f"dense<> : {text}"))
+    parts = _nothing(build, ir.Type.parse(text.replace(part[0], part[1])))
+    return build.value("stablehlo.complex", type, parts, parts)
 
 
 def _concatenate(op: Any) -> None:
@@ -285,6 +296,13 @@ def _concatenate(op: Any) -> None:
     _replace(op, [_Builder(op).value("stablehlo.concatenate", type, *parts, dimension=dimension)])
 
 
+def _pad(op: Any) -> None:
+    """Nothing with elements around it: as many of the padding value."""
+    if _is_empty(op.operands[0]):
+        none = ir.DenseI64ArrayAttr.get([])
+        _replace(op, [_Builder(op).value("stablehlo.broadcast_in_dim", op.results[0].type, op.operands[1], broadcast_dimensions=none)])
+
+
 # Operations that say something about XLA only
 
 
@@ -292,10 +310,50 @@ def _forward_operands(op: Any) -> None:
     _replace(op, list(op.operands))
 
 
-def _drop_algorithm(op: Any) -> None:
+def _product(op: Any) -> None:
     """The compiler accumulates in f32 or better, whatever algorithm is asked for."""
     if "algorithm" in op.attributes:
         del op.attributes["algorithm"]
+    _round_results(op)
+
+
+# Sums of FP8, which XLA rounds once
+
+
+def _sum_in_f32(op: Any) -> None:
+    """A reduction or a reduction of windows of FP8, whose body computes in the type of its operands."""
+    if not any(_is_fp8(value) for value in op.operands):
+        return
+    for number, value in enumerate(op.operands):
+        if _is_fp8(value):
+            op.operands[number] = _Builder(op).value("stablehlo.convert", _f32_like(value), value)
+    body = op.regions[0].blocks[0]
+    for value in (*body.arguments, *(result for inner in body.operations for result in inner.operation.results)):
+        if _is_fp8(value):
+            value.set_type(_f32_like(value))
+    _round_results(op)
+
+
+def _round_results(op: Any) -> None:
+    """Makes FP8 results f32, and casts them."""
+    block = [inner.operation for inner in op.block.operations]
+    for result in op.results:
+        if _is_fp8(result):
+            uses, narrow = [(use.owner, use.operand_number) for use in result.uses], result.type
+            result.set_type(_f32_like(result))
+            cast = _Builder(op, before=block[block.index(op) + 1]).value("stablehlo.convert", narrow, result)
+            for owner, number in uses:
+                owner.operands[number] = cast
+
+
+def _is_fp8(value: Any) -> bool:
+    element = _type(value).element_type
+    return isinstance(element, ir.FloatType) and element.width == 8
+
+
+def _f32_like(value: Any) -> ir.Type:
+    with ir.Location.unknown():
+        return ir.RankedTensorType.get(_type(value).shape, ir.F32Type.get())
 
 
 _REWRITES: dict[str, Callable[[Any], None]] = {
@@ -304,9 +362,12 @@ _REWRITES: dict[str, Callable[[Any], None]] = {
     "stablehlo.case": _case,
     "stablehlo.reduce": _reduce,
     "stablehlo.slice": _slice,
+    "stablehlo.pad": _pad,
     "stablehlo.concatenate": _concatenate,
     "stablehlo.optimization_barrier": _forward_operands,
     "sdy.sharding_constraint": _forward_operands,
     "sdy.mesh": lambda op: op.erase(),
-    "stablehlo.dot_general": _drop_algorithm,
+    "stablehlo.dot_general": _product,
+    "stablehlo.convolution": _round_results,
+    "stablehlo.reduce_window": _sum_in_f32,
 }

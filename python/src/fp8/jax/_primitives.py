@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax._src.interpreters import mlir
+from jax._src.lax import ann
 from jax._src.lax import lax as lax_internal
 
 Array = Any
@@ -170,10 +171,21 @@ def total_order(x: Array, equal_zeros: bool = True, equal_nans: bool = True) -> 
 
 def top_k(x: Array, *, k: int, axis: int = -1, **_: Any) -> tuple[Array, Array]:
     """The k largest by a sort in descending order; of equal ones the first come first."""
-    axis %= x.ndim
-    descending = ~total_order(x, equal_zeros=False)
+    return _first(~total_order(x, equal_zeros=False), x, k, axis % x.ndim)
+
+
+def approx_top_k(x: Array, *, k: int, reduction_dimension: int, is_max_k: bool, aggregate_to_topk: bool, **_: Any) -> tuple[Array, Array]:
+    """The k largest or smallest, and not only most of them, which would do."""
+    if not aggregate_to_topk:
+        raise NotImplementedError("approx_max_k and approx_min_k have no code with aggregate_to_topk=False")
+    order = total_order(x, equal_zeros=False)
+    return _first(~order if is_max_k else order, x, k, reduction_dimension % x.ndim)
+
+
+def _first(order: Array, x: Array, k: int, axis: int) -> tuple[Array, Array]:
+    """The k elements that come first by `order`, and where they are."""
     index = lax.broadcasted_iota(jnp.int32, x.shape, axis)
-    _, values, indices = sort(descending, x, index, dimension=axis)
+    _, values, indices = sort(order, x, index, dimension=axis)
     return lax.slice_in_dim(values, 0, k, axis=axis), lax.slice_in_dim(indices, 0, k, axis=axis)
 
 
@@ -206,5 +218,6 @@ RULES = (
     (lax.sort_p, _rule(sort, multiple_results=True)),
     (lax.is_finite_p, _rule(is_finite, multiple_results=False)),
     (lax.top_k_p, _rule(top_k, multiple_results=True)),
+    (ann.approx_top_k_p, _rule(approx_top_k, multiple_results=True)),
     (lax_internal.optimization_barrier_p, _keep_operands),
 )
