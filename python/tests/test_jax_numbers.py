@@ -80,11 +80,13 @@ def test_a_recipe_keeps_its_own_casts():
     np.testing.assert_allclose(product, saturated @ np.asarray(X.T), rtol=0.1, atol=0.1 * np.abs(product).max())
 
 
-def test_other_formats_are_errors_at_the_line():
-    for other, message in ((jnp.float8_e4m3fnuz, "casts from and to 'f8E4M3FNUZ' have no lowering"), (jnp.float8_e8m0fnu, "does not say how it rounds")):
-        with pytest.raises(fp8.CompileError, match=message) as error:
-            fp8.jax.jit(lambda x: x.astype(other), recipe="none")(X)
-        assert error.value.location.file == __file__
+@pytest.mark.parametrize(
+    "other, message", [(jnp.float8_e4m3fnuz, "casts from and to 'f8E4M3FNUZ' have no lowering"), (jnp.float8_e8m0fnu, "does not say how it rounds")]
+)
+def test_other_formats_are_errors_at_the_line(other, message):
+    with pytest.raises(fp8.CompileError, match=message) as error:
+        fp8.jax.jit(lambda x: x.astype(other), recipe="none")(X)
+    assert error.value.location.file == __file__
 
 
 COMPLEX = {

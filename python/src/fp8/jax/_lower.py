@@ -24,7 +24,7 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
 
 from .._errors import Location, UnsupportedError
-from . import _complex, _control_flow, _conversions, _primitives
+from . import _complex, _conversions, _primitives, _rewrites
 
 _PLATFORM = "fp8"
 _HIGH_LEVEL = ("stablehlo", "chlo", "mhlo", "sdy", "shape")
@@ -81,7 +81,7 @@ def module_to_linalg(module: ir.Module, advice: str = _ADVICE) -> None:
     """Lowers a module of StableHLO in place; call it with the module's context entered. Raises UnsupportedError."""
     try:
         run(_SIMPLIFY, module)
-        _control_flow.rewrite(module)
+        _rewrites.rewrite(module)
         run(_TO_LINALG, module)
     except ir.MLIRError as error:  # An operation that one of jaxlib's passes makes and refuses.
         first = error.error_diagnostics[0]
