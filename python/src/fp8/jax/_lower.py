@@ -69,6 +69,8 @@ def to_linalg(traced: jax.stages.Traced, place: Location | None = None) -> ir.Mo
 def lower(traced: jax.stages.Traced) -> ir.Module:
     """The traced function in StableHLO, with its scatters and sorts as loops."""
     parameters = mlir.LoweringParameters(override_lowering_rules=_primitives.RULES)
+    # JAX describes the arguments in their tree, where a class of the user's may refuse what is no array (jmp's loss scales).
+    traced._in_tree = jax.tree.structure((tuple(traced.jaxpr.in_avals), {}))
     try:
         lowered = traced.lower(lowering_platforms=(_PLATFORM,), _private_parameters=parameters)
     except NotImplementedError as error:
