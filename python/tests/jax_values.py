@@ -10,10 +10,12 @@ import numpy as np
 
 
 def as_numbers(array):
-    """An array as numpy's f64 or integers; PRNG keys as their numbers."""
+    """An array as numpy's f64, c128 or integers; PRNG keys as their numbers."""
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         array = jax.random.key_data(array)
     numbers = np.asarray(array)
+    if numbers.dtype.kind == "c":
+        return numbers.astype(np.complex128)
     return numbers.astype(np.float64) if jnp.issubdtype(array.dtype, jnp.floating) else numbers
 
 
@@ -28,7 +30,7 @@ def assert_same(got, wanted, tolerance):
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(wanted)):
         assert _type(a) == _type(b)
         a, b = as_numbers(a), as_numbers(b)
-        if a.dtype.kind != "f" or tolerance == 0:
+        if a.dtype.kind not in "fc" or tolerance == 0:
             np.testing.assert_array_equal(a, b)
             continue
         finite = np.abs(b[np.isfinite(b)])

@@ -50,12 +50,10 @@ def test_a_step_with_state_inside_of_a_jit_says_what_to_call():
     assert (jax.jit(lambda x: stateless(x, W))(X) == stateless(X, W)).all()
 
 
-def test_errors_about_arguments_and_about_the_whole_are_at_the_function():
-    line = inspect.getsourcelines(forward)[1]
-    for options, arguments in ((dict(require="nothing"), (X, W)), (dict(), (X.astype(jnp.complex64), W))):
-        with pytest.raises(fp8.CompileError, match="no site matches|complex") as error:
-            fp8.jax.jit(forward, **options)(*arguments)
-        assert (pathlib.Path(error.value.location.file), error.value.location.line) == (pathlib.Path(__file__), line)
+def test_errors_about_the_whole_are_at_the_function():
+    with pytest.raises(fp8.CompileError, match="no site matches") as error:
+        fp8.jax.jit(forward, require="nothing")(X, W)
+    assert (pathlib.Path(error.value.location.file), error.value.location.line) == (pathlib.Path(__file__), inspect.getsourcelines(forward)[1])
 
 
 def test_warnings_are_at_the_users_call(tmp_path, monkeypatch):

@@ -157,6 +157,8 @@ ORDER = {
     "median": (jnp.median, normal(33)),
     "searchsorted": (lambda x, v: jnp.searchsorted(jnp.sort(x[0]), v), X, 0.3),
     "unique": (lambda x: jnp.unique(x, size=4), TIES[0]),
+    "approx_max": (lambda x: lax.approx_max_k(x, 3), X),
+    "approx_min": (lambda x: lax.approx_min_k(x, 3, reduction_dimension=0), X),
 }
 
 RANDOM_NUMBERS = {
@@ -173,6 +175,8 @@ RANDOM_NUMBERS = {
     "gamma": (lambda k: jax.random.gamma(k, 2.0, (4,)), KEY),
     "rbg": (lambda k: jax.random.bits(k, (8,)), jax.random.key(0, impl="rbg")),
     "rbg_key": (lambda k: jax.random.split(k, 2), jax.random.key(0, impl="rbg")),
+    "scan_key": (lambda k: lax.scan(lambda k, _: (jax.random.split(k)[0], jax.random.normal(k)), k, None, length=3), KEY),
+    "while_key": (lambda k: lax.while_loop(lambda c: c[1] < 2, lambda c: (jax.random.split(c[0])[0], c[1] + jax.random.uniform(c[0])), (k, 0.0)), KEY),
     "old_key": (lambda k: jax.random.split(k)[0], jax.random.PRNGKey(4)),
 }
 
@@ -181,10 +185,16 @@ WINDOWS_AND_SUMS = {
     "cumsum_gradient": (gradient(lambda x: jnp.cumsum(x, -1)), X),
     "cumprod": (lambda x: jnp.cumprod(x, 0), X),
     "cummax": (lax.cummax, X),
+    "cummax_gradient": (gradient(lax.cummax), X[0]),
+    "cumprod_gradient": (gradient(jnp.cumprod), X[0]),
+    "cumlogsumexp_gradient": (gradient(lax.cumlogsumexp), X[0]),
     "cumlogsumexp": (lax.cumlogsumexp, X),
     "associative_scan": (lambda x: lax.associative_scan(jnp.add, x), X),
     "max_pool": (max_pool, IMAGE),
     "max_pool_gradient": (gradient(max_pool), IMAGE),
+    "max_pool_overlapping_gradient": (gradient(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")), IMAGE),
+    "max_pool_ties_gradient": (gradient(lambda x: lax.reduce_window(jnp.round(x) + x * 0, -jnp.inf, lax.max, (3, 2), (1, 2), ((1, 2), (0, 1)))), X),
+    "min_pool_gradient": (gradient(lambda x: lax.reduce_window(x, jnp.inf, lax.min, (3, 2), (1, 1), "VALID")), X),
     "average_pool_gradient": (gradient(sum_pool), IMAGE),
     "conv": (conv, IMAGE, FILTER),
     "conv_filter_gradient": (jax.grad(weighted(conv), argnums=1), IMAGE, FILTER),

@@ -301,8 +301,10 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
     upstream's semantics for values in range; values out of range saturate, and
     NaN becomes 0x7F, as in all FP8 casts of this project. To round an f64 only once,
     it is rounded to f32 to odd first. Casts from f64 to bf16 and f16 are expanded in the same way,
-    because upstream lowers them to a call of a function that need not exist.
-    `arith.truncf` to `f8E8M0FNU` is an error, because several roundings are in use for it.
+    because upstream lowers them to a call of a function that need not exist. Integers become
+    FP8 by way of f32, which is exact for those that do not saturate.
+    Casts to `f8E8M0FNU` are errors, because several roundings are in use for it, and so are those of
+    other formats of less than 16 bits.
 
     Example:
     ```mlir

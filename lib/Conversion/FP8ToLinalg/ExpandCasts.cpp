@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Expands arith casts from and to FP8, which upstream does not lower, and casts from f64 to bf16
-// or f16, which become calls of a function that compiler runtimes may lack.
+// Expands arith casts from and to FP8, also from integers, which upstream does not lower, and casts from f64
+// to bf16 or f16, which become calls of a function that compiler runtimes may lack.
 
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/Passes.h"
@@ -62,7 +62,7 @@ Value buildRoundToOdd(arith::TruncFOp op) {
 class ExpandCasts : public impl::ExpandCastsBase<ExpandCasts> {
 public:
   void runOnOperation() final {
-    if (failed(refuseExponents()))
+    if (failed(refuseFormats()))
       return signalPassFailure();
     getOperation()->walk([](arith::ExtFOp op) {
       if (isa<Float8E8M0FNUType>(getElementTypeOrSelf(op.getIn())) && !isa<TensorType>(op.getType()))
@@ -71,6 +71,11 @@ public:
     getOperation()->walk([](arith::ExtFOp op) {
       if (isFP8(op.getIn()) && !isa<TensorType>(op.getType()))
         expand(op);
+    });
+    getOperation()->walk([](Operation *op) {
+      if (isa<arith::SIToFPOp, arith::UIToFPOp>(op) && isFP8(op->getResult(0)) &&
+          !isa<TensorType>(op->getResult(0).getType()))
+        expandFromInteger(op);
     });
     getOperation()->walk([](arith::TruncFOp op) {
       if (isa<TensorType>(op.getType()))
@@ -83,15 +88,26 @@ public:
   }
 
 private:
-  /// Reports a cast to E8M0: up, down and to nearest are all in use for it, so that a program has to say
-  /// which it means.
-  LogicalResult refuseExponents() {
-    WalkResult walked = getOperation()->walk([](arith::TruncFOp op) {
-      if (!isa<Float8E8M0FNUType>(getElementTypeOrSelf(op.getType())))
+  /// Reports a cast to E8M0, for which rounding up, down and to nearest are all in use, so that a
+  /// program has to say which it means; and casts from and to formats of less than 16 bits without code.
+  LogicalResult refuseFormats() {
+    WalkResult walked = getOperation()->walk([](Operation *op) {
+      bool widens = isa<arith::ExtFOp>(op);
+      if (!widens && !isa<arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp>(op))
         return WalkResult::advance();
-      op.emitError()
-          << "a cast to f8E8M0FNU does not say how it rounds: compute the exponent in integers and "
-             "bitcast it, or cast blocks with '#fp8.mx_scaling'";
+      Value narrow = widens ? op->getOperand(0) : op->getResult(0);
+      auto format = cast<FloatType>(getElementTypeOrSelf(narrow));
+      bool isExponent = isa<Float8E8M0FNUType>(format);
+      if (format.getWidth() >= 16 || isFP8(narrow) || (isExponent && widens))
+        return WalkResult::advance();
+      if (isExponent)
+        op->emitError()
+            << "a cast to f8E8M0FNU does not say how it rounds: compute the exponent in integers and "
+               "bitcast it, or cast blocks with '#fp8.mx_scaling'";
+      else
+        op->emitError() << "casts from and to " << format
+                        << " have no lowering: those of f8E4M3FN and f8E5M2 have one, and those from "
+                           "f8E8M0FNU";
       return WalkResult::interrupt();
     });
     return failure(walked.wasInterrupted());
@@ -126,6 +142,17 @@ private:
       wide = arith::ExtFOp::create(builder, loc, op.getType(), wide);
     op.replaceAllUsesWith(wide);
     op.erase();
+  }
+
+  /// Converts integers by way of f32, which rounds only those that FP8 saturates.
+  static void expandFromInteger(Operation *op) {
+    OpBuilder builder(op);
+    Type narrow = op->getResult(0).getType();
+    Operation *wide = builder.clone(*op);
+    wide->getResult(0).setType(f32Like(narrow));
+    op->replaceAllUsesWith(ValueRange(buildEncodeFP8(builder, op->getLoc(), wide->getResult(0),
+                                                     cast<FloatType>(getElementTypeOrSelf(narrow)))));
+    op->erase();
   }
 
   static void expand(arith::ExtFOp op) {

@@ -112,6 +112,7 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
   functions.addPass(createLowerAffinePass());
   addCanonicalizer(functions);
   functions.addPass(createCSEPass());
+  functions.addPass(createConvertComplexToStandardPass());
   addMathPasses(functions, options.math);
   addNarrowFloatPasses(functions);
   manager.addPass(createEmitEntryPoints());

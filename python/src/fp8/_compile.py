@@ -1,11 +1,10 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiling: runs fp8-compile and fp8-opt as processes, and makes exceptions of their errors."""
+"""Compiling: programs given to fp8-compile and fp8-opt, and the libraries that come back."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import logging
@@ -14,16 +13,14 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from . import _cache, _options, _stablehlo, _tools
+from . import _cache, _options, _process, _stablehlo, _tools
 from ._config import config
-from ._errors import CompileError, Location, UnsupportedError, warn
+from ._errors import CompileError
 from ._library import Library
 from ._report import Report, Site
 
@@ -31,8 +28,6 @@ Source: TypeAlias = "str | bytes | os.PathLike[str]"
 
 log = logging.getLogger("fp8")
 
-_DIAGNOSTIC = re.compile(r"^(.*?):(\d+):(\d+): (error|warning|remark|note): (.*)$")
-_UNSUPPORTED = re.compile(r"has no lowering|have no lowering|not found for custom op|is not known here|is not supported")
 
 
 def compile(  # noqa: A001 - users write fp8.compile
@@ -168,104 +163,18 @@ def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Pa
     """Runs fp8-compile on a program in `folder`, which has it as source.mlir; returns what it printed."""
     source = program.path if program.path else "-"
     command = ["fp8-compile", source, *arguments]
-    done = _run(command, program.bytes, folder)
+    done = _process.run(command, program.bytes, folder)
     if done.returncode < 0:
         kept = folder / "source.mlir"
         raise CompileError(
             f"fp8-compile was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}); the input is kept in {kept}; please report it",
-            notes=tuple(_decode(done.stderr).splitlines()[-20:]),
+            notes=tuple(_process.decode(done.stderr).splitlines()[-20:]),
             source_path=str(kept),
         )
     if done.returncode == 2:
-        raise ValueError(_in_python_words(_decode(done.stderr)))
-    _raise_or_warn(_decode(done.stderr), failed=done.returncode != 0, source_path=program.path)
-    return _decode(done.stdout)
-
-
-def _run(command: Sequence[str], text: bytes, folder: pathlib.Path | None) -> subprocess.CompletedProcess[bytes]:
-    tool = _tools.find(command[0])
-    log.debug("%s", " ".join([str(tool), *command[1:]]))
-    environment = {**os.environ, "FP8_CACHE_DIR": str(config.cache_dir)}
-    with _interrupts_held() as deliver:
-        process = subprocess.Popen(command, executable=tool, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment)
-    try:
-        deliver()
-        output, errors = process.communicate(text, timeout=config.compile_timeout)
-        return subprocess.CompletedProcess(command, process.returncode, output, errors)
-    except subprocess.TimeoutExpired:
-        raise CompileError(f"{os.path.basename(command[0])} took more than {config.compile_timeout} s (fp8.config.compile_timeout)") from None
-    finally:
-        # After Ctrl-C or the time limit it still runs.
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[Callable[[], None]]:
-    """Keeps Ctrl-C back within the block: an interrupt while a process starts would leave it running.
-
-    Yields the function that handles, afterwards, what was kept back.
-    """
-    held: list[tuple[int, Any]] = []
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield lambda: None
-        return
-
-    def deliver() -> None:
-        for number, frame in held[:1]:
-            handler(number, frame)
-
-    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
-    try:
-        yield deliver
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
-def _decode(output: bytes) -> str:
-    return output.decode(errors="replace").strip()
-
-
-def _in_python_words(error: str) -> str:
-    """An error of the command line, with the names that options have in Python."""
-    line = error.splitlines()[0] if error else "fp8-compile refused its command line"
-    line = re.sub(r"^[\w./-]*fp8-\w+: (error: )?", "", line)
-    line = re.sub(r"Unknown command line argument '(--[^'=]*)[^']*'\.\s+Try: '.*?'\s*", r"there is no option \1. ", line)
-    return _python_names(line).strip()
-
-
-def _python_names(text: str) -> str:
-    """--amax-history-len=4 as amax_history_len=4."""
-    return re.sub(r"(?<![\w-])--([a-z0-9][a-z0-9-]*)", lambda match: match[1].replace("-", "_"), text)
-
-
-def _raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
-    """Warns about the compiler's warnings; raises its first error, with the others as notes."""
-    errors: list[tuple[Location, str]] = []
-    notes: list[str] = []
-    for line in output.splitlines():
-        if not (match := _DIAGNOSTIC.match(line)):
-            notes.append(line)
-            continue
-        place, text = Location(match[1], int(match[2]), int(match[3])), _python_names(match[5])
-        if match[4] == "error":
-            errors.append((place, text))
-        elif failed:
-            notes.append(f"{place}: {match[4]}: {text}")
-        elif match[4] == "warning":
-            warn(f"{place}: {text}")
-        else:
-            log.info("%s: %s", place, text)
-    if not failed:
-        return
-    if not errors:
-        raise CompileError(output or "fp8-compile failed without a word", source_path=source_path)
-    location, message = errors[0]
-    notes = [f"{place}: {text}" for place, text in errors[1:]] + notes
-    kind = UnsupportedError if _UNSUPPORTED.search(message) else CompileError
-    raise kind(message, location, tuple(notes), source_path)
+        raise ValueError(_process.in_python_words(_process.decode(done.stderr)))
+    _process.raise_or_warn(_process.decode(done.stderr), failed=done.returncode != 0, source_path=program.path)
+    return _process.decode(done.stdout)
 
 
 def opt(source: Source, pipeline: str) -> str:
@@ -281,14 +190,14 @@ def opt(source: Source, pipeline: str) -> str:
     }
     """
     program = Program(source)
-    done = _run(["fp8-opt", "-", f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo=false"], program.bytes, None)
+    done = _process.run(["fp8-opt", "-", f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo=false"], program.bytes, None)
     if done.returncode < 0:
         raise CompileError(f"fp8-opt was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}); please report it")
-    output = _decode(done.stderr)
+    output = _process.decode(done.stderr)
     first = output.partition("\n")[0]
-    if done.returncode and ("PassPipeline Parser" in first or not _DIAGNOSTIC.match(first)):
+    if done.returncode and ("PassPipeline Parser" in first or not _process.DIAGNOSTIC.match(first)):
         raise ValueError(first.rpartition("PassPipeline Parser:1: ")[2])
-    _raise_or_warn(output, failed=done.returncode != 0, source_path=program.path)
+    _process.raise_or_warn(output, failed=done.returncode != 0, source_path=program.path)
     return done.stdout.decode()
 
 

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from .. import _dtypes, _runtime, _tools
 from .._errors import MissingToolError
 from .._library import Library
+from . import _complex
 
 _TARGET = "fp8_call"
 
@@ -73,19 +74,26 @@ class Call:
 
 
 def physical(array: Any) -> Any:
-    """An array as the compiled library takes it: a typed PRNG key as its numbers."""
-    return jax.random.key_data(array) if is_key(array) else jnp.asarray(array)
+    """An array as the compiled library takes it: a typed PRNG key as its numbers, complex numbers as pairs."""
+    if is_key(array):
+        return jax.random.key_data(array)
+    array = jnp.asarray(array)
+    return _complex.as_pairs(array) if _complex.is_complex(array) else array
 
 
 def logical(array: Any, type: Any) -> Any:
     """A result of the compiled library with the type (shape, dtype, weak_type) that JAX's result has."""
     if is_key(type):
         return jax.random.wrap_key_data(array, impl=type.dtype._impl)
+    if _complex.is_complex(type):
+        array = _complex.from_pairs(array)
     return _weakly_typed(array) if getattr(type, "weak_type", False) else array
 
 
 def physical_dtype(type: Any) -> Any:
     """The dtype of `physical(array)` for an array of this type."""
+    if _complex.is_complex(type):
+        return jnp.finfo(type.dtype).dtype
     return jnp.uint32 if is_key(type) else type.dtype
 
 

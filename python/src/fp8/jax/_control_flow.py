@@ -1,15 +1,14 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO operations that jaxlib's pass to linalg leaves or refuses, rewritten on jaxlib's own IR.
+"""Loops and conditionals of StableHLO as operations of scf, on jaxlib's own IR.
 
-Loops and conditionals become operations of scf, loops that count become scf.for (which bufferizes
-in place). Slices and sums of nothing become constants. Everything is done after inlining.
+Loops that count become scf.for, which bufferizes in place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -17,27 +16,7 @@ from jaxlib.mlir import ir
 _EQUAL = 0  # arith.cmpi predicate eq
 
 
-def rewrite(module: ir.Module) -> None:
-    """Replaces every operation named in the table at the end of this file, innermost first."""
-    for dialect in ("scf", "tensor", "arith"):
-        module.context.dialects[dialect]  # Loads the dialect, which jaxlib does on first use.
-    found: list[ir.Operation] = []
-
-    def collect(op: ir.Operation) -> ir.WalkResult:
-        if op.name in _REWRITES:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(collect, ir.WalkOrder.POST_ORDER)
-    for op in found:
-        _REWRITES[op.name](op)
-    for function in module.body.operations:
-        for attribute in ("arg_attrs", "res_attrs"):  # Shardings and names of results; nobody reads them.
-            if attribute in function.attributes:
-                del function.attributes[attribute]
-
-
-class _Builder:
+class Builder:
     """Creates operations before another one, at its location."""
 
     def __init__(self, op: Any, before: Any = None) -> None:
@@ -51,7 +30,7 @@ class _Builder:
 
     def scalar(self, tensor: Any) -> Any:
         """The element of a tensor of rank 0."""
-        return self.value("tensor.extract", _type(tensor).element_type, tensor)
+        return self.value("tensor.extract", tensor_type(tensor).element_type, tensor)
 
     def index(self, tensor: Any) -> Any:
         return self.value("arith.index_cast", ir.IndexType.get(), self.scalar(tensor))
@@ -61,19 +40,19 @@ class _Builder:
         return self.value("arith.constant", index, value=ir.IntegerAttr.get(index, value))
 
 
-def _type(value: Any) -> ir.RankedTensorType:
+def tensor_type(value: Any) -> ir.RankedTensorType:
     return ir.RankedTensorType(value.type)
 
 
-def _is_empty(value: Any) -> bool:
-    return 0 in _type(value).shape
+def is_empty(value: Any) -> bool:
+    return 0 in tensor_type(value).shape
 
 
 def _terminator(block: ir.Block) -> Any:
     return block.operations[len(block.operations) - 1]
 
 
-def _replace(op: Any, values: Sequence[Any]) -> None:
+def replace(op: Any, values: Sequence[Any]) -> None:
     for result, value in zip(op.results, values):
         result.replace_all_uses_with(value)
     op.erase()
@@ -87,14 +66,14 @@ def _take_blocks(source: ir.Region, target: ir.Region) -> ir.Block:
 
 def _end_with_yield(block: ir.Block) -> None:
     end = _terminator(block)
-    _Builder(end).op("scf.yield", [], list(end.operands))
+    Builder(end).op("scf.yield", [], list(end.operands))
     end.operation.erase()
 
 
 # Loops
 
 
-def _while(op: Any) -> None:
+def to_scf_loop(op: Any) -> None:
     counter = _counter(op)
     if counter is None:
         _to_scf_while(op)
@@ -103,14 +82,14 @@ def _while(op: Any) -> None:
 
 
 def _to_scf_while(op: Any) -> None:
-    loop = _Builder(op).op("scf.while", [r.type for r in op.results], list(op.operands), regions=2)
+    loop = Builder(op).op("scf.while", [r.type for r in op.results], list(op.operands), regions=2)
     condition = _take_blocks(op.regions[0], loop.regions[0])
     end = _terminator(condition)
-    build = _Builder(op, before=end)
+    build = Builder(op, before=end)
     build.op("scf.condition", [], [build.scalar(end.operands[0]), *condition.arguments])
     end.operation.erase()
     _end_with_yield(_take_blocks(op.regions[1], loop.regions[1]))
-    _replace(op, loop.results)
+    replace(op, loop.results)
 
 
 def _counter(op: Any) -> tuple[int, Any] | None:
@@ -131,7 +110,7 @@ def _counter(op: Any) -> tuple[int, Any] | None:
 
 def _counts_up(body: ir.Block, number: int) -> bool:
     counter = body.arguments[number]
-    element = _type(counter).element_type
+    element = tensor_type(counter).element_type
     if not isinstance(element, ir.IntegerType) or element.is_unsigned:
         return False
     add = _defining(_terminator(body).operands[number], "stablehlo.add")
@@ -173,8 +152,8 @@ def _argument_number(value: Any, block: ir.Block) -> int | None:
 
 
 def _to_scf_for(op: Any, number: int, limit: Any) -> None:
-    build = _Builder(op)
-    type = _type(op.operands[number])
+    build = Builder(op)
+    type = tensor_type(op.operands[number])
     rest = [i for i in range(len(op.operands)) if i != number]
     carried = [op.operands[i] for i in rest]
     first, last = build.index(op.operands[number]), build.index(limit)
@@ -183,7 +162,7 @@ def _to_scf_for(op: Any, number: int, limit: Any) -> None:
 
     types = [ir.IndexType.get(), *(c.type for c in carried)]
     block = loop.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
-    inside = _Builder(op)
+    inside = Builder(op)
     inside.point = ir.InsertionPoint(block)
     counter = _counter_tensor(inside, block.arguments[0], type)
     end = inside.op("scf.yield", [], [])
@@ -193,16 +172,16 @@ def _to_scf_for(op: Any, number: int, limit: Any) -> None:
     for i, argument in enumerate(old.arguments):
         argument.replace_all_uses_with(counter if i == number else block.arguments[1 + rest.index(i)])
     results = _terminator(old).operands
-    _Builder(op, before=end).op("scf.yield", [], [results[i] for i in rest])
+    Builder(op, before=end).op("scf.yield", [], [results[i] for i in rest])
     end.erase()
 
     final = _counter_tensor(build, build.value("arith.maxsi", ir.IndexType.get(), first, last), type)
     values = list(loop.results)
     values.insert(number, final)
-    _replace(op, values)
+    replace(op, values)
 
 
-def _counter_tensor(build: _Builder, index: Any, type: ir.RankedTensorType) -> Any:
+def _counter_tensor(build: Builder, index: Any, type: ir.RankedTensorType) -> Any:
     scalar = build.value("arith.index_cast", type.element_type, index)
     return build.value("tensor.from_elements", type, scalar)
 
@@ -210,19 +189,19 @@ def _counter_tensor(build: _Builder, index: Any, type: ir.RankedTensorType) -> A
 # Conditionals
 
 
-def _if(op: Any) -> None:
-    _to_scf_if(op, _Builder(op).scalar(op.operands[0]))
+def to_scf_if(op: Any) -> None:
+    _if_by(op, Builder(op).scalar(op.operands[0]))
 
 
-def _case(op: Any) -> None:
+def to_scf_switch(op: Any) -> None:
     """The branches 0, 1, …; any other number takes the last."""
-    build = _Builder(op)
+    build = Builder(op)
     number = build.scalar(op.operands[0])
     if len(op.regions) == 1:
         return _inline_only_branch(op)
     if len(op.regions) == 2:
         zero = build.value("arith.constant", number.type, value=ir.IntegerAttr.get(number.type, 0))
-        return _to_scf_if(op, _compare(build, _EQUAL, number, zero))
+        return _if_by(op, _compare(build, _EQUAL, number, zero))
     index = build.value("arith.index_cast", ir.IndexType.get(), number)
     cases = ir.DenseI64ArrayAttr.get(list(range(len(op.regions) - 1)))
     _to_branches(op, "scf.index_switch", index, [op.regions[len(op.regions) - 1], *list(op.regions)[:-1]], cases=cases)
@@ -233,80 +212,21 @@ def _inline_only_branch(op: Any) -> None:
     values = list(_terminator(block).operands)
     for inner in list(block.operations)[:-1]:
         inner.move_before(op)
-    _replace(op, values)
+    replace(op, values)
 
 
-def _to_scf_if(op: Any, condition: Any) -> None:
+def _if_by(op: Any, condition: Any) -> None:
     _to_branches(op, "scf.if", condition, list(op.regions))
 
 
 def _to_branches(op: Any, name: str, selector: Any, regions: list[ir.Region], **attributes: Any) -> None:
     types = [r.type for r in op.results]
-    new = _Builder(op).op(name, types, [selector], regions=len(regions), attributes=attributes)
+    new = Builder(op).op(name, types, [selector], regions=len(regions), attributes=attributes)
     for source, target in zip(regions, new.regions):
         _end_with_yield(_take_blocks(source, target))
-    _replace(op, new.results)
+    replace(op, new.results)
 
 
-def _compare(build: _Builder, predicate: int, a: Any, b: Any) -> Any:
+def _compare(build: Builder, predicate: int, a: Any, b: Any) -> Any:
     attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
     return build.value("arith.cmpi", ir.IntegerType.get_signless(1), a, b, predicate=attribute)
-
-
-# Operations on nothing, which jaxlib's passes leave or whose linalg form its verifiers refuse
-
-
-def _reduce(op: Any) -> None:
-    """Over no dimension: the operands. Of nothing: the initial values."""
-    count = len(op.results)
-    dimensions = ir.DenseI64ArrayAttr(op.attributes["dimensions"])
-    if _is_empty(op.operands[0]):
-        none = ir.DenseI64ArrayAttr.get([])
-        build = _Builder(op)
-        _replace(op, [build.value("stablehlo.broadcast_in_dim", r.type, op.operands[count + i], broadcast_dimensions=none) for i, r in enumerate(op.results)])
-    elif len(dimensions) == 0:
-        _replace(op, [op.operands[i] for i in range(count)])
-
-
-def _slice(op: Any) -> None:
-    """An empty slice at the end has an offset that tensor.extract_slice refuses."""
-    type = op.results[0].type
-    if _is_empty(op.results[0]):
-        _replace(op, [_Builder(op).value("stablehlo.constant", type, value=ir.Attribute.parse(f"dense<> : {type}"))])
-
-
-def _concatenate(op: Any) -> None:
-    parts = [o for o in op.operands if not _is_empty(o)]
-    if not parts or len(parts) == len(op.operands):
-        return
-    if len(parts) == 1:
-        return _replace(op, parts)
-    type, dimension = op.results[0].type, op.attributes["dimension"]
-    _replace(op, [_Builder(op).value("stablehlo.concatenate", type, *parts, dimension=dimension)])
-
-
-# Operations that say something about XLA only
-
-
-def _forward_operands(op: Any) -> None:
-    _replace(op, list(op.operands))
-
-
-def _drop_algorithm(op: Any) -> None:
-    """The compiler accumulates in f32 or better, whatever algorithm is asked for."""
-    if "algorithm" in op.attributes:
-        del op.attributes["algorithm"]
-
-
-_REWRITES: dict[str, Callable[[Any], None]] = {
-    "stablehlo.while": _while,
-    "stablehlo.if": _if,
-    "stablehlo.case": _case,
-    "stablehlo.reduce": _reduce,
-    "stablehlo.slice": _slice,
-    "stablehlo.concatenate": _concatenate,
-    "stablehlo.optimization_barrier": _forward_operands,
-    "sdy.sharding_constraint": _forward_operands,
-    "sdy.mesh": lambda op: op.erase(),
-    "stablehlo.dot_general": _drop_algorithm,
-}

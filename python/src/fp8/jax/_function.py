@@ -166,9 +166,9 @@ class _Pair:
         return [_call.logical(v, r) for v, r in zip(values, self._results)], residuals
 
     def _run_backward(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        floats = [c for c, r in zip(cotangents, self._results) if _is_float(r)]
+        floats = [_call.physical(c) for c, r in zip(cotangents, self._results) if _is_float(r)]
         values = iter(self._backward_call([*residuals, *floats]))
-        return tuple(next(values) if _is_float(t) else np.zeros(t.shape, jax.dtypes.float0) for t in self._types)
+        return tuple(_call.logical(next(values), t) if _is_float(t) else np.zeros(t.shape, jax.dtypes.float0) for t in self._types)
 
 
 def _refuse_captured(fun: Callable[..., Any], traced: Any) -> None:
@@ -187,7 +187,8 @@ def _has_alias(description: Mapping[str, Any]) -> bool:
 
 
 def _is_float(type: Any) -> bool:
-    return bool(jnp.issubdtype(type.dtype, jnp.floating))
+    """Whether numbers of the type have a gradient; complex ones do."""
+    return bool(jnp.issubdtype(type.dtype, jnp.inexact))
 
 
 def _type(leaf: Any) -> jax.ShapeDtypeStruct:

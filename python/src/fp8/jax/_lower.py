@@ -24,7 +24,7 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
 
 from .._errors import Location, UnsupportedError
-from . import _control_flow, _conversions, _primitives
+from . import _complex, _conversions, _primitives, _rewrites
 
 _PLATFORM = "fp8"
 _HIGH_LEVEL = ("stablehlo", "chlo", "mhlo", "sdy", "shape")
@@ -52,12 +52,14 @@ def definition(fun: Any) -> Location | None:
 def to_linalg(traced: jax.stages.Traced, place: Location | None = None) -> ir.Module:
     """The traced function as `@main` of a module with operations of linalg, tensor, arith, math and scf.
 
+    Its complex arguments and results are pairs of floats.
     `place` is the location of what has none, such as arguments. Raises UnsupportedError, with the
     user's line, for an operation or effect that has no such form.
     """
     _check_effects(traced.jaxpr)
     module = lower(traced)
     with module.context:
+        _complex.split(module)
         module_to_linalg(module)
         if place:
             set_locations(module.operation, lambda location: with_file(location, place))
@@ -67,6 +69,8 @@ def to_linalg(traced: jax.stages.Traced, place: Location | None = None) -> ir.Mo
 def lower(traced: jax.stages.Traced) -> ir.Module:
     """The traced function in StableHLO, with its scatters and sorts as loops."""
     parameters = mlir.LoweringParameters(override_lowering_rules=_primitives.RULES)
+    # JAX describes the arguments in their tree, where a class of the user's may refuse what is no array (jmp's loss scales).
+    traced._in_tree = jax.tree.structure((tuple(traced.jaxpr.in_avals), {}))
     try:
         lowered = traced.lower(lowering_platforms=(_PLATFORM,), _private_parameters=parameters)
     except NotImplementedError as error:
@@ -77,10 +81,15 @@ def lower(traced: jax.stages.Traced) -> ir.Module:
 
 def module_to_linalg(module: ir.Module, advice: str = _ADVICE) -> None:
     """Lowers a module of StableHLO in place; call it with the module's context entered. Raises UnsupportedError."""
-    run(_SIMPLIFY, module)
-    _control_flow.rewrite(module)
-    run(_TO_LINALG, module)
-    _conversions.saturate(module)
+    try:
+        run(_SIMPLIFY, module)
+        _rewrites.rewrite(module)
+        run(_TO_LINALG, module)
+    except ir.MLIRError as error:  # An operation that one of jaxlib's passes makes and refuses.
+        first = error.error_diagnostics[0]
+        scope, location = _place(first.location)
+        raise UnsupportedError(_in_scope(*_split(scope), f"jaxlib cannot lower this: {first.message}; {advice}"), location) from None
+    _conversions.as_xla(module)
     _check_operations(module, advice)
     _drop_attributes(module)
 

@@ -11,6 +11,7 @@ is registered or changed.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax._src.interpreters import mlir
+from jax._src.lax import ann, windowed_reductions
 from jax._src.lax import lax as lax_internal
 
 Array = Any
@@ -170,11 +172,51 @@ def total_order(x: Array, equal_zeros: bool = True, equal_nans: bool = True) -> 
 
 def top_k(x: Array, *, k: int, axis: int = -1, **_: Any) -> tuple[Array, Array]:
     """The k largest by a sort in descending order; of equal ones the first come first."""
-    axis %= x.ndim
-    descending = ~total_order(x, equal_zeros=False)
+    return _first(~total_order(x, equal_zeros=False), x, k, axis % x.ndim)
+
+
+def approx_top_k(x: Array, *, k: int, reduction_dimension: int, is_max_k: bool, aggregate_to_topk: bool, **_: Any) -> tuple[Array, Array]:
+    """The k largest or smallest, and not only most of them, which would do."""
+    if not aggregate_to_topk:
+        raise NotImplementedError("approx_max_k and approx_min_k have no code with aggregate_to_topk=False")
+    order = total_order(x, equal_zeros=False)
+    return _first(~order if is_max_k else order, x, k, reduction_dimension % x.ndim)
+
+
+def _first(order: Array, x: Array, k: int, axis: int) -> tuple[Array, Array]:
+    """The k elements that come first by `order`, and where they are."""
     index = lax.broadcasted_iota(jnp.int32, x.shape, axis)
-    _, values, indices = sort(descending, x, index, dimension=axis)
+    _, values, indices = sort(order, x, index, dimension=axis)
     return lax.slice_in_dim(values, 0, k, axis=axis), lax.slice_in_dim(indices, 0, k, axis=axis)
+
+
+def select_and_scatter_add(
+    source: Array,
+    operand: Array,
+    *,
+    select_prim: Any,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Array:
+    """The gradient of max pooling, also of windows that overlap: each element of `source` goes to where its window has the first largest.
+
+    One step for each place in a window: all windows at once.
+    """
+    inside = lax.pad(jnp.ones(operand.shape, bool), False, [(*p, 0) for p in padding])
+    padded = lax.pad(operand, jnp.zeros((), operand.dtype), [(*p, 0) for p in padding])
+    places = list(itertools.product(*map(range, window_dimensions)))
+    ends = [[o + (n - 1) * s + 1 for o, n, s in zip(place, source.shape, window_strides)] for place in places]
+    best, chosen = jnp.zeros(source.shape, operand.dtype), jnp.full(source.shape, -1, jnp.int32)
+    for number, (place, end) in enumerate(zip(places, ends)):
+        element, exists = (lax.slice(x, place, end, window_strides) for x in (padded, inside))
+        takes = exists & ((chosen < 0) | ~select_prim.bind(best, element))
+        best, chosen = jnp.where(takes, element, best), jnp.where(takes, number, chosen)
+    total, zero = jnp.zeros(padded.shape, source.dtype), jnp.zeros((), source.dtype)
+    for number, (place, end) in enumerate(zip(places, ends)):
+        edges = [(o, size - e, s - 1) for o, size, e, s in zip(place, padded.shape, end, window_strides)]
+        total += lax.pad(jnp.where(chosen == number, source, zero), zero, edges)
+    return lax.pad(total, zero, [(-low, -high, 0) for low, high in padding])
 
 
 def is_finite(x: Array) -> Array:
@@ -204,7 +246,9 @@ _COMBINE = {
 RULES = (
     *((primitive, _rule(scatter, multiple_results=False, combine=f)) for primitive, f in _COMBINE.items()),
     (lax.sort_p, _rule(sort, multiple_results=True)),
+    (windowed_reductions.select_and_scatter_add_p, _rule(select_and_scatter_add, multiple_results=False)),
     (lax.is_finite_p, _rule(is_finite, multiple_results=False)),
     (lax.top_k_p, _rule(top_k, multiple_results=True)),
+    (ann.approx_top_k_p, _rule(approx_top_k, multiple_results=True)),
     (lax_internal.optimization_barrier_p, _keep_operands),
 )

@@ -32,8 +32,9 @@ class Program:
         self.number = number
         name = getattr(fun, "__name__", "step")
         self.text = _lower.text_of({"main": _lower.to_linalg(traced, _lower.definition(fun))})
-        self.results = jax.tree.leaves(traced.out_info)
-        self.out_tree = jax.tree.structure(traced.out_info)
+        # Not out_info: a class of the user's, made of anything but arrays, may refuse them.
+        self.results = list(traced.jaxpr.out_avals)
+        self.out_tree = traced.out_tree
         self._options = {**options, "carry": _carried(traced, donated, self.results), "name": name}
 
     @functools.cached_property
@@ -77,7 +78,7 @@ def _carried(traced: Any, donated: Sequence[bool], results: Sequence[Any]) -> di
     """{argument: result} of donated arguments: for each the first free result of its shape and type, JAX's rule."""
     free = list(enumerate(results))
     carried = {}
-    for argument, info in enumerate(jax.tree.leaves(traced.args_info)):
+    for argument, info in enumerate(traced.jaxpr.in_avals):
         if not donated[argument]:
             continue
         for position, (number, result) in enumerate(free):

@@ -196,6 +196,22 @@ static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers)
   }
 }
 
+/// Copies constants that a branch yields: its result may share memory with an argument that another
+/// branch yields, which is overwritten at the end, and one-shot bufferization copies no yielded value.
+static void saveYieldedConstants(func::FuncOp func) {
+  func.walk([](scf::YieldOp yield) {
+    if (!isa<scf::IfOp, scf::IndexSwitchOp>(yield->getParentOp()))
+      return;
+    OpBuilder builder(yield);
+    for (OpOperand &operand : yield->getOpOperands()) {
+      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+      if (type && operand.get().getDefiningOp<arith::ConstantOp>())
+        operand.set(
+            bufferization::AllocTensorOp::create(builder, yield.getLoc(), type, ValueRange(), operand.get()));
+    }
+  });
+}
+
 /// Asserts that a result has the size of the argument that carries it.
 static void assertSameSizes(OpBuilder &builder, Value value, BlockArgument argument, unsigned result) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -227,6 +243,7 @@ struct BindResultsPass : public fp8::impl::BindResultsBase<BindResultsPass> {
     if (failed(carriers) || failed(addReturned(func, *carriers)))
       return signalPassFailure();
     saveOverwritten(func, *carriers);
+    saveYieldedConstants(func);
     bind(func, *carriers);
   }
 

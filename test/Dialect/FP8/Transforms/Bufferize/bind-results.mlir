@@ -105,3 +105,22 @@ func.func @dynamic(%w: tensor<?x4xf32> {tf.aliasing_output = 0 : i32} loc("w"), 
   %y = arith.negf %x : tensor<?x4xf32>
   return %y, %y : tensor<?x4xf32>, tensor<?x4xf32>
 }
+
+// -----
+
+// The constant of a branch is copied: the argument of the other branch is overwritten.
+// CHECK-LABEL: func.func @yields_constant(
+// CHECK: scf.if
+// CHECK: %[[COPY:.*]] = bufferization.alloc_tensor() copy(%{{.*}}) : tensor<i32>
+// CHECK-NEXT: scf.yield %[[COPY]] : tensor<i32>
+// CHECK: else
+// CHECK-NEXT: scf.yield %{{.*}} : tensor<i32>
+func.func @yields_constant(%p: i1, %n: tensor<i32> {tf.aliasing_output = 0 : i32}) -> tensor<i32> {
+  %zero = arith.constant dense<0> : tensor<i32>
+  %r = scf.if %p -> tensor<i32> {
+    scf.yield %zero : tensor<i32>
+  } else {
+    scf.yield %n : tensor<i32>
+  }
+  return %r : tensor<i32>
+}

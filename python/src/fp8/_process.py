@@ -1,0 +1,112 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""fp8-compile and fp8-opt as processes, and their errors as exceptions."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from . import _tools
+from ._config import config
+from ._errors import CompileError, Location, UnsupportedError, warn
+
+log = logging.getLogger("fp8")
+
+DIAGNOSTIC = re.compile(r"^(.*?):(\d+):(\d+): (error|warning|remark|note): (.*)$")
+_UNSUPPORTED = re.compile(r"has no lowering|have no lowering|not found for custom op|is not known here|is not supported")
+
+
+def run(command: Sequence[str], text: bytes, folder: pathlib.Path | None) -> subprocess.CompletedProcess[bytes]:
+    tool = _tools.find(command[0])
+    log.debug("%s", " ".join([str(tool), *command[1:]]))
+    environment = {**os.environ, "FP8_CACHE_DIR": str(config.cache_dir)}
+    with _interrupts_held() as deliver:
+        process = subprocess.Popen(command, executable=tool, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment)
+    try:
+        deliver()
+        output, errors = process.communicate(text, timeout=config.compile_timeout)
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
+    except subprocess.TimeoutExpired:
+        raise CompileError(f"{os.path.basename(command[0])} took more than {config.compile_timeout} s (fp8.config.compile_timeout)") from None
+    finally:
+        # After Ctrl-C or the time limit it still runs.
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[Callable[[], None]]:
+    """Keeps Ctrl-C back within the block: an interrupt while a process starts would leave it running.
+
+    Yields the function that handles, afterwards, what was kept back.
+    """
+    held: list[tuple[int, Any]] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield lambda: None
+        return
+
+    def deliver() -> None:
+        for number, frame in held[:1]:
+            handler(number, frame)
+
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield deliver
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def decode(output: bytes) -> str:
+    return output.decode(errors="replace").strip()
+
+
+def in_python_words(error: str) -> str:
+    """An error of the command line, with the names that options have in Python."""
+    line = error.splitlines()[0] if error else "fp8-compile refused its command line"
+    line = re.sub(r"^[\w./-]*fp8-\w+: (error: )?", "", line)
+    line = re.sub(r"Unknown command line argument '(--[^'=]*)[^']*'\.\s+Try: '.*?'\s*", r"there is no option \1. ", line)
+    return _python_names(line).strip()
+
+
+def _python_names(text: str) -> str:
+    """--amax-history-len=4 as amax_history_len=4."""
+    return re.sub(r"(?<![\w-])--([a-z0-9][a-z0-9-]*)", lambda match: match[1].replace("-", "_"), text)
+
+
+def raise_or_warn(output: str, failed: bool, source_path: str | None) -> None:
+    """Warns about the compiler's warnings; raises its first error, with the others as notes."""
+    errors: list[tuple[Location, str]] = []
+    notes: list[str] = []
+    for line in output.splitlines():
+        if not (match := DIAGNOSTIC.match(line)):
+            notes.append(line)
+            continue
+        place, text = Location(match[1], int(match[2]), int(match[3])), _python_names(match[5])
+        if match[4] == "error":
+            errors.append((place, text))
+        elif failed:
+            notes.append(f"{place}: {match[4]}: {text}")
+        elif match[4] == "warning":
+            warn(f"{place}: {text}")
+        else:
+            log.info("%s: %s", place, text)
+    if not failed:
+        return
+    if not errors:
+        raise CompileError(output or "fp8-compile failed without a word", source_path=source_path)
+    location, message = errors[0]
+    notes = [f"{place}: {text}" for place, text in errors[1:]] + notes
+    kind = UnsupportedError if _UNSUPPORTED.search(message) else CompileError
+    raise kind(message, location, tuple(notes), source_path)
