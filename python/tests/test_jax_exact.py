@@ -119,7 +119,8 @@ OPERATIONS = {
     "gather": gather,
     "gather_2": lambda x, y, i, k: x[i[:, None], jnp.arange(COLUMNS) // 2] + small(y / 2),
     "scatter": scatter,
-    "slice": lambda x, y, i, k: lax.dynamic_update_slice(x, lax.dynamic_slice(y, (i[0] * 3 - 6, k % 20 - 9), (2, 3)), (i[1], k % 12 - 4)),
+    # The barrier: XLA fuses both in place on the CPU, and reads what it has written where they overlap.
+    "slice": lambda x, y, i, k: lax.dynamic_update_slice(x, lax.optimization_barrier(lax.dynamic_slice(y, (i[0] * 3 - 6, k % 20 - 9), (2, 3))), (i[1], k % 12 - 4)),
     "sort": lambda x, y, i, k: lax.sort((x, y, x + y), dimension=k % 2, num_keys=1 + k % 3)[(k // 3) % 2 + 1],
     "argsort": lambda x, y, i, k: small(jnp.argsort(x, axis=k % 2, descending=bool(k % 3)).astype(jnp.float32) - y),
     "top_k": lambda x, y, i, k: jnp.tile(lax.top_k(x, 2)[k % 2].astype(x.dtype), (1, 4)),

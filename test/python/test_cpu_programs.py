@@ -404,3 +404,48 @@ func.func @main(%x: {kind}, %y: {kind}) -> ({kind}, {kind}, {kind}, {kind}) {{
         for key, values in ((first, quotients), (first + 1, remainders)):
             expected = np.array([v % 2**bits for v in values], f"u{dtype.itemsize}").view(dtype)
             np.testing.assert_array_equal(got[str(key)], expected)
+
+
+# A slice of a tensor that moves to another, overlapping place of it.
+MOVED_SLICE = """
+func.func @main(%x: tensor<2x6x6xf32>) -> tensor<6x6xf32> {
+  %s = tensor.extract_slice %x[1, 0, 0] [1, 6, 6] [1, 1, 1] : tensor<2x6x6xf32> to tensor<6x6xf32>
+  %t = tensor.extract_slice %s[1, 1] [2, 3] [1, 1] : tensor<6x6xf32> to tensor<2x3xf32>
+  %r = tensor.insert_slice %t into %s[2, 2] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<6x6xf32>
+  return %r : tensor<6x6xf32>
+}
+"""
+
+
+def test_a_slice_moves_to_an_overlapping_place(execute):
+    x = np.arange(72, dtype=np.float32).reshape(2, 6, 6)
+    want = x[1].copy()
+    want[2:4, 2:5] = x[1, 1:3, 1:4]
+    np.testing.assert_array_equal(execute(MOVED_SLICE, [x])["0"], want)
+
+
+# The first result becomes the argument; the second is the argument with a slice of it moved; a loop reads it, too.
+CHANGED_ARGUMENT = """
+func.func @main(%y: tensor<6x8xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<6x8xf32>, %n: i32)
+    -> (tensor<6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i = arith.index_cast %n : i32 to index
+  %t = tensor.extract_slice %y[%i, 1] [2, 3] [1, 1] : tensor<6x8xf32> to tensor<2x3xf32>
+  %r = tensor.insert_slice %t into %y[%i, 2] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<6x8xf32>
+  %w = scf.for %k = %c0 to %i step %c1 iter_args(%a = %y) -> tensor<6x8xf32> {
+    %b = linalg.add ins(%a, %x : tensor<6x8xf32>, tensor<6x8xf32>) outs(%a : tensor<6x8xf32>) -> tensor<6x8xf32>
+    scf.yield %b : tensor<6x8xf32>
+  }
+  return %x, %r, %w : tensor<6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>
+}
+"""
+
+
+def test_a_changed_argument_beside_the_result_that_it_becomes(execute):
+    y, x = np.arange(48, dtype=np.float32).reshape(6, 8), np.full((6, 8), 100, np.float32)
+    moved = y.copy()
+    moved[3:5, 2:5] = y[3:5, 1:4]
+    results = execute(CHANGED_ARGUMENT, [y, x, np.array(3, np.int32)])
+    for index, want in enumerate([x, moved, y + 3 * x]):
+        np.testing.assert_array_equal(results[str(index)], want)

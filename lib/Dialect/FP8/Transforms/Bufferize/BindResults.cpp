@@ -18,6 +18,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_BINDRESULTS
@@ -179,6 +180,18 @@ static bool mayBeCarriedMemory(Value root) {
   return !func || func.getArgAttr(argument.getArgNumber(), kCarriedAttrName);
 }
 
+/// Returns whether `root` is a carried argument with something inserted, which bufferization may do in that
+/// argument's memory; not if that becomes `carrier`, where it belongs.
+static bool isChangedArgument(Value root, Value carrier) {
+  Value changed = root;
+  while (Operation *insert = changed.getDefiningOp()) {
+    if (!isa<tensor::InsertSliceOp, tensor::InsertOp>(insert))
+      return false;
+    changed = findRoot(cast<DestinationStyleOpInterface>(insert).getDpsInits()[0]);
+  }
+  return changed != root && changed != carrier && mayBeCarriedMemory(changed);
+}
+
 /// Copies returned values that writing another result would overwrite, before the first result is
 /// written: values in carried memory, and views of a value that is itself written to a destination.
 static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers) {
@@ -189,7 +202,7 @@ static void saveOverwritten(func::FuncOp func, ArrayRef<BlockArgument> carriers)
     Value value = operand.get(), root = findRoot(value);
     Value first = shown.try_emplace(root, value).first->second;
     bool isOtherView = first != value && !isa<BlockArgument>(root);
-    if (value == carrier || (!isOtherView && !mayBeCarriedMemory(root)))
+    if (value == carrier || (!isOtherView && !mayBeCarriedMemory(root) && !isChangedArgument(root, carrier)))
       continue;
     operand.set(bufferization::AllocTensorOp::create(
         builder, value.getLoc(), cast<RankedTensorType>(value.getType()), ValueRange(), value));

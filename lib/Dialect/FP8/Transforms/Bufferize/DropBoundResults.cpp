@@ -107,7 +107,8 @@ static bool isUnchangedBetween(Value buffer, Operation *first, Operation *last) 
 
 /// fp8-bind-results saves a value before another result is written, as it cannot know where
 /// bufferization puts it. If the value it was copied from is still there when the result is written,
-/// the result is copied from that, or not at all where that is its own destination.
+/// the result is copied from that, or not at all where that is its own destination. A copy between two
+/// places of one buffer stays: they may overlap.
 static void forwardSavedCopies(func::FuncOp func) {
   for (auto alloc : llvm::make_early_inc_range(func.front().getOps<memref::AllocOp>())) {
     if (!alloc.getResult().hasNUses(2))
@@ -119,7 +120,10 @@ static void forwardSavedCopies(func::FuncOp func) {
     if (!save || !write || save->getBlock() != &func.front() || write->getBlock() != &func.front() ||
         !save->isBeforeInBlock(write) || !isUnchangedBetween(findBuffer(save.getSource()), save, write))
       continue;
-    if (save.getSource() != write.getTarget()) {
+    bool isInPlace = save.getSource() == write.getTarget();
+    if (!isInPlace && !areDistinct(findBuffer(save.getSource()), findBuffer(write.getTarget())))
+      continue;
+    if (!isInPlace) {
       OpBuilder builder(write);
       memref::CopyOp::create(builder, write.getLoc(), save.getSource(), write.getTarget());
     }

@@ -124,3 +124,29 @@ func.func @yields_constant(%p: i1, %n: tensor<i32> {tf.aliasing_output = 0 : i32
   }
   return %r : tensor<i32>
 }
+
+// -----
+
+// An insertion into an argument may be done in its memory, which another result overwrites: it is saved.
+// CHECK-LABEL: func.func @changed_argument(
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4xf32>
+// CHECK: %[[CHANGED:.*]] = tensor.insert_slice
+// CHECK: %[[SAVED:.*]] = bufferization.alloc_tensor() copy(%[[CHANGED]])
+// CHECK: bufferization.materialize_in_destination %{{.*}} in %[[W]]
+// CHECK: bufferization.materialize_in_destination %[[SAVED]] in
+func.func @changed_argument(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4xf32>, %s: tensor<2xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>) {
+  %changed = tensor.insert_slice %s into %w[1] [2] [1] : tensor<2xf32> into tensor<4xf32>
+  return %x, %changed : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// It is not where the argument becomes that result.
+// CHECK-LABEL: func.func @changed_in_place(
+// CHECK-NOT: alloc_tensor
+// CHECK: return
+func.func @changed_in_place(%w: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %s: tensor<2xf32>) -> tensor<4xf32> {
+  %changed = tensor.insert_slice %s into %w[1] [2] [1] : tensor<2xf32> into tensor<4xf32>
+  return %changed : tensor<4xf32>
+}

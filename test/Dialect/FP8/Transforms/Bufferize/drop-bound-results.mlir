@@ -89,3 +89,19 @@ func.func @written(%w: memref<4xf32> {tf.aliasing_output = 0 : i32}, %v: f32) ->
   memref.copy %saved, %w : memref<4xf32> to memref<4xf32>
   return %w : memref<4xf32>
 }
+
+// -----
+
+// Two places of one buffer may overlap: what moves from one to the other is saved.
+// CHECK-LABEL: func @overlapping
+// CHECK: %[[SAVED:.*]] = memref.alloc() : memref<3xf32>
+// CHECK: memref.copy %{{.*}}, %[[SAVED]]
+// CHECK: memref.copy %[[SAVED]], %{{.*}}
+func.func @overlapping(%w: memref<4xf32> {tf.aliasing_output = 0 : i32}) -> memref<4xf32> {
+  %from = memref.subview %w[0] [3] [1] : memref<4xf32> to memref<3xf32, strided<[1]>>
+  %to = memref.subview %w[1] [3] [1] : memref<4xf32> to memref<3xf32, strided<[1], offset: 1>>
+  %saved = memref.alloc() : memref<3xf32>
+  memref.copy %from, %saved : memref<3xf32, strided<[1]>> to memref<3xf32>
+  memref.copy %saved, %to : memref<3xf32> to memref<3xf32, strided<[1], offset: 1>>
+  return %w : memref<4xf32>
+}
