@@ -249,10 +249,8 @@ llvm::Error fp8::detail::checkOptions(const RecipeOptions &options) {
     if (llvm::Error error = checkSiteRecipe(text))
       return error;
   if (recipe == "none" && options.siteRecipes.empty())
-    for (auto [option, isGiven] :
-         {std::pair("stochastic-rounding=true", options.stochasticRounding),
-          std::pair("fp8-attention", options.attention), std::pair("measure-errors", options.measureErrors),
-          std::pair("calibrate", options.calibrate)})
+    for (auto [option, isGiven] : {std::pair("stochastic-rounding=true", options.stochasticRounding),
+                                   std::pair("fp8-attention", options.attention)})
       if (isGiven)
         return contradiction(option, options, "recipes that make FP8");
   if (options.keepParameters && recipe == "none" && options.siteRecipes.empty())

@@ -91,6 +91,15 @@ static bool areDistinct(Value a, Value b) {
   return a != b && isOwn(a) && isOwn(b);
 }
 
+/// Returns whether two values of one shape may share a part of their memory. Whole buffers share all or
+/// nothing.
+static bool mayOverlap(Value a, Value b) {
+  auto isWhole = [](Value value) {
+    return findBuffer(value) == value && cast<MemRefType>(value.getType()).getLayout().isIdentity();
+  };
+  return a != b && !areDistinct(findBuffer(a), findBuffer(b)) && !(isWhole(a) && isWhole(b));
+}
+
 /// Returns whether nothing between two operations of one block writes to `buffer`. Operations other
 /// than copies and views count as writes.
 static bool isUnchangedBetween(Value buffer, Operation *first, Operation *last) {
@@ -107,8 +116,8 @@ static bool isUnchangedBetween(Value buffer, Operation *first, Operation *last) 
 
 /// fp8-bind-results saves a value before another result is written, as it cannot know where
 /// bufferization puts it. If the value it was copied from is still there when the result is written,
-/// the result is copied from that, or not at all where that is its own destination. A copy between two
-/// places of one buffer stays: they may overlap.
+/// the result is copied from that, or not at all where that is its own destination. A copy between places
+/// of a buffer stays: they may overlap.
 static void forwardSavedCopies(func::FuncOp func) {
   for (auto alloc : llvm::make_early_inc_range(func.front().getOps<memref::AllocOp>())) {
     if (!alloc.getResult().hasNUses(2))
@@ -120,10 +129,9 @@ static void forwardSavedCopies(func::FuncOp func) {
     if (!save || !write || save->getBlock() != &func.front() || write->getBlock() != &func.front() ||
         !save->isBeforeInBlock(write) || !isUnchangedBetween(findBuffer(save.getSource()), save, write))
       continue;
-    bool isInPlace = save.getSource() == write.getTarget();
-    if (!isInPlace && !areDistinct(findBuffer(save.getSource()), findBuffer(write.getTarget())))
+    if (mayOverlap(save.getSource(), write.getTarget()))
       continue;
-    if (!isInPlace) {
+    if (save.getSource() != write.getTarget()) {
       OpBuilder builder(write);
       memref::CopyOp::create(builder, write.getLoc(), save.getSource(), write.getTarget());
     }
