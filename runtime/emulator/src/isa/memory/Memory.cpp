@@ -142,7 +142,13 @@ void store(Warp &warp, const Op &op, Mask mask) {
     const R *s = warp.values<R>(refs[i]);
     forLanes(mask, [&](unsigned lane) {
       M value = M(s[lane]);
-      std::memcpy(host[lane] + i * sizeof(M), &value, sizeof(M));
+      M *target = reinterpret_cast<M *>(host[lane] + i * sizeof(M));
+      // The host may read memory that it shares with a kernel while this runs. On x86 it is a store as any
+      // other.
+      if constexpr (sizeof(M) <= 8)
+        __atomic_store(target, &value, __ATOMIC_RELEASE);
+      else
+        std::memcpy(target, &value, sizeof(M));
     });
   }
 }
