@@ -1,7 +1,9 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Comparing values of fp8.jax with those of jax.jit."""
+"""Comparing values of fp8.jax with those of jax.jit, and random programs to compare."""
+
+import random
 
 import fp8
 import jax
@@ -39,3 +41,21 @@ def assert_same(got, wanted, tolerance):
 
 def compare(fun, *args, tolerance):
     assert_same(fp8.jax.jit(fun, recipe="none")(*args), jax.jit(fun)(*args), tolerance)
+
+
+def random_program(operations, seed, length, numbers):
+    """A function of (x, y, i) and the names of its operations: it returns x, y and the result of each.
+
+    An operation takes two earlier values, i and a number below `numbers`.
+    """
+    choose = random.Random(seed)
+    steps = [(choose.choice(sorted(operations)), choose.randrange(numbers), choose.random(), choose.random()) for _ in range(length)]
+
+    def program(x, y, i):
+        values = [x, y]
+        for name, k, a, b in steps:
+            first, second = values[int(a * len(values))], values[-1 - int(b * min(3, len(values)))]
+            values.append(operations[name](first, second, i, k))
+        return values
+
+    return program, [name for name, *_ in steps]

@@ -8,7 +8,6 @@ convolutions with strides, dilation and groups, integers that overflow, division
 """
 
 import os
-import random
 
 import pytest
 
@@ -18,7 +17,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
-from jax_values import assert_same  # noqa: E402
+from jax_values import assert_same, random_program  # noqa: E402
 
 ROWS, COLUMNS, LARGEST = 6, 8, 7
 
@@ -160,25 +159,14 @@ OPERATIONS = {
 WITHOUT_GRADIENT = {"while", "vmap_loop", "special", "window", "scatter", "narrow"}
 
 
-def make_program(seed, length=10):
-    """A function of (x, y, i), and the names of its operations."""
-    choose = random.Random(seed)
-    steps = [(choose.choice(sorted(OPERATIONS)), choose.randrange(1000), choose.random(), choose.random()) for _ in range(length)]
-
-    def program(x, y, i):
-        values = [x, y]
-        for name, k, a, b in steps:
-            first, second = values[int(a * len(values))], values[-1 - int(b * min(3, len(values)))]
-            values.append(OPERATIONS[name](first, second, i, k))
-        return values[2:]
-
-    return program, [name for name, *_ in steps]
-
-
 # With FP8_SEEDS=N the seeds 0 … N-1.
 @pytest.mark.parametrize("seed", range(int(os.environ.get("FP8_SEEDS", "6"))))
 def test_random_programs_have_the_bits_of_jax(seed):
-    program, names = make_program(seed)
+    run, names = random_program(OPERATIONS, seed, length=10, numbers=1000)
+
+    def program(x, y, i):
+        return run(x, y, i)[2:]
+
     print(f"seed {seed}: {names}")
     rng = np.random.default_rng(seed)
     x, y = (jnp.asarray(rng.integers(-LARGEST, LARGEST + 1, (ROWS, COLUMNS)), jnp.float32) for _ in range(2))

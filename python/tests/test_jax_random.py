@@ -4,7 +4,6 @@
 """Random programs of elementwise operations, products, gathers, scatters, sorts, loops and conditionals."""
 
 import os
-import random
 
 import pytest
 
@@ -13,7 +12,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
-from jax_values import compare  # noqa: E402
+from jax_values import compare, random_program  # noqa: E402
 
 ROWS, COLUMNS = 6, 8
 
@@ -44,25 +43,15 @@ OPERATIONS = {
 }
 
 
-def make_program(seed, length=8):
-    """A function of (x, y, i), and the names of its operations."""
-    choose = random.Random(seed)
-    steps = [(choose.choice(sorted(OPERATIONS)), choose.randrange(100), choose.random(), choose.random()) for _ in range(length)]
-
-    def program(x, y, i):
-        values = [x, y]
-        for name, k, a, b in steps:
-            first, second = values[int(a * len(values))], values[-1 - int(b * min(3, len(values)))]
-            values.append(OPERATIONS[name](first, second, i, k))
-        return values[-1], sum(values)
-
-    return program, [name for name, *_ in steps]
-
-
 # With FP8_SEEDS=N the seeds 0 … N-1.
 @pytest.mark.parametrize("seed", range(int(os.environ.get("FP8_SEEDS", "12"))))
 def test_random_programs_have_the_values_of_jax_jit(seed):
-    program, names = make_program(seed)
+    run, names = random_program(OPERATIONS, seed, length=8, numbers=100)
+
+    def program(x, y, i):
+        values = run(x, y, i)
+        return values[-1], sum(values)
+
     print(f"seed {seed}: {names}")
     rng = np.random.default_rng(seed)
     x, y = (jnp.asarray(rng.normal(size=(ROWS, COLUMNS)), jnp.float32) for _ in range(2))

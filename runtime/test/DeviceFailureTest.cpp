@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kOutOfMemory = 2, kNoDevice = 100, kUnknown = 999;
 
-/// What a run reads from the device: after training, after going on from what was saved, of a pair, of a box.
+/// The values that a run reads from the device: after training, after a saved state goes on, of a pair, of a
+/// box.
 struct Outcome {
   float loss = 0;
   std::vector<float> scale, w, resumed, gradient, box;
@@ -118,7 +119,7 @@ fp8rt_status DeviceFailureTest::train(const GPU &gpu, const State &state, Outcom
   return fp8rt_tensors_write(saved.get(), path("saved").c_str());
 }
 
-/// What train() has saved is loaded, and a step goes on from it; then a prepared call on the session's
+/// Loads the state that train() has saved and runs a step from it; then a prepared call on the session's
 /// buffers.
 fp8rt_status DeviceFailureTest::goOn(const GPU &gpu, Outcome &outcome) {
   fp8rt_state *created = nullptr;

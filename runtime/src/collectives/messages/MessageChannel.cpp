@@ -258,8 +258,7 @@ void MessageChannel::waitFor(Messages &messages, const Wait &wait) {
 
 /// Tells the others whether this rank waits beyond its deadline. The caller holds the lock.
 void MessageChannel::tellLateness(bool isLate) {
-  Notice &notice = lateness[isLate];
-  notice = {self, isLate, standings[self]};
+  const Notice &notice = latenesses.emplace_back(Notice{self, isLate, standings[self]});
   for (uint32_t other = 0; other < ranks; ++other)
     if (other != self)
       send(noticesSent, &notice, sizeof(Notice), other, kNotice);

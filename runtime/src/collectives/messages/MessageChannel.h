@@ -11,6 +11,7 @@
 #include "../Channel.h"
 #include "Messenger.h"
 
+#include <deque>
 #include <memory>
 #include <mutex>
 
@@ -99,7 +100,8 @@ private:
 
   std::vector<Standing> standings;
   std::vector<bool> areLate;
-  Notice noticeReceived, noticeSent, lateness[2];
+  Notice noticeReceived, noticeSent;
+  std::deque<Notice> latenesses; // stay where they are: messages of any of them may be under way
   Messenger::Request noticeRequest = nullptr;
   Messages noticesSent;
 };

@@ -116,7 +116,7 @@ def test_sectors_of_an_epilogue(bin_dir, tmp_path, chip, kind):
     assert 32 * product["global_sectors"] <= product["global_read_bytes"] + residual + 2 * written
 
 
-# What one step of the GPT of python/examples may launch: 238 on sm_90a.
+# The most launches of a step of the GPT in python/examples: it has 238 on sm_90a.
 LAUNCHES = 260
 
 
