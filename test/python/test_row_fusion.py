@@ -17,8 +17,9 @@ from test_fusion import cast, function
 import row_code
 from harness import BF16, E4M3, E5M2, F32, Program, assert_same_bits, random_generator, tensor_type
 
-# The second has enough elements for threads, and rows that no vector length divides.
-SHAPES = [(3, 5, 24), (4, 67, 131)]
+# The others have enough elements for threads, and rows that no vector length divides: their number is a prime, so that
+# they run one by one, or runs eight at a time.
+SHAPES = [(3, 5, 24), (4, 67, 131), (2, 128, 131)]
 FORMS = ["layer_norm", "rms_norm", "softmax", "layer_norm_backward", "softmax_backward"]
 
 
@@ -100,7 +101,7 @@ def compile_form(bin_dir, tmp_path, form, shape, dtype, format, current, rng):
 
 @pytest.mark.parametrize("current", [False, True], ids=["known_scale", "own_scale"])
 @pytest.mark.parametrize("dtype", [F32, BF16], ids=["f32", "bf16"])
-@pytest.mark.parametrize("shape", SHAPES, ids=["small", "large"])
+@pytest.mark.parametrize("shape", SHAPES, ids=["small", "large", "several"])
 @pytest.mark.parametrize("form", FORMS)
 def test_rows(bin_dir, tmp_path, form, shape, dtype, current):
     rng = random_generator(43, FORMS.index(form), shape[2], dtype == BF16, current)

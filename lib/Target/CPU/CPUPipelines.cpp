@@ -112,6 +112,8 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
   functions.addPass(createLowerAffinePass());
   addCanonicalizer(functions);
   functions.addPass(createCSEPass());
+  functions.addPass(createSplitSums());
+  functions.addPass(createInterleaveRows());
   functions.addPass(createConvertComplexToStandardPass());
   addMathPasses(functions, options.math);
   addNarrowFloatPasses(functions);

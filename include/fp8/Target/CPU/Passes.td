@@ -2,12 +2,140 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes on CPU code in the OpenMP and LLVM dialects.
+// Passes on CPU code: loops, then the OpenMP and LLVM dialects.
 
 #ifndef FP8_TARGET_CPU_PASSES
 #define FP8_TARGET_CPU_PASSES
 
 include "mlir/Pass/PassBase.td"
+
+def SplitSums : Pass<"fp8-split-sums", "mlir::func::FuncOp"> {
+  let summary = "compute the addends of float sums in loops of their own";
+  let description = [{
+    Before: loops, sequential or in an `scf.parallel`.
+    After: an innermost `scf.for` that adds to the same elements of memory in all of its
+    iterations is two: one computes the addends, and everything else, into a buffer on the
+    stack, one adds them up, in the same order. LLVM makes vectors of the first; a loop that
+    carries a float sum stays scalar code. Loops longer than 1,024 iterations take so many at
+    a time. A loop with fewer than two operations for each addend stays, unless it is directly
+    in an `scf.parallel`, where `fp8-interleave-rows` then joins it with other rows.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-split-sums))'
+    func.func @sum_of_squares(%x: memref<4096xbf16>, %y: memref<f32>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4096 = arith.constant 4096 : index
+      scf.for %i = %c0 to %c4096 step %c1 {
+        %in = memref.load %x[%i] : memref<4096xbf16>
+        %sum = memref.load %y[] : memref<f32>
+        %0 = arith.extf %in : bf16 to f32
+        %1 = arith.mulf %0, %0 : f32
+        %2 = arith.addf %sum, %1 : f32
+        memref.store %2, %y[] : memref<f32>
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    scf.for %begin = %c0 to %c4096 step %c1024 {
+      ...
+      scf.for %k = %zero to %c1024 step %one {
+        %i = arith.addi %begin, %k : index
+        %in = memref.load %x[%i] : memref<4096xbf16>
+        %0 = arith.extf %in : bf16 to f32
+        %1 = arith.mulf %0, %0 : f32
+        memref.store %1, %addends[%k] : memref<1024xf32>
+      }
+      ...
+      scf.for %l = %zero2 to %c1024 step %one2 {
+        %addend = memref.load %addends[%l] : memref<1024xf32>
+        %sum = memref.load %y[] : memref<f32>
+        %2 = arith.addf %sum, %addend : f32
+        memref.store %2, %y[] : memref<f32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::memref::MemRefDialect",
+                           "mlir::scf::SCFDialect"];
+}
+
+def InterleaveRows : Pass<"fp8-interleave-rows", "mlir::func::FuncOp"> {
+  let summary = "take the sums of several rows of a kernel at a time";
+  let description = [{
+    Before: parallel loops over rows, whose sums are loops of their own (`fp8-split-sums`).
+    After: where a row has such a sum of constant length, an iteration computes up to eight
+    rows: the largest number that divides the last dimension, leaves 16 iterations for
+    threads, and whose buffers fit into the target's limit for rows. One loop adds for all of
+    them, because each addition to a sum waits for the one before; all other code runs for
+    one row after the other. A `memref.alloca` of a row is a part of one for all rows.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-interleave-rows))'
+    func.func @normalize(%x: memref<34x64xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      %c34 = arith.constant 34 : index
+      scf.parallel (%i) = (%c0) to (%c34) step (%c1) {
+        %sum = memref.alloca() : memref<f32>
+        memref.store %zero, %sum[] : memref<f32>
+        scf.for %j = %c0 to %c64 step %c1 {
+          %0 = memref.load %x[%i, %j] : memref<34x64xf32>
+          %1 = memref.load %sum[] : memref<f32>
+          %2 = arith.addf %1, %0 : f32
+          memref.store %2, %sum[] : memref<f32>
+        }
+        %total = memref.load %sum[] : memref<f32>
+        scf.for %j = %c0 to %c64 step %c1 {
+          %0 = memref.load %x[%i, %j] : memref<34x64xf32>
+          %1 = arith.divf %0, %total : f32
+          memref.store %1, %x[%i, %j] : memref<34x64xf32>
+        }
+        scf.reduce
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    scf.parallel (%i) = (%c0) to (%c34) step (%c2) {
+      %sums = memref.alloca() {alignment = 64 : i64} : memref<128xi8>
+      ...
+      scf.for %j = %c0 to %c64 step %c1 {
+        %0 = memref.load %x[%row0, %j] : memref<34x64xf32>
+        %1 = memref.load %sum0[] : memref<f32>
+        %2 = arith.addf %1, %0 : f32
+        memref.store %2, %sum0[] : memref<f32>
+        %3 = memref.load %x[%row1, %j] : memref<34x64xf32>
+        %4 = memref.load %sum1[] : memref<f32>
+        %5 = arith.addf %4, %3 : f32
+        memref.store %5, %sum1[] : memref<f32>
+      }
+      ...
+      scf.for %r = %zero to %two step %one {
+        %row = arith.addi %i, %r : index
+        ...
+        %sum = memref.view %sums[%shift][] : memref<128xi8> to memref<f32>
+        %total = memref.load %sum[] : memref<f32>
+        scf.for %k = %c0 to %c64 step %c1 {
+          ...
+        }
+      }
+      scf.reduce
+    }
+    ```
+  }];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::memref::MemRefDialect",
+                           "mlir::scf::SCFDialect"];
+}
 
 def HoistStackBuffers : Pass<"fp8-hoist-stack-buffers", "mlir::func::FuncOp"> {
   let summary = "allocate stack buffers once per thread instead of once per iteration";
