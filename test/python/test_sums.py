@@ -95,3 +95,32 @@ def test_a_sum_beside_its_terms(bin_dir, tmp_path):
     double, total = Program(bin_dir, tmp_path, program, "--recipe=none").call("main", x)
     assert_same_bits(double, x + x)
     assert_same_bits(total, run_sums((x + x) * (x + x), 0))
+
+
+def test_a_sum_that_its_terms_read_through_a_slice(bin_dir, tmp_path):
+    """Each term depends on the sum so far, so the terms cannot be computed first."""
+    program = """func.func @main(%t: tensor<8xf32>, %x: tensor<50xf32>, %o: tensor<i32>) -> tensor<8xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c50 = arith.constant 50 : index
+      %number = tensor.extract %o[] : tensor<i32>
+      %offset = arith.index_cast %number : i32 to index
+      %r = scf.for %i = %c0 to %c50 step %c1 iter_args(%u = %t) -> (tensor<8xf32>) {
+        %factor = tensor.extract %x[%i] : tensor<50xf32>
+        %slice = tensor.extract_slice %u[%offset] [4] [1] : tensor<8xf32> to tensor<4xf32>
+        %seen = tensor.extract %slice[%c0] : tensor<4xf32>
+        %square = arith.mulf %seen, %seen : f32
+        %term = arith.mulf %square, %factor : f32
+        %old = tensor.extract %u[%c1] : tensor<8xf32>
+        %new = arith.addf %old, %term : f32
+        %next = tensor.insert %new into %u[%c1] : tensor<8xf32>
+        scf.yield %next : tensor<8xf32>
+      }
+      return %r : tensor<8xf32>
+    }"""
+    rng = random_generator(48)
+    t, x = rng.standard_normal(8).astype(F32), (rng.standard_normal(50) / 8).astype(F32)
+    (result,) = Program(bin_dir, tmp_path, program, "--recipe=none").call("main", t, x, np.int32(1))
+    for factor in x:
+        t[1] += t[1] * t[1] * factor
+    assert_same_bits(result, t)

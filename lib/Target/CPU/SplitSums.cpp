@@ -11,9 +11,12 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_SPLITSUMS
@@ -58,12 +61,41 @@ static std::optional<Sum> matchSum(scf::ForOp loop, memref::StoreOp store) {
   return std::nullopt;
 }
 
+/// Returns the memory that `memref` is a view of: an allocation, an argument of the function, or null for
+/// anything else.
+static Value findMemory(Value memref) {
+  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
+    memref = view.getViewSource();
+  if (auto argument = dyn_cast<BlockArgument>(memref))
+    return isa<func::FuncOp>(argument.getOwner()->getParentOp()) ? memref : Value();
+  return isa<memref::AllocOp, memref::AllocaOp, memref::GetGlobalOp>(memref.getDefiningOp()) ? memref
+                                                                                             : Value();
+}
+
+/// Returns whether nothing else can be `memory`.
+static bool isUnique(Value memory) {
+  auto argument = dyn_cast<BlockArgument>(memory);
+  return !argument || cast<func::FuncOp>(argument.getOwner()->getParentOp())
+                          .getArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName());
+}
+
+/// Returns whether `op` can be seen to leave the memory of `sum` alone.
+static bool isApart(Operation &op, const Sum &sum) {
+  Value memory = findMemory(cast<memref::StoreOp>(sum.store).getMemRef());
+  return memory && llvm::all_of(op.getOperands(), [&](Value operand) {
+           if (!isa<BaseMemRefType>(operand.getType()))
+             return true;
+           Value other = findMemory(operand);
+           return other && other != memory && (isUnique(other) || isUnique(memory));
+         });
+}
+
 /// Returns the sums that `loop` carries; none where the loop should stay as it is.
 static SmallVector<Sum> findSums(scf::ForOp loop) {
   SmallVector<Sum> sums;
   int64_t operations = 0;
   for (Operation &op : loop.getBody()->without_terminator()) {
-    if (op.getNumRegions() != 0)
+    if (op.getNumRegions() != 0 || isa<CallOpInterface>(op))
       return {};
     if (auto store = dyn_cast<memref::StoreOp>(op)) {
       if (std::optional<Sum> sum = matchSum(loop, store))
@@ -73,10 +105,10 @@ static SmallVector<Sum> findSums(scf::ForOp loop) {
           op.getNumResults() == 1 && isa<FloatType>(op.getResult(0).getType()) && !isa<memref::LoadOp>(op);
     }
   }
-  // Another access to a sum's memory would meet it half-way.
-  for (Sum sum : sums)
-    for (Operation *user : cast<memref::StoreOp>(sum.store).getMemRef().getUsers())
-      if (!sum.contains(user) && user->getBlock() == loop.getBody())
+  // Sums are added up later than the rest of an iteration runs, which must not see that.
+  for (const Sum &sum : sums)
+    for (Operation &op : loop.getBody()->without_terminator())
+      if (!sum.contains(&op) && !isApart(op, sum))
         return {};
   int64_t least = isa<scf::ParallelOp>(loop->getParentOp()) ? kLeastOperationsOfRow : kLeastOperations;
   return operations < static_cast<int64_t>(sums.size()) * (1 + least) ? SmallVector<Sum>() : sums;
@@ -130,8 +162,9 @@ static void addUp(OpBuilder &b, Location loc, ArrayRef<Sum> sums, ValueRange buf
   });
 }
 
-/// Replaces `loop` by loops over chunks of its iterations, or by one chunk.
-static void split(RewriterBase &rewriter, scf::ForOp loop) {
+/// Replaces `loop` by loops over chunks of its iterations, or by one chunk, if its buffers take at most
+/// `bytes`, from which they are subtracted.
+static void split(RewriterBase &rewriter, scf::ForOp loop, int64_t &bytes) {
   SmallVector<Sum> sums = findSums(loop);
   if (sums.empty() || getConstantIntValue(loop.getStep()) != 1)
     return;
@@ -140,14 +173,20 @@ static void split(RewriterBase &rewriter, scf::ForOp loop) {
   std::optional<int64_t> from = getConstantIntValue(lower), to = getConstantIntValue(upper);
   int64_t size = from && to ? *to - *from : ShapedType::kDynamic;
   bool isShort = !ShapedType::isDynamic(size) && size <= kChunk;
-  SmallVector<Value> buffers = allocateBuffers(rewriter, loop, sums, isShort ? size : kChunk);
+  int64_t length = isShort ? size : kChunk, needed = 0;
+  for (const Sum &sum : sums)
+    needed += length * llvm::divideCeil(sum.addend.getType().getIntOrFloatBitWidth(), 8);
+  if (needed > bytes)
+    return;
+  bytes -= needed;
+  SmallVector<Value> buffers = allocateBuffers(rewriter, loop, sums, length);
   auto runChunk = [&](OpBuilder &b, Value begin, Value count, ValueRange carried) {
     scf::ForOp addends = computeAddends(b, loop, sums, buffers, begin, count, carried);
     addUp(b, loc, sums, buffers, count);
     return addends.getResults();
   };
   rewriter.setInsertionPoint(loop);
-  Value chunk = arith::ConstantIndexOp::create(rewriter, loc, isShort ? size : kChunk);
+  Value chunk = arith::ConstantIndexOp::create(rewriter, loc, length);
   if (isShort)
     return rewriter.replaceOp(loop, runChunk(rewriter, lower, chunk, loop.getInitArgs()));
   auto chunks = scf::ForOp::create(rewriter, loc, lower, upper, chunk, loop.getInitArgs(),
@@ -167,8 +206,9 @@ struct SplitSumsPass : public fp8::impl::SplitSumsBase<SplitSumsPass> {
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     IRRewriter rewriter(&getContext());
+    int64_t bytes = getTarget(getOperation()).getMaxRowBytes(); // the target's limit for a stack
     for (scf::ForOp loop : loops)
-      split(rewriter, loop);
+      split(rewriter, loop, bytes);
   }
 };
 } // namespace

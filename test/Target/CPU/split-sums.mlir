@@ -18,7 +18,7 @@
 // CHECK-NEXT: arith.addf
 // CHECK-NEXT: memref.store
 // CHECK: return %[[MAX]]
-func.func @short(%x: memref<100xf32>, %y: memref<f32>) -> f32 {
+func.func @short(%x: memref<100xf32> {llvm.noalias}, %y: memref<f32> {llvm.noalias}) -> f32 {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c100 = arith.constant 100 : index
@@ -42,7 +42,7 @@ func.func @short(%x: memref<100xf32>, %y: memref<f32>) -> f32 {
 // CHECK: scf.for %[[BEGIN:.+]] = %{{.+}} to %[[N:.+]] step %[[CHUNK:.+]] {
 // CHECK-NEXT: %[[LEFT:.+]] = arith.subi %[[N]], %[[BEGIN]]
 // CHECK-NEXT: arith.minui %[[CHUNK]], %[[LEFT]]
-func.func @dynamic(%x: memref<?xf32>, %y: memref<4xf32>, %n: index) {
+func.func @dynamic(%x: memref<?xf32> {llvm.noalias}, %y: memref<4xf32> {llvm.noalias}, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %n step %c1 {
@@ -59,7 +59,7 @@ func.func @dynamic(%x: memref<?xf32>, %y: memref<4xf32>, %n: index) {
 // The element differs between iterations; the sum is read besides; a single operation is cheaper than a buffer.
 // CHECK-LABEL: func @kept
 // CHECK-NOT: memref.alloca
-func.func @kept(%x: memref<64xf32>, %y: memref<f32>, %z: memref<64xf32>) {
+func.func @kept(%x: memref<64xf32> {llvm.noalias}, %y: memref<f32> {llvm.noalias}, %z: memref<64xf32> {llvm.noalias}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -95,7 +95,7 @@ func.func @kept(%x: memref<64xf32>, %y: memref<f32>, %z: memref<64xf32>) {
 // CHECK-LABEL: func @row
 // CHECK: scf.parallel
 // CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<64xf32>
-func.func @row(%x: memref<8x64xf32>, %y: memref<8xf32>) {
+func.func @row(%x: memref<8x64xf32> {llvm.noalias}, %y: memref<8xf32> {llvm.noalias}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -109,6 +109,33 @@ func.func @row(%x: memref<8x64xf32>, %y: memref<8xf32>) {
       memref.store %1, %y[%i] : memref<8xf32>
     }
     scf.reduce
+  }
+  return
+}
+
+// An iteration reads the sum so far, or may do so: through a view, or where two arguments can be the same memory.
+// CHECK-LABEL: func @overlapping
+// CHECK-NOT: memref.alloca
+func.func @overlapping(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32> {llvm.noalias}, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %view = memref.subview %z[%n] [4] [1] : memref<64xf32> to memref<4xf32, strided<[1], offset: ?>>
+  scf.for %i = %c0 to %c64 step %c1 {
+    %in = memref.load %view[%c0] : memref<4xf32, strided<[1], offset: ?>>
+    %sum = memref.load %z[%c1] : memref<64xf32>
+    %0 = arith.mulf %in, %in : f32
+    %1 = arith.mulf %0, %in : f32
+    %2 = arith.addf %sum, %1 : f32
+    memref.store %2, %z[%c1] : memref<64xf32>
+  }
+  scf.for %i = %c0 to %c64 step %c1 {
+    %in = memref.load %x[%i] : memref<64xf32>
+    %sum = memref.load %y[%c1] : memref<64xf32>
+    %0 = arith.mulf %in, %in : f32
+    %1 = arith.mulf %0, %in : f32
+    %2 = arith.addf %sum, %1 : f32
+    memref.store %2, %y[%c1] : memref<64xf32>
   }
   return
 }

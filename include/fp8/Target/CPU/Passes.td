@@ -17,13 +17,15 @@ def SplitSums : Pass<"fp8-split-sums", "mlir::func::FuncOp"> {
     iterations is two: one computes the addends, and everything else, into a buffer on the
     stack, one adds them up, in the same order. LLVM makes vectors of the first; a loop that
     carries a float sum stays scalar code. Loops longer than 1,024 iterations take so many at
-    a time. A loop with fewer than two operations for each addend stays, unless it is directly
-    in an `scf.parallel`, where `fp8-interleave-rows` then joins it with other rows.
+    a time. A loop stays as it is if an iteration may read a sum so far (two arguments can be
+    the same memory unless one is `llvm.noalias`), or has fewer than two operations for each
+    addend. One suffices directly in an `scf.parallel`, where `fp8-interleave-rows` then joins
+    it with other rows.
 
     Example:
     ```mlir
     // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-split-sums))'
-    func.func @sum_of_squares(%x: memref<4096xbf16>, %y: memref<f32>) {
+    func.func @sum_of_squares(%x: memref<4096xbf16>, %y: memref<f32> {llvm.noalias}) {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c4096 = arith.constant 4096 : index
