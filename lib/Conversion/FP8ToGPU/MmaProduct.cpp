@@ -170,8 +170,8 @@ Copy MmaKernel::copyLine(const Side &side, Expr step, Expr number) {
   int64_t lines = config.tileKBytes / bytes, chunks = side.operand.rows / perChunk;
   Expr chunk = number % chunks, inTile = number / chunks;
   Expr k = step * lines + inTile, row = side.first + chunk * perChunk;
-  Expr left = atLeast(atMost((side.count - row) * bytes, kChunk), 0);
-  return {select(k * bytes < side.kBytes, left, b.number(0)), widen(k) * side.pitch + widen(row * bytes),
+  Expr left = atLeast(atMost(side.count - row, perChunk), 0) * bytes;
+  return {select(k * bytes < side.kBytes, left, b.number(0)), widen(k) * side.pitch + widen(row) * bytes,
           inTile * (side.operand.rows * bytes) + placeInLine(chunk, inTile)};
 }
 
@@ -440,7 +440,7 @@ Side MmaKernel::makeSide(const MmaOperand &operand, const Place &place, bool isL
   if (place.summed) // in place, or copied by groups
     start = b.at(start, operand.isTransposed
                             ? widen(place.summed->begin) * pitch
-                            : widen(place.summed->start * (operand.type.getIntOrFloatBitWidth() / 8)));
+                            : widen(place.summed->start) * (operand.type.getIntOrFloatBitWidth() / 8));
   if (isLhs)
     return {operand, start, place.firstRow, place.endRow, pitch, place.kBytes, std::nullopt};
   return {operand,      start,       place.tile.n * operand.rows, b.argument(numbers.n), pitch,
