@@ -394,17 +394,22 @@ SmallVector<Value> MmaKernel::sumParts(ArrayRef<Side> sides) {
 void MmaKernel::storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value> sums) {
   const Tile &tile = place.tile;
   Expr firstRow = place.firstRow + warpRow() + b.lane() / 4;
-  Expr firstColumn = tile.n * config.tileN + warpColumn() + b.lane() % 4 * 2;
+  static_assert(kWarpN == 4 * 8);
+  int64_t width = epilogue.gainsByExchange() ? 8 : 2; // neighbours that a lane has
+  Expr firstColumn = tile.n * config.tileN + warpColumn() + b.lane() % 4 * width;
   SmallVector<Epilogue::Position> columns;
-  for (int64_t j = 0; j < kWarpN; j += 8)
-    for (int64_t q = 0; q < 2; ++q)
+  for (int64_t j = 0; j < kWarpN; j += 4 * width)
+    for (int64_t q = 0; q < width; ++q)
       columns.push_back(epilogue.atColumn(b, firstColumn + (j + q), b.argument(numbers.n)));
   for (int64_t i = 0; i < warpM; i += 8) {
     Epilogue::Position row = epilogue.atRow(b, firstRow + i, place.endRow);
-    for (size_t c = 0; c < columns.size(); c += 2) {
-      size_t first = (i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2;
-      epilogue.compute(b, row, MutableArrayRef(columns).slice(c, 2), sums.slice(first, 2));
-    }
+    Values own;
+    for (int64_t j = 0; j < kWarpN / 8; ++j)
+      llvm::append_range(own, sums.slice((i / 16 * (kWarpN / 8) + j) * 4 + i / 8 % 2 * 2, 2));
+    if (width == 8)
+      exchangeColumns(b, own);
+    for (size_t c = 0; c < columns.size(); c += width)
+      epilogue.compute(b, row, MutableArrayRef(columns).slice(c, width), ArrayRef(own).slice(c, width));
   }
   Expr part = (tile.batch * countTiles(numbers.m, config.tileM) + tile.m) * kWarpsM + b.warp() % kWarpsM;
   epilogue.finishTile(b, columns, part, /*lanes=*/{4, 8, 16});

@@ -127,8 +127,7 @@ void EntryLowering::requireSizes(gpu::LaunchFuncOp launch) {
     if (!narrowed || !operand.getType().isInteger(32) || matchPattern(narrowed.getIn(), m_Constant()))
       continue;
     Value most = arith::ConstantIndexOp::create(builder, loc, kMostOfDimension);
-    Value isCounted =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, narrowed.getIn(), most);
+    Value isCounted = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, narrowed.getIn(), most);
     fits = fits ? arith::AndIOp::create(builder, loc, fits, isCounted) : isCounted;
   }
   if (!fits)
@@ -136,7 +135,8 @@ void EntryLowering::requireSizes(gpu::LaunchFuncOp launch) {
   auto site = launch->getAttrOfType<StringAttr>(kKernelSiteAttrName);
   std::string text;
   llvm::raw_string_ostream(text) << "kernel '" << launch.getKernelName().getValue() << "'"
-                                 << (site ? (" of " + site.getValue()).str() : "") << " counts to " << kMostOfDimension
+                                 << (site ? (" of " + site.getValue()).str() : "") << " counts to "
+                                 << kMostOfDimension
                                  << ", and a size of this call is more: compile the program with this size "
                                     "in place of '?', for code that counts further";
   cf::AssertOp::create(builder, loc, fits, text);

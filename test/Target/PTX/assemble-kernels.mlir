@@ -4,7 +4,7 @@
 // RUN: fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=}))' | FileCheck %s --check-prefix=WITHOUT
 // RUN: fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=none}))' | FileCheck %s --check-prefix=WITHOUT
 // RUN: fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels))' | FileCheck %s --check-prefix=WITHOUT
-// RUN: env PATH=%S/Inputs:%PATH% fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=ptxas-spills}))' 2>/dev/null | FileCheck %s --check-prefix=NAMED
+// RUN: sh -c 'PATH=%S/Inputs:$PATH fp8-opt %s --pass-pipeline="builtin.module(gpu.module(fp8-assemble-kernels{ptxas=ptxas-spills}))" 2>/dev/null' | FileCheck %s --check-prefix=NAMED
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=ptxas-of-nobody}))' 2>&1 | FileCheck %s --check-prefix=NOBODY
 
 // CHECK: :[[#@LINE + 11]]:5: warning: kernel 'a' stores 224 bytes of registers in memory: it needs more than a thread has
