@@ -425,7 +425,8 @@ def LowerLaunches : Pass<"fp8-lower-launches", "mlir::ModuleOp"> {
     argument with `fp8.tensor_map` a tensor map is made. A load asks the device for the
     value. Constants of the program are in the gpu.module, `fp8.symbols` lists them, and
     `fp8_abi_symbol` gives their addresses. Each of these calls ends the entry point if the
-    device fails. `fp8.capturable` tells whether an entry point only enqueues work.
+    device fails. So does an index beyond what kernels count, 2147483136, that the host
+    narrows to an operand of 32 bits: the error names kernel and site. `fp8.capturable` tells whether an entry point only enqueues work.
 
     Example:
     ```mlir
