@@ -60,8 +60,8 @@ static void setTensorMap(KernelBuilder &b, unsigned argument, const TiledOperand
   b.getKernel().setArgAttr(argument, kTensorMapAttrName, fields);
 }
 
-/// Returns the number of blocks: one per tile, but no more than run at the same time. More tiles than a kernel
-/// can number are so many blocks that the launch is an error.
+/// Returns the number of blocks: one per tile, but no more than run at the same time. More tiles than a
+/// kernel can number are so many blocks that the launch is an error.
 static Value buildGrid(OpBuilder &builder, Location loc, Value tiles, const Chip &chip) {
   Value most = arith::ConstantIndexOp::create(builder, loc, chip.multiprocessors);
   Value blocks = builder.createOrFold<arith::MinUIOp>(loc, tiles, most);
