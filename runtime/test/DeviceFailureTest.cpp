@@ -6,11 +6,8 @@
 // run in turn. Every failure is one sentence, and nothing is left with the driver.
 
 #include "../src/cuda/Driver.h"
-#include "DeviceSupport.h"
-#include "RecordingDriver.h"
+#include "RecordingFixture.h"
 
-#include <cstdlib>
-#include <dlfcn.h>
 #include <filesystem>
 
 using namespace fp8rt_test;
@@ -31,61 +28,14 @@ struct Outcome {
   }
 };
 
-class DeviceFailureTest : public WithFolder {
+class DeviceFailureTest : public WithRecordingDriver {
 protected:
-  void SetUp() override {
-    WithFolder::SetUp();
-    setenv("FP8RT_CUDA_DRIVER", RECORDING_DRIVER, /*overwrite=*/1);
-    void *driver = dlopen(RECORDING_DRIVER, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(driver, nullptr) << dlerror();
-    failAt = reinterpret_cast<decltype(failAt)>(dlsym(driver, "recordingFailAt"));
-    failNext = reinterpret_cast<decltype(failNext)>(dlsym(driver, "recordingFailNext"));
-    calls = reinterpret_cast<decltype(calls)>(dlsym(driver, "recordingCalls"));
-    reached = reinterpret_cast<decltype(reached)>(dlsym(driver, "recordingReached"));
-    failed = reinterpret_cast<decltype(failed)>(dlsym(driver, "recordingFailed"));
-    live = reinterpret_cast<decltype(live)>(dlsym(driver, "recordingLive"));
-    setVersion = reinterpret_cast<decltype(setVersion)>(dlsym(driver, "recordingSetVersion"));
-    failAt(0, 0);
-    lost = live();
-    library = load(DEVICE_FIXTURE);
-    hopper = load(HOPPER_FIXTURE);
-  }
-  void TearDown() override {
-    EXPECT_EQ(live(), lost);
-    unsetenv("FP8RT_CUDA_DRIVER");
-    WithFolder::TearDown();
-  }
-
-  fp8rt_status open(GPU &gpu) { return open(gpu, library); }
-  fp8rt_status open(GPU &gpu, const Library &its) {
-    fp8rt_gpu *opened = nullptr;
-    fp8rt_status status = fp8rt_gpu_open("cuda", its.get(), &opened);
-    gpu.reset(opened);
-    return status;
-  }
-  fp8rt_status create(const GPU &gpu, const char *entry, const State &state, Session &session) {
-    fp8rt_session *created = nullptr;
-    fp8rt_status status = fp8rt_session_create_on(gpu.get(), entry, state.get(), &created);
-    session.reset(created);
-    return status;
-  }
-
   fp8rt_status run(Outcome &outcome);
   fp8rt_status train(const GPU &gpu, const State &state, Outcome &outcome);
   fp8rt_status goOn(const GPU &gpu, Outcome &outcome);
   fp8rt_status makeRamps(const GPU &gpu);
   fp8rt_status trainPair(const GPU &gpu, Outcome &outcome);
   fp8rt_status loadBox(Outcome &outcome);
-
-  Library library, hopper;
-  int64_t lost = 0; // of contexts that could not be used any more
-  decltype(&recordingFailAt) failAt = nullptr;
-  decltype(&recordingFailNext) failNext = nullptr;
-  decltype(&recordingCalls) calls = nullptr;
-  decltype(&recordingReached) reached = nullptr;
-  decltype(&recordingFailed) failed = nullptr;
-  decltype(&recordingLive) live = nullptr;
-  decltype(&recordingSetVersion) setVersion = nullptr;
 };
 
 #define TRY(call)                                                                                            \
@@ -233,11 +183,12 @@ TEST_F(DeviceFailureTest, ARunReachesEveryEntryPoint) {
 #undef EXPECT_REACHED
 }
 
-/// Returns whether a failure of the entry point changes nothing: it only ends something, which is ended.
+/// Returns whether a failure of the entry point changes nothing: it only ends something, which is ended, or
+/// waits before that.
 bool onlyEnds(const std::string &name) {
   for (const char *known :
-       {"cuCtxPopCurrent_v2", "cuMemFree_v2", "cuModuleUnload", "cuStreamDestroy_v2", "cuEventDestroy_v2",
-        "cuGraphDestroy", "cuGraphExecDestroy", "cuDevicePrimaryCtxRelease_v2"})
+       {"cuCtxSynchronize", "cuCtxPopCurrent_v2", "cuMemFree_v2", "cuModuleUnload", "cuStreamDestroy_v2",
+        "cuEventDestroy_v2", "cuGraphDestroy", "cuGraphExecDestroy", "cuDevicePrimaryCtxRelease_v2"})
     if (name == known)
       return true;
   return false;

@@ -50,7 +50,7 @@ struct ConvertFP8ToGPUPass : public fp8::impl::ConvertFP8ToGPUBase<ConvertFP8ToG
     auto chip = dyn_cast<ChipAttr>(getTarget(module));
     if (!chip) {
       module.emitError("convert-fp8-to-gpu needs a GPU as the module's target, as in fp8.target = "
-                       "#fp8.chip<\"sm_90a\">");
+                       "#fp8.chip<\"sm_90a\">, or the option chip of fp8-gpu-kernels-pipeline");
       return signalPassFailure();
     }
     SmallVector<Operation *> ops;

@@ -61,6 +61,9 @@ public:
                llvm::ArrayRef<mlir::Value> sums);
   /// Returns the columns that compute() takes together at most, a power of two.
   int64_t getRun() const;
+  /// Returns whether lanes with two columns each of every 8 exchange them first (exchangeColumns()): two
+  /// elements of up to 16 bits from each of four lanes are half a sector of memory or less.
+  bool gainsByExchange() const { return operands[0].run >= 8; }
   /// Adds up the sums of lanes that have the same columns and stores them as part `part`; `lanes` are the
   /// bits of the lane's number that tell apart the rows. Stores the maxima.
   void finishTile(KernelBuilder &b, llvm::ArrayRef<Position> columns, Expr part,
@@ -159,6 +162,10 @@ private:
   llvm::SmallVector<mlir::Value> maxima; ///< bits of magnitudes
   Position batchPosition;
 };
+
+/// Four neighbouring lanes have two columns each of four groups of 8 columns, one group after the other in
+/// `sums`; then each has all columns of one group.
+void exchangeColumns(KernelBuilder &b, llvm::MutableArrayRef<mlir::Value> sums);
 
 } // namespace fp8
 

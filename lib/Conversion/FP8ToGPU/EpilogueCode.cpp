@@ -298,6 +298,21 @@ void Epilogue::compute(KernelBuilder &b, const Position &row, MutableArrayRef<Po
     computeRun(b, row, columns.slice(first, run), elements.slice(first, run));
 }
 
+/// Transposes the matrix of lanes and groups by halves.
+void fp8::exchangeColumns(KernelBuilder &b, MutableArrayRef<Value> sums) {
+  for (int64_t bit : {1, 2}) {
+    Expr isLower = (b.lane() & bit) == 0;
+    for (int64_t i = 0; i < 8; ++i) {
+      if ((i / 2) & bit)
+        continue;
+      Expr low = b.expr(sums[i]), high = b.expr(sums[i + 2 * bit]);
+      Expr received = b.fromLane(select(isLower, high, low), bit);
+      sums[i] = select(isLower, low, received).getValue();
+      sums[i + 2 * bit] = select(isLower, received, high).getValue();
+    }
+  }
+}
+
 void Epilogue::finishTile(KernelBuilder &b, ArrayRef<Position> columns, Expr part, ArrayRef<int64_t> lanes) {
   for (auto [bits, argument] : llvm::zip_equal(maxima, amaxArguments))
     b.atomicMaxOfWarp(b.expr(bits), b.globalPointer(argument));

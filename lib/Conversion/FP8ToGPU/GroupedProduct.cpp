@@ -184,7 +184,10 @@ static bool hasKernel(const Product &product, const Chip &chip) {
   SmallVector<unsigned> dims =
       llvm::to_vector(llvm::concat<const unsigned>(product.dims.m, product.dims.n, product.dims.k));
   bool isEmpty = llvm::any_of(dims, [&](unsigned dim) { return product.knownSize(dim) == 0; });
-  return !isEmpty && canScale(chip, product) &&
+  int64_t bytes = llvm::divideCeil(getElementTypeOrSelf(product.lhs).getIntOrFloatBitWidth(), 8);
+  bool isTooLarge =
+      llvm::any_of(dims, [&](unsigned dim) { return product.knownSize(dim) > kMostOfDimension / bytes; });
+  return !isEmpty && !isTooLarge && canScale(chip, product) &&
          (product.groups->ofResult || product.scalesAlongK == ScalesAlongK::none);
 }
 

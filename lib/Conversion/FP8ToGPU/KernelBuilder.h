@@ -16,9 +16,7 @@
 
 namespace fp8 {
 
-/// The most rows, columns, batches or bytes along K that a kernel takes: it counts them in 32 bits, up to a
-/// tile beyond the last. And why there is none for more.
-inline constexpr int64_t kMostOfDimension = (int64_t(1) << 31) - 512;
+/// Why there is no kernel for more than kMostOfDimension rows, columns, batches or bytes along K.
 inline constexpr llvm::StringLiteral kTooLarge = "a dimension has more than 2147483136 elements";
 
 /// Address spaces of pointers.

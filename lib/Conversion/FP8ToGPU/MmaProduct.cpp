@@ -170,8 +170,8 @@ Copy MmaKernel::copyLine(const Side &side, Expr step, Expr number) {
   int64_t lines = config.tileKBytes / bytes, chunks = side.operand.rows / perChunk;
   Expr chunk = number % chunks, inTile = number / chunks;
   Expr k = step * lines + inTile, row = side.first + chunk * perChunk;
-  Expr left = atLeast(atMost((side.count - row) * bytes, kChunk), 0);
-  return {select(k * bytes < side.kBytes, left, b.number(0)), widen(k) * side.pitch + widen(row * bytes),
+  Expr left = atLeast(atMost(side.count - row, perChunk), 0) * bytes;
+  return {select(k * bytes < side.kBytes, left, b.number(0)), widen(k) * side.pitch + widen(row) * bytes,
           inTile * (side.operand.rows * bytes) + placeInLine(chunk, inTile)};
 }
 
@@ -394,17 +394,22 @@ SmallVector<Value> MmaKernel::sumParts(ArrayRef<Side> sides) {
 void MmaKernel::storeTile(Epilogue &epilogue, const Place &place, ArrayRef<Value> sums) {
   const Tile &tile = place.tile;
   Expr firstRow = place.firstRow + warpRow() + b.lane() / 4;
-  Expr firstColumn = tile.n * config.tileN + warpColumn() + b.lane() % 4 * 2;
+  static_assert(kWarpN == 4 * 8);
+  int64_t width = epilogue.gainsByExchange() ? 8 : 2; // neighbours that a lane has
+  Expr firstColumn = tile.n * config.tileN + warpColumn() + b.lane() % 4 * width;
   SmallVector<Epilogue::Position> columns;
-  for (int64_t j = 0; j < kWarpN; j += 8)
-    for (int64_t q = 0; q < 2; ++q)
+  for (int64_t j = 0; j < kWarpN; j += 4 * width)
+    for (int64_t q = 0; q < width; ++q)
       columns.push_back(epilogue.atColumn(b, firstColumn + (j + q), b.argument(numbers.n)));
   for (int64_t i = 0; i < warpM; i += 8) {
     Epilogue::Position row = epilogue.atRow(b, firstRow + i, place.endRow);
-    for (size_t c = 0; c < columns.size(); c += 2) {
-      size_t first = (i / 16 * (kWarpN / 8) + c / 2) * 4 + i / 8 % 2 * 2;
-      epilogue.compute(b, row, MutableArrayRef(columns).slice(c, 2), sums.slice(first, 2));
-    }
+    Values own;
+    for (int64_t j = 0; j < kWarpN / 8; ++j)
+      llvm::append_range(own, sums.slice((i / 16 * (kWarpN / 8) + j) * 4 + i / 8 % 2 * 2, 2));
+    if (width == 8)
+      exchangeColumns(b, own);
+    for (size_t c = 0; c < columns.size(); c += width)
+      epilogue.compute(b, row, MutableArrayRef(columns).slice(c, width), ArrayRef(own).slice(c, width));
   }
   Expr part = (tile.batch * countTiles(numbers.m, config.tileM) + tile.m) * kWarpsM + b.warp() % kWarpsM;
   epilogue.finishTile(b, columns, part, /*lanes=*/{4, 8, 16});
@@ -440,7 +445,7 @@ Side MmaKernel::makeSide(const MmaOperand &operand, const Place &place, bool isL
   if (place.summed) // in place, or copied by groups
     start = b.at(start, operand.isTransposed
                             ? widen(place.summed->begin) * pitch
-                            : widen(place.summed->start * (operand.type.getIntOrFloatBitWidth() / 8)));
+                            : widen(place.summed->start) * (operand.type.getIntOrFloatBitWidth() / 8));
   if (isLhs)
     return {operand, start, place.firstRow, place.endRow, pitch, place.kBytes, std::nullopt};
   return {operand,      start,       place.tile.n * operand.rows, b.argument(numbers.n), pitch,

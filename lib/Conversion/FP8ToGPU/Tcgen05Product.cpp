@@ -248,6 +248,7 @@ void Tcgen05Kernel::buildStores() {
   Expr memory = tensorMemory(), quarter = b.warp() % kStoreWarps;
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
     Expr number = b.expr(carried[0]);
+    operands.epilogue.start(b, tile.batch); // loads, which are there when the sums are
     waitFor(done(number), phase(number));
     // An address in tensor memory is a row in its upper half and a column in its lower.
     Expr sums = memory + number % kBuffers * shape.rhs.rows + (quarter * 32 << 16);
@@ -270,6 +271,7 @@ void Tcgen05Kernel::buildStoresOfParts() {
   Expr memory = tensorMemory(), quarter = b.warp() % kStoreWarps;
   int64_t width = getChunkColumns(shape);
   tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
+    operands.epilogue.start(b, tile.batch);
     SmallVector<Value> inits(shape.rhs.rows, b.real(0).getValue());
     inits.push_back(carried[0]);
     SmallVector<Value> last = b.loop(b.number(0), tile.numSteps, inits, [&](Expr, ValueRange carried) {
@@ -341,7 +343,6 @@ SmallVector<Value> Tcgen05Kernel::buildLoadSums(Expr address, Expr numSteps) {
 /// Computes the results of a chunk of sums of a row.
 void Tcgen05Kernel::buildStoreChunk(const TileOrigin &tile, ArrayRef<Value> sums, Expr quarter, Expr chunk) {
   int64_t width = getChunkColumns(shape);
-  operands.epilogue.start(b, tile.batch);
   Epilogue::Position row = operands.atRow(b, tile.row + quarter * 32 + b.lane(), tile.endRow);
   Expr firstColumn = tile.column + chunk * width;
   SmallVector<Epilogue::Position> columns;

@@ -11,7 +11,7 @@ using namespace fp8;
 
 /// A place along K behind every operand, where TMA reads zeros. A tile without anything to sum has one step
 /// from there on, so that kernels need no other code for it.
-static constexpr int64_t kNowhere = int64_t(1) << 30;
+static constexpr int64_t kNowhere = kMostOfDimension;
 
 /// Makes `tile` a tile of rows of one group, or of rows of none; `blockOfRows` numbers those of all groups.
 void TileSpace::moveToGroup(KernelBuilder &b, TileOrigin &tile, Expr blockOfRows) const {

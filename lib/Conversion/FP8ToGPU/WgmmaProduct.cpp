@@ -44,6 +44,7 @@ public:
   void build(const TileSpace &tiles) {
     Value zero = buildZero();
     tiles.buildLoop(b, b.number(0).getValue(), [&](const TileOrigin &tile, ValueRange carried) {
+      operands.epilogue.start(b, tile.batch); // loads, which are there when the sums are
       SmallVector<Value> last =
           b.loop(b.number(0), tile.numSteps, {zero, carried[0]}, [&](Expr k, ValueRange carried) {
             Expr number = b.expr(carried[1]);
@@ -198,21 +199,29 @@ Value WgmmaConsumer::buildLastWait(Value sums, Expr number, Expr numSteps) {
 int64_t fp8::countWgmmaParts(bool isSwapped) { return isSwapped ? 1 : kConsumerWarps; }
 
 /// PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk…": sum i of a thread is in row
-/// lane / 4 + 8 (i / 2 % 2) of the warp's 16, and in column 2 (lane % 4) + 8 (i / 4) + i % 2.
+/// lane / 4 + 8 (i / 2 % 2) of the warp's 16, and in column 2 (lane % 4) + 8 (i / 4) + i % 2. Of elements up
+/// to 16 bits, two columns are less than a sector of memory for the lanes of a row, and all lanes more
+/// accesses than data: they exchange columns first.
 void WgmmaConsumer::buildStores(const TileOrigin &tile, Value sums) {
   SmallVector<Value> values = unpack(sums);
-  operands.epilogue.start(b, tile.batch);
-  Expr firstRow = tile.row + b.warp() * 16 + b.lane() / 4, firstColumn = tile.column + b.lane() % 4 * 2;
+  bool exchanges = !operands.isSwapped && operands.epilogue.gainsByExchange() && getNumSums() % 16 == 0;
+  int64_t groups = exchanges ? 4 : 1, width = 2 * groups;
+  Expr firstRow = tile.row + b.warp() * 16 + b.lane() / 4, firstColumn = tile.column + b.lane() % 4 * width;
   SmallVector<Epilogue::Position> rows, columns;
   for (int64_t half : {0, 1})
     rows.push_back(operands.atRow(b, firstRow + 8 * half, tile.endRow));
   columns.reserve(getNumSums() / 2);
-  for (int64_t i = 0; i < getNumSums(); i += 4) {
-    for (int64_t odd : {0, 1})
-      columns.push_back(operands.atColumn(b, firstColumn + (8 * (i / 4) + odd)));
-    for (int64_t half : {0, 1})
-      operands.compute(b, rows[half], MutableArrayRef(columns).take_back(2),
-                       ArrayRef(values).slice(i + 2 * half, 2));
+  for (int64_t i = 0; i < getNumSums(); i += 4 * groups) {
+    for (int64_t column = 0; column < width; ++column)
+      columns.push_back(operands.atColumn(b, firstColumn + (2 * i + column)));
+    for (int64_t half : {0, 1}) {
+      SmallVector<Value> own;
+      for (int64_t group = 0; group < groups; ++group)
+        llvm::append_range(own, ArrayRef(values).slice(i + 4 * group + 2 * half, 2));
+      if (exchanges)
+        exchangeColumns(b, own);
+      operands.compute(b, rows[half], MutableArrayRef(columns).take_back(width), own);
+    }
   }
   if (operands.isSwapped)
     operands.epilogue.finishTile(b, rows, tile.columnBlock, /*lanes=*/{1, 2});

@@ -60,10 +60,14 @@ static void setTensorMap(KernelBuilder &b, unsigned argument, const TiledOperand
   b.getKernel().setArgAttr(argument, kTensorMapAttrName, fields);
 }
 
-/// Returns the number of blocks: one per tile, but no more than run at the same time.
+/// Returns the number of blocks: one per tile, but no more than run at the same time. More tiles than a
+/// kernel can number are so many blocks that the launch is an error.
 static Value buildGrid(OpBuilder &builder, Location loc, Value tiles, const Chip &chip) {
   Value most = arith::ConstantIndexOp::create(builder, loc, chip.multiprocessors);
-  return builder.createOrFold<arith::MinUIOp>(loc, tiles, most);
+  Value blocks = builder.createOrFold<arith::MinUIOp>(loc, tiles, most);
+  Value counted = arith::ConstantIndexOp::create(builder, loc, kMostOfDimension);
+  Value canNumber = builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ule, tiles, counted);
+  return builder.createOrFold<arith::SelectOp>(loc, canNumber, blocks, tiles);
 }
 
 bool fp8::lowerWideProduct(OpBuilder &builder, const Product &product, const ProductConfig &config,

@@ -184,6 +184,18 @@ static void declareHelpers(ModuleOp module) {
   declare(kRecordHelper, builder.getFunctionType({pointer, builder.getI32Type()}, {}));
 }
 
+/// Emits an error where a kernel is no call, but launched on a device.
+static LogicalResult verifyCalls(ModuleOp module) {
+  WalkResult walked = module.walk([](Operation *op) {
+    if (!op->hasAttr(kKernelNumberAttrName) || isa<func::CallOp>(op))
+      return WalkResult::advance();
+    op->emitError() << "'" << op->getName()
+                    << "' is of stage 6 for a GPU; stage 7 for it is fp8-gpu-code-pipeline";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 /// Passes the profile of the call, the first argument of the caller, to `entry`.
 static void passProfile(func::CallOp callOfEntry, func::FuncOp entry) {
   OpBuilder builder(callOfEntry);
@@ -205,6 +217,8 @@ struct EmitProfilePass : public fp8::impl::EmitProfileBase<EmitProfilePass> {
     module->removeAttr(kKernelsAttrName);
     if (onDevice)
       return addKernelList(module, printKernels(kernels));
+    if (failed(verifyCalls(module)))
+      return signalPassFailure();
     SymbolTableCollection symbols;
     SmallVector<std::pair<func::CallOp, func::FuncOp>> calls;
     for (auto function : module.getOps<func::FuncOp>())

@@ -78,6 +78,15 @@ static void warn(gpu::GPUModuleOp kernels, StringRef messages) {
   }
 }
 
+/// Finds a program by its path, or by its name on $PATH.
+static FailureOr<std::string> findProgram(gpu::GPUModuleOp kernels, StringRef program) {
+  llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName(program);
+  if (!found)
+    return kernels.emitError() << "there is no program '" << program
+                               << "' on $PATH; ptxas=none makes no machine code";
+  return *found;
+}
+
 /// Runs the assembler; returns the machine code.
 static FailureOr<std::string> assemble(gpu::GPUModuleOp kernels, StringRef ptxas, StringRef chip) {
   TemporaryFile text("ptx"), code("cubin"), messages("txt");
@@ -106,12 +115,13 @@ struct AssembleKernelsPass : public fp8::impl::AssembleKernelsBase<AssembleKerne
 
   void runOnOperation() override {
     gpu::GPUModuleOp kernels = getOperation();
-    if (ptxas.empty() || getKernels(kernels).empty())
+    if (ptxas.empty() || ptxas == "none" || getKernels(kernels).empty())
       return;
     FailureOr<ChipAttr> chip = getChipOf(kernels);
-    if (failed(chip))
+    FailureOr<std::string> program = findProgram(kernels, ptxas);
+    if (failed(chip) || failed(program))
       return signalPassFailure();
-    FailureOr<std::string> code = assemble(kernels, ptxas, chip->getName());
+    FailureOr<std::string> code = assemble(kernels, *program, chip->getName());
     if (failed(code))
       return signalPassFailure();
     kernels->setAttr(kCubinAttrName, StringAttr::get(&getContext(), *code));

@@ -51,6 +51,7 @@ public:
 
 private:
   LogicalResult lowerLaunch(gpu::LaunchFuncOp launch, LaunchParameters &parameters);
+  void requireSizes(gpu::LaunchFuncOp launch);
   void lowerConstant(memref::GetGlobalOp get);
   void lowerRead(memref::LoadOp load, Value slot);
   func::CallOp callHelper(Location loc, StringRef name, Type result, ValueRange operands);
@@ -117,6 +118,30 @@ static Attribute nameInstruction(Attribute products, FunctionOpInterface kernel)
   return builder.getArrayAttr(named);
 }
 
+/// Ends the call where a size that is known at run time alone is more than a kernel counts.
+void EntryLowering::requireSizes(gpu::LaunchFuncOp launch) {
+  Location loc = launch.getLoc();
+  Value fits;
+  for (Value operand : launch.getKernelOperands()) {
+    auto narrowed = operand.getDefiningOp<arith::IndexCastOp>();
+    if (!narrowed || !operand.getType().isInteger(32) || matchPattern(narrowed.getIn(), m_Constant()))
+      continue;
+    Value most = arith::ConstantIndexOp::create(builder, loc, kMostOfDimension);
+    Value isCounted = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, narrowed.getIn(), most);
+    fits = fits ? arith::AndIOp::create(builder, loc, fits, isCounted) : isCounted;
+  }
+  if (!fits)
+    return;
+  auto site = launch->getAttrOfType<StringAttr>(kKernelSiteAttrName);
+  std::string text;
+  llvm::raw_string_ostream(text) << "kernel '" << launch.getKernelName().getValue() << "'"
+                                 << (site ? (" of " + site.getValue()).str() : "") << " counts to "
+                                 << kMostOfDimension
+                                 << ", and a size of this call is more: compile the program with this size "
+                                    "in place of '?', for code that counts further";
+  cf::AssertOp::create(builder, loc, fits, text);
+}
+
 LogicalResult EntryLowering::lowerLaunch(gpu::LaunchFuncOp launch, LaunchParameters &parameters) {
   auto found = symbols.kernels.find(launch.getKernelName());
   if (found == symbols.kernels.end())
@@ -126,6 +151,7 @@ LogicalResult EntryLowering::lowerLaunch(gpu::LaunchFuncOp launch, LaunchParamet
     return failure();
   Location loc = launch.getLoc();
   builder.setInsertionPoint(launch);
+  requireSizes(launch);
   FailureOr<SmallVector<TensorMap>> maps = parameters.store(builder, launch, kernel);
   if (failed(maps))
     return failure();

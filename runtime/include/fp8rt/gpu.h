@@ -26,7 +26,7 @@ typedef struct fp8rt_gpu fp8rt_gpu;
 ///
 /// Returns FP8RT_DEVICE if there is no driver or no GPU, or if the driver is too old for the library's PTX;
 /// FP8RT_MISMATCH if the library is for another chip; FP8RT_UNSUPPORTED if it is for the CPU. The error
-/// says what to do.
+/// says what to do. A process that is forked later cannot use the handle, but may release it.
 FP8RT_API fp8rt_status fp8rt_gpu_open(const char *name, const fp8rt_library *library, fp8rt_gpu **out_gpu);
 
 /// Releases the handle; states and sessions keep the device open. NULL is allowed.
@@ -61,10 +61,12 @@ FP8RT_API fp8rt_status fp8rt_prepare_on(const fp8rt_gpu *gpu, const char *entry,
 /// Like fp8rt_prepared_call, but enqueues the work on `stream`, a CUstream of the device's primary context;
 /// NULL is its default stream. Returns before the work is done, unless the entry point reads values of the
 /// device or allocates memory, which the manifest tells by `capturable`; work of a capturable entry point may
-/// be captured. Calls that run at the same time need one handle each: they share a workspace otherwise.
+/// be captured. Calls that run at the same time need one handle each: they share a workspace otherwise. The
+/// handle may be destroyed before its work is done, but not before a graph that has captured its work. Who
+/// reads what the work writes waits for the stream first; fp8rt_state_export does not.
 ///
-/// A kernel that fails is an error of a later call or of the caller's own wait. Returns
-/// FP8RT_INVALID_ARGUMENT if the entry point was prepared for the CPU.
+/// A kernel that fails is an error of a later call or of the caller's own wait; with FP8RT_SYNC=1 the call
+/// waits for each kernel. Returns FP8RT_INVALID_ARGUMENT if the entry point was prepared for the CPU.
 FP8RT_API fp8rt_status fp8rt_prepared_enqueue(fp8rt_prepared *prepared, void *const *arguments,
                                               void *const *results, void *stream);
 

@@ -8,6 +8,8 @@
 
 #include "../core/Status.h"
 
+#include <unistd.h>
+
 using namespace fp8rt;
 using namespace fp8rt::cuda;
 
@@ -26,7 +28,8 @@ Capability fp8rt::cuda::capabilityOf(const Driver &driver, CUdevice device) {
   return chip;
 }
 
-Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : api(std::move(driver)), number(ordinal) {
+Device::Device(std::shared_ptr<const Driver> driver, int ordinal)
+    : api(std::move(driver)), opener(getpid()), number(ordinal) {
   std::string subject = "GPU " + std::to_string(ordinal);
   api->check(api->deviceGet(&device, ordinal), "there is no " + subject);
   label = nameOf(*api, device);
@@ -44,21 +47,28 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : api(std::mov
 }
 
 Device::~Device() {
-  if (api->pushCurrent(context) == CUDA_SUCCESS) {
+  if (Entered entered(*this); entered)
     api->streamDestroy(queue);
-    CUcontext popped = nullptr;
-    api->popCurrent(&popped);
-  }
-  api->primaryRelease(device);
+  if (!isForked())
+    api->primaryRelease(device);
 }
+
+bool Device::isForked() const { return getpid() != opener; }
 
 void Device::wait(const std::string &what) const { api->check(api->streamSynchronize(queue), what); }
 
-Current::Current(const Device &device) : device(device) {
-  device.api->check(device.api->pushCurrent(device.context), "the context of " + device.label + " is lost");
+Entered::Entered(const Device &device) noexcept
+    : device(device),
+      code(device.isForked() ? CUDA_ERROR_NOT_INITIALIZED : device.api->pushCurrent(device.context)) {}
+
+Entered::~Entered() {
+  CUcontext popped = nullptr;
+  if (code == CUDA_SUCCESS)
+    device.api->popCurrent(&popped);
 }
 
-Current::~Current() {
-  CUcontext popped = nullptr;
-  device.api->popCurrent(&popped);
+Current::Current(const Device &device) : Entered(device) {
+  if (device.isForked())
+    fail(FP8RT_DEVICE, device.name() + " was opened before this process was forked: " + kForkAdvice);
+  device.driver().check(code, "the context of " + device.name() + " is lost");
 }

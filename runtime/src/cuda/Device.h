@@ -11,6 +11,8 @@
 #include "Chip.h"
 #include "Driver.h"
 
+#include <sys/types.h>
+
 namespace fp8rt::cuda {
 
 class Device {
@@ -29,13 +31,17 @@ public:
 
   CUcontext handle() const { return context; }
 
+  /// Whether this process is a fork of the one that opened the device: no context works there.
+  bool isForked() const;
+
   /// Waits for all work of the stream. Errors begin with `what`.
   void wait(const std::string &what) const;
 
 private:
-  friend class Current;
+  friend class Entered;
 
   std::shared_ptr<const Driver> api;
+  pid_t opener; // the process
   int number;
   CUdevice device = 0;
   CUcontext context = nullptr;
@@ -45,15 +51,24 @@ private:
 };
 
 /// Makes a device's context the calling thread's as long as it lives; the thread then has the one it had.
-class Current {
+/// False if the context cannot be used any more: then nothing is left to be released.
+class Entered {
+public:
+  explicit Entered(const Device &device) noexcept;
+  Entered(const Entered &) = delete;
+  Entered &operator=(const Entered &) = delete;
+  ~Entered();
+  explicit operator bool() const { return code == CUDA_SUCCESS; }
+
+protected:
+  const Device &device;
+  CUresult code;
+};
+
+/// The same, with an error if the context cannot be used.
+class Current : public Entered {
 public:
   explicit Current(const Device &device);
-  Current(const Current &) = delete;
-  Current &operator=(const Current &) = delete;
-  ~Current();
-
-private:
-  const Device &device;
 };
 
 /// Returns the name and capability of a device without opening it.

@@ -43,10 +43,20 @@ void DeviceMemory::failToAllocate(CUresult code, uint64_t bytes) const {
   fail(FP8RT_INTERNAL, what);
 }
 
+void DeviceMemory::expectUses() noexcept {
+  std::lock_guard<std::mutex> lock(mutex);
+  hasUses = true;
+}
+
 void *DeviceMemory::takeReleased(uint64_t bytes) {
   auto found = released.lower_bound(bytes);
   if (found == released.end() || found->first > 2 * bytes)
     return nullptr;
+  if (hasUses) {
+    Current current(*device);
+    device->driver().check(device->driver().synchronize(), "work on " + device->name() + " failed");
+    hasUses = false;
+  }
   void *data = found->second;
   inUse[data] = found->first;
   released.erase(found);
@@ -84,12 +94,8 @@ void DeviceMemory::release(void *data) noexcept {
 }
 
 void DeviceMemory::giveBack(void *data) noexcept {
-  // Nothing is left to do for memory of a context that has failed.
-  if (device->driver().pushCurrent(device->handle()) != CUDA_SUCCESS)
-    return;
-  device->driver().memFree(toAddress(data));
-  CUcontext popped = nullptr;
-  device->driver().popCurrent(&popped);
+  if (Entered entered(*device); entered)
+    device->driver().memFree(toAddress(data));
 }
 
 void DeviceMemory::trim() noexcept {
@@ -112,15 +118,18 @@ void DeviceMemory::read(void *host, const void *source, uint64_t bytes) {
   device->wait("data cannot be copied from " + device->name());
 }
 
+// Copies and zeros are waited for as well: the next user may be in a stream of the caller.
 void DeviceMemory::copy(void *target, const void *source, uint64_t bytes) {
   Current current(*device);
   device->driver().check(
       device->driver().copyOnDevice(toAddress(target), toAddress(source), bytes, device->stream()),
       "data cannot be copied on " + device->name());
+  device->wait("data cannot be copied on " + device->name());
 }
 
 void DeviceMemory::zero(void *target, uint64_t bytes) {
   Current current(*device);
   device->driver().check(device->driver().setBytes(toAddress(target), 0, bytes, device->stream()),
                          "memory of " + device->name() + " cannot be set to zero");
+  device->wait("memory of " + device->name() + " cannot be set to zero");
 }

@@ -15,11 +15,11 @@
 
 namespace fp8rt::cuda {
 
-/// All work is given to the device's stream, so that it happens in the order of the calls; writes and reads
-/// have happened when they return.
+/// All work is given to the device's stream.
 ///
 /// Memory that was released is kept for the next allocation of a like size, for a driver takes longer to
-/// allocate than a kernel to run: all its users are in one stream, so it may be used again at once.
+/// allocate than a kernel to run. It may be used again at once, as all users wait for their work before they
+/// release it; those that cannot, for their work is in a stream of the caller, say so by expectUses().
 class DeviceMemory : public Memory {
 public:
   /// A driver aligns to this at least.
@@ -39,6 +39,9 @@ public:
   void copy(void *target, const void *source, uint64_t bytes) override;
   void zero(void *target, uint64_t bytes) override;
 
+  /// What is released next may be in use: the device is waited for before it is used again.
+  void expectUses() noexcept;
+
 private:
   void *takeReleased(uint64_t bytes);
   void giveBack(void *data) noexcept;
@@ -46,7 +49,7 @@ private:
   [[noreturn]] void failToAllocate(CUresult code, uint64_t bytes) const;
 
   std::shared_ptr<const Device> device;
-  bool keeps;
+  bool keeps, hasUses = false;
   std::mutex mutex;
   std::map<void *, uint64_t> inUse;         // their sizes
   std::multimap<uint64_t, void *> released; // by size

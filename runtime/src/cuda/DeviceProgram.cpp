@@ -132,11 +132,11 @@ DeviceProgram::DeviceProgram(const std::string &name, std::shared_ptr<const Libr
 }
 
 DeviceProgram::~DeviceProgram() {
-  if (gpu->driver().pushCurrent(gpu->handle()) != CUDA_SUCCESS)
+  Entered entered(*gpu);
+  if (!entered)
     return;
+  gpu->driver().synchronize(); // kernels in a stream of the caller may run
   gpu->driver().moduleUnload(module);
-  CUcontext popped = nullptr;
-  gpu->driver().popCurrent(&popped);
 }
 
 void DeviceProgram::load(const fp8rt_device_image &image) {

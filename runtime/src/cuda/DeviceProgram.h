@@ -24,7 +24,7 @@ public:
 
   const std::shared_ptr<const Library> &library() const { return program; }
   const Device &device() const { return *gpu; }
-  const std::shared_ptr<Memory> &memory() const { return buffers; }
+  const std::shared_ptr<DeviceMemory> &memory() const { return buffers; }
 
   /// A kernel by its number in the library's device code; throws if there is none.
   const fp8rt_device_kernel &kernel(uint32_t number) const;
@@ -45,7 +45,7 @@ private:
 
   std::shared_ptr<const Library> program;
   std::shared_ptr<const Device> gpu;
-  std::shared_ptr<Memory> buffers;
+  std::shared_ptr<DeviceMemory> buffers;
   CUmodule module = nullptr;
   std::vector<CUfunction> functions;
   std::vector<CUdeviceptr> symbols;

@@ -86,7 +86,8 @@ void Driver::initialise() {
   CUresult code = init(0);
   if (code == CUDA_ERROR_NO_DEVICE)
     fail(FP8RT_DEVICE, "the CUDA driver finds no GPU on this machine: use --device=cpu or --device=emulator");
-  check(code, "the CUDA driver " + file + " cannot be initialised");
+  std::string what = "the CUDA driver " + file + " cannot be initialised";
+  check(code, code == CUDA_ERROR_NOT_INITIALIZED ? what + " (" + kForkAdvice + ")" : what);
 }
 
 int Driver::version() const {

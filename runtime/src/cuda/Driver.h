@@ -30,7 +30,9 @@ using CUgraphExec = struct CUgraphExec_st *;
 enum : CUresult {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_NOT_INITIALIZED = 3,
   CUDA_ERROR_NO_DEVICE = 100,
+  CUDA_ERROR_INVALID_HANDLE = 400,
 };
 
 struct CUlaunchAttribute {
@@ -109,6 +111,11 @@ struct CUlaunchConfig {
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled,                                                            \
     (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,      \
      const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill))
+
+/// What to do where a process has used CUDA and was forked then.
+inline constexpr const char *kForkAdvice =
+    "CUDA does not work in the fork of a process that has used it; start a process anew (in Python, "
+    "multiprocessing's 'spawn')";
 
 /// A driver that was found and initialised.
 class Driver {

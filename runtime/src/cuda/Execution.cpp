@@ -12,27 +12,11 @@
 using namespace fp8rt;
 using namespace fp8rt::cuda;
 
-/// Returns whether a variable of the environment is `value`.
-static bool isSetTo(const char *name, const char *value) {
-  const char *given = std::getenv(name);
-  return given && std::strcmp(given, value) == 0;
-}
-
 Execution::Execution(std::shared_ptr<const DeviceProgram> program, bool capturable)
-    : program(std::move(program)), launcher(this->program), capturable(capturable),
-      waitsForEach(isSetTo("FP8RT_SYNC", "1")) {
-  if (waitsForEach || isSetTo("FP8RT_GRAPH", "0"))
+    : program(std::move(program)), launcher(this->program), capturable(capturable) {
+  const char *asked = std::getenv("FP8RT_GRAPH");
+  if (Launcher::isToWaitForEach() || (asked && std::strcmp(asked, "0") == 0))
     this->capturable = false;
-}
-
-Execution::~Execution() {
-  const Driver &driver = program->device().driver();
-  if (driver.pushCurrent(program->device().handle()) != CUDA_SUCCESS)
-    return;
-  graph.reset();
-  timer.reset();
-  CUcontext popped = nullptr;
-  driver.popCurrent(&popped);
 }
 
 void Execution::run(const std::function<void()> &enqueue, const Key &key, Profiler *profiler) {
@@ -43,7 +27,7 @@ void Execution::run(const std::function<void()> &enqueue, const Key &key, Profil
     timer->reset();
   launcher.measureWith(profiler ? &*timer : nullptr);
   // Most mistakes show in the first step, which compiles and allocates too: its errors name the kernel.
-  launcher.waitForEach(waitsForEach || isFirst);
+  launcher.waitForEach(isFirst || Launcher::isToWaitForEach());
   isFirst = false;
   try {
     if (capturable && !profiler)

@@ -26,7 +26,6 @@ public:
   Execution(std::shared_ptr<const DeviceProgram> program, bool capturable);
   Execution(const Execution &) = delete;
   Execution &operator=(const Execution &) = delete;
-  ~Execution();
 
   const fp8rt_device &functions() const { return launcher.functions(); }
   CUstream stream() const { return program->device().stream(); }
@@ -46,7 +45,7 @@ private:
   std::shared_ptr<const DeviceProgram> program;
   Launcher launcher;
   std::optional<KernelTimer> timer; // made when a profiler comes
-  bool capturable, waitsForEach;
+  bool capturable;
   bool isFirst = true;
   Key lastKey, graphKey;
   std::optional<Graph> graph;

@@ -17,7 +17,10 @@ Graph::Graph(const Device &device, const std::function<void()> &enqueue) : devic
   device.driver().check(code, std::string("the graph of a step cannot be made") + kAdvice);
 }
 
-Graph::~Graph() { device.driver().graphExecDestroy(exec); }
+Graph::~Graph() {
+  if (Entered entered(device); entered)
+    device.driver().graphExecDestroy(exec);
+}
 
 CUgraph Graph::capture(const std::function<void()> &enqueue) const {
   constexpr int kThreadLocal = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads are not disturbed

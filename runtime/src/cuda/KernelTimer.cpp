@@ -10,6 +10,9 @@ using namespace fp8rt;
 using namespace fp8rt::cuda;
 
 KernelTimer::~KernelTimer() {
+  Entered entered(device);
+  if (!entered)
+    return;
   for (const Pair &pair : pairs)
     for (CUevent event : {pair.start, pair.end})
       if (event)

@@ -19,7 +19,6 @@ public:
   explicit KernelTimer(const Device &device) : device(device) {}
   KernelTimer(const KernelTimer &) = delete;
   KernelTimer &operator=(const KernelTimer &) = delete;
-  /// The device's context must be current.
   ~KernelTimer();
 
   /// Forgets the kernels so far.

@@ -8,6 +8,8 @@
 
 #include "../core/Status.h"
 
+#include <cstdlib>
+#include <cstring>
 #include <iterator>
 
 using namespace fp8rt;
@@ -71,6 +73,16 @@ Launcher::Launcher(std::shared_ptr<const DeviceProgram> program)
   table.error = Functions::error;
 }
 
+Launcher::~Launcher() {
+  if (inFlight)
+    program->memory()->expectUses();
+}
+
+bool Launcher::isToWaitForEach() {
+  const char *asked = std::getenv("FP8RT_SYNC");
+  return asked && std::strcmp(asked, "1") == 0;
+}
+
 /// Returns whether the code tells of a kernel that ran, not of the call that returned it.
 static bool isOfAKernel(CUresult code) {
   // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, HARDWARE_STACK_ERROR … LAUNCH_FAILED, TENSOR_MEMORY_LEAK
@@ -109,8 +121,15 @@ void Launcher::launch(uint32_t number, int32_t line, const uint64_t (&grid)[3], 
   if (timer)
     timer->before(line);
   CUresult code = launchChecked(kernel, program->function(number), grid, parameters);
+  if (isOfAKernel(code) && inFlight == 0)
+    fail(FP8RT_DEVICE, program->describeKernel(number, line) +
+                           " cannot be launched: earlier work of this process on " + device.name() +
+                           ", which is not of this step, failed: " + device.driver().describe(code));
   if (isOfAKernel(code))
     fail(FP8RT_DEVICE, describeLateFailure(code));
+  if (code == CUDA_ERROR_INVALID_HANDLE && stream != device.stream())
+    fail(FP8RT_INVALID_ARGUMENT, "the given stream is none of the primary context of " + device.name() +
+                                     ": " + device.driver().describe(code));
   if (code != CUDA_SUCCESS)
     device.driver().check(code, describeGrid());
   ++inFlight;

@@ -17,6 +17,8 @@ public:
   explicit Launcher(std::shared_ptr<const DeviceProgram> program);
   Launcher(const Launcher &) = delete;
   Launcher &operator=(const Launcher &) = delete;
+  /// Work that was not waited for may still use memory of the device.
+  ~Launcher();
 
   const fp8rt_device &functions() const { return table; }
 
@@ -25,7 +27,9 @@ public:
   CUstream currentStream() const { return stream; }
   /// Measure the kernels of the following calls; null measures none.
   void measureWith(KernelTimer *with) { timer = with; }
-  /// Wait after each kernel, so that an error names the one that failed.
+  /// What the environment's FP8RT_SYNC=1 asks for.
+  static bool isToWaitForEach();
+  /// Wait after each kernel, so that an error names the one that failed; at first as the environment says.
   void waitForEach(bool wait) { waitsForEach = wait; }
   /// The following calls are captured: what cannot be part of a graph is refused.
   void setCapturing(bool capturing) { isCapturing = capturing; }
@@ -60,7 +64,7 @@ private:
   fp8rt_device table = {};
   CUstream stream;
   KernelTimer *timer = nullptr;
-  bool waitsForEach = false, isCapturing = false;
+  bool waitsForEach = isToWaitForEach(), isCapturing = false;
   std::string failure;           // of the last function that failed
   std::vector<Buffer> allocated; // by the call of compiled code
   bool hasAllocated = false;     // since the last wait

@@ -170,3 +170,36 @@ module attributes {gpu.container_module} {
     return %ok : i32
   }
 }
+
+// -----
+
+// Kernels count in 32 bits: a size that only the call knows is compared first. One that is a constant was
+// compared when the kernel was built, and one of 64 bits needs no comparison.
+// CHECK-LABEL: func.func @sizes
+// CHECK: %[[MOST:.*]] = arith.constant 2147483136 : index
+// CHECK: %[[M:.*]] = arith.cmpi sle, %arg0, %[[MOST]] : index
+// CHECK: %[[N:.*]] = arith.cmpi sle, %arg1, %{{.*}} : index
+// CHECK: %[[FITS:.*]] = arith.andi %[[M]], %[[N]] : i1
+// CHECK: cf.assert %[[FITS]], "kernel 'counts' of fc counts to 2147483136, and a size of this call is more: compile the program with this size in place of '?', for code that counts further"
+// CHECK-NOT: arith.cmpi
+// CHECK: call @fp8_abi_launch
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    func.func @counts(%m: i32, %n: i32, %k: i32, %pitch: i64)
+        attributes {gpu.kernel, llvm.bareptr, fp8.threads = 4 : i32} {
+      return
+    }
+  }
+  func.func @sizes(%arg0: index, %arg1: index, %frame: !llvm.ptr) -> i32 {
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %m = arith.index_cast %arg0 : index to i32
+    %n = arith.index_cast %arg1 : index to i32
+    %k = arith.index_cast %c4 : index to i32
+    %pitch = arith.index_cast %arg0 : index to i64
+    gpu.launch_func @kernels::@counts blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
+      args(%m : i32, %n : i32, %k : i32, %pitch : i64) {fp8.kernel_site = "fc"}
+    %zero = arith.constant 0 : i32
+    return %zero : i32
+  }
+}

@@ -9,6 +9,7 @@
 #define FP8_CONVERSION_FP8TOGPU_KERNELS_H
 
 #include "llvm/ADT/StringRef.h"
+#include <cstdint>
 
 namespace fp8 {
 
@@ -34,6 +35,10 @@ inline constexpr llvm::StringLiteral kTensorMapAttrName = "fp8.tensor_map";
 /// bytes (i32), one for each operand of the launch in order: the address of a memref's first element, or a
 /// number.
 inline constexpr llvm::StringLiteral kOperandTableAttrName = "fp8.operand_table";
+
+/// The most that a kernel counts, of rows, columns, batches or bytes along K: in 32 bits, up to a tile beyond
+/// the last. Host code that narrows a larger number for a kernel ends with an error.
+inline constexpr int64_t kMostOfDimension = (int64_t(1) << 31) - 512;
 
 /// Attribute of an fp8.matmul or fp8.scaled_matmul, a dictionary: how its kernel of wgmma or tcgen05 computes
 /// it, instead of as the compiler chooses. `tile_n` (i64): the columns that a block computes at a time, 16 to

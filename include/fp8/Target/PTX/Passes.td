@@ -392,14 +392,14 @@ def AssembleKernels : Pass<"fp8-assemble-kernels", "mlir::gpu::GPUModuleOp"> {
   let description = [{
     Before: a gpu.module after `fp8-serialize-kernels`.
     After: the attribute `fp8.cubin` holds the machine code that the program `ptxas` makes of
-    the text. Without a program, nothing changes. Spilled registers, the warnings of ptxas
+    the text. With `ptxas=none`, which is the default, nothing changes. Spilled registers, the warnings of ptxas
     and its remarks on slow code (C75xx) are warnings at the kernels.
 
     Errors: a program that cannot be run, or that refuses the text.
 
     Example:
     ```mlir
-    // fp8-opt --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=}))'
+    // fp8-opt --pass-pipeline='builtin.module(gpu.module(fp8-assemble-kernels{ptxas=none}))'
     gpu.module @kernels attributes {fp8.ptx = "text"} {
     }
     ```
@@ -409,8 +409,8 @@ def AssembleKernels : Pass<"fp8-assemble-kernels", "mlir::gpu::GPUModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"ptxas", "ptxas", "std::string", "",
-                        "the path of the program; none where it is empty">];
+  let options = [Option<"ptxas", "ptxas", "std::string", "\"none\"",
+                        "the program's path, or its name on $PATH; none, or nothing, runs none">];
   let dependentDialects = ["::fp8::FP8Dialect"];
 }
 
@@ -425,7 +425,8 @@ def LowerLaunches : Pass<"fp8-lower-launches", "mlir::ModuleOp"> {
     argument with `fp8.tensor_map` a tensor map is made. A load asks the device for the
     value. Constants of the program are in the gpu.module, `fp8.symbols` lists them, and
     `fp8_abi_symbol` gives their addresses. Each of these calls ends the entry point if the
-    device fails. `fp8.capturable` tells whether an entry point only enqueues work.
+    device fails. So does an index beyond what kernels count, 2147483136, that the host
+    narrows to an operand of 32 bits: the error names kernel and site. `fp8.capturable` tells whether an entry point only enqueues work.
 
     Example:
     ```mlir

@@ -164,7 +164,8 @@ LogicalResult verifyBatching(Operation *op) {
 LogicalResult verifyBufferize(Operation *op) {
   auto isTensor = llvm::IsaPred<TensorType>;
   if (llvm::any_of(op->getOperandTypes(), isTensor) || llvm::any_of(op->getResultTypes(), isTensor))
-    return op->emitError("after bufferize: this operation is still on tensors");
+    return op->emitError(
+        "after bufferize: this operation is still on tensors; fp8-bufferize-pipeline goes before");
   return success();
 }
 

@@ -157,12 +157,8 @@ NcclRanks::~NcclRanks() {
     return;
   // The device lives until its memory and its kernels have been released.
   std::shared_ptr<const cuda::DeviceProgram> program = device->program;
-  const cuda::Driver &driver = program->device().driver();
-  if (driver.pushCurrent(program->device().handle()) != cuda::CUDA_SUCCESS)
-    return;
-  device.reset();
-  cuda::CUcontext popped = nullptr;
-  driver.popCurrent(&popped);
+  if (cuda::Entered entered(program->device()); entered)
+    device.reset();
 }
 
 NcclRanks::OnDevice::OnDevice(HostRanks &host, std::shared_ptr<const cuda::DeviceProgram> given)

@@ -71,6 +71,8 @@ public:
 
   /// Adds an argument of backward, before any state is passed; returns its value.
   mlir::Value addBackwardArgument(mlir::Type type, mlir::DictionaryAttr attrs, mlir::Location loc);
+  /// Adds `value` to the results of forward, before its residuals; it must be before the end of forward.
+  void addForwardResult(mlir::Value value, mlir::DictionaryAttr attrs);
   /// Adds `value` to the results of backward, before any state is returned.
   void addBackwardResult(mlir::Value value, mlir::DictionaryAttr attrs);
 

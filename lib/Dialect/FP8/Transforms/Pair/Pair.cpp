@@ -290,6 +290,13 @@ Value JoinedPair::addBackwardArgument(Type type, DictionaryAttr attrs, Location 
   return widen({}, type).front();
 }
 
+void JoinedPair::addForwardResult(Value value, DictionaryAttr attrs) {
+  unsigned place = getNumForwardResults();
+  (void)function.insertResult(place, value.getType(), attrs);
+  function.front().getTerminator()->insertOperands(place, value);
+  endForward->insertOperands(place, value);
+}
+
 void JoinedPair::addBackwardResult(Value value, DictionaryAttr attrs) {
   for (func::FuncOp each : {function, backward})
     (void)each.insertResult(each.getNumResults(), value.getType(), attrs);

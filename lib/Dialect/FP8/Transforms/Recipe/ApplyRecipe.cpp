@@ -230,10 +230,6 @@ private:
   }
 
   LogicalResult rewrite(Program &program, const StateLayout &layout) {
-    if (measureErrors && !program.function.getOps<EndForwardOp>().empty())
-      return program.function.emitError()
-             << "--measure-errors=true adds results to a step of one function, not to forward and backward as "
-                "two; drop the option, or compile the step as one function";
     bool hasState = !program.columns.empty();
     bool updates = hasState && (program.hasGradients || calibrate);
     FunctionRewriter rewriter(program.function, layout, program.columns, program.streams, updates,

@@ -142,9 +142,11 @@ Measures CastMeasurement::divide(ValueRange sums) {
 
 void FunctionRewriter::measureErrors() {
   auto terminator = cast<func::ReturnOp>(function.getBody().front().getTerminator());
-  auto addResult = [&](const Twine &name, Value value) {
+  auto addResult = [&](const Twine &name, Value value, bool isForward) {
     DictionaryAttr attrs =
         builder.getDictionaryAttr({builder.getNamedAttr("jax.result_info", builder.getStringAttr(name))});
+    if (pair)
+      return isForward ? pair->addForwardResult(value, attrs) : pair->addBackwardResult(value, attrs);
     // This cannot fail, because the function's type matches its results.
     (void)function.insertResult(function.getNumResults(), value.getType(), attrs);
     terminator.getOperandsMutable().append(value);
@@ -152,12 +154,13 @@ void FunctionRewriter::measureErrors() {
   for (MeasuredCast &one : measured) {
     if (one.cast.data.getParentBlock() != terminator->getBlock())
       continue; // inside a loop or branch there is no one error of the step
-    builder.setInsertionPoint(terminator);
+    bool isForward = pair && pair->isForward(one.cast.data);
+    builder.setInsertionPoint(isForward ? pair->getEndForward().getOperation() : terminator);
     Measures measures =
         CastMeasurement(builder, one.tensor, one.cast.data, one.cast.scaleInv, one.block).build();
-    addResult("error." + one.name, measures.error);
-    addResult("underflow." + one.name, measures.underflow);
-    addResult("overflow." + one.name, measures.overflow);
-    addResult("amax." + one.name, measures.amax);
+    addResult("error." + one.name, measures.error, isForward);
+    addResult("underflow." + one.name, measures.underflow, isForward);
+    addResult("overflow." + one.name, measures.overflow, isForward);
+    addResult("amax." + one.name, measures.amax, isForward);
   }
 }
