@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from torch import Tensor, nn
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
-from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _compile
 from .. import state as _state
@@ -46,10 +46,11 @@ class Graph:
         self.metadata: Any = None
         self._weight: int | None = None
         self._weights: list[int] = []
-        #: The number of the state of each first weight; of weights that are no parameters.
-        self._numbers: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self._number: int | None = None
-        self._state: int | None = None
+        #: The state for the weights that this graph ran with last; None without state, or before the first call.
+        self.state: State | None = None
+        #: By the address of the first weight's object, that object and the state; the state for weights that are no parameters.
+        self._known: dict[int, tuple[weakref.ref[Tensor], State]] = {}
+        self._shared: State | None = None
         #: Workspaces, casts and states are used by one thread at a time.
         self._lock = threading.Lock()
 
@@ -62,11 +63,6 @@ class Graph:
     def report(self) -> Report:
         """What became of every product of this graph."""
         return self.library.report
-
-    @property
-    def state(self) -> State | None:
-        """The state of the weights that this graph ran with last; None without state, or before the first call."""
-        return None if self._state is None else self._owner.states.get_submodule(str(self._state))
 
     def ir(self, stage: str) -> str:
         """The IR after a stage of the compiler."""
@@ -92,7 +88,7 @@ class Graph:
         # Where nothing is saved the parts have nothing in common, and no products.
         self._compile(parts, **({"pair": ("forward", "backward", user)} if saved else {}))
         self._find_weights(forward)
-        choose = self._state_number if self._has_state else lambda _: None
+        choose = self._choose_state if self._has_state else lambda _: None
         self.pair = Pair(self.library, self._parts, draws, self._owner.states, choose, self._lock)
         context = torch._guards.TracingContext.try_get()
         self.metadata = context.fw_metadata if context is not None else None
@@ -158,31 +154,33 @@ class Graph:
         weight = arguments[self._weight] if self._weight is not None else None
         return weight if isinstance(weight, nn.Parameter) else None
 
-    def _state_number(self, arguments: Sequence[Tensor]) -> int:
+    def _choose_state(self, arguments: Sequence[Tensor]) -> State:
         """The state for the weights of this call: PyTorch runs one graph for all modules that are alike."""
-        weight = self.first_weight(arguments)
-        number = self._number if weight is None else self._numbers.get(weight)
-        if number is None:
-            number = self._find_state(self.weights_of(arguments))
-            if weight is None:
-                self._number = number
-            else:
-                self._numbers[weight] = number
-        self._state = number
-        return number
+        weight = arguments[self._weight] if self._weight is not None else None
+        known = self._known.get(id(weight))
+        if known is not None and known[0]() is weight:
+            state = known[1]
+        elif isinstance(weight, nn.Parameter):
+            state, place = self._find_state(self.weights_of(arguments)), id(weight)
+            self._known[place] = weakref.ref(weight, lambda _: self._known.pop(place)), state
+        else:
+            state = self._shared = self._shared or self._find_state(self.weights_of(arguments))
+        self.state = state
+        return state
 
-    def _find_state(self, weights: Sequence[Tensor]) -> int:
+    def _find_state(self, weights: Sequence[Tensor]) -> State:
         """The state that another graph with this layout (of another batch size, say) has for these weights, or a new one."""
         states = self._owner.states
         new, place = State(self.library), states.place_of(weights)
-        for name, state in states.named_children():
+        for state in states.children():
             assert isinstance(state, State)
             if state.is_of(weights, place) and torch.equal(state.layout_hash, new.layout_hash):
                 state.take(weights, place)
                 states.changes += 1
-                return int(name)
+                return state
         new.take(weights, place)
-        return states.add(new)
+        states.add(new)
+        return new
 
 
 def _boxed(function: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:

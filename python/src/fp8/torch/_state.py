@@ -33,6 +33,8 @@ class State(nn.Module):  # type: ignore[misc]
 
     def __init__(self, library: Library, weights: Sequence[Tensor] = ()) -> None:
         super().__init__()
+        #: Its number among the states of a backend.
+        self.number = 0
         self.take(weights, None)
         for name, value in library.state().items():
             self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
@@ -122,15 +124,14 @@ class States(nn.Module):  # type: ignore[misc]
                 return reference, frozenset(names[id(weight)] for weight in weights)
         return None
 
-    def add(self, state: State) -> int:
-        """The number of a new state; loads the saved one that waits for it."""
-        number = len(self._modules)
+    def add(self, state: State) -> None:
+        """Numbers a new state, and loads the saved one that waits for it."""
+        state.number = number = len(self._modules)
         self.changes += 1
         if self.waiting:
             name = self._waiting_for(state, str(number))
             state.load(self.waiting.pop(name))
         self.add_module(str(number), state)
-        return number
 
     def _waiting_for(self, state: State, number: str) -> str:
         own = dict(state.named_buffers())[_state.HASH]
