@@ -93,10 +93,22 @@ class Backend:
         parameters by others; without, they are of the parameters as objects.
         """
         module = getattr(module, "_orig_mod", module)
-        if getattr(module, "fp8_state", self.states) is not self.states:
-            raise ValueError("the module already has the FP8 state of another backend")
-        module.fp8_state = self.states
+        self.states.attach_to(module)
         self.states.belong_to(module)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Backend:
+        """A copy of a compiled model has the same backend, in which its weights have states of their own."""
+        return self
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.recipe, self.options, self.states
+
+    def __setstate__(self, saved: tuple[Any, ...]) -> None:
+        """Graphs are not pickled: they are compiled again."""
+        recipe, options, states = saved
+        Backend.__init__(self, recipe, **options)
+        self.states = states
+        states.wait()
 
     def __repr__(self) -> str:
         return f"<fp8.torch.Backend {self.recipe}: {len(self.graphs)} compiled>"

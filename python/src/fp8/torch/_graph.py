@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
+from torch.utils.checkpoint import CheckpointPolicy
 
 from .. import _compile
 from .. import state as _state
@@ -70,6 +71,9 @@ class Graph:
 
     def partition(self, joint: GraphModule, inputs: Any, *, num_fwd_outputs: int, **rest: Any) -> tuple[GraphModule, GraphModule]:
         """Lets PyTorch cut the joint graph, and keeps both parts: they are compiled as one pair."""
+        # Checkpoints would draw them again in backward, from the generator as it was in forward.
+        for node in _capture.random_nodes(joint):
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
         forward, backward = min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **rest)
         self._parts = forward, backward, num_fwd_outputs
         return forward, backward

@@ -93,7 +93,7 @@ def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule
 
     examples = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
     examples += [torch.tensor(1e-3) for _ in groups] + [_optimizer.example(t) for _, t in constants] + [_optimizer.example(t) for t in batch]
-    with _optimizer.compiling(), torch.no_grad(), torch.fx.traceback.preserve_node_meta():
+    with _optimizer.compiling(), torch.no_grad(), torch.autocast("cpu", enabled=False), torch.fx.traceback.preserve_node_meta():
         graph = make_fx(step, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
     graph.graph.eliminate_dead_code()
     _optimizer.write_state(owner.optimizer, state)

@@ -43,8 +43,8 @@ def train_step(
             loss = step(x, y)
             scheduler.step()
 
-    `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. The
-    optimizer is any of torch.optim; learning rates are read at every call. The other options are
+    `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. Without
+    `autocast` a torch.autocast around the call counts. The optimizer is any of torch.optim; learning rates are read at every call. The other options are
     those of `fp8.compile`.
     """
     return TrainStep(model, loss, optimizer, recipe, autocast, **options)
@@ -53,7 +53,7 @@ def train_step(
 class TrainStep:
     """What `train_step` returns.
 
-    A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval), of the
+    A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval) and hooks, of the
     model's tensors (other objects or types, frozen or not) and of the numbers and texts that are attributes of its
     modules, also in lists and dicts, is compiled when it first occurs. Other attributes are those that it had then.
     """
@@ -69,6 +69,8 @@ class TrainStep:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise TypeError(f"the model is of type {type(model).__name__}: train_step takes a torch.nn.Module")
+        if any(isinstance(m, (nn.DataParallel, nn.parallel.DistributedDataParallel)) for m in model.modules()):
+            raise UnsupportedError("a compiled step exchanges no gradients between processes or devices: use fp8.torch.backend")
         _optimizer.check(optimizer)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
@@ -76,17 +78,23 @@ class TrainStep:
         self._module = Loss(model, loss, autocast)
         self._built: dict[Any, _Compiled] = {}
         self._last: _Compiled | None = None
-        self._numbers = Numbers(self._module)
+        self._numbers = Numbers(self._module, optimizer)
 
     def __call__(self, *batch: Tensor) -> Tensor:
         """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails."""
+        for place, value in enumerate(batch):
+            if not isinstance(value, Tensor):
+                raise TypeError(f"input {place} of the step is of type {type(value).__name__}, not a tensor")
+        _optimizer.check_options(self.optimizer)
+        autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
-        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, self._module.kind(), self._numbers.values())
+        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, autocast, self._module.kind(), self._numbers.values())
         step = self._built.get(key)
         if step is None:
             self._numbers.note_compilation()
             check_devices([*batch, *self.model.parameters()])
-            step = self._built[key] = _Compiled(self, batch)
+            with torch.inference_mode(False), torch.enable_grad():
+                step = self._built[key] = _Compiled(self, batch)
         self._last = step
         # A scheduler looks at this mark to find that it is called after the optimizer.
         self.optimizer._opt_called = True
@@ -122,7 +130,7 @@ class TrainStep:
 
     def attach(self, module: nn.Module | None = None) -> None:
         """Makes the FP8 state part of the `state_dict` of the model, or of another module."""
-        (module or self.model).fp8_state = self.states
+        self.states.attach_to(module if module is not None else self.model)
 
     def __repr__(self) -> str:
         return f"<fp8.torch.TrainStep {type(self.model).__name__}: {len(self._built)} compiled>"
@@ -169,7 +177,7 @@ class _Compiled:
         if not all(t.is_contiguous() for t in updated):
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
         rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
-        held = [*updated, *rates, *(row_major(t) for t in [*(t for _, t in self._constants), *batch]), *(draw() for draw in self._draws)]
+        held = [*updated, *rates, *(row_major(t) for t in [*(t for _, t in self._constants), *batch, *(draw() for draw in self._draws)])]
         self._casts.update(held, self._state)
         arguments = [t.data_ptr() for t in held] + pointers(self._state_names, self._state, self._casts)
         loss = torch.empty(self._loss[0], dtype=self._loss[1])
