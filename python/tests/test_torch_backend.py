@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 class MLP(nn.Module):
@@ -224,6 +225,31 @@ def test_random_numbers_are_those_of_eager():
         torch.manual_seed(7)
         # AdamW has amplified roundings of gradients near 0.
         torch.testing.assert_close(found, eager(torch.ones(8, 16)), rtol=0, atol=1e-3)
+
+
+def test_random_numbers_are_drawn_in_the_order_of_memory():
+    results = []
+    for compile in (lambda m: m, lambda m: torch.compile(m, backend=fp8.torch.backend("none"))):
+        torch.manual_seed(0)
+        # Its attention returns a transposed tensor to dropout.
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True)
+        results.append(compile(layer)(torch.randn(2, 5, 16)))
+    # Sums in another order.
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
+
+
+class Checkpointed(MLP):
+    def forward(self, x):
+        return self.down(checkpoint(lambda x: F.dropout(F.gelu(self.up(x)), 0.5), x, use_reentrant=False))
+
+
+def test_a_checkpoint_within_a_graph_drops_the_same_elements_in_backward():
+    model, forward, _ = compiled(Checkpointed, "none")
+    eager = new_model(Checkpointed)
+    torch.manual_seed(7)
+    found = train(model, forward)
+    torch.manual_seed(7)
+    torch.testing.assert_close(found, train(eager, eager), rtol=1e-5, atol=0)
 
 
 def test_random_numbers_that_depend_on_a_tensor_are_refused():
@@ -458,3 +484,51 @@ def test_a_model_with_an_attached_state_can_be_copied_and_pickled():
     file.seek(0)
     for other in (copy.deepcopy(model), torch.load(file, weights_only=False)):
         assert torch.equal(other.state_dict()["fp8_state.0.scale"], model.state_dict()["fp8_state.0.scale"])
+
+
+def test_a_copy_of_a_compiled_model_has_the_same_backend_and_scales_of_its_own():
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    train(model, forward, steps=2)
+    other = copy.deepcopy(forward)
+    with torch.no_grad():
+        other.up.weight.mul_(100)
+    train(other, other, steps=2)
+    first, second = scales_of(backend)
+    assert len(backend.graphs) == 1 and not torch.equal(first, second)
+
+
+def test_a_pickled_compiled_model_keeps_its_scales():
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    backend.attach(model)
+    resume(model, forward, 3, 1)
+    file = io.BytesIO()
+    torch.save((forward, backend), file)
+    file.seek(0)
+    expected = resume(model, forward, 3, 2)
+    other, unpickled = torch.load(file, weights_only=False)
+    torch._dynamo.reset()
+    assert resume(other, other, 3, 2) == expected
+    assert torch.equal(other.state_dict()["_orig_mod.fp8_state.0.scale"], backend.state_dict()["0.scale"])
+    assert torch.equal(unpickled.state_dict()["0.scale"], backend.state_dict()["0.scale"])
+
+
+def test_complex_arguments_are_named_at_the_users_line():
+    def function(z):
+        return z.abs()  # the argument
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+        torch.compile(function, backend=fp8.torch.backend())(torch.ones(3, dtype=torch.complex64))
+    error = raised.value.inner_exception
+    assert isinstance(error, fp8.UnsupportedError) and "is complex" in error.message and "torch.view_as_real" in error.message
+    assert "# the argument" in open(__file__).readlines()[error.location.line - 1]
+
+
+def test_control_flow_that_has_no_form_is_named_at_the_users_line():
+    def function(x):
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))  # the choice
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+        torch.compile(function, backend=fp8.torch.backend())(torch.ones(3))
+    error = raised.value.inner_exception
+    assert isinstance(error, fp8.UnsupportedError) and "'cond' has no form in linalg" in error.message
+    assert "# the choice" in open(__file__).readlines()[error.location.line - 1]

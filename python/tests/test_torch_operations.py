@@ -32,11 +32,21 @@ IGNORING, ONCE, TWICE = torch.tensor([1, 2, -100, 3, 0, 8]), torch.tensor([1, 2,
 SPECIAL = normal(5, 9)
 SPECIAL[1, 2], SPECIAL[2, 3], SPECIAL[3, 1], SPECIAL[3, 2] = float("nan"), SPECIAL[2, 4], -torch.inf, -torch.inf
 
+
+def on_bytes(x):
+    """Operations whose results depend on the sign, or overflow."""
+    order = (*x.max(0), *x.sort(stable=True), x.max(), x.min(), x.argmax(), torch.maximum(x, x * 2), x > 50)
+    return *order, x.sum(), x.cumsum(0), x * 2, x + x, -x, x / 2, x // 3, x % 3, x >> 1, x & 3, x.abs(), x.long(), x.float() / 255, x[ONCE]
+
+
 # Name: the function and its arguments; gradients are taken of those that are floating point.
 OPERATIONS = {
     "index_put, accumulating": (lambda x, v: x.index_put((ROWS,), v, True), normal(5, 7), normal(5, 7)),
     "index_put": (lambda x, v: x.index_put((ONCE,), v), normal(5, 7), normal(3, 7)),
     "index_put of columns": (lambda x, v: aten.index_put(x, [None, TWICE], v, True), normal(5, 7), normal(5, 3)),
+    "bytes": (on_bytes, torch.tensor([100, 200, 250, 3], dtype=torch.uint8)),
+    "bytes with signs": (on_bytes, torch.tensor([100, -56, -128, 3], dtype=torch.int8)),
+    "constants of the function": (lambda x: x[torch.tensor([0, 2])] * torch.tensor([[1.0], [2.0]]), normal(5, 7)),
     "index": (lambda x: x[ROWS], normal(5, 7)),
     "scatter": (lambda x, v: x.scatter(1, DISTINCT, v), normal(5, 7), normal(5, 4)),
     "scatter, last dimension": (lambda x, v: x.scatter(-1, DISTINCT, v), normal(5, 7), normal(5, 4)),

@@ -346,3 +346,129 @@ def test_a_state_from_before_the_first_step_is_loaded(name):
     model.load_state_dict(begin[0])
     optimizer.load_state_dict(begin[1])
     assert losses[0] != losses[1] and [step(x, y).item() for _ in range(3)] == losses
+
+
+def step_of(model, optimizer=None, loss=F.cross_entropy, **options):
+    return fp8.torch.train_step(model, loss, optimizer or torch.optim.SGD(model.parameters(), 0.1), "none", **options)
+
+
+BATCH = torch.linspace(-1, 1, 128).reshape(8, 16), torch.arange(8) % 4
+
+
+def test_hooks_that_come_later_are_refused():
+    model = nn.Linear(16, 4)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    step = step_of(model, optimizer)
+    step(*BATCH)
+    handle = optimizer.register_step_pre_hook(lambda *_: None)
+    with pytest.raises(fp8.UnsupportedError, match="the optimizer has hooks"):
+        step(*BATCH)
+    handle.remove()
+    model.weight.register_hook(lambda gradient: 2 * gradient)
+    with pytest.raises(fp8.UnsupportedError, match="hooks on its gradient"):
+        step(*BATCH)
+
+
+def double(module, arguments, result=None):
+    return (2 * arguments[0],) if result is None else 2 * result
+
+
+def double_gradient(module, gradients, outputs=None):
+    return (2 * gradients[0],)
+
+
+REGISTER = {
+    "forward": lambda m: m.register_forward_hook(double),
+    "before forward": lambda m: m.register_forward_pre_hook(double),
+    "backward": lambda m: m.register_full_backward_hook(double_gradient),
+    "before backward": lambda m: m.register_full_backward_pre_hook(double_gradient),
+}
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_hooks_of_modules_run_also_those_that_come_later(name):
+    results = []
+    for whole in (False, True):
+        torch.manual_seed(0)
+        model = Changing()
+        model.drop.eval()
+        results.append(train_four(model, 0.1, whole, lambda model, i: REGISTER[name](model.down) if i == 2 else None)[0])
+    # Sums in another order.
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_step_trains_where_gradients_are_turned_off(mode):
+    models = [nn.Linear(16, 4), nn.Linear(16, 4)]
+    models[1].load_state_dict(models[0].state_dict())
+    with mode():
+        step_of(models[0])(*BATCH)
+    step_of(models[1])(*BATCH)
+    assert torch.equal(models[0].weight, models[1].weight) and models[0].weight.requires_grad
+
+
+def test_autocast_around_the_call_counts():
+    model = nn.Linear(16, 4)
+    step = step_of(model)
+    formats = []
+    for enabled in (False, True, False):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            step(*BATCH)
+        formats.append({site.formats for site in step.report().sites})
+    assert formats == [{("f32", "f32")}, {("bf16", "bf16")}, {("f32", "f32")}]
+    assert repr(step) == "<fp8.torch.TrainStep Linear: 2 compiled>"
+
+
+class Branching(nn.Linear):
+    def forward(self, x):
+        return super().forward(x if x.sum() > 0 else -x)  # the value
+
+
+def test_a_value_that_python_reads_is_named_at_its_line():
+    with pytest.raises(fp8.UnsupportedError, match="reads the value of a tensor.*use fp8.torch.backend") as error:
+        step_of(Branching(16, 4))(*BATCH)
+    assert "# the value" in open(__file__).readlines()[error.value.location.line - 1]
+
+
+def test_optimizers_whose_update_cannot_be_traced_are_named():
+    model = nn.Linear(16, 4)
+    with pytest.raises(fp8.UnsupportedError, match="LBFGS calls a closure"):
+        step_of(model, torch.optim.LBFGS(model.parameters()))
+    with pytest.raises(fp8.UnsupportedError, match="the update of Adafactor reads values of tensors"):
+        step_of(model, torch.optim.Adafactor(model.parameters()))(*BATCH)
+
+
+def test_models_in_parallel_are_refused():
+    with pytest.raises(fp8.UnsupportedError, match="exchanges no gradients"):
+        step_of(nn.DataParallel(nn.Linear(16, 4)))
+
+
+def test_inputs_are_tensors():
+    with pytest.raises(TypeError, match="input 0 of the step is of type dict, not a tensor"):
+        step_of(nn.Linear(16, 4))({"x": BATCH[0]}, BATCH[1])
+
+
+def test_a_scheduler_that_changes_other_options_than_the_rate_is_a_warning():
+    model = nn.Linear(16, 4)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=20)
+    step = step_of(model, optimizer)
+    with pytest.warns(fp8.Warning, match="compiled 8 times because 'betas' of the optimizer changed: .*cycle_momentum=False") as caught:
+        for _ in range(10):
+            step(*BATCH)
+            scheduler.step()
+    assert caught[0].filename == __file__
+
+
+def test_a_copied_model_brings_its_state_to_another_step():
+    model = nn.Linear(16, 4)
+    step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), amax_history_len=4)
+    step.attach()
+    for _ in range(3):
+        step(*BATCH)
+    copied = copy.deepcopy(model)
+    again = fp8.torch.train_step(copied, F.cross_entropy, torch.optim.SGD(copied.parameters(), 0.1), amax_history_len=4)
+    again.attach()
+    assert torch.equal(step(*BATCH), again(*BATCH)) and torch.equal(step.state.amax_history, again.state.amax_history)
+    with pytest.raises(ValueError, match="already has the FP8 state of another"):
+        again.attach(model)

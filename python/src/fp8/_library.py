@@ -225,7 +225,7 @@ class Prepared:
             "fp8rt_prepare", "fp8rt_prepared_destroy", library.handle, description["name"].encode(), None,
             arguments, len(self.arguments), results, len(self.results),
         )  # fmt: skip
-        self._call = _runtime.load().fp8rt_prepared_call
+        self._prepared, self._call = self._handle.value, _runtime.load().fp8rt_prepared_call
         # All pointers of a call, in memory of its own: quicker than an array for each call.
         self._frame = (ctypes.c_void_p * (len(self.arguments) + len(self.results)))()
         self._frame_arguments = ctypes.addressof(self._frame)
@@ -235,7 +235,7 @@ class Prepared:
     def call(self, arguments: Sequence[int], results: Sequence[int]) -> None:
         """Calls the entry point on these addresses. Raises RunError."""
         self._pack(self._frame, 0, *arguments, *results)
-        if status := self._call(self._handle.value, self._frame_arguments, self._frame_results):
+        if status := self._call(self._prepared, self._frame_arguments, self._frame_results):
             _runtime.check(status)
 
 

@@ -12,8 +12,9 @@ Programs run on the CPU. Needs torch 2.15 and iree-base-compiler.
 
 from __future__ import annotations
 
-from ._backend import Backend, Graph, backend
+from ._backend import Backend, backend
 from ._exported import Exported, compile_exported
+from ._graph import Graph
 from ._state import State
 from ._train_step import TrainStep, train_step
 

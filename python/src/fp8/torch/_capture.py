@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx import GraphModule, Node
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -58,15 +59,22 @@ def attributes_as_buffers(root: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def known_tensors() -> Iterator[None]:
-    """Raises UnsupportedError at the user's line for a tensor that is no argument of what is captured."""
+    """Raises UnsupportedError at the user's line for a tensor that is no argument of what is captured, or whose value is read."""
     try:
         yield
+    except DataDependentOutputException as error:
+        raise UnsupportedError("Python reads the value of a tensor, which a compiled step has not: use fp8.torch.backend", _users_frame(error)) from None
     except AssertionError as error:
         if "convert all Tensors to FakeTensors" not in str(error):
             raise
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OWN_FOLDERS)]
-        line = Location(frames[-1].filename, frames[-1].lineno or 1, 1) if frames else None
-        raise UnsupportedError("a tensor is used that is neither a parameter nor a buffer of the model: call register_buffer for it", line) from None
+        message = "a tensor is used that is neither a parameter nor a buffer of the model: call register_buffer for it"
+        raise UnsupportedError(message, _users_frame(error)) from None
+
+
+def _users_frame(error: BaseException) -> Location | None:
+    """The innermost line of the user's code that an error comes from."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OWN_FOLDERS)]
+    return Location(frames[-1].filename, frames[-1].lineno or 1, 1) if frames else None
 
 
 def output_of(module: GraphModule) -> Node:
@@ -80,7 +88,8 @@ def values_of(module: GraphModule) -> list[Any]:
 
 def for_compiler(module: GraphModule) -> GraphModule:
     """A copy whose results are tensors alone: None and numbers are dropped."""
-    module = copy.deepcopy(module)
+    # Not of the module: constants would be copied, which fails in PyTorch's mode of tensors without data.
+    module = GraphModule(module, copy.deepcopy(module.graph))
     output = output_of(module)
     output.args = (tuple(result for result in output.args[0] if isinstance(result, Node)),)
     module.graph.eliminate_dead_code()
@@ -92,6 +101,11 @@ def for_compiler(module: GraphModule) -> GraphModule:
 _DRAWS_BY_SIZE = (aten.bernoulli.p, aten.rand_like, aten.randn_like, aten.randint_like)
 
 
+def random_nodes(module: GraphModule) -> list[Node]:
+    """What draws random numbers."""
+    return [node for node in module.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())]
+
+
 def draw_outside(module: GraphModule) -> list[Callable[[], Tensor]]:
     """Makes the random numbers of a graph its last arguments. Returns what draws them, before every call and in their order.
 
@@ -99,9 +113,7 @@ def draw_outside(module: GraphModule) -> list[Callable[[], Tensor]]:
     eager PyTorch.
     """
     draws = []
-    for node in list(module.graph.nodes):
-        if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
-            continue
+    for node in random_nodes(module):
         if node.all_input_nodes and node.target not in _DRAWS_BY_SIZE and node.target.overloadpacket not in _DRAWS_BY_SIZE:
             raise UnsupportedError(f"'{node.target}' draws random numbers that depend on a tensor", user_line(node))
         draws.append(_draw(node))
@@ -117,14 +129,18 @@ def draw_outside(module: GraphModule) -> list[Callable[[], Tensor]]:
 
 
 def _draw(node: Node) -> Callable[[], Tensor]:
-    """What computes a random node, with tensors of any content for its arguments."""
-    target = node.target
+    """What computes a random node, with tensors of any content for its arguments.
+
+    PyTorch draws in the order of memory, so their strides count.
+    """
+    # Dropout changes a tensor in place, which keeps its strides; what it is captured as would not.
+    target = Tensor.bernoulli_ if node.target is aten.bernoulli.p else node.target
     examples = {other: other.meta["val"] for other in node.all_input_nodes}
-    sizes = {other: (tuple(value.shape), value.dtype) for other, value in examples.items()}
+    sizes = {other: (tuple(value.shape), value.stride(), value.dtype) for other, value in examples.items()}
     arguments, options = node.args, {name: value for name, value in node.kwargs.items() if name != "device"}
 
     def draw() -> Tensor:
-        tensors = {other: torch.empty(shape, dtype=dtype) for other, (shape, dtype) in sizes.items()}
+        tensors = {other: torch.empty_strided(shape, strides, dtype=dtype) for other, (shape, strides, dtype) in sizes.items()}
         return target(*[tensors.get(a, a) if isinstance(a, Node) else a for a in arguments], **options)
 
     return draw

@@ -270,8 +270,6 @@ def _check_outputs(program: ExportedProgram) -> None:
             raise UnsupportedError("the program computes gradients: fp8.torch.train_step and fp8.torch.backend train", line)
         if spec.kind in _CHANGES:
             raise UnsupportedError("the program " + _CHANGES[spec.kind].format(spec.target), line)
-    for node in program.graph.nodes:
-        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            raise UnsupportedError(
-                f"'{node.target}' draws random numbers: call model.eval() before torch.export.export, or make them an input", _import.user_line(node)
-            )
+    for node in _capture.random_nodes(program.graph_module):
+        message = f"'{node.target}' draws random numbers: call model.eval() before torch.export.export, or make them an input"
+        raise UnsupportedError(message, _import.user_line(node))

@@ -15,9 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
 from .._errors import INSTALL, CompileError, Location, MissingToolError, UnsupportedError
+from ._integers import widen
 from ._loops import write_loops
 
 try:
@@ -59,10 +62,25 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
 
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
+    _refuse_complex(graph)
+    widen(graph)
     try:
         importer.import_stateless_graph(graph, func_name=name)
     except (NotImplementedError, AssertionError, KeyError, TypeError) as error:
+        if node := next((n for n in graph.nodes if isinstance(n.target, HigherOrderOperator)), None):
+            raise UnsupportedError(f"'{node.target}' has no form in linalg", user_line(node)) from None
         raise UnsupportedError(f"torch-mlir cannot read the graph of '{name}': {type(error).__name__}: {error}") from error
+
+
+def _refuse_complex(graph: Graph) -> None:
+    """Raises UnsupportedError for complex arguments, results and residuals."""
+    for node in graph.nodes:
+        shown = node.all_input_nodes if node.op == "output" else [node] if node.op == "placeholder" else []
+        for value in shown:
+            if isinstance(value.meta.get("val"), Tensor) and value.meta["val"].is_complex():
+                line = user_line(value) or next(filter(None, map(user_line, value.users)), None)
+                message = f"'{value.name}' is complex, and compiled code takes and returns real tensors: use torch.view_as_real"
+                raise UnsupportedError(message, line)
 
 
 def _name_arguments(function: Any, names: Sequence[str]) -> None:

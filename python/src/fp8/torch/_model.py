@@ -33,7 +33,8 @@ class Loss(nn.Module):  # type: ignore[misc]
 
     def forward(self, *batch: Tensor) -> Tensor:
         before = dict(self.named_buffers())
-        with torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=self.autocast is not None):
+        dtype = self.autocast or (torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None)
+        with torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None):
             loss = self.model(*batch) if self.loss is None else self.loss(self.model(*batch[:-1]), batch[-1])
         if not isinstance(loss, Tensor):
             raise TypeError(f"the loss is of type {type(loss).__name__}: return one tensor, the loss alone")
@@ -47,17 +48,21 @@ class Loss(nn.Module):  # type: ignore[misc]
         return [m for m in self.modules() if m is not self and not isinstance(m, (State, States))]
 
     def kind(self) -> tuple[Any, ...]:
-        """The modules' modes, and the tensors but for their values."""
+        """The modules' modes and hooks, and the tensors but for their values."""
         modules = self.users_modules()
         tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
-        return tuple(m.training for m in modules), tuple((id(t), t.dtype, t.shape, t.requires_grad) for t in tensors)
+        return (
+            tuple((m.training, *m._forward_hooks, *m._forward_pre_hooks, *m._backward_hooks, *m._backward_pre_hooks) for m in modules),
+            tuple((id(t), t.dtype, t.shape, t.requires_grad) for t in tensors),
+        )
 
 
 class Numbers:
-    """Numbers and texts that are attributes of modules: constants of a compiled step."""
+    """Numbers and texts that are attributes of modules, and the optimizer's options: constants of a compiled step."""
 
-    def __init__(self, loss: Loss) -> None:
-        self._loss = loss
+    def __init__(self, loss: Loss, optimizer: torch.optim.Optimizer) -> None:
+        self._loss, self._optimizer = loss, optimizer
+        self._options: dict[str, Any] = {}
         self._compiled: dict[str, Any] | None = None
         #: How often each of them led to a compilation.
         self._counts: dict[str, int] = {}
@@ -78,18 +83,16 @@ class Numbers:
 
     def note_compilation(self) -> None:
         """Notes with which numbers a step is compiled. Warns of those that change often."""
-        before, self._compiled = self._compiled, self._by_name()
-        for name, value in self._compiled.items():
-            if before is None or before.get(name, value) == value:
-                continue
+        before, self._compiled = self._compiled or {}, self._by_name()
+        self._count(before, self._compiled, "of the model changed: keep what changes from step to step in a tensor (register_buffer), and change it in place")
+        before, self._options = self._options, {key: _plain(v) for g in self._optimizer.param_groups for key, v in g.items() if key not in ("params", "lr")}
+        self._count(before, self._options, "of the optimizer changed: let a scheduler change learning rates alone, as with cycle_momentum=False")
+
+    def _count(self, before: dict[str, Any], now: dict[str, Any], advice: str) -> None:
+        for name in [name for name, value in now.items() if before.get(name, value) != value]:
             self._counts[name] = self._counts.get(name, 0) + 1
             if self._counts[name] == _MANY:
-                warnings.warn(
-                    f"the step was compiled {_MANY} times because '{name}' of the model changed: keep what changes from step to step "
-                    "in a tensor (register_buffer), and change it in place",
-                    Warning,
-                    stacklevel=3,
-                )
+                warnings.warn(f"the step was compiled {_MANY} times because '{name}' {advice}", Warning, stacklevel=4)
 
     def warn_of_changes(self) -> None:
         """Warns of numbers that forward has changed while it was traced: a compiled step does not."""

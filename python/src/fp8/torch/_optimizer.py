@@ -20,9 +20,17 @@ from .._errors import UnsupportedError
 
 
 def check(optimizer: torch.optim.Optimizer) -> None:
+    """Raises UnsupportedError for an optimizer whose update cannot be traced."""
     kind = type(optimizer)
     if not hasattr(kind, "_init_group"):
         raise UnsupportedError(f"train_step takes the optimizers of torch.optim; {kind.__name__} has no _init_group: use fp8.torch.backend")
+    if inspect.signature(kind.step).parameters["closure"].default is inspect.Parameter.empty:
+        raise UnsupportedError(f"{kind.__name__} calls a closure several times in a step: use fp8.torch.backend")
+    check_options(optimizer)
+
+
+def check_options(optimizer: torch.optim.Optimizer) -> None:
+    """Raises UnsupportedError for what users may add to an optimizer at any time."""
     if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
         raise UnsupportedError("the optimizer has hooks, which a compiled update does not call: use fp8.torch.backend")
     for group in optimizer.param_groups:
@@ -104,7 +112,12 @@ def trace_update(optimizer: torch.optim.Optimizer, groups: Sequence[Sequence[Ten
     examples = [example(p) for p in parameters] + [example(p) for p in parameters]
     examples += [example(state[p][key]) for p in parameters for key in state[p]] + [torch.tensor(1e-3) for _ in groups]
     with compiling(), torch.no_grad():
-        return make_fx(functionalize(update))(*examples)  # type: ignore[no-any-return]
+        try:
+            return make_fx(functionalize(update))(*examples)  # type: ignore[no-any-return]
+        except RuntimeError as error:
+            if "value out of a tracing tensor" not in str(error):
+                raise
+            raise UnsupportedError(f"the update of {type(optimizer).__name__} reads values of tensors: use fp8.torch.backend") from None
 
 
 class _TensorFactors(TorchFunctionMode):  # type: ignore[misc]

@@ -26,8 +26,8 @@ from torch.fx import GraphModule
 from .._library import Library
 from . import _capture
 from ._casts import Casts, pointers
-from ._run import Runner, state_number
-from ._state import States
+from ._run import Runner, note_number, noted_number
+from ._state import State, States
 
 # A backward that runs within compiled code, as of a compiled training step, is not captured: it takes addresses.
 trace_rules.add("fp8")
@@ -46,8 +46,7 @@ class Pair:
     """Forward and backward of one library.
 
     `parts` are PyTorch's graphs and the number of the user's results; `draws` make the random numbers that the library
-    takes last. `choose_state` gives the number of the state for the arguments of a call, None without state. One call runs
-    at a time.
+    takes last. `choose_state` gives the state for the arguments of a call, None without state. One call runs at a time.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Pair:
         parts: tuple[GraphModule, GraphModule, int],
         draws: Sequence[Callable[[], Tensor]],
         states: States,
-        choose_state: Callable[[Sequence[Tensor]], int | None],
+        choose_state: Callable[[Sequence[Tensor]], State | None],
         lock: threading.Lock,
     ) -> None:
         forward, backward, outputs = parts
@@ -68,37 +67,35 @@ class Pair:
         self._forward, self._backward = Runner(library, "forward", self._results), Runner(library, "backward", self._gradients)
         self.casts = Casts(library, "forward")
 
-    def forward(self, arguments: Sequence[Tensor]) -> tuple[list[Any], Tensor | None]:
-        """The results, and the arena of all residuals where there are any."""
-        runner, state = self._forward, None
+    def forward(self, arguments: Sequence[Tensor]) -> tuple[list[Any], Tensor | None, State | None]:
+        """The results, the arena of all residuals where there are any, and the state: backward takes both."""
+        runner = self._forward
         with self._lock:
-            number = self._choose_state(arguments)
-            if number is not None:
-                state = self._states._modules[str(number)]
-            arena = runner.new_arena(number or 0) if self._saved else None
+            state = self._choose_state(arguments)
+            arena = runner.new_arena() if self._saved else None
             self.casts.update(arguments, state)
             addresses = pointers(runner.state_names, state, self.casts)
             if self._draws:
                 arguments = [*arguments, *[draw() for draw in self._draws]]
-            return runner(arguments, addresses, arena), arena
+            return runner(arguments, addresses, arena), arena, state
 
-    def backward(self, tangents: Sequence[Tensor], arena: Tensor | None) -> list[Any]:
+    def backward(self, tangents: Sequence[Tensor], arena: Tensor | None, state: State | None) -> list[Any]:
         """The gradients of all inputs, None for those that have none."""
-        runner = self._backward
         with self._lock:
-            addresses: Sequence[int] = ()
-            if runner.state_names:
-                state = self._states._modules[str(state_number(arena) if arena is not None else 0)]
-                addresses = pointers(runner.state_names, state, self.casts)
-            return runner(tangents, addresses, arena)
+            return self._backward(tangents, pointers(self._backward.state_names, state, self.casts), arena)
 
     def boxed_forward(self, arguments: list[Tensor]) -> list[Any]:
         """As AOT autograd calls it, which expects as many saved tensors as its graph has: the arena and empty ones."""
-        results, arena = self.forward(arguments)
-        return results if arena is None else [*results, arena, *[_EMPTY] * (self._saved - 1)]
+        results, arena, state = self.forward(arguments)
+        if arena is None:
+            return results
+        note_number(arena, state.number if state is not None else -1)
+        return [*results, arena, *[_EMPTY] * (self._saved - 1)]
 
     def boxed_backward(self, arguments: list[Tensor]) -> list[Any]:
-        return self.backward(arguments[self._saved :], arguments[0] if self._saved else None)
+        arena = arguments[0] if self._saved else None
+        state = self._states._modules.get(str(noted_number(arena))) if arena is not None else None
+        return self.backward(arguments[self._saved :], arena, state)
 
     def direct(self, metadata: ViewAndMutationMeta, inputs: Sequence[Any]) -> Callable[..., Any] | None:
         """What runs the pair without AOT autograd's own function around it; None where that has something to do.
@@ -132,7 +129,7 @@ class _Direct(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, pair: Pair, *arguments: Tensor) -> tuple[Any, ...]:
-        results, arena = pair.forward(arguments)
+        results, arena, ctx.state = pair.forward(arguments)
         ctx.pair = pair
         ctx.save_for_backward(arena)
         if pair.constant:
@@ -144,7 +141,7 @@ class _Direct(torch.autograd.Function):  # type: ignore[misc]
         if torch._C._functorch.peek_interpreter_stack() is not None:
             raise RuntimeError("the backward of a compiled model was called within vmap, grad or vjp: put these inside of torch.compile")
         (arena,) = ctx.saved_tensors
-        gradients = ctx.pair.backward([tangents[i] for i in ctx.pair.differentiable], arena)
+        gradients = ctx.pair.backward([tangents[i] for i in ctx.pair.differentiable], arena, ctx.state)
         if torch.is_grad_enabled():
             leaves = _leaves(ctx)
             gradients = _Once.apply(len(leaves), *leaves, *gradients)

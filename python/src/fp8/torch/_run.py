@@ -41,11 +41,9 @@ class Runner:
         self._arena = (max(taken_bytes, saved_bytes),), (1,), torch.uint8
         self._state_results = [0] * sum(r["kind"] == "state" for r in outputs)
 
-    def new_arena(self, state: int) -> Tensor:
+    def new_arena(self) -> Tensor:
         """Memory for the residuals that this entry point returns."""
-        arena = _empty_strided_cpu(*self._arena)
-        ctypes.c_int64.from_address(arena.data_ptr()).value = state
-        return arena
+        return _empty_strided_cpu(*self._arena)
 
     def __call__(self, tensors: Sequence[Tensor], state: Sequence[int], arena: Tensor | None = None) -> list[Any]:
         """Calls the entry point on the user's arguments; `state` are addresses of the state's tensors."""
@@ -61,7 +59,10 @@ class Runner:
 
 def row_major(tensor: Tensor) -> Tensor:
     """A tensor whose memory has its elements in order, and with their signs (`z.conj().imag` has others)."""
-    return tensor.detach().contiguous().resolve_neg()
+    if tensor.is_contiguous() and not tensor.is_neg():
+        return tensor
+    values = (tensor.detach() if tensor.requires_grad else tensor).contiguous()
+    return values.resolve_neg() if values.is_neg() else values
 
 
 def _strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -72,8 +73,12 @@ def _strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides)) if shape else ()
 
 
-def state_number(arena: Tensor) -> int:
-    """The number of the state that the forward pass used, which its arena begins with."""
+def note_number(arena: Tensor, number: int) -> None:
+    """Keeps the number of the state that the forward pass used at the arena's begin."""
+    ctypes.c_int64.from_address(arena.data_ptr()).value = number
+
+
+def noted_number(arena: Tensor) -> int:
     return ctypes.c_int64.from_address(arena.data_ptr()).value
 
 

@@ -33,6 +33,8 @@ class State(nn.Module):  # type: ignore[misc]
 
     def __init__(self, library: Library, weights: Sequence[Tensor] = ()) -> None:
         super().__init__()
+        #: Its number among the states of a backend.
+        self.number = 0
         self.take(weights, None)
         for name, value in library.state().items():
             self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
@@ -100,11 +102,32 @@ class States(nn.Module):  # type: ignore[misc]
         #: The modules that these states were attached to.
         self.attached: list[weakref.ref[nn.Module]] = []
         self.waiting: dict[str, dict[str, Tensor]] = {}
+        #: Whether these are copies, which no backend has.
+        self.copied = False
         #: How often a state was added, or one that waits was loaded.
         self.changes = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "attached": []}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        super().__setstate__(saved)
+        self.copied = True
+
+    def wait(self) -> None:
+        """Lets all states wait for their graphs, which are compiled anew."""
+        self.waiting.update({name: dict(state.named_buffers()) for name, state in self.named_children()})
+        self._modules.clear()
+        self.copied = False
+
+    def attach_to(self, module: nn.Module) -> None:
+        """Becomes `fp8_state` of a module, and takes over what the module has there from the one that it is a copy of."""
+        before = getattr(module, "fp8_state", None)
+        if isinstance(before, States) and before is not self:
+            if not before.copied:
+                raise ValueError("the module already has the FP8 state of another backend")
+            self.load_state_dict(before.state_dict())
+        module.fp8_state = self
 
     def belong_to(self, module: nn.Module) -> None:
         """Notes a module: its weights are known by their names, so that load_state_dict(assign=True) may replace them."""
@@ -122,15 +145,14 @@ class States(nn.Module):  # type: ignore[misc]
                 return reference, frozenset(names[id(weight)] for weight in weights)
         return None
 
-    def add(self, state: State) -> int:
-        """The number of a new state; loads the saved one that waits for it."""
-        number = len(self._modules)
+    def add(self, state: State) -> None:
+        """Numbers a new state, and loads the saved one that waits for it."""
+        state.number = number = len(self._modules)
         self.changes += 1
         if self.waiting:
             name = self._waiting_for(state, str(number))
             state.load(self.waiting.pop(name))
         self.add_module(str(number), state)
-        return number
 
     def _waiting_for(self, state: State, number: str) -> str:
         own = dict(state.named_buffers())[_state.HASH]

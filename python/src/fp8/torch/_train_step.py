@@ -9,30 +9,23 @@ memory in place.
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import inspect
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch.fx.traceback
 from torch import Tensor, nn
-from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
-from torch.fx import GraphModule, Interpreter, Node
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from .. import _compile
-from .._errors import Location, StateError, UnsupportedError
+from .._errors import StateError, UnsupportedError
 from .._library import Library
 from .._report import Report
-from . import _capture, _decompose, _import, _optimizer
+from . import _capture, _import, _optimizer
 from ._casts import Casts, pointers
 from ._model import Loss, Numbers
 from ._run import check_devices, row_major
 from ._state import State, States
+from ._step_graph import capture_step
 
 
 def train_step(
@@ -50,8 +43,8 @@ def train_step(
             loss = step(x, y)
             scheduler.step()
 
-    `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. The
-    optimizer is any of torch.optim; learning rates are read at every call. The other options are
+    `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. Without
+    `autocast` a torch.autocast around the call counts. The optimizer is any of torch.optim; learning rates are read at every call. The other options are
     those of `fp8.compile`.
     """
     return TrainStep(model, loss, optimizer, recipe, autocast, **options)
@@ -60,7 +53,7 @@ def train_step(
 class TrainStep:
     """What `train_step` returns.
 
-    A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval), of the
+    A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval) and hooks, of the
     model's tensors (other objects or types, frozen or not) and of the numbers and texts that are attributes of its
     modules, also in lists and dicts, is compiled when it first occurs. Other attributes are those that it had then.
     """
@@ -76,6 +69,8 @@ class TrainStep:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise TypeError(f"the model is of type {type(model).__name__}: train_step takes a torch.nn.Module")
+        if any(isinstance(m, (nn.DataParallel, nn.parallel.DistributedDataParallel)) for m in model.modules()):
+            raise UnsupportedError("a compiled step exchanges no gradients between processes or devices: use fp8.torch.backend")
         _optimizer.check(optimizer)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
@@ -83,17 +78,23 @@ class TrainStep:
         self._module = Loss(model, loss, autocast)
         self._built: dict[Any, _Compiled] = {}
         self._last: _Compiled | None = None
-        self._numbers = Numbers(self._module)
+        self._numbers = Numbers(self._module, optimizer)
 
     def __call__(self, *batch: Tensor) -> Tensor:
         """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails."""
+        for place, value in enumerate(batch):
+            if not isinstance(value, Tensor):
+                raise TypeError(f"input {place} of the step is of type {type(value).__name__}, not a tensor")
+        _optimizer.check_options(self.optimizer)
+        autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
-        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, self._module.kind(), self._numbers.values())
+        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, autocast, self._module.kind(), self._numbers.values())
         step = self._built.get(key)
         if step is None:
             self._numbers.note_compilation()
             check_devices([*batch, *self.model.parameters()])
-            step = self._built[key] = _Compiled(self, batch)
+            with torch.inference_mode(False), torch.enable_grad():
+                step = self._built[key] = _Compiled(self, batch)
         self._last = step
         # A scheduler looks at this mark to find that it is called after the optimizer.
         self.optimizer._opt_called = True
@@ -129,7 +130,7 @@ class TrainStep:
 
     def attach(self, module: nn.Module | None = None) -> None:
         """Makes the FP8 state part of the `state_dict` of the model, or of another module."""
-        (module or self.model).fp8_state = self.states
+        self.states.attach_to(module if module is not None else self.model)
 
     def __repr__(self) -> str:
         return f"<fp8.torch.TrainStep {type(self.model).__name__}: {len(self._built)} compiled>"
@@ -146,21 +147,12 @@ class TrainStep:
         return self.state
 
 
-@dataclass
-class _Slot:
-    """A tensor that a step updates: a parameter, a buffer, or (key) an entry of a parameter's optimizer state."""
-
-    name: str
-    tensor: Tensor
-    key: str | None = None
-
-
 class _Compiled:
     """The step for one combination of shapes."""
 
     def __init__(self, owner: TrainStep, batch: Sequence[Tensor]) -> None:
         self._optimizer = owner.optimizer
-        graph, self._slots, self._constants = _capture_step(owner, batch)
+        graph, self._slots, self._constants = capture_step(owner, batch)
         self._draws = _capture.draw_outside(graph)
         names = [slot.name for slot in self._slots] + [f"lr{i}" for i in range(len(owner.optimizer.param_groups))]
         names += [name for name, _ in self._constants] + [f"batch{i}" for i in range(len(batch))]
@@ -185,7 +177,7 @@ class _Compiled:
         if not all(t.is_contiguous() for t in updated):
             raise UnsupportedError("a tensor that the step updates is not contiguous: call .contiguous() for it")
         rates = [torch.as_tensor(group["lr"], dtype=torch.float32) for group in self._optimizer.param_groups]
-        held = [*updated, *rates, *(row_major(t) for t in [*(t for _, t in self._constants), *batch]), *(draw() for draw in self._draws)]
+        held = [*updated, *rates, *(row_major(t) for t in [*(t for _, t in self._constants), *batch, *(draw() for draw in self._draws)])]
         self._casts.update(held, self._state)
         arguments = [t.data_ptr() for t in held] + pointers(self._state_names, self._state, self._casts)
         loss = torch.empty(self._loss[0], dtype=self._loss[1])
@@ -196,133 +188,6 @@ class _Compiled:
             torch.autograd.graph.increment_version([*updated, *(self._state.buffers() if self._state is not None else ())])
         self._casts.note(held, self._state)
         return loss
-
-
-def _capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule, list[_Slot], list[tuple[str, Tensor]]]:
-    """The graph of a step, what it updates, and the parameters and buffers that it only reads."""
-    with _capture.attributes_as_buffers(owner._module):
-        joint = _capture_joint(owner._module, batch)
-        _refuse_replaced(joint, owner._module)
-        owner._numbers.warn_of_changes()
-        tensors = {**dict(owner._module.named_parameters(remove_duplicate=False)), **dict(owner._module.named_buffers(remove_duplicate=False))}
-    roles = [node.meta["desc"] for node in _capture.placeholders(joint)]
-    results = list(_capture.output_of(joint).args[0])
-    meanings = _capture.output_of(joint).meta["desc"]
-
-    # A tied weight is an argument for each of its names, with a part of the gradient each.
-    trained: dict[Tensor, str] = {}
-    gradients: dict[Tensor, list[int]] = {}
-    mutated = {}
-    for place, (meaning, result) in enumerate(zip(meanings, results)):
-        target = getattr(getattr(meaning, "grad_of", None), "target", None)
-        if target is not None and isinstance(result, Node):
-            trained.setdefault(tensors[target], target)
-            gradients.setdefault(tensors[target], []).append(place)
-        changed = getattr(getattr(meaning, "mutated_input", None), "target", None)
-        if changed is not None:
-            mutated[changed] = place
-    loss = next(i for i, m in enumerate(meanings) if type(m).__name__ == "PlainAOTOutput")
-
-    groups = [[p for p in group["params"] if p in trained] for group in owner.optimizer.param_groups]
-    parameters = [p for group in groups for p in group]
-    state = _optimizer.initial_state(owner.optimizer, parameters)
-    slots = [_Slot(_short(trained[p]), p) for p in parameters]
-    slots += [_Slot(f"{key}.{_short(trained[p])}", p, key) for p in parameters for key in state[p]]
-    slots += [_Slot(_short(name), tensors[name]) for name in mutated]
-    update = _optimizer.trace_update(owner.optimizer, groups, state)
-
-    places = {slot.tensor: i for i, slot in enumerate(slots) if slot.key is None}
-    read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target") and tensors[r.target] not in places}
-    constants = [(name, tensor) for tensor, name in read.items()]
-    rates, first_constant = len(slots), len(slots) + len(groups)
-    first_batch = first_constant + len(constants)
-    places.update({tensor: first_constant + i for i, tensor in enumerate(read)})
-
-    def step(*values: Tensor) -> list[Tensor]:
-        arguments = []
-        for role in roles:
-            if hasattr(role, "target"):
-                arguments.append(values[places[tensors[role.target]]])
-            elif hasattr(role, "idx"):
-                arguments.append(values[first_batch + role.idx])
-            else:
-                arguments.append(torch.ones((), dtype=results[loss].meta["val"].dtype))
-        outputs = _KeepNames(joint).run(*arguments)
-        grads = [functools.reduce(torch.add, [outputs[place] for place in gradients[p]]) for p in parameters]
-        state_end = len(slots) - len(mutated)
-        new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
-        return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]
-
-    examples = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
-    examples += [torch.tensor(1e-3) for _ in groups] + [_optimizer.example(t) for _, t in constants] + [_optimizer.example(t) for t in batch]
-    with _optimizer.compiling(), torch.no_grad(), torch.fx.traceback.preserve_node_meta():
-        graph = make_fx(step, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
-    graph.graph.eliminate_dead_code()
-    _optimizer.write_state(owner.optimizer, state)
-    return graph, slots, constants
-
-
-def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
-    """Loss and gradients as one functional graph, with module paths in the nodes."""
-    with (
-        contextlib.ExitStack() as stack,
-        _named_modules(module),
-        torch.fx.traceback.preserve_node_meta(),
-        _capture.tracing(),
-        _capture.known_tensors(),
-        _optimizer.compiling(),
-    ):
-        joint = aot_export_joint_with_descriptors(stack, module, tuple(batch), decompositions=_decompose.table()).graph_module
-    joint.graph.set_codegen(torch.fx.graph.CodeGen())
-    joint.recompile()
-    return joint
-
-
-def _refuse_replaced(joint: GraphModule, module: Loss) -> None:
-    """Raises UnsupportedError for a buffer that forward reads and replaces: the next step would read the old one."""
-    for node in _capture.placeholders(joint):
-        name = getattr(node.meta["desc"], "target", None)
-        if name in module.replaced and node.users:
-            forward = inspect.unwrap(type(module.get_submodule(name.rpartition(".")[0])).forward)
-            message = f"forward reads '{_short(name)}' and puts another tensor in its place: change it in place, by add_ or copy_"
-            raise UnsupportedError(message, Location(forward.__code__.co_filename, forward.__code__.co_firstlineno, 1))
-
-
-@contextlib.contextmanager
-def _named_modules(root: nn.Module) -> Iterator[None]:
-    """Nodes that are traced in a module's forward get its path; autograd copies it to those of the gradient."""
-    modules = [(name, module, vars(module).get("forward")) for name, module in root.named_modules() if name]
-    for name, module, _ in modules:
-        module.forward = _annotated(module.forward, _short(name))
-    try:
-        yield
-    finally:
-        for _, module, own in modules:
-            del module.forward
-            if own is not None:
-                module.forward = own
-
-
-def _annotated(forward: Callable[..., Any], path: str) -> Callable[..., Any]:
-    def under_path(*arguments: Any, **options: Any) -> Any:
-        with torch.fx.traceback.annotate({"module": path}):
-            return forward(*arguments, **options)
-
-    under_path.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
-    return under_path
-
-
-class _KeepNames(Interpreter):  # type: ignore[misc]
-    """Runs a graph so that what is traced keeps the nodes' module paths and lines."""
-
-    def run_node(self, node: Node) -> Any:
-        with torch.fx.traceback.set_current_meta(node):
-            return super().run_node(node)
-
-
-def _short(name: str) -> str:
-    """A name without the wrapper around the model."""
-    return "" if name == "model" else name.removeprefix("model.")
 
 
 def _hashable(value: Any) -> Any:

@@ -1,0 +1,197 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A graph that torch.compile captured, compiled: a pair of forward and backward, or one function for inference."""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.fx import GraphModule
+from torch.utils.checkpoint import CheckpointPolicy
+
+from .. import _compile
+from .. import state as _state
+from .._errors import CompileError
+from .._library import Library
+from .._report import Report
+from . import _capture, _import
+from ._casts import Casts, advise, pointers
+from ._inference import TrainedScales
+from ._pair import Pair
+from ._run import Runner
+from ._state import State
+
+if TYPE_CHECKING:
+    from ._backend import Backend
+
+
+class Graph:
+    """One graph that torch.compile captured, compiled: a pair, or one function where no gradient is needed."""
+
+    def __init__(self, owner: Backend, names: Sequence[str]) -> None:
+        self._owner = owner
+        self._names = names
+        self._parts: tuple[GraphModule, GraphModule, int] | None = None
+        self._library: Library | None = None
+        #: A training graph's calls, and what AOT autograd knows about its inputs and outputs.
+        self.pair: Pair | None = None
+        self.metadata: Any = None
+        self._weight: int | None = None
+        self._weights: list[int] = []
+        #: The state for the weights that this graph ran with last; None without state, or before the first call.
+        self.state: State | None = None
+        #: By the address of the first weight's object, that object and the state; the state for weights that are no parameters.
+        self._known: dict[int, tuple[weakref.ref[Tensor], State]] = {}
+        self._shared: State | None = None
+        #: Workspaces, casts and states are used by one thread at a time.
+        self._lock = threading.Lock()
+
+    @property
+    def library(self) -> Library:
+        assert self._library is not None
+        return self._library
+
+    @property
+    def report(self) -> Report:
+        """What became of every product of this graph."""
+        return self.library.report
+
+    def ir(self, stage: str) -> str:
+        """The IR after a stage of the compiler."""
+        return self.library.ir(stage)
+
+    def partition(self, joint: GraphModule, inputs: Any, *, num_fwd_outputs: int, **rest: Any) -> tuple[GraphModule, GraphModule]:
+        """Lets PyTorch cut the joint graph, and keeps both parts: they are compiled as one pair."""
+        # Checkpoints would draw them again in backward, from the generator as it was in forward.
+        for node in _capture.random_nodes(joint):
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+        forward, backward = min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+        self._parts = forward, backward, num_fwd_outputs
+        return forward, backward
+
+    def compile_forward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
+        """Compiles the pair; returns what runs forward.
+
+        Its metadata say whether AOT autograd has to stand around the pair's calls.
+        """
+        assert self._parts is not None
+        forward, backward, outputs = self._parts
+        parts = {"forward": _capture.for_compiler(forward), "backward": _capture.for_compiler(backward)}
+        draws = _capture.draw_outside(parts["forward"])
+        values = _capture.values_of(forward)
+        user, saved = sum(isinstance(v, Tensor) for v in values[:outputs]), len(values) - outputs
+        # Where nothing is saved the parts have nothing in common, and no products.
+        self._compile(parts, **({"pair": ("forward", "backward", user)} if saved else {}))
+        self._find_weights(forward)
+        choose = self._choose_state if self._has_state else lambda _: None
+        self.pair = Pair(self.library, self._parts, draws, self._owner.states, choose, self._lock)
+        context = torch._guards.TracingContext.try_get()
+        self.metadata = context.fw_metadata if context is not None else None
+        return _boxed(self.pair.boxed_forward)
+
+    def compile_backward(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
+        """What runs backward, which forward's compilation compiled."""
+        assert self.pair is not None
+        return _boxed(self.pair.boxed_backward)
+
+    def compile_inference(self, module: GraphModule, inputs: Any) -> Callable[..., Any]:
+        """One function; a recipe with state takes its scales from the state of training."""
+        part = _capture.for_compiler(module)
+        draws = _capture.draw_outside(part)
+        self._compile({"main": part})
+        self._find_weights(module)
+        values = _capture.values_of(module)
+        runner = Runner(self.library, "main", values)
+        names, casts = runner.state_names, Casts(self.library, "main")
+        scales = TrainedScales(self, self._owner.states, part, runner, casts, values) if self._has_state else None
+
+        def run(*arguments: Tensor) -> list[Any]:
+            arguments = (*arguments, *[draw() for draw in draws]) if draws else arguments
+            with self._lock:
+                if scales is not None:
+                    return scales(*arguments)
+                casts.update(arguments, None)
+                return runner(arguments, pointers(names, None, casts) if names else ())
+
+        return make_boxed_func(run)  # type: ignore[no-any-return]
+
+    def _compile(self, parts: dict[str, GraphModule], **options: Any) -> None:
+        self._library = self.build(parts, recipe=self._owner.recipe, **options)
+        self._owner.graphs.append(self)
+
+    def build(self, parts: dict[str, GraphModule], **options: Any) -> Library:
+        """Compiles graphs with the backend's options."""
+        names = {name: _capture.argument_names(part, self._names) for name, part in parts.items()}
+        text = _import.to_linalg(parts, names)
+        try:
+            return _compile.compile(text, **{**self._owner.options, **options})
+        except CompileError as error:
+            raise advise(error) from None
+
+    @property
+    def _has_state(self) -> bool:
+        """Whether there is a state beside the weights in FP8."""
+        return bool(_state.tensors(self.library.manifest))
+
+    def _find_weights(self, module: GraphModule) -> None:
+        """Which arguments are weights: by their names, paths in a module."""
+        indices = [_capture.input_index(node) for node in _capture.placeholders(module)]
+        names = [self._names[i] if i is not None and i < len(self._names) else "" for i in indices]
+        self._weights = [place for place, name in enumerate(names) if re.search(r"\.|^(weight|bias)$", name)]
+        self._weight = self._weights[0] if self._weights else None
+
+    def weights_of(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """The weights in a call that are parameters: others may be new objects in every call, and are not told apart."""
+        weights = [arguments[place] for place in self._weights]
+        return [weight for weight in weights if isinstance(weight, nn.Parameter)]
+
+    def first_weight(self, arguments: Sequence[Tensor]) -> Tensor | None:
+        weight = arguments[self._weight] if self._weight is not None else None
+        return weight if isinstance(weight, nn.Parameter) else None
+
+    def _choose_state(self, arguments: Sequence[Tensor]) -> State:
+        """The state for the weights of this call: PyTorch runs one graph for all modules that are alike."""
+        weight = arguments[self._weight] if self._weight is not None else None
+        known = self._known.get(id(weight))
+        if known is not None and known[0]() is weight:
+            state = known[1]
+        elif isinstance(weight, nn.Parameter):
+            state, place = self._find_state(self.weights_of(arguments)), id(weight)
+            self._known[place] = weakref.ref(weight, lambda _: self._known.pop(place)), state
+        else:
+            state = self._shared = self._shared or self._find_state(self.weights_of(arguments))
+        self.state = state
+        return state
+
+    def _find_state(self, weights: Sequence[Tensor]) -> State:
+        """The state that another graph with this layout (of another batch size, say) has for these weights, or a new one."""
+        states = self._owner.states
+        new, place = State(self.library), states.place_of(weights)
+        for state in states.children():
+            assert isinstance(state, State)
+            if state.is_of(weights, place) and torch.equal(state.layout_hash, new.layout_hash):
+                state.take(weights, place)
+                states.changes += 1
+                return state
+        new.take(weights, place)
+        states.add(new)
+        return new
+
+
+def _boxed(function: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:
+    """A function of one list, as AOT autograd calls it."""
+
+    def boxed(arguments: list[Any]) -> list[Any]:
+        return function(arguments)
+
+    boxed._boxed_call = True  # type: ignore[attr-defined]
+    return boxed

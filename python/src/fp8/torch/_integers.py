@@ -1,0 +1,80 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operations on integers of 8 bits, in 32 bits: torch-mlir reads unsigned ones as signed, and fails on some.
+
+Bits that overflow are cut off when the result is cast back, as PyTorch cuts them off.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+from torch.utils import _pytree
+
+_SMALL = (torch.uint8, torch.int8)
+_CAST = torch.ops.prims.convert_element_type.default
+#: Casts; and what looks at the bits.
+_AS_THEY_ARE = (_CAST, torch.ops.aten._to_copy.default, torch.ops.aten.view.dtype)
+
+
+def widen(graph: Graph) -> None:
+    """Lets every operation on integers of 8 bits but casts and views work on those of 32, and casts its results back."""
+    for node in list(graph.nodes):
+        small = [value for value in node.all_input_nodes if _type(value) in _SMALL]
+        if node.op != "call_function" or not small or node.target is operator.getitem:
+            continue
+        if node.target not in _AS_THEY_ARE and not getattr(node.target, "is_view", False):
+            _widen(graph, node, small)
+
+
+def _widen(graph: Graph, node: Node, small: list[Node]) -> None:
+    with graph.inserting_before(node):
+        wide = {value: _cast(graph, value, torch.int32) for value in small}
+    node.args, node.kwargs = _pytree.tree_map(lambda value: wide.get(value, value) if isinstance(value, Node) else value, (node.args, node.kwargs))
+    before = _set_value(node, _value(node))
+    if isinstance(before, Tensor):
+        _cast_back(graph, node, before.dtype)
+    else:
+        for user in list(node.users):
+            before = _set_value(user, node.meta["val"][user.args[1]])
+            _cast_back(graph, user, before.dtype)
+
+
+def _cast_back(graph: Graph, node: Node, dtype: torch.dtype) -> None:
+    if _type(node) != dtype:
+        users = list(node.users)
+        with graph.inserting_after(node):
+            cast = _cast(graph, node, dtype)
+        for user in users:
+            user.replace_input_with(node, cast)
+
+
+def _cast(graph: Graph, node: Node, dtype: torch.dtype) -> Node:
+    cast = graph.call_function(_CAST, (node, dtype))
+    cast.meta = dict(node.meta)
+    _set_value(cast, node.meta["val"].to(dtype))
+    return cast
+
+
+def _set_value(node: Node, value: Any) -> Any:
+    """Says what a node's results are; returns what they were."""
+    before, node.meta["val"] = node.meta["val"], value
+    # torch-mlir would look there first.
+    node.meta.pop("tensor_meta", None)
+    return before
+
+
+def _value(node: Node) -> Any:
+    """The results without data of an operation on arguments without data."""
+    arguments, options = _pytree.tree_map(lambda value: value.meta["val"] if isinstance(value, Node) else value, (node.args, node.kwargs))
+    return node.target(*arguments, **options)
+
+
+def _type(node: Node) -> torch.dtype | None:
+    value = node.meta.get("val")
+    return value.dtype if isinstance(value, Tensor) else None

@@ -1,0 +1,163 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The graph of a whole training step: loss, gradients, and the update of the user's own optimizer."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx.traceback
+from torch import Tensor, nn
+from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
+from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from .._errors import Location, UnsupportedError
+from . import _capture, _decompose, _optimizer
+from ._model import Loss
+
+if TYPE_CHECKING:
+    from ._train_step import TrainStep
+
+
+@dataclass
+class Slot:
+    """A tensor that a step updates: a parameter, a buffer, or (key) an entry of a parameter's optimizer state."""
+
+    name: str
+    tensor: Tensor
+    key: str | None = None
+
+
+def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule, list[Slot], list[tuple[str, Tensor]]]:
+    """The graph of a step, what it updates, and the parameters and buffers that it only reads."""
+    with _capture.attributes_as_buffers(owner._module):
+        joint = _capture_joint(owner._module, batch)
+        _refuse_replaced(joint, owner._module)
+        owner._numbers.warn_of_changes()
+        tensors = {**dict(owner._module.named_parameters(remove_duplicate=False)), **dict(owner._module.named_buffers(remove_duplicate=False))}
+    roles = [node.meta["desc"] for node in _capture.placeholders(joint)]
+    results = list(_capture.output_of(joint).args[0])
+    meanings = _capture.output_of(joint).meta["desc"]
+
+    # A tied weight is an argument for each of its names, with a part of the gradient each.
+    trained: dict[Tensor, str] = {}
+    gradients: dict[Tensor, list[int]] = {}
+    mutated = {}
+    for place, (meaning, result) in enumerate(zip(meanings, results)):
+        target = getattr(getattr(meaning, "grad_of", None), "target", None)
+        if target is not None and isinstance(result, Node):
+            trained.setdefault(tensors[target], target)
+            gradients.setdefault(tensors[target], []).append(place)
+        changed = getattr(getattr(meaning, "mutated_input", None), "target", None)
+        if changed is not None:
+            mutated[changed] = place
+    loss = next(i for i, m in enumerate(meanings) if type(m).__name__ == "PlainAOTOutput")
+
+    groups = [[p for p in group["params"] if p in trained] for group in owner.optimizer.param_groups]
+    parameters = [p for group in groups for p in group]
+    state = _optimizer.initial_state(owner.optimizer, parameters)
+    slots = [Slot(_short(trained[p]), p) for p in parameters]
+    slots += [Slot(f"{key}.{_short(trained[p])}", p, key) for p in parameters for key in state[p]]
+    slots += [Slot(_short(name), tensors[name]) for name in mutated]
+    update = _optimizer.trace_update(owner.optimizer, groups, state)
+
+    places = {slot.tensor: i for i, slot in enumerate(slots) if slot.key is None}
+    read = {tensors[r.target]: _short(r.target) for r in roles if hasattr(r, "target") and tensors[r.target] not in places}
+    constants = [(name, tensor) for tensor, name in read.items()]
+    rates, first_constant = len(slots), len(slots) + len(groups)
+    first_batch = first_constant + len(constants)
+    places.update({tensor: first_constant + i for i, tensor in enumerate(read)})
+
+    def step(*values: Tensor) -> list[Tensor]:
+        arguments = []
+        for role in roles:
+            if hasattr(role, "target"):
+                arguments.append(values[places[tensors[role.target]]])
+            elif hasattr(role, "idx"):
+                arguments.append(values[first_batch + role.idx])
+            else:
+                arguments.append(torch.ones((), dtype=results[loss].meta["val"].dtype))
+        outputs = _KeepNames(joint).run(*arguments)
+        grads = [functools.reduce(torch.add, [outputs[place] for place in gradients[p]]) for p in parameters]
+        state_end = len(slots) - len(mutated)
+        new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
+        return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]
+
+    examples = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]
+    examples += [torch.tensor(1e-3) for _ in groups] + [_optimizer.example(t) for _, t in constants] + [_optimizer.example(t) for t in batch]
+    with _optimizer.compiling(), torch.no_grad(), torch.autocast("cpu", enabled=False), torch.fx.traceback.preserve_node_meta():
+        graph = make_fx(step, tracing_mode="fake", decomposition_table=_decompose.table())(*examples)
+    graph.graph.eliminate_dead_code()
+    _optimizer.write_state(owner.optimizer, state)
+    return graph, slots, constants
+
+
+def _capture_joint(module: nn.Module, batch: Sequence[Tensor]) -> GraphModule:
+    """Loss and gradients as one functional graph, with module paths in the nodes."""
+    with (
+        contextlib.ExitStack() as stack,
+        _named_modules(module),
+        torch.fx.traceback.preserve_node_meta(),
+        _capture.tracing(),
+        _capture.known_tensors(),
+        _optimizer.compiling(),
+    ):
+        joint = aot_export_joint_with_descriptors(stack, module, tuple(batch), decompositions=_decompose.table()).graph_module
+    joint.graph.set_codegen(torch.fx.graph.CodeGen())
+    joint.recompile()
+    return joint
+
+
+def _refuse_replaced(joint: GraphModule, module: Loss) -> None:
+    """Raises UnsupportedError for a buffer that forward reads and replaces: the next step would read the old one."""
+    for node in _capture.placeholders(joint):
+        name = getattr(node.meta["desc"], "target", None)
+        if name in module.replaced and node.users:
+            forward = inspect.unwrap(type(module.get_submodule(name.rpartition(".")[0])).forward)
+            message = f"forward reads '{_short(name)}' and puts another tensor in its place: change it in place, by add_ or copy_"
+            raise UnsupportedError(message, Location(forward.__code__.co_filename, forward.__code__.co_firstlineno, 1))
+
+
+@contextlib.contextmanager
+def _named_modules(root: nn.Module) -> Iterator[None]:
+    """Nodes that are traced in a module's forward get its path; autograd copies it to those of the gradient."""
+    modules = [(name, module, vars(module).get("forward")) for name, module in root.named_modules() if name]
+    for name, module, _ in modules:
+        module.forward = _annotated(module.forward, _short(name))
+    try:
+        yield
+    finally:
+        for _, module, own in modules:
+            del module.forward
+            if own is not None:
+                module.forward = own
+
+
+def _annotated(forward: Callable[..., Any], path: str) -> Callable[..., Any]:
+    def under_path(*arguments: Any, **options: Any) -> Any:
+        with torch.fx.traceback.annotate({"module": path}):
+            return forward(*arguments, **options)
+
+    under_path.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    return under_path
+
+
+class _KeepNames(Interpreter):  # type: ignore[misc]
+    """Runs a graph so that what is traced keeps the nodes' module paths and lines."""
+
+    def run_node(self, node: Node) -> Any:
+        with torch.fx.traceback.set_current_meta(node):
+            return super().run_node(node)
+
+
+def _short(name: str) -> str:
+    """A name without the wrapper around the model."""
+    return "" if name == "model" else name.removeprefix("model.")
