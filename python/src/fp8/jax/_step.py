@@ -22,7 +22,7 @@ import jax
 from .. import state as _state
 from .._errors import StateError
 from .._report import Report
-from . import _call, _leaves
+from . import _call, _devices, _leaves
 from ._casts import Sources
 from ._chosen import TRACER, Chosen, is_traced, parameters_of
 from ._held import Held, as_jax
@@ -52,6 +52,7 @@ class Step:
     """
 
     def __init__(self, fun: Callable[..., Any], options: Mapping[str, Any], jit_options: Mapping[str, Any]) -> None:
+        jax.jit(fun, **jit_options)  # Raises what JAX raises for these.
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._options = dict(options)
@@ -229,6 +230,11 @@ class Step:
     def _program(self, args: Any, kwargs: Any) -> tuple[Program, list[Any]]:
         """The program for arguments that are traced, and those of their leaves that are not static."""
         leaves, tree = jax.tree.flatten((args, kwargs))
+        if jax.config.jax_disable_jit or any(isinstance(leaf, jax.Array) and not is_traced(leaf) for leaf in leaves):
+            # JAX calls without tracing: by jax.disable_jit, or for debug_nans. Compiled code is the same.
+            with jax.disable_jit(False):
+                return self._program_of(args, kwargs), self._arrays(args, kwargs)
+        _devices.refuse_explicit_shardings([leaf for leaf in leaves if is_traced(leaf)])
         key = (tree, tuple(jax.typeof(leaf) if is_traced(leaf) else leaf for leaf in leaves), trace_context())
         with self._lock:
             if key not in self._programs:
