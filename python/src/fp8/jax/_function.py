@@ -44,6 +44,8 @@ def function(fun: Callable[..., Any] | None = None, *, recipe: Any = "current", 
     _jit.check_options("fp8.jax.function", options, function)
     if options.get("fp8_parameters"):
         raise ValueError("fp8_parameters=True keeps weights from step to step, and a function keeps nothing: use fp8.jax.jit for the whole step")
+    if options.get("stochastic_rounding"):
+        raise ValueError(f"stochastic_rounding=True has state, and {_STATELESS}: use fp8.jax.jit for the whole step")
     options = {"recipe": recipe, **options}
     return (lambda f: Function(f, options)) if fun is None else Function(fun, options)
 

@@ -143,6 +143,9 @@ class Step:
             return True
         assert isinstance(error, TypeError)
         static = _leaves.needed(error)
+        if isinstance(error, _leaves.ModulesHaveNumbers):
+            self._static_leaves = static
+            return True
         if static <= self._static_leaves or not _leaves.has_static(self._static.without(args, kwargs), static):
             return False
         self._static_leaves = static
@@ -238,6 +241,8 @@ class Step:
         key = (tree, tuple(jax.typeof(leaf) if is_traced(leaf) else leaf for leaf in leaves), trace_context())
         with self._lock:
             if key not in self._programs:
+                if not self._static_leaves:
+                    _leaves.check_modules((args, kwargs))
                 donated = self._donated.flags(args, kwargs)
                 traced = self._traceable.trace(*args, **kwargs)
                 self._programs[key] = Program(len(self._programs), self._fun, traced, donated, self._options)
