@@ -30,6 +30,29 @@ def test_a_misspelt_argument_is_named():
         fp8.jax.jit(forward, amax_history_length=4)(X, W)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [dict(donate_argnums=5), dict(static_argnums=5), dict(donate_argnames="y"), dict(static_argnames="y"), dict(static_argnums=0, donate_argnums=0)],
+    ids=str,
+)
+def test_arguments_of_jax_jit_are_refused_as_jax_does(arguments):
+    def message(jit):
+        with pytest.raises(ValueError) as error:
+            jit(forward, **arguments)
+        return str(error.value)
+
+    assert message(fp8.jax.jit) == message(jax.jit)
+    with pytest.raises(TypeError, match="Expected a callable value, got 3"):
+        fp8.jax.jit(3)
+
+
+def test_arguments_that_jax_jit_alone_has_are_named():
+    fp8.jax.jit(forward, in_shardings=None, device=None, recipe="current")(X, W)  # as without
+    for name in ("in_shardings", "out_shardings", "device", "backend", "inline", "compiler_options"):
+        with pytest.raises(TypeError, match=f"fp8.jax.jit has no argument {name}, which jax.jit has: compiled code runs .* on the one device"):
+            fp8.jax.jit(forward, **{name: True})
+
+
 def test_a_gpu_is_refused_before_the_call():
     with pytest.raises(ValueError, match="target='sm_90a': fp8.jax.jit runs on the CPU"):
         fp8.jax.jit(forward, target="sm_90a")

@@ -89,6 +89,8 @@ def test_recipes_with_state_are_refused():
         fp8.jax.function(mlp, recipe="delayed")
     with pytest.raises(ValueError, match="fp8.jax.jit"):
         fp8.jax.function(mlp, recipe="#fp8.delayed_scaling<>", sites="all")(params(), X)
+    with pytest.raises(ValueError, match="stochastic_rounding=True has state, .*: use fp8.jax.jit"):
+        fp8.jax.function(mlp, stochastic_rounding=True)
 
 
 @pytest.mark.parametrize("transform", [jax.jit, jax.grad])

@@ -146,6 +146,54 @@ def test_equinox_with_functions_among_the_leaves():
     check(train, products=8, fp8_products=8, reference=eqx.filter_jit)
 
 
+def test_numbers_in_modules_of_equinox_are_static():
+    """As with eqx.filter_jit: the probability of a Dropout and the momentum of a BatchNorm are no parameters."""
+    eqx = pytest.importorskip("equinox")
+    import optax
+
+    class Net(eqx.Module):
+        first: eqx.nn.Linear
+        norm: eqx.nn.BatchNorm
+        dropout: eqx.nn.Dropout
+        last: eqx.nn.Linear
+        slope: float
+
+        def __init__(self, key):
+            first, last = jax.random.split(key)
+            self.first, self.last = eqx.nn.Linear(16, 32, key=first), eqx.nn.Linear(32, 8, key=last)
+            self.norm, self.dropout, self.slope = eqx.nn.BatchNorm(32, "batch", mode="batch"), eqx.nn.Dropout(0.2), 0.1
+
+        def __call__(self, x, state, key):
+            x, state = self.norm(self.first(x), state)
+            return self.last(self.dropout(jnp.where(x > 0, x, self.slope * x), key=key)), state
+
+    @eqx.filter_value_and_grad(has_aux=True)
+    def loss(model, state, x, labels, keys):
+        logits, state = jax.vmap(model, axis_name="batch", in_axes=(0, None, 0), out_axes=(0, None))(x, state, keys)
+        return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean(), state
+
+    models = []
+
+    def train(jit):
+        model, state = eqx.nn.make_with_state(Net)(jax.random.key(0))
+        tx = optax.sgd(0.1, momentum=0.9)
+        opt = tx.init(eqx.filter(model, eqx.is_inexact_array))
+
+        def train_step(model, state, opt, x, labels, key):
+            (value, state), gradients = loss(model, state, x, labels, jax.random.split(key, len(x)))
+            updates, opt = tx.update(gradients, opt)
+            return eqx.apply_updates(model, updates), state, opt, value
+
+        step = jit(train_step)
+        for i, (x, labels) in enumerate(batches()):
+            model, state, opt, value = step(model, state, opt, x, labels, jax.random.key(i))
+            yield value
+        models.append(model)
+
+    check(train, products=5, fp8_products=5, reference=eqx.filter_jit)
+    assert [(model.slope, model.dropout.p) for model in models] == [(0.1, 0.2)] * 4
+
+
 def test_haiku_with_its_own_state():
     hk, optax = pytest.importorskip("haiku"), pytest.importorskip("optax")
 

@@ -3,12 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One small function for each kind of JAX operation, its values compared with jax.jit's."""
 
+import functools
+
 import pytest
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
+from jax.ad_checkpoint import checkpoint_name  # noqa: E402
 
 from jax_values import compare  # noqa: E402
 
@@ -205,7 +208,53 @@ WINDOWS_AND_SUMS = {
     "global_norm": (lambda x: jnp.sqrt(jnp.vdot(x, x)), X),
 }
 
+QUERY, KEYS, MASK = normal(2, 8, 4, 16), normal(2, 8, 2, 16), jnp.asarray(RANDOM.random((2, 1, 8, 8)) > 0.3) | jnp.eye(8, dtype=bool)
+
+
+@jax.custom_vjp
+def doubled_gradient(x):
+    return jnp.tanh(x)
+
+
+doubled_gradient.defvjp(lambda x: (jnp.tanh(x), x), lambda x, g: (2 * g * x,))
+
+
+@jax.custom_jvp
+def tripled_tangent(x):
+    return jnp.sin(x)
+
+
+tripled_tangent.defjvps(lambda tangent, answer, x: 3 * tangent * x)
+
+
+def rematerialized(policy):
+    @functools.partial(jax.checkpoint, policy=policy)
+    def block(x, w):
+        return jnp.tanh(checkpoint_name(jnp.tanh(x @ w), "hidden") @ w)
+
+    return jax.grad(lambda w, x: block(x, w).sum())
+
+
+POLICIES = jax.checkpoint_policies
+
 PRODUCTS = {
+    "einsum_ellipsis": (lambda a, b: jnp.einsum("...ij,...jk->...ik", a, b), normal(2, 3, 4, 8), normal(3, 8, 5)),
+    "attention_of_groups": (lambda q, k, m: jax.nn.dot_product_attention(q, k, k, mask=m), QUERY, KEYS, MASK),
+    "attention_with_bias": (lambda q, k, b: jax.nn.dot_product_attention(q, k, k, bias=b, is_causal=True, scale=0.2), QUERY, KEYS, normal(2, 4, 8, 8)),
+    "attention_of_lengths": (
+        lambda q, k, n: jax.nn.dot_product_attention(q, k, k, query_seq_lengths=n, key_value_seq_lengths=n), QUERY, KEYS, jnp.array([3, 8]),
+    ),
+    "attention_in_a_window": (lambda q, k: jax.nn.dot_product_attention(q, k, k, local_window_size=(2, 1)), QUERY, KEYS),
+    "attention_gradient": (gradient(lambda q, k, m: jax.nn.dot_product_attention(q, k, k, mask=m)), QUERY, KEYS, MASK),
+    "map": (lambda x, w: lax.map(lambda row: jnp.tanh(row @ w), x, batch_size=3), X, W),
+    "custom_vjp": (gradient(lambda w, x: doubled_gradient(x @ w)), W, X),
+    "custom_jvp": (gradient(lambda w, x: tripled_tangent(x @ w)), W, X),
+    "remat_named": (rematerialized(POLICIES.save_only_these_names("hidden")), W, X),
+    "remat_dots": (rematerialized(POLICIES.dots_with_no_batch_dims_saveable), W, X),
+    "jacobian": (jax.jacfwd(lambda x, w: jnp.tanh(x @ w)), X[0], W),
+    "hessian": (jax.hessian(lambda x, w: jnp.tanh(x @ w).sum()), X[0], W),
+    "gradients_of_examples": (jax.vmap(jax.grad(lambda w, x: jnp.tanh(x @ w).sum()), (None, 0)), W, X),
+    "nothing": (lambda x, w: (x[:0] @ w, x[:, :0] @ w[:0]), X, W),
     "attention": (lambda q: jax.nn.dot_product_attention(q, q, q, is_causal=True), normal(2, 8, 4, 16)),
     "ragged_dot": (lax.ragged_dot, X, normal(2, 16, 16), jnp.array([3, 5], jnp.int32)),
     "highest_precision": (lambda x, w: jnp.dot(x, w, precision="highest"), X, W),

@@ -6,7 +6,6 @@
 import copy
 import functools
 import inspect
-import pathlib
 import re
 
 import pytest
@@ -248,24 +247,6 @@ def test_calls_by_xla_and_by_ctypes_give_the_same_bits():
         assert ours.numpy() == np.asarray(value)
     assert_same(p, q, 0)
     np.testing.assert_array_equal(state["scale"], step.state["scale"])
-
-
-UNSUPPORTED = {
-    "fft": lambda x: jnp.fft.rfft(x).real,
-    "cholesky": lambda x: jnp.linalg.cholesky(x),
-    "Qr": lambda x: jnp.linalg.qr(x)[0],
-    "debug": lambda x: (jax.debug.print("{}", x.sum()), x)[1],
-    "pure_callback": lambda x: jax.pure_callback(lambda y: y, x, x),
-}
-
-
-@pytest.mark.parametrize("name", UNSUPPORTED)
-def test_an_unsupported_operation_is_an_error_at_the_users_line(name):
-    fun = UNSUPPORTED[name]
-    with pytest.raises(fp8.UnsupportedError, match=name) as error:
-        fp8.jax.jit(lambda x: jax.named_scope("part")(fun)(x), recipe="none")(jnp.ones((4, 4)))
-    assert (pathlib.Path(error.value.location.file), error.value.location.line) == (pathlib.Path(__file__), inspect.getsourcelines(fun)[1])
-    assert "in part" in str(error.value) and "fp8.jax.function" in str(error.value)
 
 
 def test_an_error_of_the_compiler_is_at_the_users_line():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from ._lower import hide_frames
+from ._places import hide_frames
 
 hide_frames(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

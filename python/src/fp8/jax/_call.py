@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from .. import _dtypes, _runtime, _tools
 from .._errors import MissingToolError
 from .._library import Library
-from . import _complex
+from . import _complex, _devices
 
 _TARGET = "fp8_call"
 
@@ -47,7 +47,9 @@ class Call:
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The entry point's results; arrays and results are in the manifest's order."""
-        call = jax.ffi.ffi_call(_TARGET, self._results, input_output_aliases=self._aliases, vmap_method="sequential")
+        arrays = _devices.on_one_device(_devices.varying_alike(arrays))
+        results = _devices.results_varying_as(arrays, self._results)
+        call = jax.ffi.ffi_call(_TARGET, results, input_output_aliases=self._aliases, vmap_method="sequential")
         return list(call(*arrays, entry=self._name))[: len(self._names)]
 
     def with_state(self, arrays: Sequence[Any], state: Mapping[str, Any], reason: str) -> tuple[list[Any], dict[str, Any]]:

@@ -21,7 +21,7 @@ import numpy as np
 from .. import _compile
 from .._library import Library
 from .._report import Report
-from . import _call, _jit, _leaves, _lower, _program
+from . import _call, _devices, _jit, _leaves, _lower, _places, _program
 
 _STATELESS = "a differentiable function of JAX cannot update a state in its backward pass"
 _ADVICE = 'use recipe="current", "row", "block" or "mxfp8" here, or fp8.jax.jit for the whole step'
@@ -44,6 +44,8 @@ def function(fun: Callable[..., Any] | None = None, *, recipe: Any = "current", 
     _jit.check_options("fp8.jax.function", options, function)
     if options.get("fp8_parameters"):
         raise ValueError("fp8_parameters=True keeps weights from step to step, and a function keeps nothing: use fp8.jax.jit for the whole step")
+    if options.get("stochastic_rounding"):
+        raise ValueError(f"stochastic_rounding=True has state, and {_STATELESS}: use fp8.jax.jit for the whole step")
     options = {"recipe": recipe, **options}
     return (lambda f: Function(f, options)) if fun is None else Function(fun, options)
 
@@ -85,6 +87,7 @@ class Function:
 
     def _pair_of(self, wrapped: Any) -> tuple[_Pair, list[Any]]:
         leaves, tree = jax.tree.flatten(wrapped)
+        _devices.refuse_explicit_shardings(leaves)
         types = tuple(_type(leaf) for leaf in leaves)
         key = (tree, tuple((t.shape, t.dtype) for t in types), _program.trace_context())
         with self._lock:
@@ -103,7 +106,7 @@ class _Pair:
         self._types = jax.tree.leaves(arguments)
         self._trace(fun, *arguments)
         modules = {"forward": self._forward, "backward": self._backward}
-        text = _lower.text_of({entry: _lower.to_linalg(traced, _lower.definition(fun)) for entry, traced in modules.items()})
+        text = _lower.text_of({entry: _lower.to_linalg(traced, _places.definition(fun)) for entry, traced in modules.items()})
         name = getattr(fun, "__name__", "function")
         count = len(self._results)
         self.library: Library = _compile.compile(text, pair=("forward", "backward", count), name=name, **options)
@@ -153,6 +156,8 @@ class _Pair:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         typed = [leaf if _call.is_key(leaf) else jnp.asarray(leaf, t.dtype) for leaf, t in zip(leaves, self._types)]
+        # Here, so that a gradient has the type of its argument: JAX sums those of an argument that all devices share.
+        typed = _devices.varying_alike(typed)
         return _leaves.unwrap(jax.tree.unflatten(self._out_tree, self._differentiated(*typed)))
 
     def _run_forward(self, *leaves: Any) -> tuple[list[Any], list[Any]]:

@@ -64,4 +64,5 @@ def _named(layout: Mapping[str, Any]) -> str:
 
 def as_jax(tensors: Mapping[str, Any]) -> dict[str, Any]:
     """Copies of the tensors that a call may donate; the hash stays as it is."""
-    return {name: value if name == _state.HASH else jax.numpy.array(value) for name, value in tensors.items()}
+    with jax.enable_x64(True):  # The state of stochastic rounding is of 64-bit integers.
+        return {name: value if name == _state.HASH else jax.numpy.array(value) for name, value in tensors.items()}

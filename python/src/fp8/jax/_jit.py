@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
+
 from ._chosen import Argnames, Argnums
 from ._step import Step
 
@@ -60,5 +62,9 @@ def check_options(where: str, options: Mapping[str, Any], function: Callable[...
             raise TypeError(f"{name}= is not an option of {where}, which finds it by itself")
         if name == "target" and value != "cpu":
             raise ValueError(f"target={value!r}: {where} runs on the CPU; fp8.compile compiles StableHLO of jax.export for GPUs")
+        if name in inspect.signature(jax.jit).parameters and name not in inspect.signature(function).parameters:
+            if value is None:
+                continue
+            raise TypeError(f"{where} has no argument {name}, which jax.jit has: compiled code runs whole, and on the one device that its arguments are on")
         if meant := difflib.get_close_matches(name, inspect.signature(function).parameters, 1, cutoff=0.8):
             raise TypeError(f"{where} has no argument {name}: did you mean {meant[0]}?")

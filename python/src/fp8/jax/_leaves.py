@@ -4,12 +4,13 @@
 """Arguments and results that are no arrays, such as the functions in a module of Equinox.
 
 JAX takes arrays and numbers only. Any other leaf is wrapped in a node of the tree without children,
-so that JAX takes it as part of the tree's structure: as static. So is True or False where the
-function asks in Python which of the two it is, as Equinox's Dropout does.
+so that JAX takes it as part of the tree's structure: as static. So is a number in a module of
+Equinox, and True or False where the function asks in Python which of the two it is.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import jax
@@ -40,24 +41,54 @@ class Static:
 #: Which leaves are static: none, those that JAX does not take, or also True and False.
 NOTHING, OTHERS, BOOLS = range(3)
 
+_NUMBERS = (bool, int, float, complex)
+
 
 def needed(error: TypeError) -> int:
     """Which leaves must be static for a call that raised this error, if it is about leaves."""
     return BOOLS if isinstance(error, jax.errors.TracerBoolConversionError) else OTHERS
 
 
+class ModulesHaveNumbers(TypeError):
+    """Raised while JAX traces numbers that are leaves of Equinox's modules."""
+
+
+def check_modules(tree: Any) -> None:
+    """Raises ModulesHaveNumbers for traced numbers of Python in a module of Equinox, such as the probability of its Dropout.
+
+    Equinox's filter_jit takes them as static; traced they would look like parameters to its other filters.
+    """
+    for module in filter(_is_module, jax.tree.leaves(tree, is_leaf=_is_module)):
+        if any(jax.typeof(leaf).shape == () and jax.typeof(leaf).weak_type for leaf in jax.tree.leaves(module)):
+            raise ModulesHaveNumbers
+
+
+def _is_module(node: Any) -> bool:
+    equinox = sys.modules.get("equinox")
+    return equinox is not None and isinstance(node, equinox.Module)
+
+
 def is_array(leaf: Any, static: int = OTHERS) -> bool:
     if static == BOOLS and isinstance(leaf, bool):
         return False
-    return isinstance(leaf, (jax.Array, np.ndarray, np.generic, bool, int, float, complex, jax.ShapeDtypeStruct))
+    return _is_array(leaf) or isinstance(leaf, _NUMBERS)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
 
 
 def has_static(tree: Any, static: int) -> bool:
-    return not all(is_array(leaf, static) for leaf in jax.tree.leaves(tree))
+    return any(isinstance(node, Static) for node in jax.tree.leaves(wrap(tree, static), is_leaf=_is_static))
 
 
 def wrap(tree: Any, static: int = OTHERS) -> Any:
-    return jax.tree.map(lambda leaf: leaf if is_array(leaf, static) else Static(leaf), tree)
+    def wrap_node(node: Any) -> Any:
+        if _is_module(node):
+            return jax.tree.map(lambda leaf: leaf if _is_array(leaf) else Static(leaf), node)
+        return node if is_array(node, static) else Static(node)
+
+    return jax.tree.map(wrap_node, tree, is_leaf=_is_module)
 
 
 def unwrap(tree: Any) -> Any:
@@ -65,4 +96,4 @@ def unwrap(tree: Any) -> Any:
 
 
 def _is_static(node: Any) -> bool:
-    return isinstance(node, Static)
+    return type(node) is Static

@@ -14,45 +14,81 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
+
 from .. import state as _state
 from .._report import Report
 from . import _jit
+from ._chosen import Argnames, Argnums, Chosen
 from ._leaves import Static
 
 
-def nnx_jit(fun: Callable[..., Any] | None = None, *, recipe: Any = "delayed", donate: bool = False, **options: Any) -> Any:
+def nnx_jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    recipe: Any = "delayed",
+    donate: bool = False,
+    donate_argnums: Argnums = None,
+    donate_argnames: Argnames = None,
+    static_argnums: Argnums = None,
+    static_argnames: Argnames = None,
+    **options: Any,
+) -> Any:
     """flax.nnx.jit with the function's matrix products in FP8: returns an `NnxStep`.
 
-    nnx objects among the arguments (Module, Optimizer, Metric, Rngs, …) are updated in place, as
-    with nnx.jit; other arguments are as with jax.jit. `donate=True` gives the memory of the
-    objects' old values to the new ones. `options` are those of fp8.compile, and jax.jit's
-    static_argnames. Also a decorator.
+    nnx objects among the arguments (Module, Optimizer, Metric, Rngs, …), or in lists and dicts
+    there, are updated in place, as with nnx.jit; other arguments are as with jax.jit. The
+    arguments of the third to last line are nnx.jit's; `donate=True` donates all objects. A donated
+    argument gives its memory to the new values. `options` are those of fp8.compile. Also a decorator.
     """
+    _jit.check_options("fp8.jax.nnx_jit", options, nnx_jit)
+    arguments = dict(
+        recipe=recipe, donate=donate, donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+        static_argnums=static_argnums, static_argnames=static_argnames,
+    )  # fmt: skip
     if fun is None:
-        return lambda function: NnxStep(function, recipe, donate, options)
-    return NnxStep(fun, recipe, donate, options)
+        return lambda function: NnxStep(function, options, **arguments)
+    return NnxStep(fun, options, **arguments)
+
+
+@jax.tree_util.register_pytree_node_class
+class _Known(Static):
+    """What the pure function is given as static: a graph, names, arguments."""
 
 
 class NnxStep:
     """A function compiled by `fp8.jax.nnx_jit`, and its FP8 state; see `fp8.jax.Step` for the methods."""
 
-    def __init__(self, fun: Callable[..., Any], recipe: Any, donate: bool, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        options: Mapping[str, Any],
+        recipe: Any,
+        donate: bool,
+        donate_argnums: Argnums,
+        donate_argnames: Argnames,
+        static_argnums: Argnums,
+        static_argnames: Argnames,
+    ) -> None:
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._signature = inspect.signature(fun)
-        options = dict(options)
-        static = options.pop("static_argnames", ())
-        self._static = (static,) if isinstance(static, str) else tuple(static)
-        self._step = _jit.jit(self._make_pure(), recipe=recipe, donate_argnums=1 if donate else None, **options)
+        self._donates_objects = donate
+        self._donated = Chosen(fun, donate_argnums, donate_argnames).names
+        self._static = Chosen(fun, static_argnums, static_argnames).names
+        self._step = _jit.jit(self._make_pure(), recipe=recipe, donate_argnums=(1, 2), **options)
 
     def _make_pure(self) -> Callable[..., Any]:
         from flax import nnx
 
-        def pure(graph: Static, state: Any, arguments: Any, static: Static) -> Any:
-            objects = nnx.merge(graph.value, state)
-            result = self._call({**objects, **arguments, **dict(static.value)})
+        def pure(graph: _Known, donated: Any, donated_arguments: Any, state: Any, arguments: Any, static: _Known) -> Any:
+            objects = nnx.merge(graph.value, donated, state)
+            names, others = static.value
+            values, tree = jax.tree.flatten({**arguments, **donated_arguments}, is_leaf=lambda value: value is None)
+            given = jax.tree.unflatten(tree, [value if name is None else objects[name] for name, value in zip(names, values)])
+            result = self._call({**given, **dict(others)})
             new_graph, new_state = nnx.split((objects, result))
-            return Static(new_graph), new_state
+            return _Known(new_graph), new_state
 
         pure.__name__ = pure.__qualname__ = getattr(self._fun, "__name__", "step")
         return pure
@@ -65,18 +101,29 @@ class NnxStep:
         return self._fun(*bound.args, **bound.kwargs)
 
     def _split(self, args: Any, kwargs: Any) -> tuple[dict[str, Any], tuple[Any, ...]]:
-        """The nnx objects among the arguments by name, and the arguments of the pure function."""
+        """The nnx objects in the arguments by name (`model`, `models/0`), and the arguments of the pure function.
+
+        Where an object was in the arguments is None.
+        """
         from flax import nnx
 
-        given = self._signature.bind(*args, **kwargs).arguments
-        static = {name: value for name, value in given.items() if name in self._static}
-        objects = {name: value for name, value in given.items() if nnx.graph.is_graph_node(value) and name not in static}
-        arguments = {name: value for name, value in given.items() if name not in objects and name not in static}
+        given = dict(self._signature.bind(*args, **kwargs).arguments)
+        static = tuple((name, given.pop(name)) for name in sorted(self._static) if name in given)
+        leaves, tree = jax.tree_util.tree_flatten_with_path(given, is_leaf=lambda v: v is None or nnx.graph.is_graph_node(v))
+        names = tuple(jax.tree_util.keystr(path, simple=True, separator="/") if nnx.graph.is_graph_node(v) else None for path, v in leaves)
+        objects = {name: value for name, (_, value) in zip(names, leaves) if name is not None}
+        rest = jax.tree.unflatten(tree, [value if name is None else None for name, (_, value) in zip(names, leaves)])
         graph, state = nnx.split(objects)
-        return objects, (Static(graph), state, arguments, Static(tuple(sorted(static.items()))))
+
+        def divided(values: Mapping[str, Any], all_donated: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+            donated = {name for name in values if all_donated or name.partition("/")[0] in self._donated}
+            return {name: values[name] for name in donated}, {name: values[name] for name in values if name not in donated}
+
+        (donated, kept), (donated_rest, kept_rest) = divided(state, self._donates_objects), divided(rest)
+        return objects, (_Known(graph), nnx.State(donated), donated_rest, nnx.State(kept), kept_rest, _Known((names, static)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result; nnx objects among the arguments, and `state`, are updated."""
+        """The function's result; nnx objects in the arguments, and `state`, are updated."""
         from flax import nnx
 
         objects, pure_arguments = self._split(args, kwargs)

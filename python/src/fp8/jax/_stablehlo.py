@@ -24,7 +24,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from .._errors import CompileError, Location, UnsupportedError
-from . import _lower, _primitives
+from . import _lower, _places, _primitives
 
 #: What jaxlib calls the file of a text.
 _TEXT = "-"
@@ -68,7 +68,7 @@ def _parse(source: bytes, name: str) -> ir.Module:
             return ir.Module.parse(source)
         except ir.MLIRError as error:
             first = error.error_diagnostics[0]
-            raise CompileError(first.message, _named(_lower.place(ir.FileLineColLoc(first.location)), name)) from None
+            raise CompileError(first.message, _named(_places.place(ir.FileLineColLoc(first.location)), name)) from None
         except ValueError:
             raise CompileError(f"not a program in StableHLO that jaxlib {jaxlib.__version__} reads: {'; '.join(messages)}", Location(name, 1, 1)) from None
 
@@ -109,7 +109,7 @@ def _complete(module: ir.Module, carried: dict[str, dict[int, int]], name: str) 
         if mine:
             marks = [{_CARRIED: ir.IntegerAttr.get(i32, mine[i])} if i in mine else {} for i in range(len(function.type.inputs))]
             function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(m) for m in marks])
-    _lower.set_locations(module.operation, lambda location: _lower.with_file(location, Location(name, 1, 1)))
+    _places.set_locations(module.operation, lambda location: _places.with_file(location, Location(name, 1, 1)))
 
 
 # Scatters and sorts
@@ -146,7 +146,7 @@ def _add_function(module: ir.Module, name: str, function: Callable[..., Any], av
     for inner in ir.Module.parse(_lower.text(lowered)).body.operations:
         clone = inner.operation.clone(ip=ir.InsertionPoint(module.body))
         clone.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        _lower.set_locations(clone, lambda _: location)
+        _places.set_locations(clone, lambda _: location)
 
 
 def _aval(type: ir.Type) -> jax.ShapeDtypeStruct:
@@ -166,7 +166,7 @@ _DTYPES = (
 def _scatter(op: Any) -> Callable[..., Any]:
     numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     if len(op.results) != 1:
-        raise UnsupportedError("a scatter into several tensors at once has no code", _lower.place(op.location))
+        raise UnsupportedError("a scatter into several tensors at once has no code", _places.place(op.location))
     dimensions = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(numbers.update_window_dims),
         inserted_window_dims=tuple(numbers.inserted_window_dims),
@@ -212,7 +212,7 @@ class _Region:
         self.captured = [value for i, value in enumerate(used) if value not in used[:i]]
         for op in self._body:
             if op.operation.name not in _ELEMENTWISE:
-                raise UnsupportedError(f"{op.operation.name} in the region of a scatter or sort has no code", _lower.place(op.location))
+                raise UnsupportedError(f"{op.operation.name} in the region of a scatter or sort has no code", _places.place(op.location))
 
     def __call__(self, arguments: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
         values = list(zip([*self._block.arguments, *self.captured], [*arguments, *captured]))

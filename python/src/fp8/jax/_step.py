@@ -22,7 +22,7 @@ import jax
 from .. import state as _state
 from .._errors import StateError
 from .._report import Report
-from . import _call, _leaves
+from . import _call, _devices, _leaves
 from ._casts import Sources
 from ._chosen import TRACER, Chosen, is_traced, parameters_of
 from ._held import Held, as_jax
@@ -52,6 +52,7 @@ class Step:
     """
 
     def __init__(self, fun: Callable[..., Any], options: Mapping[str, Any], jit_options: Mapping[str, Any]) -> None:
+        jax.jit(fun, **jit_options)  # Raises what JAX raises for these.
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._options = dict(options)
@@ -142,6 +143,9 @@ class Step:
             return True
         assert isinstance(error, TypeError)
         static = _leaves.needed(error)
+        if isinstance(error, _leaves.ModulesHaveNumbers):
+            self._static_leaves = static
+            return True
         if static <= self._static_leaves or not _leaves.has_static(self._static.without(args, kwargs), static):
             return False
         self._static_leaves = static
@@ -229,9 +233,16 @@ class Step:
     def _program(self, args: Any, kwargs: Any) -> tuple[Program, list[Any]]:
         """The program for arguments that are traced, and those of their leaves that are not static."""
         leaves, tree = jax.tree.flatten((args, kwargs))
+        if jax.config.jax_disable_jit or any(isinstance(leaf, jax.Array) and not is_traced(leaf) for leaf in leaves):
+            # JAX calls without tracing: by jax.disable_jit, or for debug_nans. Compiled code is the same.
+            with jax.disable_jit(False):
+                return self._program_of(args, kwargs), self._arrays(args, kwargs)
+        _devices.refuse_explicit_shardings([leaf for leaf in leaves if is_traced(leaf)])
         key = (tree, tuple(jax.typeof(leaf) if is_traced(leaf) else leaf for leaf in leaves), trace_context())
         with self._lock:
             if key not in self._programs:
+                if not self._static_leaves:
+                    _leaves.check_modules((args, kwargs))
                 donated = self._donated.flags(args, kwargs)
                 traced = self._traceable.trace(*args, **kwargs)
                 self._programs[key] = Program(len(self._programs), self._fun, traced, donated, self._options)

@@ -56,9 +56,12 @@ bool isWorthRecomputing(linalg::GenericOp producer, const llvm::SetVector<Operat
   return readers * inputs < inputs + result + (readers - 1) * result;
 }
 
-/// Returns whether after `move` every dimension is still a dimension of an input or of a stored
-/// result, which determines its size.
+/// Returns whether after `move` an amax still has an input, and every dimension is one of an input or
+/// of a stored result, which determines its size.
 bool coversDims(const ElementRegion &region, unsigned dropped, Move &move) {
+  // What is computed from indices alone reads nothing, as an identity matrix.
+  if (region.inputs.size() == 1 && move.producer.getNumDpsInputs() == 0)
+    return false;
   SmallVector<AffineMap> maps(region.maps);
   maps.erase(maps.begin() + dropped);
   for (OpOperand *input : move.producer.getDpsInputOperands())

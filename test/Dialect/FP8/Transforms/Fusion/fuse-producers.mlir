@@ -216,3 +216,23 @@ func.func @divided_by_its_sum(%x: tensor<8x16xf32>, %e: tensor<8x16xf32>, %z: te
   %amax = fp8.amax ins(%0 : tensor<8x16xf32>) outs(%s : tensor<f32>) -> tensor<f32>
   return %amax, %0 : tensor<f32>, tensor<8x16xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+// An amax needs an input: code that reads nothing, here an identity matrix, stays.
+// CHECK-LABEL: func @identity
+// CHECK: %[[EYE:.+]] = linalg.generic
+// CHECK: fp8.amax ins(%[[EYE]] : tensor<8x8xf32>)
+func.func @identity(%e: tensor<8x8xf32>, %s: tensor<f32>) -> (tensor<f32>, tensor<8x8xf32>) {
+  %0 = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<8x8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %same = arith.cmpi eq, %i, %j : index
+    %v = arith.uitofp %same : i1 to f32
+    linalg.yield %v : f32
+  } -> tensor<8x8xf32>
+  %amax = fp8.amax ins(%0 : tensor<8x8xf32>) outs(%s : tensor<f32>) -> tensor<f32>
+  return %amax, %0 : tensor<f32>, tensor<8x8xf32>
+}
