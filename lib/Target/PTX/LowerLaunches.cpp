@@ -143,7 +143,7 @@ void EntryLowering::requireSizes(gpu::LaunchFuncOp launch) {
 }
 
 LogicalResult EntryLowering::lowerLaunch(gpu::LaunchFuncOp launch, LaunchParameters &parameters) {
-  auto found = symbols.kernels.find(launch.getKernelName());
+  auto *found = symbols.kernels.find(launch.getKernelName());
   if (found == symbols.kernels.end())
     return launch.emitError() << "'" << launch.getKernelName().getValue() << "' is no kernel of this module";
   FunctionOpInterface kernel = found->second;
