@@ -29,7 +29,6 @@ Source: TypeAlias = "str | bytes | os.PathLike[str]"
 log = logging.getLogger("fp8")
 
 
-
 def compile(  # noqa: A001 - users write fp8.compile
     source: Source,
     *,
