@@ -116,8 +116,9 @@ def test_no_grad_reads_the_state_and_leaves_it():
     assert all(torch.equal(value, before[name]) for name, value in backend.state_dict().items())
 
 
-def test_no_grad_before_training_uses_current_scaling():
-    model, forward, backend = compiled(recipe="delayed")
+@pytest.mark.parametrize("options", [{}, {"amax_history_len": 4, "margin": 1, "amax_compute_algo": "max", "init": "current"}])
+def test_no_grad_before_training_uses_current_scaling(options):
+    model, forward, backend = compiled(recipe="delayed", **options)
     x, _ = next(batches(1))
     with torch.no_grad(), pytest.warns(fp8.Warning, match="current scaling"):
         found = forward(x)

@@ -117,6 +117,8 @@ def test_a_saved_state_stands_for_calibration(tmp_path):
 
 
 def test_options_and_inputs_that_do_not_fit():
+    with pytest.raises(TypeError, match="of type MLP: torch.export.export"):
+        fp8.torch.compile_exported(MLP())
     with pytest.raises(ValueError, match="carry has no use"):
         fp8.torch.compile_exported(exported(), carry={0: 0})
     with pytest.raises(ValueError, match="'current' has no scales to keep in this program: leave out calibration"):

@@ -86,6 +86,31 @@ def test_recipes(name, recipe):
     assert {site.reason for site in report.kept} <= {"no weight operand"}
 
 
+def test_a_loop_as_trainers_write_it():
+    """Checkpointed layers with dropout, gradients of two batches, clipping and a scheduler."""
+    results = []
+    for compiled in (False, True):
+        model, new_batch = new_model("gpt2")
+        model.train()
+        model.activation_checkpointing_enable()
+        forward = torch.compile(model, backend=fp8.torch.backend("none")) if compiled else model
+        optimizer, generator = torch.optim.AdamW(model.parameters(), 3e-3), torch.Generator().manual_seed(1)
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: 1 / (i + 1))
+        torch.manual_seed(2)
+        results.append([])
+        for _ in range(3):
+            for _ in range(2):
+                loss = forward(**new_batch(generator)).loss / 2
+                loss.backward()
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+            results[-1] += [loss.item(), norm.item()]
+    # Sums in another order, and AdamW's divisions by the root of a second moment.
+    assert results[1] == pytest.approx(results[0], rel=2e-5)
+
+
 class Loss(torch.nn.Module):
     """A language model as train_step takes it: tokens in, loss out."""
 

@@ -10,6 +10,7 @@ import fp8.torch
 import pytest
 import torch
 import torch.nn.functional as F
+from fp8.torch import _model
 from torch import nn
 
 OPTIMIZERS = {
@@ -385,7 +386,7 @@ REGISTER = {
 }
 
 
-@pytest.mark.parametrize("name", REGISTER)
+@pytest.mark.parametrize("name", [name if name in ("forward", "backward") else pytest.param(name, marks=pytest.mark.slow) for name in REGISTER])
 def test_hooks_of_modules_run_also_those_that_come_later(name):
     results = []
     for whole in (False, True):
@@ -430,10 +431,8 @@ def test_a_value_that_python_reads_is_named_at_its_line():
     assert "# the value" in open(__file__).readlines()[error.value.location.line - 1]
 
 
-def test_optimizers_whose_update_cannot_be_traced_are_named():
+def test_an_optimizer_whose_update_cannot_be_traced_is_named():
     model = nn.Linear(16, 4)
-    with pytest.raises(fp8.UnsupportedError, match="LBFGS calls a closure"):
-        step_of(model, torch.optim.LBFGS(model.parameters()))
     with pytest.raises(fp8.UnsupportedError, match="the update of Adafactor reads values of tensors"):
         step_of(model, torch.optim.Adafactor(model.parameters()))(*BATCH)
 
@@ -448,13 +447,14 @@ def test_inputs_are_tensors():
         step_of(nn.Linear(16, 4))({"x": BATCH[0]}, BATCH[1])
 
 
-def test_a_scheduler_that_changes_other_options_than_the_rate_is_a_warning():
+def test_a_scheduler_that_changes_other_options_than_the_rate_is_a_warning(monkeypatch):
+    monkeypatch.setattr(_model, "_MANY", 2)
     model = nn.Linear(16, 4)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=20)
     step = step_of(model, optimizer)
-    with pytest.warns(fp8.Warning, match="compiled 8 times because 'betas' of the optimizer changed: .*cycle_momentum=False") as caught:
-        for _ in range(10):
+    with pytest.warns(fp8.Warning, match="compiled 2 times because 'betas' of the optimizer changed: .*cycle_momentum=False") as caught:
+        for _ in range(3):
             step(*BATCH)
             scheduler.step()
     assert caught[0].filename == __file__

@@ -57,6 +57,8 @@ class Exported:
     """What `compile_exported` returns. It is called with the inputs of the exported module; a call changes nothing."""
 
     def __init__(self, program: ExportedProgram, recipe: Any = "current", calibration: Iterable[Inputs] | None = None, **options: Any) -> None:
+        if not isinstance(program, ExportedProgram):
+            raise TypeError(f"the program is of type {type(program).__name__}: torch.export.export(model.eval(), inputs) makes one")
         for name in ("pair", "carry", "calibrate"):
             if name in options:
                 raise ValueError(f"{name} has no use for an exported program")

@@ -73,8 +73,10 @@ def _import(importer: Any, name: str, graph: Graph) -> None:
 
 
 def _refuse_complex(graph: Graph) -> None:
-    """Raises UnsupportedError for complex arguments, results and residuals."""
+    """Raises UnsupportedError for complex arguments, results, residuals and constants."""
     for node in graph.nodes:
+        if any(isinstance(value, complex) for value in node.args):
+            raise UnsupportedError("a complex number stands in the program: use its parts", user_line(node))
         shown = node.all_input_nodes if node.op == "output" else [node] if node.op == "placeholder" else []
         for value in shown:
             if isinstance(value.meta.get("val"), Tensor) and value.meta["val"].is_complex():

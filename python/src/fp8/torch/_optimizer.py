@@ -24,8 +24,6 @@ def check(optimizer: torch.optim.Optimizer) -> None:
     kind = type(optimizer)
     if not hasattr(kind, "_init_group"):
         raise UnsupportedError(f"train_step takes the optimizers of torch.optim; {kind.__name__} has no _init_group: use fp8.torch.backend")
-    if inspect.signature(kind.step).parameters["closure"].default is inspect.Parameter.empty:
-        raise UnsupportedError(f"{kind.__name__} calls a closure several times in a step: use fp8.torch.backend")
     check_options(optimizer)
 
 

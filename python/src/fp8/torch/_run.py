@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,8 +33,9 @@ class Runner:
     def __init__(self, library: Library, entry: str, results: Sequence[Any]) -> None:
         self._prepared = library.prepare(entry)
         # _empty_strided_cpu takes half of torch.empty's time, and no default device or type of the user's.
-        self._results = [(tuple(r.shape), _strides(r.shape), r.dtype) if isinstance(r, Tensor) else r for r in results]
+        self._shapes = [(tuple(r.shape), _strides(r.shape), r.dtype) for r in results if isinstance(r, Tensor)]
         self._tensors = [i for i, r in enumerate(results) if isinstance(r, Tensor)]
+        self._others = [None if isinstance(r, Tensor) else r for r in results]
         arguments, outputs = self._prepared.arguments, self._prepared.results
         self.state_names = [a["name"] for a in arguments if a["kind"] == "state"]
         self._taken, taken_bytes = _places([a for a in arguments if a["kind"] == "residual"])
@@ -47,13 +49,20 @@ class Runner:
 
     def __call__(self, tensors: Sequence[Tensor], state: Sequence[int], arena: Tensor | None = None) -> list[Any]:
         """Calls the entry point on the user's arguments; `state` are addresses of the state's tensors."""
-        base = arena.data_ptr() if arena is not None else 0
-        held = [t if t.is_contiguous() and not t.is_neg() else row_major(t) for t in tensors]
-        results: list[Any] = [_empty_strided_cpu(*r) if type(r) is tuple else r for r in self._results]
+        # map, as small calls take as long as their Python.
+        if not all(map(Tensor.is_contiguous, tensors)) or any(map(Tensor.is_neg, tensors)):
+            tensors = [row_major(t) for t in tensors]
+        created = [*itertools.starmap(_empty_strided_cpu, self._shapes)]
+        place = (arena.data_ptr() if arena is not None else 0).__add__
         self._prepared.call(
-            [*[base + offset for offset in self._taken], *[t.data_ptr() for t in held], *state],
-            [*[results[i].data_ptr() for i in self._tensors], *[base + offset for offset in self._saved], *self._state_results],
+            [*map(place, self._taken), *map(Tensor.data_ptr, tensors), *state],
+            [*map(Tensor.data_ptr, created), *map(place, self._saved), *self._state_results],
         )
+        if len(created) == len(self._others):
+            return created
+        results = self._others.copy()
+        for i, result in zip(self._tensors, created):
+            results[i] = result
         return results
 
 
