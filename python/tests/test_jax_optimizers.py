@@ -53,7 +53,6 @@ OPTIMIZERS = {
     "accumulation": lambda: optax.MultiSteps(optax.adamw(1e-2), 2),
     "schedule_free": lambda: optax.contrib.schedule_free_sgd(0.1),
     "multi_transform": lambda: optax.multi_transform({"adam": optax.adamw(1e-2), "sgd": optax.sgd(0.1, momentum=0.9)}, {"Dense_0": "adam", "Dense_1": "sgd"}),
-    "prodigy": lambda: optax.contrib.prodigy(1.0),
     "dog": lambda: optax.contrib.dog(1.0),
     "apply_if_finite": lambda: optax.apply_if_finite(optax.rmsprop(1e-2), 2),
     "chain": lambda: optax.chain(
@@ -69,29 +68,6 @@ def test_optax(name):
     check(train_with(OPTIMIZERS[name]()), products=5, fp8_products=5)
 
 
-def test_lbfgs_with_a_line_search():
-    """The line search evaluates the loss in a loop: 37 products."""
-
-    def train(jit):
-        tx = optax.lbfgs(memory_size=3)
-        params = {"w1": jax.random.normal(jax.random.key(0), (16, 32)) / 4, "w2": jax.random.normal(jax.random.key(1), (32, 8)) / 6}
-
-        def step(params, opt, x, labels):
-            loss = lambda p: cross_entropy(jax.nn.gelu(x @ p["w1"]) @ p["w2"], labels).mean()  # noqa: E731
-            value, gradients = jax.value_and_grad(loss)(params)
-            updates, opt = tx.update(gradients, opt, params, value=value, grad=gradients, value_fn=loss)
-            return optax.apply_updates(params, updates), opt, value
-
-        step, opt = jit(step, donate_argnums=(0, 1)), jax.tree.map(jnp.array, tx.init(params))
-        for x, labels in batches():
-            params, opt, value = step(params, opt, x, labels)
-            yield value
-
-    # The search takes another way after a rounding: steps differ more than a loss does.
-    check(train, products=37, fp8_products=18, tolerance=1e-3)
-
-
-@pytest.mark.slow
 def test_reduce_on_plateau():
     """Branches that yield donated arguments, and one that yields a constant."""
     check(train_with(optax.chain(optax.adam(1e-2), optax.contrib.reduce_on_plateau(patience=1))), products=5, fp8_products=5)
