@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,6 +37,10 @@ class Format(enum.Enum):
 class DelayedScaling:
     """Scales from the amaxes of earlier steps.
 
+    `amax_compute_algo` is "max", "most_recent" or, for fp8.jax.jit, a function of JAX: of one tensor's
+    history, f32[amax_history_len] with the step under way first, to the amax that its scale is for.
+    `scaling_factor_compute_algo` is None or a function of JAX (amax, old scale, fp8_max, recipe) to the scale.
+
     >>> to_text(DelayedScaling(margin=1, amax_history_len=16))
     '#fp8.delayed_scaling<margin = 1, amax_history_len = 16>'
     """
@@ -43,8 +48,8 @@ class DelayedScaling:
     margin: int = 0
     fp8_format: Format = Format.HYBRID
     amax_history_len: int = 1024
-    amax_compute_algo: str = "max"
-    scaling_factor_compute_algo: None = None
+    amax_compute_algo: str | Callable[[Any], Any] = "max"
+    scaling_factor_compute_algo: Callable[..., Any] | None = None
     reduce_amax: bool = True
     fp8_dpa: bool = False
     fp8_mha: bool = False
@@ -140,12 +145,23 @@ _WITHOUT_MEANING = {"fp8_gemm_fprop", "fp8_gemm_dgrad", "fp8_gemm_wgrad"}
 #: Fields whose default Transformer Engine reads from an environment variable: what has no effect.
 _WITHOUT_EFFECT = {"backward_override": None}
 _QUANTIZE = ("fp8_quant_fwd_inp", "fp8_quant_fwd_weight", "fp8_quant_bwd_grad")
+#: Fields that may be functions, by the rule of #fp8.custom that such a function replaces.
+_ALGORITHMS = {"scale": "scaling_factor_compute_algo", "amax": "amax_compute_algo"}
 
 
-def to_text(recipe: Any) -> str:
+def algorithms(recipe: Any) -> dict[str, Callable[..., Any]]:
+    """The functions of the user's in a recipe of delayed scaling, by "scale" and "amax"."""
+    if type(recipe).__name__ != "DelayedScaling":
+        return {}
+    fields = {rule: getattr(recipe, field, None) for rule, field in _ALGORITHMS.items()}
+    return {rule: function for rule, function in fields.items() if callable(function)}
+
+
+def to_text(recipe: Any, names: dict[str, str] | None = None) -> str:
     """What fp8-compile's --recipe says for a recipe: a word, an attribute, a class of this module, or a recipe of Transformer Engine.
 
-    Raises TypeError for anything else, ValueError or NotImplementedError for a field, naming it.
+    `names` are those that the program has for the recipe's `algorithms`. Raises TypeError for anything
+    else, ValueError or NotImplementedError for a field, naming it.
     """
     if isinstance(recipe, str):
         return recipe
@@ -171,7 +187,7 @@ def to_text(recipe: Any) -> str:
         if getattr(ours, field):
             raise ValueError(f"{name}: {field}=True asks for attention in FP8: pass sites='all' or fp8_attention=True to fp8 instead")
     if isinstance(ours, DelayedScaling):
-        return _delayed(ours)
+        return _delayed(ours, names or {})
     if isinstance(ours, Float8CurrentScaling):
         return _attribute("current_scaling", _format(ours, Format.HYBRID) | _flag("power_2_scale", ours.use_power_2_scales, False))
     if isinstance(ours, Float8BlockScaling):
@@ -183,19 +199,22 @@ def to_text(recipe: Any) -> str:
     return _attribute("mx_scaling", _format(ours, Format.E4M3))
 
 
-def _delayed(recipe: DelayedScaling) -> str:
-    for field in ("amax_compute_algo", "scaling_factor_compute_algo"):
-        if callable(getattr(recipe, field)):
-            raise NotImplementedError(
-                f"DelayedScaling: {field} is a function: write it in MLIR, as amax or scale of '#fp8.custom<base = #fp8.delayed_scaling, …>'"
-            )
-    if recipe.amax_compute_algo not in ("max", "most_recent"):
+def _delayed(recipe: DelayedScaling, names: dict[str, str]) -> str:
+    functions = algorithms(recipe)
+    for rule in functions.keys() - names.keys():
+        raise NotImplementedError(
+            f"DelayedScaling: {_ALGORITHMS[rule]} is a function, which only the recipe of fp8.jax.jit may have: "
+            f"write it in MLIR, as {rule} of '#fp8.custom<base = #fp8.delayed_scaling, …>'"
+        )
+    if "amax" not in functions and recipe.amax_compute_algo not in ("max", "most_recent"):
         raise ValueError(f"DelayedScaling: amax_compute_algo={recipe.amax_compute_algo!r} is neither 'max' nor 'most_recent'")
     fields = _format(recipe, Format.HYBRID)
-    fields |= {"margin": str(recipe.margin)} if recipe.margin else {}
+    # A function for the scale is given the recipe, and with it the margin.
+    fields |= {"margin": str(recipe.margin)} if recipe.margin and "scale" not in functions else {}
     fields |= {"amax_history_len": str(recipe.amax_history_len)} if recipe.amax_history_len != 1024 else {}
-    fields |= {"amax_compute_algo": recipe.amax_compute_algo} if recipe.amax_compute_algo != "max" else {}
-    return _attribute("delayed_scaling", fields | _flag("reduce_amax", recipe.reduce_amax, True))
+    fields |= {"amax_compute_algo": "most_recent"} if recipe.amax_compute_algo == "most_recent" else {}
+    base = _attribute("delayed_scaling", fields | _flag("reduce_amax", recipe.reduce_amax, True))
+    return _attribute("custom", {"base": base} | {rule: f"@{names[rule]}" for rule in functions}) if functions else base
 
 
 def _attribute(name: str, fields: dict[str, str]) -> str:

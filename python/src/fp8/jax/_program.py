@@ -15,7 +15,7 @@ from .. import _compile
 from .. import state as _state
 from .._errors import CompileError
 from .._library import Library
-from . import _call, _lower, _places
+from . import _algorithms, _call, _lower, _places
 from ._casts import Casts
 
 NOT_TRANSFORMABLE = (
@@ -31,11 +31,12 @@ class Program:
         #: Among the programs of its step.
         self.number = number
         name = getattr(fun, "__name__", "step")
-        self.text = _lower.text_of({"main": _lower.to_linalg(traced, _places.definition(fun))})
+        recipe, algorithms = _algorithms.lower(options.get("recipe"))
+        self.text = _lower.text_of({"main": _lower.to_linalg(traced, _places.definition(fun)), **algorithms})
         # Not out_info: a class of the user's, made of anything but arrays, may refuse them.
         self.results = list(traced.jaxpr.out_avals)
         self.out_tree = traced.out_tree
-        self._options = {**options, "carry": _carried(traced, donated, self.results), "name": name}
+        self._options = {**options, "recipe": recipe, "carry": _carried(traced, donated, self.results), "name": name}
 
     @functools.cached_property
     def library(self) -> Library:
