@@ -21,8 +21,7 @@ def SelectSites : Pass<"fp8-select-sites", "::mlir::ModuleOp"> {
     activations, as the two of attention, and their gradients. What has none stays, and so does
     what only selects rows, by an operand that is 0 or 1 everywhere (a comparison
     that is converted to a float: one-hot embeddings, dispatch masks), with its
-    gradients, and a product whose result is one number: optimizers have inner
-    products of gradients and parameters.
+    gradients.
 
     `fprop`, `dgrad` and `wgrad` keep the products of a role as the program has
     them, by the name of their type: no type is changed. A product that the program

@@ -168,8 +168,6 @@ private:
     bool isLinear = op.getRole() && *op.getRole() != Role::other;
     if (sites == "linear" && !isLinear && !attention)
       return "no weight operand";
-    if (sites == "linear" && isInnerProduct(op))
-      return "inner product of two vectors";
     if (sites != "linear" && sites != "all" && !selection.sites.matches(site))
       return "does not match --sites=" + sites;
     return "";
@@ -177,12 +175,6 @@ private:
 
   static bool isGradient(MatmulOp op) {
     return op.getLhsKind() == TensorKind::grad_output || op.getRhsKind() == TensorKind::grad_output;
-  }
-
-  /// True for a product whose result is one number, as optimizers have of gradients and parameters.
-  static bool isInnerProduct(MatmulOp op) {
-    auto type = cast<ShapedType>(op.getInit().getType());
-    return type.hasStaticShape() && type.getNumElements() == 1;
   }
 
   /// True for a product with an operand of zeros and ones, which only selects rows of the other one.

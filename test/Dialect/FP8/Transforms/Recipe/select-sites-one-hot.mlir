@@ -1,4 +1,4 @@
-// Products that only select rows of an operand stay in high precision, and so do their gradients, and inner products.
+// Products that only select rows of an operand stay in high precision, and so do their gradients.
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(fp8-select-sites)' | FileCheck %s --check-prefixes=CHECK,LINEAR
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(fp8-select-sites{sites=all})' | FileCheck %s --check-prefixes=CHECK,TAKEN --implicit-check-not=kept
 // RUN: fp8-opt %s -split-input-file --pass-pipeline='builtin.module(fp8-select-sites{sites=.})' | FileCheck %s --check-prefixes=CHECK,TAKEN --implicit-check-not=kept
@@ -87,19 +87,4 @@ func.func @experts(%a: tensor<8x8xi1>, %b: tensor<8x8xi1>, %gates: tensor<8x8xf3
   %3 = fp8.matmul site("signs") role(fprop) kinds(input, weight) ins(%signs, %w : tensor<8x8xf32>, tensor<8x8xf32>)
       outs(%c : tensor<8x8xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<8x8xf32>
   return %0, %1, %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
-}
-
-// -----
-
-#mk = affine_map<(m, n, k) -> (m, k)>
-#kn = affine_map<(m, n, k) -> (k, n)>
-#mn = affine_map<(m, n, k) -> (m, n)>
-
-// The inner product of a gradient and a parameter, as in an optimizer: no layer.
-// CHECK-LABEL: func.func @inner
-// LINEAR: fp8.matmul site("step_size") role(fprop) kinds(input, weight) kept("inner product of two vectors")
-// TAKEN: fp8.matmul site("step_size") role(fprop) kinds(input, weight) recipe(#fp8.delayed_scaling) ins(
-func.func @inner(%g: tensor<1x64xf32>, %p: tensor<64x1xf32>, %c: tensor<1x1xf32>) -> tensor<1x1xf32> {
-  %0 = fp8.matmul site("step_size") role(fprop) kinds(input, weight) ins(%g, %p : tensor<1x64xf32>, tensor<64x1xf32>) outs(%c : tensor<1x1xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<1x1xf32>
-  return %0 : tensor<1x1xf32>
 }
