@@ -141,7 +141,7 @@ TEST_F(DeviceProcessTest, AForkIsToldWhatToDo) {
   EXPECT_FP8RT_ERROR(open(second), FP8RT_DEVICE, "multiprocessing's 'spawn'");
 }
 
-/// What two threads do with handles of their own, and what one has created and another uses.
+/// Two threads, each with handles of its own; then handles that one thread has created and another uses.
 TEST(DeviceThreads, EachThreadHasADeviceOfItsOwnOrTakesTurns) {
   Library library = load(DEVICE_FIXTURE);
   auto train = [&](GPU &gpu, Session &session, std::vector<float> &w) {

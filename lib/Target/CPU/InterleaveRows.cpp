@@ -92,7 +92,8 @@ SmallVector<RowInterleaver::Run> RowInterleaver::findRuns() {
   bool wasChain = true, hasChain = false;
   for (Operation &op : rows.getBody()->without_terminator()) {
     if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
-      if (!alloca.getType().hasStaticShape() || !alloca.getType().getLayout().isIdentity())
+      MemRefType type = alloca.getType();
+      if (!type.hasStaticShape() || !type.getLayout().isIdentity() || !type.getElementType().isIntOrFloat())
         return {};
       allocas.push_back(alloca);
       continue;

@@ -39,7 +39,8 @@ public:
   void copy(void *target, const void *source, uint64_t bytes) override;
   void zero(void *target, uint64_t bytes) override;
 
-  /// What is released next may be in use: the device is waited for before it is used again.
+  /// Memory released from now on may still be in use: the device is waited for before the memory is used
+  /// again.
   void expectUses() noexcept;
 
 private:

@@ -112,7 +112,7 @@ struct CUlaunchConfig {
     (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,      \
      const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill))
 
-/// What to do where a process has used CUDA and was forked then.
+/// Advice to the user of a process that has used CUDA and was forked then.
 inline constexpr const char *kForkAdvice =
     "CUDA does not work in the fork of a process that has used it; start a process anew (in Python, "
     "multiprocessing's 'spawn')";

@@ -27,7 +27,7 @@ public:
   CUstream currentStream() const { return stream; }
   /// Measure the kernels of the following calls; null measures none.
   void measureWith(KernelTimer *with) { timer = with; }
-  /// What the environment's FP8RT_SYNC=1 asks for.
+  /// Returns whether the environment asks to wait after each kernel, by FP8RT_SYNC=1.
   static bool isToWaitForEach();
   /// Wait after each kernel, so that an error names the one that failed; at first as the environment says.
   void waitForEach(bool wait) { waitsForEach = wait; }

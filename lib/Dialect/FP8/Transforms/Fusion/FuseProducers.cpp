@@ -59,7 +59,7 @@ bool isWorthRecomputing(linalg::GenericOp producer, const llvm::SetVector<Operat
 /// Returns whether after `move` an amax still has an input, and every dimension is one of an input or
 /// of a stored result, which determines its size.
 bool coversDims(const ElementRegion &region, unsigned dropped, Move &move) {
-  // What is computed from indices alone reads nothing, as an identity matrix.
+  // A tensor computed from indices alone, such as an identity matrix, has no inputs to take over.
   if (region.inputs.size() == 1 && move.producer.getNumDpsInputs() == 0)
     return false;
   SmallVector<AffineMap> maps(region.maps);
