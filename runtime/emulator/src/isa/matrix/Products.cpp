@@ -7,6 +7,7 @@
 #include "Products.h"
 
 #include "num/Arith.h"
+#include "num/DotColumns.h"
 
 #include <cstring>
 
@@ -102,6 +103,27 @@ uint64_t scaledElement(const Product &p, const num::Sum &sum, uint64_t c, const 
       num::dotScaled(sum, num::floatOf(uint32_t(c)), a, b, p.shape.k, scaleA, scaleB, p.shape.k / p.scales));
 }
 
+/// Whether rows are added to many columns at once.
+bool hasVectors(const Product &p, const num::Sum &sum) {
+  return p.scales <= 1 && p.c == Accumulator::F32 && p.d == Accumulator::F32 &&
+         num::DotColumns::has(sum, p.shape.k, p.scales != 0);
+}
+
+void multiplyByRows(const Product &p, const num::Sum &sum, const Multiplicand<float> &a,
+                    const Multiplicand<float> &b, Sums &sums, const Scales *scales) {
+  num::DotColumns columns(sum, b.row(0), p.shape.n, p.shape.k);
+  std::array<float, 256> values;
+  for (unsigned row = 0; row < p.shape.m; ++row) {
+    uint64_t *out = sums.data() + row * p.shape.n;
+    for (unsigned i = 0; i < p.shape.n; ++i)
+      values[i] = num::floatOf(uint32_t(out[i]));
+    columns.dot(a.row(row), values.data(), scales ? &scales->a[row] : nullptr,
+                scales ? scales->b.data() : nullptr);
+    for (unsigned i = 0; i < p.shape.n; ++i)
+      out[i] = num::bitsOf(values[i]);
+  }
+}
+
 } // namespace
 
 template <class V>
@@ -125,6 +147,9 @@ void fp8emu::multiply(const Product &product, num::SumModel model, const Multipl
                       const Multiplicand<V> &b, Sums &sums, const Scales *scales) {
   num::Sum sum = product.sum;
   sum.model = model;
+  if constexpr (std::is_same_v<V, float>)
+    if (hasVectors(product, sum))
+      return multiplyByRows(product, sum, a, b, sums, scales);
   uint64_t *out = sums.data();
   for (unsigned row = 0; row < product.shape.m; ++row)
     for (unsigned column = 0; column < product.shape.n; ++column, ++out)

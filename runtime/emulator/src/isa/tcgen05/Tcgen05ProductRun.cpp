@@ -15,10 +15,12 @@
 #include "exec/Launch.h"
 #include "isa/matrix/SumModel.h"
 #include "num/Arith.h"
+#include "num/DotColumns.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 using namespace fp8emu;
 
@@ -120,10 +122,17 @@ protected:
 
   void write() override {
     checkTensorMemory();
-    for (unsigned i = 0; i < blocks.size(); ++i)
-      for (unsigned lane = 0; lane < kTensorLanes - tensorLane(d); ++lane)
-        if (int row = layout.row(lane); row >= 0 && !isDisabled(i, lane + tensorLane(d)))
-          multiplyLane(i, lane, unsigned(row));
+    for (unsigned part = 0; part < layout.parts; ++part) {
+      std::optional<num::DotColumns> together;
+      if (shape.d == TensorResult::F32 && code.scales <= 1 &&
+          num::DotColumns::has(sum, shape.k, code.scales != 0))
+        together.emplace(sum, columnsB.row(part * columns()), columns(), shape.k);
+      for (unsigned i = 0; i < blocks.size(); ++i)
+        for (unsigned lane = 0; lane < kTensorLanes - tensorLane(d); ++lane)
+          if (int row = layout.row(lane);
+              row >= 0 && layout.part(lane) == part && !isDisabled(i, lane + tensorLane(d)))
+            multiplyLane(i, lane, unsigned(row), together ? &*together : nullptr);
+    }
   }
 
 private:
@@ -266,18 +275,36 @@ private:
       out[j] = num::floatTable(*shape.scaleFormat)[word >> 8 * (byte + j) & 0xFF];
   }
 
-  void multiplyLane(unsigned block, unsigned lane, unsigned row) {
+  void multiplyLane(unsigned block, unsigned lane, unsigned row, const num::DotColumns *together) {
     const float *rowA = rowOfA(block, lane, row);
     float factorsA[4], factorsB[4];
     if (code.scales)
       scaleFactors(block, lane, scaleA, row, shape.scaleByteA, factorsA);
     uint32_t *out = &blocks[block]->tensorMemory().cell(lane + tensorLane(d), tensorColumn(d));
+    if (together)
+      return multiplyTogether(*together, block, lane, rowA, factorsA, out);
     for (unsigned i = 0; i < columns(); ++i) {
       const float *columnB = columnsB.row(layout.part(lane) * columns() + i);
       if (code.scales)
         scaleFactors(block, lane, scaleB, i, shape.scaleByteB, factorsB);
       out[i] = element(enableD ? out[i] : 0, rowA, columnB, factorsA, factorsB);
     }
+  }
+
+  void multiplyTogether(const num::DotColumns &together, unsigned block, unsigned lane, const float *rowA,
+                        const float *factorA, uint32_t *out) const {
+    std::array<float, 256> sums, factorsB;
+    for (unsigned i = 0; i < columns(); ++i) {
+      sums[i] = enableD ? scaledAddend(out[i]) : 0.0f;
+      if (code.scales)
+        scaleFactors(block, lane, scaleB, i, shape.scaleByteB, &factorsB[i]);
+    }
+    together.dot(rowA, sums.data(), code.scales ? factorA : nullptr, code.scales ? factorsB.data() : nullptr);
+    std::memcpy(out, sums.data(), columns() * sizeof *out);
+  }
+
+  float scaledAddend(uint32_t c) const {
+    return code.scaleD ? std::ldexp(num::floatOf(c), -int(code.scaleD)) : num::floatOf(c);
   }
 
   uint32_t sumIntegers(int32_t c, const float *rowA, const float *columnB) const {
@@ -297,7 +324,7 @@ private:
       return num::dotHalf(sum, num::floatToHalf(addend), rowA, columnB, shape.k);
     }
     default: {
-      float addend = code.scaleD ? std::ldexp(num::floatOf(c), -int(code.scaleD)) : num::floatOf(c);
+      float addend = scaledAddend(c);
       if (code.scales)
         return num::bitsOf(
             num::dotScaled(sum, addend, rowA, columnB, shape.k, factorsA, factorsB, shape.k / code.scales));
