@@ -68,11 +68,12 @@ static Block *addFailure(OpBuilder &builder, func::FuncOp func) {
 static void returnErrors(func::FuncOp func, ArrayRef<cf::AssertOp> assertions) {
   OpBuilder builder(func.getContext());
   Block *failure = addFailure(builder, func);
-  unsigned number = 0;
-  for (cf::AssertOp assertion : assertions) {
+  // From the last to the first: the end of a block that moves into a new one stays short.
+  for (size_t number = assertions.size(); number-- > 0;) {
+    cf::AssertOp assertion = assertions[number];
     Location loc = assertion.getLoc();
     builder.setInsertionPoint(assertion);
-    Value message = addMessage(builder, func, assertion, number++);
+    Value message = addMessage(builder, func, assertion, number);
     Block *rest = assertion->getBlock()->splitBlock(assertion);
     builder.setInsertionPointToEnd(rest->getPrevNode());
     cf::CondBranchOp::create(builder, loc, assertion.getArg(), rest, ValueRange(), failure, message);

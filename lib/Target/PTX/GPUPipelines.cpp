@@ -85,8 +85,7 @@ static void addMathPasses(OpPassManager &functions) {
   functions.addPass(arith::createArithExpandOpsPass());
 }
 
-/// Adds the way from kernels as functions to PTX text, and to machine code where there is an assembler.
-static void addKernelPasses(OpPassManager &manager, const GPUCodeOptions &options) {
+void fp8::buildPTXPipeline(OpPassManager &manager, const GPUCodeOptions &options) {
   OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
   OpPassManager &functions = kernels.nest<func::FuncOp>();
   addMathPasses(functions);
@@ -135,7 +134,7 @@ void fp8::buildGPUCodePipeline(OpPassManager &manager, const GPUCodeOptions &opt
   manager.addPass(createAllocateDynamic());
   manager.addPass(createLowerCollectives());
   manager.addPass(createLowerLaunches());
-  addKernelPasses(manager, options);
+  buildPTXPipeline(manager, options);
   manager.addPass(createEmitDeviceCode());
   addHostPasses(manager);
 }
@@ -147,4 +146,6 @@ void fp8::registerGPUPipelines() {
   PassPipelineRegistration<GPUCodeOptions>("fp8-gpu-code-pipeline",
                                            "Stage 7 for GPUs: PTX, and host code in the LLVM dialect",
                                            buildGPUCodePipeline);
+  PassPipelineRegistration<GPUCodeOptions>("fp8-ptx-pipeline", "Stage 7 for GPUs, kernels alone: their PTX in the attribute fp8.ptx",
+                                           buildPTXPipeline);
 }

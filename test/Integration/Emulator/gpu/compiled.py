@@ -2,8 +2,8 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Kernels that the compiler builds, run on the emulator: stage 6 makes launches of a function on memrefs, passes of fp8-opt and
-# LLVM's tools make PTX; Function launches the kernels as the function's host code would. Shapes are static.
+# Kernels that the compiler builds, run on the emulator: stage 6 makes launches of a function on memrefs, stage 7 makes PTX of
+# them; Function launches the kernels as the function's host code would. Shapes are static.
 
 import copy
 import ctypes
@@ -20,7 +20,7 @@ import numpy
 import cuda_driver
 from programs import difference
 
-PTX_VERSIONS = {"sm_89": 84, "sm_90a": 80, "sm_100a": 88, "sm_120a": 87}
+CHIPS = ["sm_89", "sm_90a", "sm_100a", "sm_120a"]
 TYPES = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16, "f16": numpy.float16,
          "f8E8M0FNU": numpy.uint8, "f32": numpy.float32, "i8": numpy.int8, "i32": numpy.int32}
 # What a driver takes of them: the types of ml_dtypes as their bits.
@@ -30,17 +30,11 @@ LAUNCH = re.compile(r"gpu\.launch_func\s+@kernels::@(\w+) blocks in \((.*?)\) th
 KERNEL = re.compile(r"func\.func @(\w+)\(.*\) attributes \{(.*)\}")
 CONSTANT = re.compile(r"(%[\w-]+) = arith\.constant (-?\d+|true|false)(?: : (\w+))?")
 TENSOR_MAP = re.compile(r"%arg(\d+): !llvm\.ptr \{fp8\.tensor_map = \{box = array<i64: (.*?)>, swizzle = (\d+) : i32\}\}")
-# What stage 7 makes of the attributes of kernels and of their tensor maps.
-KERNEL_ATTRIBUTES = [(r"\{fp8\.tensor_map = \{.*?\}\}", "{llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant, llvm.align = 64 : i64}"),
-                     (r"(fp8\.threads = (\d+) : i32, )gpu\.kernel", r"\1nvvm.kernel, nvvm.maxntid = array<i32: \2>")]
+CHIP = re.compile(r'#fp8\.chip<"(\w+)">')
+PTX = re.compile(r'fp8\.ptx = "(.*?)"[,}]')
 ALLOCATION = re.compile(r"(%\w+) = memref\.alloc\(\).*: memref<(.*)>")
 VIEW = re.compile(r"(%\w+) = memref\.\w+ (%\w+)\b.*(?: to|into) memref<(.*)>")
 OPERAND = re.compile(r"(%[\w-]+) : (?:memref<([^>]*(?:<[^>]*>)?)>|\w+)")
-
-
-def tool(name):
-    """One of LLVM's tools, of the version that the compiler is built with."""
-    return shutil.which(name, path="/usr/lib/llvm-22/bin") or shutil.which(name + "-22") or name
 
 
 def run(command, text):
@@ -94,23 +88,12 @@ class Compiler:
         """The IR with launches, after constants are folded."""
         return run([self.fp8_opt, "--fp8-gpu-kernels-pipeline=batch-launches=0", "--canonicalize", "--cse"], source)
 
-    def ptx(self, lowered, arch):
+    def ptx(self, lowered):
         _, kernels = split(lowered)
-        key = hashlib.sha256((arch + kernels).encode()).hexdigest()
-        if key in self.kept:
-            return self.kept[key]
-        passes = "math-extend-to-supported-types,fp8-expand-math,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-to-llvm,reconcile-unrealized-casts"
-        module = run([self.fp8_opt, "--pass-pipeline=builtin.module(gpu.module(%s))" % passes], lowered)
-        module = "module {\n" + split(module)[1].split("\n", 1)[1].rsplit("}", 1)[0] + "}\n"
-        for ours, theirs in KERNEL_ATTRIBUTES:
-            module = re.sub(ours, theirs, module)
-        if "nvvm.setmaxregister" in module:  # ptxas ignores it if it does not know with how many registers a kernel begins
-            module = module.replace("nvvm.kernel", "nvvm.kernel, nvvm.minctasm = 1 : i32")
-        ir = run([tool("mlir-translate"), "--mlir-to-llvmir", "--allow-unregistered-dialect"], module)
-        target = ["-mtriple=nvptx64-nvidia-cuda", "-mcpu=" + arch]
-        ir = run([tool("opt"), "-O3", "-S", *target], ir)
-        version = max(PTX_VERSIONS[arch], 84 if "llvm.nvvm.mma.m16n8k32.row.col.f32.e" in ir else 0)
-        self.kept[key] = run([tool("llc"), "-O3", "-mattr=+ptx%d" % version, *target], ir)
+        key = hashlib.sha256((CHIP.search(lowered)[1] + kernels).encode()).hexdigest()
+        if key not in self.kept:
+            text = PTX.search(run([self.fp8_opt, "--fp8-ptx-pipeline"], lowered))[1]
+            self.kept[key] = re.sub(r"\\(\\|[0-9A-F]{2})", lambda code: "\\" if code[1] == "\\" else chr(int(code[1], 16)), text)
         return self.kept[key]
 
 
@@ -119,7 +102,7 @@ class Function:
 
     def __init__(self, compiler, driver, source, arch):
         self.driver, self.device, self.lowered = driver, driver.device_for(arch), compiler.launches(source)
-        self.ptx = compiler.ptx(self.lowered, arch)
+        self.ptx = compiler.ptx(self.lowered)
         host, _ = split(self.lowered)
         self.constants = {name: (int(value == "true") if value in ("true", "false") else int(value), kind)
                           for name, value, kind in CONSTANT.findall(host)}

@@ -11,10 +11,9 @@ import subprocess
 
 import numpy
 import pytest
-from compiled import PTX_VERSIONS, PTXAS, TYPES, assemble
+from compiled import CHIPS, PTXAS, TYPES, assemble
 
 FORMATS = {"f8E4M3FN": 448, "f8E5M2": 57344}
-CHIPS = list(PTX_VERSIONS)
 SPECIAL = [0.0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 448.0, 464.0, 465.0, -500.0, 57344.0, 61440.0, -70000.0,
            2.0**-6, 2.0**-9, 2.0**-10, 1.5 * 2.0**-10, 2.0**-14, 2.0**-16, 2.0**-17, -(2.0**-18), 2.0**-126, 2.0**-130,
            1.0625, 1.1875, 1.125, -1.375, 3.3895e38]

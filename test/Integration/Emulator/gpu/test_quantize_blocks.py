@@ -6,10 +6,9 @@
 
 import numpy
 import pytest
-from compiled import PTX_VERSIONS, TYPES
+from compiled import CHIPS, TYPES
 from test_casts import FORMATS, MODULE, amax, cast, memref, profile, same_bits, unwritten, values
 
-CHIPS = list(PTX_VERSIONS)
 TYPES["f8E8M0FNU"] = numpy.uint8
 BLOCK, MX, ROW = "#fp8.block_scaling", "#fp8.mx_scaling", "#fp8.row_scaling"
 
