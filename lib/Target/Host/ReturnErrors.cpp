@@ -68,15 +68,18 @@ static Block *addFailure(OpBuilder &builder, func::FuncOp func) {
 static void returnErrors(func::FuncOp func, ArrayRef<cf::AssertOp> assertions) {
   OpBuilder builder(func.getContext());
   Block *failure = addFailure(builder, func);
-  // From the last to the first: the end of a block that moves into a new one stays short.
-  for (size_t number = assertions.size(); number-- > 0;) {
-    cf::AssertOp assertion = assertions[number];
-    Location loc = assertion.getLoc();
+  SmallVector<Value> messages;
+  for (cf::AssertOp assertion : assertions) {
     builder.setInsertionPoint(assertion);
-    Value message = addMessage(builder, func, assertion, number);
+    messages.push_back(addMessage(builder, func, assertion, messages.size()));
+  }
+  // From the last to the first: the end of a block that moves into a new one stays short.
+  for (size_t i = assertions.size(); i-- > 0;) {
+    cf::AssertOp assertion = assertions[i];
     Block *rest = assertion->getBlock()->splitBlock(assertion);
     builder.setInsertionPointToEnd(rest->getPrevNode());
-    cf::CondBranchOp::create(builder, loc, assertion.getArg(), rest, ValueRange(), failure, message);
+    cf::CondBranchOp::create(builder, assertion.getLoc(), assertion.getArg(), rest, ValueRange(), failure,
+                             messages[i]);
     assertion.erase();
   }
 }

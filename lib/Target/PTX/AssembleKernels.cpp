@@ -87,6 +87,9 @@ static FailureOr<std::string> findProgram(gpu::GPUModuleOp kernels, StringRef pr
   return *found;
 }
 
+/// Kernels are assembled in several threads. The number is fixed, since the code's order depends on it.
+static constexpr StringLiteral kThreads = "--split-compile=4";
+
 /// Runs the assembler; returns the machine code.
 static FailureOr<std::string> assemble(gpu::GPUModuleOp kernels, StringRef ptxas, StringRef chip) {
   TemporaryFile text("ptx"), code("cubin"), messages("txt");
@@ -99,10 +102,19 @@ static FailureOr<std::string> assemble(gpu::GPUModuleOp kernels, StringRef ptxas
     stream << kernels->getAttrOfType<StringAttr>(kPTXAttrName).getValue();
   }
   std::string arch = ("-arch=" + chip).str(), failure;
-  StringRef arguments[] = {ptxas, "-v", arch, text.path, "-o", code.path};
+  SmallVector<StringRef> arguments = {ptxas, "-v", arch, text.path, "-o", code.path, kThreads};
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(messages.path), StringRef(messages.path)};
-  int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, 0, 0, &failure);
+  auto run = [&] {
+    return llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, 0, 0, &failure);
+  };
+  int status = run();
   std::string said = messages.read();
+  if (status != 0 &&
+      StringRef(said).contains(kThreads.split('=').first)) { // an assembler that does not know it
+    arguments.pop_back();
+    status = run();
+    said = messages.read();
+  }
   if (status != 0)
     return kernels.emitError() << "'" << ptxas << "' failed: " << (failure.empty() ? said : failure);
   warn(kernels, said);

@@ -146,6 +146,7 @@ void fp8::registerGPUPipelines() {
   PassPipelineRegistration<GPUCodeOptions>("fp8-gpu-code-pipeline",
                                            "Stage 7 for GPUs: PTX, and host code in the LLVM dialect",
                                            buildGPUCodePipeline);
-  PassPipelineRegistration<GPUCodeOptions>("fp8-ptx-pipeline", "Stage 7 for GPUs, kernels alone: their PTX in the attribute fp8.ptx",
-                                           buildPTXPipeline);
+  PassPipelineRegistration<GPUCodeOptions>(
+      "fp8-ptx-pipeline", "Stage 7 for GPUs, kernels alone: their PTX in the attribute fp8.ptx",
+      buildPTXPipeline);
 }

@@ -7,10 +7,12 @@
 // reassociated or approximated that the kernels do not ask for.
 
 #include "DeviceCode.h"
+#include "JoinPTX.h"
 #include "fp8/Target/PTX/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
@@ -124,9 +126,9 @@ static LogicalResult generate(gpu::GPUModuleOp kernels, std::unique_ptr<llvm::Mo
   return kernels.emitError("LLVM has no code for an operation of these kernels");
 }
 
-static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &chip) {
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
-      createMachine(chip, getPTXVersion(kernels, chip));
+static FailureOr<std::string> serializeAlone(gpu::GPUModuleOp kernels, const Chip &chip,
+                                             unsigned ptxVersion) {
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(chip, ptxVersion);
   if (!machine)
     return kernels.emitError(llvm::toString(machine.takeError()));
   // Kept where LLVM gave up: what it left refers to the context.
@@ -147,6 +149,74 @@ static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &ch
   if (hasErrors)
     return failure();
   return text.str().str();
+}
+
+static bool isVisible(LLVM::GlobalOp global) {
+  return global.getLinkage() == LLVM::Linkage::External &&
+         (global.getValueAttr() || global.getInitializerBlock());
+}
+
+/// Returns an empty gpu.module like `kernels`.
+static OwningOpRef<gpu::GPUModuleOp> createPart(gpu::GPUModuleOp kernels, OpBuilder &builder) {
+  OwningOpRef<gpu::GPUModuleOp> part = cast<gpu::GPUModuleOp>(kernels->cloneWithoutRegions());
+  builder.createBlock(&(*part)->getRegion(0));
+  return part;
+}
+
+/// Returns the variables whose addresses host code asks for. They are defined once, beside the kernels.
+static OwningOpRef<gpu::GPUModuleOp> cloneVisibleVariables(gpu::GPUModuleOp kernels) {
+  OpBuilder builder(kernels.getContext());
+  OwningOpRef<gpu::GPUModuleOp> part = createPart(kernels, builder);
+  for (auto global : kernels.getOps<LLVM::GlobalOp>())
+    if (isVisible(global))
+      builder.clone(*global);
+  return part;
+}
+
+/// Returns `kernel` and the variables that it uses; those of host code are declared.
+static OwningOpRef<gpu::GPUModuleOp> cloneKernel(const SymbolTable &symbols, LLVM::LLVMFuncOp kernel) {
+  OpBuilder builder(kernel.getContext());
+  OwningOpRef<gpu::GPUModuleOp> part = createPart(cast<gpu::GPUModuleOp>(symbols.getOp()), builder);
+  llvm::SmallPtrSet<Operation *, 8> known;
+  if (std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(kernel.getOperation()))
+    for (const SymbolTable::SymbolUse &use : *uses) {
+      Operation *used = symbols.lookup(use.getSymbolRef().getRootReference());
+      if (!used || !known.insert(used).second)
+        continue;
+      auto global = dyn_cast<LLVM::GlobalOp>(used);
+      bool isDeclared = global && isVisible(global);
+      Operation *copy = builder.insert(isDeclared ? used->cloneWithoutRegions() : used->clone());
+      if (isDeclared)
+        cast<LLVM::GlobalOp>(copy).removeValueAttr();
+    }
+  builder.clone(*kernel);
+  return part;
+}
+
+/// Returns the text of all kernels, for which code is generated in several threads, kernel by kernel.
+static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &chip) {
+  unsigned ptxVersion = getPTXVersion(kernels, chip);
+  SmallVector<LLVM::LLVMFuncOp> functions(kernels.getOps<LLVM::LLVMFuncOp>());
+  // A function that kernels call would be written once for each of them.
+  if (functions.empty() || !llvm::all_of(functions, [](LLVM::LLVMFuncOp function) {
+        return function.isExternal() || function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+      }))
+    return serializeAlone(kernels, chip, ptxVersion);
+  llvm::erase_if(functions, [](LLVM::LLVMFuncOp function) { return function.isExternal(); });
+  initializeTarget();
+  SymbolTable symbols(kernels);
+  std::vector<std::string> texts(functions.size() + 1);
+  auto generate = [&](size_t index) -> LogicalResult {
+    OwningOpRef<gpu::GPUModuleOp> part =
+        index == 0 ? cloneVisibleVariables(kernels) : cloneKernel(symbols, functions[index - 1]);
+    FailureOr<std::string> text = serializeAlone(*part, chip, ptxVersion);
+    if (succeeded(text))
+      texts[index] = std::move(*text);
+    return text;
+  };
+  if (failed(failableParallelForEachN(kernels.getContext(), 0, texts.size(), generate)))
+    return failure();
+  return joinPTX(texts);
 }
 
 namespace {
