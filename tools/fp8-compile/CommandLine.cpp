@@ -261,6 +261,10 @@ bool parseCommandLine(int argc, char **argv, CommandLine &out) {
   out.remarks = o.remarks;
   if (!o.noCache)
     out.options.hostCode.cacheFolder = findCacheFolder();
-  out.options.hostCode.ptxas = findAssembler(o.ptxas);
-  return parseCompilerOptions(o, out) && parseReports(o, out) && checkStage(out) && checkOutputs(out);
+  if (!parseCompilerOptions(o, out))
+    return false;
+  // PTX text holds no machine code; an assembler that is named warns of spilled registers all the same.
+  if (out.options.emit != "ptx" || !o.ptxas.empty())
+    out.options.hostCode.ptxas = findAssembler(o.ptxas);
+  return parseReports(o, out) && checkStage(out) && checkOutputs(out);
 }
