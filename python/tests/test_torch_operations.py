@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operations of PyTorch through torch.compile, forward and backward, beside eager PyTorch."""
 
+import math
+
 import fp8.torch
 import pytest
 import torch
@@ -141,6 +143,17 @@ def test_sums_of_bf16_are_taken_in_f32():
     for want, got in zip(rows(gradient.float()), found):
         # Rounded once: half a unit in the last place of bf16.
         torch.testing.assert_close(got.float(), want, rtol=2**-8, atol=1e-6)
+
+
+def test_constants_keep_their_bits():
+    def constants(x):
+        odd = torch.tensor([0.1, -0.0, 1e-45, 3.4028234663852886e38, float("-inf"), float("nan")])
+        return torch.cat([odd, x]), torch.full_like(x, 1 / 3), x * 1e-45, torch.tensor([2**53 + 1, -(2**63)]) + 0, x.double() * math.pi
+
+    torch._dynamo.reset()
+    x = torch.tensor([1.0, -1.0, 3.0, -0.0, -2.0, 1.0])
+    for want, got in zip(constants(x), torch.compile(constants, backend=fp8.torch.backend("none"))(x)):
+        assert torch.equal(got.view(torch.uint8), want.view(torch.uint8))
 
 
 def test_an_index_out_of_range_is_an_error_of_the_call():
