@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8.torch.compile_exported: programs of torch.export beside eager PyTorch, calibration, saved state, errors."""
 
+import pickle
+
 import fp8.torch
 import pytest
 import torch
@@ -114,6 +116,11 @@ def test_a_saved_state_stands_for_calibration(tmp_path):
         other.load_state_dict(run.state_dict())
     with pytest.raises(fp8.StateError, match="'current' has no state to load"):
         fp8.torch.compile_exported(exported(), "current").load_state_dict(run.state_dict())
+
+
+def test_pickling_says_what_to_save():
+    with pytest.raises(TypeError, match="torch.export.save and state_dict"):
+        pickle.dumps(fp8.torch.compile_exported(exported()))
 
 
 def test_options_and_inputs_that_do_not_fit():

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operations of PyTorch through torch.compile, forward and backward, beside eager PyTorch."""
 
+import math
+
 import fp8.torch
 import pytest
 import torch
@@ -33,6 +35,16 @@ SPECIAL = normal(5, 9)
 SPECIAL[1, 2], SPECIAL[2, 3], SPECIAL[3, 1], SPECIAL[3, 2] = float("nan"), SPECIAL[2, 4], -torch.inf, -torch.inf
 
 
+def beside_numbers(x):
+    """A number that is too large for the type of the tensor beside it loses its high bits; limits do not."""
+    comparisons = [x > 150, 150 > x, x < -200, x == 300, x != 256, x >= -129, x > torch.tensor(150), x > 1.5]
+    return [*comparisons, x // 200, x // -200, x % 200, x / 200, x & 300, x + 300, 300 - x, x * torch.tensor(300), x.clamp(max=300)]
+
+
+def beside_large_numbers(x):
+    return [x > 40000, x <= 2**33 + 5, x == 2**40, x < torch.tensor(70000), x // (2**33 + 3), x.clamp(-(2**40), 2**40)]
+
+
 def on_bytes(x):
     """Operations whose results depend on the sign, or overflow."""
     order = (*x.max(0), *x.sort(stable=True), x.max(), x.min(), x.argmax(), torch.maximum(x, x * 2), x > 50)
@@ -44,6 +56,10 @@ OPERATIONS = {
     "index_put, accumulating": (lambda x, v: x.index_put((ROWS,), v, True), normal(5, 7), normal(5, 7)),
     "index_put": (lambda x, v: x.index_put((ONCE,), v), normal(5, 7), normal(3, 7)),
     "index_put of columns": (lambda x, v: aten.index_put(x, [None, TWICE], v, True), normal(5, 7), normal(5, 3)),
+    "numbers beside uint8": (beside_numbers, torch.tensor([1, 44, 200, 255, 0], dtype=torch.uint8)),
+    "numbers beside int8": (beside_numbers, torch.tensor([1, -106, 100, -128, 127], dtype=torch.int8)),
+    "numbers beside int16": (beside_large_numbers, torch.tensor([1, -25536, 100, -(2**15), 2**15 - 1], dtype=torch.int16)),
+    "numbers beside int32": (beside_large_numbers, torch.tensor([1, 70000, -(2**31), 2**31 - 1], dtype=torch.int32)),
     "bytes": (on_bytes, torch.tensor([100, 200, 250, 3], dtype=torch.uint8)),
     "bytes with signs": (on_bytes, torch.tensor([100, -56, -128, 3], dtype=torch.int8)),
     "constants of the function": (lambda x: x[torch.tensor([0, 2])] * torch.tensor([[1.0], [2.0]]), normal(5, 7)),
@@ -141,6 +157,17 @@ def test_sums_of_bf16_are_taken_in_f32():
     for want, got in zip(rows(gradient.float()), found):
         # Rounded once: half a unit in the last place of bf16.
         torch.testing.assert_close(got.float(), want, rtol=2**-8, atol=1e-6)
+
+
+def test_constants_keep_their_bits():
+    def constants(x):
+        odd = torch.tensor([0.1, -0.0, 1e-45, 3.4028234663852886e38, float("-inf"), float("nan")])
+        return torch.cat([odd, x]), torch.full_like(x, 1 / 3), x * 1e-45, torch.tensor([2**53 + 1, -(2**63)]) + 0, x.double() * math.pi
+
+    torch._dynamo.reset()
+    x = torch.tensor([1.0, -1.0, 3.0, -0.0, -2.0, 1.0])
+    for want, got in zip(constants(x), torch.compile(constants, backend=fp8.torch.backend("none"))(x)):
+        assert torch.equal(got.view(torch.uint8), want.view(torch.uint8))
 
 
 def test_an_index_out_of_range_is_an_error_of_the_call():

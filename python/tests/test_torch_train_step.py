@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8.torch.train_step: whole steps with the user's optimizer and scheduler, beside eager PyTorch."""
 
+import concurrent.futures
 import copy
+import pickle
 import warnings
 
 import fp8.torch
@@ -318,6 +320,98 @@ def test_maximize_and_hooks_are_refused():
     next(model.parameters()).register_hook(lambda gradient: 2 * gradient)
     with pytest.raises(fp8.UnsupportedError, match="hooks on its gradient"):
         fp8.torch.train_step(model, F.cross_entropy, optimizer)
+
+
+class Whitening(torch.optim.Optimizer):
+    """A descent along gradients that are multiplied by a matrix made from the weight."""
+
+    def __init__(self, parameters, lr=0.1):
+        super().__init__(parameters, {"lr": lr})
+
+    def _init_group(self, group, parameters):
+        parameters += [p for p in group["params"] if p.grad is not None]
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            parameters = []
+            self._init_group(group, parameters)
+            for p in parameters:
+                p.sub_((p @ p.T + torch.eye(p.shape[0])) @ p.grad * group["lr"])
+
+
+@pytest.mark.parametrize("sites", ["linear", "all"])
+def test_products_of_the_optimizer_stay_as_they_are(sites):
+    def layers():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(16, 32, bias=False), nn.Tanh(), nn.Linear(32, 4, bias=False))
+
+    model, eager = layers(), layers()
+    optimizer = Whitening(model.parameters())
+    step = fp8.torch.train_step(model, F.cross_entropy, optimizer, "current", sites=sites)
+    step(*BATCH)
+    report = step.report()
+    assert sorted((s.site, s.role) for s in report.fp8) == [("0", "fprop"), ("0", "wgrad"), ("2", "dgrad"), ("2", "fprop"), ("2", "wgrad")]
+    assert {(s.site.partition("#")[0], s.role, s.reason) for s in report.kept} == {("update(Whitening)", "other", "part of the optimizer's update")}
+    assert len(report.kept) == 4
+    # The update in f32 of a gradient of FP8: that gradient, found by descent from equal weights.
+    descent = torch.optim.SGD(eager.parameters(), 1.0)
+    before = [p.detach().clone() for p in eager.parameters()]
+    fp8.torch.train_step(eager, F.cross_entropy, descent, "current", sites=sites)(*BATCH)
+    for p, after, weight in zip(model.parameters(), eager.parameters(), before):
+        gradient = weight - after.detach()
+        torch.testing.assert_close(p.detach(), weight - (weight @ weight.T + torch.eye(len(weight))) @ gradient * 0.1, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_muon():
+    """Without values: Newton-Schulz iterations make what rounding left of a gradient of low rank as large as the gradient."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 32, bias=False), nn.Tanh(), nn.Linear(32, 4, bias=False))
+    step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.Muon(model.parameters(), 0.02), "current", sites="all")
+    losses = [step(*BATCH).item() for _ in range(4)]
+    assert losses == sorted(losses, reverse=True)
+    report = step.report()
+    assert {s.site for s in report.fp8} == {"0", "2"}
+    # Two weights, five iterations of three products each.
+    assert [s.reason for s in report.kept] == ["part of the optimizer's update"] * 30
+
+
+def test_a_step_goes_on_from_what_the_error_of_pickling_says_to_save(tmp_path):
+    model, _, step = train("AdamW", "delayed", steps=2)[1:]
+    for save in (pickle.dumps, copy.copy, copy.deepcopy, lambda step: torch.save(step, tmp_path / "step.pt")):
+        with pytest.raises(TypeError, match=r"save or copy the model, the optimizer's state_dict\(\) and the step's state_dict\(\)"):
+            save(step)
+    torch.save((model, step.optimizer.state_dict(), step.state_dict()), tmp_path / "all.pt")
+    other, of_optimizer, of_step = torch.load(tmp_path / "all.pt", weights_only=False)
+    optimizer = OPTIMIZERS["AdamW"](other.parameters())
+    optimizer.load_state_dict(of_optimizer)
+    again = fp8.torch.train_step(other, F.cross_entropy, optimizer, "delayed")
+    again.load_state_dict(of_step)
+    assert [again(*BATCH).item() for _ in range(2)] == [step(*BATCH).item() for _ in range(2)]
+
+
+def test_steps_are_compiled_and_called_in_several_threads():
+    def losses(_):
+        torch.manual_seed(0)
+        model = MLP()
+        step = fp8.torch.train_step(model, F.cross_entropy, OPTIMIZERS["AdamW"](model.parameters()), "current")
+        return [step(*BATCH).item() for _ in range(4)]
+
+    def by_turns(step):
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            return sorted((loss.item() for loss in pool.map(lambda _: step(*BATCH), range(40))), reverse=True)
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        # One generator draws the weights of all three: they differ from run to run.
+        found = list(pool.map(losses, range(3)))
+    assert all(losses[0] > losses[-1] for losses in found)
+    torch.manual_seed(0)
+    model = nn.Linear(16, 4)
+    alone = copy.deepcopy(model)
+    expected = step_of(alone)
+    assert by_turns(step_of(model)) == [expected(*BATCH).item() for _ in range(40)]
+    assert all(map(torch.equal, model.parameters(), alone.parameters()))
 
 
 def test_a_function_is_no_model():

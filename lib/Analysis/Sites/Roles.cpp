@@ -227,7 +227,8 @@ bool RoleInference::readsGradient(unsigned i) const {
 /// gradients or may be one. (Products without a weight in an optimizer depend on gradients, too.)
 bool RoleInference::isInDoubt(unsigned i) const {
   const Contraction &contraction = contractions[i];
-  if (contraction.isForward() || namesMarkBackward || contraction.op->hasAttr(FP8Dialect::kRoleAttrName))
+  if (contraction.isForward() || namesMarkBackward || contraction.name.update ||
+      contraction.op->hasAttr(FP8Dialect::kRoleAttrName))
     return false;
   return readsGradient(i) || (roles[i].role == Role::fprop &&
                               (dependsOnBackward(i) || contraction.maybeGradientOf != Contraction::kNone));
@@ -237,11 +238,14 @@ bool RoleInference::isInDoubt(unsigned i) const {
 // All roles
 //===----------------------------------------------------------------------===//
 
-/// Applies the product's `fp8.role`, if there is one, to its role and the kinds of its operands.
+/// Applies the product's `fp8.role`, if there is one, to its role and the kinds of its operands. A product of
+/// an optimizer's update has none of a layer's roles.
 void RoleInference::applyUserRole(unsigned i) {
   ContractionRole &entry = roles[i];
   auto attribute = entry.contraction.op->getAttrOfType<StringAttr>(FP8Dialect::kRoleAttrName);
   std::optional<Role> role = attribute ? symbolizeRole(attribute.getValue()) : std::nullopt;
+  if (!role && entry.contraction.name.update)
+    role = Role::other;
   if (!role || *role == entry.role)
     return;
   bool isGradient =

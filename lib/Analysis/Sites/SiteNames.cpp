@@ -114,6 +114,7 @@ NameStack fp8::parseNameStack(Location location) {
       result.rematerialized = true;
       result.backward = false;
     }
+    result.update |= component.starts_with("update(") && component.ends_with(")");
     for (StringRef part : splitComponents(component))
       if (!isMachinery(part))
         kept.push_back({part, wrapped ? static_cast<unsigned>(i + 1) : 0});

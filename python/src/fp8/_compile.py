@@ -12,7 +12,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -163,13 +162,7 @@ def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Pa
     source = program.path if program.path else "-"
     command = ["fp8-compile", source, *arguments]
     done = _process.run(command, program.bytes, folder)
-    if done.returncode < 0:
-        kept = folder / "source.mlir"
-        raise CompileError(
-            f"fp8-compile was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}); the input is kept in {kept}; please report it",
-            notes=tuple(_process.decode(done.stderr).splitlines()[-20:]),
-            source_path=str(kept),
-        )
+    _process.raise_if_killed(done, folder / "source.mlir")
     if done.returncode == 2:
         raise ValueError(_process.in_python_words(_process.decode(done.stderr)))
     _process.raise_or_warn(_process.decode(done.stderr), failed=done.returncode != 0, source_path=program.path)
@@ -190,8 +183,7 @@ def opt(source: Source, pipeline: str) -> str:
     """
     program = Program(source)
     done = _process.run(["fp8-opt", "-", f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo=false"], program.bytes, None)
-    if done.returncode < 0:
-        raise CompileError(f"fp8-opt was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}); please report it")
+    _process.raise_if_killed(done, None)
     output = _process.decode(done.stderr)
     first = output.partition("\n")[0]
     if done.returncode and ("PassPipeline Parser" in first or not _process.DIAGNOSTIC.match(first)):

@@ -26,8 +26,9 @@ DIAGNOSTIC = re.compile(r"^(.*?):(\d+):(\d+): (error|warning|remark|note): (.*)$
 _UNSUPPORTED = re.compile(r"has no lowering|have no lowering|not found for custom op|is not known here|is not supported")
 
 
-def run(command: Sequence[str], text: bytes, folder: pathlib.Path | None) -> subprocess.CompletedProcess[bytes]:
-    tool = _tools.find(command[0])
+def run(command: Sequence[str], text: bytes, folder: pathlib.Path | None, tool: pathlib.Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Runs `tool`, else the tool of this package that is called command[0], on `text`. Raises CompileError after the time limit."""
+    tool = tool or _tools.find(command[0])
     log.debug("%s", " ".join([str(tool), *command[1:]]))
     environment = {**os.environ, "FP8_CACHE_DIR": str(config.cache_dir)}
     with _interrupts_held() as deliver:
@@ -43,6 +44,18 @@ def run(command: Sequence[str], text: bytes, folder: pathlib.Path | None) -> sub
         if process.poll() is None:
             process.kill()
             process.communicate()
+
+
+def raise_if_killed(done: subprocess.CompletedProcess[bytes], kept: pathlib.Path | None) -> None:
+    """Raises CompileError for a process that a signal ended. `kept` is a file with its input."""
+    if done.returncode >= 0:
+        return
+    where = f"; the input is kept in {kept}" if kept else ""
+    raise CompileError(
+        f"{done.args[0]} was ended by signal {-done.returncode} ({signal.strsignal(-done.returncode)}){where}; please report it",
+        notes=tuple(decode(done.stderr).splitlines()[-20:]),
+        source_path=str(kept) if kept else None,
+    )
 
 
 @contextlib.contextmanager

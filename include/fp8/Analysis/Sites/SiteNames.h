@@ -31,6 +31,8 @@ struct NameStack {
   bool backward = false;
   /// Forward code that is computed again for the backward pass.
   bool rematerialized = false;
+  /// Inside `update(…)`: part of an optimizer's update, whose products are no layers.
+  bool update = false;
 };
 
 /// Prefix of the names of sites that the program does not name: matmul0, matmul1, …

@@ -73,7 +73,9 @@ class Backend:
     def report(self) -> Report:
         """The products of all graphs in one report. Raises RuntimeError before the first call."""
         if not self.graphs:
-            raise RuntimeError("no graph is compiled yet: call the model first")
+            raise RuntimeError(
+                "no graph is compiled: call the model first; if you did, torch.compile left all of it to eager PyTorch (TORCH_LOGS=graph_breaks says why)"
+            )
         reports = [graph.report for graph in self.graphs]
         sites = [{**site.__dict__, "formats": list(site.formats)} for report in reports for site in report.sites]
         return Report({"sites": sites}, "\n".join(f"graph {i}\n{report}" for i, report in enumerate(reports)))

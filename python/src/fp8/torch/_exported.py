@@ -121,6 +121,13 @@ class Exported:
         self._has_scales = True
         self._cast_weights()
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raises TypeError: a process has the library loaded."""
+        raise TypeError(
+            "an Exported can be neither pickled nor copied: save the program by torch.export.save and state_dict(), "
+            "and give both to a new compile_exported and its load_state_dict"
+        )
+
     def _compile(self, **options: Any) -> Library:
         return _compile.compile(self._graph.text, **{**self._options, **options})
 

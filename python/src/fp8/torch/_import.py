@@ -19,23 +19,20 @@ from torch import Tensor
 from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
-from .._errors import INSTALL, CompileError, Location, MissingToolError, UnsupportedError
-from ._integers import widen
-from ._loops import write_loops
+from .._errors import INSTALL, Location, MissingToolError, UnsupportedError
+from ._integers import cut_numbers, widen
 
 try:
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
-    from iree.compiler.passmanager import PassManager
+
+    from . import _passes
+    from ._loops import write_loops
 except ImportError as error:
     raise MissingToolError(f"fp8.torch needs iree-base-compiler: {INSTALL['torch']} ({error})") from None
 
 #: The code in these folders is not the user's.
 OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
-_TO_LINALG = (
-    "builtin.module(func.func(torch-match-quantized-custom-ops),"
-    "torchdynamo-export-to-torch-backend-pipeline,torch-backend-to-linalg-on-tensors-backend-pipeline)"
-)
 
 
 def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -50,19 +47,16 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
         importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
         for name, module in graphs.items():
             _import(importer, name, module.graph)
-        try:
-            PassManager.parse(_TO_LINALG).run(importer.module.operation)
-        except ir.MLIRError as error:
-            raise _explain(error) from None
-        write_loops(importer.module)
         for function in importer.module.body.operations:
             if function.operation.name == "func.func" and names:
                 _name_arguments(function, names.get(ir.StringAttr(function.attributes["sym_name"]).value, ()))
-        return str(importer.module.operation.get_asm(enable_debug_info=True))
+        text = str(importer.module.operation.get_asm(enable_debug_info=True))
+    return write_loops(_passes.run(text))
 
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
     _refuse_complex(graph)
+    cut_numbers(graph)
     widen(graph)
     try:
         importer.import_stateless_graph(graph, func_name=name)
@@ -145,23 +139,4 @@ def user_line(node: Node) -> Location | None:
     for file, line in reversed(frames):
         if not file.startswith((*OWN_FOLDERS, "<")):
             return Location(file, int(line), 1)
-    return None
-
-
-def _explain(error: Any) -> CompileError:
-    """torch-mlir's failure as an error of this package, with the operation and the user's line."""
-    text = str(error)
-    found = re.search(r'name = "torch\.([\w.]+)"', text) or re.search(r"'?(torch\.aten\.[\w.]+|tm_tensor\.\w+)", text)
-    operation = found[1].removeprefix("torch.") if found else None
-    place = _place(error)
-    if operation:
-        return UnsupportedError(f"'{operation}' has no form in linalg", place, (text.strip().splitlines()[-1],))
-    return CompileError(f"torch-mlir cannot lower the graph: {text.strip()}", place)
-
-
-def _place(error: Any) -> Location | None:
-    """The first file position in the locations of the diagnostics."""
-    for diagnostic in getattr(error, "error_diagnostics", ()):
-        if found := re.search(r'"([^"]+)":(\d+):(\d+)', str(diagnostic.location)):
-            return Location(found[1], int(found[2]), int(found[3]))
     return None

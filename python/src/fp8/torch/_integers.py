@@ -1,9 +1,11 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations on integers of 8 bits, in 32 bits: torch-mlir reads unsigned ones as signed, and fails on some.
+"""Integers of fewer than 64 bits as PyTorch computes with them.
 
-Bits that overflow are cut off when the result is cast back, as PyTorch cuts them off.
+Operations on those of 8 bits run in 32 bits: torch-mlir reads unsigned ones as signed, and fails on some. Bits that
+overflow are cut off when the result is cast back, as PyTorch cuts them off. A number beside a tensor takes the
+tensor's type, by cutting off bits too: for int8, `x > 150` is `x > -106`.
 """
 
 from __future__ import annotations
@@ -13,13 +15,50 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch.fx import Graph, Node
 from torch.utils import _pytree
 
 _SMALL = (torch.uint8, torch.int8)
 _CAST = torch.ops.prims.convert_element_type.default
+#: Types of integers by their bits, those that a wider operand is cut to, and wider ones.
+_BITS = {torch.uint8: 8, torch.int8: 8, torch.int16: 16, torch.int32: 32}
+_WIDER = {torch.int16: 16, torch.int32: 32, torch.int64: 64}
+#: Numbers beside these become the nearest one of the type.
+_LIMITS = (torch.ops.aten.clamp.default, torch.ops.aten.clamp_max.default, torch.ops.aten.clamp_min.default)
 #: Casts; and what looks at the bits.
 _AS_THEY_ARE = (_CAST, torch.ops.aten._to_copy.default, torch.ops.aten.view.dtype)
+
+
+def cut_numbers(graph: Graph) -> None:
+    """Gives numbers, and tensors of one number, the type in which PyTorch computes beside larger tensors of integers."""
+    for node in list(graph.nodes):
+        if isinstance(node.target, OpOverload) and torch.Tag.pointwise in node.target.tags and isinstance(node.meta.get("val"), Tensor):
+            dtype = _common_type(node)
+            if dtype in _BITS and not node.meta["val"].is_floating_point():
+                node.args = tuple(_cut(graph, node, value, dtype) for value in node.args)
+
+
+def _common_type(node: Node) -> torch.dtype | None:
+    """The type that the operands of an elementwise operation are cast to."""
+    values = [value.meta["val"] if isinstance(value, Node) else value for value in node.args]
+    operands = [value for value in values if isinstance(value, (Tensor, int, float)) and not isinstance(value, torch.SymInt)]
+    if not any(isinstance(value, Tensor) for value in operands):
+        return None
+    return elementwise_dtypes(*operands, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[0]
+
+
+def _cut(graph: Graph, node: Node, value: Any, dtype: torch.dtype) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        lowest, highest = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        if node.target in _LIMITS:
+            return max(lowest, min(value, highest))
+        return (value - lowest) % (1 << _BITS[dtype]) + lowest
+    if isinstance(value, Node) and _type(value) in _WIDER and value.meta["val"].dim() == 0 and _BITS[dtype] < _WIDER[_type(value)]:
+        with graph.inserting_before(node):
+            return _cast(graph, value, dtype)
+    return value
 
 
 def widen(graph: Graph) -> None:

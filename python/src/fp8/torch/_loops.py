@@ -14,25 +14,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from iree.compiler import ir
-from iree.compiler.passmanager import PassManager
 
 from .._errors import UnsupportedError
 
 
-def write_loops(module: Any) -> None:
-    """Replaces every operation of tm_tensor in `module`. Raises UnsupportedError for one that has no loop here."""
-    found: list[Any] = []
+def write_loops(text: str) -> str:
+    """Replaces every operation of tm_tensor in the text of a module. Raises UnsupportedError for one that has no loop here."""
+    if "tm_tensor." not in text:
+        return text
+    with ir.Context():
+        module = ir.Module.parse(text)
+        found: list[Any] = []
 
-    def collect(operation: Any) -> Any:
-        if operation.name.startswith("tm_tensor.") and operation.name != "tm_tensor.yield":
-            found.append(operation)
-        return ir.WalkResult.ADVANCE
+        def collect(operation: Any) -> Any:
+            if operation.name.startswith("tm_tensor.") and operation.name != "tm_tensor.yield":
+                found.append(operation)
+            return ir.WalkResult.ADVANCE
 
-    module.operation.walk(collect)
-    for number, operation in enumerate(found):
-        _replace(module, operation, f"fp8_loop_{number}")
-    if found:
-        PassManager.parse("builtin.module(inline,symbol-dce)").run(module.operation)
+        module.operation.walk(collect)
+        for number, operation in enumerate(found):
+            _replace(module, operation, f"fp8_loop_{number}")
+        return str(module.operation.get_asm(enable_debug_info=True))
 
 
 def _replace(module: Any, operation: Any, name: str) -> None:

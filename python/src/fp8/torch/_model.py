@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .._errors import Warning
+from .._errors import warn
 from ._state import State, States
 
 #: The attributes of every module, among them its mode.
@@ -92,18 +91,16 @@ class Numbers:
         for name in [name for name, value in now.items() if before.get(name, value) != value]:
             self._counts[name] = self._counts.get(name, 0) + 1
             if self._counts[name] == _MANY:
-                warnings.warn(f"the step was compiled {_MANY} times because '{name}' {advice}", Warning, stacklevel=4)
+                warn(f"the step was compiled {_MANY} times because '{name}' {advice}")
 
     def warn_of_changes(self) -> None:
         """Warns of numbers that forward has changed while it was traced: a compiled step does not."""
         assert self._compiled is not None
         for name, value in self._by_name().items():
             if isinstance(before := self._compiled.get(name), tuple) and before != value:
-                warnings.warn(
+                warn(
                     f"forward changes '{name}' of the model, which the compiled step leaves as it is: "
-                    "let it be a tensor (register_buffer), and change it in place",
-                    Warning,
-                    stacklevel=5,
+                    "let it be a tensor (register_buffer), and change it in place"
                 )
 
 

@@ -88,7 +88,9 @@ def capture_step(owner: TrainStep, batch: Sequence[Tensor]) -> tuple[GraphModule
         outputs = _KeepNames(joint).run(*arguments)
         grads = [functools.reduce(torch.add, [outputs[place] for place in gradients[p]]) for p in parameters]
         state_end = len(slots) - len(mutated)
-        new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
+        # The compiler keeps products under this name in high precision.
+        with torch.fx.traceback.annotate({"module": f"update({type(owner.optimizer).__name__})"}):
+            new = update(*values[: len(parameters)], *grads, *values[len(parameters) : state_end], *values[rates:first_constant])
         return [*new, *(outputs[place] for place in mutated.values()), outputs[loss]]
 
     examples = [_optimizer.example(s.tensor if s.key is None else state[s.tensor][s.key]) for s in slots]

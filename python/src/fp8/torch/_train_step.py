@@ -9,6 +9,7 @@ memory in place.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,8 +51,12 @@ def train_step(
     return TrainStep(model, loss, optimizer, recipe, autocast, **options)
 
 
+#: PyTorch captures one graph at a time in a process.
+_CAPTURE = threading.Lock()
+
+
 class TrainStep:
-    """What `train_step` returns.
+    """What `train_step` returns. One call runs at a time.
 
     A new combination of the shapes of a batch, of the optimizer's options, of the modules' modes (train, eval) and hooks, of the
     model's tensors (other objects or types, frozen or not) and of the numbers and texts that are attributes of its
@@ -79,21 +84,26 @@ class TrainStep:
         self._built: dict[Any, _Compiled] = {}
         self._last: _Compiled | None = None
         self._numbers = Numbers(self._module, optimizer)
+        self._lock = threading.Lock()
 
     def __call__(self, *batch: Tensor) -> Tensor:
         """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails."""
         for place, value in enumerate(batch):
             if not isinstance(value, Tensor):
                 raise TypeError(f"input {place} of the step is of type {type(value).__name__}, not a tensor")
+        with self._lock:
+            return self._step(batch)
+
+    def _step(self, batch: Sequence[Tensor]) -> Tensor:
         _optimizer.check_options(self.optimizer)
         autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
         key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, autocast, self._module.kind(), self._numbers.values())
         step = self._built.get(key)
         if step is None:
-            self._numbers.note_compilation()
             check_devices([*batch, *self.model.parameters()])
-            with torch.inference_mode(False), torch.enable_grad():
+            with _CAPTURE, torch.inference_mode(False), torch.enable_grad():
+                self._numbers.note_compilation()
                 step = self._built[key] = _Compiled(self, batch)
         self._last = step
         # A scheduler looks at this mark to find that it is called after the optimizer.
@@ -131,6 +141,13 @@ class TrainStep:
     def attach(self, module: nn.Module | None = None) -> None:
         """Makes the FP8 state part of the `state_dict` of the model, or of another module."""
         self.states.attach_to(module if module is not None else self.model)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raises TypeError: a copy would need a copy of the model and the optimizer, which the user has too."""
+        raise TypeError(
+            "a TrainStep can be neither pickled nor copied: save or copy the model, the optimizer's state_dict() and the step's "
+            "state_dict(), make a new train_step of them, and call its load_state_dict"
+        )
 
     def __repr__(self) -> str:
         return f"<fp8.torch.TrainStep {type(self.model).__name__}: {len(self._built)} compiled>"

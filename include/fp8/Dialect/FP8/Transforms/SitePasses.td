@@ -315,6 +315,8 @@ def InferSites : Pass<"fp8-infer-sites", "::mlir::ModuleOp"> {
     locations give sites their names and decide where dataflow leaves a doubt.
     What they leave in doubt counts as forward, with a remark that says why.
     `fp8.site` and `fp8.role`, where the user set them, win and are consumed.
+    Products in a scope called `update(…)` are part of an optimizer's update: they
+    are no layers, whatever their operands, and stay in high precision.
     Each function is analysed on its own, but for what its arguments are: a
     parameter that one function trains is one in all, by its name. Equal names are
     one site. Where locations name no layer, or one name for several weights, sites

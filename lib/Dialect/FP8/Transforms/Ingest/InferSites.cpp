@@ -163,6 +163,8 @@ static void writeRole(ContractionRole &entry, StringRef site) {
   op.setRoleAttr(RoleAttr::get(context, entry.role));
   op.setLhsKindAttr(TensorKindAttr::get(context, entry.kinds[0]));
   op.setRhsKindAttr(TensorKindAttr::get(context, entry.kinds[1]));
+  if (entry.contraction.name.update)
+    op.setKept("part of the optimizer's update");
   op->removeAttr(FP8Dialect::kSiteAttrName);
   op->removeAttr(FP8Dialect::kRoleAttrName);
   // Messages of later stages show this name if the program has none.

@@ -147,3 +147,24 @@ func.func @evaluate_tied(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x8
   %y = fp8.matmul ins(%e, %w : tensor<4x4xf32>, tensor<8x4xf32>) outs(%j : tensor<4x8xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x8xf32> loc("out/dot_general")
   return %y : tensor<4x8xf32>
 }
+
+// -----
+
+// What an optimizer multiplies is no layer, though an operand is a weight.
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func @update
+func.func @update(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %i = tensor.empty() : tensor<4x4xf32>
+  // CHECK: fp8.matmul site("fc") role(fprop)
+  // CHECK-NOT: kept
+  %y = fp8.matmul ins(%x, %w : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #kn, #mn]} -> tensor<4x4xf32> loc("jit(step)/fc/mm")
+  // CHECK: fp8.matmul site("update(Muon)") role(other)
+  // CHECK-SAME: kept("part of the optimizer's update")
+  %z = fp8.matmul ins(%w, %w : tensor<4x4xf32>, tensor<4x4xf32>) outs(%i : tensor<4x4xf32>) {indexing_maps = [#mk, #nk, #mn]} -> tensor<4x4xf32> loc("jit(step)/update(Muon)/mm")
+  return %y, %z : tensor<4x4xf32>, tensor<4x4xf32>
+}
