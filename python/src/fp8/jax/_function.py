@@ -92,8 +92,13 @@ class Function:
         key = (tree, tuple((t.shape, t.dtype) for t in types), _program.trace_context())
         with self._lock:
             if key not in self._pairs:
+                _leaves.check_static(wrapped)
                 self._pairs[key] = _Pair(self._fun, jax.tree.unflatten(tree, types), self._options)
             return self._pairs[key], leaves
+
+    def __reduce__(self) -> Any:
+        """A pickle has the function, by its name, and a copy compiles again, out of the cache."""
+        return Function, (self._fun, self._options)
 
     def __repr__(self) -> str:
         return f"<fp8.jax.Function {getattr(self._fun, '__name__', self._fun)}: {len(self._pairs)} compiled>"
