@@ -164,3 +164,44 @@ def test_a_step_within_another_is_said_so():
     with pytest.raises(fp8.UnsupportedError, match=re.escape("cannot be compiled again: call the function itself, which is its __wrapped__")):
         fp8.jax.jit(lambda x: inner(x), recipe="none")(X)
     assert_same(fp8.jax.jit(lambda x: inner.__wrapped__(x), recipe="none")(X), X @ W, 1e-5)
+
+
+HALF = jnp.ones(3, jnp.bfloat16)
+
+
+@pytest.mark.parametrize(
+    "function, arguments",
+    [
+        (lambda x, s: x * s, (HALF, 2.5)),
+        (lambda x, s: x * s, (HALF, 3)),
+        (lambda x, s: x * s, (HALF, jnp.float32(2.5))),
+        (lambda x, s: x + s, (jnp.ones(3, jnp.int8), 3)),
+        (lambda s: s * 2, (2.5,)),
+        (lambda i: i, (3,)),
+    ],
+)
+def test_numbers_of_python_are_as_weak_in_a_function_as_in_jax_jit(function, arguments):
+    compiled = fp8.jax.function(function, recipe="none")
+    assert_same(compiled(*arguments), jax.jit(function)(*arguments), 0)
+    if jnp.issubdtype(jnp.result_type(arguments[0]), jnp.floating):
+        gradient = lambda f: jax.grad(lambda *a: f(*a).sum().astype(jnp.float32), argnums=range(len(arguments)))(*arguments)
+        assert_same(gradient(compiled), gradient(function), 0)
+
+
+def test_functions_whose_gradient_needs_nothing_or_is_none():
+    functions = [lambda x: x + x, lambda x: x[1], lambda x: (), lambda x: jnp.argmax(x), lambda x: None, lambda x: X @ W]
+    for f in functions:
+        assert_same(fp8.jax.function(f, recipe="none")(X), jax.jit(f)(X), 1e-5)
+    assert_same(fp8.jax.function(lambda: X @ W, recipe="none")(), X @ W, 1e-5)
+    assert_same(fp8.jax.function(lambda i: i * 2, recipe="none")(jnp.arange(3)), 2 * jnp.arange(3), 0)
+    assert_same(jax.grad(fp8.jax.function(lambda x: x.sum(), recipe="none"))(X), jnp.ones_like(X), 0)
+
+
+def test_apply_refuses_the_state_of_another_program():
+    steps = {name: fp8.jax.jit(lambda w, x, name=name: x @ w[name], recipe="delayed") for name in "ab"}
+    state = steps["a"].init({"a": W}, X)
+    with pytest.raises(fp8.StateError, match="the state is another program's: .* weight of b in E4M3"):
+        steps["b"].apply(state, {"b": W}, X)
+    after, _ = steps["a"].apply(state, {"a": W}, X)
+    assert after.keys() == state.keys()
+    np.testing.assert_array_equal(after["layout_hash"], state["layout_hash"])

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
 from .. import state as _state
 from .._errors import StateError
@@ -24,7 +25,7 @@ from .._report import Report
 from . import _call, _leaves
 from ._casts import Sources
 from ._chosen import TRACER
-from ._held import Held, as_jax
+from ._held import Held, as_jax, named_columns
 from ._program import NOT_TRANSFORMABLE, Lowered, Program
 from ._programs import Programs
 
@@ -155,8 +156,12 @@ class Step:
         weights among the arguments. Give other weights with a state from `init` or without casts,
         as `fp8.state.saved(state)`: then the call makes them.
         """
+        layout = state.get(_state.HASH)
+        if layout is not None and not isinstance(layout, TRACER):
+            # As static, so that it is checked for each program, and not sent through XLA.
+            state = {**state, _state.HASH: _leaves.Static(np.asarray(layout).tobytes())}
         new, result = self._programs.with_static_leaves(lambda args, kwargs: self._applier(state, *args, **kwargs), args, kwargs)
-        return new, result
+        return (new if layout is None else {**new, _state.HASH: layout}), result
 
     def _traced_apply(self, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         program, leaves = self._programs.of_traced(args, kwargs)
@@ -165,6 +170,9 @@ class Step:
                 raise StateError(f"the state lacks {name}: make one with init(…)")
             if (shape := tuple(state[name].shape)) != tuple(tensor["shape"]):
                 raise StateError(f"{name} of the state has the shape {shape}, not {tuple(tensor['shape'])}")
+        layout = state.get(_state.HASH)
+        if isinstance(layout, _leaves.Static) and program.tensors and layout.value.hex() != program.layout[_state.HASH]:
+            raise StateError(f"the state is another program's: the columns of this one are {named_columns(program.layout)}")
         return program.call(state, leaves)
 
     # State
