@@ -81,7 +81,7 @@ def _can_change(leaf: Any) -> bool:
     try:
         hash(leaf)
     except TypeError:
-        return True
+        return not isinstance(leaf, slice)  # Hashable since Python 3.12.
     if isinstance(leaf, (type, types.ModuleType)) or getattr(type(leaf), "__hash__", None) is not object.__hash__:
         return False
     attributes = getattr(leaf, "__dict__", {})
