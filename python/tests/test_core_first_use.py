@@ -14,6 +14,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 import warnings
@@ -205,6 +206,46 @@ def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
     with pytest.warns(fp8.Warning, match="compiled libraries are not kept: .*FP8_CACHE_DIR names another folder"):
         library = compile_product(recipe="current")
     assert library.path.exists()
+
+
+def test_a_full_disk_is_a_warning(tmp_path, monkeypatch, fresh_cache):
+    real = fp8._tools.find("fp8-compile")
+    full = f"""case $PWD in {fresh_cache}/*) echo "-:1:1: error: cannot write 'step.so': No space left on device" >&2; exit 1;; esac"""
+    monkeypatch.setattr(fp8.config, "tool_dir", fake_tool(tmp_path / "tools", f'{full}\nexec {real} "$@"'))
+    with pytest.warns(fp8.Warning, match="compiled libraries are not kept: No space left on device: .*FP8_CACHE_DIR names another folder"):
+        library = compile_product(recipe="none")
+    assert library.entries["main"](np.ones((4, 16), np.float32), np.ones((16, 8), np.float32))[0].numpy()[0, 0] == 16
+    assert list((fresh_cache / "libraries").iterdir()) == []
+
+
+def test_the_cache_is_in_the_home_folder_or_a_temporary_one(monkeypatch):
+    folder = lambda **environment: fp8._config.Config.from_environment(environment).cache_dir
+    home = pathlib.Path.home()
+    assert folder() == home / ".cache" / "fp8-mlir" and folder(FP8_CACHE_DIR="~/mine") == home / "mine"
+    assert folder(FP8_CACHE_DIR="mine") == pathlib.Path.cwd() / "mine"
+    # As for a user without an entry in the list of users, where HOME is not set.
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert folder().is_dir() and str(folder()).startswith(tempfile.gettempdir())
+
+
+def test_a_folder_without_the_compiler_is_named(tmp_path, monkeypatch):
+    for wrong in (tmp_path / "nowhere", tmp_path):
+        monkeypatch.setattr(fp8.config, "tool_dir", wrong)
+        with pytest.raises(fp8.MissingToolError, match=f"{wrong} has no fp8-compile .FP8_TOOLS, fp8.config.tool_dir.: give a build or installation folder"):
+            compile_product()
+
+
+def test_folders_with_spaces_and_other_letters(tmp_path):
+    folder = tmp_path / "mein Ordner ü"
+    folder.mkdir()
+    (folder / "prüfung.mlir").write_text(product())
+    code = """import fp8
+library = fp8.compile("prüfung.mlir", recipe="none", sites="all")
+library.save("schritt ß.so")
+print(library.path, fp8.load("schritt ß.so").report)"""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FP8_CACHE_DIR": str(folder / "der Cache"), "LC_ALL": "C", "PYTHONUTF8": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=folder)
+    assert done.stdout.startswith(str(folder / "der Cache" / "libraries")) and "1 products, 0 in FP8" in done.stdout, done.stderr
 
 
 def test_the_least_used_libraries_go_first(fresh_cache, monkeypatch):

@@ -3,6 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiled libraries called from Python: values, state, carried arguments, dynamic sizes, pointers."""
 
+import os
+import pathlib
+import subprocess
+import sys
 import threading
 
 import fp8
@@ -36,6 +40,38 @@ def test_the_state_is_a_dict_that_each_call_updates():
     np.testing.assert_array_equal(state["scale"], [np.float32(448) / 3, np.float32(448) / 2])
     second = library.entries["main"](X, W, state=state)[0].numpy()
     assert not np.array_equal(first, second)
+
+
+def test_a_state_goes_to_another_process(tmp_path):
+    """By numpy's files, beside the library as a file: the next call there has the bits of the next call here."""
+    library = compile_product(amax_history_len=4)
+    state, step = library.state(), library.entries["main"]
+    step(X, W, state=state)
+    library.save(tmp_path / "step.so")
+    np.savez(tmp_path / "state.npz", **state)
+    np.savez(tmp_path / "tensors.npz", x=2 * X, w=W)
+    code = """import sys, numpy as np, fp8
+state, tensors = dict(np.load("state.npz")), np.load("tensors.npz")
+(y,) = fp8.load("step.so").entries["main"](tensors["x"], tensors["w"], state=state)
+np.savez("after.npz", y=y, **state)"""
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(fp8.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment)
+    (y,) = step(2 * X, W, state=state)
+    after = np.load(tmp_path / "after.npz")
+    assert sorted(after) == sorted(["y", *state])
+    np.testing.assert_array_equal(after["y"], y)
+    for name, tensor in state.items():
+        np.testing.assert_array_equal(after[name], tensor)
+
+
+def test_buffers_are_aligned_and_arrays_of_numpy():
+    (y,) = compile_product(recipe="none").entries["main"](X, W)
+    assert y.pointer % 64 == 0
+    assert np.asarray(y, np.float64).dtype == np.float64
+    np.testing.assert_array_equal(np.asarray(y), np.from_dlpack(y))
+    copy = np.array(y)
+    copy[0, 0] += 1
+    assert copy[0, 0] != y.numpy()[0, 0]
 
 
 def test_a_state_is_needed_and_must_be_the_programs():

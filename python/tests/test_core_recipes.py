@@ -43,6 +43,7 @@ def test_words_as_objects():
     "given, error, message",
     [
         (recipe.DelayedScaling(fp8_format=recipe.Format.E5M2), ValueError, "fp8_format=E5M2 for all tensors"),
+        (recipe.DelayedScaling(fp8_format="HYBRID"), TypeError, "fp8_format='HYBRID' is none of Format.E4M3, Format.E5M2, Format.HYBRID"),
         (recipe.DelayedScaling(fp8_dpa=True), ValueError, "fp8_dpa=True asks for attention in FP8: pass sites='all'"),
         (recipe.DelayedScaling(amax_compute_algo="mean"), ValueError, "amax_compute_algo='mean'"),
         (recipe.DelayedScaling(amax_compute_algo=max), NotImplementedError, "amax_compute_algo is a function"),

@@ -110,6 +110,8 @@ def test_after_a_compiler_that_is_killed_the_step_can_be_called_again(tmp_path, 
 
 
 def test_without_its_library_it_says_how_to_configure_the_build(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "fp8-compile").touch()
     monkeypatch.setattr(fp8.config, "tool_dir", tmp_path)
     monkeypatch.setattr("fp8._tools.PACKAGE", tmp_path / "a" / "b" / "c" / "d")
     fp8.jax._call._ffi_library.cache_clear()

@@ -10,6 +10,7 @@ import pytest
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
+import optax  # noqa: E402
 from jax import lax  # noqa: E402
 from jax.ad_checkpoint import checkpoint_name  # noqa: E402
 
@@ -205,8 +206,12 @@ WINDOWS_AND_SUMS = {
     "sum_of_nothing": (lambda x: (x[:0].sum(), jnp.any(x[:, :0] > 0, axis=1), jnp.max(x[:0], axis=1)), X),
     "concatenate_nothing": (lambda x: jnp.concatenate([x[:0], x, x[8:], x * 2]), X),
     "logsumexp": (lambda x: jax.nn.logsumexp(x, -1), X),
+    "ctc_loss": (
+        gradient(lambda x, labels: optax.ctc_loss(x, jnp.zeros(x.shape[:2]), labels, jnp.zeros(labels.shape))),
+        normal(2, 9, 5), jnp.array([[1, 2, 2], [3, 1, 4]]),
+    ),
     "global_norm": (lambda x: jnp.sqrt(jnp.vdot(x, x)), X),
-}
+}  # fmt: skip
 
 QUERY, KEYS, MASK = normal(2, 8, 4, 16), normal(2, 8, 2, 16), jnp.asarray(RANDOM.random((2, 1, 8, 8)) > 0.3) | jnp.eye(8, dtype=bool)
 

@@ -36,26 +36,20 @@ func.func private @fp8_abi_fail(%call: !llvm.ptr, %line: !llvm.ptr) -> i32 {
   return %failed : i32
 }
 
-// Returns the size that the spec requires: the spec itself; `size` where any size fits (0 for a negative
-// one); or the size of the same dimension of an argument.
+// Returns the size that a spec other than a size requires: `size` where any size fits (0 for a negative one), or
+// the size of the same dimension of an argument.
 func.func private @fp8_abi_wanted_size(%call: !llvm.ptr, %spec: i64, %dim: i64, %size: i64) -> i64 {
   %zero = arith.constant 0 : i64
   %any = arith.constant -1 : i64
   %first = arith.constant -2 : i64
-  %is_static = arith.cmpi sge, %spec, %zero : i64
-  %wanted = scf.if %is_static -> i64 {
-    scf.yield %spec : i64
+  %is_any = arith.cmpi eq, %spec, %any : i64
+  %wanted = scf.if %is_any -> i64 {
+    %given = arith.maxsi %size, %zero : i64
+    scf.yield %given : i64
   } else {
-    %is_any = arith.cmpi eq, %spec, %any : i64
-    %dynamic = scf.if %is_any -> i64 {
-      %given = arith.maxsi %size, %zero : i64
-      scf.yield %given : i64
-    } else {
-      %argument = arith.subi %first, %spec : i64
-      %same = func.call @fp8_abi_size(%call, %argument, %dim) : (!llvm.ptr, i64, i64) -> i64
-      scf.yield %same : i64
-    }
-    scf.yield %dynamic : i64
+    %argument = arith.subi %first, %spec : i64
+    %same = func.call @fp8_abi_size(%call, %argument, %dim) : (!llvm.ptr, i64, i64) -> i64
+    scf.yield %same : i64
   }
   return %wanted : i64
 }
@@ -86,7 +80,13 @@ func.func private @fp8_abi_check_shape(%call: !llvm.ptr, %tensor: !llvm.ptr, %sp
     %want_spec = llvm.load %want_at : !llvm.ptr -> i64
     %size_at = llvm.getelementptr %shape[%dim] : (!llvm.ptr, i64) -> !llvm.ptr, i64
     %size = llvm.load %size_at : !llvm.ptr -> i64
-    %want = func.call @fp8_abi_wanted_size(%call, %want_spec, %dim, %size) : (!llvm.ptr, i64, i64, i64) -> i64
+    %is_static = arith.cmpi sge, %want_spec, %zero : i64
+    %want = scf.if %is_static -> i64 {
+      scf.yield %want_spec : i64
+    } else {
+      %dynamic = func.call @fp8_abi_wanted_size(%call, %want_spec, %dim, %size) : (!llvm.ptr, i64, i64, i64) -> i64
+      scf.yield %dynamic : i64
+    }
     %stride_at = llvm.getelementptr %readable[%dim] : (!llvm.ptr, i64) -> !llvm.ptr, i64
     %stride = llvm.load %stride_at : !llvm.ptr -> i64
     %same_size = arith.cmpi eq, %size, %want : i64

@@ -25,11 +25,12 @@ bool fp8::isExported(StringRef name) {
          name.starts_with("fp8_call_");
 }
 
-/// Returns whether `op` is no kernel: an entry point, a function of the C ABI, or a global.
+/// Returns whether `op` runs once per call: an entry point, a function of the C ABI, or a global. The checks of
+/// calls run for every tensor.
 static bool belongsToEntry(Operation &op) {
   auto func = dyn_cast<LLVM::LLVMFuncOp>(op);
   return !func || isExported(func.getName()) || func.getName().starts_with(kEntryPrefix) ||
-         func.getName().starts_with("fp8_abi_");
+         (func.getName().starts_with("fp8_abi_") && !func.getName().starts_with("fp8_abi_check_"));
 }
 
 static size_t countOps(Operation &op) {

@@ -124,8 +124,13 @@ def workspace() -> pathlib.Path:
         libraries.mkdir(parents=True, exist_ok=True)
         return pathlib.Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=libraries))
     except OSError as error:
-        warn(f"compiled libraries are not kept: {error.strerror}: {libraries} (FP8_CACHE_DIR names another folder)")
-        return temporary_folder()
+        return not_kept(str(error.strerror))
+
+
+def not_kept(reason: str) -> pathlib.Path:
+    """Warns that the cache cannot be used; returns a temporary folder to compile in."""
+    warn(f"compiled libraries are not kept: {reason}: {_libraries()} (FP8_CACHE_DIR names another folder)")
+    return temporary_folder()
 
 
 def temporary_folder() -> pathlib.Path:

@@ -27,6 +27,9 @@ Source: TypeAlias = "str | bytes | os.PathLike[str]"
 
 log = logging.getLogger("fp8")
 
+#: A full disk, in errors of Python and of the compiler.
+_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|{os.strerror(errno.EDQUOT)}")
+
 
 def compile(  # noqa: A001 - users write fp8.compile
     source: Source,
@@ -115,24 +118,30 @@ def _compile_cached(program: Program, arguments: Sequence[str]) -> Library:
         library = Library.from_entry(entry, arguments)
         _log_compilation(program, library, time.perf_counter() - start, hit=True)
         return library
-    return _compile_to(program, arguments, _cache.workspace(), key)
+    try:
+        return _compile_to(program, arguments, _cache.workspace(), key)
+    except (OSError, CompileError) as error:
+        if not (full := _FULL.search(str(error))):
+            raise
+    return _compile_to(program, arguments, _cache.not_kept(full[0]), key)
 
 
 def _compile_to(program: Program, arguments: Sequence[str], folder: pathlib.Path, key: _cache.Key | None) -> Library:
     """Compiles in `folder`, which becomes the entry of `key`; removes it where that fails."""
     start = time.perf_counter()
-    (folder / "source.mlir").write_bytes(program.bytes)
     extra = [] if key else ["--no-cache"]
     files = ["-o", "step.so", "--report=json:report.json", "--report=text:report.txt", "--manifest=manifest.json"]
     try:
+        (folder / "source.mlir").write_bytes(program.bytes)
         _run_compiler(program, [*files, *arguments, *extra], folder)
+        if key is None:
+            key = _cache.make_key(program.bytes, arguments, _tools.find("fp8-compile"), program.path or "")
+        entry = _cache.store(key, folder)
     except BaseException as error:
         if not (isinstance(error, CompileError) and error.source_path == str(folder / "source.mlir")):
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    if key is None:
-        key = _cache.make_key(program.bytes, arguments, _tools.find("fp8-compile"), program.path or "")
-    library = Library.from_entry(_cache.store(key, folder), arguments)
+    library = Library.from_entry(entry, arguments)
     _log_compilation(program, library, time.perf_counter() - start, hit=False)
     return library
 

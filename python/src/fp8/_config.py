@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pathlib
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -40,11 +43,19 @@ class Config:
         except ValueError:
             raise ValueError(f"FP8_COMPILE_TIMEOUT={timeout} is no number of seconds") from None
         return Config(
-            cache_dir=pathlib.Path(cache),
+            cache_dir=_folder(cache),
             tool_dir=pathlib.Path(tools) if tools else None,
             compile_timeout=seconds,
             verbose=environment.get("FP8_VERBOSE", "0") not in ("", "0"),
         )
+
+
+def _folder(path: str) -> pathlib.Path:
+    """An absolute path; a temporary folder, where the user has no home to put it in."""
+    if (expanded := os.path.expanduser(path)).startswith("~"):
+        expanded = tempfile.mkdtemp(prefix="fp8-mlir-")
+        atexit.register(shutil.rmtree, expanded, ignore_errors=True)
+    return pathlib.Path(expanded).absolute()
 
 
 config = Config.from_environment(os.environ)

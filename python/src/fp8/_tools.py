@@ -32,6 +32,9 @@ def find(name: str) -> pathlib.Path:
     """
     folder = "lib" if ".so" in name else "bin"
     roots = list(_roots())
+    if config.tool_dir is not None and not any((root / "bin" / program).is_file() for root in _chosen() for program in ("fp8-compile", "fp8-tools")):
+        # Not another one without a word.
+        raise MissingToolError(f"{config.tool_dir} has no fp8-compile (FP8_TOOLS, fp8.config.tool_dir): give a build or installation folder, or its bin")
     for root in roots:
         if (path := root / folder / name).is_file():
             return path
@@ -45,16 +48,21 @@ def find(name: str) -> pathlib.Path:
 
 def _roots() -> Iterator[pathlib.Path]:
     """Folders with bin and lib, the first to be preferred."""
-    if config.tool_dir is not None:
-        folder = config.tool_dir.absolute()  # The compiler runs in a folder of its own.
-        yield folder
-        if folder.name in ("bin", "lib"):
-            yield folder.parent
+    yield from _chosen()
     yield PACKAGE
     # <checkout>/python/src/fp8
     checkout = PACKAGE.parents[2]
     if (checkout / "python" / "src" / "fp8").is_dir():
         yield checkout / "build"
+
+
+def _chosen() -> Iterator[pathlib.Path]:
+    """The user's own."""
+    if config.tool_dir is not None:
+        folder = config.tool_dir.absolute()  # The compiler runs in a folder of its own.
+        yield folder
+        if folder.name in ("bin", "lib"):
+            yield folder.parent
 
 
 def main() -> None:

@@ -227,6 +227,9 @@ def _flag(name: str, value: bool, default: bool) -> dict[str, str]:
 
 
 def _format(recipe: Any, default: Format) -> dict[str, str]:
+    if not isinstance(recipe.fp8_format, Format):
+        names = ", ".join(f"Format.{name}" for name in Format.__members__)
+        raise TypeError(f"{type(recipe).__name__}: fp8_format={recipe.fp8_format!r} is none of {names}")
     if recipe.fp8_format is Format.E5M2:
         raise ValueError(f"{type(recipe).__name__}: fp8_format=E5M2 for all tensors is not offered: HYBRID has it for gradients")
     return {} if recipe.fp8_format is default else {"format": recipe.fp8_format.name.lower()}

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 import jax.extend.core
-from jax._src.interpreters import batching, mlir
+from jax._src.interpreters import ad, batching, mlir
 from jax._src.sharding_impls import ShardingContext
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
@@ -66,9 +66,18 @@ def _lower(context: mlir.LoweringRuleContext, *values: Any) -> Sequence[Any]:
     return values
 
 
+def _refuse_second_derivative(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError(
+        "what fp8.jax.function returns has a first derivative only: for a gradient of a gradient, a Hessian or jax.jvp of "
+        "a gradient call the function itself, which is its __wrapped__"
+    )
+
+
 _on_one_device = jax.extend.core.Primitive("fp8_on_one_device")
 _on_one_device.multiple_results = True
 _on_one_device.def_impl(_run)
 _on_one_device.def_abstract_eval(lambda *types: list(types))
 batching.primitive_batchers[_on_one_device] = lambda arrays, dims: (_on_one_device.bind(*arrays), dims)
+# Steps refuse before; of a function this is differentiated where its derivative is.
+ad.primitive_jvps[_on_one_device] = _refuse_second_derivative
 mlir.register_lowering(_on_one_device, _lower)

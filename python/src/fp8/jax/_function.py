@@ -89,11 +89,16 @@ class Function:
         leaves, tree = jax.tree.flatten(wrapped)
         _devices.refuse_explicit_shardings(leaves)
         types = tuple(_type(leaf) for leaf in leaves)
-        key = (tree, tuple((t.shape, t.dtype) for t in types), _program.trace_context())
+        key = (tree, tuple((t.shape, t.dtype, t.weak_type) for t in types), _program.trace_context())
         with self._lock:
             if key not in self._pairs:
+                _leaves.check_static(wrapped)
                 self._pairs[key] = _Pair(self._fun, jax.tree.unflatten(tree, types), self._options)
             return self._pairs[key], leaves
+
+    def __reduce__(self) -> Any:
+        """A pickle has the function, by its name, and a copy compiles again, out of the cache."""
+        return Function, (self._fun, self._options)
 
     def __repr__(self) -> str:
         return f"<fp8.jax.Function {getattr(self._fun, '__name__', self._fun)}: {len(self._pairs)} compiled>"
@@ -138,17 +143,18 @@ class _Pair:
             results, vjp = jax.vjp(of_floats, *(leaves[i] for i in self._differentiable))
             residuals, saved["tree"] = jax.tree.flatten(vjp)
             saved["count"] = len(results)
-            return [*results, *residuals]
+            # A pair passes something, also where the gradient needs nothing.
+            return [*results, *(residuals or [jnp.zeros(())])]
 
         self._forward = jax.jit(forward, keep_unused=True).trace(*args, **kwargs)
         _refuse_captured(fun, self._forward)
-        infos = list(self._forward.out_info)
+        infos = list(self._forward.jaxpr.out_avals)
         self._results, residuals = infos[: saved["count"]], infos[saved["count"] :]
 
         def backward(residuals: Any, cotangents: Any) -> Any:
             given = iter(cotangents)
             full = [next(given) if _is_float(r) else np.zeros(r.shape, jax.dtypes.float0) for r in self._results]
-            return jax.tree.unflatten(saved["tree"], residuals)(full)
+            return jax.tree.unflatten(saved["tree"], residuals[: saved["tree"].num_leaves])(full)
 
         cotangents = [r for r in self._results if _is_float(r)]
         strong = [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in (*residuals, *cotangents)]
@@ -198,4 +204,4 @@ def _is_float(type: Any) -> bool:
 
 def _type(leaf: Any) -> jax.ShapeDtypeStruct:
     type = jax.typeof(leaf)
-    return jax.ShapeDtypeStruct(type.shape, type.dtype)
+    return jax.ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak_type)

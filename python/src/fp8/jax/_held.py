@@ -54,11 +54,11 @@ def check_layout(new: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     if new[_state.HASH] != old[_state.HASH]:
         raise StateError(
             "these arguments make another program, whose FP8 state has another layout than the step's: use a second "
-            f"fp8.jax.jit for them. The step's columns: {_named(old)}. The new program's: {_named(new)}"
+            f"fp8.jax.jit for them. The step's columns: {named_columns(old)}. The new program's: {named_columns(new)}"
         )
 
 
-def _named(layout: Mapping[str, Any]) -> str:
+def named_columns(layout: Mapping[str, Any]) -> str:
     return "; ".join(f"{c['tensor']} of {', '.join(c['sites'])} in {c['format']}" for c in layout.get("columns", [])) or "none"
 
 

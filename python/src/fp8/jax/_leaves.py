@@ -10,7 +10,9 @@ Equinox, and True or False where the function asks in Python which of the two it
 
 from __future__ import annotations
 
+import reprlib
 import sys
+import types
 from typing import Any
 
 import jax
@@ -61,6 +63,29 @@ def check_modules(tree: Any) -> None:
     for module in filter(_is_module, jax.tree.leaves(tree, is_leaf=_is_module)):
         if any(jax.typeof(leaf).shape == () and jax.typeof(leaf).weak_type for leaf in jax.tree.leaves(module)):
             raise ModulesHaveNumbers
+
+
+def check_static(tree: Any) -> None:
+    """Raises TypeError for a static leaf that could change while it looks the same, such as a model of a class that JAX does not know."""
+    for node in jax.tree.leaves(tree, is_leaf=_is_static):
+        if _is_static(node) and _can_change(node.value):
+            name = type(node.value).__name__
+            raise TypeError(
+                f"an argument is, or holds, {reprlib.repr(node.value)} of type {name}, which JAX does not know and which could change "
+                f"without being noticed: register {name} as a pytree (jax.tree_util.register_dataclass, register_pytree_node), "
+                "or name the argument in static_argnums or static_argnames, if it never changes"
+            )
+
+
+def _can_change(leaf: Any) -> bool:
+    try:
+        hash(leaf)
+    except TypeError:
+        return not isinstance(leaf, slice)  # Hashable since Python 3.12.
+    if isinstance(leaf, (type, types.ModuleType)) or getattr(type(leaf), "__hash__", None) is not object.__hash__:
+        return False
+    attributes = getattr(leaf, "__dict__", {})
+    return bool(attributes) and (not callable(leaf) or any(map(_is_array, jax.tree.leaves(attributes))))
 
 
 def _is_module(node: Any) -> bool:
