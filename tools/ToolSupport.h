@@ -2,15 +2,17 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The code that the command lines of our tools share: they accept only options of their own, and
-// report an error in one line.
+// The code that the command lines of our tools share: they accept only options of their own, report
+// an error in one line, and know when two options name one file.
 
 #ifndef FP8_TOOLS_TOOLSUPPORT_H
 #define FP8_TOOLS_TOOLSUPPORT_H
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -63,6 +65,21 @@ inline std::optional<std::string> parseCommandLine(int argc, char **argv, llvm::
   for (size_t at; (at = problems.find(prefix)) != std::string::npos;)
     problems.erase(at, prefix.size());
   return problems;
+}
+
+/// Whether two names are of one file, which may not be there yet; of devices and pipes none are.
+inline bool areSameFile(llvm::StringRef one, llvm::StringRef other) {
+  if (one.empty() || other.empty())
+    return false;
+  llvm::sys::fs::file_status first, second;
+  bool exist = !llvm::sys::fs::status(one, first) && !llvm::sys::fs::status(other, second);
+  if (exist && one != "-")
+    return llvm::sys::fs::is_regular_file(first) && llvm::sys::fs::equivalent(first, second);
+  llvm::SmallString<256> places[] = {one, other};
+  for (llvm::SmallString<256> &place : places)
+    if (place != "-" && !llvm::sys::fs::make_absolute(place))
+      llvm::sys::path::remove_dots(place);
+  return places[0] == places[1];
 }
 
 } // namespace fp8tool

@@ -300,6 +300,14 @@ def test_unwritable_outputs(box, tmp_path):
     box.fails(1, place + "none/", "good.mlir", "-o", "none/out.so", "--report=json:r")
 
 
+def test_links_are_written_through(box, tmp_path):
+    box.write("file", "of an earlier run")
+    (tmp_path / "link").symlink_to("file")
+    box.ok("good.mlir", "-o", "link")
+    assert (tmp_path / "link").is_symlink() and box.files()["file"].startswith(b"\x7fELF")
+    box.fails(2, "both write to link", "good.mlir", "-o", "file", "--manifest=link")
+
+
 def test_full_disk(box):
     if not (os.path.exists("/dev/full") and stat.S_ISCHR(os.stat("/dev/full").st_mode)):
         pytest.skip("there is no /dev/full here")
@@ -325,6 +333,8 @@ def test_full_disk(box):
         (["good.mlir", "-o", "out.so", "--manifest=out.so"], "-o out.so and --manifest=out.so both write to out.so"),
         (["good.mlir", "-o", "out.so", "--report=json:a", "--manifest=a"], "both write to a; give one"),
         (["good.mlir", "-o", "out.so", "--report=json", "--report=text"], "both write to standard output"),
+        (["good.mlir", "-o", "./good.mlir"], "-o ./good.mlir would overwrite the program good.mlir"),
+        (["good.mlir", "-o", "out.so", "--report=json:good.mlir"], "--report=json:good.mlir would overwrite the program"),
         (["good.mlir", "-o", "-", "--emit=recipe", "--report=json"], "-o - and --report=json both write to standard output"),
     ],
 )

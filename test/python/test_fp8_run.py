@@ -221,6 +221,10 @@ def test_unknown_input_tensors_are_warned_of(box):
         ["--with-carry"],
         ["--outputs=s", "--save-state=s"],
         ["--profile=s", "--outputs=s"],
+        ["--outputs=./in"],
+        ["--save-state=in"],
+        ["--monitor=in"],
+        ["--state=s", "--outputs=s"],
         ["second.so"],
         ["--history=newest"],
         ["--history=x", "--state=s"],
@@ -234,6 +238,10 @@ def test_unknown_input_tensors_are_warned_of(box):
 )
 def test_wrong_command_lines(box, args):
     box.fails(2, "", *args)
+
+
+def test_the_library_is_not_overwritten(box, fixture):
+    box.fails(2, "--outputs=.*: would overwrite the library", f"--outputs={fixture}")
 
 
 def test_no_library_at_all(run):

@@ -197,7 +197,7 @@ def test_results_in_the_same_terminal(bin_dir, folder, every):
     [
         (["--monitor-every=2"], 2, "--monitor-every=2: expected at least 1, and --monitor"),
         (["--monitor", "--monitor-every=0"], 2, "--monitor-every=0"),
-        (["--monitor=s", "--save-state=s"], 2, "--monitor=s: another option writes the same file"),
+        (["--monitor=s", "--save-state=s"], 2, "--monitor=s: --save-state writes the same file"),
         (["--monitor=none/log"], 1, "none/log: cannot write"),
     ],
 )

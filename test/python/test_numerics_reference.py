@@ -136,6 +136,7 @@ def test_current_scale():
 def test_block_scale_overflows_to_the_source_type():
     assert reference.block_scale([1e-37], E4M3, F16, power_2_scale=False) == 65504
     assert reference.block_scale([1e-37], E4M3, F16) == 2.0**15
+    assert reference.block_scale([2.0**-8], E4M3, F16, power_2_scale=False) == 448 * 2.0**8  # beyond f16, not beyond f32
     assert reference.block_scale([1e-37], E4M3, BF16, power_2_scale=False) == np.float32(3.3895314e38)
 
 

@@ -44,7 +44,7 @@ def quotient(amax, fp8_max, eps=0.0, power_2=False, largest=float(FLT_MAX)):
     if not (0 < amax < np.inf):
         return np.float32(1)
     scale = nearest_f32(Fraction(fp8_max) / Fraction(float(amax)))
-    if scale > largest:
+    if np.isinf(scale):
         scale = np.float32(largest)
     return np.float32(2.0 ** (np.frexp(scale)[1] - 1)) if power_2 else scale
 

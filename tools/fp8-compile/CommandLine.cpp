@@ -174,15 +174,6 @@ bool parsePrintSupport(const Options &o, CommandLine &out) {
   return true;
 }
 
-/// Returns the absolute path of `file` without `.`, so that two spellings of one path are equal; "-" stays.
-std::string findPlace(llvm::StringRef file) {
-  llvm::SmallString<256> place(file);
-  if (file == "-" || llvm::sys::fs::make_absolute(place))
-    return file.str();
-  llvm::sys::path::remove_dots(place);
-  return place.str().str();
-}
-
 /// Rejects reports and manifests after ingest, when nothing is decided yet.
 bool checkStage(const CommandLine &c) {
   if (c.options.emit != "ingest" || (c.reports.empty() && c.manifestFile.empty()))
@@ -192,7 +183,8 @@ bool checkStage(const CommandLine &c) {
       std::string(" says what is decided after --emit=ingest; use --emit=recipe or a later stage"));
 }
 
-/// Rejects two outputs in one place, where they would overwrite each other or mix.
+/// Rejects two outputs in one place, where they would overwrite each other or mix, and one in the
+/// place of the program.
 bool checkOutputs(const CommandLine &c) {
   std::vector<std::pair<std::string, std::string>> outputs = {{"-o " + c.output, c.output}};
   if (!c.manifestFile.empty())
@@ -201,14 +193,17 @@ bool checkOutputs(const CommandLine &c) {
     outputs.push_back(
         {(report.json ? "--report=json" : "--report=text") + (report.file.empty() ? "" : ":" + report.file),
          report.file.empty() ? "-" : report.file});
-  for (size_t i = 0; i < outputs.size(); ++i)
-    for (size_t j = 0; j < i; ++j) {
-      const std::string &one = outputs[j].second, &other = outputs[i].second;
-      if (one != "/dev/null" && findPlace(one) == findPlace(other))
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string &other = outputs[i].second;
+    if (c.input != "-" && fp8tool::areSameFile(c.input, other))
+      return rejectCommandLine(outputs[i].first + " would overwrite the program " + c.input +
+                               "; give the output another file");
+    for (size_t j = 0; j < i; ++j)
+      if (fp8tool::areSameFile(outputs[j].second, other))
         return rejectCommandLine(outputs[j].first + " and " + outputs[i].first + " both write to " +
                                  (other == "-" ? "standard output" : other) +
                                  "; give one of them another file");
-    }
+  }
   return true;
 }
 

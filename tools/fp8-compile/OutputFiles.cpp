@@ -19,6 +19,12 @@ static bool isSpecial(StringRef path) {
   return path == "-" || (!sys::fs::status(path, status) && !sys::fs::is_regular_file(status));
 }
 
+/// Returns `path` with symbolic links resolved, so that the file is replaced and not the link.
+static std::string followLinks(StringRef path) {
+  SmallString<256> resolved;
+  return sys::fs::real_path(path, resolved) ? path.str() : resolved.str().str();
+}
+
 /// Writes all bytes; an error names the path and the reason.
 static Error writeAll(raw_fd_ostream &stream, StringRef path, StringRef bytes) {
   stream << bytes;
@@ -45,10 +51,11 @@ Error OutputFiles::write(StringRef path, StringRef bytes, bool isExecutable) {
   if (isSpecial(path))
     return writeAtOnce(path, bytes);
   unsigned mode = sys::fs::all_read | sys::fs::all_write | (isExecutable ? sys::fs::all_exe : 0);
-  Expected<sys::fs::TempFile> temporary = sys::fs::TempFile::create(path + "-%%%%%%%%", mode);
+  std::string target = followLinks(path);
+  Expected<sys::fs::TempFile> temporary = sys::fs::TempFile::create(target + "-%%%%%%%%", mode);
   if (!temporary)
     return cannotWrite(path, toString(temporary.takeError()));
-  files.push_back({std::move(*temporary), path.str()});
+  files.push_back({std::move(*temporary), target});
   raw_fd_ostream stream(files.back().temporary.FD, /*shouldClose=*/false);
   return writeAll(stream, path, bytes);
 }

@@ -158,6 +158,29 @@ bool isDevice(llvm::StringRef name) {
   return name == "cpu" || name == "cuda" || name == "emulator";
 }
 
+/// Returns the error if an option writes a file that another one writes or reads. Only --state and
+/// --save-state may be one file.
+std::optional<std::string> checkFiles() {
+  const std::pair<llvm::StringRef, llvm::StringRef> written[] = {
+      {"--outputs", outputs}, {"--save-state", saveState}, {"--profile", profile}, {"--monitor", monitor}};
+  for (size_t i = 0; i < std::size(written); ++i) {
+    auto [option, file] = written[i];
+    if (file.empty())
+      continue;
+    std::string text = (option + "=" + file + ": ").str();
+    if (fp8tool::areSameFile(file, library))
+      return text + "would overwrite the library";
+    if (fp8tool::areSameFile(file, inputs))
+      return text + "would overwrite --inputs";
+    if (option != "--save-state" && fp8tool::areSameFile(file, state))
+      return text + "would overwrite --state";
+    for (auto [otherOption, other] : llvm::ArrayRef(written).take_front(i))
+      if (fp8tool::areSameFile(file, other))
+        return text + otherOption.str() + " writes the same file";
+  }
+  return std::nullopt;
+}
+
 /// Fills in `options`; returns the error if the command line is wrong.
 std::optional<std::string> interpret(Options &options) {
   llvm::SmallVector<llvm::StringRef> names;
@@ -218,12 +241,8 @@ std::optional<std::string> interpret(Options &options) {
   }
   if (withCarry && state.empty() && saveState.empty())
     return "--with-carry needs --state=FILE or --save-state=FILE";
-  if (!outputs.empty() && outputs == saveState)
-    return "--outputs and --save-state name the same file";
-  if (!profile.empty() && (profile == outputs || profile == saveState))
-    return "--profile=" + profile + ": another option writes the same file";
-  if (!monitor.empty() && (monitor == outputs || monitor == saveState || monitor == profile))
-    return "--monitor=" + monitor + ": another option writes the same file";
+  if (std::optional<std::string> problem = checkFiles())
+    return problem;
   if (monitorEvery.getNumOccurrences() && (monitorEvery == 0 || !monitor.getNumOccurrences()))
     return "--monitor-every=" + std::to_string(monitorEvery) + ": expected at least 1, and --monitor";
   options.library = library;

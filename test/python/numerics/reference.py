@@ -31,14 +31,14 @@ def current_scale(amaxes, fmt, eps=0.0, power_2_scale=False, overflow=FLT_MAX):
     bounded = np.where(np.isnan(amaxes), amaxes, np.maximum(amaxes, F32(eps)))
     usable = (bounded > 0) & (bounded < np.inf)
     scale = fmt.max / np.where(usable, bounded, F32(1))
-    scale = np.where(scale > F32(overflow), F32(overflow), scale)
+    scale = np.where(np.isinf(scale), F32(overflow), scale)
     if power_2_scale:
         scale = floor_to_power_of_two(scale)
     return np.where(usable, scale, F32(1)).astype(F32)
 
 
 def block_scale(amaxes, fmt, source=SINGLE, eps=0.0, power_2_scale=True):
-    """Block scaling: as current_scale, but overflow gives the largest finite value of the source's type."""
+    """Block scaling: as current_scale, but a quotient that overflows f32 gives the largest finite value of the source's type."""
     return current_scale(amaxes, fmt, eps, power_2_scale, LARGEST[source])
 
 

@@ -69,8 +69,8 @@ SmallVector<NamedAttribute> BlockScalingAttr::getParameters() const {
       .add("grad_block_scaling_dim", getGradBlockScalingDim());
 }
 
-/// A scale that overflows becomes the largest finite number of the tensor's own type, so that its
-/// products with elements stay finite.
+/// A quotient that overflows f32 becomes the largest finite number of the tensor's own type, as in
+/// Transformer Engine; one that is larger but finite in f32 stays.
 Value BlockScalingAttr::buildScale(OpBuilder &builder, Location loc, Operation *,
                                    const ScaleInputs &inputs) const {
   float largest = FLT_MAX;

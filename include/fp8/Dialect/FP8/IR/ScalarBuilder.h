@@ -40,10 +40,10 @@ public:
     mlir::Value finite = compare(mlir::arith::CmpFPredicate::OLT, value, real(INFINITY));
     return select(finite, value, real(otherwise));
   }
-  /// min(numerator / amax, largest), also if the quotient is Inf.
+  /// numerator / amax, or `largest` if the quotient overflows f32.
   mlir::Value saturatingQuotient(mlir::Value numerator, mlir::Value amax, float largest = FLT_MAX) {
     mlir::Value quotient = mlir::arith::DivFOp::create(b, loc, numerator, amax);
-    mlir::Value overflows = compare(mlir::arith::CmpFPredicate::OGT, quotient, real(largest));
+    mlir::Value overflows = compare(mlir::arith::CmpFPredicate::OGT, quotient, real(FLT_MAX));
     return select(overflows, real(largest), quotient);
   }
   /// `value`, positive and normal, floored to a power of two by clearing its mantissa.
