@@ -233,10 +233,5 @@ LogicalResult fp8::applyRanks(ModuleOp module, const CompilerOptions &options) {
   for (const DivisionRequest &request : options.shards)
     if (failed(applyShards(module, request)))
       return failure();
-  auto reduce = options.recipe.parameters.find("reduce-amax");
-  if (reduce != options.recipe.parameters.end() && reduce->second == "true" &&
-      !module->hasAttr(kGridAttrName))
-    return module.emitError() << "--reduce-amax=true: the program is for one rank, so there are no amaxes to "
-                                 "combine; drop it, or divide the program with --data-parallel or --shard";
   return options.reduceAmaxAxes.empty() ? success() : applyReduceAxes(module, options.reduceAmaxAxes);
 }

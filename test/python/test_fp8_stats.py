@@ -118,7 +118,8 @@ def test_selections(stats, log):
     assert len(stats(log, "--sites=^f").stdout.splitlines()) == 4
     assert stats(log, "--rows=1").stdout.splitlines()[-1] == "and 2 more (--rows)"
     assert "no tensor of" in stats(log, "--sites=none", code=1).stderr
-    assert "--sites=(: " in stats(log, "--sites=(", code=1).stderr
+    assert "--sites=(: " in stats(log, "--sites=(", code=2).stderr
+    assert "--rows=-1: expected at least 1" in stats(log, "--rows=-1", code=2).stderr
 
 
 class Checker(html.parser.HTMLParser):
@@ -191,6 +192,8 @@ def test_wrong_requests(stats, log):
     assert "--html=none/page: No such file" in stats(log, "--html=none/page", code=1).stderr
     stats(log, "--unknown", code=2)
     stats("bisect", "model", code=2)
+    assert f"--html={log} would overwrite the log" in stats(log, f"--html={log}", code=2).stderr
+    assert "--html and --plot both write page" in stats(log, "--html=page", "--plot=page", code=2).stderr
     assert "usage: fp8-stats LOG" in stats("--help").stdout and "--steps" in stats("bisect", "--help").stdout
 
 

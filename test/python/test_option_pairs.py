@@ -102,7 +102,6 @@ CONTRADICTIONS = [
     ("--accumulation=fast", "--strict-accumulation", 2, "--strict-accumulation sums gradients in parts of 128, and --accumulation=fast none; drop one of the two"),
     ("--loss=0", "--recipe=current", 2, "--loss belongs to --loss-scaling and --data-parallel; give one of them, or drop it"),
     ("--loss-scaling", "--recipe=current", 1, "loss scaling finds no product of a backward pass: compile the whole training step, or drop --loss-scaling"),
-    ("--reduce-amax=true", "--recipe=current", 1, "--reduce-amax=true: the program is for one rank, so there are no amaxes to combine; drop it, or divide"),
     ("--reduce-amax-axes=dp", "--recipe=mxfp8", 2, "--reduce-amax-axes belongs to --recipe=delayed and current, not to --recipe=mxfp8; drop one of the two"),
     ("--mixed-precision=f16", "--fprop=f32", 1, "--fprop=f32 keeps products as they are, and the program has this one in bf16; say --fprop=bf16"),
     ("--emit=ingest", "--report=text:sites", 2, "--report"),
@@ -136,6 +135,18 @@ def test_what_two_options_choose(compile, one, other, chosen):
         name, _, value = option.removeprefix("--").partition("=")
         shown = report["options"][name.replace("-", "_")]
         assert (shown == [value] if isinstance(shown, list) else str(shown).lower() == (value or "true"))
+
+
+@pytest.mark.parametrize("option", ["--format=hybrid", "--margin=0", "--amax-history-len=1024", "--amax-compute-algo=max", "--reduce-amax=true",
+                                    "--sites=linear", "--first=0", "--last=0", "--fprop=fp8", "--math=expanded", "--cpu=native", "--target=cpu"])
+def test_a_default_may_be_given(compile, tmp_path, option):
+    """Also --reduce-amax for one rank: it makes the code that there is without the option."""
+    codes = []
+    for given in ([], [option]):
+        done = compile(*given, "--emit=batching")
+        assert done.returncode == 0, done.stderr
+        codes.append((tmp_path / "m.so").read_text())
+    assert codes[0] == codes[1]
 
 
 @pytest.mark.parametrize("one, other, code, pattern", CONTRADICTIONS)
