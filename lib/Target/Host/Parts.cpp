@@ -25,8 +25,8 @@ bool fp8::isExported(StringRef name) {
          name.starts_with("fp8_call_");
 }
 
-/// Returns whether `op` runs once per call: an entry point, a function of the C ABI, or a global. The checks of
-/// calls run for every tensor.
+/// Returns whether `op` runs once per call: an entry point, a function of the C ABI, or a global. The checks
+/// of calls run for every tensor.
 static bool belongsToEntry(Operation &op) {
   auto func = dyn_cast<LLVM::LLVMFuncOp>(op);
   return !func || isExported(func.getName()) || func.getName().starts_with(kEntryPrefix) ||

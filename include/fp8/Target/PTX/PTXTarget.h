@@ -39,8 +39,8 @@ void buildGPUKernelsPipeline(mlir::OpPassManager &manager, const GPUKernelsOptio
 /// function.
 void buildGPUCodePipeline(mlir::OpPassManager &manager, const GPUCodeOptions &options);
 
-/// Adds the kernels' part of stage 7, for those who launch kernels by host code of their own: the gpu.module has its PTX text
-/// in the attribute `fp8.ptx`, and machine code in `fp8.cubin` where there is an assembler.
+/// Adds the kernels' part of stage 7, for those who launch kernels by host code of their own: the gpu.module
+/// has its PTX text in the attribute `fp8.ptx`, and machine code in `fp8.cubin` where there is an assembler.
 void buildPTXPipeline(mlir::OpPassManager &manager, const GPUCodeOptions &options);
 
 /// Registers them as fp8-gpu-kernels-pipeline, fp8-gpu-code-pipeline and fp8-ptx-pipeline.
