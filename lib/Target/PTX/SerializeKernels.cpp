@@ -197,12 +197,12 @@ static OwningOpRef<gpu::GPUModuleOp> cloneKernel(const SymbolTable &symbols, LLV
 static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &chip) {
   unsigned ptxVersion = getPTXVersion(kernels, chip);
   SmallVector<LLVM::LLVMFuncOp> functions(kernels.getOps<LLVM::LLVMFuncOp>());
-  // A function that kernels call would be written once for each of them.
-  if (functions.empty() || !llvm::all_of(functions, [](LLVM::LLVMFuncOp function) {
-        return function.isExternal() || function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
-      }))
+  // A function that kernels call would stand in the text once for each of them.
+  auto isKernel = [](LLVM::LLVMFuncOp function) {
+    return !function.isExternal() && function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
+  };
+  if (!llvm::all_of(functions, isKernel))
     return serializeAlone(kernels, chip, ptxVersion);
-  llvm::erase_if(functions, [](LLVM::LLVMFuncOp function) { return function.isExternal(); });
   initializeTarget();
   SymbolTable symbols(kernels);
   std::vector<std::string> texts(functions.size() + 1);
