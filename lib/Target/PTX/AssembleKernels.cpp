@@ -88,7 +88,7 @@ static FailureOr<std::string> findProgram(gpu::GPUModuleOp kernels, StringRef pr
 }
 
 /// Kernels are assembled in several threads. The number is fixed, since the code's order depends on it.
-static constexpr StringLiteral kThreads = "--split-compile=4";
+static constexpr StringLiteral kThreadsOption = "-split-compile", kThreads = "--split-compile=4";
 
 /// Runs the assembler; returns the machine code.
 static FailureOr<std::string> assemble(gpu::GPUModuleOp kernels, StringRef ptxas, StringRef chip) {
@@ -109,8 +109,7 @@ static FailureOr<std::string> assemble(gpu::GPUModuleOp kernels, StringRef ptxas
   };
   int status = run();
   std::string said = messages.read();
-  if (status != 0 &&
-      StringRef(said).contains(kThreads.split('=').first)) { // an assembler that does not know it
+  if (status != 0 && StringRef(said).contains(kThreadsOption)) { // an assembler that does not know it
     arguments.pop_back();
     status = run();
     said = messages.read();

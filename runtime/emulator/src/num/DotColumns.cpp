@@ -22,7 +22,7 @@ namespace {
 constexpr int kNone = -4000;
 /// Exponents of operands whose products have all their bits in a normal number of f32.
 constexpr int kNarrow = 62;
-/// Exponents of a group's largest term from which on its sum may be beyond f32.
+/// The exponent of a group's largest term beyond which its sum may not fit f32.
 constexpr int kLargest = 124;
 
 /// Subnormal operands count as of the format's least exponent; infinities and NaNs are beyond all others.
@@ -52,7 +52,7 @@ struct DotColumns::Row {
 
 DotColumns::DotColumns(const Sum &sum, const float *columns, unsigned count, unsigned k)
     : sum(sum), columns(columns), count(count), k(k) {
-  assert(count <= kMaxCount && has(sum, k));
+  assert(count <= kMaxCount && has(sum, k, /*scaled=*/false));
   for (unsigned i = 0; i < (count + kWidth - 1) / kWidth * kWidth; ++i)
     for (unsigned j = 0; j < k; ++j) {
       float value = i < count ? columns[i * k + j] : 0.0f;
