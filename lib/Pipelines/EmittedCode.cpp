@@ -63,9 +63,11 @@ EmittedProducts::EmittedProducts(ModuleOp module) {
     auto marks = op->getAttrOfType<ArrayAttr>(kProductsAttrName);
     if (!marks)
       return;
-    for (auto mark : marks.getAsRange<DictionaryAttr>())
+    for (auto mark : marks.getAsRange<DictionaryAttr>()) {
+      StringRef given = text(mark, "location"); // of one of several launches
       products[key(findEntry(op), text(mark, "site"), text(mark, "role"))].push_back(
-          {describeLocation(op->getLoc()), text(mark, "code").str()});
+          {given.empty() ? describeLocation(op->getLoc()) : given.str(), text(mark, "code").str()});
+    }
   });
 }
 

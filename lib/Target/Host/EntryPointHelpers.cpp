@@ -15,6 +15,7 @@ std::string fp8::getEntryPointHelpers(bool onDevice, bool communicates) {
   static constexpr llvm::StringLiteral kDeviceHelpers =
 #include "DeviceHelpers.mlir.inc"
 #include "EntryPointHelpers.mlir.inc"
+#include "LaunchHelpers.mlir.inc"
       ;
   static constexpr llvm::StringLiteral kCommunicatorHelpers =
 #include "CommunicatorHelpers.mlir.inc"

@@ -48,6 +48,9 @@ namespace fp8 {
 /// With `onDevice`, temporaries are memory of the call's device, and there are functions for the functions of
 /// fp8rt_device. They return false or NULL after a failure, with the reason of the device in call->error.
 ///   @fp8_abi_launch(frame, kernel: i32, line: i32, x: i64, y: i64, z: i64, parameters) -> i1
+///   @fp8_abi_launch_all(frame, records, count: i64, buffers, slots, pointers, grid) -> i1: the launches of
+///     `count` records (Target/PTX/LaunchRecords.h). `buffers` holds the addresses that records count from,
+///     `slots` and `grid` what the host has stored; `pointers` has room for the address of every parameter.
 ///   @fp8_abi_read(frame, host, source, bytes: i64) -> i1
 ///   @fp8_abi_symbol(frame, symbol: i32) -> pointer
 ///   @fp8_abi_tensor_map(frame, map, type: i32, rank: i32, base, sizes, strides, box, swizzle: i32) -> i1
@@ -62,7 +65,7 @@ inline int64_t getSizeOfArgument(int64_t argument) { return -2 - argument; }
 inline constexpr llvm::StringLiteral kAllocateResultHelper = "fp8_abi_allocate_result";
 inline constexpr llvm::StringLiteral kAllocateHelper = "fp8_abi_allocate";
 inline constexpr llvm::StringLiteral kFreeHelper = "fp8_abi_free";
-inline constexpr llvm::StringLiteral kLaunchHelper = "fp8_abi_launch";
+inline constexpr llvm::StringLiteral kLaunchHelper = "fp8_abi_launch_all";
 inline constexpr llvm::StringLiteral kReadHelper = "fp8_abi_read";
 inline constexpr llvm::StringLiteral kSymbolHelper = "fp8_abi_symbol";
 inline constexpr llvm::StringLiteral kTensorMapHelper = "fp8_abi_tensor_map";

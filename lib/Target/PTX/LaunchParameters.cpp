@@ -2,24 +2,26 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stores the operands of launches as the parameters of kernels: a buffer is one address or a descriptor's
-// fields, as upstream lowers the kernel's argument, or a tensor map.
+// Makes the operands of launches the parameters of kernels: a buffer is one address or a descriptor's fields,
+// as upstream lowers the kernel's argument, or a tensor map.
 
 #include "LaunchParameters.h"
 #include "../Host/Memory.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace fp8;
 
-/// CUtensorMap: its bytes, its alignment and its largest rank.
-static constexpr int64_t kMapBytes = 128, kMapAlignment = 64, kMaxMapRank = 5;
+/// CUtensorMap: its bytes and its alignment.
+static constexpr int64_t kMapBytes = 128, kMapAlignment = 64;
 /// The bytes that every stride but the innermost is a multiple of.
 static constexpr int64_t kLeastStride = 16;
 
@@ -90,7 +92,8 @@ static unsigned countParameters(FunctionOpInterface kernel, unsigned index) {
 }
 
 LaunchParameters::LaunchParameters(OpBuilder &builder, func::FuncOp entry,
-                                   ArrayRef<gpu::LaunchFuncOp> launches) {
+                                   ArrayRef<gpu::LaunchFuncOp> launches, ValueRange constants)
+    : records(entry) {
   unsigned count = 1;
   for (gpu::LaunchFuncOp launch : launches) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(launch, launch.getKernelAttr());
@@ -100,7 +103,7 @@ LaunchParameters::LaunchParameters(OpBuilder &builder, func::FuncOp entry,
     for (unsigned index : llvm::seq(kernel.getNumArguments())) {
       needed += countParameters(kernel, index);
       if (kernel.getArgAttr(index, kTensorMapAttrName))
-        slotBytes = kMapBytes;
+        bytesOfSlot = kMapBytes;
     }
     count = std::max(count, needed);
   }
@@ -110,38 +113,136 @@ LaunchParameters::LaunchParameters(OpBuilder &builder, func::FuncOp entry,
     return LLVM::AllocaOp::create(builder, loc, pointer, builder.getI8Type(), integer(builder, loc, bytes),
                                   kMapAlignment);
   };
-  slots = allocate(count * slotBytes);
+  unsigned numBuffers = 0;
+  auto addBuffer = [&](Value value) {
+    if (isa<MemRefType>(value.getType()))
+      records.addBuffer(value), ++numBuffers;
+  };
+  llvm::for_each(entry.getArguments(), addBuffer);
+  llvm::for_each(constants, addBuffer);
+  slots = allocate(count * bytesOfSlot);
   pointers = allocate(count * 8);
-  if (slotBytes == kMapBytes)
+  buffers = allocate(numBuffers * 8);
+  grid = allocate(3 * 8);
+  if (bytesOfSlot == kMapBytes)
     mapNumbers = allocate(count * kMapNumberBytes);
-  for (unsigned number : llvm::seq(count))
-    LLVM::StoreOp::create(builder, loc, getSlot(builder, loc, number),
-                          offsetBy(builder, loc, pointers, number * 8));
 }
 
-Value LaunchParameters::getSlot(OpBuilder &builder, Location loc, unsigned number) {
-  return offsetBy(builder, loc, slots, number * slotBytes);
+SmallVector<Value> LaunchParameters::buildOperands(OpBuilder &builder, Location loc, size_t record,
+                                                   int64_t count) {
+  Value first = records.buildAddress(builder, loc, record);
+  return {first, integer(builder, loc, count), buffers, slots, pointers, grid};
 }
 
-void LaunchParameters::storeNext(OpBuilder &builder, Location loc, Value value) {
-  LLVM::StoreOp::create(builder, loc, value, getSlot(builder, loc, next++));
+/// Lets host code store the next parameter. Returns its slot.
+Value LaunchParameters::takeSlot(OpBuilder &builder, Location loc) {
+  records.addStored();
+  current.isStored = true;
+  return offsetBy(builder, loc, slots, next++ * stride);
 }
 
 //===----------------------------------------------------------------------===//
-// Operands
+// Numbers
 //===----------------------------------------------------------------------===//
 
-/// Stores the fields of upstream's descriptor: two pointers, offset, sizes, strides.
-void LaunchParameters::storeDescriptor(OpBuilder &builder, Location loc, Value buffer) {
-  Value address = buildAlignedAddress(builder, loc, buffer);
-  storeNext(builder, loc, address);
-  storeNext(builder, loc, address);
+/// Returns the bits of `value` if it is a number that is known.
+static std::optional<int64_t> findBits(Value value) {
+  if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+    value = cast.getIn(); // the bits that are cut are not read
+  APInt integer;
+  APFloat real(0.0f);
+  if (matchPattern(value, m_ConstantInt(&integer)) && integer.getBitWidth() <= 64)
+    return value.getType().isInteger(1) ? integer.getZExtValue() : integer.getSExtValue();
+  if (matchPattern(value, m_ConstantFloat(&real)))
+    return real.bitcastToAPInt().getZExtValue();
+  return std::nullopt;
+}
+
+/// Adds a number; `value` is as the memory of a parameter holds it.
+void LaunchParameters::addValue(OpBuilder &builder, Location loc, Value value) {
+  if (std::optional<int64_t> bits = findBits(value)) {
+    records.addConstant(*bits);
+    ++next;
+    return;
+  }
+  Value slot = takeSlot(builder, loc);
+  LLVM::StoreOp::create(builder, loc, value, slot);
+}
+
+void LaunchParameters::addIndex(OpBuilder &builder, Location loc, OpFoldResult index) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index)) {
+    records.addConstant(*constant);
+    ++next;
+    return;
+  }
+  Value slot = takeSlot(builder, loc);
+  LLVM::StoreOp::create(builder, loc, toI64(builder, loc, index), slot);
+}
+
+/// Returns `value` as the memory of a parameter holds it; null if kernels take no such values.
+static Value toParameter(OpBuilder &builder, Location loc, Value value) {
+  Type type = value.getType();
+  if (findBits(value) || isa<LLVM::LLVMPointerType>(type))
+    return value;
+  if (isa<IndexType>(type))
+    return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
+  if (type.isInteger(1))
+    return arith::ExtUIOp::create(builder, loc, builder.getI8Type(), value);
+  if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() > 64)
+    return {};
+  if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 16)
+    return arith::BitcastOp::create(builder, loc, builder.getI8Type(), value);
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+/// Adds the address that is `bytesBefore` before the first element of `buffer`.
+void LaunchParameters::addAddress(OpBuilder &builder, Location loc, Value buffer, int64_t bytesBefore) {
+  auto type = cast<MemRefType>(buffer.getType());
+  auto [strides, offset] = type.getStridesAndOffset();
+  int64_t bytes = getElementBytes(type.getElementType());
+  if (std::optional<BufferPlace> place = records.findMemory(buffer);
+      place && !ShapedType::isDynamic(offset)) {
+    records.addAddress({place->buffer, place->bytes + offset * bytes - bytesBefore});
+    ++next;
+    return;
+  }
+  Value address = buildAddress(builder, loc, buffer);
+  if (bytesBefore != 0)
+    address = arith::SubIOp::create(builder, loc, address, integer(builder, loc, bytesBefore));
+  Value slot = takeSlot(builder, loc);
+  LLVM::StoreOp::create(builder, loc, address, slot);
+}
+
+/// Adds the fields of upstream's descriptor: two pointers, offset, sizes, strides.
+void LaunchParameters::addDescriptor(OpBuilder &builder, Location loc, Value buffer) {
+  for (unsigned pointer = 0; pointer < 2; ++pointer) {
+    if (std::optional<BufferPlace> place = records.findMemory(buffer)) {
+      records.addAddress(*place);
+      ++next;
+    } else {
+      addValue(builder, loc, buildAlignedAddress(builder, loc, buffer));
+    }
+  }
+  auto type = cast<MemRefType>(buffer.getType());
+  auto [strides, offset] = type.getStridesAndOffset();
+  if (type.hasStaticShape() && !ShapedType::isDynamic(offset) && ShapedType::isStaticShape(strides)) {
+    SmallVector<int64_t> numbers = {offset};
+    llvm::append_range(numbers, type.getShape());
+    llvm::append_range(numbers, strides);
+    for (int64_t number : numbers)
+      addIndex(builder, loc, builder.getIndexAttr(number));
+    return;
+  }
   auto parts = memref::ExtractStridedMetadataOp::create(builder, loc, buffer);
-  storeNext(builder, loc, toI64(builder, loc, parts.getConstifiedMixedOffset()));
+  addIndex(builder, loc, parts.getConstifiedMixedOffset());
   for (OpFoldResult size : parts.getConstifiedMixedSizes())
-    storeNext(builder, loc, toI64(builder, loc, size));
+    addIndex(builder, loc, size);
   for (OpFoldResult stride : parts.getConstifiedMixedStrides())
-    storeNext(builder, loc, toI64(builder, loc, stride));
+    addIndex(builder, loc, stride);
 }
 
 /// Returns FP8RT_MAP_… for an element type.
@@ -157,8 +258,41 @@ static std::optional<int64_t> getMapType(Type type) {
   return std::nullopt;
 }
 
-FailureOr<TensorMap> LaunchParameters::storeTensorMap(OpBuilder &builder, Location loc, Value buffer,
-                                                      DictionaryAttr form) {
+/// Lets host code write the tensor map of a buffer whose sizes, strides or place the running program knows.
+TensorMap LaunchParameters::storeTensorMap(OpBuilder &builder, Location loc, Value buffer,
+                                           const TensorMapNumbers &numbers) {
+  auto parts = memref::ExtractStridedMetadataOp::create(builder, loc, buffer);
+  int64_t bytes = getElementBytes(cast<MemRefType>(buffer.getType()).getElementType());
+  Value memory = offsetBy(builder, loc, mapNumbers, next * kMapNumberBytes);
+  auto store = [&](Value value, int64_t place) {
+    LLVM::StoreOp::create(builder, loc, value, offsetBy(builder, loc, memory, place));
+  };
+  auto atLeast = [&](Value value, int64_t least) {
+    return builder.createOrFold<arith::MaxUIOp>(loc, value, integer(builder, loc, least));
+  };
+  for (int64_t dim : llvm::seq(numbers.rank)) {
+    int64_t source = numbers.rank - 1 - dim;
+    Value stride = toI64(builder, loc, parts.getConstifiedMixedStrides()[source]);
+    stride = builder.createOrFold<arith::MulIOp>(loc, stride, integer(builder, loc, bytes));
+    store(atLeast(toI64(builder, loc, parts.getConstifiedMixedSizes()[source]), 1), kSizesAt + 8 * dim);
+    store(dim == 0 ? stride : atLeast(stride, kLeastStride), kStridesAt + 8 * dim);
+    store(integer(builder, loc, numbers.box[dim], 32), kBoxAt + 4 * dim);
+  }
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  TensorMap map;
+  map.place = takeSlot(builder, loc);
+  map.type = integer(builder, loc, numbers.type, 32);
+  map.rank = integer(builder, loc, numbers.rank, 32);
+  map.base = LLVM::IntToPtrOp::create(builder, loc, pointer, buildAddress(builder, loc, buffer));
+  map.sizes = offsetBy(builder, loc, memory, kSizesAt);
+  map.strides = offsetBy(builder, loc, memory, kStridesAt);
+  map.box = offsetBy(builder, loc, memory, kBoxAt);
+  map.swizzle = integer(builder, loc, numbers.swizzle, 32);
+  return map;
+}
+
+LogicalResult LaunchParameters::addTensorMap(OpBuilder &builder, Location loc, Value buffer,
+                                             DictionaryAttr form) {
   auto type = cast<MemRefType>(buffer.getType());
   auto box = form.getAs<DenseI64ArrayAttr>("box");
   auto swizzle = form.getAs<IntegerAttr>("swizzle");
@@ -167,117 +301,102 @@ FailureOr<TensorMap> LaunchParameters::storeTensorMap(OpBuilder &builder, Locati
   if (!elements || rank == 0 || rank > kMaxMapRank || !box || box.size() != rank || !swizzle)
     return emitError(loc) << "no tensor map " << form << " of " << type
                           << ": it needs one to five dimensions, a box and a swizzle";
-  auto parts = memref::ExtractStridedMetadataOp::create(builder, loc, buffer);
+  auto [strides, offset] = type.getStridesAndOffset();
   int64_t bytes = getElementBytes(type.getElementType());
-  Value numbers = offsetBy(builder, loc, mapNumbers, next * kMapNumberBytes);
-  auto store = [&](Value value, int64_t place) {
-    LLVM::StoreOp::create(builder, loc, value, offsetBy(builder, loc, numbers, place));
-  };
-  // A map has no empty dimension, but a tensor may have one at run time: then kernels read nothing of it.
-  auto atLeast = [&](Value value, int64_t least) {
-    return builder.createOrFold<arith::MaxUIOp>(loc, value, integer(builder, loc, least));
-  };
+  TensorMapNumbers numbers{*elements, rank, swizzle.getInt()};
+  // A map has no empty dimension, but a tensor may have one: then kernels read nothing of it.
   for (int64_t dim : llvm::seq(rank)) {
     int64_t source = rank - 1 - dim; // innermost first
-    Value stride = toI64(builder, loc, parts.getConstifiedMixedStrides()[source]);
-    stride = builder.createOrFold<arith::MulIOp>(loc, stride, integer(builder, loc, bytes));
-    store(atLeast(toI64(builder, loc, parts.getConstifiedMixedSizes()[source]), 1), kSizesAt + 8 * dim);
-    store(dim == 0 ? stride : atLeast(stride, kLeastStride), kStridesAt + 8 * dim);
-    store(integer(builder, loc, box[dim], 32), kBoxAt + 4 * dim);
+    numbers.sizes[dim] = std::max<int64_t>(type.getDimSize(source), 1);
+    numbers.strides[dim] = std::max(strides[source] * bytes, dim == 0 ? 0 : kLeastStride);
+    numbers.box[dim] = box[dim];
   }
-  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  TensorMap map;
-  map.place = getSlot(builder, loc, next++);
-  map.type = integer(builder, loc, *elements, 32);
-  map.rank = integer(builder, loc, rank, 32);
-  map.base = LLVM::IntToPtrOp::create(builder, loc, pointer, buildAddress(builder, loc, buffer));
-  map.sizes = offsetBy(builder, loc, numbers, kSizesAt);
-  map.strides = offsetBy(builder, loc, numbers, kStridesAt);
-  map.box = offsetBy(builder, loc, numbers, kBoxAt);
-  map.swizzle = integer(builder, loc, swizzle.getInt(), 32);
-  return map;
-}
-
-LogicalResult LaunchParameters::storeBuffer(OpBuilder &builder, gpu::LaunchFuncOp launch, Value buffer,
-                                            FunctionOpInterface kernel, unsigned index,
-                                            SmallVectorImpl<TensorMap> &maps) {
-  Location loc = launch.getLoc();
-  Type wanted = kernel.getArgumentTypes()[index];
-  if (auto form = kernel.getArgAttrOfType<DictionaryAttr>(index, kTensorMapAttrName)) {
-    FailureOr<TensorMap> map = storeTensorMap(builder, loc, buffer, form);
-    if (succeeded(map))
-      maps.push_back(*map);
-    return map;
-  }
-  auto type = dyn_cast<MemRefType>(wanted);
-  if (type && !kernel->hasAttr(kBarePointersAttrName)) {
-    storeDescriptor(builder, loc, buffer);
+  std::optional<BufferPlace> place = records.findMemory(buffer);
+  if (!place || !type.hasStaticShape() || ShapedType::isDynamic(offset) ||
+      !ShapedType::isStaticShape(strides)) {
+    current.maps.push_back(storeTensorMap(builder, loc, buffer, numbers));
     return success();
   }
-  Value address = buildAddress(builder, loc, buffer);
+  records.addTensorMap({place->buffer, place->bytes + offset * bytes}, numbers);
+  ++next;
+  return success();
+}
+
+LogicalResult LaunchParameters::addBuffer(OpBuilder &builder, gpu::LaunchFuncOp launch, Value buffer,
+                                          FunctionOpInterface kernel, unsigned index) {
+  Location loc = launch.getLoc();
+  Type wanted = kernel.getArgumentTypes()[index];
+  if (auto form = kernel.getArgAttrOfType<DictionaryAttr>(index, kTensorMapAttrName))
+    return addTensorMap(builder, loc, buffer, form);
+  auto type = dyn_cast<MemRefType>(wanted);
+  if (type && !kernel->hasAttr(kBarePointersAttrName)) {
+    addDescriptor(builder, loc, buffer);
+    return success();
+  }
   int64_t offset = 0; // which the kernel adds
   SmallVector<int64_t> strides;
   if (type && (failed(type.getStridesAndOffset(strides, offset)) || ShapedType::isDynamic(offset)))
     return launch.emitError() << "argument " << index << " of kernel '" << kernel.getName() << "' has type "
                               << type << ", which is no plain pointer";
-  if (offset != 0)
-    address = arith::SubIOp::create(builder, loc, address,
-                                    integer(builder, loc, offset * getElementBytes(type.getElementType())));
-  storeNext(builder, loc, address);
+  addAddress(builder, loc, buffer, type ? offset * getElementBytes(type.getElementType()) : 0);
   return success();
 }
 
-/// Returns `value` as the memory of a parameter holds it; null if kernels take no such values.
-static Value toParameter(OpBuilder &builder, Location loc, Value value) {
-  Type type = value.getType();
-  if (isa<IndexType>(type))
-    return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
-  if (type.isInteger(1))
-    return arith::ExtUIOp::create(builder, loc, builder.getI8Type(), value);
-  if (isa<LLVM::LLVMPointerType>(type))
-    return value;
-  if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() > 64)
-    return {};
-  if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 16)
-    return arith::BitcastOp::create(builder, loc, builder.getI8Type(), value);
-  return value;
-}
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
 
-/// Stores the operands one after the other: the first slots are the table.
-LogicalResult LaunchParameters::storeTable(OpBuilder &builder, gpu::LaunchFuncOp launch) {
+/// Adds operand `index` of a launch; the entries of a table are the first slots, one after the other.
+LogicalResult LaunchParameters::addOperand(OpBuilder &builder, gpu::LaunchFuncOp launch,
+                                           FunctionOpInterface kernel, unsigned index) {
   Location loc = launch.getLoc();
-  for (auto [index, operand] : llvm::enumerate(launch.getKernelOperands())) {
-    Value value = isa<MemRefType>(operand.getType()) ? buildAddress(builder, loc, operand)
-                                                     : toParameter(builder, loc, operand);
-    if (!value)
-      return launch.emitError() << "operand " << index << " of type " << operand.getType()
-                                << " does not fit into a table";
-    LLVM::StoreOp::create(builder, loc, value, offsetBy(builder, loc, slots, index * 8));
+  Value operand = launch.getKernelOperand(index);
+  bool inTable = getTableSize(kernel).has_value(), isBuffer = isa<MemRefType>(operand.getType());
+  if (isBuffer && !inTable)
+    return addBuffer(builder, launch, operand, kernel, index);
+  if (isBuffer) {
+    addAddress(builder, loc, operand, 0);
+    return success();
   }
+  Value value = toParameter(builder, loc, operand);
+  if (!value && inTable)
+    return launch.emitError() << "operand " << index << " of type " << operand.getType()
+                              << " does not fit into a table";
+  if (!value || (!inTable && kernel.getArgumentTypes()[index] != operand.getType()))
+    return launch.emitError() << "argument " << index << " of kernel '" << kernel.getName() << "' has type "
+                              << kernel.getArgumentTypes()[index] << ", the launch passes "
+                              << operand.getType();
+  addValue(builder, loc, value);
   return success();
 }
 
-FailureOr<SmallVector<TensorMap>> LaunchParameters::store(OpBuilder &builder, gpu::LaunchFuncOp launch,
-                                                          FunctionOpInterface kernel) {
+void LaunchParameters::addGrid(OpBuilder &builder, gpu::LaunchFuncOp launch) {
+  Location loc = launch.getLoc();
+  gpu::KernelDim3 sizes = launch.getGridSizeOperandValues();
+  std::array<Value, 3> values = {sizes.x, sizes.y, sizes.z};
+  SmallVector<int64_t> known;
+  for (Value size : values)
+    if (std::optional<int64_t> bits = findBits(size))
+      known.push_back(*bits);
+  if (known.size() == values.size() && known[0] >= 0)
+    return records.setGrid(known);
+  current.isStored = true;
+  for (auto [dim, size] : llvm::enumerate(values))
+    LLVM::StoreOp::create(builder, loc, toI64(builder, loc, getAsOpFoldResult(size)),
+                          offsetBy(builder, loc, grid, dim * 8));
+}
+
+FailureOr<LaunchParameters::Launch> LaunchParameters::add(OpBuilder &builder, gpu::LaunchFuncOp launch,
+                                                          FunctionOpInterface kernel, int64_t number) {
+  auto line = launch->getAttrOfType<IntegerAttr>(kKernelNumberAttrName);
+  current = Launch();
   next = 0;
-  SmallVector<TensorMap> maps;
-  if (getTableSize(kernel)) {
-    if (failed(storeTable(builder, launch)))
+  stride = getTableSize(kernel) ? 8 : bytesOfSlot;
+  records.begin(number, line ? line.getInt() : -1, stride);
+  for (unsigned index : llvm::seq(launch.getNumKernelOperands()))
+    if (failed(addOperand(builder, launch, kernel, index)))
       return failure();
-    return maps;
-  }
-  for (auto [index, operand] : llvm::enumerate(launch.getKernelOperands())) {
-    if (isa<MemRefType>(operand.getType())) {
-      if (failed(storeBuffer(builder, launch, operand, kernel, index, maps)))
-        return failure();
-      continue;
-    }
-    Value value = toParameter(builder, launch.getLoc(), operand);
-    if (!value || kernel.getArgumentTypes()[index] != operand.getType())
-      return launch.emitError() << "argument " << index << " of kernel '" << kernel.getName() << "' has type "
-                                << kernel.getArgumentTypes()[index] << ", the launch passes "
-                                << operand.getType();
-    storeNext(builder, launch.getLoc(), value);
-  }
-  return maps;
+  addGrid(builder, launch);
+  current.record = records.end();
+  return current;
 }

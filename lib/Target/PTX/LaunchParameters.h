@@ -2,13 +2,14 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The parameters of launches in host code: slots on the stack that every launch of an entry point fills
-// again, because the device copies them.
+// The parameters of launches: what is known when the program is compiled goes into the record of a launch,
+// the rest is stored by host code, in slots on the stack that every launch of an entry point fills again,
+// because the device copies them.
 
 #ifndef FP8_LIB_TARGET_PTX_LAUNCHPARAMETERS_H
 #define FP8_LIB_TARGET_PTX_LAUNCHPARAMETERS_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "LaunchRecords.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -19,39 +20,58 @@ struct TensorMap {
   mlir::Value place, type, rank, base, sizes, strides, box, swizzle;
 };
 
-/// The slots of an entry point.
+/// The launches of an entry point.
 class LaunchParameters {
 public:
-  /// Allocates slots for all `launches` at the insertion point of `builder`, in the entry block.
+  /// Allocates slots for all `launches` at the insertion point of `builder`, in the entry block. `constants`
+  /// are memrefs of the same block that launches use beside the arguments of `entry`.
   LaunchParameters(mlir::OpBuilder &builder, mlir::func::FuncOp entry,
-                   llvm::ArrayRef<mlir::gpu::LaunchFuncOp> launches);
+                   llvm::ArrayRef<mlir::gpu::LaunchFuncOp> launches, mlir::ValueRange constants);
 
-  /// Stores the operands of `launch` as the parameters that `kernel` has in the LLVM dialect. Returns the
-  /// tensor maps that are still to be written. Emits an error for an operand that does not fit.
-  mlir::FailureOr<llvm::SmallVector<TensorMap>>
-  store(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch, mlir::FunctionOpInterface kernel);
+  /// What add() has done.
+  struct Launch {
+    size_t record;                     ///< its first word
+    bool isStored = false;             ///< whether host code stores some of its parameters, or its grid
+    llvm::SmallVector<TensorMap> maps; ///< which host code has still to write
+  };
+  /// Adds the record of `launch` with the parameters that `kernel`, number `number`, has in the LLVM dialect;
+  /// host code is inserted at `builder`. Emits an error for an operand that does not fit.
+  mlir::FailureOr<Launch> add(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch,
+                              mlir::FunctionOpInterface kernel, int64_t number);
 
-  /// The array of the slots' addresses.
-  mlir::Value getPointers() const { return pointers; }
+  /// Returns the operands of fp8_abi_launch_all, behind the frame, for `count` records from `record` on.
+  llvm::SmallVector<mlir::Value> buildOperands(mlir::OpBuilder &builder, mlir::Location loc, size_t record,
+                                               int64_t count);
+  /// Adds the records to the module, after the last launch.
+  void finish() { records.finish(buffers); }
+
   /// At least eight bytes, whose contents are lost at the next launch.
   mlir::Value getFirstSlot() const { return slots; }
 
 private:
-  mlir::LogicalResult storeTable(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch);
-  void storeNext(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
-  mlir::LogicalResult storeBuffer(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch,
-                                  mlir::Value buffer, mlir::FunctionOpInterface kernel, unsigned index,
-                                  llvm::SmallVectorImpl<TensorMap> &maps);
-  void storeDescriptor(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer);
-  mlir::FailureOr<TensorMap> storeTensorMap(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer,
-                                            mlir::DictionaryAttr form);
-  mlir::Value getSlot(mlir::OpBuilder &builder, mlir::Location loc, unsigned number);
+  void addValue(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
+  void addIndex(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult index);
+  void addAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, int64_t bytesBefore);
+  void addDescriptor(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer);
+  mlir::LogicalResult addTensorMap(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer,
+                                   mlir::DictionaryAttr form);
+  mlir::LogicalResult addBuffer(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch, mlir::Value buffer,
+                                mlir::FunctionOpInterface kernel, unsigned index);
+  mlir::LogicalResult addOperand(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch,
+                                 mlir::FunctionOpInterface kernel, unsigned index);
+  void addGrid(mlir::OpBuilder &builder, mlir::gpu::LaunchFuncOp launch);
+  TensorMap storeTensorMap(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer,
+                           const TensorMapNumbers &numbers);
+  mlir::Value takeSlot(mlir::OpBuilder &builder, mlir::Location loc);
 
-  mlir::Value slots, pointers;
-  /// Sizes, strides and box of the tensor map in each slot.
-  mlir::Value mapNumbers;
-  int64_t slotBytes = 8;
-  unsigned next = 0; // slot
+  LaunchRecords records;
+  mlir::Value slots, pointers, buffers, grid;
+  mlir::Value mapNumbers; ///< sizes, strides and box of the tensor map in each slot
+  int64_t bytesOfSlot = 8;
+  // Of the launch that is being added.
+  Launch current;
+  unsigned next = 0; ///< parameter
+  int64_t stride = 8;
 };
 
 /// Returns how many operands a launch of `kernel` has: its arguments, or the slots of its table.

@@ -2,9 +2,9 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Turns launches into calls of the device of a call (fp8rt/device.h): host code stores the parameters of a
-// kernel in slots and names the kernel by its number. What else an entry point asks of the device is here
-// too: the addresses of constants, and values on which its control flow depends.
+// Turns launches into calls of the device of a call (fp8rt/device.h): a record describes each launch, and
+// host code stores the parameters that only the running program knows. What else an entry point asks of the
+// device is here too: the addresses of constants, and values on which its control flow depends.
 
 #include "../Host/EntryPointHelpers.h"
 #include "../Host/Memory.h"
@@ -12,6 +12,7 @@
 #include "LaunchParameters.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
+#include "fp8/Dialect/FP8/Transforms/Boundary.h"
 #include "fp8/Target/Host/HostCode.h"
 #include "fp8/Target/PTX/Passes.h"
 
@@ -40,6 +41,14 @@ struct DeviceSymbols {
   int64_t getNumber(StringAttr kernel) const { return std::distance(kernels.begin(), kernels.find(kernel)); }
 };
 
+/// Launches without host code between them: one call.
+struct LaunchRun {
+  gpu::LaunchFuncOp last; ///< null before the first
+  size_t record = 0;      ///< of the first launch
+  int64_t count = 0;
+  SmallVector<Attribute> products;
+};
+
 /// Lowers one entry point, whose last argument is the frame.
 class EntryLowering {
 public:
@@ -51,6 +60,7 @@ public:
 
 private:
   LogicalResult lowerLaunch(gpu::LaunchFuncOp launch, LaunchParameters &parameters);
+  void endRun(LaunchParameters &parameters);
   void requireSizes(gpu::LaunchFuncOp launch);
   void lowerConstant(memref::GetGlobalOp get);
   void lowerRead(memref::LoadOp load, Value slot);
@@ -66,7 +76,8 @@ private:
   OpBuilder builder;
   Value frame;
   Type pointer;
-  DenseMap<StringAttr, Value> constants; // loaded at the start of the entry point
+  llvm::MapVector<StringAttr, Value> constants; // loaded at the start of the entry point
+  LaunchRun open;
 };
 } // namespace
 
@@ -98,24 +109,25 @@ static LogicalResult verifyLaunch(gpu::LaunchFuncOp launch, FunctionOpInterface 
   return success();
 }
 
-/// Returns the marks of the products that a launch computes, with the kernel's instruction added.
-static Attribute nameInstruction(Attribute products, FunctionOpInterface kernel) {
+/// Adds the marks of the products that a launch computes to `products`, with the kernel's instruction and the
+/// launch's place.
+static void addProducts(gpu::LaunchFuncOp launch, FunctionOpInterface kernel,
+                        SmallVectorImpl<Attribute> &products) {
   auto instruction = kernel->getAttrOfType<StringAttr>(kInstructionAttrName);
-  auto list = dyn_cast_or_null<ArrayAttr>(products);
-  if (!instruction || !list)
-    return products;
+  auto list = launch->getAttrOfType<ArrayAttr>(kProductsAttrName);
+  if (!list)
+    return;
   Builder builder(kernel.getContext());
-  SmallVector<Attribute> named;
   for (auto product : list.getAsRange<DictionaryAttr>()) {
     NamedAttrList fields(product);
+    fields.set("location", builder.getStringAttr(describeLocation(launch.getLoc())));
     auto code = product.getAs<StringAttr>("code");
-    if (!code || code.empty())
+    if (instruction && (!code || code.empty()))
       fields.set("code", instruction);
-    else if (!code.getValue().contains(instruction.getValue()))
+    else if (instruction && !code.getValue().contains(instruction.getValue()))
       fields.set("code", builder.getStringAttr(code.getValue() + ": " + instruction.getValue()));
-    named.push_back(fields.getDictionary(kernel.getContext()));
+    products.push_back(fields.getDictionary(kernel.getContext()));
   }
-  return builder.getArrayAttr(named);
 }
 
 /// Ends the call where a size that is known at run time alone is more than a kernel counts.
@@ -142,6 +154,16 @@ void EntryLowering::requireSizes(gpu::LaunchFuncOp launch) {
   cf::AssertOp::create(builder, loc, fits, text);
 }
 
+/// Returns whether no code that does something is between both.
+static bool canFollow(gpu::LaunchFuncOp before, gpu::LaunchFuncOp launch) {
+  if (!before || before->getBlock() != launch->getBlock())
+    return false;
+  for (Operation *op = before->getNextNode(); op != launch; op = op->getNextNode())
+    if (!isMemoryEffectFree(op))
+      return false;
+  return true;
+}
+
 LogicalResult EntryLowering::lowerLaunch(gpu::LaunchFuncOp launch, LaunchParameters &parameters) {
   auto *found = symbols.kernels.find(launch.getKernelName());
   if (found == symbols.kernels.end())
@@ -149,30 +171,45 @@ LogicalResult EntryLowering::lowerLaunch(gpu::LaunchFuncOp launch, LaunchParamet
   FunctionOpInterface kernel = found->second;
   if (failed(verifyLaunch(launch, kernel)))
     return failure();
-  Location loc = launch.getLoc();
   builder.setInsertionPoint(launch);
   requireSizes(launch);
-  FailureOr<SmallVector<TensorMap>> maps = parameters.store(builder, launch, kernel);
-  if (failed(maps))
+  FailureOr<LaunchParameters::Launch> added =
+      parameters.add(builder, launch, kernel, symbols.getNumber(launch.getKernelName()));
+  if (failed(added))
     return failure();
-  for (const TensorMap &map : *maps)
+  Location loc = launch.getLoc();
+  for (const TensorMap &map : added->maps)
     require(loc, callHelper(loc, kTensorMapHelper, builder.getI1Type(),
                             {frame, map.place, map.type, map.rank, map.base, map.sizes, map.strides, map.box,
                              map.swizzle})
                      .getResult(0));
-  auto number = launch->getAttrOfType<IntegerAttr>(kKernelNumberAttrName);
-  SmallVector<Value> operands = {frame, integer(loc, symbols.getNumber(launch.getKernelName()), 32),
-                                 integer(loc, number ? number.getInt() : -1, 32)};
-  gpu::KernelDim3 grid = launch.getGridSizeOperandValues();
-  for (Value size : {grid.x, grid.y, grid.z})
-    operands.push_back(builder.createOrFold<arith::IndexCastOp>(loc, builder.getI64Type(), size));
-  operands.push_back(parameters.getPointers());
-  func::CallOp call = callHelper(loc, kLaunchHelper, builder.getI1Type(), operands);
-  if (Attribute products = nameInstruction(launch->getAttr(kProductsAttrName), kernel))
-    call->setAttr(kProductsAttrName, products);
-  require(loc, call.getResult(0));
-  launch.erase();
+  if (added->isStored || !canFollow(open.last, launch)) {
+    endRun(parameters);
+    open.record = added->record;
+  } else {
+    open.last.erase();
+  }
+  open.last = launch;
+  ++open.count;
+  addProducts(launch, kernel, open.products);
   return success();
+}
+
+/// Builds the call for the launches of the run, in the place of the last one.
+void EntryLowering::endRun(LaunchParameters &parameters) {
+  if (open.last) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(open.last);
+    Location loc = open.last.getLoc();
+    SmallVector<Value> operands = parameters.buildOperands(builder, loc, open.record, open.count);
+    operands.insert(operands.begin(), frame);
+    func::CallOp call = callHelper(loc, kLaunchHelper, builder.getI1Type(), operands);
+    if (!open.products.empty())
+      call->setAttr(kProductsAttrName, builder.getArrayAttr(open.products));
+    require(loc, call.getResult(0));
+    open.last.erase();
+  }
+  open = LaunchRun();
 }
 
 void EntryLowering::lowerConstant(memref::GetGlobalOp get) {
@@ -246,13 +283,15 @@ LogicalResult EntryLowering::run() {
   for (memref::GetGlobalOp get : gets)
     lowerConstant(get);
   builder.setInsertionPointToStart(&entry.front());
-  LaunchParameters parameters(builder, entry, launches);
+  LaunchParameters parameters(builder, entry, launches, llvm::to_vector(llvm::make_second_range(constants)));
   Value slot = parameters.getFirstSlot();
   for (memref::LoadOp load : reads)
     lowerRead(load, slot);
   for (gpu::LaunchFuncOp launch : launches)
     if (failed(lowerLaunch(launch, parameters)))
       return failure();
+  endRun(parameters);
+  parameters.finish();
   return success();
 }
 

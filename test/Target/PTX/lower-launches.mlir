@@ -1,37 +1,51 @@
 // RUN: fp8-opt %s --split-input-file --fp8-lower-launches | FileCheck %s -enable-var-scope
 
-// Every launch fills the same slots; the kernel is a number, a buffer an address or a descriptor's fields.
+// Launches that need nothing of the running program are data: the words of a record, its kernel, line, grid,
+// bytes of a slot, and its parameters with the kind of each (LaunchRecords.h).
 // CHECK-LABEL: gpu.module @kernels attributes {fp8.symbols = ["constant_0"]}
 // CHECK: memref.global "public" constant @constant_0 : memref<4xf32> = dense<
+// The product: twice the address of buffer 0, the constant.
+// CHECK: @fp8_launches_main(dense<[14, 0, -1, 1, 1, 1, 8, 2, 1, 0, 0, 1, 0, 0,
+// Kernel 1 adds the offset of its argument's type, 16 bytes, and not that of the operand, 8.
+// CHECK-SAME: 11, 1, -1, 1, 1, 1, 8, 1, 1, 1, -8,
+// A descriptor: twice the address, offset 0, a size that the host stores, 4, and the strides. Then two numbers that the
+// host stores, as the grid.
+// CHECK-SAME: 35, 2, 7, -1, -1, -1, 8, 9, 1, 2, 0, 1, 2, 0, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 4, 0, 0, 1, 0,
+// CHECK-SAME: 3, 0, 0, 3, 0, 0]> : tensor<60xi64>)
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:[a-z0-9]+]]: memref<8xf32>, %[[Y:[a-z0-9]+]]: memref<?x4xf32>, %[[N:[a-z0-9]+]]: index,
 // CHECK-SAME: %[[S:[a-z0-9]+]]: i1, %[[FRAME:[a-z0-9]+]]: !llvm.ptr) -> i32 attributes {fp8.capturable = true}
 // CHECK: %[[SLOTS:.*]] = llvm.alloca
 // CHECK: %[[POINTERS:.*]] = llvm.alloca
-// CHECK: %[[SLOT0:.*]] = llvm.getelementptr %[[SLOTS]][0]
-// CHECK: %[[PLACE0:.*]] = llvm.getelementptr %[[POINTERS]][0]
-// CHECK: llvm.store %[[SLOT0]], %[[PLACE0]]
-// CHECK: %[[SLOT8:.*]] = llvm.getelementptr %[[SLOTS]][8]
-// CHECK: %[[PLACE8:.*]] = llvm.getelementptr %[[POINTERS]][8]
-// CHECK: llvm.store %[[SLOT8]], %[[PLACE8]]
+// CHECK: %[[BUFFERS:.*]] = llvm.alloca
+// CHECK: %[[START:.*]] = memref.extract_aligned_pointer_as_index %[[X]]
+// CHECK: %[[PLACE:.*]] = llvm.getelementptr %[[BUFFERS]][1] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK: %[[ADDRESS:.*]] = arith.index_cast %[[START]]
+// CHECK: llvm.store %[[ADDRESS]], %[[PLACE]]
+// CHECK: %[[GRID:.*]] = llvm.alloca
 // The address of a constant, once.
 // CHECK: %[[CONSTANT:.*]] = call @fp8_abi_symbol(%[[FRAME]], %{{.*}}) : (!llvm.ptr, i32) -> !llvm.ptr
 // CHECK: %[[FOUND:.*]] = llvm.icmp "ne" %[[CONSTANT]]
 // CHECK: cf.assert %[[FOUND]], ""
 // CHECK-NOT: fp8_abi_symbol
-// CHECK: %[[GOOD:.*]] = call @fp8_abi_launch(%[[FRAME]], %{{.*}}, %[[POINTERS]])
-// CHECK-SAME: {fp8.products = [{code = "tensor cores: mma.sync", role = "fprop", site = "fc"}]}
+// One call for both launches.
+// CHECK: %[[RECORDS:.*]] = llvm.mlir.addressof @fp8_launches_main
+// CHECK: %[[FIRST:.*]] = llvm.getelementptr %[[RECORDS]][0] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK: %[[TWO:.*]] = arith.constant 2 : i64
+// CHECK: %[[GOOD:.*]] = call @fp8_abi_launch_all(%[[FRAME]], %[[FIRST]], %[[TWO]], %[[BUFFERS]], %[[SLOTS]], %[[POINTERS]], %[[GRID]])
+// CHECK-SAME: {fp8.products = [{code = "tensor cores: mma.sync", location = "{{.*}}lower-launches.mlir:{{[0-9]+}}:5", role = "fprop", site = "fc"}]}
 // CHECK: cf.assert %[[GOOD]], ""
-// The kernel adds the offset of its argument's type, and not that of the operand.
-// CHECK: %[[ADDRESS:.*]] = arith.addi
-// CHECK: %[[FOUR:.*]] = arith.constant 16 : i64
-// CHECK: %[[BASE:.*]] = arith.subi %[[ADDRESS]], %[[FOUR]]
-// CHECK: llvm.store %[[BASE]]
-// CHECK: call @fp8_abi_launch
-// CHECK: extui %[[S]] : i1 to i8
-// CHECK: %[[NUMBER:.*]] = arith.constant 2 : i32
-// CHECK: %[[LINE:.*]] = arith.constant 7 : i32
-// CHECK: call @fp8_abi_launch(%[[FRAME]], %[[NUMBER]], %[[LINE]]
+// CHECK: %[[SIZE_SLOT:.*]] = llvm.getelementptr %[[SLOTS]][24]
+// CHECK: %[[SIZE:.*]] = arith.index_cast %{{.*}}#0 : index to i64
+// CHECK: llvm.store %[[SIZE]], %[[SIZE_SLOT]]
+// CHECK: %[[BYTE:.*]] = arith.extui %[[S]] : i1 to i8
+// CHECK: %[[LAST_SLOT:.*]] = llvm.getelementptr %[[SLOTS]][64]
+// CHECK: llvm.store %[[BYTE]], %[[LAST_SLOT]]
+// CHECK: %[[WIDTH:.*]] = arith.index_cast %[[N]] : index to i64
+// CHECK: %[[WIDTH_SLOT:.*]] = llvm.getelementptr %[[GRID]][0]
+// CHECK: llvm.store %[[WIDTH]], %[[WIDTH_SLOT]]
+// CHECK: %[[LAST:.*]] = llvm.getelementptr %{{.*}}[25] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK: call @fp8_abi_launch_all(%[[FRAME]], %[[LAST]], %{{.*}}, %[[BUFFERS]], %[[SLOTS]], %[[POINTERS]], %[[GRID]]) :
 module attributes {gpu.container_module} {
   memref.global "private" constant @"a constant" : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
   gpu.module @kernels {
@@ -67,22 +81,13 @@ module attributes {gpu.container_module} {
 
 // -----
 
-// The innermost dimension of a tensor map is the first.
-// CHECK-LABEL: func.func @map
-// CHECK: llvm.alloca
-// CHECK: llvm.alloca
-// CHECK: %[[NUMBERS:.*]] = llvm.alloca
-// CHECK: %[[SIZE:.*]] = arith.constant 48 : i64
-// CHECK: llvm.store %[[SIZE]]
-// CHECK: llvm.store %{{.*}} : i64
-// CHECK: %[[BOX:.*]] = arith.constant 16 : i32
-// CHECK: llvm.store %[[BOX]]
-// CHECK: %[[ROWS:.*]] = arith.constant 100 : i64
-// CHECK: llvm.store %[[ROWS]]
-// CHECK: arith.constant 8 : i32
-// CHECK: %[[GOOD:.*]] = call @fp8_abi_tensor_map
-// CHECK: cf.assert %[[GOOD]], ""
-// CHECK: call @fp8_abi_launch
+// The innermost dimension of a tensor map is the first: type, rank, swizzle, sizes 48 and 100, strides 2 and 128 bytes,
+// the box 16 x 8 in one word.
+// CHECK: @fp8_launches_map(dense<[30, 0, -1, 1, 1, 1, 128, 2, 2, 0, 0, 1, 2, 128, 48, 100, 0, 0, 0, 2, 128, 0, 0, 0,
+// CHECK-SAME: 34359738384, 0, 0, 3, 0, 0]>
+// CHECK-LABEL: func.func @map(
+// CHECK-NOT: fp8_abi_tensor_map
+// CHECK: call @fp8_abi_launch_all
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     func.func @k(%x: !llvm.ptr {fp8.tensor_map = {box = array<i64: 16, 8>, swizzle = 128 : i32}}, %n: i32)
@@ -104,12 +109,14 @@ module attributes {gpu.container_module} {
 
 // A map has no empty dimension and no stride of 0, whatever the size is when the program runs.
 // CHECK-LABEL: func.func @map_of_any_sizes
-// CHECK: %[[DEPTH:.*]] = arith.index_cast %{{.*}} : index to i64
-// CHECK: arith.maxui %[[DEPTH]], %c1_i64
-// CHECK: %[[PITCH:.*]] = arith.muli %{{.*}}, %c2_i64
-// CHECK: arith.maxui %{{.*}}, %c1_i64
-// CHECK: arith.maxui %[[PITCH]], %c16_i64
+// CHECK: %[[DEPTH:.*]] = arith.index_cast %{{.*}}#1 : index to i64
+// CHECK: arith.maxui %[[DEPTH]], %c1_i64{{.*}} : i64
+// CHECK: %[[PITCH:.*]] = arith.muli %{{.*}}, %c2_i64{{.*}} : i64
+// CHECK: arith.maxui %{{.*}}, %c1_i64{{.*}} : i64
+// CHECK: arith.maxui %[[PITCH]], %c16_i64{{.*}} : i64
 // CHECK: call @fp8_abi_tensor_map
+// CHECK: cf.assert
+// CHECK: call @fp8_abi_launch_all
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     func.func @k(%x: !llvm.ptr {fp8.tensor_map = {box = array<i64: 16, 8>, swizzle = 128 : i32}})
@@ -129,11 +136,11 @@ module attributes {gpu.container_module} {
 // -----
 
 // A table: the first slots, one after the other.
+// CHECK: @fp8_launches_table(dense<[14, 0, -1, 1, 1, 1, 8, 2, 1, 0, 0, 3, 0, 0]>
 // CHECK-LABEL: func.func @table
 // CHECK: %[[SLOTS:.*]] = llvm.alloca
-// CHECK: %[[A:.*]] = llvm.getelementptr %[[SLOTS]][8]
-// CHECK: %[[B:.*]] = llvm.getelementptr %[[SLOTS]][8]
-// CHECK: llvm.store %{{.*}}, %[[B]] : i64
+// CHECK: %[[SECOND:.*]] = llvm.getelementptr %[[SLOTS]][8]
+// CHECK: llvm.store %{{.*}}, %[[SECOND]] : i64
 // CHECK: call @fp8_abi_launch
 
 // A value that the host needs is read where it is needed.

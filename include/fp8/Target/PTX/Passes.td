@@ -419,14 +419,17 @@ def LowerLaunches : Pass<"fp8-lower-launches", "mlir::ModuleOp"> {
   let description = [{
     Before: entry points with a frame (`fp8-allocate-dynamic`), whose only access of memory
     is `gpu.launch_func`, and `memref.load` of values that host code needs.
-    After: a launch stores its operands in slots and calls `fp8_abi_launch`, with the number
-    of its kernel, the number of its line in `fp8_kernels` (-1 without) and the grid. A
-    buffer is one address, or the fields of a descriptor if the kernel takes it so; for an
-    argument with `fp8.tensor_map` a tensor map is made. A load asks the device for the
-    value. Constants of the program are in the gpu.module, `fp8.symbols` lists them, and
+    After: launches are calls of `fp8_abi_launch_all`, one for all launches without other code between
+    them. A record for each, data of the library, has the number of its kernel, the number of its
+    line in `fp8_kernels` (-1 without), the grid, and parameters: numbers, addresses at a known
+    distance from an argument, or for an argument with `fp8.tensor_map` a tensor map. What only the
+    running program knows, the host stores in slots before the call. A buffer is one address, or
+    the fields of a descriptor if the kernel takes it so. A load asks the device for the value.
+    Constants of the program are in the gpu.module, `fp8.symbols` lists them, and
     `fp8_abi_symbol` gives their addresses. Each of these calls ends the entry point if the
     device fails. So does an index beyond what kernels count, 2147483136, that the host
-    narrows to an operand of 32 bits: the error names kernel and site. `fp8.capturable` tells whether an entry point only enqueues work.
+    narrows to an operand of 32 bits: the error names kernel and site. `fp8.capturable` tells
+    whether an entry point only enqueues work.
 
     Example:
     ```mlir
@@ -449,11 +452,12 @@ def LowerLaunches : Pass<"fp8-lower-launches", "mlir::ModuleOp"> {
     becomes
     ```mlir
     ...
+    llvm.mlir.global internal constant @fp8_launches_main(dense<[11, 0, -1, 1, 1, 1, 8, 1, 1, 0, 0]> : tensor<11xi64>) ...
     func.func @main(%x: memref<4xf32>, %frame: !llvm.ptr) -> i32 attributes {fp8.capturable = true} {
       ...
-      %address = memref.extract_aligned_pointer_as_index %x : memref<4xf32> -> index
+      %start = memref.extract_aligned_pointer_as_index %x : memref<4xf32> -> index
       ...
-      %good = call @fp8_abi_launch(%frame, ...
+      %good = call @fp8_abi_launch_all(%frame, ...
       cf.assert %good, ""
       ...
     ```

@@ -17,9 +17,10 @@ namespace fp8 {
 /// Attribute on the operation that computes products of the program (finally a call or a launch
 /// in an entry point): an array of dictionaries {site, role, code, operations}, one per product, where
 /// `code` describes in words what computes the product, and `operations` is the number of its
-/// floating-point operations, absent if a size is not known. The lowering that replaces a product sets it; a
-/// pass that outlines the operation into a function or kernel moves the attribute to the call. If
-/// the operation is erased, the mark is gone too, and the report says that no code is left.
+/// floating-point operations, absent if a size is not known; where one call makes several launches,
+/// `location` is that of a product's launch. The lowering that replaces a product sets it; a pass that
+/// outlines the operation into a function or kernel moves the attribute to the call. If the operation is
+/// erased, the mark is gone too, and the report says that no code is left.
 inline constexpr llvm::StringLiteral kProductsAttrName = "fp8.products";
 
 /// Returns the mark for the code of `product`, an fp8.matmul or fp8.scaled_matmul; `code` describes
