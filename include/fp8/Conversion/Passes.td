@@ -172,6 +172,10 @@ def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
 
     A remark tells which operands of products are copied first, and why.
 
+    Operations whose kernels depend on equal things, as those of the layers of a model, share kernels
+    without building them again; `check-sharing` builds them all the same and emits an error if
+    they differ.
+
     Example:
     ```mlir
     // fp8-opt --convert-fp8-to-gpu --canonicalize
@@ -200,6 +204,8 @@ def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
         ...
     ```
   }];
+  let options = [Option<"checkSharing", "check-sharing", "bool", "false",
+                        "builds kernels that operations share for each of them, and compares them">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
                            "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",

@@ -45,6 +45,8 @@ static bool lower(Operation *op, LoweringContext &context) {
 
 namespace {
 struct ConvertFP8ToGPUPass : public fp8::impl::ConvertFP8ToGPUBase<ConvertFP8ToGPUPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto chip = dyn_cast<ChipAttr>(getTarget(module));
@@ -59,18 +61,20 @@ struct ConvertFP8ToGPUPass : public fp8::impl::ConvertFP8ToGPUBase<ConvertFP8ToG
           llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
         ops.push_back(op);
     });
-    KernelTable kernels(module);
+    KernelTable kernels(module, checkSharing);
     AmaxBuffers amaxes;
     LoweringContext context{getChip(chip), kernels, amaxes};
     for (Operation *op : ops) {
       Operation *before = op->getPrevNode();
+      kernels.start(op);
       if (!lower(op, context))
         continue;
       markCode(before, op);
       op->erase();
     }
+    kernels.finish();
     amaxes.clear(kernels);
-    if (context.hasErrors)
+    if (context.hasErrors || kernels.hasErrors())
       signalPassFailure();
   }
 };

@@ -5,6 +5,7 @@
 // Creates kernels, shares equal ones, and launches them.
 
 #include "KernelBuilder.h"
+#include "KernelFacts.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
 #include "fp8/Target/Host/CallingConvention.h"
@@ -229,8 +230,9 @@ static std::string toSymbol(StringRef name) {
   return StringRef(symbol).rtrim('_').str();
 }
 
-KernelTable::KernelTable(ModuleOp module)
-    : module(module), kernels(module.lookupSymbol<gpu::GPUModuleOp>(kKernelModuleName)) {
+KernelTable::KernelTable(ModuleOp module, bool checksSharing)
+    : module(module), checksSharing(checksSharing),
+      kernels(module.lookupSymbol<gpu::GPUModuleOp>(kKernelModuleName)) {
   if (kernels)
     for (auto kernel : kernels.getOps<func::FuncOp>())
       byHash[hashKernel(kernel)].push_back(kernel);
@@ -264,8 +266,30 @@ static void setAttributes(func::FuncOp kernel, const KernelSpec &spec) {
     kernel->setAttr(kKernelKindAttrName, builder.getStringAttr(spec.kind));
 }
 
+void KernelTable::start(Operation *op) {
+  current = &byFacts[findKernelFacts(op)];
+  next = 0;
+}
+
 func::FuncOp KernelTable::build(Location loc, const KernelSpec &spec,
                                 function_ref<void(KernelBuilder &)> body) {
+  bool isKnown = current && next < current->size();
+  if (isKnown && !checksSharing)
+    return (*current)[next++];
+  func::FuncOp kernel = buildOrFind(loc, spec, body);
+  if (isKnown && kernel != (*current)[next]) {
+    failed = true;
+    emitError(loc) << "kernel '" << (*current)[next].getName()
+                   << "' would be shared, but differs: KernelFacts.cpp leaves out what it depends on";
+  }
+  if (current && !isKnown)
+    current->push_back(kernel);
+  ++next;
+  return kernel;
+}
+
+func::FuncOp KernelTable::buildOrFind(Location loc, const KernelSpec &spec,
+                                      function_ref<void(KernelBuilder &)> body) {
   OpBuilder builder = OpBuilder::atBlockEnd(getModule().getBody());
   auto kernel =
       func::FuncOp::create(builder, loc, "building", builder.getFunctionType(spec.arguments, TypeRange()));
@@ -274,7 +298,7 @@ func::FuncOp KernelTable::build(Location loc, const KernelSpec &spec,
   body(inside);
   func::ReturnOp::create(inside);
 
-  SmallVector<func::FuncOp, 1> &candidates = byHash[hashKernel(kernel)];
+  Kernels &candidates = byHash[hashKernel(kernel)];
   for (func::FuncOp other : candidates)
     if (areEqual(kernel, other)) {
       kernel.erase();

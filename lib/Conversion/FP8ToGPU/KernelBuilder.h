@@ -107,18 +107,37 @@ struct KernelSpec {
 /// The kernels of a program, in its gpu.module.
 class KernelTable {
 public:
-  explicit KernelTable(mlir::ModuleOp module);
+  /// With `checksSharing` all kernels are built, and compared with those that start() has found.
+  explicit KernelTable(mlir::ModuleOp module, bool checksSharing = false);
+
+  /// Begins the lowering of `op`: if the table has the kernels of an operation with the same facts
+  /// (KernelFacts.h), build() returns them one after the other and builds nothing. They are valid if the
+  /// lowering of both operations asks for the same kernels in the same order.
+  void start(mlir::Operation *op);
+  /// Kernels that are built from now on belong to no operation.
+  void finish() { current = nullptr; }
+  /// Returns whether a check of sharing has failed and reported an error.
+  bool hasErrors() const { return failed; }
 
   /// Builds the kernel, and returns it, or an equal one that the table has already.
   mlir::func::FuncOp build(mlir::Location loc, const KernelSpec &spec,
                            llvm::function_ref<void(KernelBuilder &)> body);
 
 private:
+  using Kernels = llvm::SmallVector<mlir::func::FuncOp, 1>;
+
   mlir::gpu::GPUModuleOp getModule();
+  mlir::func::FuncOp buildOrFind(mlir::Location loc, const KernelSpec &spec,
+                                 llvm::function_ref<void(KernelBuilder &)> body);
 
   mlir::ModuleOp module;
+  bool checksSharing;
   mlir::gpu::GPUModuleOp kernels; ///< null until there is one
-  llvm::DenseMap<size_t, llvm::SmallVector<mlir::func::FuncOp, 1>> byHash;
+  llvm::DenseMap<size_t, Kernels> byHash;
+  llvm::StringMap<Kernels> byFacts;
+  Kernels *current = nullptr; ///< of the operation that is being lowered
+  size_t next = 0;            ///< the one of `current` that build() returns next
+  bool failed = false;
 };
 
 /// Launches `kernel` on a grid of up to three sizes, of type index. A kernel's argument of type !llvm.ptr

@@ -101,6 +101,9 @@ struct Product {
 /// What cp.async, TMA and 16-byte loads need: the alignment of operands, their rows and batches, in bytes.
 inline constexpr int64_t kOperandAlignment = 16;
 
+/// Returns whether the first element of `memref` is known to be at a multiple of kOperandAlignment.
+bool isOperandAligned(mlir::Value memref);
+
 /// An operand as [batch, rows, K], the form that kernels with tensor cores read: K is contiguous, and base,
 /// pitch and the distance of batches are multiples of 16 bytes. Bytes between K and the pitch are undefined.
 struct ProductOperand {

@@ -20,9 +20,8 @@ using namespace fp8;
 
 static int64_t getBytes(Type element) { return element.getIntOrFloatBitWidth() / 8; }
 
-/// Returns whether the first element of `memref` is known to be at a multiple of 16 bytes: allocations,
-/// arguments and constants begin at one.
-static bool isAligned(Value memref) {
+/// Allocations, arguments and constants begin at a multiple of 16 bytes.
+bool fp8::isOperandAligned(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   int64_t bytes = getBytes(type.getElementType());
   if (auto subview = memref.getDefiningOp<memref::SubViewOp>()) {
@@ -41,14 +40,14 @@ static bool isAligned(Value memref) {
       else if (stride * bytes % kOperandAlignment != 0)
         return false;
     }
-    return known * bytes % kOperandAlignment == 0 && isAligned(subview.getSource());
+    return known * bytes % kOperandAlignment == 0 && isOperandAligned(subview.getSource());
   }
   if (isa_and_nonnull<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(memref.getDefiningOp()))
-    return isAligned(cast<ViewLikeOpInterface>(memref.getDefiningOp()).getViewSource());
+    return isOperandAligned(cast<ViewLikeOpInterface>(memref.getDefiningOp()).getViewSource());
   if (auto cast = memref.getDefiningOp<memref::ReinterpretCastOp>()) {
     int64_t offset = cast.getStaticOffsets()[0];
     return !ShapedType::isDynamic(offset) && offset * bytes % kOperandAlignment == 0 &&
-           isAligned(cast.getSource());
+           isOperandAligned(cast.getSource());
   }
   auto [strides, offset] = type.getStridesAndOffset();
   bool begins = isa_and_nonnull<memref::AllocOp, memref::GetGlobalOp>(memref.getDefiningOp()) ||
@@ -159,7 +158,7 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
     if (stride * bytes % kOperandAlignment != 0)
       return std::nullopt;
   reason = "its start may not be a multiple of 16 bytes";
-  if (!isAligned(operand.memref))
+  if (!isOperandAligned(operand.memref))
     return std::nullopt;
   auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); };
   ProductOperand result{operand.memref, index(*pitch * bytes), Value(), index(bytes), isTransposed};

@@ -41,8 +41,7 @@ bool fp8::canUseTiles(Operation *op) {
   return !element.isF64() && isOnDevice(op);
 }
 
-/// Returns whether nothing reads what the only user of the buffer writes.
-static bool isUnread(Value buffer) { return buffer.getDefiningOp<memref::AllocOp>() && buffer.hasOneUse(); }
+bool fp8::isUnread(Value buffer) { return buffer.getDefiningOp<memref::AllocOp>() && buffer.hasOneUse(); }
 
 //===----------------------------------------------------------------------===//
 // Rows

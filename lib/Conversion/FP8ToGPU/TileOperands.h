@@ -21,6 +21,9 @@ inline constexpr int64_t kTile = 128;
 /// Returns a power of two of up to 16 bytes that divides the address of the first element of `memref`.
 int64_t findBaseAlignment(mlir::Value memref);
 
+/// Returns whether nothing reads what the only user of the buffer writes.
+bool isUnread(mlir::Value buffer);
+
 /// The dimensions of a tensor of static shape in three groups: the first `batchDims` are the batch, the last
 /// `columnDims` the columns, those between the rows.
 struct TileSpace {

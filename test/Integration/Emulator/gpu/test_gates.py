@@ -5,6 +5,7 @@
 emulator. `fp8-bench kernels` prints the same for any program."""
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,6 +72,21 @@ def test_registers(bin_dir, program, options, chip):
         assert blocks * kernel.threads * kernel.registers <= REGISTERS, (name, kernel)
     # Code without a kernel of its own: a register beside the call of a division may be spilled, no more.
     assert all(kernel.spills <= 32 for kernel in found.values()), found
+
+
+@pytest.mark.parametrize("program", [MLP, pytest.param(GPT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("recipe", ["delayed", "current"])
+@pytest.mark.parametrize("chip", kernels.CHIPS)
+def test_shared_kernels(bin_dir, program, recipe, chip, tmp_path):
+    """Kernels that operations share are those that each would have been given."""
+    subprocess.run([bin_dir / "fp8-compile", program, f"--recipe={recipe}", f"--target={chip}", "--emit=bufferize", "-o",
+                    tmp_path / "step.mlir"], check=True)
+    kernels_of_operations = ("fp8-attach-chip{chip=%s},func.func(fp8-bind-elements,fp8-parallelize-rows),scf-forall-to-for,"
+                             "func.func(fp8-pad-rows),convert-fp8-to-gpu{check-sharing}" % chip)
+    checked = subprocess.run([bin_dir / "fp8-opt", tmp_path / "step.mlir", f"--pass-pipeline=builtin.module({kernels_of_operations})"],
+                             capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stdout.count("gpu.launch_func") > checked.stdout.count("func.func @kernel_") > 0
 
 
 def up(value, step):
