@@ -54,6 +54,9 @@ private:
   SmallVector<Value> addProducts(OpBuilder &builder, Value k, ValueRange sums);
   SmallVector<Value> accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums);
   void findAhead(OpBuilder &builder, Value begin, Value end);
+  /// Divides the block of B that comes next, from element `first` of its panel on, among the panels of A.
+  void divideAhead(OpBuilder &builder, Value first, Value begin, Value length);
+  void prefetchAhead(OpBuilder &builder, Value k);
   /// Adds `sums`, row `i` of those of a block, to the sums `before` of the blocks before it.
   SmallVector<Value> addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums);
   void storeSums(OpBuilder &builder, Value isFirst, ValueRange sums);
@@ -68,9 +71,10 @@ private:
   bool fromZero; ///< whether blocks are summed from zero
   bool bf16Dots;
   int64_t lanes; ///< of each vector of sums
-  /// The elements of B that come after this panel: they are in memory or the L3 cache the first time.
+  /// The elements of B that come after this panel: they are in memory or the L3 cache the first time. The
+  /// tile prefetches element first + k·perK of `panel` and others `perPrefetch` apart.
   struct {
-    Value panel, distance; ///< added to the indices of K
+    Value panel, first, perK, perPrefetch;
   } ahead;
   Value row, column, block, firstRow, firstColumn, rows;
 };
@@ -125,10 +129,7 @@ SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value k, ValueRa
   for (int64_t lane = 0; lane < tile.columns; lane += lanes)
     right.push_back(
         vector::LoadOp::create(builder, loc, type, b, ValueRange{column, k, index(builder, lane)}));
-  Value kAhead = arith::AddIOp::create(builder, loc, k, ahead.distance);
-  for (int64_t lane = 0; lane < tile.columns; lane += kLineElements)
-    memref::PrefetchOp::create(builder, loc, b, ValueRange{ahead.panel, kAhead, index(builder, lane)},
-                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+  prefetchAhead(builder, k);
   SmallVector<Value> next;
   for (int64_t i = 0; i < tile.rows; ++i) {
     Value left = memref::LoadOp::create(builder, loc, a, ValueRange{row, k, index(builder, i)});
@@ -137,6 +138,17 @@ SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value k, ValueRa
       next.push_back(multiplyAdd(builder, spread, vector, sums[next.size()]));
   }
   return next;
+}
+
+void TileBuilder::prefetchAhead(OpBuilder &builder, Value k) {
+  Value offset = arith::MulIOp::create(builder, loc, k, ahead.perK);
+  Value element = arith::AddIOp::create(builder, loc, ahead.first, offset);
+  for (int64_t lane = 0; lane < tile.columns; lane += kLineElements) {
+    Value at[] = {ahead.panel, index(builder, 0), element}; // a panel is contiguous
+    memref::PrefetchOp::create(builder, loc, b, at, /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
+    element = arith::AddIOp::create(builder, loc, element, ahead.perPrefetch);
+  }
 }
 
 /// Several k in each iteration, so that their addresses differ by constants; then those that remain.
@@ -167,10 +179,27 @@ void TileBuilder::findAhead(OpBuilder &builder, Value begin, Value end) {
   Value wraps = arith::AndIOp::create(builder, loc, isLast, hasBlock);
   Value length = arith::SubIOp::create(builder, loc, end, begin);
   ahead.panel = arith::SelectOp::create(builder, loc, wraps, zero, next);
-  Value onward = arith::SelectOp::create(builder, loc, wraps, length, zero);
-  Value back = arith::SubIOp::create(builder, loc, zero, begin);
+  Value onward = arith::SelectOp::create(builder, loc, wraps, end, begin);
   Value leaves = arith::XOrIOp::create(builder, loc, wraps, isLast);
-  ahead.distance = arith::SelectOp::create(builder, loc, leaves, back, onward);
+  Value firstK = arith::SelectOp::create(builder, loc, leaves, zero, onward);
+  Value first = arith::MulIOp::create(builder, loc, firstK, index(builder, tile.columns));
+  divideAhead(builder, first, begin, length);
+}
+
+/// Each tile prefetches a part, a line or less at a time: if the first tile prefetched all, its loads would
+/// wait while memory sends the lines.
+void TileBuilder::divideAhead(OpBuilder &builder, Value first, Value begin, Value length) {
+  Value tiles = memref::DimOp::create(builder, loc, a, 0);
+  Value piece = index(builder, std::min(tile.columns, kLineElements));
+  Value pieces = index(builder, llvm::divideCeil(tile.columns, kLineElements));
+  ahead.perPrefetch = arith::CeilDivUIOp::create(builder, loc, piece, tiles);
+  ahead.perK = arith::MulIOp::create(builder, loc, ahead.perPrefetch, pieces);
+  Value elements = arith::MulIOp::create(builder, loc, length, index(builder, tile.columns));
+  Value before =
+      arith::DivUIOp::create(builder, loc, arith::MulIOp::create(builder, loc, row, elements), tiles);
+  Value own = arith::AddIOp::create(builder, loc, first, before);
+  Value skipped = arith::MulIOp::create(builder, loc, begin, ahead.perK);
+  ahead.first = arith::SubIOp::create(builder, loc, own, skipped);
 }
 
 SmallVector<Value> TileBuilder::addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums) {
