@@ -49,6 +49,15 @@ def test_edges_of_k(bin_dir, tmp_path, kind, target):
     matmuls.check(build(bin_dir, tmp_path, cases, target), "main", cases, [case.operands(rng) for case in cases])
 
 
+@pytest.mark.parametrize("kind", matmuls.KINDS)
+def test_several_blocks_of_k(bin_dir, tmp_path, kind):
+    """The CPU's micro-kernel takes 512 indices of K at most while a panel is in a cache, several sums from zero of 128
+    among them, and packs about 1,024 at a time from 2,048 on."""
+    rng = random_generator(95, len(kind))
+    cases = [draw(rng, kind, 17, 40, k) for k in (511, 513, 640, 1025, 2100)]
+    matmuls.check(build(bin_dir, tmp_path, cases, "x86-64-v3"), "main", cases, [case.operands(rng) for case in cases])
+
+
 def sweep(kind, count, salt):
     """Products in which each size from 1 to 300 comes at most once per dimension."""
     rng = random_generator(salt, len(kind))

@@ -33,12 +33,18 @@ public:
   TileBuilder(Location loc, ValueRange operands, const BlockPanels &blocks, const PackedGemmTile &tile,
               const PackedProductOptions &options)
       : loc(loc), a(operands[0]), b(operands[1]), c(operands[2]), before(operands[3]), blocks(blocks),
-        tile(tile), fromZero(options.split || blocks.length), bf16Dots(options.bf16Dots),
+        tile(tile), part(partLength(blocks, options)), bf16Dots(options.bf16Dots),
         lanes(bf16Dots ? options.registers.lanes : tile.columns) {}
 
-  /// The tile at panel `row` of A and panel `column` of B, for k in [begin, end), which is one block where
-  /// blocks have scales.
-  void build(OpBuilder &builder, Value column, Value row, Value begin, Value end, Value block);
+  /// Returns the number of elements of a panel, along K, that are summed from zero; 0 if all are one sum.
+  static int64_t partLength(const BlockPanels &blocks, const PackedProductOptions &options) {
+    int64_t products = blocks.length ? blocks.length : options.split ? kSplitLength : 0;
+    return options.bf16Dots ? products / 2 : products;
+  }
+
+  /// The tile at panel `row` of A and panel `column` of B, for k in [begin, end), which begins with a part
+  /// where parts are summed from zero.
+  void build(OpBuilder &builder, Value column, Value row, Value begin, Value end);
 
 private:
   Value index(OpBuilder &builder, int64_t value) {
@@ -54,23 +60,31 @@ private:
   SmallVector<Value> addProducts(OpBuilder &builder, Value k, ValueRange sums);
   SmallVector<Value> accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums);
   void findAhead(OpBuilder &builder, Value begin, Value end);
-  /// Adds `sums`, row `i` of those of a block, to the sums `before` of the blocks before it.
+  /// Divides the block of B that comes next, from element `first` of its panel on, among the panels of A.
+  void divideAhead(OpBuilder &builder, Value first, Value begin, Value length);
+  void prefetchAhead(OpBuilder &builder, Value k);
+  /// Adds `sums`, row `i` of those of a part, to the sums `before` of the parts before it.
   SmallVector<Value> addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums);
   void storeSums(OpBuilder &builder, Value isFirst, ValueRange sums);
+  /// Sums the parts of [begin, end) from zero, one after the other, and adds each to the sums.
+  void buildParts(OpBuilder &builder, Value begin, Value end);
   /// Prefetches the sums of the tile that comes next, which the tile of the next row is, or of the next
   /// column.
   void prefetchNext(OpBuilder &builder);
+  /// Whether the products from index `begin` of K on are the first of their sums.
+  Value buildIsFirst(OpBuilder &builder, Value begin);
 
   Location loc;
   Value a, b, c, before;
   BlockPanels blocks; ///< their parameters in the function
   PackedGemmTile tile;
-  bool fromZero; ///< whether blocks are summed from zero
+  int64_t part; ///< as of partLength
   bool bf16Dots;
   int64_t lanes; ///< of each vector of sums
-  /// The elements of B that come after this panel: they are in memory or the L3 cache the first time.
+  /// The elements of B that come after this panel: they are in memory or the L3 cache the first time. The
+  /// tile prefetches element first + k·perK of `panel` and others `perPrefetch` apart.
   struct {
-    Value panel, distance; ///< added to the indices of K
+    Value panel, first, perK, perPrefetch;
   } ahead;
   Value row, column, block, firstRow, firstColumn, rows;
 };
@@ -125,10 +139,7 @@ SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value k, ValueRa
   for (int64_t lane = 0; lane < tile.columns; lane += lanes)
     right.push_back(
         vector::LoadOp::create(builder, loc, type, b, ValueRange{column, k, index(builder, lane)}));
-  Value kAhead = arith::AddIOp::create(builder, loc, k, ahead.distance);
-  for (int64_t lane = 0; lane < tile.columns; lane += kLineElements)
-    memref::PrefetchOp::create(builder, loc, b, ValueRange{ahead.panel, kAhead, index(builder, lane)},
-                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+  prefetchAhead(builder, k);
   SmallVector<Value> next;
   for (int64_t i = 0; i < tile.rows; ++i) {
     Value left = memref::LoadOp::create(builder, loc, a, ValueRange{row, k, index(builder, i)});
@@ -137,6 +148,17 @@ SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value k, ValueRa
       next.push_back(multiplyAdd(builder, spread, vector, sums[next.size()]));
   }
   return next;
+}
+
+void TileBuilder::prefetchAhead(OpBuilder &builder, Value k) {
+  Value offset = arith::MulIOp::create(builder, loc, k, ahead.perK);
+  Value element = arith::AddIOp::create(builder, loc, ahead.first, offset);
+  for (int64_t lane = 0; lane < tile.columns; lane += kLineElements) {
+    Value at[] = {ahead.panel, index(builder, 0), element}; // a panel is contiguous
+    memref::PrefetchOp::create(builder, loc, b, at, /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
+    element = arith::AddIOp::create(builder, loc, element, ahead.perPrefetch);
+  }
 }
 
 /// Several k in each iteration, so that their addresses differ by constants; then those that remain.
@@ -167,10 +189,27 @@ void TileBuilder::findAhead(OpBuilder &builder, Value begin, Value end) {
   Value wraps = arith::AndIOp::create(builder, loc, isLast, hasBlock);
   Value length = arith::SubIOp::create(builder, loc, end, begin);
   ahead.panel = arith::SelectOp::create(builder, loc, wraps, zero, next);
-  Value onward = arith::SelectOp::create(builder, loc, wraps, length, zero);
-  Value back = arith::SubIOp::create(builder, loc, zero, begin);
+  Value onward = arith::SelectOp::create(builder, loc, wraps, end, begin);
   Value leaves = arith::XOrIOp::create(builder, loc, wraps, isLast);
-  ahead.distance = arith::SelectOp::create(builder, loc, leaves, back, onward);
+  Value firstK = arith::SelectOp::create(builder, loc, leaves, zero, onward);
+  Value first = arith::MulIOp::create(builder, loc, firstK, index(builder, tile.columns));
+  divideAhead(builder, first, begin, length);
+}
+
+/// Each tile prefetches a part, a line or less at a time: if the first tile prefetched all, its loads would
+/// wait while memory sends the lines.
+void TileBuilder::divideAhead(OpBuilder &builder, Value first, Value begin, Value length) {
+  Value tiles = memref::DimOp::create(builder, loc, a, 0);
+  Value piece = index(builder, std::min(tile.columns, kLineElements));
+  Value pieces = index(builder, llvm::divideCeil(tile.columns, kLineElements));
+  ahead.perPrefetch = arith::CeilDivUIOp::create(builder, loc, piece, tiles);
+  ahead.perK = arith::MulIOp::create(builder, loc, ahead.perPrefetch, pieces);
+  Value elements = arith::MulIOp::create(builder, loc, length, index(builder, tile.columns));
+  Value before =
+      arith::DivUIOp::create(builder, loc, arith::MulIOp::create(builder, loc, row, elements), tiles);
+  Value own = arith::AddIOp::create(builder, loc, first, before);
+  Value skipped = arith::MulIOp::create(builder, loc, begin, ahead.perK);
+  ahead.first = arith::SubIOp::create(builder, loc, own, skipped);
 }
 
 SmallVector<Value> TileBuilder::addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums) {
@@ -202,7 +241,7 @@ void TileBuilder::storeSums(OpBuilder &builder, Value isFirst, ValueRange sums) 
     auto valid = scf::IfOp::create(builder, loc, isValid, /*withElseRegion=*/false);
     OpBuilder body = OpBuilder::atBlockTerminator(valid.thenBlock());
     ValueRange stored = sums.slice(i * vectors, vectors);
-    if (fromZero) {
+    if (part) {
       auto branch = scf::IfOp::create(body, loc, stored.getTypes(), isFirst, true);
       OpBuilder first = OpBuilder::atBlockBegin(branch.thenBlock());
       SmallVector<Value> zero(ArrayRef(zeros(first)).take_front(vectors));
@@ -237,29 +276,53 @@ void TileBuilder::prefetchNext(OpBuilder &builder) {
     }
 }
 
-void TileBuilder::build(OpBuilder &builder, Value columnPanel, Value rowPanel, Value begin, Value end,
-                        Value blockOfK) {
+Value TileBuilder::buildIsFirst(OpBuilder &builder, Value begin) {
+  Value summands = arith::AddIOp::create(builder, loc, begin, before);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, summands, index(builder, 0));
+}
+
+/// The parts of a block one after the other, while the sums of the tile are in the L1 cache. Without products
+/// there is one part, which stores zeros.
+void TileBuilder::buildParts(OpBuilder &builder, Value begin, Value end) {
+  Value isFirstBlock = buildIsFirst(builder, begin);
+  auto branch = scf::IfOp::create(builder, loc, isFirstBlock, /*withElseRegion=*/true);
+  OpBuilder later = OpBuilder::atBlockBegin(branch.elseBlock());
+  prefetchNext(later);
+  Value least = arith::AddIOp::create(builder, loc, begin, index(builder, 1));
+  Value last = arith::MaxSIOp::create(builder, loc, end, least);
+  auto loop = scf::ForOp::create(builder, loc, begin, last, index(builder, part));
+  OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
+  Value first = loop.getInductionVar();
+  Value whole = arith::AddIOp::create(body, loc, first, index(body, part));
+  block = arith::DivUIOp::create(body, loc, first, index(body, part));
+  Value sumEnd = arith::MinSIOp::create(body, loc, whole, end);
+  storeSums(body, buildIsFirst(body, first), accumulate(body, first, sumEnd, zeros(body)));
+}
+
+void TileBuilder::build(OpBuilder &builder, Value columnPanel, Value rowPanel, Value begin, Value end) {
   row = rowPanel;
   column = columnPanel;
-  block = blockOfK;
   firstRow = arith::MulIOp::create(builder, loc, row, index(builder, tile.rows));
   firstColumn = arith::MulIOp::create(builder, loc, column, index(builder, tile.columns));
   rows = memref::DimOp::create(builder, loc, c, 0);
-  Value summands = arith::AddIOp::create(builder, loc, begin, before);
-  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, summands, index(builder, 0));
-  SmallVector<Value> start = fromZero ? zeros(builder) : loadSums(builder, isFirst);
   findAhead(builder, begin, end);
+  if (part)
+    return buildParts(builder, begin, end);
+  Value isFirst = buildIsFirst(builder, begin);
+  SmallVector<Value> start = loadSums(builder, isFirst);
   storeSums(builder, isFirst, accumulate(builder, begin, end, start));
 }
 
-/// Returns the length of a block of K, in elements of a panel: blocks of equal length if none is given.
-static Value buildBlockLength(OpBuilder &builder, Location loc, Value end, int64_t scaled,
-                              const PackedProductOptions &options, const PackedGemmTile &tile) {
-  if (int64_t given = scaled ? scaled : options.split ? kSplitLength : 0)
-    return arith::ConstantIndexOp::create(builder, loc, options.bf16Dots ? given / 2 : given);
-  Value most = arith::ConstantIndexOp::create(builder, loc, kBlockElements / tile.columns);
-  Value count = arith::CeilDivUIOp::create(builder, loc, end, most);
-  return arith::CeilDivUIOp::create(builder, loc, end, count);
+/// Returns the length of a block of K, in elements of a panel: blocks of about equal length, which are whole
+/// parts of `part` elements.
+static Value buildBlockLength(OpBuilder &builder, Location loc, Value end, int64_t part,
+                              const PackedGemmTile &tile) {
+  Value unit = arith::ConstantIndexOp::create(builder, loc, part);
+  int64_t mostParts = std::max<int64_t>(kBlockElements / tile.columns / part, 1);
+  Value most = arith::ConstantIndexOp::create(builder, loc, mostParts);
+  Value parts = arith::CeilDivUIOp::create(builder, loc, end, unit);
+  Value count = arith::CeilDivUIOp::create(builder, loc, parts, most);
+  return arith::MulIOp::create(builder, loc, arith::CeilDivUIOp::create(builder, loc, parts, count), unit);
 }
 
 /// Writes zeros to the sums `c` of products without summands, of which no block has a scale.
@@ -287,14 +350,14 @@ static void buildBody(OpBuilder &builder, ValueRange operands, const BlockPanels
     clearEmptySums(builder, loc, operands[2], depth);
   else
     end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
-  Value length = buildBlockLength(builder, loc, end, blocks.length, options, tile);
+  int64_t part = TileBuilder::partLength(blocks, options);
+  Value length = buildBlockLength(builder, loc, end, std::max<int64_t>(part, 1), tile);
   scf::buildLoopNest(builder, loc, ValueRange{zero, zero, zero}, ValueRange{end, columns, rows},
                      ValueRange{length, one, one}, [&](OpBuilder &body, Location, ValueRange position) {
                        Value whole = arith::AddIOp::create(body, loc, position[0], length);
                        Value last = arith::MinSIOp::create(body, loc, whole, depth);
-                       Value block = arith::DivUIOp::create(body, loc, position[0], length);
                        TileBuilder(loc, operands, blocks, tile, options)
-                           .build(body, position[1], position[2], position[0], last, block);
+                           .build(body, position[1], position[2], position[0], last);
                      });
 }
 

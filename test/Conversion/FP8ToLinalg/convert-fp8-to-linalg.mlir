@@ -8,6 +8,16 @@
 // All products of one tile call one kernel for packed panels; operands of one type are packed by the same
 // functions.
 // CHECK-LABEL: func.func private @fp8_cpu_gemm_f32_4x16
+// CHECK-SAME: %[[LEFT:[^:]+]]: memref<?x?x4xf32, {{.+}}, %[[RIGHT:[^:]+]]: memref<?x?x16xf32
+// The tiles of a panel of the second operand divide among them what they prefetch of the next one.
+// CHECK: arith.select
+// CHECK: %[[TILES:.+]] = memref.dim %[[LEFT]]
+// CHECK: %[[LINE:.+]] = arith.constant 16 : index
+// CHECK: %[[STEP:.+]] = arith.ceildivui %[[LINE]], %[[TILES]]
+// CHECK: scf.for %[[K:[^ ]+]] = {{.+}} iter_args
+// CHECK: arith.muli
+// CHECK-NEXT: %[[ELEMENT:.+]] = arith.addi
+// CHECK: memref.prefetch %[[RIGHT]][%{{.+}}, %{{.+}}, %[[ELEMENT]]], read
 // CHECK: vector.fma
 // CHECK-LABEL: func.func private @fp8_cpu_pack_bf16_k_4(
 // CHECK: arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>

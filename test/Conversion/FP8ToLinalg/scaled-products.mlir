@@ -15,9 +15,15 @@
 // CHECK:         %[[ELEMENTS:.+]] = vector.load %{{.+}}[%[[PANEL]], %[[K]], %{{.+}}]
 // CHECK:         arith.mulf %[[ELEMENTS]], %[[SCALES]]
 
-// The sum of a block is multiplied by one scale, then by the other, and added.
+// A tile runs through several blocks of 128 in turn. The sum of a block is multiplied by one scale, then by the other,
+// and added.
 // CHECK-LABEL: func.func private @fp8_cpu_gemm_f32_4x16_blocks_128_columns_first(
-// CHECK-COUNT-5: scf.for
+// CHECK-COUNT-3: scf.for
+// CHECK:         %[[LENGTH:.+]] = arith.constant 128 : index
+// CHECK-NEXT:    scf.for %[[BEGIN:.+]] = %{{.+}} to %{{.+}} step %[[LENGTH]]
+// CHECK:         %[[WHOLE:.+]] = arith.addi %[[BEGIN]]
+// CHECK:         arith.minsi %[[WHOLE]]
+// CHECK-COUNT-2: scf.for
 // CHECK:         scf.if
 // CHECK:         %[[ROW:.+]] = vector.broadcast %{{.+}} : f32 to vector<16xf32>
 // CHECK:         %[[COLUMNS:.+]] = vector.load %{{.+}} : memref<?x?x16xf32, {{.+}}>, vector<16xf32>
