@@ -16,6 +16,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -51,17 +52,30 @@ inline std::string oneLine(llvm::StringRef text) {
   return line;
 }
 
+/// Reports what standard output did not take, where LLVM's stream would end the process with a message of its own. Only
+/// for the end of the process.
+inline void finishOutput(const std::string &tool) {
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return;
+  llvm::errs() << tool << ": error: cannot write to standard output: " << llvm::outs().error().message() << "\n";
+  std::_Exit(1);
+}
+
 /// Parses the command line; returns LLVM's error message, without the tool's name before every
 /// sentence, if it is wrong. The message is empty if LLVM has printed it already, as for a value that
 /// does not parse.
 inline std::optional<std::string> parseCommandLine(int argc, char **argv, llvm::cl::OptionCategory &ours,
                                                    const char *overview) {
+  static const std::string tool = llvm::sys::path::filename(argv[0]).str();
+  llvm::outs(); // it is destroyed after what is registered now has run
+  std::atexit([] { finishOutput(tool); });
   dropForeignOptions(ours);
   std::string problems;
   llvm::raw_string_ostream stream(problems);
   if (llvm::cl::ParseCommandLineOptions(argc, argv, overview, &stream))
     return std::nullopt;
-  const std::string prefix = llvm::sys::path::filename(argv[0]).str() + ": ";
+  const std::string prefix = tool + ": ";
   for (size_t at; (at = problems.find(prefix)) != std::string::npos;)
     problems.erase(at, prefix.size());
   return problems;

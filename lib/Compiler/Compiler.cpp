@@ -274,9 +274,18 @@ static llvm::Error checkCode(const CompilerOptions &options, TargetBackendInterf
 }
 
 /// Returns an error unless the target can emit the output that --emit asks for.
-static llvm::Error checkOutput(const CompilerOptions &options, TargetBackendInterface backend) {
+static llvm::Error checkOutput(const CompilerOptions &options, TargetBackendInterface backend,
+                               MLIRContext &context) {
   if (!options.makesCode() || llvm::is_contained(backend.getOutputs(), options.emit))
     return llvm::Error::success();
+  llvm::SmallVector<StringRef> others;
+  for (TargetAttrInterface target : listTargets(context))
+    if (auto other = dyn_cast<TargetBackendInterface>(target))
+      if (llvm::is_contained(other.getOutputs(), options.emit))
+        others.push_back(target.getTargetName());
+  if (!others.empty())
+    return llvm::createStringError("--emit=" + options.emit + " belongs to --target=" + llvm::join(others, ", ") +
+                                   ", not to --target=" + options.recipe.target + "; drop one of the two");
   return llvm::createStringError("--emit=" + options.emit + " is none of " +
                                  llvm::join(backend.getOutputs(), ", ") + ", " +
                                  llvm::join(CompilerOptions::getStages(), ", "));
@@ -297,7 +306,7 @@ llvm::Expected<Compiler> Compiler::create(MLIRContext &context, CompilerOptions 
                                    " has no backend: this program cannot make code for it");
   if (llvm::Error error = checkCode(compiler.options, backend))
     return std::move(error);
-  if (llvm::Error error = checkOutput(compiler.options, backend))
+  if (llvm::Error error = checkOutput(compiler.options, backend, context))
     return std::move(error);
   if (llvm::Error error = checkProductSums(compiler.options.hostCode))
     return llvm::createStringError("--sums=hardware " + llvm::toString(std::move(error)));

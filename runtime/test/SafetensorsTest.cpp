@@ -290,6 +290,13 @@ TEST_F(SafetensorsTest, LinksAndDevicesStayWhatTheyAre) {
   ASSERT_FP8RT(fp8rt_tensors_write(tensors.get(), path("link").c_str()));
   EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
   EXPECT_EQ(contents(path("f")).substr(8), "{}      ");
+  std::filesystem::create_symlink("new", path("dangling"));
+  ASSERT_FP8RT(fp8rt_tensors_write(tensors.get(), path("dangling").c_str()));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("dangling")));
+  EXPECT_EQ(contents(path("new")).substr(8), "{}      ");
+  std::filesystem::create_symlink("circle", path("circle"));
+  EXPECT_EQ(fp8rt_tensors_write(tensors.get(), path("circle").c_str()), FP8RT_IO);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("circle")));
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_FP8RT(fp8rt_tensors_write(tensors.get(), path("pipe").c_str()));

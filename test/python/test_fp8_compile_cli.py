@@ -179,7 +179,9 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def test_an_output_of_another_target(box):
-    box.fails(2, r"--emit=ptx is none of lib, obj, llvm, ", "good.mlir", "-o", "out.so", "--emit=ptx")
+    pattern = r"--emit=ptx belongs to --target=sm_100a, sm_120a, sm_89, sm_90a, not to --target=cpu; drop one of the two"
+    box.fails(2, pattern, "good.mlir", "-o", "out.so", "--emit=ptx")
+    box.fails(2, r"--emit=gif is none of lib, obj, llvm, ", "good.mlir", "-o", "out.so", "--emit=gif")
 
 
 @pytest.mark.parametrize("recipe", ["mxfp8", "#fp8.mx_scaling<format = hybrid>"])
@@ -308,10 +310,36 @@ def test_links_are_written_through(box, tmp_path):
     box.fails(2, "both write to link", "good.mlir", "-o", "file", "--manifest=link")
 
 
+def test_links_to_files_that_are_not_there_yet(box, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder/next")
+    (tmp_path / "folder/next").symlink_to("file")
+    box.ok("good.mlir", "-o", "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "folder/next").is_symlink()
+    assert (tmp_path / "folder/file").read_bytes().startswith(b"\x7fELF")
+    (tmp_path / "circle").symlink_to("circle")
+    box.fails(1, "cannot write 'circle': Too many levels of symbolic links", "good.mlir", "-o", "circle")
+    assert (tmp_path / "circle").is_symlink()
+
+
 def test_full_disk(box):
     if not (os.path.exists("/dev/full") and stat.S_ISCHR(os.stat("/dev/full").st_mode)):
         pytest.skip("there is no /dev/full here")
     box.fails(1, r"^good\.mlir:1:1: error: .*", "good.mlir", "-o", "out.so", "--report=text:/dev/full")
+
+
+@pytest.mark.parametrize("tool", ["fp8-compile", "fp8-run", "fp8-ptx"])
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_standard_output_that_is_full(tool, option, bin_dir):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([bin_dir / tool, option], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, f"{tool}: error: cannot write to standard output: No space left on device\n")
+
+
+def test_a_table_that_standard_output_has_no_place_for(bin_dir):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([bin_dir / "fp8-compile", "--print-support"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "fp8-compile: error: cannot write to standard output: No space left on device\n")
 
 
 # --- the command line ---

@@ -254,3 +254,17 @@ def test_bisect_errors(stats, tmp_path, bin_dir):
     assert "fp8-compile failed: step.mlir:1:" in stats("bisect", "step.mlir", "--print=0", f"--bin={bin_dir}", code=1).stderr
     if not shutil.which("fp8-compile"):
         assert "there is no fp8-compile: say where with --bin=DIR" in stats("bisect", "step.mlir", "--print=0", f"--bin={tmp_path}", code=1).stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["--bogus"], ["log", "--rows=0"], ["bisect"], ["bisect", "model.mlir", "--bogus"]])
+def test_an_error_of_the_command_line_is_one_line(stats, arguments):
+    done = stats(*arguments, code=2)
+    assert re.fullmatch(r"fp8-stats( bisect)?: error: .+\n", done.stderr) and not done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["bisect", "--help"], ["log"]])
+def test_standard_output_that_is_full(source_dir, log, arguments):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, source_dir / "tools/fp8-stats/fp8-stats", *arguments]
+        done = subprocess.run(command, cwd=log.parent, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "fp8-stats: error: cannot write to standard output: No space left on device\n")

@@ -7,6 +7,8 @@
 #include "OutputFiles.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <filesystem>
+
 using namespace llvm;
 
 static Error cannotWrite(StringRef path, const Twine &reason) {
@@ -19,10 +21,18 @@ static bool isSpecial(StringRef path) {
   return path == "-" || (!sys::fs::status(path, status) && !sys::fs::is_regular_file(status));
 }
 
-/// Returns `path` with symbolic links resolved, so that the file is replaced and not the link.
+/// Returns `path` with symbolic links resolved, so that the file is replaced and not the link. The file may not be there
+/// yet. Of links in a circle one is returned.
 static std::string followLinks(StringRef path) {
-  SmallString<256> resolved;
-  return sys::fs::real_path(path, resolved) ? path.str() : resolved.str().str();
+  std::filesystem::path target = path.str();
+  std::error_code isNoLink;
+  for (int links = 0; links < 40; ++links) { // as many as Linux follows
+    std::filesystem::path next = std::filesystem::read_symlink(target, isNoLink);
+    if (isNoLink)
+      return target.string();
+    target = target.parent_path() / next;
+  }
+  return target.string();
 }
 
 /// Writes all bytes; an error names the path and the reason.
@@ -52,6 +62,8 @@ Error OutputFiles::write(StringRef path, StringRef bytes, bool isExecutable) {
     return writeAtOnce(path, bytes);
   unsigned mode = sys::fs::all_read | sys::fs::all_write | (isExecutable ? sys::fs::all_exe : 0);
   std::string target = followLinks(path);
+  if (sys::fs::is_symlink_file(target))
+    return cannotWrite(path, std::make_error_code(std::errc::too_many_symbolic_link_levels).message());
   Expected<sys::fs::TempFile> temporary = sys::fs::TempFile::create(target + "-%%%%%%%%", mode);
   if (!temporary)
     return cannotWrite(path, toString(temporary.takeError()));

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+from command_line import Parser
 from log import Failure
 
 DESCRIPTION = """
@@ -35,7 +36,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if "--" in arguments:
         at = arguments.index("--")
         ours, compile_options = arguments[:at], arguments[at + 1 :]
-    parser = argparse.ArgumentParser(prog="fp8-stats bisect", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="fp8-stats bisect", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=pathlib.Path, metavar="MODEL", help="the step, as for fp8-compile")
     parser.add_argument("--inputs", type=pathlib.Path, metavar="FILE", help="as of fp8-run")
     parser.add_argument("--stream", action="append", default=[], metavar="ARG=KEY", help="as of fp8-run; repeatable")

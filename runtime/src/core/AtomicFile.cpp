@@ -14,6 +14,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,10 +22,18 @@
 
 using namespace fp8rt;
 
-/// Returns `path` with symbolic links resolved, so that a link is not replaced.
+/// Returns `path` with symbolic links resolved, so that a link is not replaced. The file may not be there yet. Of links
+/// in a circle one is returned.
 static std::string followLinks(const std::string &path) {
-  char resolved[PATH_MAX];
-  return realpath(path.c_str(), resolved) ? resolved : path;
+  std::filesystem::path target = path;
+  std::error_code isNoLink;
+  for (int links = 0; links < 40; ++links) { // as many as Linux follows
+    std::filesystem::path next = std::filesystem::read_symlink(target, isNoLink);
+    if (isNoLink)
+      return target.string();
+    target = target.parent_path() / next;
+  }
+  return target.string();
 }
 
 /// Returns the folder of `target` with the slash at its end; empty for the current one.
@@ -110,6 +119,8 @@ void fp8rt::syncFolder(const std::string &path) {
 
 AtomicFile::AtomicFile(const std::string &path) : path(path), target(followLinks(path)) {
   struct stat info;
+  if (lstat(target.c_str(), &info) == 0 && S_ISLNK(info.st_mode))
+    failWith("cannot write", ELOOP);
   if (stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     if (S_ISDIR(info.st_mode))
       failWith("cannot write", EISDIR);

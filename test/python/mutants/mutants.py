@@ -9,6 +9,7 @@ operation in a line. A mutant is a seed with a few lines left out, repeated, mov
     python3 test/python/mutants/mutants.py [--bin=build/bin] [--seconds=60] [--seed=1]
 """
 import argparse
+import functools
 import pathlib
 import random
 import re
@@ -49,13 +50,14 @@ def crashes(bin_dir, pipeline, programs):
     return crashes(bin_dir, pipeline, programs[:half]) + crashes(bin_dir, pipeline, programs[half:])
 
 
+@functools.cache  # a hundred runs of fp8-opt, longer than those of a batch of mutants
 def read_seeds(bin_dir):
     files = [ROOT / "test/python/mutants/half_complete.mlir", *sorted((ROOT / "test/Dialect").rglob("*.mlir"))]
     seeds = []
     for file in files:
         done = subprocess.run([bin_dir / "fp8-opt", "--split-input-file", file], capture_output=True, text=True)
         seeds += [text.strip() + "\n" for text in done.stdout.split("// -----") if text.strip()]
-    return seeds
+    return tuple(seeds)
 
 
 def leave_out(rng, lines):

@@ -87,6 +87,20 @@ def run(bin_dir):
 
 # --- the CPU's bits ---
 
+
+@pytest.fixture(scope="module")
+def on_cpu(build_dir, tmp_path_factory):
+    """`compute(bin_dir, folder, recipe, …)` with the CPU's tools, which the tests of all chips share."""
+    made = {}
+
+    def of(compute, recipe, *others):
+        if (compute, recipe) not in made:
+            made[compute, recipe] = compute(build_dir / "bin", tmp_path_factory.mktemp("cpu"), recipe, *others)
+        return made[compute, recipe]
+
+    return of
+
+
 STEP = (ROOT / "test/python/inputs/net.mlir").read_text()
 
 # Sums along rows, and, of a product, along columns, which kernels compute in parts unless the order is the program's.
@@ -120,17 +134,17 @@ def test_sums_are_in_the_order_of_the_program(recipe, bin_dir, build_dir, tmp_pa
         assert_same_bits(gpu, cpu)
 
 
+def three_steps(bin_dir, folder, recipe):
+    step = Program(bin_dir, folder, STEP, f"--recipe={recipe}")
+    files = [f"--outputs={step.folder / 'outputs'}", f"--save-state={step.folder / 'state'}"]
+    step.run("main", initial_tensors(), "--steps=3", *files)
+    return load(step.folder / "outputs") | load(step.folder / "state")
+
+
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("recipe", ["none", "current", "delayed", "#fp8.block_scaling<block = 32>"])
-def test_a_step_has_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path):
-    results = []
-    for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
-        (tmp_path / name).mkdir()
-        step = Program(bin_dir, tmp_path / name, STEP, f"--recipe={recipe}")
-        files = [f"--outputs={step.folder / 'outputs'}", f"--save-state={step.folder / 'state'}"]
-        step.run("main", initial_tensors(), "--steps=3", *files)
-        results.append(load(step.folder / "outputs") | load(step.folder / "state"))
-    cpu, gpu = results
+def test_a_step_has_the_bits_of_the_cpu(chip, recipe, tools, on_cpu, tmp_path):
+    cpu, gpu = on_cpu(three_steps, recipe), three_steps(tools(chip), tmp_path, recipe)
     assert cpu.keys() == gpu.keys()
     for name, value in cpu.items():
         assert value.tobytes() == gpu[name].tobytes(), name
@@ -172,19 +186,20 @@ def test_experts(chip, tools, exported, tmp_path):
     assert_same_step(program.call("main", *exported[0]), expected_step(exported[0], Cast()))
 
 
+def experts_step(bin_dir, folder, recipe, inputs):
+    program, sites = compile_step(bin_dir, folder, f"--recipe={recipe}")
+    return program.call("main", *inputs), sites
+
+
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("recipe", ["row", "block", "mxfp8", "#fp8.block_scaling<block = 64>"])
-def test_experts_with_scales_of_rows_and_blocks(chip, recipe, tools, build_dir, exported, tmp_path):
+def test_experts_with_scales_of_rows_and_blocks(chip, recipe, tools, on_cpu, exported, tmp_path):
     """The bits of the CPU, also in weight gradients of masked rows."""
     if recipe == "mxfp8" and chip in ("sm_89", "sm_90a"):
         pytest.skip("no MX tensor cores")
-    results = []
-    for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
-        (tmp_path / name).mkdir()
-        program, sites = compile_step(bin_dir, tmp_path / name, f"--recipe={recipe}")
-        results.append(program.call("main", *exported[0]))
+    results, sites = experts_step(tools(chip), tmp_path, recipe, exported[0])
     assert not [site["code"] for site in sites if "GPU threads" in site["code"]]
-    for gpu, cpu in zip(results[1][1:], results[0][1:], strict=True):
+    for gpu, cpu in zip(results[1:], on_cpu(experts_step, recipe, exported[0])[0][1:], strict=True):
         assert_same_bits(gpu, cpu)
 
 
