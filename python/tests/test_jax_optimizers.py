@@ -7,7 +7,9 @@ import pytest
 
 jax = pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
+import fp8  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 from jax_training import batches, check  # noqa: E402
 
@@ -76,6 +78,27 @@ def test_reduce_on_plateau():
 def test_muon():
     """The products of its orthogonalization are none of a layer, and stay as they are."""
     check(train_with(optax.contrib.muon(1e-2)), products=35, fp8_products=5)
+
+
+@pytest.mark.parametrize("sites", ["linear", "all"])
+def test_products_of_an_update_that_is_named_stay_as_they_are(sites):
+    """As those of fp8.torch.train_step's optimizers: the new weights are those of the gradient's in f32."""
+    rng = np.random.default_rng(0)
+    w, x, y = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((16, 8), (32, 16), (32, 8)))
+
+    def whitened(w, x, y):
+        gradient = jax.grad(lambda w: ((x @ w - y) ** 2).mean())(w)
+        with jax.named_scope("update(adam)"):
+            return w - 0.1 * (w @ w.T + jnp.eye(16)) @ gradient, gradient
+
+    step = fp8.jax.jit(whitened, recipe="current", sites=sites)
+    new, gradient = step(w, x, y)
+    report = step.report()
+    assert [(s.role, s.in_fp8) for s in report.sites if not s.site.startswith("update(adam)")] == [("fprop", True), ("wgrad", True)]
+    assert {(s.site.partition("#")[0], s.role, s.reason) for s in report.kept} == {("update(adam)", "other", "part of the optimizer's update")}
+    assert len(report.kept) == 2
+    np.testing.assert_allclose(new, w - 0.1 * (w @ w.T + jnp.eye(16)) @ gradient, rtol=1e-5, atol=1e-6)
+    assert np.abs(gradient - whitened(w, x, y)[1]).max() > 0
 
 
 def test_linen_with_batch_norm_and_dropout():

@@ -135,6 +135,35 @@ def test_a_state_of_another_program_is_refused():
         step.apply({}, params(), *batch(0))
 
 
+@pytest.mark.parametrize("called", [False, True])
+def test_what_is_no_state_is_a_type_error(called):
+    step = make()
+    if called:
+        step(params(), *batch(0))
+    for wrong, name in ((None, "NoneType"), ([1.0], "list")):
+        with pytest.raises(TypeError, match=f"a state is a dict of arrays, not of type {name}"):
+            step.state = wrong
+        with pytest.raises(TypeError, match=f"a state is a dict of arrays, not of type {name}"):
+            step.apply(wrong, params(), *batch(0))
+    late = make()
+    late.state = {**late.init(params(), *batch(0)), "scale": None}
+    with pytest.raises(TypeError, match="scale of the state is of type NoneType, and no array"):
+        late(params(), *batch(0))
+
+
+def test_shapes_of_results_without_compiling():
+    step = make(donate_argnums=0)
+    wanted = jax.jit(train_step, donate_argnums=0).eval_shape(params(), *batch(0))
+    assert step.eval_shape(params(), *batch(0)) == wanted
+    assert step.eval_shape(jax.eval_shape(params), *batch(0)) == wanted
+    assert "0 compiled" in repr(step)
+    scaled = fp8.jax.jit(lambda x, by, name: {name: x * by}, static_argnums=2)
+    assert scaled.eval_shape(jnp.ones(3, jnp.bfloat16), 2, "x") == {"x": jax.ShapeDtypeStruct((3,), jnp.bfloat16)}
+    with pytest.raises(AttributeError, match=re.escape("has no trace: step.lower(…).as_text() is its program")):
+        step.trace(params(), *batch(0))
+    assert not hasattr(step, "trace") and not hasattr(step, "nothing")
+
+
 def test_apply_is_the_call_without_its_state_inside():
     step = make()
     state = step.init(params(), *batch(0))

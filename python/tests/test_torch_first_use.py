@@ -90,3 +90,17 @@ def test_ctrl_c_ends_the_passes(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=120)[0] == "interrupted\n"
     assert not pathlib.Path(f"/proc/{int(marker.read_text())}").exists()
+
+
+def test_options_that_have_no_use_are_refused_before_anything_is_compiled():
+    model = torch.nn.Linear(16, 8)
+    train_step = functools.partial(fp8.torch.train_step, model, None, torch.optim.SGD(model.parameters(), 0.1))
+    for make, name in ((fp8.torch.backend, "the backend"), (train_step, "train_step")):
+        for option in ("pair", "carry"):
+            with pytest.raises(ValueError, match=f"{option} is set by {name} itself"):
+                make(**{option: None})
+        with pytest.raises(ValueError, match=f"target='sm_90a': {name} runs on the CPU"):
+            make(target="sm_90a")
+        make(target="cpu")
+    with pytest.raises(ValueError, match="target='sm_90a': compile_exported runs on the CPU"):
+        fp8.torch.compile_exported(torch.export.export(model.eval(), (torch.ones(4, 16),)), target="sm_90a")

@@ -189,3 +189,72 @@ def test_an_operation_without_linalg_form_is_named_with_the_users_line():
     assert "fft_r2c" in error.message
     assert error.location.file == __file__
     assert "# the line" in open(__file__).readlines()[error.location.line - 1]
+
+
+def rounded_once(x):
+    """Functions that PyTorch's kernels compute in f32, on bf16 or f16."""
+    y, tenth = x.flip(0), torch.tensor(0.1)
+    arithmetic = [x * 0.1, x + 0.1, 0.1 - x, x / 0.3, x * tenth, torch.add(x, y, alpha=0.1), torch.sub(y, x, alpha=0.3)]
+    activations = [F.elu(x), F.elu(x, 0.3), F.selu(x), F.celu(x, 1.3), F.leaky_relu(x, 0.1), F.silu(x), F.gelu(x), F.softplus(x), F.mish(x)]
+    others = [torch.linalg.vector_norm(x, dim=1), torch.lerp(x, y, 0.1), torch.addcmul(x, x, y, value=0.1)]
+    return [*arithmetic, *others, *activations, torch.sigmoid(x), torch.where(x > 0.1, x, 0.1), x.clamp(-0.1, 0.1), x / 1e6]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_halves_are_computed_in_f32_and_rounded_once(dtype):
+    torch._dynamo.reset()
+    x = normal(16, 8).to(dtype)
+    wanted = rounded_once(x)
+    compiled = torch.compile(rounded_once, backend=fp8.torch.backend("none"), fullgraph=True)
+    for want, got in zip(wanted, compiled(x)):
+        assert got.dtype == dtype
+        # Exponentials of two libraries differ in the last bit of f32: seldom in the rounded result.
+        assert (got != want).sum() <= 1
+    torch.testing.assert_close(compiled(x)[:10], wanted[:10], rtol=0, atol=0)
+
+
+INT8, UINT8, INT16 = (torch.tensor([1, -2, 3]).to(t) for t in (torch.int8, torch.uint8, torch.int16))
+F16, F32, SOME = normal(3).half(), normal(3), torch.tensor([True, False, True])
+
+
+def assign(x, number):
+    x[1] = number
+    return x
+
+
+#: Functions, and numbers: the first does not fit into the type of the function's tensor.
+TOO_LARGE = {
+    "masked_fill": (lambda n: INT8.masked_fill(SOME, n), 128, -128),
+    "masked_fill, negative": (lambda n: INT8.masked_fill(SOME, n), -129, 127),
+    "where": (lambda n: torch.where(SOME, INT16, n), 1 << 15, -(1 << 15)),
+    "where, unsigned": (lambda n: torch.where(SOME, n, UINT8), 256, -1),
+    "full_like": (lambda n: torch.full_like(INT8, n) + INT8, 300, -100),
+    "full": (lambda n: torch.full((3,), n, dtype=torch.int16) + INT16, 1 << 15, 7),
+    "new_full": (lambda n: INT8.new_full((3,), n) + INT8, -129, 7),
+    "alpha of add": (lambda n: torch.add(INT8, INT8, alpha=n), 300, 127),
+    "alpha of sub": (lambda n: torch.sub(UINT8, UINT8, alpha=n), 256, -255),
+    "alpha of wider tensors": (lambda n: torch.add(INT8, INT16, alpha=n), 1 << 15, 300),
+    "fill_": (lambda n: INT16.clone().fill_(n) + INT16, 1 << 15, 7),
+    "assignment": (lambda n: assign(INT8 + INT8, n), 128, 7),
+    "scatter": (lambda n: INT8.scatter(0, torch.tensor([0, 2]), n), 128, -128),
+    "index_fill": (lambda n: INT8.index_fill(0, torch.tensor([0, 2]), n), 128, -128),
+    "pad": (lambda n: F.pad(INT16, (1, 1), value=n), 1 << 15, 7),
+    "float16": (lambda n: F16.masked_fill(SOME, n), -1e9, float("-inf")),
+    "fill_ of float16": (lambda n: F16.clone().fill_(n), -1e9, 1.5),
+    "float16 of clamp": (lambda n: F16.clamp(max=n), 1e6, 0.5),
+    "float16 of hardtanh": (lambda n: F.hardtanh(F16, -n, n), 1e6, 0.5),
+    "float16 of threshold": (lambda n: F.threshold(F16, 0.1, n), 1e6, 20.0),
+    "bfloat16": (lambda n: torch.full_like(F16, n, dtype=torch.bfloat16), 3.4028234663852886e38, float("nan")),
+    "float32": (lambda n: torch.add(F32, F32, alpha=n), 1e39, 1e38),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_numbers_that_a_type_cannot_hold_are_errors_as_in_eager(name):
+    function, too_large, fits = TOO_LARGE[name]
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=fp8.torch.backend("none"), fullgraph=True)
+    torch.testing.assert_close(compiled(fits), function(fits), rtol=0, atol=0, equal_nan=True)
+    for call in (function, compiled):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+            call(too_large)

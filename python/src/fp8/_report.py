@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import _report_html
+from . import _report_html, _report_table
 from ._errors import Location
 
 _PLACE = re.compile(r"([^\s()\"]+):([0-9]+):([0-9]+)")
@@ -48,7 +48,7 @@ class Site:
 
 
 class Report:
-    """The decisions about every product. `print(report)` is fp8-compile's text; a notebook shows a table.
+    """The decisions about every product. `print(report)` is fp8-compile's text; a notebook shows a table, as does rich.
 
     >>> Report({"sites": [], "memory": {"workspace_bytes": 64}})
     <fp8.Report: 0 products, 0 in FP8, 0 kept>
@@ -90,6 +90,10 @@ class Report:
 
     def _repr_html_(self) -> str:
         return _report_html.render(self.summary(), self.sites)
+
+    def __rich__(self) -> Any:
+        """The table of a notebook for a terminal: `rich.print(report)`."""
+        return _report_table.to_rich(self.summary(), self.sites)
 
     def __repr__(self) -> str:
         return f"<fp8.Report: {self.summary()}>"

@@ -68,8 +68,18 @@ def layout_hash(manifest: Mapping[str, Any]) -> np.ndarray[Any, np.dtype[np.uint
     return np.frombuffer(bytes.fromhex(manifest["state"][HASH]), np.uint8).copy()
 
 
+def check_mapping(state: Any) -> None:
+    """Raises TypeError unless `state` is a dict, or another mapping."""
+    if not isinstance(state, Mapping):
+        raise TypeError(f"a state is a dict of arrays, not of type {type(state).__name__}")
+
+
 def check(state: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
-    """Raises StateError unless `state` is one of the manifest's program: its tensors, their shapes and types, its layout."""
+    """Raises StateError unless `state` is one of the manifest's program: its tensors, their shapes and types, its layout.
+
+    What is no dict of arrays is a TypeError.
+    """
+    check_mapping(state)
     description, known = manifest.get("state") or {}, tensors(manifest)
     expected = {*known, HASH} if known else set()
     if missing := sorted(expected - set(state)):
@@ -86,6 +96,8 @@ def check(state: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
 
 
 def _check_tensor(name: str, value: Any, tensor: Mapping[str, Any]) -> None:
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        raise TypeError(f"{name} of the state is of type {type(value).__name__}, and no array")
     if tuple(value.shape) != tuple(tensor["shape"]):
         hint = "; fp8.state.resize changes the length of a history" if name == HISTORY else ""
         raise StateError(f"{name} of the state has the shape {tuple(value.shape)}, not {tuple(tensor['shape'])}{hint}")

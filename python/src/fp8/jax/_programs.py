@@ -97,6 +97,10 @@ class Programs:
         arrays: list[Any] = jax.tree.leaves(self._static.without(args, kwargs))
         return arrays
 
+    def eval_shape(self, args: Any, kwargs: Any) -> Any:
+        """The function's result as jax.ShapeDtypeStructs, without compiling."""
+        return self.with_static_leaves(lambda args, kwargs: self._traceable.eval_shape(*args, **kwargs), args, kwargs)
+
     def of_traced(self, args: Any, kwargs: Any) -> tuple[Program, list[Any]]:
         """The program for arguments that are traced, and those of their leaves that are not static."""
         leaves, tree = jax.tree.flatten((args, kwargs))

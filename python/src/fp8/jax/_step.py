@@ -156,6 +156,7 @@ class Step:
         weights among the arguments. Give other weights with a state from `init` or without casts,
         as `fp8.state.saved(state)`: then the call makes them.
         """
+        _state.check_mapping(state)
         layout = state.get(_state.HASH)
         if layout is not None and not isinstance(layout, TRACER):
             # As static, so that it is checked for each program, and not sent through XLA.
@@ -191,6 +192,7 @@ class Step:
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
         with self._lock:
+            _state.check_mapping(state)
             state = _state.saved(state)
             self._sources = None  # Casts may be of other scales.
             self._held.replace(state)
@@ -216,6 +218,15 @@ class Step:
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function as MLIR, not compiled yet."""
         return Lowered(self._programs.of(args, kwargs))
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and types of the function's result, as jax.jit's eval_shape gives them; nothing is compiled."""
+        return self._programs.eval_shape(args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "trace":
+            raise AttributeError("a step of fp8.jax.jit has no trace: step.lower(…).as_text() is its program, jax.make_jaxpr shows the function's jaxpr")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def clear_cache(self) -> None:
         """Forgets what was compiled; the state stays."""

@@ -16,7 +16,7 @@ from torch.fx import GraphModule
 from .._report import Report
 from . import _capture, _decompose
 from ._graph import Graph
-from ._run import check_devices
+from ._run import check_devices, check_options
 from ._state import States
 
 
@@ -40,9 +40,7 @@ class Backend:
     """
 
     def __init__(self, recipe: Any = "current", **options: Any) -> None:
-        for name in ("pair", "carry"):
-            if name in options:
-                raise ValueError(f"{name} is set by the backend itself")
+        check_options("the backend", options)
         self.recipe = recipe
         self.options = options
         self.graphs: list[Graph] = []

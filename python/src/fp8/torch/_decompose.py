@@ -17,6 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from . import _halves, _ranges
+
 aten = torch.ops.aten
 
 # Decompositions of PyTorch that are left out: torch-mlir's own forms are shorter, or theirs need
@@ -39,6 +41,15 @@ _MORE = [
 ]  # fmt: skip
 
 
+# Decompositions that round every operation to the type of the tensors, where PyTorch's kernels round once.
+_ROUNDED_ONCE = (
+    aten.addcdiv, aten.addcmul, aten.elu_backward, aten.gelu_backward, aten.glu_backward, aten.hardswish_backward, aten.huber_loss_backward,
+    aten.leaky_relu_backward, aten.lerp, aten.logit, aten.logit_backward, aten._log_softmax_backward_data, aten.mish_backward,
+    aten.mse_loss_backward, aten.sigmoid_backward, aten.silu_backward, aten.smooth_l1_loss_backward, aten._softmax_backward_data,
+    aten.softplus_backward, aten.tanh_backward, aten.xlogy,
+)  # fmt: skip
+
+
 def table() -> dict[Any, Callable[..., Any]]:
     """The decompositions that graphs are captured with: `aot_autograd(decompositions=table())`."""
     libraries = torch.ops.transformers
@@ -57,8 +68,9 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     core = core_aten_decompositions().items()
     result = {op: rule for op, rule in core if op._overloadpacket not in _LEFT_TO_TORCH_MLIR and not op.name().startswith("aten::fft_")}
     result.update(get_decompositions(_MORE))
+    result.update({op: _halves.in_f32(rule) for op, rule in result.items() if op.overloadpacket in _ROUNDED_ONCE})
     result.update(_OWN)
-    return result
+    return _ranges.checked(result)
 
 
 # Scatters and scans of scalars become loops; where a comparison says the same, it is faster and fuses.
@@ -250,6 +262,13 @@ def _grouped_mm(x: Tensor, weight: Tensor, offs: Tensor | None = None, bias: Ten
     return NotImplemented
 
 
+def _vector_norm(x: Tensor, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Of bf16 and f16 in f32, as in PyTorch; torch-mlir rounds the squares."""
+    if x.dtype not in _halves.HALVES:
+        return NotImplemented
+    return aten.linalg_vector_norm(x.to(dtype or torch.float32), order, dim, keepdim).to(dtype or x.dtype)
+
+
 def _weight_norm_backward(grad: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Gradients of v and g, where the weight is v * (g / norm of v over all dimensions but one)."""
     others = [i for i in range(v.dim()) if i != dim]
@@ -273,5 +292,6 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.histc.default: _histc,
     aten.native_dropout.default: _native_dropout,
     aten._grouped_mm.default: _grouped_mm,
+    aten.linalg_vector_norm.default: _vector_norm,
     aten._weight_norm_interface_backward.default: _weight_norm_backward,
 }

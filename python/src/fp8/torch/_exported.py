@@ -26,7 +26,7 @@ from .._library import Library
 from .._report import Report
 from . import _capture, _decompose, _import
 from ._casts import Casts, pointers
-from ._run import Runner, check_devices
+from ._run import Runner, check_devices, check_options
 from ._state import State
 
 #: Inputs of one call: positional ones as a tuple, those with names as a dict; a tensor alone is the only input.
@@ -62,6 +62,7 @@ class Exported:
         for name in ("pair", "carry", "calibrate"):
             if name in options:
                 raise ValueError(f"{name} has no use for an exported program")
+        check_options("compile_exported", options, found=())
         self._graph = _Graph(program)
         self._options = {"recipe": recipe, **options}
         self.library = self._compile_kept()

@@ -20,7 +20,7 @@ from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
 from .._errors import INSTALL, Location, MissingToolError, UnsupportedError
-from ._integers import cut_numbers, widen
+from . import _halves, _integers
 
 try:
     from iree.compiler import ir
@@ -56,8 +56,9 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
     _refuse_complex(graph)
-    cut_numbers(graph)
-    widen(graph)
+    _integers.cut_numbers(graph)
+    _integers.widen(graph)
+    _halves.widen(graph)
     try:
         importer.import_stateless_graph(graph, func_name=name)
     except (NotImplementedError, AssertionError, KeyError, TypeError) as error:

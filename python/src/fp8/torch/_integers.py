@@ -57,7 +57,7 @@ def _cut(graph: Graph, node: Node, value: Any, dtype: torch.dtype) -> Any:
         return (value - lowest) % (1 << _BITS[dtype]) + lowest
     if isinstance(value, Node) and _type(value) in _WIDER and value.meta["val"].dim() == 0 and _BITS[dtype] < _WIDER[_type(value)]:
         with graph.inserting_before(node):
-            return _cast(graph, value, dtype)
+            return cast_node(graph, value, dtype)
     return value
 
 
@@ -73,34 +73,34 @@ def widen(graph: Graph) -> None:
 
 def _widen(graph: Graph, node: Node, small: list[Node]) -> None:
     with graph.inserting_before(node):
-        wide = {value: _cast(graph, value, torch.int32) for value in small}
+        wide = {value: cast_node(graph, value, torch.int32) for value in small}
     node.args, node.kwargs = _pytree.tree_map(lambda value: wide.get(value, value) if isinstance(value, Node) else value, (node.args, node.kwargs))
-    before = _set_value(node, _value(node))
+    before = set_value(node, value_of(node))
     if isinstance(before, Tensor):
-        _cast_back(graph, node, before.dtype)
+        cast_back(graph, node, before.dtype)
     else:
         for user in list(node.users):
-            before = _set_value(user, node.meta["val"][user.args[1]])
-            _cast_back(graph, user, before.dtype)
+            before = set_value(user, node.meta["val"][user.args[1]])
+            cast_back(graph, user, before.dtype)
 
 
-def _cast_back(graph: Graph, node: Node, dtype: torch.dtype) -> None:
+def cast_back(graph: Graph, node: Node, dtype: torch.dtype) -> None:
     if _type(node) != dtype:
         users = list(node.users)
         with graph.inserting_after(node):
-            cast = _cast(graph, node, dtype)
+            cast = cast_node(graph, node, dtype)
         for user in users:
             user.replace_input_with(node, cast)
 
 
-def _cast(graph: Graph, node: Node, dtype: torch.dtype) -> Node:
+def cast_node(graph: Graph, node: Node, dtype: torch.dtype) -> Node:
     cast = graph.call_function(_CAST, (node, dtype))
     cast.meta = dict(node.meta)
-    _set_value(cast, node.meta["val"].to(dtype))
+    set_value(cast, node.meta["val"].to(dtype))
     return cast
 
 
-def _set_value(node: Node, value: Any) -> Any:
+def set_value(node: Node, value: Any) -> Any:
     """Says what a node's results are; returns what they were."""
     before, node.meta["val"] = node.meta["val"], value
     # torch-mlir would look there first.
@@ -108,7 +108,7 @@ def _set_value(node: Node, value: Any) -> Any:
     return before
 
 
-def _value(node: Node) -> Any:
+def value_of(node: Node) -> Any:
     """The results without data of an operation on arguments without data."""
     arguments, options = _pytree.tree_map(lambda value: value.meta["val"] if isinstance(value, Node) else value, (node.args, node.kwargs))
     return node.target(*arguments, **options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -101,6 +101,15 @@ def _places(residuals: Sequence[dict[str, Any]]) -> tuple[list[int], int]:
             elements *= size
         end += -(-elements * _BITS.get(residual["type"], 8) // 8 // 64) * 64
     return offsets, end
+
+
+def check_options(where: str, options: Mapping[str, Any], found: Sequence[str] = ("pair", "carry")) -> None:
+    """Raises ValueError for options that are found without the user, and for another target than the CPU."""
+    for name in found:
+        if name in options:
+            raise ValueError(f"{name} is set by {where} itself")
+    if options.get("target", "cpu") != "cpu":
+        raise ValueError(f"target={options['target']!r}: {where} runs on the CPU; fp8.compile compiles for GPUs")
 
 
 def check_devices(tensors: Sequence[Any]) -> None:

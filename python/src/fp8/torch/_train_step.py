@@ -24,7 +24,7 @@ from .._report import Report
 from . import _capture, _import, _optimizer
 from ._casts import Casts, pointers
 from ._model import Loss, Numbers
-from ._run import check_devices, row_major
+from ._run import check_devices, check_options, row_major
 from ._state import State, States
 from ._step_graph import capture_step
 
@@ -76,6 +76,7 @@ class TrainStep:
             raise TypeError(f"the model is of type {type(model).__name__}: train_step takes a torch.nn.Module")
         if any(isinstance(m, (nn.DataParallel, nn.parallel.DistributedDataParallel)) for m in model.modules()):
             raise UnsupportedError("a compiled step exchanges no gradients between processes or devices: use fp8.torch.backend")
+        check_options("train_step", options)
         _optimizer.check(optimizer)
         self.model, self.optimizer = model, optimizer
         self.recipe, self.options = recipe, options
