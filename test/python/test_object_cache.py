@@ -6,6 +6,7 @@
 # of the files in the cache.
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -36,13 +37,50 @@ def test_same_bytes_for_any_number_of_threads(compile_net):
         assert compile_net("--no-cache", f"--threads={threads}") == want
 
 
-def test_second_compilation_takes_objects_from_the_cache(compile_net, tmp_path):
-    want = compile_net()
+TARGETS = [[], ["--target=sm_90a", "--ptxas=none"],
+           pytest.param(["--target=sm_90a"], marks=pytest.mark.skipif(not shutil.which("ptxas"), reason="ptxas is not installed"))]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_second_compilation_takes_objects_from_the_cache(compile_net, tmp_path, target):
+    want = compile_net(*target)
     objects = read_cache(tmp_path / "cache")
-    assert len(objects) >= 2  # the entry points, and at least one group of kernels
-    assert compile_net() == want
+    assert len(objects) >= 2  # the entry points, and at least one group of kernels, or the text of one
+    assert compile_net(*target) == want
     assert read_cache(tmp_path / "cache") == objects
-    assert compile_net("--no-cache") == want
+    assert compile_net("--no-cache", *target) == want
+
+
+def test_texts_of_two_chips_are_kept_apart(compile_net):
+    want = {chip: compile_net("--no-cache", f"--target={chip}", "--ptxas=none") for chip in ("sm_89", "sm_120a")}
+    for chip in ("sm_89", "sm_120a", "sm_89"):
+        assert compile_net(f"--target={chip}", "--ptxas=none") == want[chip]
+
+
+def test_an_assembler_is_asked_once(run, source_dir, tmp_path):
+    """Its warnings are given again; another assembler of the same name makes code of its own."""
+    assembler, asked = tmp_path / "ptxas", tmp_path / "asked"
+
+    def write_assembler(code):
+        assembler.write_text(f"""#!/bin/sh
+echo asked >> {asked}
+echo "ptxas warning : this is slow"
+while [ "$1" != -o ]; do shift; done
+printf '{code}' > "$2"
+""")
+        assembler.chmod(0o755)
+
+    def compile_once():
+        result = run("fp8-compile", source_dir / "test/python/inputs/net.mlir", "-o", tmp_path / "net.so", "--target=sm_90a",
+                     f"--ptxas={assembler}", env={**os.environ, "FP8_CACHE_DIR": str(tmp_path / "cache")})
+        assert result.returncode == 0 and "warning: this is slow" in result.stderr
+        return (tmp_path / "net.so").read_bytes()
+
+    write_assembler("first\\0code")
+    first = compile_once()
+    assert b"first\0code" in first and compile_once() == first and asked.read_text() == "asked\n"
+    write_assembler("another code")
+    assert b"another code" in compile_once() and asked.read_text() == "asked\n" * 2
 
 
 def test_other_processor_is_another_object(compile_net, tmp_path):
@@ -53,12 +91,13 @@ def test_other_processor_is_another_object(compile_net, tmp_path):
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b[:200] + b"\0" + b[201:] + b"x", lambda b: b"llvm"])
-def test_damaged_files_are_written_again(compile_net, tmp_path, damage):
-    want = compile_net()
+@pytest.mark.parametrize("target", TARGETS[:2])
+def test_damaged_files_are_written_again(compile_net, tmp_path, damage, target):
+    want = compile_net(*target)
     objects = read_cache(tmp_path / "cache")
     for name, (_, content) in objects.items():
         (tmp_path / "cache" / name).write_bytes(damage(content))
-    assert compile_net() == want
+    assert compile_net(*target) == want
     repaired = read_cache(tmp_path / "cache")
     assert {name: content for name, (_, content) in repaired.items()} == {name: content for name, (_, content) in objects.items()}
 

@@ -6,6 +6,7 @@
 // says of slow code into warnings at the kernels. A library without machine code runs as well: the driver
 // assembles the text then.
 
+#include "../Host/ObjectCache.h"
 #include "DeviceCode.h"
 #include "fp8/Target/PTX/Passes.h"
 
@@ -90,8 +91,15 @@ static FailureOr<std::string> findProgram(gpu::GPUModuleOp kernels, StringRef pr
 /// Kernels are assembled in several threads. The number is fixed, since the code's order depends on it.
 static constexpr StringLiteral kThreadsOption = "-split-compile", kThreads = "--split-compile=4";
 
-/// Runs the assembler; returns the machine code.
-static FailureOr<std::string> assemble(gpu::GPUModuleOp kernels, StringRef ptxas, StringRef chip) {
+namespace {
+/// What an assembler makes of a text.
+struct Assembled {
+  std::string messages, code;
+};
+} // namespace
+
+/// Runs the assembler.
+static FailureOr<Assembled> assemble(gpu::GPUModuleOp kernels, StringRef ptxas, StringRef chip) {
   TemporaryFile text("ptx"), code("cubin"), messages("txt");
   for (const TemporaryFile *file : {&text, &code, &messages})
     if (file->error)
@@ -116,8 +124,35 @@ static FailureOr<std::string> assemble(gpu::GPUModuleOp kernels, StringRef ptxas
   }
   if (status != 0)
     return kernels.emitError() << "'" << ptxas << "' failed: " << (failure.empty() ? said : failure);
-  warn(kernels, said);
-  return code.read();
+  return Assembled{said, code.read()};
+}
+
+/// Returns what tells one assembler from another: its place, its size, and when it was written.
+static std::string identify(StringRef ptxas) {
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(ptxas, status))
+    return "";
+  return (ptxas + " " + Twine(status.getSize()) + " " +
+          Twine(status.getLastModificationTime().time_since_epoch().count()))
+      .str();
+}
+
+/// Returns what the assembler makes of the text, or has made of it: the cache holds the messages, a NUL, and
+/// the machine code.
+static FailureOr<Assembled> findOrAssemble(gpu::GPUModuleOp kernels, StringRef ptxas, StringRef chip,
+                                           const ObjectCache &cache) {
+  std::string assembler = cache.isEnabled() ? identify(ptxas) : "";
+  std::string key = ObjectCache::getKey(
+      {kThreads, assembler, chip, kernels->getAttrOfType<StringAttr>(kPTXAttrName).getValue()});
+  SmallString<0> kept;
+  if (!assembler.empty() && cache.find(key, kept)) {
+    auto [messages, code] = kept.str().split('\0');
+    return Assembled{messages.str(), code.str()};
+  }
+  FailureOr<Assembled> made = assemble(kernels, ptxas, chip);
+  if (succeeded(made) && !assembler.empty() && !StringRef(made->messages).contains('\0'))
+    cache.add(key, made->messages + std::string(1, '\0') + made->code);
+  return made;
 }
 
 namespace {
@@ -132,10 +167,11 @@ struct AssembleKernelsPass : public fp8::impl::AssembleKernelsBase<AssembleKerne
     FailureOr<std::string> program = findProgram(kernels, ptxas);
     if (failed(chip) || failed(program))
       return signalPassFailure();
-    FailureOr<std::string> code = assemble(kernels, *program, chip->getName());
-    if (failed(code))
+    FailureOr<Assembled> made = findOrAssemble(kernels, *program, chip->getName(), ObjectCache(cache));
+    if (failed(made))
       return signalPassFailure();
-    kernels->setAttr(kCubinAttrName, StringAttr::get(&getContext(), *code));
+    warn(kernels, made->messages);
+    kernels->setAttr(kCubinAttrName, StringAttr::get(&getContext(), made->code));
   }
 };
 } // namespace

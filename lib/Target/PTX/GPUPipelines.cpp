@@ -102,9 +102,12 @@ void fp8::buildPTXPipeline(OpPassManager &manager, const GPUCodeOptions &options
   kernels.addPass(createReconcileUnrealizedCastsPass());
   kernels.addNestedPass<LLVM::LLVMFuncOp>(createGuardDivisions());
   kernels.addPass(createFinishKernels());
-  manager.addPass(createSerializeKernels());
+  SerializeKernelsOptions text;
+  text.cache = options.cache;
+  manager.addPass(createSerializeKernels(text));
   AssembleKernelsOptions assembler;
   assembler.ptxas = options.ptxas;
+  assembler.cache = options.cache;
   manager.addNestedPass<gpu::GPUModuleOp>(createAssembleKernels(assembler));
 }
 

@@ -31,6 +31,7 @@ struct PTXBackend : TargetBackendInterface::ExternalModel<PTXBackend, ChipAttr> 
   void buildCodePipeline(Attribute, OpPassManager &manager, const HostCodeOptions &hostCode) const {
     GPUCodeOptions options;
     options.ptxas = hostCode.ptxas;
+    options.cache = hostCode.cacheFolder;
     buildGPUCodePipeline(manager, options);
   }
 

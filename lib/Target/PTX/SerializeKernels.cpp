@@ -6,6 +6,7 @@
 // passes, code generation. No option of LLVM lets an operation lose exactness: nothing is contracted,
 // reassociated or approximated that the kernels do not ask for.
 
+#include "../Host/ObjectCache.h"
 #include "DeviceCode.h"
 #include "JoinPTX.h"
 #include "fp8/Target/PTX/Passes.h"
@@ -19,6 +20,8 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -126,8 +129,20 @@ static LogicalResult generate(gpu::GPUModuleOp kernels, std::unique_ptr<llvm::Mo
   return kernels.emitError("LLVM has no code for an operation of these kernels");
 }
 
-static FailureOr<std::string> serializeAlone(gpu::GPUModuleOp kernels, const Chip &chip,
-                                             unsigned ptxVersion) {
+/// Changes where this file generates other text from the same LLVM IR.
+static constexpr StringLiteral kTextVersion = "PTX text 1";
+
+/// Returns the key of the text of `module` in the cache.
+static std::string getTextKey(const llvm::Module &module, const llvm::TargetMachine &machine) {
+  std::string bitcode;
+  llvm::raw_string_ostream stream(bitcode);
+  llvm::WriteBitcodeToFile(module, stream);
+  return ObjectCache::getKey(
+      {kTextVersion, LLVM_VERSION_STRING, machine.getTargetCPU(), machine.getTargetFeatureString(), bitcode});
+}
+
+static FailureOr<std::string> serializeAlone(gpu::GPUModuleOp kernels, const Chip &chip, unsigned ptxVersion,
+                                             const ObjectCache &cache) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(chip, ptxVersion);
   if (!machine)
     return kernels.emitError(llvm::toString(machine.takeError()));
@@ -138,9 +153,12 @@ static FailureOr<std::string> serializeAlone(gpu::GPUModuleOp kernels, const Chi
     return kernels.emitError("cannot be translated to LLVM IR");
   module->setTargetTriple((*machine)->getTargetTriple());
   module->setDataLayout((*machine)->createDataLayout());
+  SmallString<0> text;
+  std::string key = cache.isEnabled() ? getTextKey(*module, **machine) : "";
+  if (cache.find(key, text))
+    return text.str().str();
   bool hasErrors = false;
   reportDiagnostics(*context, kernels, hasErrors);
-  SmallString<0> text;
   if (failed(generate(kernels, std::move(module), **machine, text))) {
     (void)context.release();
     (void)machine->release();
@@ -148,6 +166,7 @@ static FailureOr<std::string> serializeAlone(gpu::GPUModuleOp kernels, const Chi
   }
   if (hasErrors)
     return failure();
+  cache.add(key, text);
   return text.str().str();
 }
 
@@ -194,7 +213,8 @@ static OwningOpRef<gpu::GPUModuleOp> cloneKernel(const SymbolTable &symbols, LLV
 }
 
 /// Returns the text of all kernels, for which code is generated in several threads, kernel by kernel.
-static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &chip) {
+static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &chip,
+                                        const ObjectCache &cache) {
   unsigned ptxVersion = getPTXVersion(kernels, chip);
   SmallVector<LLVM::LLVMFuncOp> functions(kernels.getOps<LLVM::LLVMFuncOp>());
   // A function that kernels call would stand in the text once for each of them.
@@ -202,14 +222,14 @@ static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &ch
     return !function.isExternal() && function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName());
   };
   if (!llvm::all_of(functions, isKernel))
-    return serializeAlone(kernels, chip, ptxVersion);
+    return serializeAlone(kernels, chip, ptxVersion, cache);
   initializeTarget();
   SymbolTable symbols(kernels);
   std::vector<std::string> texts(functions.size() + 1);
   auto generate = [&](size_t index) -> LogicalResult {
     OwningOpRef<gpu::GPUModuleOp> part =
         index == 0 ? cloneVisibleVariables(kernels) : cloneKernel(symbols, functions[index - 1]);
-    FailureOr<std::string> text = serializeAlone(*part, chip, ptxVersion);
+    FailureOr<std::string> text = serializeAlone(*part, chip, ptxVersion, cache);
     if (succeeded(text))
       texts[index] = std::move(*text);
     return text;
@@ -221,7 +241,10 @@ static FailureOr<std::string> serialize(gpu::GPUModuleOp kernels, const Chip &ch
 
 namespace {
 struct SerializeKernelsPass : public fp8::impl::SerializeKernelsBase<SerializeKernelsPass> {
-  SerializeKernelsPass() : lines(ModuleOp::getOperationName()) { addLinePass(); }
+  explicit SerializeKernelsPass(const SerializeKernelsOptions &options = {})
+      : SerializeKernelsBase(options), lines(ModuleOp::getOperationName()) {
+    addLinePass();
+  }
   SerializeKernelsPass(const SerializeKernelsPass &other)
       : SerializeKernelsBase(other), lines(ModuleOp::getOperationName()) {
     addLinePass();
@@ -246,6 +269,7 @@ struct SerializeKernelsPass : public fp8::impl::SerializeKernelsBase<SerializeKe
     FailureOr<std::string> text = serializeWithLines(kernels, getChip(*chip));
     if (failed(text))
       return signalPassFailure();
+    ObjectCache(cache).prune();
     kernels->setAttr(kPTXAttrName, StringAttr::get(&getContext(), *text));
   }
 
@@ -273,7 +297,7 @@ private:
     forgetLinesOfData(copy);
     FailureOr<std::string> text = failure();
     if (succeeded(runPipeline(lines, module)))
-      text = serialize(copy, chip);
+      text = serialize(copy, chip, ObjectCache(cache));
     module.erase();
     return text;
   }

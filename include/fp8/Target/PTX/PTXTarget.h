@@ -30,6 +30,10 @@ struct GPUCodeOptions : public mlir::PassPipelineOptions<GPUCodeOptions> {
       *this, "ptxas",
       llvm::cl::desc("NVIDIA's assembler: a path, or a name on $PATH. none, or nothing, "
                      "leaves its work to the driver that loads the text")};
+  Option<std::string> cache{
+      *this, "cache",
+      llvm::cl::desc("a folder that keeps the text of kernels, and their machine code, for the next "
+                     "compilation; nothing keeps none")};
 };
 
 /// Adds stage 6 for a GPU: after it, the module is a gpu.module of kernels and entry points that launch them.

@@ -384,6 +384,8 @@ def SerializeKernels : Pass<"fp8-serialize-kernels", "mlir::ModuleOp"> {
     ...
     ```
   }];
+  let options = [Option<"cache", "cache", "std::string", "\"\"",
+                        "the folder that keeps the text of each kernel for the next compilation; nothing keeps none">];
   let dependentDialects = ["::fp8::FP8Dialect", "mlir::LLVM::LLVMDialect"];
 }
 
@@ -410,7 +412,9 @@ def AssembleKernels : Pass<"fp8-assemble-kernels", "mlir::gpu::GPUModuleOp"> {
     ```
   }];
   let options = [Option<"ptxas", "ptxas", "std::string", "\"none\"",
-                        "the program's path, or its name on $PATH; none, or nothing, runs none">];
+                        "the program's path, or its name on $PATH; none, or nothing, runs none">,
+                 Option<"cache", "cache", "std::string", "\"\"",
+                        "the folder that keeps machine code for the next compilation; nothing keeps none">];
   let dependentDialects = ["::fp8::FP8Dialect"];
 }
 
