@@ -31,6 +31,7 @@
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/InferAlignment.h"
 
 namespace fp8 {
 #define GEN_PASS_DEF_SERIALIZEKERNELS
@@ -90,11 +91,11 @@ static void reportDiagnostics(llvm::LLVMContext &context, Operation *op, bool &h
   context.setDiagnosticHandler(std::make_unique<Handler>(op, hasErrors));
 }
 
-/// Runs LLVM's default passes, without those that make vectors: a thread computes scalars.
+/// Runs the first half of LLVM's default passes, which simplify. The second half is for vectors, while a
+/// thread computes scalars, and for loops, which ptxas unrolls itself; but alignments that it finds let code
+/// generation join loads.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(&machine, tuning);
+  llvm::PassBuilder builder(&machine);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -104,7 +105,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  llvm::ModulePassManager passes =
+      builder.buildModuleSimplificationPipeline(llvm::OptimizationLevel::O2, llvm::ThinOrFullLTOPhase::None);
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAlignmentPass()));
+  passes.run(module, modules);
 }
 
 static void writePTX(llvm::Module &module, llvm::TargetMachine &machine, SmallVectorImpl<char> &text) {
@@ -130,7 +134,7 @@ static LogicalResult generate(gpu::GPUModuleOp kernels, std::unique_ptr<llvm::Mo
 }
 
 /// Changes where this file generates other text from the same LLVM IR.
-static constexpr StringLiteral kTextVersion = "PTX text 1";
+static constexpr StringLiteral kTextVersion = "PTX text 4";
 
 /// Returns the key of the text of `module` in the cache.
 static std::string getTextKey(const llvm::Module &module, const llvm::TargetMachine &machine) {
