@@ -53,8 +53,11 @@ bool fp8LocationGetFilePosition(MlirLocation location, MlirStringRef *file, unsi
   FileLineColLoc place = fp8::findFilePosition(unwrap(location));
   if (!place)
     return false;
-  *file = wrap(place.getFilename().getValue());
-  *line = place.getLine();
-  *column = place.getColumn();
+  if (file)
+    *file = wrap(place.getFilename().getValue());
+  if (line)
+    *line = place.getLine();
+  if (column)
+    *column = place.getColumn();
   return true;
 }

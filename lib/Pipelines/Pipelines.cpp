@@ -8,6 +8,7 @@
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Target/ModulePipeline.h"
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -265,8 +266,10 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
       *this, "recipe",
       llvm::cl::desc("delayed, current, block, row, mxfp8, auto, none or a recipe attribute"),
       llvm::cl::init("delayed")};
-  Option<std::string> target{*this, "target", llvm::cl::desc("the target for which recipe=auto chooses"),
-                             llvm::cl::init("cpu")};
+  Option<std::string> target{
+      *this, "target",
+      llvm::cl::desc(
+          "the target of the module, where it names none; of a module that names another, an error")};
   Option<std::string> fprop{*this, "fprop", llvm::cl::desc("precision, format or recipe of forward products"),
                             llvm::cl::init("fp8")};
   Option<std::string> dgrad{*this, "dgrad", llvm::cl::desc("precision, format or recipe of input gradients"),
@@ -311,7 +314,8 @@ struct RecipePipelineOptions : PassPipelineOptions<RecipePipelineOptions> {
   RecipeOptions parse() const {
     RecipeOptions options;
     options.recipe = recipe;
-    options.target = target;
+    if (!target.empty())
+      options.target = target;
     options.fprop = fprop;
     options.dgrad = dgrad;
     options.wgrad = wgrad;
@@ -358,8 +362,33 @@ llvm::Error chooseByName(RecipeOptions &options) {
   return target ? chooseRecipe(*target, options) : target.takeError();
 }
 
+/// A pass that gives the module the target that a pipeline was built for.
+struct SetTarget : PassWrapper<SetTarget, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SetTarget)
+  explicit SetTarget(StringRef name) : name(name) {}
+  StringRef getArgument() const final { return "fp8-set-target"; }
+  void getDependentDialects(DialectRegistry &registry) const final { registry.insert<FP8Dialect>(); }
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    llvm::Expected<TargetAttrInterface> target = findTarget(name, *module.getContext());
+    if (!target) {
+      module.emitError() << llvm::toString(target.takeError());
+      return signalPassFailure();
+    }
+    auto own = module->getAttrOfType<TargetAttrInterface>(kTargetAttrName);
+    if (!own)
+      return module->setAttr(kTargetAttrName, *target);
+    if (own == *target || own.getTargetName() == name)
+      return;
+    module.emitError() << "--target=" << name << ", but the module's " << kTargetAttrName << " is " << own;
+    signalPassFailure();
+  }
+  std::string name;
+};
+
 void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineOptions &pipelineOptions) {
   RecipeOptions options = pipelineOptions.parse();
+  bool dependsOnTarget = options.recipe == "auto" || !pipelineOptions.target.empty();
   if (llvm::Error error = chooseByName(options)) {
     manager.addPass(std::make_unique<ReportError>(std::move(error)));
     return;
@@ -369,6 +398,9 @@ void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineO
     manager.addPass(std::make_unique<ReportError>(recipe.takeError()));
     return;
   }
+  if (dependsOnTarget)
+    manager.addPass(std::make_unique<SetTarget>(options.target));
+  verifyStage(manager, "ingest");
   buildSelectionPipeline(manager, *recipe, options);
   buildApplicationPipeline(manager, *recipe, options);
 }
@@ -376,20 +408,20 @@ void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineO
 } // namespace
 
 void fp8::registerPipelines() {
-  PassPipelineRegistration<IngestPipelineOptions>(
+  registerModulePipeline<IngestPipelineOptions>(
       "fp8-ingest-pipeline", "Stage 1: contractions of linalg become fp8.matmul",
       [](OpPassManager &manager, const IngestPipelineOptions &options) {
         buildIngestPipeline(manager, options.parse());
       });
-  PassPipelineRegistration<RecipePipelineOptions>(
+  registerModulePipeline<RecipePipelineOptions>(
       "fp8-recipe-pipeline", "Stage 2: chosen sites become FP8, state becomes arguments and results",
       buildRegisteredRecipePipeline);
-  PassPipelineRegistration<>("fp8-fusion-pipeline", "Stage 3: one quantize per tensor", buildFusionPipeline);
-  PassPipelineRegistration<BatchingPipelineOptions>(
+  registerModulePipeline("fp8-fusion-pipeline", "Stage 3: one quantize per tensor", buildFusionPipeline);
+  registerModulePipeline<BatchingPipelineOptions>(
       "fp8-batching-pipeline", "Stage 4: one history update per update point, small reductions joined",
       [](OpPassManager &manager, const BatchingPipelineOptions &options) {
         buildBatchingPipeline(manager, options.parse());
       });
-  PassPipelineRegistration<>("fp8-bufferize-pipeline", "Stage 5: memrefs, state updated in place",
-                             buildBufferizePipeline);
+  registerModulePipeline("fp8-bufferize-pipeline", "Stage 5: memrefs, state updated in place",
+                         buildBufferizePipeline);
 }

@@ -47,9 +47,15 @@ void testPipelines(void) {
   CHECK(contains(errors, "no-such-pass") && contains(unchanged, "linalg.matmul"));
   CHECK(mlirLogicalResultIsFailure(runOn(context, ref(kStep), "func.func(fp8-fold-transposes)", &unchanged)));
   CHECK(contains(errors, "must be builtin.module("));
+  CHECK(mlirLogicalResultIsFailure(runOn(context, ref(kStep), "func.func(fp8-ingest-pipeline)", &unchanged)));
+  CHECK(contains(errors, "'fp8-ingest-pipeline' runs on 'builtin.module', not on 'func.func'"));
   CHECK(mlirLogicalResultIsFailure(
       runOn(context, ref(kStep), "builtin.module(fp8-recipe-pipeline{recipe=bogus})", &unchanged)));
   CHECK(contains(errors, "step.mlir:1:1: --recipe=bogus is none of delayed"));
+
+  MlirLocation place = mlirLocationFileLineColGet(context, ref("step.mlir"), 3, 4);
+  unsigned line = 0;
+  CHECK(fp8LocationGetFilePosition(place, NULL, &line, NULL) && line == 3); // NULL is what nobody asked for
 
   mlirContextDestroy(context);
   clearText(&errors);

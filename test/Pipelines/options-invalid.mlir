@@ -25,6 +25,10 @@
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-recipe-pipeline{recipe=block w-block-scaling-dim=3})' 2>&1 | FileCheck %s --check-prefix=DIM
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-recipe-pipeline{site-recipe=head})' 2>&1 | FileCheck %s --check-prefix=PAIR
 // RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-recipe-pipeline{site-recipe=head=e4m3})' 2>&1 | FileCheck %s --check-prefix=SITE
+// RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-recipe-pipeline{target=sm_99})' 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not fp8-opt %s --pass-pipeline='builtin.module(func.func(fp8-ingest-pipeline))' 2>&1 | FileCheck %s --check-prefix=NESTED
+// RUN: not fp8-opt %s --pass-pipeline='any(fp8-fusion-pipeline)' 2>&1 | FileCheck %s --check-prefix=ANY
+// RUN: not fp8-opt %s --pass-pipeline='builtin.module(fp8-fusion-pipeline{x})' 2>&1 | FileCheck %s --check-prefix=NONE-SUCH
 
 // NUMBER: error: --margin=x is not a whole number
 // RECIPE: error: --recipe=foo is none of delayed, current
@@ -46,6 +50,10 @@
 // KEPT: error: --dgrad-accumulation belongs to delayed, current, row and mxfp8, not to --dgrad=bf16; drop one of the two
 // ROUNDING: error: --mx-rounding belongs to --recipe=mxfp8, not to --recipe=delayed; drop one of the two
 // DIM: error: --w-block-scaling-dim=3 is none of 1, 2
+// TARGET: error: --target=sm_99 is none of cpu, sm_100a, sm_120a, sm_89, sm_90a and no attribute of a target
+// NESTED: error: 'fp8-ingest-pipeline' runs on 'builtin.module', not on 'func.func'
+// ANY: error: 'fp8-fusion-pipeline' runs on 'builtin.module', not on 'any'
+// NONE-SUCH: no such option x
 // PAIR: error: --site-recipe=head is not REGEX=RECIPE
 // SITE: error: --site-recipe=head=e4m3: e4m3 is none of delayed, current, block, row, mxfp8, none, bf16, f16, f32, f64 and no attribute
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

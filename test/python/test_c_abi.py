@@ -179,6 +179,7 @@ W = "argument 0 'w': expected f32 [4, 8] (row-major, in host memory)"
     (set_argument(1, np.zeros(8, np.float32), lanes=2), X),
     (set_argument(1, np.zeros(8, np.float32), device_type=2), X),
     (set_argument(1, np.zeros(8, np.float32), data=None), X),
+    (set_argument(1, np.zeros(8, np.float32), shape=None), X),
     (set_argument(1, np.zeros(8, np.float32), strides=integers([2])), X),
     (transpose_w, W),
     (set_result(1, np.zeros((8, 4), np.float32)), "result 1: expected f32 [4, 8] (row-major, in host memory)"),
@@ -190,6 +191,16 @@ def test_wrong_call(step, change, message):
     assert status != 0
     assert error == message
     np.testing.assert_array_equal(step.w, old)
+
+
+@pytest.mark.parametrize("field, message", [
+    ("arguments", W), ("results", "result 0: expected f32 [4, 8] (row-major, in host memory)")])
+def test_absent_lists_of_tensors(step, field, message):
+    pointers = [(ctypes.POINTER(DLTensor) * 3)(*map(ctypes.pointer, list_)) for list_ in (step.arguments, step.results)]
+    step.call.arguments, step.call.results = pointers
+    setattr(step.call, field, None)
+    assert step.entry(ctypes.byref(step.call)) == 1
+    assert step.buffer.value.decode() == message
 
 
 def test_error_is_cut_to_the_buffer(step):

@@ -171,13 +171,14 @@ static std::optional<TileWork> describe(QuantizeBlocksOp op) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Computes the amaxes of blocks that span tiles, and the extra results.
-static void launchMeasure(OpBuilder &builder, LoweringContext &context, TileWork &work) {
+/// Computes the amaxes of blocks that span tiles. The kernel of the casts computes the extra results: it reads
+/// the inputs again, in whose memory an extra result may be, as the new value of a weight is.
+static void launchMeasure(OpBuilder &builder, LoweringContext &context, const TileWork &work) {
   TileWork measure = work;
   measure.onlyMeasures = true;
+  measure.extras.clear();
   llvm::erase_if(measure.scalings, [](const TileScaling &scaling) { return !scaling.isSpanning(); });
   launchTiles(builder, context, measure, "amax_blocks");
-  work.extras.clear();
 }
 
 bool fp8::lowerQuantizeBlocks(OpBuilder &builder, QuantizeBlocksOp op, LoweringContext &context) {

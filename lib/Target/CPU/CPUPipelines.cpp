@@ -10,6 +10,7 @@
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
 #include "fp8/Target/Host/Passes.h"
+#include "fp8/Target/ModulePipeline.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
@@ -123,8 +124,8 @@ void fp8::buildCPUCodePipeline(OpPassManager &manager, const CPUCodeOptions &opt
 }
 
 void fp8::registerCPUPipelines() {
-  PassPipelineRegistration<>("fp8-cpu-kernels-pipeline", "Stage 6 for the CPU: fp8 to linalg, scf and arith",
-                             buildCPUKernelsPipeline);
-  PassPipelineRegistration<CPUCodeOptions>("fp8-cpu-code-pipeline", "Stage 7 for the CPU: the LLVM dialect",
-                                           buildCPUCodePipeline);
+  registerModulePipeline("fp8-cpu-kernels-pipeline", "Stage 6 for the CPU: fp8 to linalg, scf and arith",
+                         buildCPUKernelsPipeline);
+  registerModulePipeline<CPUCodeOptions>("fp8-cpu-code-pipeline", "Stage 7 for the CPU: the LLVM dialect",
+                                         buildCPUCodePipeline);
 }

@@ -125,7 +125,13 @@ func.func private @fp8_abi_check_size(%call: !llvm.ptr, %tensor: !llvm.ptr, %spe
     scf.yield %can : i1
   } else {
     %same_rank = arith.cmpi eq, %rank, %want_rank : i32
-    %shape_good = scf.if %same_rank -> i1 {
+    %shape_field = llvm.getelementptr %tensor[24] : (!llvm.ptr) -> !llvm.ptr, i8
+    %shape = llvm.load %shape_field : !llvm.ptr -> !llvm.ptr
+    %has_shape = llvm.icmp "ne" %shape, %null : !llvm.ptr
+    %needs_no_shape = arith.cmpi eq, %want_rank, %zero : i32
+    %knows_shape = arith.ori %has_shape, %needs_no_shape : i1
+    %readable = arith.andi %same_rank, %knows_shape : i1
+    %shape_good = scf.if %readable -> i1 {
       %fits = func.call @fp8_abi_check_shape(%call, %tensor, %spec) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i1
       scf.yield %fits : i1
     } else {
@@ -180,19 +186,26 @@ func.func private @fp8_abi_fail_with_line(%call: !llvm.ptr, %lines: !llvm.ptr, %
 }
 
 // Checks `count` tensors, whose lines begin with number `first`; stops looking after the first
-// bad one. Returns the status, and where the specs of the next tensors begin.
+// bad one. A null array of tensors is one of null tensors. Returns the status, and where the specs of the next tensors begin.
 func.func private @fp8_abi_check_tensors(%call: !llvm.ptr, %tensors: !llvm.ptr, %count: i64, %status: i32,
     %place: i32, %specs: !llvm.ptr, %lines: !llvm.ptr, %first: i64) -> (i32, !llvm.ptr) {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   %two = arith.constant 2 : i64
   %ok = arith.constant 0 : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %is_given = llvm.icmp "ne" %tensors, %null : !llvm.ptr
   %result:2 = scf.for %i = %zero to %count step %one
       iter_args(%state = %status, %spec = %specs) -> (i32, !llvm.ptr) : i64 {
     %good_so_far = arith.cmpi eq, %state, %ok : i32
     %next_state = scf.if %good_so_far -> i32 {
-      %tensor_at = llvm.getelementptr %tensors[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
-      %tensor = llvm.load %tensor_at : !llvm.ptr -> !llvm.ptr
+      %tensor = scf.if %is_given -> !llvm.ptr {
+        %tensor_at = llvm.getelementptr %tensors[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+        %element = llvm.load %tensor_at : !llvm.ptr -> !llvm.ptr
+        scf.yield %element : !llvm.ptr
+      } else {
+        scf.yield %null : !llvm.ptr
+      }
       %good = func.call @fp8_abi_check_tensor(%call, %tensor, %place, %spec)
           : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i1
       %checked = scf.if %good -> i32 {

@@ -8,6 +8,7 @@
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Target/Host/Passes.h"
+#include "fp8/Target/ModulePipeline.h"
 #include "fp8/Target/PTX/PTXTarget.h"
 #include "fp8/Target/PTX/Passes.h"
 
@@ -143,13 +144,13 @@ void fp8::buildGPUCodePipeline(OpPassManager &manager, const GPUCodeOptions &opt
 }
 
 void fp8::registerGPUPipelines() {
-  PassPipelineRegistration<GPUKernelsOptions>("fp8-gpu-kernels-pipeline",
-                                              "Stage 6 for GPUs: fp8 and linalg to kernels and launches",
-                                              buildGPUKernelsPipeline);
-  PassPipelineRegistration<GPUCodeOptions>("fp8-gpu-code-pipeline",
-                                           "Stage 7 for GPUs: PTX, and host code in the LLVM dialect",
-                                           buildGPUCodePipeline);
-  PassPipelineRegistration<GPUCodeOptions>(
+  registerModulePipeline<GPUKernelsOptions>("fp8-gpu-kernels-pipeline",
+                                            "Stage 6 for GPUs: fp8 and linalg to kernels and launches",
+                                            buildGPUKernelsPipeline);
+  registerModulePipeline<GPUCodeOptions>("fp8-gpu-code-pipeline",
+                                         "Stage 7 for GPUs: PTX, and host code in the LLVM dialect",
+                                         buildGPUCodePipeline);
+  registerModulePipeline<GPUCodeOptions>(
       "fp8-ptx-pipeline", "Stage 7 for GPUs, kernels alone: their PTX in the attribute fp8.ptx",
       buildPTXPipeline);
 }

@@ -123,8 +123,8 @@ typedef struct fp8rt_call {
 } fp8rt_call;
 
 /// The type of `fp8_call_<entry>`. Returns 0, or another value with the reason
-/// in `call->error`. Wrong counts, shapes, types or sizes are reported before
-/// anything is written; after a later failure the contents of results and
+/// in `call->error`. Wrong counts, shapes, types or sizes, and null pointers in
+/// the call or its tensors, are reported before anything is written; after a later failure the contents of results and
 /// written arguments are undefined.
 ///
 /// Sets the floating-point environment that it needs (denormals are kept,

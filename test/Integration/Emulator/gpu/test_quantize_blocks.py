@@ -252,3 +252,37 @@ def test_traffic_of_rows(compile, bin_dir, tmp_path):
     counts = profile(bin_dir / "fp8-ptx", tmp_path, function, "kernel_quantize_by_rows", ["bf16[64,2048]", "u8[64,2048]", "f32[64]"])
     assert counts["bank_conflicts"] == 0
     assert counts["global_sectors"] == 64 * 2048 * (2 + 1) // 32 + 64
+
+
+# The optimizer of a weight, whose new value takes the place of the old one.
+IN_PLACE = """func.func @f(%x: memref<{M}x{N}xf32>, {OUTS}) {
+  fp8.quantize_blocks recipe({RECIPE}) ins(%x : memref<{M}x{N}xf32>) outs(%d, %i, %t, %j, %x : {TYPES}, memref<{M}x{N}xf32>)
+      {blocks = {BLOCKS}, indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>]} producer {
+    ^bb0(%v: f32):
+      %p = arith.addf %v, %v : f32
+      fp8.yield %p, %p : f32, f32
+  }
+  return
+}"""
+
+
+@pytest.mark.parametrize("extent, recipe", [(128, BLOCK), (32, MX), (0, ROW)], ids=["block", "mx", "row"])
+@pytest.mark.parametrize("m, n", [(150, 140), (100, 90), (100, 140)])
+def test_a_stored_result_may_take_the_place_of_an_input(compile, extent, recipe, m, n):
+    """As the bufferization allows it: no kernel reads an element after its new value was stored."""
+    case = BlockCast((m, n), [((1, extent), None), ((extent, 1), None)], recipe, "f32")
+    results = list(case.results())
+    types = [memref(*result) for result in results]
+    text = {"M": m, "N": n, "OUTS": ", ".join("%%%s: %s" % pair for pair in zip("ditj", types)), "TYPES": ", ".join(types),
+            "RECIPE": recipe, "BLOCKS": "[array<i64: 1, %d>, array<i64: %d, 1>]" % (extent, extent)}
+    source = IN_PLACE
+    for key, value in text.items():
+        source = source.replace("{%s}" % key, str(value))
+    x = numpy.random.default_rng(11).standard_normal((m, n)).astype(numpy.float32)
+    new, *got = compile(MODULE % ("sm_100a", source), "sm_100a")(
+        x, *(numpy.full(shape, 0xAA, numpy.uint8) if kind == "f8E8M0FNU" else unwritten(shape, kind) for shape, kind in results))
+    same_bits(new, x + x)
+    for direction, (block, _) in enumerate(case.directions):
+        bytes, inverse = quantize_blocks(x + x, block, recipe, case.format, "f32")
+        same_bits(got[2 * direction + 1], inverse)
+        same_bits(got[2 * direction], bytes)
