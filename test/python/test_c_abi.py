@@ -245,7 +245,7 @@ def dynamic(run, tmp_path_factory):
     return ctypes.CDLL(str(path))
 
 
-def call_dynamic(library, w, x, refuse=False, without=False, out=None):
+def call_dynamic(library, w, x, refuse=False, forget=False, without=False, out=None):
     """(status, error, shapes asked for, memory given) of one call."""
     asked, memory, shapes = [], [], []
 
@@ -253,6 +253,8 @@ def call_dynamic(library, w, x, refuse=False, without=False, out=None):
         asked.append((result, tuple(shape[:ndim])))
         if refuse:
             return 1
+        if forget:
+            return 0
         memory.append(np.full(asked[-1][1], np.nan, np.float32))
         shapes.append(integers(asked[-1][1]))
         target = tensor.contents
@@ -296,7 +298,8 @@ def test_dynamic_sizes_are_checked_before_anything_is_written(dynamic):
         np.testing.assert_array_equal(w, rows(3))
 
 
-def test_allocator_that_refuses(dynamic):
-    status, error, asked, _ = call_dynamic(dynamic, rows(3), rows(3), refuse=True)
+@pytest.mark.parametrize("fault", ["refuse", "forget"])
+def test_allocator_that_gives_no_memory(dynamic, fault):
+    status, error, asked, _ = call_dynamic(dynamic, rows(3), rows(3), **{fault: True})
     assert (status, asked) == (1, [(1, (3, 8))])
     assert error.startswith("no memory for result 1 (")

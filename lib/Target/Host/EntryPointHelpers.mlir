@@ -403,8 +403,23 @@ func.func private @fp8_abi_copy(%to: !llvm.ptr, %from: !llvm.ptr, %bytes: i64) {
   return
 }
 
-// Calls the caller's function. For a result without elements, which may be at NULL, it returns the
-// address of the frame instead, which nothing reads or writes.
+// Returns whether one of `rank` sizes is 0.
+func.func private @fp8_abi_is_empty(%shape: !llvm.ptr, %rank: i64) -> i1 {
+  %none = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %elements = scf.for %dim = %none to %rank step %one iter_args(%product = %one) -> i64 : i64 {
+    %size_at = llvm.getelementptr %shape[%dim] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+    %size = llvm.load %size_at : !llvm.ptr -> i64
+    %is_none = arith.cmpi eq, %size, %none : i64
+    %next = arith.select %is_none, %none, %product : i64
+    scf.yield %next : i64
+  }
+  %is_empty = arith.cmpi eq, %elements, %none : i64
+  return %is_empty : i1
+}
+
+// Calls the caller's function; NULL if it refuses, or gives no memory. For a result without elements, which may be at
+// NULL, it returns the address of the frame instead, which nothing reads or writes.
 func.func private @fp8_abi_allocate_result(%frame: !llvm.ptr, %result: i64, %shape: !llvm.ptr, %rank: i64)
     -> !llvm.ptr {
   %ok = arith.constant 0 : i32
@@ -426,7 +441,9 @@ func.func private @fp8_abi_allocate_result(%frame: !llvm.ptr, %result: i64, %sha
   %memory = scf.if %given -> !llvm.ptr {
     %data = func.call @fp8_abi_result(%call, %result) : (!llvm.ptr, i64) -> !llvm.ptr
     %is_null = llvm.icmp "eq" %data, %null : !llvm.ptr
-    %usable = llvm.select %is_null, %frame, %data : i1, !llvm.ptr
+    %is_empty = func.call @fp8_abi_is_empty(%shape, %rank) : (!llvm.ptr, i64) -> i1
+    %needs_none = arith.andi %is_null, %is_empty : i1
+    %usable = llvm.select %needs_none, %frame, %data : i1, !llvm.ptr
     scf.yield %usable : !llvm.ptr
   } else {
     scf.yield %null : !llvm.ptr
