@@ -2,8 +2,8 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the kernels of an operation depend on: operations of which this is equal, as those of the layers of a
-// model, share kernels that are built once. Private to the library.
+// The facts that the kernels of an operation depend on. Operations with equal facts, as those of the layers
+// of a model, share kernels that are built once. Private to the library.
 
 #ifndef FP8_LIB_CONVERSION_FP8TOGPU_KERNELFACTS_H
 #define FP8_LIB_CONVERSION_FP8TOGPU_KERNELFACTS_H

@@ -92,7 +92,7 @@ static FailureOr<std::string> findProgram(gpu::GPUModuleOp kernels, StringRef pr
 static constexpr StringLiteral kThreadsOption = "-split-compile", kThreads = "--split-compile=4";
 
 namespace {
-/// What an assembler makes of a text.
+/// The machine code of a text, and the messages of the assembler.
 struct Assembled {
   std::string messages, code;
 };

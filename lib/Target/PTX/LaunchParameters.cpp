@@ -147,12 +147,13 @@ Value LaunchParameters::takeSlot(OpBuilder &builder, Location loc) {
 
 /// Returns the bits of `value` if it is a number that is known.
 static std::optional<int64_t> findBits(Value value) {
+  bool isBit = value.getType().isInteger(1);
   if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
     value = cast.getIn(); // the bits that are cut are not read
   APInt integer;
   APFloat real(0.0f);
   if (matchPattern(value, m_ConstantInt(&integer)) && integer.getBitWidth() <= 64)
-    return value.getType().isInteger(1) ? integer.getZExtValue() : integer.getSExtValue();
+    return isBit ? integer.getSExtValue() & 1 : integer.getSExtValue();
   if (matchPattern(value, m_ConstantFloat(&real)))
     return real.bitcastToAPInt().getZExtValue();
   return std::nullopt;
@@ -160,23 +161,16 @@ static std::optional<int64_t> findBits(Value value) {
 
 /// Adds a number; `value` is as the memory of a parameter holds it.
 void LaunchParameters::addValue(OpBuilder &builder, Location loc, Value value) {
-  if (std::optional<int64_t> bits = findBits(value)) {
-    records.addConstant(*bits);
-    ++next;
-    return;
-  }
+  if (std::optional<int64_t> bits = findBits(value))
+    return addConstant(*bits);
   Value slot = takeSlot(builder, loc);
   LLVM::StoreOp::create(builder, loc, value, slot);
 }
 
 void LaunchParameters::addIndex(OpBuilder &builder, Location loc, OpFoldResult index) {
-  if (std::optional<int64_t> constant = getConstantIntValue(index)) {
-    records.addConstant(*constant);
-    ++next;
-    return;
-  }
-  Value slot = takeSlot(builder, loc);
-  LLVM::StoreOp::create(builder, loc, toI64(builder, loc, index), slot);
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return addConstant(*constant);
+  addValue(builder, loc, toI64(builder, loc, index));
 }
 
 /// Returns `value` as the memory of a parameter holds it; null if kernels take no such values.

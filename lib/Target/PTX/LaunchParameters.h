@@ -28,7 +28,7 @@ public:
   LaunchParameters(mlir::OpBuilder &builder, mlir::func::FuncOp entry,
                    llvm::ArrayRef<mlir::gpu::LaunchFuncOp> launches, mlir::ValueRange constants);
 
-  /// What add() has done.
+  /// A launch as add() has described it.
   struct Launch {
     size_t record;                     ///< its first word
     bool isStored = false;             ///< whether host code stores some of its parameters, or its grid
@@ -49,6 +49,7 @@ public:
   mlir::Value getFirstSlot() const { return slots; }
 
 private:
+  void addConstant(int64_t bits) { records.addConstant(bits), ++next; }
   void addValue(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
   void addIndex(mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult index);
   void addAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, int64_t bytesBefore);

@@ -24,7 +24,7 @@ struct BufferPlace {
   int64_t bytes;
 };
 
-/// What a tensor map says of a tensor, its innermost dimension first (fp8rt_device::tensor_map).
+/// The contents of a tensor map, the tensor's innermost dimension first (fp8rt_device::tensor_map).
 struct TensorMapNumbers {
   int64_t type, rank, swizzle;
   std::array<int64_t, kMaxMapRank> sizes = {}, strides = {}; ///< strides in bytes

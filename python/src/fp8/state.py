@@ -77,7 +77,7 @@ def check_mapping(state: Any) -> None:
 def check(state: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
     """Raises StateError unless `state` is one of the manifest's program: its tensors, their shapes and types, its layout.
 
-    What is no dict of arrays is a TypeError.
+    Raises TypeError for anything but a dict of arrays.
     """
     check_mapping(state)
     description, known = manifest.get("state") or {}, tensors(manifest)

@@ -35,8 +35,8 @@
 // CHECK: %[[GOOD:.*]] = call @fp8_abi_launch_all(%[[FRAME]], %[[FIRST]], %[[TWO]], %[[BUFFERS]], %[[SLOTS]], %[[POINTERS]], %[[GRID]])
 // CHECK-SAME: {fp8.products = [{code = "tensor cores: mma.sync", location = "{{.*}}lower-launches.mlir:{{[0-9]+}}:5", role = "fprop", site = "fc"}]}
 // CHECK: cf.assert %[[GOOD]], ""
-// CHECK: %[[SIZE_SLOT:.*]] = llvm.getelementptr %[[SLOTS]][24]
 // CHECK: %[[SIZE:.*]] = arith.index_cast %{{.*}}#0 : index to i64
+// CHECK: %[[SIZE_SLOT:.*]] = llvm.getelementptr %[[SLOTS]][24]
 // CHECK: llvm.store %[[SIZE]], %[[SIZE_SLOT]]
 // CHECK: %[[BYTE:.*]] = arith.extui %[[S]] : i1 to i8
 // CHECK: %[[LAST_SLOT:.*]] = llvm.getelementptr %[[SLOTS]][64]
@@ -208,5 +208,27 @@ module attributes {gpu.container_module} {
       args(%m : i32, %n : i32, %k : i32, %pitch : i64) {fp8.kernel_site = "fc"}
     %zero = arith.constant 0 : i32
     return %zero : i32
+  }
+}
+
+// -----
+
+// Bits of constants: true is 1 as an i1, and -1 as the index that a signed cast makes of it.
+// CHECK: @fp8_launches_constants(dense<[17, 0, -1, 1, 1, 1, 8, 3, 0, 1, 0, 0, -1, 0, 0, 1065353216, 0]>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    func.func @k(%a: i1, %b: index, %c: f32) attributes {gpu.kernel, llvm.bareptr, fp8.threads = 4 : i32} {
+      return
+    }
+  }
+  func.func @constants(%frame: !llvm.ptr) -> i32 {
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %true = arith.constant true
+    %index = arith.index_cast %true : i1 to index
+    %one = arith.constant 1.0 : f32
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1) args(%true : i1, %index : index, %one : f32)
+    %ok = arith.constant 0 : i32
+    return %ok : i32
   }
 }
