@@ -88,6 +88,8 @@ private:
     int64_t run = 1;
     mlir::Value start = {}; ///< inside of the kernel: the address of the batch
   };
+  /// The elements of one operand or value at neighbouring columns, each alone or two as a vector.
+  using Elements = llvm::SmallVector<mlir::Value>;
   /// The scale_inv of lhs or rhs, unless there is one for the whole operand.
   struct Scales {
     Operand operand;
@@ -127,12 +129,15 @@ private:
   mlir::Value pointerTo(KernelBuilder &b, unsigned operand, const Position &row,
                         const Position &column) const;
   int64_t findRun(const Operand &operand, mlir::Value memref) const;
-  llvm::SmallVector<mlir::Value> loadElements(KernelBuilder &b, unsigned operand, const Position &row,
-                                              llvm::ArrayRef<Position> columns) const;
+  Elements loadElements(KernelBuilder &b, unsigned operand, const Position &row,
+                        llvm::ArrayRef<Position> columns) const;
   void storeElements(KernelBuilder &b, unsigned operand, const Position &row,
-                     llvm::ArrayRef<Position> columns, llvm::ArrayRef<mlir::Value> elements) const;
-  llvm::SmallVector<mlir::Value> runRegion(KernelBuilder &b, const Position &row, const Position &column,
-                                           mlir::Value value, llvm::ArrayRef<mlir::Value> inputs) const;
+                     llvm::ArrayRef<Position> columns, llvm::ArrayRef<mlir::Value> values) const;
+  void storeData(KernelBuilder &b, const Position &row, llvm::ArrayRef<Position> columns,
+                 llvm::ArrayRef<mlir::Value> values) const;
+  llvm::SmallVector<Elements> runRegion(KernelBuilder &b, const Position &row,
+                                        llvm::ArrayRef<Position> columns, llvm::ArrayRef<mlir::Value> values,
+                                        llvm::ArrayRef<Elements> inputs) const;
   llvm::SmallVector<mlir::Value> storeResults(KernelBuilder &b, const Position &row,
                                               llvm::ArrayRef<Position> columns,
                                               llvm::ArrayRef<mlir::Value> sums) const;

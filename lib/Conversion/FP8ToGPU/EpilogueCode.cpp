@@ -6,6 +6,7 @@
 // beyond the last row or column stand for the last one, only stores are guarded, and such elements count
 // neither in sums nor in maxima.
 
+#include "ElementPairs.h"
 #include "Epilogue.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 
@@ -155,18 +156,25 @@ Value Epilogue::pointerTo(KernelBuilder &b, unsigned operand, const Position &ro
   return pointer;
 }
 
-/// Widens any float up to 32 bits to f32.
+/// Returns `element`, or the vector of it if `value` is a vector.
+static Type likeElements(Type element, Value value) {
+  auto vector = dyn_cast<VectorType>(value.getType());
+  return vector ? vector.clone(element) : element;
+}
+
+/// Widens any float up to 32 bits, or a vector of them, to f32.
 static Expr widenToF32(KernelBuilder &b, Value value) {
-  bool isF32 = value.getType().isF32();
-  return b.expr(isF32 ? value : arith::ExtFOp::create(b, b.getF32Type(), value).getResult());
+  if (getElementTypeOrSelf(value).isF32())
+    return b.expr(value);
+  return b.expr(arith::ExtFOp::create(b, likeElements(b.getF32Type(), value), value));
 }
 
 /// Returns the elements of `operand` at the columns, as many by one access as lie side by side.
-SmallVector<Value> Epilogue::loadElements(KernelBuilder &b, unsigned operand, const Position &row,
+Epilogue::Elements Epilogue::loadElements(KernelBuilder &b, unsigned operand, const Position &row,
                                           ArrayRef<Position> columns) const {
   Type element = operands[operand].element;
   size_t run = std::min<size_t>(operands[operand].run, columns.size());
-  SmallVector<Value> elements;
+  Elements elements;
   for (size_t first = 0; first < columns.size(); first += run) {
     Value pointer = pointerTo(b, operand, row, columns[first]);
     if (run == 1) {
@@ -180,85 +188,126 @@ SmallVector<Value> Epilogue::loadElements(KernelBuilder &b, unsigned operand, co
   return elements;
 }
 
-/// The reverse of loadElements().
+/// The reverse of loadElements(). A value may have the bits of two elements that lie side by side.
 void Epilogue::storeElements(KernelBuilder &b, unsigned operand, const Position &row,
-                             ArrayRef<Position> columns, ArrayRef<Value> elements) const {
+                             ArrayRef<Position> columns, ArrayRef<Value> values) const {
   size_t run = std::min<size_t>(operands[operand].run, columns.size());
-  for (size_t first = 0; first < columns.size(); first += run) {
-    Value stored = elements[first];
-    if (run > 1) {
-      stored = LLVM::UndefOp::create(b, VectorType::get(run, stored.getType()));
-      for (auto [i, element] : llvm::enumerate(elements.slice(first, run)))
-        stored = LLVM::InsertElementOp::create(b, stored, element, b.number(i).getValue());
+  size_t count = run * values.size() / columns.size(); // of a run's values
+  for (size_t first = 0; first < columns.size(); first += run, values = values.drop_front(count)) {
+    Value stored = values.front();
+    if (count > 1) {
+      stored = LLVM::UndefOp::create(b, VectorType::get(count, stored.getType()));
+      for (auto [i, value] : llvm::enumerate(values.take_front(count)))
+        stored = LLVM::InsertElementOp::create(b, stored, value, b.number(i).getValue());
     }
     b.store(b.expr(stored), pointerTo(b, operand, row, columns[first]));
   }
 }
 
-/// Returns what the region yields for the scaled sum `value` and the elements of the inputs; the value itself
-/// without a region.
-SmallVector<Value> Epilogue::runRegion(KernelBuilder &b, const Position &row, const Position &column,
-                                       Value value, ArrayRef<Value> inputs) const {
-  if (region.isEmpty())
-    return {value};
-  IRMapping mapping;
+/// Stores the result at the columns, cast to FP8 if it has a scale.
+void Epilogue::storeData(KernelBuilder &b, const Position &row, ArrayRef<Position> columns,
+                         ArrayRef<Value> values) const {
+  bool inPairs = values.size() < columns.size();
+  if (!outScale)
+    return storeElements(b, 0, row, columns, inPairs ? splitPairs(b, values) : Elements(values));
+  Type format = operands[0].element;
+  Elements bytes;
+  for (Value value : values) {
+    Expr wide = widenToF32(b, value);
+    if (!inPairs) {
+      bytes.push_back(b.encodeFP8(wide * b.expr(outScale), format).getValue());
+      continue;
+    }
+    Expr scales = b.expr(joinPair(b, outScale, outScale));
+    Elements scaled = splitPairs(b, (wide * scales).getValue());
+    Expr pair = b.encodeFP8(b.expr(scaled[0]), b.expr(scaled[1]), format);
+    if (operands[0].run > 1)
+      bytes.push_back(pair.getValue());
+    else
+      for (Expr byte : {pair, pair >> 8})
+        bytes.push_back(arith::TruncIOp::create(b, b.getI8Type(), byte.getValue()));
+  }
+  storeElements(b, 0, row, columns, bytes);
+}
+
+/// Returns what the region yields for scaled sums, and for the elements of the inputs, at the columns: of
+/// each yielded value, those of all columns. Without a region, the sums, as elements of the result.
+SmallVector<Epilogue::Elements> Epilogue::runRegion(KernelBuilder &b, const Position &row,
+                                                    ArrayRef<Position> columns, ArrayRef<Value> values,
+                                                    ArrayRef<Elements> inputs) const {
+  bool inPairs = values.size() < columns.size();
+  if (region.isEmpty()) {
+    Type element = operands[0].element;
+    Elements rounded(values);
+    if (!outScale && !element.isF32()) // the amax is that of the rounded result
+      for (Value &value : rounded)
+        value = arith::TruncFOp::create(b, likeElements(element, value), value);
+    return {rounded};
+  }
   Block &body = region.body();
-  mapping.map(body.getArgument(0), value);
-  for (auto [argument, input] : llvm::zip_equal(body.getArguments().drop_front(), inputs))
-    mapping.map(argument, input);
-  cloneElementCode(b, region, mapping, [&](int64_t dim) -> Value {
-    for (const Position *position : {&batchPosition, &row, &column})
-      if (Value index = position->indices[dim])
-        return arith::IndexCastOp::create(b, b.getIndexType(), index);
-    llvm_unreachable("every dimension of the result is a batch, a row or a column");
-  });
-  return llvm::map_to_vector(region.yield()->getOperands(),
-                             [&](Value yielded) { return mapping.lookupOrDefault(yielded); });
+  SmallVector<Elements> yielded(body.getTerminator()->getNumOperands());
+  for (auto [i, value] : llvm::enumerate(values)) {
+    IRMapping mapping;
+    const Position *column = &columns[i];
+    mapping.map(body.getArgument(0), value);
+    for (auto [argument, input] : llvm::zip_equal(body.getArguments().drop_front(), inputs))
+      mapping.map(argument, input[i]);
+    if (inPairs)
+      cloneCodeOnPairs(b, region, mapping);
+    else
+      cloneElementCode(b, region, mapping, [&](int64_t dim) -> Value {
+        for (const Position *position : {&batchPosition, &row, column})
+          if (Value index = position->indices[dim])
+            return arith::IndexCastOp::create(b, b.getIndexType(), index);
+        llvm_unreachable("every dimension of the result is a batch, a row or a column");
+      });
+    for (auto [of, value] : llvm::zip_equal(yielded, body.getTerminator()->getOperands()))
+      of.push_back(mapping.lookupOrDefault(value));
+  }
+  return yielded;
 }
 
 /// Stores the results of the elements of one row at `columns`, neighbours; returns, column after column, the
 /// values that are summed and the bits that maxima are taken of.
 SmallVector<Value> Epilogue::storeResults(KernelBuilder &b, const Position &row, ArrayRef<Position> columns,
                                           ArrayRef<Value> sums) const {
-  SmallVector<Value> values;
-  for (auto [column, sum] : llvm::zip_equal(columns, sums)) {
-    std::optional<Expr> scale = findScale(b, row, column);
-    values.push_back((scale ? *scale * b.expr(sum) : b.expr(sum)).getValue());
+  // Where the region's code works on pairs, each value below is a vector of two columns.
+  bool inPairs = columns.size() > 1 && worksOnPairs(region);
+  auto join = [&](ArrayRef<Value> elements) { return inPairs ? joinPairs(b, elements) : Elements(elements); };
+  auto split = [&](ArrayRef<Value> values) { return inPairs ? splitPairs(b, values) : Elements(values); };
+  Elements values = join(sums);
+  if (findScale(b, row, columns[0])) {
+    Elements scales = join(llvm::map_to_vector(
+        columns, [&](const Position &column) { return findScale(b, row, column)->getValue(); }));
+    for (auto [value, scale] : llvm::zip_equal(values, scales))
+      value = (b.expr(scale) * b.expr(value)).getValue();
   }
   if (!fused) {
-    storeElements(b, 0, row, columns, values);
+    storeElements(b, 0, row, columns, split(values));
     return {};
   }
-  Type element = operands[0].element;
   if (results.accumulate)
-    for (auto [value, addend] : llvm::zip_equal(values, loadElements(b, 0, row, columns)))
+    for (auto [value, addend] : llvm::zip_equal(values, join(loadElements(b, 0, row, columns))))
       value = (b.expr(value) + widenToF32(b, addend)).getValue();
-  SmallVector<SmallVector<Value>> inputs(columns.size());
+  SmallVector<Elements> inputs;
   for (unsigned i = 1; i <= region.inputs.size(); ++i)
-    for (auto [of, input] : llvm::zip_equal(inputs, loadElements(b, i, row, columns)))
-      of.push_back(input);
-  SmallVector<SmallVector<Value>> yielded;
-  for (auto [column, value, input] : llvm::zip_equal(columns, values, inputs)) {
-    yielded.push_back(runRegion(b, row, column, value, input));
-    if (region.isEmpty() && !outScale && !element.isF32()) // the amax is that of the rounded result
-      yielded.back()[0] = arith::TruncFOp::create(b, element, yielded.back()[0]);
-  }
-  storeElements(b, 0, row, columns, llvm::map_to_vector(yielded, [&](ArrayRef<Value> of) {
-                  return outScale ? b.encodeFP8(widenToF32(b, of[0]) * b.expr(outScale), element).getValue()
-                                  : of[0];
-                }));
+    inputs.push_back(join(loadElements(b, i, row, columns)));
+  SmallVector<Elements> yielded = runRegion(b, row, columns, values, inputs);
+  storeData(b, row, columns, yielded[0]);
   unsigned operand = 1 + region.inputs.size();
   for (unsigned place : storedExtras)
-    storeElements(b, operand++, row, columns,
-                  llvm::map_to_vector(yielded, [&](ArrayRef<Value> of) { return of[place]; }));
-  SmallVector<Value> totals;
-  for (ArrayRef<Value> of : yielded) {
-    for (const Sum &out : this->sums)
-      totals.push_back(of[out.yielded]);
-    for (int64_t place : region.amaxes)
-      totals.push_back(b.magnitudeBits(widenToF32(b, of[place])).getValue());
-  }
-  return totals;
+    storeElements(b, operand++, row, columns, split(yielded[place]));
+  SmallVector<Elements> totals;
+  for (const Sum &out : this->sums)
+    totals.push_back(split(yielded[out.yielded]));
+  for (int64_t place : region.amaxes)
+    totals.push_back(split(llvm::map_to_vector(
+        yielded[place], [&](Value value) { return b.magnitudeBits(widenToF32(b, value)).getValue(); })));
+  SmallVector<Value> byColumn;
+  for (size_t i = 0; i < columns.size(); ++i)
+    for (const Elements &of : totals)
+      byColumn.push_back(of[i]);
+  return byColumn;
 }
 
 /// Computes columns of which all exist, or none: their number divides that of all columns.

@@ -122,15 +122,18 @@ void KernelBuilder::store(Expr value, Value pointer) {
 }
 
 Expr KernelBuilder::encodeFP8(Expr value, Type format) {
-  Value pair = NVVM::ConvertF32x2ToF8x2Op::create(*this, getI16Type(), real(0).getValue(), value.getValue(),
-                                                  NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,
-                                                  /*relu=*/false, format);
-  return expr(arith::TruncIOp::create(*this, getI8Type(), pair));
+  return expr(arith::TruncIOp::create(*this, getI8Type(), encodeFP8(value, real(0), format).getValue()));
+}
+
+Expr KernelBuilder::encodeFP8(Expr low, Expr high, Type format) {
+  return expr(NVVM::ConvertF32x2ToF8x2Op::create(*this, getI16Type(), high.getValue(), low.getValue(),
+                                                 NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,
+                                                 /*relu=*/false, format));
 }
 
 Expr KernelBuilder::magnitudeBits(Expr value) {
   Expr magnitude = toBits(value) & 0x7FFFFFFF;
-  return select(magnitude > 0x7F800000, number(0), magnitude);
+  return select(magnitude > 0x7F800000, 0, magnitude);
 }
 
 Expr KernelBuilder::fromLane(Expr value, int64_t bits) {

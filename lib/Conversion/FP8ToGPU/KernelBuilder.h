@@ -64,7 +64,10 @@ public:
   /// Returns `value`, an f32, as FP8 of type `format`, in an i8: to nearest even, saturating; NaN becomes
   /// 0x7F.
   Expr encodeFP8(Expr value, mlir::Type format);
-  /// Returns the bits of |value|, an f32, as an i32; 0 for NaN. They are ordered like the magnitudes.
+  /// As above, of two values: an i16 whose low byte is the first.
+  Expr encodeFP8(Expr low, Expr high, mlir::Type format);
+  /// Returns the bits of |value|, an f32 or a vector of them, as i32; 0 for NaN. They are ordered like the
+  /// magnitudes.
   Expr magnitudeBits(Expr value);
   /// Returns `value`, an f32, of the lane whose number differs from this one's in `bits`. All lanes take
   /// part.

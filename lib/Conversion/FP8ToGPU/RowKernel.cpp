@@ -234,9 +234,7 @@ Expr RowKernel::encode(int64_t chunk, ArrayRef<Value> values) {
   Expr word = 0;
   for (int64_t j = 2; j >= 0; j -= 2) {
     Expr low = b.expr(values[j]) * *scale, high = b.expr(values[j + 1]) * *scale;
-    Value pair = NVVM::ConvertF32x2ToF8x2Op::create(b, b.getI16Type(), high.getValue(), low.getValue(),
-                                                    NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,
-                                                    /*relu=*/false, format);
+    Value pair = b.encodeFP8(low, high, format).getValue();
     Expr half = b.expr(arith::ExtUIOp::create(b, b.getI32Type(), pair));
     word = j == 2 ? half << 16 : word | half;
   }

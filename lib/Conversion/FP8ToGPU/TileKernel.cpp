@@ -9,13 +9,13 @@
 // all different.
 
 #include "ColumnSums.h"
+#include "ElementPairs.h"
 #include "TileKernelBuilder.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -178,6 +178,19 @@ SmallVector<TileKernel::Chunk> TileKernel::runRegion(Expr row, ArrayRef<Chunk> l
   const ElementRegion &region = *work.region;
   Block &body = region.body();
   SmallVector<Chunk> yielded(body.getTerminator()->getNumOperands());
+  if (worksOnPairs(region)) {
+    SmallVector<SmallVector<Value>> inputs =
+        llvm::map_to_vector(loaded, [&](const Chunk &chunk) { return joinPairs(b, chunk); });
+    for (int64_t pair = 0; pair < kChunk / 2; ++pair) {
+      IRMapping mapping = captured;
+      for (auto [i, pairs] : llvm::enumerate(inputs))
+        mapping.map(body.getArgument(region.firstArgument + i), pairs[pair]);
+      cloneCodeOnPairs(b, region, mapping);
+      for (auto [chunk, value] : llvm::zip_equal(yielded, body.getTerminator()->getOperands()))
+        chunk.append(splitPairs(b, mapping.lookup(value)));
+    }
+    return yielded;
+  }
   for (int64_t j = 0; j < kChunk; ++j) {
     IRMapping mapping = captured;
     for (auto [i, chunk] : llvm::enumerate(loaded))
@@ -269,9 +282,7 @@ TileKernel::Words TileKernel::encode(Expr row, ArrayRef<Value> wide, ArrayRef<Ex
   SmallVector<Expr> pairs;
   for (int64_t j = 0; j < kChunk; j += 2) {
     Expr low = b.expr(wide[j]) * scales[j], high = b.expr(wide[j + 1]) * scales[j + 1];
-    Value pair = NVVM::ConvertF32x2ToF8x2Op::create(b, b.getI16Type(), high.getValue(), low.getValue(),
-                                                    NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,
-                                                    /*relu=*/false, format);
+    Value pair = b.encodeFP8(low, high, format).getValue();
     pairs.push_back(b.expr(arith::ExtUIOp::create(b, b.getI32Type(), pair)));
   }
   return {(pairs[0] | pairs[1] << 16).getValue(), (pairs[2] | pairs[3] << 16).getValue()};

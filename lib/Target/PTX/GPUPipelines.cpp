@@ -99,6 +99,7 @@ void fp8::buildPTXPipeline(OpPassManager &manager, const GPUCodeOptions &options
   lowered.addPass(createConvertVectorToLLVMPass());
   lowered.addPass(createSCFToControlFlowPass());
   lowered.addPass(createConvertMathToLLVMPass());
+  lowered.addPass(createArithToLLVMConversionPass()); // most operations: here in a thread for each kernel
   kernels.addPass(createConvertToLLVMPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
   kernels.addNestedPass<LLVM::LLVMFuncOp>(createGuardDivisions());
