@@ -233,7 +233,8 @@ def FP8_CustomAttr : FP8_Recipe<"Custom", "custom",
     - `quantize: (value: f32, scale: f32) -> i8` returns the byte of an element. It replaces
       the multiplication, rounding and saturation of the cast.
     - `dequantize: (data: i8, scale_inv: f32) -> f32` returns what a byte stands for. It
-      replaces f32(data) · scale_inv; products multiply what it returns, in f32.
+      replaces f32(data) · scale_inv. Products add up what it returns in f32, with a fused
+      multiply-add for each element along K.
 
     `quantize` and `dequantize` have a function for each kind of tensor that needs one:
     `{input = @f, weight = @g, grad_output = @h}`. The other kinds are cast as always. They
