@@ -155,6 +155,26 @@ func.func @quantize_extras(%x: memref<8x100xf32>, %s: memref<f32>, %q: memref<8x
   return
 }
 
+// Groups of as many columns each are loops of constant length, of which LLVM computes several vectors at a time.
+// CHECK-LABEL: func.func @even_groups
+// CHECK-SAME: %[[X:[^:]+]]: memref<8x256xf32>
+// CHECK: %[[WIDTH:.+]] = arith.constant 128 : index
+// CHECK: %[[FIRST:.+]] = arith.muli %{{.+}}, %[[WIDTH]]
+// CHECK: scf.for %[[I:.+]] =
+// CHECK: memref.prefetch %[[X]]
+// CHECK: scf.for %[[J:.+]] = %c0{{[^ ]*}} to %c128
+// CHECK: %[[COLUMN:.+]] = arith.addi %[[FIRST]], %[[J]]
+// CHECK: memref.load %[[X]][%[[I]], %[[COLUMN]]]
+func.func @even_groups(%x: memref<8x256xf32>, %s: memref<f32>, %q: memref<8x256xf8E5M2>, %si: memref<f32>, %b: memref<256xf32>) {
+  fp8.quantize ins(%x : memref<8x256xf32>) scale(%s : memref<f32>)
+      outs(%q, %si, %b : memref<8x256xf8E5M2>, memref<f32>, memref<256xf32>)
+      {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]} producer {
+    ^bb0(%e: f32):
+      fp8.yield %e, %e : f32, f32
+  }
+  return
+}
+
 // Several groups of columns prefetch what they read of a later row, one cache line of f32 elements at a time.
 // CHECK-LABEL: func.func @prefetch
 // CHECK-SAME: %[[X:[^:]+]]: memref<8x200xf32>
