@@ -26,7 +26,7 @@ static constexpr int64_t kBlockElements = 8192;
 static constexpr int64_t kUnrolled = 8;
 
 /// Elements of B after which a tile prefetches one line of what comes next, and those of a line.
-static constexpr int64_t kPrefetchElements = 64, kLineElements = 16;
+static constexpr int64_t kPrefetchElements = 128, kLineElements = 16;
 
 namespace {
 /// Emits the sums of register tiles, those at one panel of B, for one block of K.

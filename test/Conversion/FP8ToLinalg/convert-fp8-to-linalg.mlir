@@ -10,18 +10,14 @@
 // CHECK-LABEL: func.func private @fp8_cpu_gemm_f32_4x16
 // CHECK-SAME: %[[LEFT:[^:]+]]: memref<?x?x4xf32, {{.+}}, %[[RIGHT:[^:]+]]: memref<?x?x16xf32
 // The tiles of a panel of the second operand divide among them what they prefetch of the next one: a line for
-// 64 elements of this one, of which they read 128, 8 indices of K, at a time.
+// the 128 elements of this one, 8 indices of K, that they read in an iteration.
 // CHECK: arith.select
 // CHECK: %[[TILES:.+]] = memref.dim %[[LEFT]]
-// CHECK: %[[INTERVAL:.+]] = arith.constant 64 : index
+// CHECK: %[[INTERVAL:.+]] = arith.constant 128 : index
 // CHECK: %[[STEP:.+]] = arith.ceildivui %[[INTERVAL]], %[[TILES]]
-// CHECK: %[[EIGHT:.+]] = arith.constant 128 : index
-// CHECK: scf.for %[[B:[^ ]+]] = {{.+}} step %[[EIGHT]] iter_args(%[[A:[^ ]+]] = %{{[^ ]+}}, %[[ELEMENT:[^ ]+]] = %{{[^ ,]+}},
+// CHECK: scf.for %[[B:[^ ]+]] = {{.+}} step %c128{{[^ ]*}} iter_args(%[[A:[^ ]+]] = %{{[^ ]+}}, %[[ELEMENT:[^ ]+]] = %{{[^ ,]+}},
 // CHECK: memref.prefetch %[[RIGHT]][%{{.+}}, %{{.+}}, %[[ELEMENT]]], read
-// CHECK: %[[SECOND:.+]] = arith.addi %[[ELEMENT]], %[[STEP]]
-// CHECK-COUNT-16: vector.fma
-// CHECK: memref.prefetch %[[RIGHT]][%{{.+}}, %{{.+}}, %[[SECOND]]], read
-// CHECK-COUNT-16: vector.fma
+// CHECK-COUNT-32: vector.fma
 // CHECK-NOT: memref.prefetch
 // CHECK: scf.yield
 // CHECK-LABEL: func.func private @fp8_cpu_pack_bf16_k_4(
