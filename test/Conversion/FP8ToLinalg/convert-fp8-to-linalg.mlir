@@ -20,10 +20,19 @@
 // CHECK-COUNT-32: vector.fma
 // CHECK-NOT: memref.prefetch
 // CHECK: scf.yield
+// Packing prefetches the rows of the next panel, a line of each at a time; or, along rows, what is some rows on.
 // CHECK-LABEL: func.func private @fp8_cpu_pack_bf16_k_4(
+// CHECK: %[[STEP:.+]] = arith.constant 32 : index
+// CHECK: scf.for %[[BEGIN:.+]] = %{{.+}} to %{{.+}} step %[[STEP]]
+// CHECK-COUNT-4: memref.prefetch %{{.+}}[%{{.+}}, %[[BEGIN]]], read
+// CHECK: scf.for
 // CHECK: arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>
 // CHECK: vector.shuffle
 // CHECK-LABEL: func.func private @fp8_cpu_pack_bf16_rows_16(
+// CHECK: scf.for %[[GROUP:.+]] =
+// CHECK: scf.for %[[K:[^ ]+]] =
+// CHECK: %[[AHEAD:.+]] = arith.addi %[[K]], %c24
+// CHECK-COUNT-2: memref.prefetch %{{.+}}[%[[AHEAD]], %{{.+}}], read
 // CHECK: arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>
 // CHECK-NOT: vector.shuffle
 
