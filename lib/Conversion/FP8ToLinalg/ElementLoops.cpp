@@ -141,17 +141,21 @@ SmallVector<Value> ElementLoops::compute(OpBuilder &b, ValueRange indices) {
   return values;
 }
 
-/// Prefetches what `loop`, over columns of the row `row`, reads of a later row. What lies behind the last row
-/// is prefetched, too: that has no effect.
-static void prefetchRow(Location loc, scf::ForOp loop, Value row) {
+/// Returns the column at the index `column` of the innermost loop.
+Value ElementLoops::shift(OpBuilder &b, const Bounds &bounds, Value column) {
+  return bounds.firstColumn ? arith::AddIOp::create(b, loc, bounds.firstColumn, column).getResult() : column;
+}
+
+/// Prefetches what `loop`, over columns of the row `row`, reads of a later row at `column`. What lies behind
+/// the last row is prefetched, too: that has no effect.
+void ElementLoops::prefetchRow(scf::ForOp loop, const Bounds &bounds, Value row, Value column) {
   OpBuilder b(loop);
-  Value column = loop.getInductionVar();
   IRMapping mapping;
   mapping.map(row, arith::AddIOp::create(b, loc, row, arith::ConstantIndexOp::create(b, loc, kRowsAhead)));
   Value step = arith::ConstantIndexOp::create(b, loc, kLineElements);
   auto lines = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), step);
-  mapping.map(column, lines.getInductionVar());
   OpBuilder inside = OpBuilder::atBlockTerminator(lines.getBody());
+  mapping.map(column, shift(inside, bounds, lines.getInductionVar()));
   llvm::SmallPtrSet<Value, 4> seen;
   for (auto load : loop.getOps<memref::LoadOp>()) {
     ValueRange indices = load.getIndices();
@@ -177,13 +181,14 @@ SmallVector<Value> ElementLoops::runInner(OpBuilder &b, const Bounds &bounds, Va
     });
     return buildMaxima(b, loc, carried, bits);
   }
+  bool isInnermost = d + 1 == sizes.size();
   auto loop = scf::ForOp::create(b, loc, bounds.lower[d], bounds.upper[d], index(b, 1), carried,
                                  [&](OpBuilder &inner, Location, Value i, ValueRange maxima) {
-                                   indices.push_back(i);
+                                   indices.push_back(isInnermost ? shift(inner, bounds, i) : i);
                                    scf::YieldOp::create(inner, loc, runInner(inner, bounds, indices, maxima));
                                  });
-  if (prefetches && d + 1 == sizes.size())
-    prefetchRow(loc, loop, outer.back());
+  if (prefetches && isInnermost)
+    prefetchRow(loop, bounds, outer.back(), indices.back());
   return SmallVector<Value>(loop.getResults());
 }
 
@@ -247,12 +252,18 @@ void ElementLoops::run(ElementBuilder elementBuilder, FirstBuilder firstBuilder)
   Value count = builder.createOrFold<arith::CeilDivUIOp>(loc, sizes.back(), index(builder, columns));
   prefetches = !manyThreads && !isOneInteger(count);
   std::optional<int64_t> known = getConstantIntValue(sizes.back());
-  bool isEven = known && *known % columns == 0; // every group has as many: LLVM interleaves such loops
+  bool isEven = known && *known % columns == 0;
   runParts(count, [&](OpBuilder &b, Value group, ValueRange carried) {
     Bounds bounds = whole;
-    bounds.lower.back() = arith::MulIOp::create(b, loc, group, index(b, columns));
-    Value end = arith::AddIOp::create(b, loc, bounds.lower.back(), index(b, columns));
-    bounds.upper.back() = isEven ? end : arith::MinUIOp::create(b, loc, end, sizes.back()).getResult();
+    Value first = arith::MulIOp::create(b, loc, group, index(b, columns));
+    if (isEven) { // a loop of constant length, of which LLVM computes several vectors at a time
+      bounds.firstColumn = first;
+      bounds.upper.back() = index(b, columns);
+    } else {
+      Value end = arith::AddIOp::create(b, loc, first, index(b, columns));
+      bounds.lower.back() = first;
+      bounds.upper.back() = arith::MinUIOp::create(b, loc, end, sizes.back());
+    }
     return runInner(b, bounds, {}, carried);
   });
 }

@@ -10,6 +10,7 @@
 
 #include "fp8/Conversion/FP8ToLinalg/ProductEpilogue.h"
 #include "fp8/Conversion/FP8ToLinalg/StochasticRounding.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace fp8 {
 
@@ -40,6 +41,7 @@ public:
 private:
   struct Bounds {
     llvm::SmallVector<mlir::Value> lower, upper;
+    mlir::Value firstColumn = {}; ///< what is added to the index of the innermost loop, or null
   };
   /// Emits the loops of one part; returns its maxima.
   using PartBuilder = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::Value part,
@@ -49,6 +51,8 @@ private:
   llvm::SmallVector<mlir::Value> runInner(mlir::OpBuilder &b, const Bounds &bounds, mlir::ValueRange outer,
                                           mlir::ValueRange carried);
   mlir::Value index(mlir::OpBuilder &b, int64_t value);
+  mlir::Value shift(mlir::OpBuilder &b, const Bounds &bounds, mlir::Value column);
+  void prefetchRow(mlir::scf::ForOp loop, const Bounds &bounds, mlir::Value row, mlir::Value column);
   llvm::SmallVector<mlir::Value> getInitialMaxima(mlir::OpBuilder &b);
   void storeMaxima(mlir::ValueRange bits);
 

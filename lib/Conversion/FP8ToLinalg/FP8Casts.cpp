@@ -26,9 +26,11 @@ struct FormatBits {
 
   int shift() const { return 23 - mantissa; }
   float smallestNormal() const { return std::ldexp(1.0f, 1 - bias); }
-  /// Adding this to an f32 rounds it to a subnormal of the format, to nearest even, whose bits are
-  /// then the last bits of the sum.
-  float subnormalMagic() const { return std::ldexp(1.0f, 23 + 1 - bias - mantissa); }
+  /// Added to the bits of 2^e, gives the bits of an f32 whose last place is that of the format at 2^e: adding
+  /// it to a number from 2^e on rounds that to the format, to nearest even, and the last bits of the sum count
+  /// the places. They begin at an even number, so that the last byte of the sum plus the exponent, shifted
+  /// into place, is the number in the format.
+  uint32_t toMagic() const { return (shift() << 23) + ((bias - 128) * (1 << mantissa) & 0xFF); }
 };
 
 uint32_t bitsOf(float value) {
@@ -88,20 +90,12 @@ Value fp8::buildEncodeFP8(OpBuilder &builder, Location loc, Value value, FloatTy
   // Saturate first, so that the rounding below cannot exceed the largest value.
   Value clamped = a.apply<arith::MinUIOp>(magnitude, a.integer(bitsOf(f.largest)));
 
-  // Normal results: round to nearest even at the last mantissa bit, then rebias.
-  Value shift = a.integer(f.shift());
-  Value isOdd = a.apply<arith::AndIOp>(a.apply<arith::ShRUIOp>(clamped, shift), a.integer(1));
-  Value halfUp = a.apply<arith::AddIOp>(isOdd, a.integer((1u << (f.shift() - 1)) - 1));
-  Value rounded = a.apply<arith::ShRUIOp>(a.apply<arith::AddIOp>(clamped, halfUp), shift);
-  Value normal = a.apply<arith::SubIOp>(rounded, a.integer((127 - f.bias) << f.mantissa));
-
-  // Subnormal results: an f32 addition rounds them.
-  Value magic = a.real(f.subnormalMagic());
-  Value sum = a.toBits(a.apply<arith::AddFOp>(a.toReal(clamped), magic));
-  Value subnormal = a.apply<arith::SubIOp>(sum, a.integer(bitsOf(f.subnormalMagic())));
-
-  Value isSmall = a.compare(arith::CmpIPredicate::ult, clamped, a.integer(bitsOf(f.smallestNormal())));
-  Value result = a.select(isSmall, subnormal, normal);
+  // Subnormal results have the last place of the smallest normal number.
+  Value exponent = a.apply<arith::AndIOp>(clamped, a.integer(0x7F800000));
+  exponent = a.apply<arith::MaxUIOp>(exponent, a.integer(bitsOf(f.smallestNormal())));
+  Value magic = a.apply<arith::AddIOp>(exponent, a.integer(f.toMagic()));
+  Value sum = a.toBits(a.apply<arith::AddFOp>(a.toReal(clamped), a.toReal(magic)));
+  Value result = a.apply<arith::AddIOp>(sum, a.apply<arith::ShRUIOp>(exponent, a.integer(f.shift())));
   Value sign = a.apply<arith::AndIOp>(a.apply<arith::ShRUIOp>(bits, a.integer(24)), a.integer(0x80));
   result = a.select(isNaN, a.integer(0x7F), a.apply<arith::OrIOp>(result, sign));
   Value byte = arith::TruncIOp::create(builder, loc, a.as(builder.getI8Type()), result);
@@ -112,21 +106,20 @@ Value fp8::buildDecodeFP8(OpBuilder &builder, Location loc, Value value) {
   FormatBits f(cast<FloatType>(getElementTypeOrSelf(value)));
   Arithmetic a(builder, loc, value.getType());
   Value byte = arith::BitcastOp::create(builder, loc, a.as(builder.getI8Type()), value);
-  Value wide = arith::ExtUIOp::create(builder, loc, a.as(builder.getI32Type()), byte);
-  Value magnitude = a.apply<arith::AndIOp>(wide, a.integer(0x7F));
+  Value wide = arith::ExtSIOp::create(builder, loc, a.as(builder.getI32Type()), byte);
 
   // Shifted into place the bits are an f32 whose exponent has the bias of FP8; a multiplication by
-  // a power of two corrects that, also for subnormals.
-  Value shifted = a.apply<arith::ShLIOp>(magnitude, a.integer(f.shift()));
-  Value number = a.toBits(a.apply<arith::MulFOp>(a.toReal(shifted), a.real(std::ldexp(1.0f, 127 - f.bias))));
+  // a power of two corrects that, also for subnormals. The last bit of the sign stays where it is.
+  Value shifted = a.apply<arith::ShLIOp>(wide, a.integer(f.shift()));
+  Value placed = a.apply<arith::AndIOp>(shifted, a.integer(0x80000000u | (0x7Fu << f.shift())));
+  Value number = a.toBits(a.apply<arith::MulFOp>(a.toReal(placed), a.real(std::ldexp(1.0f, 127 - f.bias))));
 
-  // E5M2 has Inf and NaN from 0x7C on, E4M3 one NaN, 0x7F.
+  // E5M2 has Inf and NaN from 0x7C on, E4M3 one NaN, 0x7F: their mantissas are in place.
   uint32_t firstSpecial = f.bias == 15 ? 0x7C : 0x7F;
+  Value magnitude = a.apply<arith::AndIOp>(wide, a.integer(0x7F));
   Value isSpecial = a.compare(arith::CmpIPredicate::uge, magnitude, a.integer(firstSpecial));
-  Value special = a.apply<arith::OrIOp>(shifted, a.integer(0x7F800000));
-  Value result = a.select(isSpecial, special, number);
-  Value sign = a.apply<arith::ShLIOp>(a.apply<arith::AndIOp>(wide, a.integer(0x80)), a.integer(24));
-  return a.toReal(a.apply<arith::OrIOp>(result, sign));
+  Value special = a.select(isSpecial, a.integer(0x7F800000), a.integer(0));
+  return a.toReal(a.apply<arith::OrIOp>(number, special));
 }
 
 Value fp8::buildWiden(OpBuilder &builder, Location loc, Value value) {

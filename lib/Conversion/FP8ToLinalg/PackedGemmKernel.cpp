@@ -20,14 +20,16 @@ using namespace fp8;
 /// Elements of a panel of B that stay in the L1 cache, 32 KiB or more, while the panels of A run past.
 static constexpr int64_t kBlockElements = 8192;
 
-/// Indices of K in an iteration of the innermost loop.
-static constexpr int64_t kUnrolled = 4;
+/// Indices of K in an iteration of the innermost loop, so that few of its instructions count. A core that
+/// runs two threads starts three instructions of each in a clock, and the multiply-adds, their loads and
+/// broadcasts alone are more than that.
+static constexpr int64_t kUnrolled = 8;
 
-/// The f32 elements of a cache line.
-static constexpr int64_t kLineElements = 16;
+/// Elements of B after which a tile prefetches one line of what comes next, and those of a line.
+static constexpr int64_t kPrefetchElements = 128, kLineElements = 16;
 
 namespace {
-/// Emits the sums of one register tile for one block of K.
+/// Emits the sums of register tiles, those at one panel of B, for one block of K.
 class TileBuilder {
 public:
   TileBuilder(Location loc, ValueRange operands, const BlockPanels &blocks, const PackedGemmTile &tile,
@@ -42,32 +44,44 @@ public:
     return options.bf16Dots ? products / 2 : products;
   }
 
-  /// The tile at panel `row` of A and panel `column` of B, for k in [begin, end), which begins with a part
-  /// where parts are summed from zero.
-  void build(OpBuilder &builder, Value column, Value row, Value begin, Value end);
+  /// Goes to panel `column` of B and the block [begin, end) of K, which begins with a part where parts are
+  /// summed from zero.
+  void start(OpBuilder &builder, Value column, Value begin, Value end);
+  /// The tile at panel `row` of A.
+  void build(OpBuilder &builder, Value row);
 
 private:
   Value index(OpBuilder &builder, int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
+  Value sum(OpBuilder &builder, Value x, Value y) { return arith::AddIOp::create(builder, loc, x, y); }
+  Value product(OpBuilder &builder, Value x, int64_t factor) {
+    return arith::MulIOp::create(builder, loc, x, index(builder, factor));
+  }
+  /// One of `panels` as a row of elements.
+  Value viewPanel(OpBuilder &builder, Value panels, Value number);
   SmallVector<Value> zeros(OpBuilder &builder);
   /// The sums of the blocks before, zeros for the first block. Prefetches the sums that come next.
   SmallVector<Value> loadSums(OpBuilder &builder, Value isFirst);
   /// The vectors of one row of a tile that begins at column `first` of `matrix`.
   SmallVector<Value> loadVectors(OpBuilder &builder, Value matrix, Value position, Value first);
   Value multiplyAdd(OpBuilder &builder, Value left, Value right, Value sum);
-  /// Adds the products at one index of K.
-  SmallVector<Value> addProducts(OpBuilder &builder, Value k, ValueRange sums);
+  /// Adds the products at one index of K, which begins at element `ofA` of the panel of A, `ofB` of that of B.
+  SmallVector<Value> addProducts(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums);
+  /// Adds the products at `count` indices of K; prefetches from element `next` of B on, unless that is null.
+  SmallVector<Value> addTogether(OpBuilder &builder, int64_t count, Value ofA, Value ofB, Value next,
+                                 ValueRange sums);
   SmallVector<Value> accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums);
-  void findAhead(OpBuilder &builder, Value begin, Value end);
+  void findAhead(OpBuilder &builder);
   /// Divides the block of B that comes next, from element `first` of its panel on, among the panels of A.
-  void divideAhead(OpBuilder &builder, Value first, Value begin, Value length);
-  void prefetchAhead(OpBuilder &builder, Value k);
+  void divideAhead(OpBuilder &builder, Value first);
+  /// Elements of B between two prefetches: no more than an iteration reads.
+  int64_t prefetchInterval() const { return std::min(kPrefetchElements, kUnrolled * tile.columns); }
   /// Adds `sums`, row `i` of those of a part, to the sums `before` of the parts before it.
   SmallVector<Value> addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums);
   void storeSums(OpBuilder &builder, Value isFirst, ValueRange sums);
-  /// Sums the parts of [begin, end) from zero, one after the other, and adds each to the sums.
-  void buildParts(OpBuilder &builder, Value begin, Value end);
+  /// Sums the parts of the block from zero, one after the other, and adds each to the sums.
+  void buildParts(OpBuilder &builder);
   /// Prefetches the sums of the tile that comes next, which the tile of the next row is, or of the next
   /// column.
   void prefetchNext(OpBuilder &builder);
@@ -81,12 +95,14 @@ private:
   int64_t part; ///< as of partLength
   bool bf16Dots;
   int64_t lanes; ///< of each vector of sums
-  /// The elements of B that come after this panel: they are in memory or the L3 cache the first time. The
-  /// tile prefetches element first + k·perK of `panel` and others `perPrefetch` apart.
+  /// The elements of B that come after this panel: they are in memory or the L3 cache the first time. A tile
+  /// prefetches from element first + row · perTile of `panel` on, `step` elements at a time.
   struct {
-    Value panel, first, perK, perPrefetch;
+    Value panel, first, perTile, step;
   } ahead;
+  Value begin, end; ///< of the block of K
   Value row, column, block, firstRow, firstColumn, rows;
+  Value panelA, panelB; ///< as rows of elements
 };
 } // namespace
 
@@ -133,16 +149,28 @@ Value TileBuilder::multiplyAdd(OpBuilder &builder, Value left, Value right, Valu
   return x86vector::DotBF16Op::create(builder, loc, sum.getType(), sum, pairs[0], pairs[1]);
 }
 
-SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value k, ValueRange sums) {
+Value TileBuilder::viewPanel(OpBuilder &builder, Value panels, Value number) {
+  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  int64_t width = cast<MemRefType>(panels.getType()).getShape().back();
+  OpFoldResult depth = memref::getMixedSize(builder, loc, panels, 1);
+  OpFoldResult offsets[] = {number, zero, zero}, sizes[] = {one, depth, builder.getIndexAttr(width)};
+  OpFoldResult strides[] = {one, one, one};
+  int64_t shape[] = {ShapedType::kDynamic, width};
+  auto type = memref::SubViewOp::inferRankReducedResultType(shape, cast<MemRefType>(panels.getType()),
+                                                            offsets, sizes, strides);
+  Value panel = memref::SubViewOp::create(builder, loc, type, panels, offsets, sizes, strides);
+  return memref::CollapseShapeOp::create(builder, loc, panel, ArrayRef<ReassociationIndices>{{0, 1}});
+}
+
+SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums) {
   auto type = cast<VectorType>(sums.front().getType());
   SmallVector<Value> right;
   for (int64_t lane = 0; lane < tile.columns; lane += lanes)
     right.push_back(
-        vector::LoadOp::create(builder, loc, type, b, ValueRange{column, k, index(builder, lane)}));
-  prefetchAhead(builder, k);
+        vector::LoadOp::create(builder, loc, type, panelB, sum(builder, ofB, index(builder, lane))));
   SmallVector<Value> next;
   for (int64_t i = 0; i < tile.rows; ++i) {
-    Value left = memref::LoadOp::create(builder, loc, a, ValueRange{row, k, index(builder, i)});
+    Value left = memref::LoadOp::create(builder, loc, panelA, sum(builder, ofA, index(builder, i)));
     Value spread = vector::BroadcastOp::create(builder, loc, type, left);
     for (Value vector : right)
       next.push_back(multiplyAdd(builder, spread, vector, sums[next.size()]));
@@ -150,66 +178,80 @@ SmallVector<Value> TileBuilder::addProducts(OpBuilder &builder, Value k, ValueRa
   return next;
 }
 
-void TileBuilder::prefetchAhead(OpBuilder &builder, Value k) {
-  Value offset = arith::MulIOp::create(builder, loc, k, ahead.perK);
-  Value element = arith::AddIOp::create(builder, loc, ahead.first, offset);
-  for (int64_t lane = 0; lane < tile.columns; lane += kLineElements) {
-    Value at[] = {ahead.panel, index(builder, 0), element}; // a panel is contiguous
-    memref::PrefetchOp::create(builder, loc, b, at, /*isWrite=*/false, /*localityHint=*/2,
-                               /*isDataCache=*/true);
-    element = arith::AddIOp::create(builder, loc, element, ahead.perPrefetch);
+SmallVector<Value> TileBuilder::addTogether(OpBuilder &builder, int64_t count, Value ofA, Value ofB,
+                                            Value next, ValueRange sums) {
+  SmallVector<Value> added(sums);
+  for (int64_t i = 0; i < count; ++i) {
+    Value elements[] = {sum(builder, ofA, index(builder, i * tile.rows)),
+                        sum(builder, ofB, index(builder, i * tile.columns))};
+    if (next && i * tile.columns % prefetchInterval() == 0) {
+      Value at[] = {ahead.panel, index(builder, 0), next}; // a panel is contiguous
+      memref::PrefetchOp::create(builder, loc, b, at, /*isWrite=*/false, /*localityHint=*/2,
+                                 /*isDataCache=*/true);
+      next = sum(builder, next, ahead.step);
+    }
+    added = addProducts(builder, elements[0], elements[1], added);
   }
+  return added;
 }
 
 /// Several k in each iteration, so that their addresses differ by constants; then those that remain.
-SmallVector<Value> TileBuilder::accumulate(OpBuilder &builder, Value begin, Value end, ValueRange sums) {
-  auto addRange = [&](Value first, Value last, int64_t step, ValueRange start) {
-    auto loop = scf::ForOp::create(builder, loc, first, last, index(builder, step), start);
+SmallVector<Value> TileBuilder::accumulate(OpBuilder &builder, Value first, Value last, ValueRange sums) {
+  Value rest = arith::RemUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, last, first),
+                                      index(builder, kUnrolled));
+  Value middle = arith::SubIOp::create(builder, loc, last, rest);
+  auto addRange = [&](Value from, Value to, int64_t count, Value next, ValueRange start) {
+    SmallVector<Value> carried{product(builder, from, tile.rows)};
+    if (next)
+      carried.push_back(next);
+    llvm::append_range(carried, start);
+    Value distance = next ? product(builder, ahead.step, count * tile.columns / prefetchInterval()) : Value();
+    auto loop = scf::ForOp::create(builder, loc, product(builder, from, tile.columns),
+                                   product(builder, to, tile.columns), index(builder, count * tile.columns),
+                                   carried);
     OpBuilder body = OpBuilder::atBlockEnd(loop.getBody());
-    SmallVector<Value> next(loop.getRegionIterArgs());
-    for (int64_t i = 0; i < step; ++i)
-      next =
-          addProducts(body, arith::AddIOp::create(body, loc, loop.getInductionVar(), index(body, i)), next);
-    scf::YieldOp::create(body, loc, next);
-    return loop.getResults();
+    ValueRange old = loop.getRegionIterArgs();
+    SmallVector<Value> results{sum(body, old[0], index(body, count * tile.rows))};
+    if (next)
+      results.push_back(sum(body, old[1], distance));
+    ValueRange before = old.take_back(start.size());
+    llvm::append_range(results, addTogether(body, count, old[0], loop.getInductionVar(),
+                                            next ? old[1] : Value(), before));
+    scf::YieldOp::create(body, loc, results);
+    return SmallVector<Value>(loop.getResults().take_back(start.size()));
   };
-  Value length = arith::SubIOp::create(builder, loc, end, begin);
-  Value rest = arith::RemUIOp::create(builder, loc, length, index(builder, kUnrolled));
-  Value middle = arith::SubIOp::create(builder, loc, end, rest);
-  return addRange(middle, end, 1, addRange(begin, middle, kUnrolled, sums));
+  Value done = product(builder, arith::SubIOp::create(builder, loc, first, begin), tile.columns);
+  Value interval = index(builder, prefetchInterval());
+  Value own = sum(builder, ahead.first, arith::MulIOp::create(builder, loc, row, ahead.perTile));
+  Value steps = arith::DivUIOp::create(builder, loc, done, interval);
+  Value next = sum(builder, own, arith::MulIOp::create(builder, loc, steps, ahead.step));
+  SmallVector<Value> added = addRange(first, middle, kUnrolled, next, sums);
+  return addRange(middle, last, 1, /*next=*/Value(), added);
 }
 
 /// After the last panel comes the next block of K of the first one, in the end what lies behind the panels.
-void TileBuilder::findAhead(OpBuilder &builder, Value begin, Value end) {
+void TileBuilder::findAhead(OpBuilder &builder) {
   Value zero = index(builder, 0);
   Value next = arith::AddIOp::create(builder, loc, column, index(builder, 1));
   Value panels = memref::DimOp::create(builder, loc, b, 0), depth = memref::DimOp::create(builder, loc, b, 1);
   Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, panels);
   Value hasBlock = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, end, depth);
   Value wraps = arith::AndIOp::create(builder, loc, isLast, hasBlock);
-  Value length = arith::SubIOp::create(builder, loc, end, begin);
   ahead.panel = arith::SelectOp::create(builder, loc, wraps, zero, next);
   Value onward = arith::SelectOp::create(builder, loc, wraps, end, begin);
   Value leaves = arith::XOrIOp::create(builder, loc, wraps, isLast);
   Value firstK = arith::SelectOp::create(builder, loc, leaves, zero, onward);
-  Value first = arith::MulIOp::create(builder, loc, firstK, index(builder, tile.columns));
-  divideAhead(builder, first, begin, length);
+  divideAhead(builder, product(builder, firstK, tile.columns));
 }
 
 /// Each tile prefetches a part, a line or less at a time: if the first tile prefetched all, its loads would
 /// wait while memory sends the lines.
-void TileBuilder::divideAhead(OpBuilder &builder, Value first, Value begin, Value length) {
+void TileBuilder::divideAhead(OpBuilder &builder, Value first) {
   Value tiles = memref::DimOp::create(builder, loc, a, 0);
-  Value piece = index(builder, std::min(tile.columns, kLineElements));
-  Value pieces = index(builder, llvm::divideCeil(tile.columns, kLineElements));
-  ahead.perPrefetch = arith::CeilDivUIOp::create(builder, loc, piece, tiles);
-  ahead.perK = arith::MulIOp::create(builder, loc, ahead.perPrefetch, pieces);
-  Value elements = arith::MulIOp::create(builder, loc, length, index(builder, tile.columns));
-  Value before =
-      arith::DivUIOp::create(builder, loc, arith::MulIOp::create(builder, loc, row, elements), tiles);
-  Value own = arith::AddIOp::create(builder, loc, first, before);
-  Value skipped = arith::MulIOp::create(builder, loc, begin, ahead.perK);
-  ahead.first = arith::SubIOp::create(builder, loc, own, skipped);
+  Value elements = product(builder, arith::SubIOp::create(builder, loc, end, begin), tile.columns);
+  ahead.first = first;
+  ahead.perTile = arith::CeilDivUIOp::create(builder, loc, elements, tiles);
+  ahead.step = arith::CeilDivUIOp::create(builder, loc, index(builder, prefetchInterval()), tiles);
 }
 
 SmallVector<Value> TileBuilder::addBlock(OpBuilder &builder, int64_t i, ValueRange before, ValueRange sums) {
@@ -283,7 +325,7 @@ Value TileBuilder::buildIsFirst(OpBuilder &builder, Value begin) {
 
 /// The parts of a block one after the other, while the sums of the tile are in the L1 cache. Without products
 /// there is one part, which stores zeros.
-void TileBuilder::buildParts(OpBuilder &builder, Value begin, Value end) {
+void TileBuilder::buildParts(OpBuilder &builder) {
   Value isFirstBlock = buildIsFirst(builder, begin);
   auto branch = scf::IfOp::create(builder, loc, isFirstBlock, /*withElseRegion=*/true);
   OpBuilder later = OpBuilder::atBlockBegin(branch.elseBlock());
@@ -299,18 +341,25 @@ void TileBuilder::buildParts(OpBuilder &builder, Value begin, Value end) {
   storeSums(body, buildIsFirst(body, first), accumulate(body, first, sumEnd, zeros(body)));
 }
 
-void TileBuilder::build(OpBuilder &builder, Value columnPanel, Value rowPanel, Value begin, Value end) {
-  row = rowPanel;
+void TileBuilder::start(OpBuilder &builder, Value columnPanel, Value from, Value to) {
+  begin = from;
+  end = to;
   column = columnPanel;
-  firstRow = arith::MulIOp::create(builder, loc, row, index(builder, tile.rows));
-  firstColumn = arith::MulIOp::create(builder, loc, column, index(builder, tile.columns));
+  firstColumn = product(builder, column, tile.columns);
   rows = memref::DimOp::create(builder, loc, c, 0);
-  findAhead(builder, begin, end);
+  panelB = viewPanel(builder, b, column);
+  findAhead(builder);
+}
+
+void TileBuilder::build(OpBuilder &builder, Value rowPanel) {
+  row = rowPanel;
+  firstRow = product(builder, row, tile.rows);
+  panelA = viewPanel(builder, a, row);
   if (part)
-    return buildParts(builder, begin, end);
+    return buildParts(builder);
   Value isFirst = buildIsFirst(builder, begin);
-  SmallVector<Value> start = loadSums(builder, isFirst);
-  storeSums(builder, isFirst, accumulate(builder, begin, end, start));
+  SmallVector<Value> before = loadSums(builder, isFirst);
+  storeSums(builder, isFirst, accumulate(builder, begin, end, before));
 }
 
 /// Returns the length of a block of K, in elements of a panel: blocks of about equal length, which are whole
@@ -352,13 +401,16 @@ static void buildBody(OpBuilder &builder, ValueRange operands, const BlockPanels
     end = arith::MaxSIOp::create(builder, loc, depth, one); // without products the sums are zero
   int64_t part = TileBuilder::partLength(blocks, options);
   Value length = buildBlockLength(builder, loc, end, std::max<int64_t>(part, 1), tile);
-  scf::buildLoopNest(builder, loc, ValueRange{zero, zero, zero}, ValueRange{end, columns, rows},
-                     ValueRange{length, one, one}, [&](OpBuilder &body, Location, ValueRange position) {
-                       Value whole = arith::AddIOp::create(body, loc, position[0], length);
-                       Value last = arith::MinSIOp::create(body, loc, whole, depth);
-                       TileBuilder(loc, operands, blocks, tile, options)
-                           .build(body, position[1], position[2], position[0], last);
-                     });
+  auto panels = [&](OpBuilder &body, Location, ValueRange position) {
+    Value whole = arith::AddIOp::create(body, loc, position[0], length);
+    Value last = arith::MinSIOp::create(body, loc, whole, depth);
+    TileBuilder tiles(loc, operands, blocks, tile, options);
+    tiles.start(body, position[1], position[0], last);
+    auto loop = scf::ForOp::create(body, loc, zero, rows, one);
+    OpBuilder inside = OpBuilder::atBlockTerminator(loop.getBody());
+    tiles.build(inside, loop.getInductionVar());
+  };
+  scf::buildLoopNest(builder, loc, {zero, zero}, {end, columns}, {length, one}, panels);
 }
 
 /// Returns the name of the function for these parameters.

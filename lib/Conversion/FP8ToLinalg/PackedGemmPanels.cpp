@@ -30,6 +30,11 @@ static constexpr int64_t kPartLanes = 4;
 /// pieces of each row are read.
 static constexpr int64_t kGroup = 4;
 
+/// The bytes of a cache line, and rows of the source ahead of which it is prefetched where it is contiguous
+/// along its rows. The processor does not find these by itself: the pieces that are read are short and far
+/// apart.
+static constexpr int64_t kLineBytes = 64, kRowsAhead = 24;
+
 /// Extends elements to f32; fp8-expand-casts expands arith.extf from FP8.
 static Value extendToF32(OpBuilder &b, Location loc, Value value) {
   Type element = getElementTypeOrSelf(value);
@@ -108,23 +113,28 @@ private:
     Value position = arith::AddIOp::create(b, loc, firstPanel, panel);
     return arith::MulIOp::create(b, loc, position, index(b, width));
   }
-  /// Stores the first `count` lanes of `vector` at panels[panel, k, lane...].
+  /// Stores the first `count` lanes of `vector`, which has as many or all, at panels[panel, k, lane...].
   void store(OpBuilder &b, Value vector, Value panel, Value k, int64_t lane, int64_t count);
   /// Loads `count` elements of the source as f32.
   Value load(OpBuilder &b, Value position, Value k, int64_t count);
-  /// Loads the elements of panels for one index `k` and the rows from `row` on, or `lanes` indices from `k`
-  /// on.
-  Value loadAcrossK(OpBuilder &b, Value row, Value k, bool isVector);
+  /// Loads the elements of panels for one index `k` and `count` rows from `row` on, or `lanes` indices from
+  /// `k` on.
+  Value loadAcrossK(OpBuilder &b, Value row, Value k, int64_t count);
   Value loadAlongK(OpBuilder &b, Value row, Value k);
+
+  /// Returns the elements of the source in a cache line.
+  int64_t lineElements() const { return kLineBytes * 8 / element.getIntOrFloatBitWidth(); }
+  void prefetch(OpBuilder &b, Value row, Value k);
 
   void packAlongK(OpBuilder &b, Value panel);
   /// Packs `lanes` indices of K, from `k`, of up to `lanes` rows of a panel, from `lane`.
   void packSquare(OpBuilder &b, Value panel, ArrayRef<Value> rows, Value k, int64_t lane);
   void packParts(OpBuilder &b, Value panel, ArrayRef<Value> vectors, Value k, int64_t lane);
-  /// Packs `count` panels from `panel` on, one index of K after the other.
-  void packAlongRows(OpBuilder &b, Value panel, int64_t count);
-  /// Returns the number of leading panels, of `count`, of which whole vectors can be read.
-  Value countWhole(OpBuilder &b, Value count);
+  /// Packs `count` panels from `panel` on, one index of K after the other; reads nothing behind them if
+  /// `isExact`.
+  void packAlongRows(OpBuilder &b, Value panel, int64_t count, bool isExact = false);
+  /// Returns the number of leading panels, of `count`, that have all their rows; and `behind` rows follow.
+  Value countWhole(OpBuilder &b, Value count, int64_t behind);
   /// Packs a panel of `valid` rows element by element; the other rows become zero.
   void packElements(OpBuilder &b, Value panel, Value valid);
 
@@ -147,7 +157,13 @@ void PackBuilder::loop(OpBuilder &b, Value begin, Value end, int64_t step,
 
 void PackBuilder::store(OpBuilder &b, Value vector, Value panel, Value k, int64_t lane, int64_t count) {
   Value at[] = {panel, k, index(b, lane)};
-  if (count < lanes && lanes >= kMaskedLanes) {
+  auto vectorType = dyn_cast<VectorType>(vector.getType());
+  if (!vectorType) {
+    memref::StoreOp::create(b, loc, vector, panels, at);
+    return;
+  }
+  bool isPart = count < vectorType.getNumElements();
+  if (isPart && lanes >= kMaskedLanes) {
     auto type = VectorType::get(lanes, b.getI1Type());
     SmallVector<bool> isStored(lanes, false);
     llvm::fill(MutableArrayRef(isStored).take_front(count), true);
@@ -155,7 +171,7 @@ void PackBuilder::store(OpBuilder &b, Value vector, Value panel, Value k, int64_
     vector::MaskedStoreOp::create(b, loc, panels, at, mask, vector);
     return;
   }
-  if (count < lanes) {
+  if (isPart) {
     SmallVector<int64_t> first = llvm::to_vector(llvm::seq<int64_t>(count));
     vector = vector::ShuffleOp::create(b, loc, vector, vector, first);
   }
@@ -184,8 +200,7 @@ static Value buildPairs(OpBuilder &b, Location loc, Value low, Value high) {
   return arith::BitcastOp::create(b, loc, f32, bits);
 }
 
-Value PackBuilder::loadAcrossK(OpBuilder &b, Value row, Value k, bool isVector) {
-  int64_t count = isVector ? lanes : 1;
+Value PackBuilder::loadAcrossK(OpBuilder &b, Value row, Value k, int64_t count) {
   if (!pairs)
     return load(b, row, k, count);
   Value low = arith::MulIOp::create(b, loc, k, index(b, 2));
@@ -212,6 +227,16 @@ Value PackBuilder::loadAlongK(OpBuilder &b, Value row, Value k) {
   return vector::BitCastOp::create(b, loc, pairType, narrow);
 }
 
+/// Prefetches the line of the source at `row` and `k`, which may lie behind its end.
+void PackBuilder::prefetch(OpBuilder &b, Value row, Value k) {
+  if (pairs)
+    k = arith::MulIOp::create(b, loc, k, index(b, 2));
+  Value at[] = {row, k};
+  if (!alongK)
+    std::swap(at[0], at[1]);
+  memref::PrefetchOp::create(b, loc, source, at, /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+}
+
 void PackBuilder::packElements(OpBuilder &b, Value panel, Value valid) {
   Value zero = index(b, 0);
   Value nothing = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
@@ -219,7 +244,7 @@ void PackBuilder::packElements(OpBuilder &b, Value panel, Value valid) {
   loop(b, zero, depth, 1, [&](OpBuilder &overK, Value k) {
     loop(overK, zero, valid, 1, [&](OpBuilder &body, Value row) {
       Value position = arith::AddIOp::create(body, loc, first, row);
-      Value value = loadAcrossK(body, position, k, /*isVector=*/false);
+      Value value = loadAcrossK(body, position, k, /*count=*/1);
       memref::StoreOp::create(body, loc, value, panels, ValueRange{panel, k, row});
     });
     loop(overK, valid, index(overK, width), 1, [&](OpBuilder &body, Value row) {
@@ -266,36 +291,51 @@ void PackBuilder::packAlongK(OpBuilder &b, Value panel) {
       Value position = arith::AddIOp::create(b, loc, first, index(b, row));
       rows.push_back(arith::MinSIOp::create(b, loc, position, lastRow));
     }
-    // The last square ends at the end of K, so that it may repeat part of the one before.
-    loop(b, zero, depth, lanes, [&](OpBuilder &body, Value k) {
-      packSquare(body, panel, rows, arith::MinSIOp::create(body, loc, k, lastSquare), lane);
+    // A line of each row at a time, while those of the next panel are prefetched. The last square ends at the
+    // end of K, so that it may repeat part of the one before.
+    int64_t step = std::max(lineElements() / (pairs ? 2 : 1), lanes);
+    loop(b, zero, depth, step, [&](OpBuilder &line, Value begin) {
+      for (Value row : rows)
+        prefetch(line, arith::AddIOp::create(line, loc, row, index(line, width)), begin);
+      Value end = arith::MinSIOp::create(line, loc, depth,
+                                         arith::AddIOp::create(line, loc, begin, index(line, step)));
+      loop(line, begin, end, lanes, [&](OpBuilder &body, Value k) {
+        packSquare(body, panel, rows, arith::MinSIOp::create(body, loc, k, lastSquare), lane);
+      });
     });
   }
 }
 
-void PackBuilder::packAlongRows(OpBuilder &b, Value panel, int64_t count) {
+void PackBuilder::packAlongRows(OpBuilder &b, Value panel, int64_t count, bool isExact) {
   Value first = firstRow(b, panel);
   loop(b, index(b, 0), depth, 1, [&](OpBuilder &body, Value k) {
+    Value ahead = arith::AddIOp::create(body, loc, k, index(body, kRowsAhead / (pairs ? 2 : 1)));
+    // From the last row that is read on: panels before have read the line of the first one, if it is not aligned.
+    int64_t last = count * width - 1 + (isExact ? 0 : llvm::alignTo(width, lanes) - width);
+    for (int64_t row = last; row >= 0; row -= lineElements())
+      prefetch(body, arith::AddIOp::create(body, loc, first, index(body, row)), ahead);
     for (int64_t i = 0; i < count; ++i) {
       Value target = arith::AddIOp::create(body, loc, panel, index(body, i));
-      for (int64_t lane = 0; lane < width; lane += lanes) {
+      for (int64_t lane = 0, size; lane < width; lane += size) {
+        size = std::min(lanes, width - lane);
+        if (isExact)
+          size = llvm::bit_floor<uint64_t>(size);
         Value position = arith::AddIOp::create(body, loc, first, index(body, i * width + lane));
-        Value vector = loadAcrossK(body, position, k, /*isVector=*/true);
-        store(body, vector, target, k, lane, std::min(lanes, width - lane));
+        Value vector = loadAcrossK(body, position, k, isExact ? size : lanes);
+        store(body, vector, target, k, lane, size);
       }
     }
   });
 }
 
-Value PackBuilder::countWhole(OpBuilder &b, Value count) {
+Value PackBuilder::countWhole(OpBuilder &b, Value count, int64_t behind) {
   Value zero = index(b, 0);
   if (alongK) {
     Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, depth, index(b, lanes));
     return arith::SelectOp::create(b, loc, isLong, count, zero);
   }
-  // The last vector of a panel may reach into the next one.
   Value left = arith::SubIOp::create(b, loc, outer, firstRow(b, zero));
-  left = arith::SubIOp::create(b, loc, left, index(b, llvm::alignTo(width, lanes) - width));
+  left = arith::SubIOp::create(b, loc, left, index(b, behind));
   left = arith::MaxSIOp::create(b, loc, left, zero);
   Value whole = arith::DivUIOp::create(b, loc, left, index(b, width));
   return arith::MinSIOp::create(b, loc, whole, count);
@@ -308,7 +348,8 @@ void PackBuilder::build(OpBuilder &b) {
   if (pairs)
     depth = arith::DivUIOp::create(b, loc, depth, index(b, 2));
   Value count = memref::DimOp::create(b, loc, panels, 0);
-  Value whole = countWhole(b, count);
+  int64_t behind = llvm::alignTo(width, lanes) - width; // rows that the last vector of a panel reads, too
+  Value whole = countWhole(b, count, behind);
   if (alongK) {
     loop(b, zero, whole, 1, [&](OpBuilder &body, Value panel) { packAlongK(body, panel); });
   } else {
@@ -316,6 +357,11 @@ void PackBuilder::build(OpBuilder &b) {
     Value grouped = arith::SubIOp::create(b, loc, whole, rest);
     loop(b, zero, grouped, kGroup, [&](OpBuilder &body, Value panel) { packAlongRows(body, panel, kGroup); });
     loop(b, grouped, whole, 1, [&](OpBuilder &body, Value panel) { packAlongRows(body, panel, 1); });
+    if (behind) {
+      Value full = countWhole(b, count, 0);
+      loop(b, whole, full, 1, [&](OpBuilder &body, Value panel) { packAlongRows(body, panel, 1, true); });
+      whole = full;
+    }
   }
   loop(b, whole, count, 1, [&](OpBuilder &body, Value panel) {
     Value left = arith::SubIOp::create(body, loc, outer, firstRow(body, panel));

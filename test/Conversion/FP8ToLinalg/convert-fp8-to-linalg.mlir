@@ -9,20 +9,30 @@
 // functions.
 // CHECK-LABEL: func.func private @fp8_cpu_gemm_f32_4x16
 // CHECK-SAME: %[[LEFT:[^:]+]]: memref<?x?x4xf32, {{.+}}, %[[RIGHT:[^:]+]]: memref<?x?x16xf32
-// The tiles of a panel of the second operand divide among them what they prefetch of the next one.
+// The tiles of a panel of the second operand divide among them what they prefetch of the next one: a line for
+// the 128 elements of this one, 8 indices of K, that they read in an iteration.
 // CHECK: arith.select
 // CHECK: %[[TILES:.+]] = memref.dim %[[LEFT]]
-// CHECK: %[[LINE:.+]] = arith.constant 16 : index
-// CHECK: %[[STEP:.+]] = arith.ceildivui %[[LINE]], %[[TILES]]
-// CHECK: scf.for %[[K:[^ ]+]] = {{.+}} iter_args
-// CHECK: arith.muli
-// CHECK-NEXT: %[[ELEMENT:.+]] = arith.addi
+// CHECK: %[[INTERVAL:.+]] = arith.constant 128 : index
+// CHECK: %[[STEP:.+]] = arith.ceildivui %[[INTERVAL]], %[[TILES]]
+// CHECK: scf.for %[[B:[^ ]+]] = {{.+}} step %c128{{[^ ]*}} iter_args(%[[A:[^ ]+]] = %{{[^ ]+}}, %[[ELEMENT:[^ ]+]] = %{{[^ ,]+}},
 // CHECK: memref.prefetch %[[RIGHT]][%{{.+}}, %{{.+}}, %[[ELEMENT]]], read
-// CHECK: vector.fma
+// CHECK-COUNT-32: vector.fma
+// CHECK-NOT: memref.prefetch
+// CHECK: scf.yield
+// Packing prefetches the rows of the next panel, a line of each at a time; or, along rows, what is some rows on.
 // CHECK-LABEL: func.func private @fp8_cpu_pack_bf16_k_4(
+// CHECK: %[[STEP:.+]] = arith.constant 32 : index
+// CHECK: scf.for %[[BEGIN:.+]] = %{{.+}} to %{{.+}} step %[[STEP]]
+// CHECK-COUNT-4: memref.prefetch %{{.+}}[%{{.+}}, %[[BEGIN]]], read
+// CHECK: scf.for
 // CHECK: arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>
 // CHECK: vector.shuffle
 // CHECK-LABEL: func.func private @fp8_cpu_pack_bf16_rows_16(
+// CHECK: scf.for %[[GROUP:.+]] =
+// CHECK: scf.for %[[K:[^ ]+]] =
+// CHECK: %[[AHEAD:.+]] = arith.addi %[[K]], %c24
+// CHECK-COUNT-2: memref.prefetch %{{.+}}[%[[AHEAD]], %{{.+}}], read
 // CHECK: arith.extf %{{.+}} : vector<8xbf16> to vector<8xf32>
 // CHECK-NOT: vector.shuffle
 
@@ -146,6 +156,26 @@ func.func @quantize_extras(%x: memref<8x100xf32>, %s: memref<f32>, %q: memref<8x
       %v = arith.truncf %e : f32 to bf16
       %w = arith.extf %v : bf16 to f32
       fp8.yield %v, %v, %w : bf16, bf16, f32
+  }
+  return
+}
+
+// Groups of as many columns each are loops of constant length, of which LLVM computes several vectors at a time.
+// CHECK-LABEL: func.func @even_groups
+// CHECK-SAME: %[[X:[^:]+]]: memref<8x256xf32>
+// CHECK: %[[WIDTH:.+]] = arith.constant 128 : index
+// CHECK: %[[FIRST:.+]] = arith.muli %{{.+}}, %[[WIDTH]]
+// CHECK: scf.for %[[I:.+]] =
+// CHECK: memref.prefetch %[[X]]
+// CHECK: scf.for %[[J:.+]] = %c0{{[^ ]*}} to %c128
+// CHECK: %[[COLUMN:.+]] = arith.addi %[[FIRST]], %[[J]]
+// CHECK: memref.load %[[X]][%[[I]], %[[COLUMN]]]
+func.func @even_groups(%x: memref<8x256xf32>, %s: memref<f32>, %q: memref<8x256xf8E5M2>, %si: memref<f32>, %b: memref<256xf32>) {
+  fp8.quantize ins(%x : memref<8x256xf32>) scale(%s : memref<f32>)
+      outs(%q, %si, %b : memref<8x256xf8E5M2>, memref<f32>, memref<256xf32>)
+      {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]} producer {
+    ^bb0(%e: f32):
+      fp8.yield %e, %e : f32, f32
   }
   return
 }
