@@ -58,12 +58,16 @@ class Step:
         self._options = dict(options)
         self._jit_options = dict(jit_options)
         self._lock = threading.RLock()
+        #: Whether casts of weights go in and out of JAX beside the state. Without any they would cost a call some microseconds.
+        self._with_casts = bool(options.get("fp8_parameters"))
         self._programs = Programs(fun, options, jit_options)
         self._start_again()
         self._held = Held()
 
     def _start_again(self) -> None:
-        #: The number of the last call's program, and its casts of weights by name.
+        #: The last call's program is the one whose number is the length of this: JAX makes a tuple of None faster than anything that holds a number.
+        self._last: tuple[None, ...] | None = None
+        #: That program's number, and its casts of weights by name.
         self._casts: dict[int, dict[str, Any]] = {}
         self._sources: Sources | None = None
         self._stepper = self._programs.jitted(self._traced_step, donate_state=True)
@@ -96,42 +100,48 @@ class Step:
             while True:
                 if programs.static_leaves:
                     args, kwargs = _leaves.wrap((args, kwargs), programs.static_leaves)
-                casts = self._casts if self._sources and self._sources.are_in(programs.arrays(args, kwargs)) else {}
+                state: Any = self._held.tensors
+                if self._with_casts:
+                    state = state, self._usable_casts(args, kwargs)
                 try:
                     # From here and not deeper: JAX notes the Python stack in every call, a microsecond for each frame.
-                    new = self._stepper((self._held.tensors, casts), *args, **kwargs)
+                    new, last, result = self._stepper(state, *args, **kwargs)
                     break
                 except _StateNeeded as error:
                     self._held.adopt(error.program)
                 except TypeError as error:
                     if not programs.needs_static(error, args, kwargs):
                         raise
-            result = self._keep(new, args, kwargs)
+            tensors, casts = new if self._with_casts else (new, {})
+            # Faster than any() of a generator, by more than a microsecond of each call.
+            for tensor in casts.values() if casts else tensors:
+                if isinstance(tensor, TRACER):
+                    raise TypeError(_TRACED_CALL)
+            if self._with_casts:
+                self._keep_casts(len(last), casts, args, kwargs, result)
+            self._held.tensors, self._last = tensors, last
         return _leaves.unwrap(result) if programs.static_leaves else result
 
-    def _keep(self, new: tuple[dict[str, Any], dict[int, dict[str, Any]], Any], args: Any, kwargs: Any) -> Any:
-        """Keeps the new state and casts for the next call; returns the function's result."""
-        __tracebackhide__ = True
-        tensors, casts, result = new
-        ((number, made),) = casts.items()
-        # Faster than any() of a generator, by more than a microsecond of each call.
-        for tensor in made.values() if made else tensors.values():
-            if isinstance(tensor, TRACER):
-                raise TypeError(_TRACED_CALL)
-        self._sources = Sources(self._programs.numbered(number).casts, self._programs.arrays(args, kwargs), jax.tree.leaves(result)) if made else None
-        self._held.tensors, self._casts = tensors, casts
-        return result
+    def _usable_casts(self, args: Any, kwargs: Any) -> dict[int, dict[str, Any]]:
+        """The last call's casts, if they are of the weights among these arguments."""
+        return self._casts if self._sources and self._sources.are_in(self._programs.arrays(args, kwargs)) else {}
 
-    def _traced_step(self, state: tuple[dict[str, Any], dict[int, dict[str, Any]]], *args: Any, **kwargs: Any) -> Any:
-        tensors, casts = state
+    def _keep_casts(self, number: int, casts: dict[str, Any], args: Any, kwargs: Any, result: Any) -> None:
+        self._casts = {number: casts}
+        self._sources = Sources(self._programs.numbered(number).casts, self._programs.arrays(args, kwargs), jax.tree.leaves(result)) if casts else None
+
+    def _traced_step(self, state: Any, *args: Any, **kwargs: Any) -> Any:
+        tensors, casts = state if self._with_casts else (state, {})
         program, leaves = self._programs.of_traced(args, kwargs)
         if program.tensors:
             if not self._held.layout:
                 raise _StateNeeded(program)
             self._held.check(program)
-        new, result = program.call({**tensors, **casts.get(program.number, {})}, leaves)
-        made = {name: new.pop(name) for name in sorted(program.casts.names)}
-        return new, {program.number: made}, result
+        new, result = program.call({**self._held.named(tensors), **casts.get(program.number, {})}, leaves)
+        kept = tuple(new[name] for name in self._held.names)
+        if self._with_casts:
+            kept = kept, {name: new[name] for name in sorted(program.casts.names)}
+        return kept, (None,) * program.number, result
 
     def init(self, *args: Any, **kwargs: Any) -> _state.State:
         """A new state for these arguments, which may be jax.ShapeDtypeStructs; `state` stays as it is.
@@ -239,7 +249,7 @@ class Step:
             return self._programs.of(args, kwargs)
         if not self._programs:
             raise RuntimeError(f"{name}() without arguments is about the last call, and there was none: call the step first, or pass its arguments")
-        return self._programs.numbered(next(iter(self._casts), -1))
+        return self._programs.numbered(-1 if self._last is None else len(self._last))
 
     def __repr__(self) -> str:
         return f"<fp8.jax.Step {getattr(self._fun, '__name__', self._fun)}: {len(self._programs)} compiled>"
