@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from .. import state as _state
-from .._errors import StateError
+from .._errors import HIDING_FRAMES, StateError, hiding_frames
 from .._report import Report
 from . import _call, _leaves
 from ._casts import Sources
@@ -96,7 +96,7 @@ class Step:
         """The function's result; `state` is read and replaced."""
         __tracebackhide__ = True
         programs = self._programs
-        with self._lock:
+        with HIDING_FRAMES, self._lock:
             while True:
                 if programs.static_leaves:
                     args, kwargs = _leaves.wrap((args, kwargs), programs.static_leaves)
@@ -143,6 +143,7 @@ class Step:
             kept = kept, {name: new[name] for name in sorted(program.casts.names)}
         return kept, (None,) * program.number, result
 
+    @hiding_frames
     def init(self, *args: Any, **kwargs: Any) -> _state.State:
         """A new state for these arguments, which may be jax.ShapeDtypeStructs; `state` stays as it is.
 
@@ -159,6 +160,7 @@ class Step:
         program, leaves = self._programs.of_traced(args, kwargs)
         return program.casts.make([*map(_call.physical, leaves)], state, NOT_TRANSFORMABLE)
 
+    @hiding_frames
     def apply(self, state: _state.State, *args: Any, **kwargs: Any) -> tuple[_state.State, Any]:
         """(new state, result): the pure form of a call, for a jit, scan or shard_map of the user's own.
 
@@ -214,6 +216,7 @@ class Step:
 
     # The compiled program
 
+    @hiding_frames
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Every matrix product and what became of it, for these arguments, or without any for the last call's.
 
@@ -221,14 +224,17 @@ class Step:
         """
         return self._chosen(args, kwargs, "report").library.report
 
+    @hiding_frames
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The compiler's IR after a stage ("ingest", "recipe", "fusion", …); arguments as for `report`."""
         return self._chosen(args, kwargs, "ir").library.ir(stage)
 
+    @hiding_frames
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function as MLIR, not compiled yet."""
         return Lowered(self._programs.of(args, kwargs))
 
+    @hiding_frames
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and types of the function's result, as jax.jit's eval_shape gives them; nothing is compiled."""
         return self._programs.eval_shape(args, kwargs)
