@@ -177,10 +177,24 @@ def _convolution_backward(
     groups: int,
     mask: Sequence[bool],
 ) -> Any:
-    """Depthwise convolutions of stride 1: torch-mlir's form for groups does not verify."""
-    depthwise = groups > 1 and weight.dim() == 4 and weight.shape[1] == 1 and weight.shape[0] == groups
-    if not depthwise or transposed or any(s != 1 for s in (*stride, *dilation)):
+    """Transposed convolutions, which torch-mlir has no form for, as the gradients of the convolution that they are the gradient of.
+
+    Depthwise convolutions of stride 1, and others one group after the other: torch-mlir's form for groups does not verify.
+    """
+    if transposed:
+        like = stride, padding, dilation, False, [0] * len(stride), groups
+        grad_x = aten.convolution(grad, weight, None, *like) if mask[0] else None
+        grad_weight = aten.convolution_backward(x, grad, weight, None, *like, [False, True, False])[1] if mask[1] else None
+        return grad_x, grad_weight, grad.sum([0, *range(2, grad.dim())]) if mask[2] else None
+    if groups == 1:
         return NotImplemented
+    depthwise = weight.dim() == 4 and weight.shape[1] == 1 and weight.shape[0] == groups
+    if not depthwise or any(s != 1 for s in (*stride, *dilation)):
+        parts = zip(grad.chunk(groups, 1), x.chunk(groups, 1), weight.chunk(groups, 0))
+        sizes = [bias_sizes[0] // groups] if bias_sizes else None
+        same = sizes, stride, padding, dilation, False, output_padding, 1, mask
+        of_x, of_weight, of_bias = zip(*[aten.convolution_backward(*part, *same) for part in parts])
+        return tuple(torch.cat(g, dim) if wanted else None for g, dim, wanted in zip((of_x, of_weight, of_bias), (1, 0, 0), mask))
     rows, columns = weight.shape[2:]
     height, width = grad.shape[2:]
     around = [rows - 1 - padding[0], columns - 1 - padding[1]]
