@@ -256,3 +256,16 @@ def test_threads_share_an_entry():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_traceback_ends_with_the_users_call():
+    with pytest.raises(fp8.CompileError) as raised:
+        fp8.compile("no MLIR")
+    assert [frame.path.name for frame in raised.traceback] == ["test_core_library.py"]
+
+
+def test_an_error_of_the_package_itself_keeps_its_frames(monkeypatch):
+    monkeypatch.setattr("fp8._compile._options", None)
+    with pytest.raises(AttributeError) as raised:
+        fp8.compile("no MLIR")
+    assert raised.traceback[-1].path.name == "_compile.py"

@@ -5,6 +5,7 @@
 
 import inspect
 import pathlib
+import traceback
 
 import pytest
 
@@ -80,3 +81,35 @@ def test_without_jit_and_with_checks_for_nan_it_is_the_compiled_code():
         np.testing.assert_array_equal(again(x, w), wanted)
         with pytest.raises(FloatingPointError):
             again(x * np.nan, np.asarray(w))
+
+
+def frames_of(call):
+    """The type of the error that a call raises, and the files of its traceback after the one of this function."""
+    try:
+        call()
+    except Exception as error:
+        return type(error), [frame.filename for frame in traceback.extract_tb(error.__traceback__)[1:]]
+    return None
+
+
+@pytest.mark.parametrize("name", ["__call__", "init", "lower", "report"])
+def test_tracebacks_end_with_the_users_lines(name):
+    def spectrum(x):
+        return jnp.fft.fft(x).real
+
+    def wrong(x):
+        return missing_name(x)  # noqa: F821
+
+    x = jnp.ones((4, 8))
+    assert frames_of(lambda: getattr(fp8.jax.jit(spectrum), name)(x)) == (fp8.UnsupportedError, [__file__])
+    assert frames_of(lambda: getattr(fp8.jax.jit(wrong), name)(x)) == (NameError, [__file__, __file__])
+
+
+def test_tracebacks_have_all_frames_where_jax_keeps_its_own():
+    jax.config.update("jax_traceback_filtering", "off")
+    try:
+        kind, files = frames_of(lambda: fp8.jax.jit(lambda x: jnp.fft.fft(x).real)(jnp.ones((4, 8))))
+    finally:
+        jax.config.update("jax_traceback_filtering", "auto")
+    assert kind is fp8.UnsupportedError
+    assert any(file.endswith("_step.py") for file in files)

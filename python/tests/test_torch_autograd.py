@@ -37,6 +37,18 @@ def outputs_that_are_no_floats(compile):
     return y, where, positive, fixed, others, fixed.requires_grad, x.grad, w.grad
 
 
+def outputs_that_the_loss_does_not_use(compile):
+    """One of them after the other; the gradients add up."""
+    x, w = inputs((3, 4), (4, 5))
+    function = compile(lambda x, w: (x @ w, (x * 2).bfloat16(), x.sum(), (x @ w).tanh()))
+    gradients = []
+    for used in range(4):
+        y = function(x, w)[used].float()
+        y.backward(torch.linspace(0, 1, y.numel()).reshape(y.shape))
+        gradients += [x.grad.clone(), w.grad.clone() if w.grad is not None else torch.zeros(4, 5)]
+    return gradients
+
+
 def an_input_returned(compile):
     x, w = inputs((3, 4), (4, 5))
     same, y = compile(lambda x, w: (x, x @ w))(x, w)
@@ -223,9 +235,9 @@ def a_compiled_training_step(compile):
 
 
 CASES = [
-    simple, outputs_that_are_no_floats, an_input_returned, an_output_twice_and_its_view, outputs_changed_in_place, an_input_changed_in_place,
-    one_tensor_for_two_arguments, views_as_arguments, no_dimensions_and_no_elements, signs_that_are_not_in_memory, a_graph_that_is_kept,
-    parts_without_gradients, a_part_with_gradients, gradients_turned_off_by_the_function, arguments_whose_gradients_go_nowhere,
+    simple, outputs_that_are_no_floats, outputs_that_the_loss_does_not_use, an_input_returned, an_output_twice_and_its_view, outputs_changed_in_place,
+    an_input_changed_in_place, one_tensor_for_two_arguments, views_as_arguments, no_dimensions_and_no_elements, signs_that_are_not_in_memory,
+    a_graph_that_is_kept, parts_without_gradients, a_part_with_gradients, gradients_turned_off_by_the_function, arguments_whose_gradients_go_nowhere,
     gradients_without_common_memory, hooks, saved_tensors_elsewhere, checkpoints, another_default_dtype, a_compiled_training_step,
 ]  # fmt: skip
 

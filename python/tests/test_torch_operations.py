@@ -31,6 +31,7 @@ LABELS = integers(9, 6)
 PLANES = integers(9, 2, 4)
 CLASSES = integers(7, 5)
 IGNORING, ONCE, TWICE = torch.tensor([1, 2, -100, 3, 0, 8]), torch.tensor([1, 2, 3]), torch.tensor([1, 1, 3])
+FAR = torch.tensor([1e30, 1e-30, math.inf, -math.inf, math.nan, 0.0, -3.0, 0.0, -1e-30, 1.0, math.nan, 2e30])
 SPECIAL = normal(5, 9)
 SPECIAL[1, 2], SPECIAL[2, 3], SPECIAL[3, 1], SPECIAL[3, 2] = float("nan"), SPECIAL[2, 4], -torch.inf, -torch.inf
 
@@ -84,9 +85,28 @@ OPERATIONS = {
     "embedding": (lambda w: F.embedding(TOKENS, w, padding_idx=2), normal(10, 6)),
     "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1), normal(2, 3, 9, 9)),
     "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, 1), normal(2, 3, 9, 9)),
+    "adaptive_avg_pool2d, uneven": (lambda x: F.adaptive_avg_pool2d(x, (2, 10)), normal(2, 3, 9, 7)),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 3), normal(2, 3, 8, 9)),
+    "avg_pool2d, overlapping": (lambda x: F.avg_pool2d(x, (3, 2), (2, 1), 1, ceil_mode=True), normal(2, 3, 8, 9)),
+    "avg_pool2d, padding not counted": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), normal(2, 3, 8, 9)),
+    "avg_pool2d, a divisor": (lambda x: F.avg_pool2d(x, 2, divisor_override=3), normal(2, 3, 8, 9)),
+    "avg_pool1d": (lambda x: F.avg_pool1d(x, 3, 2, 1), normal(3, 8, 9)),
+    "pooling without a batch": (lambda x: [F.avg_pool2d(x, 3), F.max_pool2d(x, 3, 2), F.avg_pool1d(x[0], 2)], normal(3, 8, 9)),
+    "hypot": (lambda x, y: torch.hypot(x, y), normal(5, 7), normal(1, 7)),
+    "hypot of special numbers": (
+        lambda: [torch.hypot(x.to(t), x.flip(0).to(t)) for x in [FAR] for t in (torch.float32, torch.float64, torch.bfloat16)],),
+    "cube": (lambda x: x**3, normal(5, 7)),
+    "inverse square": (lambda x: x**-2, normal(5, 7)),
     "conv2d": (lambda x, w: F.conv2d(x, w, None, 2, 1), normal(2, 3, 9, 9), normal(4, 3, 3, 3)),
     "conv2d, patches": (lambda x, w, b: F.conv2d(x, w, b, 4), normal(2, 3, 8, 8), normal(4, 3, 4, 4), normal(4)),
     "conv2d, depthwise": (lambda x, w: F.conv2d(x, w, None, 1, 3, groups=4), normal(2, 4, 9, 9), normal(4, 1, 7, 7)),
+    "conv2d, groups": (lambda x, w, b: F.conv2d(x, w, b, 1, 1, groups=2), normal(2, 4, 9, 9), normal(6, 2, 3, 3), normal(6)),
+    "conv2d, groups and strides": (lambda x, w: F.conv2d(x, w, None, 2, 1, groups=3), normal(2, 6, 9, 9), normal(3, 2, 3, 3)),
+    "conv2d, depthwise with strides": (lambda x, w: F.conv2d(x, w, None, 2, 1, groups=4), normal(2, 4, 9, 9), normal(4, 1, 3, 3)),
+    "conv1d, groups": (lambda x, w: F.conv1d(x, w, None, 1, 1, groups=2), normal(2, 4, 9), normal(6, 2, 3)),
+    "conv_transpose2d": (lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, 1), normal(2, 4, 5, 5), normal(4, 3, 3, 3), normal(3)),
+    "conv_transpose1d": (lambda x, w: F.conv_transpose1d(x, w, None, 2), normal(2, 4, 5), normal(4, 3, 4)),
+    "conv_transpose2d, groups": (lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, groups=2), normal(2, 4, 5, 5), normal(4, 3, 3, 3)),
     "conv1d": (lambda x, w: F.conv1d(x, w, None, 1, 1), normal(2, 4, 9), normal(6, 4, 3)),
     "batch_norm": (lambda x, w: F.batch_norm(x, None, None, w, None, True), normal(4, 3, 5, 5), normal(3)),
     "group_norm": (lambda x, w: F.group_norm(x, 2, w), normal(4, 6, 5, 5), normal(6)),
@@ -170,6 +190,19 @@ def test_constants_keep_their_bits():
         assert torch.equal(got.view(torch.uint8), want.view(torch.uint8))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_limits_and_extremes_keep_nan(dtype):
+    def limits(x):
+        y = x.flip(0)
+        numbers = [x.clamp(-1, 1), x.clamp(min=0.3), x.clamp(max=0.3), x.clamp(2, 1), F.relu6(x), F.hardtanh(x, -0.5, 0.1), F.hardsigmoid(x), F.relu(x)]
+        return [*numbers, torch.maximum(x, y), torch.minimum(x, y), x.clamp(y, y + 1), x.clamp_min(y), x.clamp_max(y), x.amax(0), x.amin(1), x.max(), x.min()]
+
+    torch._dynamo.reset()
+    x = SPECIAL.to(dtype)
+    for want, got in zip(limits(x), torch.compile(limits, backend=fp8.torch.backend("none"), fullgraph=True)(x)):
+        torch.testing.assert_close(got, want, rtol=2**-8 if dtype == torch.bfloat16 else 1e-6, atol=0, equal_nan=True)
+
+
 def test_an_index_out_of_range_is_an_error_of_the_call():
     torch._dynamo.reset()
     put = torch.compile(lambda x, i, v: x.index_put((i,), v, True), backend=fp8.torch.backend("none"))
@@ -211,6 +244,51 @@ def test_halves_are_computed_in_f32_and_rounded_once(dtype):
         # Exponentials of two libraries differ in the last bit of f32: seldom in the rounded result.
         assert (got != want).sum() <= 1
     torch.testing.assert_close(compiled(x)[:10], wanted[:10], rtol=0, atol=0)
+
+
+LATER = normal(8, 32).flip(0) * 0.3
+#: Functions whose kernels for bf16 and f16 round in between, forward or backward.
+ROUNDED_IN_BETWEEN = {
+    "glu": F.glu,
+    "mse_loss": lambda x: F.mse_loss(x, LATER.to(x.dtype)),
+    "mse_loss, none": lambda x: F.mse_loss(x, LATER.to(x.dtype), reduction="none"),
+    "huber_loss": lambda x: F.huber_loss(x, LATER.to(x.dtype), delta=0.7),
+    "group_norm": lambda x: F.group_norm(x.reshape(2, 8, 16), 2, LATER[0, :8].to(x.dtype), LATER[1, :8].to(x.dtype)),
+    "group_norm, f32 weights": lambda x: F.group_norm(x.reshape(2, 8, 16), 2, LATER[0, :8], LATER[1, :8]),
+    "rsqrt": lambda x: (x.abs() + 0.1).rsqrt(),
+    "cube": lambda x: x**3,
+    "inverse square": lambda x: (x.abs() + 0.1) ** -2,
+    "sigmoid": torch.sigmoid,
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "log_softmax, first dimension": lambda x: x.log_softmax(0),
+    "cross_entropy": lambda x: F.cross_entropy(x, torch.arange(8)),
+    "logsumexp": lambda x: x.logsumexp(-1),
+    "xlogy": lambda x: torch.xlogy(x, x.detach().abs() + 0.1),
+    "xlogy, second": lambda x: torch.xlogy(LATER.to(x.dtype), x.abs() + 0.1),
+    "logit": lambda x: torch.logit(x.abs() * 0.2 + 0.1),
+    "logit, clamped": lambda x: torch.logit(x * 0.3, 0.3),
+    "hypot": lambda x: torch.hypot(x, LATER.to(x.dtype)),
+    "avg_pool2d": lambda x: F.avg_pool2d(x[None], 3, 1, 1),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x[None], (3, 9)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", ROUNDED_IN_BETWEEN)
+def test_halves_are_rounded_in_between_where_pytorchs_kernels_do(name, dtype):
+    function = ROUNDED_IN_BETWEEN[name]
+
+    def result_and_gradient(function):
+        x = normal(8, 32).to(dtype).requires_grad_()
+        y = function(x)
+        return y.detach(), *torch.autograd.grad(y, x, torch.linspace(0.1, 2, y.numel()).reshape(y.shape).to(y.dtype))
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=fp8.torch.backend("none"), fullgraph=True)
+    for want, got in zip(result_and_gradient(function), result_and_gradient(compiled)):
+        assert got.dtype == want.dtype
+        # Exponentials and logarithms of two libraries, and sums in two orders, differ in the last bit of f32: seldom in the rounded result.
+        assert ((got != want) & ~(got.isnan() & want.isnan())).sum() <= 1
 
 
 INT8, UINT8, INT16 = (torch.tensor([1, -2, 3]).to(t) for t in (torch.int8, torch.uint8, torch.int16))

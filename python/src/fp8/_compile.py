@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from . import _cache, _options, _process, _stablehlo, _tools
 from ._config import config
-from ._errors import CompileError
+from ._errors import CompileError, hiding_frames
 from ._library import Library
 from ._report import Report, Site
 
@@ -31,6 +31,7 @@ log = logging.getLogger("fp8")
 _FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|{os.strerror(errno.EDQUOT)}")
 
 
+@hiding_frames
 def compile(  # noqa: A001 - users write fp8.compile
     source: Source,
     *,

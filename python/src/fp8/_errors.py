@@ -9,8 +9,10 @@ import contextlib
 import functools
 import os
 import sys
+import types
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 
 class Location(NamedTuple):
@@ -88,6 +90,62 @@ class Warning(UserWarning):  # noqa: A001 - users write fp8.Warning
 def warn(message: str) -> None:
     """Warns at the line of the user's that the call comes from."""
     warnings.warn(message, Warning, stacklevel=_frames_before_users())
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def hiding_frames(function: _Function) -> _Function:
+    """A function whose errors have no frames of this package: the last one is the user's call, or the line of theirs that raised.
+
+    Errors that this package does not raise on purpose keep their frames.
+    """
+
+    @functools.wraps(function)
+    def hidden(*arguments: Any, **options: Any) -> Any:
+        with HIDING_FRAMES:
+            return function(*arguments, **options)
+
+    return hidden  # type: ignore[return-value]
+
+
+class _HidingFrames:
+    """A context for the body of a function, as `hiding_frames`: quicker where calls count."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        # The frames so far, with that of the function; raising the error again adds none of it.
+        if error is not None:
+            _hide_frames(error)
+
+
+HIDING_FRAMES = _HidingFrames()
+
+
+def _hide_frames(error: BaseException) -> None:
+    jax = sys.modules.get("jax")
+    if jax is not None and jax.config.jax_traceback_filtering == "off":
+        return
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    own = [_is_own(trace.tb_frame) for trace in frames]
+    on_purpose = isinstance(error, (Error, TypeError, ValueError, RuntimeError))
+    if own[-1:] == [True] and not on_purpose:
+        return
+    kept = None
+    for trace, is_own in zip(reversed(frames), reversed(own)):
+        if not is_own:
+            kept = types.TracebackType(kept, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    error.__traceback__ = kept
+
+
+def _is_own(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(os.path.dirname(__file__) + os.sep)
 
 
 def _frames_before_users() -> int:

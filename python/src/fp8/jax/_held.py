@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -19,7 +19,9 @@ class Held:
     """The tensors of a state, and the layout of the programs that share it; nothing before the first call that needs one."""
 
     def __init__(self) -> None:
-        self.tensors: dict[str, Any] = {}
+        #: The tensors in the order of `names`: JAX takes and makes a tuple faster than a dict.
+        self.tensors: tuple[Any, ...] = ()
+        self.names: tuple[str, ...] = ()
         self.layout: Mapping[str, Any] = {}
         self.pending: dict[str, Any] | None = None
 
@@ -27,13 +29,13 @@ class Held:
         """Copies of the tensors, with the layout's hash: a call gives the memory of its own to the new state."""
         if not self.layout:
             return {}
-        return {**as_jax(self.tensors), _state.HASH: _state.layout_hash({"state": self.layout})}
+        return {**as_jax(self.named(self.tensors)), _state.HASH: _state.layout_hash({"state": self.layout})}
 
     def replace(self, state: Mapping[str, Any]) -> None:
         """Takes another state; without a layout it waits for the program. Raises StateError if it does not fit."""
         if self.layout:
             _state.check(state, {"state": self.layout})
-            self.tensors = as_jax({name: value for name, value in state.items() if name != _state.HASH})
+            self._take(state)
         else:
             self.pending = dict(state)
 
@@ -42,8 +44,16 @@ class Held:
         state = self.pending if self.pending is not None else program.library.state()
         _state.check(state, program.library.manifest)
         self.layout = program.layout
-        self.tensors = as_jax({name: value for name, value in state.items() if name != _state.HASH})
+        self._take(state)
         self.pending = None
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        tensors = as_jax({name: value for name, value in state.items() if name != _state.HASH})
+        self.names, self.tensors = tuple(tensors), tuple(tensors.values())
+
+    def named(self, tensors: Iterable[Any]) -> dict[str, Any]:
+        """Tensors in the order of `names`, by their names."""
+        return dict(zip(self.names, tensors))
 
     def check(self, program: Program) -> None:
         """Raises StateError if the program's state has another layout."""

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from .. import state as _state
-from .._errors import StateError
+from .._errors import HIDING_FRAMES, StateError, hiding_frames
 from .._report import Report
 from . import _call, _leaves
 from ._casts import Sources
@@ -58,12 +58,16 @@ class Step:
         self._options = dict(options)
         self._jit_options = dict(jit_options)
         self._lock = threading.RLock()
+        #: Whether casts of weights go in and out of JAX beside the state. Without any they would cost a call some microseconds.
+        self._with_casts = bool(options.get("fp8_parameters"))
         self._programs = Programs(fun, options, jit_options)
         self._start_again()
         self._held = Held()
 
     def _start_again(self) -> None:
-        #: The number of the last call's program, and its casts of weights by name.
+        #: The last call's program is the one whose number is the length of this: JAX makes a tuple of None faster than anything that holds a number.
+        self._last: tuple[None, ...] | None = None
+        #: That program's number, and its casts of weights by name.
         self._casts: dict[int, dict[str, Any]] = {}
         self._sources: Sources | None = None
         self._stepper = self._programs.jitted(self._traced_step, donate_state=True)
@@ -92,47 +96,54 @@ class Step:
         """The function's result; `state` is read and replaced."""
         __tracebackhide__ = True
         programs = self._programs
-        with self._lock:
+        with HIDING_FRAMES, self._lock:
             while True:
                 if programs.static_leaves:
                     args, kwargs = _leaves.wrap((args, kwargs), programs.static_leaves)
-                casts = self._casts if self._sources and self._sources.are_in(programs.arrays(args, kwargs)) else {}
+                state: Any = self._held.tensors
+                if self._with_casts:
+                    state = state, self._usable_casts(args, kwargs)
                 try:
                     # From here and not deeper: JAX notes the Python stack in every call, a microsecond for each frame.
-                    new = self._stepper((self._held.tensors, casts), *args, **kwargs)
+                    new, last, result = self._stepper(state, *args, **kwargs)
                     break
                 except _StateNeeded as error:
                     self._held.adopt(error.program)
                 except TypeError as error:
                     if not programs.needs_static(error, args, kwargs):
                         raise
-            result = self._keep(new, args, kwargs)
+            tensors, casts = new if self._with_casts else (new, {})
+            # Faster than any() of a generator, by more than a microsecond of each call.
+            for tensor in casts.values() if casts else tensors:
+                if isinstance(tensor, TRACER):
+                    raise TypeError(_TRACED_CALL)
+            if self._with_casts:
+                self._keep_casts(len(last), casts, args, kwargs, result)
+            self._held.tensors, self._last = tensors, last
         return _leaves.unwrap(result) if programs.static_leaves else result
 
-    def _keep(self, new: tuple[dict[str, Any], dict[int, dict[str, Any]], Any], args: Any, kwargs: Any) -> Any:
-        """Keeps the new state and casts for the next call; returns the function's result."""
-        __tracebackhide__ = True
-        tensors, casts, result = new
-        ((number, made),) = casts.items()
-        # Faster than any() of a generator, by more than a microsecond of each call.
-        for tensor in made.values() if made else tensors.values():
-            if isinstance(tensor, TRACER):
-                raise TypeError(_TRACED_CALL)
-        self._sources = Sources(self._programs.numbered(number).casts, self._programs.arrays(args, kwargs), jax.tree.leaves(result)) if made else None
-        self._held.tensors, self._casts = tensors, casts
-        return result
+    def _usable_casts(self, args: Any, kwargs: Any) -> dict[int, dict[str, Any]]:
+        """The last call's casts, if they are of the weights among these arguments."""
+        return self._casts if self._sources and self._sources.are_in(self._programs.arrays(args, kwargs)) else {}
 
-    def _traced_step(self, state: tuple[dict[str, Any], dict[int, dict[str, Any]]], *args: Any, **kwargs: Any) -> Any:
-        tensors, casts = state
+    def _keep_casts(self, number: int, casts: dict[str, Any], args: Any, kwargs: Any, result: Any) -> None:
+        self._casts = {number: casts}
+        self._sources = Sources(self._programs.numbered(number).casts, self._programs.arrays(args, kwargs), jax.tree.leaves(result)) if casts else None
+
+    def _traced_step(self, state: Any, *args: Any, **kwargs: Any) -> Any:
+        tensors, casts = state if self._with_casts else (state, {})
         program, leaves = self._programs.of_traced(args, kwargs)
         if program.tensors:
             if not self._held.layout:
                 raise _StateNeeded(program)
             self._held.check(program)
-        new, result = program.call({**tensors, **casts.get(program.number, {})}, leaves)
-        made = {name: new.pop(name) for name in sorted(program.casts.names)}
-        return new, {program.number: made}, result
+        new, result = program.call({**self._held.named(tensors), **casts.get(program.number, {})}, leaves)
+        kept = tuple(new[name] for name in self._held.names)
+        if self._with_casts:
+            kept = kept, {name: new[name] for name in sorted(program.casts.names)}
+        return kept, (None,) * program.number, result
 
+    @hiding_frames
     def init(self, *args: Any, **kwargs: Any) -> _state.State:
         """A new state for these arguments, which may be jax.ShapeDtypeStructs; `state` stays as it is.
 
@@ -149,6 +160,7 @@ class Step:
         program, leaves = self._programs.of_traced(args, kwargs)
         return program.casts.make([*map(_call.physical, leaves)], state, NOT_TRANSFORMABLE)
 
+    @hiding_frames
     def apply(self, state: _state.State, *args: Any, **kwargs: Any) -> tuple[_state.State, Any]:
         """(new state, result): the pure form of a call, for a jit, scan or shard_map of the user's own.
 
@@ -204,6 +216,7 @@ class Step:
 
     # The compiled program
 
+    @hiding_frames
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Every matrix product and what became of it, for these arguments, or without any for the last call's.
 
@@ -211,14 +224,17 @@ class Step:
         """
         return self._chosen(args, kwargs, "report").library.report
 
+    @hiding_frames
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The compiler's IR after a stage ("ingest", "recipe", "fusion", …); arguments as for `report`."""
         return self._chosen(args, kwargs, "ir").library.ir(stage)
 
+    @hiding_frames
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function as MLIR, not compiled yet."""
         return Lowered(self._programs.of(args, kwargs))
 
+    @hiding_frames
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and types of the function's result, as jax.jit's eval_shape gives them; nothing is compiled."""
         return self._programs.eval_shape(args, kwargs)
@@ -239,7 +255,7 @@ class Step:
             return self._programs.of(args, kwargs)
         if not self._programs:
             raise RuntimeError(f"{name}() without arguments is about the last call, and there was none: call the step first, or pass its arguments")
-        return self._programs.numbered(next(iter(self._casts), -1))
+        return self._programs.numbered(-1 if self._last is None else len(self._last))
 
     def __repr__(self) -> str:
         return f"<fp8.jax.Step {getattr(self._fun, '__name__', self._fun)}: {len(self._programs)} compiled>"

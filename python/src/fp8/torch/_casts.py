@@ -75,6 +75,9 @@ class Casts:
 def pointers(names: Sequence[str], state: State | None, casts: Casts) -> list[int]:
     """The addresses of tensors of the state and of casts, by name."""
     buffers = state._buffers if state is not None else {}
+    if not casts.addresses:
+        # The shorter way, as calls on small tensors take as long as their Python.
+        return [*map(Tensor.data_ptr, map(buffers.__getitem__, names))]
     return [buffers[name].data_ptr() if name in buffers else casts.addresses[name] for name in names]
 
 

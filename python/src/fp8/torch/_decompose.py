@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import _halves, _ranges
+from . import _halves, _limits, _pooling, _ranges, _roundings
 
 aten = torch.ops.aten
 
@@ -32,7 +32,7 @@ _LEFT_TO_TORCH_MLIR = {
 _MORE = [
     aten._adaptive_avg_pool2d, aten._euclidean_dist, aten._log_softmax, aten._native_batch_norm_legit, aten._native_batch_norm_legit.no_stats,
     aten._native_batch_norm_legit_functional, aten._native_batch_norm_legit_no_training, aten._prelu_kernel_backward, aten._to_copy,
-    aten.addmm, aten.avg_pool2d_backward, aten.cudnn_batch_norm_backward, aten.diag, aten.elu_backward, aten.full, aten.glu_backward,
+    aten.addmm, aten.cudnn_batch_norm_backward, aten.diag, aten.elu_backward, aten.full, aten.glu_backward,
     aten.grid_sampler_2d, aten.hardswish_backward, aten.huber_loss_backward, aten.leaky_relu_backward, aten.logsumexp, aten.mse_loss_backward,
     aten.native_batch_norm_backward, aten.native_dropout_backward, aten.native_group_norm, aten.native_group_norm_backward,
     aten.gelu, aten.gelu_backward, aten.native_layer_norm, aten.scaled_dot_product_attention, aten.select_scatter, aten.silu_backward,
@@ -43,10 +43,9 @@ _MORE = [
 
 # Decompositions that round every operation to the type of the tensors, where PyTorch's kernels round once.
 _ROUNDED_ONCE = (
-    aten.addcdiv, aten.addcmul, aten.elu_backward, aten.gelu_backward, aten.glu_backward, aten.hardswish_backward, aten.huber_loss_backward,
-    aten.leaky_relu_backward, aten.lerp, aten.logit, aten.logit_backward, aten._log_softmax_backward_data, aten.mish_backward,
-    aten.mse_loss_backward, aten.sigmoid_backward, aten.silu_backward, aten.smooth_l1_loss_backward, aten._softmax_backward_data,
-    aten.softplus_backward, aten.tanh_backward, aten.xlogy,
+    aten.addcdiv, aten.addcmul, aten.elu_backward, aten.gelu_backward, aten.hardswish_backward, aten.leaky_relu_backward, aten.lerp,
+    aten._log_softmax_backward_data, aten.mish_backward, aten.sigmoid_backward, aten.silu_backward, aten.smooth_l1_loss_backward,
+    aten._softmax_backward_data, aten.softplus_backward, aten.tanh_backward,
 )  # fmt: skip
 
 
@@ -69,7 +68,10 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result = {op: rule for op, rule in core if op._overloadpacket not in _LEFT_TO_TORCH_MLIR and not op.name().startswith("aten::fft_")}
     result.update(get_decompositions(_MORE))
     result.update({op: _halves.in_f32(rule) for op, rule in result.items() if op.overloadpacket in _ROUNDED_ONCE})
+    result.update(_roundings.rules(result))
     result.update(_OWN)
+    result.update(_pooling.rules(result))
+    result.update(_limits.RULES)
     return _ranges.checked(result)
 
 
@@ -162,15 +164,6 @@ def _cumsum(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
     return aten.cumsum.default(x.to(wide), dim).to(result)
 
 
-def _max_pool2d_backward(grad: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Tensor) -> Tensor:
-    """Gradients added where the maxima were; torch-mlir's own form is not exact where windows overlap."""
-    height, width = x.shape[-2:]
-    planes = x[..., 0, 0].numel()
-    plane = torch.arange(planes, device=x.device)[:, None].expand(planes, indices.shape[-1] * indices.shape[-2])
-    flat = (plane * (height * width) + indices.reshape(planes, -1)).reshape(-1)
-    return aten.index_put(grad.new_zeros(planes * height * width), [flat], grad.reshape(-1), True).reshape(x.shape)
-
-
 def _convolution_backward(
     grad: Tensor,
     x: Tensor,
@@ -184,10 +177,24 @@ def _convolution_backward(
     groups: int,
     mask: Sequence[bool],
 ) -> Any:
-    """Depthwise convolutions of stride 1: torch-mlir's form for groups does not verify."""
-    depthwise = groups > 1 and weight.dim() == 4 and weight.shape[1] == 1 and weight.shape[0] == groups
-    if not depthwise or transposed or any(s != 1 for s in (*stride, *dilation)):
+    """Transposed convolutions, which torch-mlir has no form for, as the gradients of the convolution that they are the gradient of.
+
+    Depthwise convolutions of stride 1, and others one group after the other: torch-mlir's form for groups does not verify.
+    """
+    if transposed:
+        like = stride, padding, dilation, False, [0] * len(stride), groups
+        grad_x = aten.convolution(grad, weight, None, *like) if mask[0] else None
+        grad_weight = aten.convolution_backward(x, grad, weight, None, *like, [False, True, False])[1] if mask[1] else None
+        return grad_x, grad_weight, grad.sum([0, *range(2, grad.dim())]) if mask[2] else None
+    if groups == 1:
         return NotImplemented
+    depthwise = weight.dim() == 4 and weight.shape[1] == 1 and weight.shape[0] == groups
+    if not depthwise or any(s != 1 for s in (*stride, *dilation)):
+        parts = zip(grad.chunk(groups, 1), x.chunk(groups, 1), weight.chunk(groups, 0))
+        sizes = [bias_sizes[0] // groups] if bias_sizes else None
+        same = sizes, stride, padding, dilation, False, output_padding, 1, mask
+        of_x, of_weight, of_bias = zip(*[aten.convolution_backward(*part, *same) for part in parts])
+        return tuple(torch.cat(g, dim) if wanted else None for g, dim, wanted in zip((of_x, of_weight, of_bias), (1, 0, 0), mask))
     rows, columns = weight.shape[2:]
     height, width = grad.shape[2:]
     around = [rows - 1 - padding[0], columns - 1 - padding[1]]
@@ -214,6 +221,19 @@ def _native_dropout(x: Tensor, p: float, train: bool | None = True) -> tuple[Ten
         return x.clone(), torch.ones_like(x, dtype=torch.bool)
     mask = aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)
     return x * mask.to(x.dtype) * (1 / (1 - p) if p < 1 else 0), mask
+
+
+def _hypot(x: Tensor, y: Tensor) -> Tensor:
+    """In f64, whose squares of f32 neither overflow nor vanish; of f64 itself relative to the larger of the two."""
+    infinite = x.isinf() | y.isinf()
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    x, y = x.double(), y.double()
+    if dtype == torch.float64:
+        large, small = torch.maximum(x.abs(), y.abs()), torch.minimum(x.abs(), y.abs())
+        result = large * (1 + torch.where(large == 0, torch.zeros_like(large), small / large).square()).sqrt()
+    else:
+        result = (x * x + y * y).sqrt()
+    return torch.where(infinite, torch.full((), torch.inf, dtype=torch.float64), result).to(dtype)
 
 
 def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:  # noqa: A002 - ATen's names
@@ -286,9 +306,9 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.embedding_dense_backward.default: _embedding_dense_backward,
     aten.sort.stable: _sort_stable,
     aten.cumsum.default: _cumsum,
-    aten.max_pool2d_with_indices_backward.default: _max_pool2d_backward,
     aten.convolution_backward.default: _convolution_backward,
     aten.constant_pad_nd.default: _constant_pad,
+    aten.hypot.default: _hypot,
     aten.histc.default: _histc,
     aten.native_dropout.default: _native_dropout,
     aten._grouped_mm.default: _grouped_mm,

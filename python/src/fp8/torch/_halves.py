@@ -13,12 +13,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 from torch.utils import _pytree
 
+from .. import _dtypes
 from ._integers import cast_back, cast_node, set_value, value_of
 
 aten = torch.ops.aten
@@ -47,7 +49,7 @@ def widen(graph: Graph) -> None:
                 wide = {value: cast_node(graph, value, torch.float32) for value in floats}
             node.args, node.kwargs = _pytree.tree_map(lambda value: wide.get(value, value) if isinstance(value, Node) else value, (node.args, node.kwargs))  # noqa: B023
             if "alpha" in node.kwargs:
-                node.kwargs = {**node.kwargs, "alpha": _rounded(node.kwargs["alpha"], dtype)}
+                node.kwargs = {**node.kwargs, "alpha": rounded(node.kwargs["alpha"], dtype)}
             set_value(node, value_of(node))
             cast_back(graph, node, dtype)
 
@@ -68,12 +70,13 @@ def _is_finer(operand: Any, dtype: torch.dtype) -> bool:
     if isinstance(operand, Node):
         value = operand.meta.get("val")
         return isinstance(value, Tensor) and value.dim() == 0 and value.dtype in (torch.float32, torch.float64)
-    return isinstance(operand, (int, float)) and _rounded(operand, dtype) != operand
+    return isinstance(operand, (int, float)) and rounded(operand, dtype) != operand
 
 
-def _rounded(number: float, dtype: torch.dtype) -> float:
-    """The number in the type of the tensors, as PyTorch has `alpha`."""
-    return torch.tensor(number, dtype=dtype).item()  # type: ignore[no-any-return]
+def rounded(number: float, dtype: torch.dtype) -> float:
+    """The number in the type of the tensors, as PyTorch has `alpha`; by numpy, since a tensor would become part of a graph that is captured."""
+    with np.errstate(over="ignore"):
+        return float(_dtypes.to_numpy("bf16" if dtype == torch.bfloat16 else "f16").type(np.float32(number)))
 
 
 def in_f32(rule: Callable[..., Any]) -> Callable[..., Any]:

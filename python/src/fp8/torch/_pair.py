@@ -84,6 +84,11 @@ class Pair:
         with self._lock:
             return self._backward(tangents, pointers(self._backward.state_names, state, self.casts), arena)
 
+    def zeros(self, result: int) -> Tensor:
+        """The gradient of a result that a loss does not use."""
+        like = self._results[result]
+        return torch.zeros(like.shape, dtype=like.dtype, device="cpu")
+
     def boxed_forward(self, arguments: list[Tensor]) -> list[Any]:
         """As AOT autograd calls it, which expects as many saved tensors as its graph has: the arena and empty ones."""
         results, arena, state = self.forward(arguments)
@@ -131,6 +136,8 @@ class _Direct(torch.autograd.Function):  # type: ignore[misc]
     def forward(ctx: Any, pair: Pair, *arguments: Tensor) -> tuple[Any, ...]:
         results, arena, ctx.state = pair.forward(arguments)
         ctx.pair = pair
+        # PyTorch would make zeros for all results whose gradient nobody asks for, such as those that have none.
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(arena)
         if pair.constant:
             ctx.mark_non_differentiable(*[results[i] for i in pair.constant])
@@ -141,7 +148,8 @@ class _Direct(torch.autograd.Function):  # type: ignore[misc]
         if torch._C._functorch.peek_interpreter_stack() is not None:
             raise RuntimeError("the backward of a compiled model was called within vmap, grad or vjp: put these inside of torch.compile")
         (arena,) = ctx.saved_tensors
-        gradients = ctx.pair.backward([tangents[i] for i in ctx.pair.differentiable], arena, ctx.state)
+        pair = ctx.pair
+        gradients = pair.backward([pair.zeros(i) if tangents[i] is None else tangents[i] for i in pair.differentiable], arena, ctx.state)
         if torch.is_grad_enabled():
             leaves = _leaves(ctx)
             gradients = _Once.apply(len(leaves), *leaves, *gradients)

@@ -1,0 +1,124 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decompositions of pooling: gradients that torch-mlir has no form for, and images without a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ._halves import HALVES
+
+aten = torch.ops.aten
+
+
+def rules(others: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
+    """The rules; those for images without a batch leave others to the rules in `others`."""
+    batched = {op: _batched(op, others.get(op)) for op in (aten.avg_pool2d.default, aten.max_pool2d.default, aten.max_pool2d_with_indices.default)}
+    return {
+        **batched,
+        aten.avg_pool1d.default: _avg_pool1d,
+        aten.avg_pool2d_backward.default: _avg_pool2d_backward,
+        aten._adaptive_avg_pool2d_backward.default: _adaptive_avg_pool2d_backward,
+        aten.max_pool2d_with_indices_backward.default: _max_pool2d_backward,
+    }
+
+
+def _batched(op: Any, other: Callable[..., Any] | None) -> Callable[..., Any]:
+    """torch-mlir takes images in batches alone, and adds bf16 and f16 in their own type."""
+
+    def rule(x: Tensor, *rest: Any, **options: Any) -> Any:
+        if op is aten.avg_pool2d.default and x.dtype in HALVES:
+            return op(x.float(), *rest, **options).to(x.dtype)
+        if x.dim() != 3:
+            return other(x, *rest, **options) if other is not None else NotImplemented
+        results = op(x.unsqueeze(0), *rest, **options)
+        return tuple(result.squeeze(0) for result in results) if isinstance(results, tuple) else results.squeeze(0)
+
+    return rule
+
+
+def _avg_pool1d(
+    x: Tensor, kernel: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,), ceil_mode: bool = False, count_include_pad: bool = True
+) -> Tensor:
+    """In two dimensions, as in PyTorch."""
+    return aten.avg_pool2d(x.unsqueeze(-2), [1, *kernel], [1, *(stride or kernel)], [0, *padding], ceil_mode, count_include_pad).squeeze(-2)
+
+
+class _Windows(NamedTuple):
+    """Along one dimension, for each element the first and the last window that it is in, and in how many it is at most."""
+
+    first: Tensor
+    last: Tensor
+    most: int
+
+
+def _avg_pool2d_backward(
+    grad: Tensor,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor: int | None,
+) -> Tensor:
+    windows, sizes = [], []
+    for dim in (0, 1):
+        size, count, k = x.shape[dim - 2], grad.shape[dim - 2], kernel[dim % len(kernel)]
+        step, pad = stride[dim % len(stride)] if stride else k, padding[dim % len(padding)]
+        place, window = torch.arange(size), torch.arange(count)
+        windows.append(_Windows(_quotient(place + pad - k + step, step).clamp(min=0), _quotient(place + pad, step), -(-k // step)))
+        begin = window * step - pad
+        end = (begin + k).clamp(max=size + pad)
+        sizes.append(end - begin if count_include_pad else end.clamp(max=size) - begin.clamp(min=0))
+    elements = divisor if divisor is not None else (sizes[0][:, None] * sizes[1]).to(grad.dtype)
+    return _sum_of_windows(grad / elements, *windows)
+
+
+def _adaptive_avg_pool2d_backward(grad: Tensor, x: Tensor) -> Tensor:
+    for dim in (-2, -1):
+        size, count = x.shape[dim], grad.shape[dim]
+        window = torch.arange(count)
+        elements = -_quotient(-(window + 1) * size, count) - _quotient(window * size, count)
+        grad = grad / (elements if dim == -1 else elements[:, None]).to(grad.dtype)
+    windows = []
+    for dim in (-2, -1):
+        size, count = x.shape[dim], grad.shape[dim]
+        place = torch.arange(size)
+        windows.append(_Windows(_quotient(place * count, size), -_quotient(-(place + 1) * count, size) - 1, -(-count // size) + 1))
+    return _sum_of_windows(grad, *windows)
+
+
+def _quotient(number: Tensor, by: int) -> Tensor:
+    return torch.div(number, by, rounding_mode="floor")
+
+
+def _sum_of_windows(values: Tensor, rows: _Windows, columns: _Windows) -> Tensor:
+    """For each element the sum of the values of its windows, added in their order as PyTorch does."""
+    total: Tensor | None = None
+    for i in range(rows.most):
+        row = rows.first + i
+        valid_row = (row <= rows.last) & (row < values.shape[-2])
+        picked = values.index_select(-2, row.clamp(max=values.shape[-2] - 1))
+        for j in range(columns.most):
+            column = columns.first + j
+            valid = valid_row[:, None] & (column <= columns.last) & (column < values.shape[-1])
+            term = picked.index_select(-1, column.clamp(max=values.shape[-1] - 1))
+            term = torch.where(valid, term, torch.zeros((), dtype=values.dtype))
+            total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def _max_pool2d_backward(grad: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Tensor) -> Tensor:
+    """Gradients added where the maxima were; torch-mlir's own form is not exact where windows overlap."""
+    height, width = x.shape[-2:]
+    planes = x[..., 0, 0].numel()
+    plane = torch.arange(planes, device=x.device)[:, None].expand(planes, indices.shape[-1] * indices.shape[-2])
+    flat = (plane * (height * width) + indices.reshape(planes, -1)).reshape(-1)
+    return aten.index_put(grad.new_zeros(planes * height * width), [flat], grad.reshape(-1), True).reshape(x.shape)
