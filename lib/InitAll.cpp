@@ -17,6 +17,22 @@
 #include "fp8/Target/PTX/PTXTarget.h"
 #include "fp8/Target/PTX/Passes.h"
 
+// In no header: each of the many files that include a header of passes would instantiate what registers all of them.
+namespace fp8 {
+namespace {
+#define GEN_PASS_REGISTRATION
+#include "fp8/Conversion/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Target/CPU/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Target/Host/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Target/PTX/Passes.h.inc"
+} // namespace
+} // namespace fp8
+
 void fp8::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<FP8Dialect>();
   registerBufferizableOpInterfaceExternalModels(registry);

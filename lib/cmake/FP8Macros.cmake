@@ -82,6 +82,12 @@ function(fp8_set_sanitizer_options name)
   endif()
 endfunction()
 
+# The precompiled header of the libraries for an executable, which CMake would compile as -fPIE instead.
+function(fp8_use_pch name)
+  target_compile_options(${name} PRIVATE -fPIC)
+  target_precompile_headers(${name} REUSE_FROM FP8PrecompiledHeader)
+endfunction()
+
 # fp8_add_tool(fp8-opt fp8-opt.cpp LINK FP8Pipelines)
 function(fp8_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})

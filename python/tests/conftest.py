@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the tests of the package can ask for. They use the tools of a build folder (`--build`), and a cache of their own."""
 
+import collections
 import importlib.util
 import os
 import pathlib
@@ -35,13 +36,17 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("--slow"):
-        return
     word = config.getoption("--slow-sample")
-    chosen = lambda item: word and zlib.crc32(f"{word} {item.nodeid}".encode()) % 4 == 0  # noqa: E731
-    slow = [item for item in items if item.get_closest_marker("slow") and not chosen(item)]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in slow]
+    if not config.getoption("--slow"):
+        chosen = lambda item: word and zlib.crc32(f"{word} {item.nodeid}".encode()) % 4 == 0  # noqa: E731
+        slow = [item for item in items if item.get_closest_marker("slow") and not chosen(item)]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+    # Files that take long come first, as in test/conftest.py.
+    weights = collections.Counter()
+    for item in items:
+        weights[item.path] += 20 if item.get_closest_marker("slow") else 1
+    items.sort(key=lambda item: -weights[item.path])
 
 
 @pytest.fixture

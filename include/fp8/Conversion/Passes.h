@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Constructors and registration of the lowerings of the fp8 dialect.
+// Constructors of the lowerings of the fp8 dialect.
 
 #ifndef FP8_CONVERSION_PASSES_H
 #define FP8_CONVERSION_PASSES_H
@@ -15,9 +15,6 @@
 namespace fp8 {
 
 #define GEN_PASS_DECL
-#include "fp8/Conversion/Passes.h.inc"
-
-#define GEN_PASS_REGISTRATION
 #include "fp8/Conversion/Passes.h.inc"
 
 } // namespace fp8

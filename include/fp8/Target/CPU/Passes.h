@@ -13,9 +13,6 @@
 namespace fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Target/CPU/Passes.h.inc"
-
-#define GEN_PASS_REGISTRATION
-#include "fp8/Target/CPU/Passes.h.inc"
 } // namespace fp8
 
 #endif // FP8_TARGET_CPU_PASSES_H

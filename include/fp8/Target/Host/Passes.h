@@ -14,9 +14,6 @@
 namespace fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Target/Host/Passes.h.inc"
-
-#define GEN_PASS_REGISTRATION
-#include "fp8/Target/Host/Passes.h.inc"
 } // namespace fp8
 
 #endif // FP8_TARGET_HOST_PASSES_H

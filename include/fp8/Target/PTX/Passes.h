@@ -15,9 +15,6 @@
 namespace fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Target/PTX/Passes.h.inc"
-
-#define GEN_PASS_REGISTRATION
-#include "fp8/Target/PTX/Passes.h.inc"
 } // namespace fp8
 
 #endif // FP8_TARGET_PTX_PASSES_H

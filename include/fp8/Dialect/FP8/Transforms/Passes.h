@@ -2,7 +2,7 @@
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Constructors, options and registration of the passes of stages 1 to 5.
+// Constructors and options of the passes of stages 1 to 5.
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_PASSES_H
 #define FP8_DIALECT_FP8_TRANSFORMS_PASSES_H
@@ -13,9 +13,6 @@
 namespace fp8 {
 
 #define GEN_PASS_DECL
-#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
-
-#define GEN_PASS_REGISTRATION
 #include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
 
 } // namespace fp8
