@@ -17,7 +17,8 @@
 #include "fp8/Target/PTX/PTXTarget.h"
 #include "fp8/Target/PTX/Passes.h"
 
-// In no header: each of the many files that include a header of passes would instantiate what registers all of them.
+// In no header: each of the many files that include a header of passes would instantiate what registers all
+// of them.
 namespace fp8 {
 namespace {
 #define GEN_PASS_REGISTRATION

@@ -52,13 +52,14 @@ inline std::string oneLine(llvm::StringRef text) {
   return line;
 }
 
-/// Reports what standard output did not take, where LLVM's stream would end the process with a message of its own. Only
-/// for the end of the process.
+/// Reports what standard output did not take, where LLVM's stream would end the process with a message of its
+/// own. Only for the end of the process.
 inline void finishOutput(const std::string &tool) {
   llvm::outs().flush();
   if (!llvm::outs().has_error())
     return;
-  llvm::errs() << tool << ": error: cannot write to standard output: " << llvm::outs().error().message() << "\n";
+  llvm::errs() << tool << ": error: cannot write to standard output: " << llvm::outs().error().message()
+               << "\n";
   std::_Exit(1);
 }
 

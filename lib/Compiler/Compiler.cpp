@@ -284,7 +284,8 @@ static llvm::Error checkOutput(const CompilerOptions &options, TargetBackendInte
       if (llvm::is_contained(other.getOutputs(), options.emit))
         others.push_back(target.getTargetName());
   if (!others.empty())
-    return llvm::createStringError("--emit=" + options.emit + " belongs to --target=" + llvm::join(others, ", ") +
+    return llvm::createStringError("--emit=" + options.emit +
+                                   " belongs to --target=" + llvm::join(others, ", ") +
                                    ", not to --target=" + options.recipe.target + "; drop one of the two");
   return llvm::createStringError("--emit=" + options.emit + " is none of " +
                                  llvm::join(backend.getOutputs(), ", ") + ", " +

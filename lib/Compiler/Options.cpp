@@ -393,7 +393,9 @@ Error fp8::setOption(CompilerOptions &options, StringRef name, StringRef value) 
       options.recipe.parameters[name.str()] = value.str();
       return Error::success();
     }
-  return invalid(name, value, "is no option of a compilation; fp8-compile --help lists them beside its own, which name files");
+  return invalid(
+      name, value,
+      "is no option of a compilation; fp8-compile --help lists them beside its own, which name files");
 }
 
 static std::string describeDivision(const DivisionRequest &request) {

@@ -119,7 +119,6 @@ def test_only_the_emulator_includes_its_private_headers():
     assert not [name(p) for p in public + users if included_folders(p) & rooms]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("clang-format-22"), reason="clang-format-22 is not installed")
 def test_code_is_formatted():
     command = ["clang-format-22", "--dry-run", "-Werror", *map(str, SOURCES)]

@@ -21,8 +21,8 @@ static bool isSpecial(StringRef path) {
   return path == "-" || (!sys::fs::status(path, status) && !sys::fs::is_regular_file(status));
 }
 
-/// Returns `path` with symbolic links resolved, so that the file is replaced and not the link. The file may not be there
-/// yet. Of links in a circle one is returned.
+/// Returns `path` with symbolic links resolved, so that the file is replaced and not the link. The file may
+/// not be there yet. Of links in a circle one is returned.
 static std::string followLinks(StringRef path) {
   std::filesystem::path target = path.str();
   std::error_code isNoLink;

@@ -324,7 +324,7 @@ def ExpandCasts : Pass<"fp8-expand-casts"> {
     ```mlir
     func.func @f(%x: f8E5M2) -> f16 {
       %b = arith.bitcast %x : f8E5M2 to i8
-      %w = arith.extui %b : i8 to i32
+      %w = arith.extsi %b : i8 to i32
       ...
       %rf = arith.bitcast %r : i32 to f32
       %y = arith.truncf %rf : f32 to f16

@@ -171,8 +171,8 @@ static std::optional<TileWork> describe(QuantizeBlocksOp op) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Computes the amaxes of blocks that span tiles. The kernel of the casts computes the extra results: it reads
-/// the inputs again, in whose memory an extra result may be, as the new value of a weight is.
+/// Computes the amaxes of blocks that span tiles. The kernel of the casts computes the extra results: it
+/// reads the inputs again, in whose memory an extra result may be, as the new value of a weight is.
 static void launchMeasure(OpBuilder &builder, LoweringContext &context, const TileWork &work) {
   TileWork measure = work;
   measure.onlyMeasures = true;

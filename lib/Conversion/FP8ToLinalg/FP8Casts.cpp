@@ -27,9 +27,9 @@ struct FormatBits {
   int shift() const { return 23 - mantissa; }
   float smallestNormal() const { return std::ldexp(1.0f, 1 - bias); }
   /// Added to the bits of 2^e, gives the bits of an f32 whose last place is that of the format at 2^e: adding
-  /// it to a number from 2^e on rounds that to the format, to nearest even, and the last bits of the sum count
-  /// the places. They begin at an even number, so that the last byte of the sum plus the exponent, shifted
-  /// into place, is the number in the format.
+  /// it to a number from 2^e on rounds that to the format, to nearest even, and the last bits of the sum
+  /// count the places. They begin at an even number, so that the last byte of the sum plus the exponent,
+  /// shifted into place, is the number in the format.
   uint32_t toMagic() const { return (shift() << 23) + ((bias - 128) * (1 << mantissa) & 0xFF); }
 };
 

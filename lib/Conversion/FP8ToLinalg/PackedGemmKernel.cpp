@@ -66,7 +66,8 @@ private:
   /// The vectors of one row of a tile that begins at column `first` of `matrix`.
   SmallVector<Value> loadVectors(OpBuilder &builder, Value matrix, Value position, Value first);
   Value multiplyAdd(OpBuilder &builder, Value left, Value right, Value sum);
-  /// Adds the products at one index of K, which begins at element `ofA` of the panel of A, `ofB` of that of B.
+  /// Adds the products at one index of K, which begins at element `ofA` of the panel of A, `ofB` of that of
+  /// B.
   SmallVector<Value> addProducts(OpBuilder &builder, Value ofA, Value ofB, ValueRange sums);
   /// Adds the products at `count` indices of K; prefetches from element `next` of B on, unless that is null.
   SmallVector<Value> addTogether(OpBuilder &builder, int64_t count, Value ofA, Value ofB, Value next,
@@ -206,17 +207,17 @@ SmallVector<Value> TileBuilder::accumulate(OpBuilder &builder, Value first, Valu
       carried.push_back(next);
     llvm::append_range(carried, start);
     Value distance = next ? product(builder, ahead.step, count * tile.columns / prefetchInterval()) : Value();
-    auto loop = scf::ForOp::create(builder, loc, product(builder, from, tile.columns),
-                                   product(builder, to, tile.columns), index(builder, count * tile.columns),
-                                   carried);
+    auto loop =
+        scf::ForOp::create(builder, loc, product(builder, from, tile.columns),
+                           product(builder, to, tile.columns), index(builder, count * tile.columns), carried);
     OpBuilder body = OpBuilder::atBlockEnd(loop.getBody());
     ValueRange old = loop.getRegionIterArgs();
     SmallVector<Value> results{sum(body, old[0], index(body, count * tile.rows))};
     if (next)
       results.push_back(sum(body, old[1], distance));
     ValueRange before = old.take_back(start.size());
-    llvm::append_range(results, addTogether(body, count, old[0], loop.getInductionVar(),
-                                            next ? old[1] : Value(), before));
+    llvm::append_range(
+        results, addTogether(body, count, old[0], loop.getInductionVar(), next ? old[1] : Value(), before));
     scf::YieldOp::create(body, loc, results);
     return SmallVector<Value>(loop.getResults().take_back(start.size()));
   };

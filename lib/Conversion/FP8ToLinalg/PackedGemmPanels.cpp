@@ -310,7 +310,8 @@ void PackBuilder::packAlongRows(OpBuilder &b, Value panel, int64_t count, bool i
   Value first = firstRow(b, panel);
   loop(b, index(b, 0), depth, 1, [&](OpBuilder &body, Value k) {
     Value ahead = arith::AddIOp::create(body, loc, k, index(body, kRowsAhead / (pairs ? 2 : 1)));
-    // From the last row that is read on: panels before have read the line of the first one, if it is not aligned.
+    // From the last row that is read on: panels before have read the line of the first one, if it is not
+    // aligned.
     int64_t last = count * width - 1 + (isExact ? 0 : llvm::alignTo(width, lanes) - width);
     for (int64_t row = last; row >= 0; row -= lineElements())
       prefetch(body, arith::AddIOp::create(body, loc, first, index(body, row)), ahead);

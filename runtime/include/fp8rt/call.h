@@ -124,8 +124,8 @@ typedef struct fp8rt_call {
 
 /// The type of `fp8_call_<entry>`. Returns 0, or another value with the reason
 /// in `call->error`. Wrong counts, shapes, types or sizes, and null pointers in
-/// the call or its tensors, are reported before anything is written; after a later failure the contents of results and
-/// written arguments are undefined.
+/// the call or its tensors, are reported before anything is written; after a later failure the contents of
+/// results and written arguments are undefined.
 ///
 /// Sets the floating-point environment that it needs (denormals are kept,
 /// rounding is to nearest even, nothing traps) and restores the caller's.

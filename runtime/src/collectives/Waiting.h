@@ -32,8 +32,8 @@ private:
   double seconds = 0;
 };
 
-/// So many seconds after its deadline a rank names ranks that wait themselves, if no reason has come from them:
-/// all wait for each other.
+/// So many seconds after its deadline a rank names ranks that wait themselves, if no reason has come from
+/// them: all wait for each other.
 constexpr double kBlameOfWaiting = 1;
 
 } // namespace fp8rt::collectives

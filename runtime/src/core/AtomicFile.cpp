@@ -22,8 +22,8 @@
 
 using namespace fp8rt;
 
-/// Returns `path` with symbolic links resolved, so that a link is not replaced. The file may not be there yet. Of links
-/// in a circle one is returned.
+/// Returns `path` with symbolic links resolved, so that a link is not replaced. The file may not be there
+/// yet. Of links in a circle one is returned.
 static std::string followLinks(const std::string &path) {
   std::filesystem::path target = path;
   std::error_code isNoLink;

@@ -29,8 +29,9 @@ namespace {
 LogicalResult verifyIngest(Operation *op) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
     if (matchFloatContraction(linalgOp))
-      return op->emitError("after ingest: this contraction is not an fp8.matmul; fp8-ingest-pipeline goes before "
-                           "fp8-recipe-pipeline");
+      return op->emitError(
+          "after ingest: this contraction is not an fp8.matmul; fp8-ingest-pipeline goes before "
+          "fp8-recipe-pipeline");
   if (auto matmul = dyn_cast<MatmulOp>(op))
     if (!matmul.getSite() || !matmul.getRole() || !matmul.getLhsKind())
       return op->emitError("after ingest: this fp8.matmul has no site, role or kinds");
