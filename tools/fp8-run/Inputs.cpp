@@ -49,9 +49,37 @@ Error Inputs::load(const Options &options, Program &program) {
       return error;
   if (Error error = setArguments(program))
     return error;
-  if (streams.empty())
-    tensors.reset(); // arguments were copied
+  keepStreams();
   return Error::success();
+}
+
+static uint64_t countBytes(const DLTensor &tensor) {
+  uint64_t bytes = tensor.dtype.bits / 8;
+  for (int32_t i = 0; i < tensor.ndim; ++i)
+    bytes *= static_cast<uint64_t>(tensor.shape[i]);
+  return bytes;
+}
+
+/// Frees the memory of the file, from which arguments were copied; streamed tensors are copied before, unless
+/// they are most of it.
+void Inputs::keepStreams() {
+  uint64_t all = 0, streamed = 0;
+  for (uint64_t i = 0; i < fp8rt_tensors_count(tensors.get()); ++i)
+    all += countBytes(*fp8rt_tensors_find(tensors.get(), fp8rt_tensors_name(tensors.get(), i)));
+  for (const BoundStream &stream : streams)
+    streamed += countBytes(stream.tensor);
+  if (2 * streamed > all)
+    return;
+  for (BoundStream &stream : streams) {
+    DLTensor &tensor = stream.tensor;
+    const char *first = static_cast<const char *>(tensor.data) + tensor.byte_offset;
+    stream.data.assign(first, first + countBytes(tensor));
+    stream.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+    tensor.data = stream.data.data();
+    tensor.byte_offset = 0;
+    tensor.shape = stream.shape.data();
+  }
+  tensors.reset();
 }
 
 Error Inputs::bindStream(const Stream &stream, Program &program) {
@@ -67,7 +95,7 @@ Error Inputs::bindStream(const Stream &stream, Program &program) {
   if (tensor->ndim < 1 || tensor->shape[0] < 1)
     return failure(option + "tensor '" + stream.key + "' of " + path +
                    " has no leading dimension to take slices of");
-  streams.push_back({stream, *place, tensor});
+  streams.push_back({stream, *place, *tensor});
   return Error::success();
 }
 
@@ -109,17 +137,14 @@ static DLTensor slice(const DLTensor &tensor, uint64_t index) {
   DLTensor part = tensor;
   part.ndim -= 1;
   part.shape += 1;
-  uint64_t bytes = tensor.dtype.bits / 8;
-  for (int32_t i = 0; i < part.ndim; ++i)
-    bytes *= static_cast<uint64_t>(part.shape[i]);
-  part.byte_offset += index * bytes;
+  part.byte_offset += index * countBytes(part);
   return part;
 }
 
 Error Inputs::advance(uint64_t step) {
   for (const BoundStream &stream : streams) {
-    uint64_t count = static_cast<uint64_t>(stream.tensor->shape[0]);
-    DLTensor part = slice(*stream.tensor, step % count);
+    uint64_t count = static_cast<uint64_t>(stream.tensor.shape[0]);
+    DLTensor part = slice(stream.tensor, step % count);
     if (Error error = setArgument(stream.place, part))
       return failure(path + ": a slice of tensor '" + stream.option.key +
                      "': " + llvm::toString(std::move(error)));

@@ -30,12 +30,16 @@ private:
   struct BoundStream {
     Stream option;
     Place place;
-    const DLTensor *tensor; // one leading dimension more than the argument
+    DLTensor tensor; // one leading dimension more than the argument
+    // Of `tensor`, after keepStreams().
+    std::vector<int64_t> shape = {};
+    std::vector<char> data = {};
   };
 
   llvm::Error setArgument(const Place &place, const DLTensor &tensor) const;
   llvm::Error bindStream(const Stream &stream, Program &program);
   llvm::Error setArguments(Program &program);
+  void keepStreams();
   bool isStreamed(const Place &place) const;
   bool isStreamKey(llvm::StringRef key) const;
 
