@@ -1,0 +1,36 @@
+# This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Options for slow tests, and the order of files: shared by test/conftest.py and python/tests/conftest.py."""
+
+import collections
+import zlib
+
+
+def add_options(parser):
+    parser.addoption("--slow", action="store_true", help="run the slow tests too")
+    parser.addoption("--slow-sample", metavar="WORD", help="run a quarter of the slow tests, or what they say, others for another word")
+
+
+def add_marker(config):
+    config.addinivalue_line("markers", "slow(one_of=4): takes more than a few seconds; runs with --slow; --slow-sample runs one of so many")
+
+
+def select(config, items):
+    """Leaves out slow tests that the options do not ask for, and puts files that take long first."""
+    word = config.getoption("--slow-sample")
+
+    def is_left_out(item):
+        marker = item.get_closest_marker("slow")
+        return marker and (not word or zlib.crc32(f"{word} {item.nodeid}".encode()) % marker.kwargs.get("one_of", 4))
+
+    if not config.getoption("--slow"):
+        left_out = [item for item in items if is_left_out(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    # Each core takes a file at a time: a long one at the end would leave the other cores idle. A slow test takes as long as
+    # about twenty others.
+    weights = collections.Counter()
+    for item in items:
+        weights[item.path] += 20 if item.get_closest_marker("slow") else 1
+    items.sort(key=lambda item: -weights[item.path])
