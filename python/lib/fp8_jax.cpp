@@ -10,9 +10,12 @@
 #include "fp8rt/call.h"
 #include "xla/ffi/api/ffi.h"
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -78,60 +81,90 @@ DLDataType dataType(ffi::DataType type) {
   }
 }
 
-DLTensor describe(ffi::AnyBuffer buffer) {
-  ffi::AnyBuffer::Dimensions dimensions = buffer.dimensions();
-  DLTensor tensor{};
-  tensor.data = buffer.untyped_data();
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = static_cast<int32_t>(dimensions.size());
-  tensor.dtype = dataType(buffer.element_type());
-  tensor.shape = const_cast<int64_t *>(dimensions.begin()); // The call does not change it.
-  return tensor;
+/// A custom call in a program of XLA, made when XLA loads the program. Its buffers always have the same types and shapes.
+struct Instance {
+  static ffi::TypeId id;
+
+  /// Greater than 0; no other instance of this process has or had it.
+  uint64_t number;
+  Entry entry;
+};
+
+ffi::TypeId Instance::id = {};
+
+ffi::ErrorOr<std::unique_ptr<Instance>> instantiate(std::string_view name) {
+  static std::atomic<uint64_t> last{0};
+  std::shared_lock lock(table().mutex);
+  auto found = table().entries.find(std::string(name));
+  if (found == table().entries.end())
+    return ffi::Unexpected(ffi::Error(
+        ffi::ErrorCode::kFailedPrecondition,
+        "the compiled program " + std::string(name) +
+            " is not loaded in this process: call the function of fp8.jax again, which compiles it"));
+  return std::make_unique<Instance>(Instance{++last, found->second});
 }
 
-/// The buffers of a call, arguments before results. Each thread keeps the memory for its next call: malloc
-/// puts the process's free memory in order for every large piece, which takes longer than all else here.
+/// The buffers of a call, arguments before results, as compiled code takes them. Each thread keeps those of its last
+/// call: where the next one is of the same instance, their memory alone is put in. And malloc puts the process's
+/// free memory in order for every large piece, which takes longer than all else here.
 struct Tensors {
+  /// The number of the instance whose buffers are described; 0 for none.
+  uint64_t instance = 0;
   std::vector<DLTensor> tensors;
   std::vector<DLTensor *> pointers;
-
-  void clear(size_t size) {
-    tensors.clear();
-    pointers.clear();
-    tensors.reserve(size); // The pointers stay valid.
-  }
+  /// The shapes of all tensors: XLA's are gone after the call.
+  std::vector<int64_t> sizes;
 
   void add(ffi::AnyBuffer buffer) {
-    tensors.push_back(describe(buffer));
-    pointers.push_back(&tensors.back());
+    ffi::AnyBuffer::Dimensions dimensions = buffer.dimensions();
+    DLTensor tensor{};
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = static_cast<int32_t>(dimensions.size());
+    tensor.dtype = dataType(buffer.element_type());
+    tensors.push_back(tensor);
+    sizes.insert(sizes.end(), dimensions.begin(), dimensions.end());
+  }
+
+  void describe(ffi::RemainingArgs args, ffi::RemainingRets rets, size_t numResults) {
+    instance = 0;
+    tensors.clear();
+    pointers.clear();
+    sizes.clear();
+    for (size_t i = 0; i < args.size(); ++i)
+      add(*args.get<ffi::AnyBuffer>(i));
+    for (size_t i = 0; i < numResults; ++i)
+      add(**rets.get<ffi::AnyBuffer>(i));
+    int64_t *shape = sizes.data();
+    for (DLTensor &tensor : tensors) {
+      tensor.shape = shape;
+      shape += tensor.ndim;
+      pointers.push_back(&tensor);
+    }
+  }
+
+  void setMemory(ffi::RemainingArgs args, ffi::RemainingRets rets, size_t numResults) {
+    for (size_t i = 0; i < args.size(); ++i)
+      tensors[i].data = args.get<ffi::AnyBuffer>(i)->untyped_data();
+    for (size_t i = 0; i < numResults; ++i)
+      tensors[args.size() + i].data = (*rets.get<ffi::AnyBuffer>(i))->untyped_data();
   }
 };
 
 /// Calls an entry point on XLA's buffers. Arguments and results are in the manifest's order; one more
 /// result is the workspace, where there is one. XLA may run several calls at the same time.
-ffi::Error call(std::string_view name, ffi::RemainingArgs args, ffi::RemainingRets rets) {
-  Entry entry;
-  {
-    std::shared_lock lock(table().mutex);
-    auto found = table().entries.find(std::string(name));
-    if (found == table().entries.end())
-      return ffi::Error(
-          ffi::ErrorCode::kFailedPrecondition,
-          "the compiled program " + std::string(name) +
-              " is not loaded in this process: call the function of fp8.jax again, which compiles it");
-    entry = found->second;
-  }
+ffi::Error call(const Instance *instance, ffi::RemainingArgs args, ffi::RemainingRets rets) {
+  const Entry &entry = instance->entry;
   size_t numResults = rets.size() - (entry.workspaceBytes ? 1 : 0);
   thread_local Tensors tensors;
-  tensors.clear(args.size() + numResults);
-  for (size_t i = 0; i < args.size(); ++i)
-    tensors.add(*args.get<ffi::AnyBuffer>(i));
-  for (size_t i = 0; i < numResults; ++i)
-    tensors.add(**rets.get<ffi::AnyBuffer>(i));
+  bool isKnown = tensors.instance == instance->number;
+  if (!isKnown)
+    tensors.describe(args, rets, numResults);
+  tensors.setMemory(args, rets, numResults);
 
   char error[1024] = "";
   fp8rt_call request{};
   request.version = entry.version;
+  request.flags = isKnown ? FP8RT_CALL_IS_CHECKED : 0;
   request.num_arguments = static_cast<uint32_t>(args.size());
   request.num_results = static_cast<uint32_t>(numResults);
   request.arguments = tensors.pointers.data();
@@ -144,6 +177,7 @@ ffi::Error call(std::string_view name, ffi::RemainingArgs args, ffi::RemainingRe
   request.error_capacity = sizeof error;
   if (entry.function(&request))
     return ffi::Error(ffi::ErrorCode::kInternal, error);
+  tensors.instance = instance->number;
   return ffi::Error::Success();
 }
 
@@ -157,5 +191,15 @@ extern "C" void fp8_jax_register(const char *name, void *function, uint64_t work
   table().entries[name] = {reinterpret_cast<fp8rt_call_fn>(function), workspaceBytes, version};
 }
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    fp8_call, call, ffi::Ffi::Bind().Attr<std::string_view>("entry").RemainingArgs().RemainingRets());
+/// XLA's number for the type of Instance and what it knows of it, which are registered before the custom call.
+extern "C" ffi::TypeId *fp8_jax_type_id() { return &Instance::id; }
+extern "C" const ffi::TypeInfo *fp8_jax_type_info() {
+  static constexpr ffi::TypeInfo kInfo = ffi::MakeTypeInfo<Instance>();
+  return &kInfo;
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(fp8_instantiate, instantiate,
+                              ffi::Ffi::BindInstantiate().Attr<std::string_view>("entry"));
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(fp8_call, call,
+                              ffi::Ffi::Bind().Ctx<ffi::State<Instance>>().RemainingArgs().RemainingRets());

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """fp8.jax.jit as jax.jit: donation, static arguments, trees, recompilation; its state; its errors."""
 
+import concurrent.futures
 import copy
 import functools
 import inspect
@@ -326,6 +327,19 @@ def test_true_and_false_are_static_where_the_function_asks_which_it_is():
     assert plain(True, x)[0, 0] == 1 and plain(False, x)[0, 0] == -1 and "1 compiled" in repr(plain)
     with pytest.raises(jax.errors.TracerBoolConversionError):
         fp8.jax.jit(lambda x: x if x.sum() > 0 else -x, recipe="none")(x)
+
+
+def test_programs_in_turns_and_in_several_threads():
+    """A thread keeps the descriptions of its last call's arrays: those of another shape or type come between."""
+    step = fp8.jax.jit(lambda arrays: [a * 2 for a in arrays], recipe="none")
+    inputs = [[jnp.arange(4.0), jnp.ones((2, 3))], [jnp.arange(6).reshape(3, 2)], [jnp.zeros((0, 5)), jnp.float32(3)]]
+    # Held, so that no call finds the memory of an earlier one.
+    held = [(arrays, step(arrays)) for _ in range(3) for arrays in inputs for _ in range(2)]
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        held += zip(inputs * 20, threads.map(step, inputs * 20))
+    for arrays, results in held:
+        for array, result in zip(arrays, results, strict=True):
+            assert_same(result, array * 2, tolerance=0)
 
 
 def test_calls_alike_are_traced_once():

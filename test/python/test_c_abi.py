@@ -140,6 +140,17 @@ def test_strides_and_byte_offset(step):
     np.testing.assert_array_equal(step.w, old + padded[3:])
 
 
+def test_checked_call_is_not_checked_again(step):
+    old = step.w.copy()
+    step.arguments[1].code = 0  # an integer type
+    assert step()[0] == 1
+    step.call.flags = 2  # FP8RT_CALL_IS_CHECKED
+    assert step() == (0, step.buffer.value.decode())
+    np.testing.assert_array_equal(step.w, old + step.x)
+    step.call.num_results = 2
+    assert step()[0] == 1
+
+
 def set_argument(index, array, **fields):
     def change(step):
         step.arguments[index] = describe(array)

@@ -299,6 +299,16 @@ func.func private @fp8_abi_check_communicator(%call: !llvm.ptr, %version: i32) -
   return %good : i1
 }
 
+// Returns whether call->flags has a flag.
+func.func private @fp8_abi_has_flag(%call: !llvm.ptr, %flag: i32) -> i1 {
+  %zero = arith.constant 0 : i32
+  %field = llvm.getelementptr %call[12] : (!llvm.ptr) -> !llvm.ptr, i8
+  %flags = llvm.load %field : !llvm.ptr -> i32
+  %found = arith.andi %flags, %flag : i32
+  %has = arith.cmpi ne, %found, %zero : i32
+  return %has : i1
+}
+
 func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %results: i32, %workspace: i64,
     %specs: !llvm.ptr, %lines: !llvm.ptr) -> i32 {
   %ok = arith.constant 0 : i32
@@ -307,6 +317,7 @@ func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %result
   %count_line = arith.constant 1 : i64
   %workspace_line = arith.constant 2 : i64
   %argument_lines = arith.constant 3 : i64
+  %checked_flag = arith.constant 2 : i32
   %needed64 = llvm.load %specs : !llvm.ptr -> i64
   %needed = arith.trunci %needed64 : i64 to i32
   %place_field = llvm.getelementptr %specs[1] : (!llvm.ptr) -> !llvm.ptr, i64
@@ -334,7 +345,12 @@ func.func private @fp8_abi_check_call(%call: !llvm.ptr, %arguments: i32, %result
   cf.cond_br %same_counts, ^workspace, ^fail(%count_line : i64)
 ^workspace:
   %fits = func.call @fp8_abi_check_workspace(%call, %workspace, %alignment) : (!llvm.ptr, i64, i64) -> i1
-  cf.cond_br %fits, ^tensors, ^fail(%workspace_line : i64)
+  cf.cond_br %fits, ^checked, ^fail(%workspace_line : i64)
+^checked:
+  %is_checked = func.call @fp8_abi_has_flag(%call, %checked_flag) : (!llvm.ptr, i32) -> i1
+  cf.cond_br %is_checked, ^good, ^tensors
+^good:
+  return %ok : i32
 ^tensors:
   %inputs_field = llvm.getelementptr %call[16] : (!llvm.ptr) -> !llvm.ptr, i8
   %inputs = llvm.load %inputs_field : !llvm.ptr -> !llvm.ptr
@@ -453,13 +469,9 @@ func.func private @fp8_abi_allocate_result(%frame: !llvm.ptr, %result: i64, %sha
 
 // Returns call->profile, or null unless call->flags says that it is there.
 func.func private @fp8_abi_profile(%call: !llvm.ptr) -> !llvm.ptr {
-  %zero = arith.constant 0 : i32
-  %is_profiled = arith.constant 1 : i32
+  %profiled_flag = arith.constant 1 : i32
   %null = llvm.mlir.zero : !llvm.ptr
-  %flags_field = llvm.getelementptr %call[12] : (!llvm.ptr) -> !llvm.ptr, i8
-  %flags = llvm.load %flags_field : !llvm.ptr -> i32
-  %flag = arith.andi %flags, %is_profiled : i32
-  %has_profile = arith.cmpi ne, %flag, %zero : i32
+  %has_profile = func.call @fp8_abi_has_flag(%call, %profiled_flag) : (!llvm.ptr, i32) -> i1
   %profile = scf.if %has_profile -> !llvm.ptr {
     %profile_field = llvm.getelementptr %call[88] : (!llvm.ptr) -> !llvm.ptr, i8
     %given = llvm.load %profile_field : !llvm.ptr -> !llvm.ptr

@@ -103,28 +103,17 @@ def hiding_frames(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def hidden(*arguments: Any, **options: Any) -> Any:
-        with HIDING_FRAMES:
+        try:
             return function(*arguments, **options)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     return hidden  # type: ignore[return-value]
 
 
-class _HidingFrames:
-    """A context for the body of a function, as `hiding_frames`: quicker where calls count."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        # The frames so far, with that of the function; raising the error again adds none of it.
-        if error is not None:
-            _hide_frames(error)
-
-
-HIDING_FRAMES = _HidingFrames()
-
-
-def _hide_frames(error: BaseException) -> None:
+def hide_frames(error: BaseException) -> None:
+    """Takes the frames of this package from an error's traceback, as `hiding_frames`; the caller raises it again by `raise` alone, which adds none."""
     jax = sys.modules.get("jax")
     if jax is not None and jax.config.jax_traceback_filtering == "off":
         return

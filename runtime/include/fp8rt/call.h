@@ -51,6 +51,10 @@ typedef struct fp8rt_profile {
 /// that knows nothing of profiles ignores it.
 #define FP8RT_CALL_HAS_PROFILE 1
 
+/// A flag of `fp8rt_call.flags`: an earlier call of the entry point had tensors of the same types and shapes, and
+/// succeeded, so that compiled code need not check the tensors again. Their data must be as in any call.
+#define FP8RT_CALL_IS_CHECKED 2
+
 /// One call of one entry point. The caller owns everything in it. The compiled
 /// code does not change the fields, nor the tensors' descriptors except those of
 /// results of dynamic shape.
@@ -61,7 +65,7 @@ typedef struct fp8rt_call {
   /// The lengths of `arguments` and `results`; they must be the manifest's.
   uint32_t num_arguments;
   uint32_t num_results;
-  /// 0 or FP8RT_CALL_HAS_PROFILE.
+  /// FP8RT_CALL_HAS_PROFILE, FP8RT_CALL_IS_CHECKED, both or 0.
   uint32_t flags;
 
   /// The arguments in the manifest's order: residuals of a pair, the user's,

@@ -13,14 +13,14 @@ from __future__ import annotations
 import functools
 import threading
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
 from .. import state as _state
-from .._errors import HIDING_FRAMES, StateError, hiding_frames
+from .._errors import StateError, hide_frames, hiding_frames
 from .._report import Report
 from . import _call, _leaves
 from ._casts import Sources
@@ -41,6 +41,12 @@ class _StateNeeded(Exception):
     def __init__(self, program: Program) -> None:
         super().__init__()
         self.program = program
+
+
+def _refuse_traced(tensors: Iterable[Any]) -> None:
+    for tensor in tensors:
+        if isinstance(tensor, TRACER):
+            raise TypeError(_TRACED_CALL)
 
 
 class Step:
@@ -96,31 +102,43 @@ class Step:
         """The function's result; `state` is read and replaced."""
         __tracebackhide__ = True
         programs = self._programs
-        with HIDING_FRAMES, self._lock:
-            while True:
-                if programs.static_leaves:
-                    args, kwargs = _leaves.wrap((args, kwargs), programs.static_leaves)
-                state: Any = self._held.tensors
-                if self._with_casts:
-                    state = state, self._usable_casts(args, kwargs)
-                try:
-                    # From here and not deeper: JAX notes the Python stack in every call, a microsecond for each frame.
-                    new, last, result = self._stepper(state, *args, **kwargs)
-                    break
-                except _StateNeeded as error:
-                    self._held.adopt(error.program)
-                except TypeError as error:
-                    if not programs.needs_static(error, args, kwargs):
-                        raise
-            tensors, casts = new if self._with_casts else (new, {})
-            # Faster than any() of a generator, by more than a microsecond of each call.
-            for tensor in casts.values() if casts else tensors:
-                if isinstance(tensor, TRACER):
-                    raise TypeError(_TRACED_CALL)
-            if self._with_casts:
-                self._keep_casts(len(last), casts, args, kwargs, result)
-            self._held.tensors, self._last = tensors, last
-        return _leaves.unwrap(result) if programs.static_leaves else result
+        # A context for the first two lines would cost as much as all else here.
+        try:
+            with self._lock:
+                while True:
+                    try:
+                        if programs.static_leaves or self._with_casts:
+                            tensors, last, result = self._step_with_more(args, kwargs)
+                        else:
+                            # From here and not deeper: JAX notes the Python stack in every call, a microsecond for each frame.
+                            tensors, last, result = self._stepper(self._held.tensors, *args, **kwargs)
+                        break
+                    except _StateNeeded as error:
+                        self._held.adopt(error.program)
+                    except TypeError as error:
+                        if not programs.needs_static(error, args, kwargs):
+                            raise
+                _refuse_traced(tensors)
+                self._held.tensors, self._last = tensors, last
+            return result
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
+    def _step_with_more(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], tuple[None, ...], Any]:
+        """The new state, the program and the result of a call with leaves as static, with casts of weights, or both."""
+        static = self._programs.static_leaves
+        if static:
+            args, kwargs = _leaves.wrap((args, kwargs), static)
+        state: Any = self._held.tensors
+        if self._with_casts:
+            state = state, self._usable_casts(args, kwargs)
+        new, last, result = self._stepper(state, *args, **kwargs)
+        if self._with_casts:
+            new, casts = new
+            _refuse_traced(casts.values())
+            self._keep_casts(len(last), casts, args, kwargs, result)
+        return new, last, _leaves.unwrap(result) if static else result
 
     def _usable_casts(self, args: Any, kwargs: Any) -> dict[int, dict[str, Any]]:
         """The last call's casts, if they are of the weights among these arguments."""
