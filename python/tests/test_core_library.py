@@ -262,6 +262,17 @@ def test_a_traceback_ends_with_the_users_call():
     with pytest.raises(fp8.CompileError) as raised:
         fp8.compile("no MLIR")
     assert [frame.path.name for frame in raised.traceback] == ["test_core_library.py"]
+    library = compile_product(recipe="none")
+    for call in (
+        lambda: library.entries["main"](X),
+        lambda: library.entries["main"](X, X),
+        lambda: library.ir("nothing"),
+        lambda: fp8.load("no/file"),
+        lambda: fp8.opt("no MLIR", "canonicalize"),
+    ):
+        with pytest.raises((fp8.Error, TypeError, ValueError)) as raised:
+            call()
+        assert [frame.path.name for frame in raised.traceback] == ["test_core_library.py"] * 2
 
 
 def test_an_error_of_the_package_itself_keeps_its_frames(monkeypatch):

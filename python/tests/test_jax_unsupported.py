@@ -103,6 +103,9 @@ def test_tracebacks_end_with_the_users_lines(name):
     x = jnp.ones((4, 8))
     assert frames_of(lambda: getattr(fp8.jax.jit(spectrum), name)(x)) == (fp8.UnsupportedError, [__file__])
     assert frames_of(lambda: getattr(fp8.jax.jit(wrong), name)(x)) == (NameError, [__file__, __file__])
+    if name in ("__call__", "report"):
+        for transform in (fp8.jax.function, fp8.jax.nnx_jit):
+            assert frames_of(lambda transform=transform: getattr(transform(spectrum), name)(x)) == (fp8.UnsupportedError, [__file__])
 
 
 def test_tracebacks_have_all_frames_where_jax_keeps_its_own():

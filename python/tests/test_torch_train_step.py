@@ -566,3 +566,12 @@ def test_a_copied_model_brings_its_state_to_another_step():
     assert torch.equal(step(*BATCH), again(*BATCH)) and torch.equal(step.state.amax_history, again.state.amax_history)
     with pytest.raises(ValueError, match="already has the FP8 state of another"):
         again.attach(model)
+
+
+def test_a_traceback_ends_with_the_users_call():
+    model = nn.Linear(16, 4)
+    step = step_of(model, torch.optim.SGD(model.parameters(), 0.1))
+    for call in (lambda: step(1), lambda: step(*BATCH[:1]), lambda: step.report(), lambda: fp8.torch.train_step(1, None, None)):
+        with pytest.raises((TypeError, RuntimeError)) as raised:
+            call()
+        assert not [frame.path for frame in raised.traceback if "/src/fp8/" in str(frame.path)]

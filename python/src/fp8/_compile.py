@@ -179,6 +179,7 @@ def _run_compiler(program: Program, arguments: Sequence[str], folder: pathlib.Pa
     return _process.decode(done.stdout)
 
 
+@hiding_frames
 def opt(source: Source, pipeline: str) -> str:
     """Runs passes on IR and returns the IR: fp8-opt with --pass-pipeline.
 

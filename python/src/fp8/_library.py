@@ -22,7 +22,7 @@ import numpy as np
 from . import _cache, _dlpack, _dtypes, _runtime
 from . import state as _state
 from ._buffer import Buffer
-from ._errors import Error, StateError
+from ._errors import Error, StateError, hiding_frames
 from ._report import Report
 
 #: The stages of which `Library.ir` has the IR, in their order.
@@ -60,6 +60,7 @@ class Library:
         """A new state with the initial values: a dict of numpy arrays; empty if the program has none."""
         return _state.initial(self.manifest)
 
+    @hiding_frames
     def ir(self, stage: str) -> str:
         """The IR after a stage (STAGES). Raises ValueError for another stage, Error where the source is not known."""
         from . import _compile
@@ -98,6 +99,7 @@ class Library:
         return f"<fp8.Library {self.hash[:12]}: {', '.join(self.entries)}; {self.report.summary()}>"
 
 
+@hiding_frames
 def load(path: str | os.PathLike[str]) -> Library:
     """A library that fp8-compile or Library.save wrote. Its report has no text. Raises RunError for another file."""
     path = pathlib.Path(path).absolute()
@@ -131,6 +133,7 @@ class Entry:
         self._session: _Session | None = None
         self._lock = threading.Lock()
 
+    @hiding_frames
     def __call__(self, *tensors: Any, state: _state.State | None = None) -> list[Buffer]:
         """Raises TypeError for the number of tensors, StateError for state, shapes and types, RunError for the call."""
         if len(tensors) != len(self.arguments):

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _compile
+from .._errors import hiding_frames
 from .._library import Library
 from .._report import Report
 from . import _call, _devices, _jit, _leaves, _lower, _places, _program
@@ -61,10 +62,12 @@ class Function:
         self._static_leaves = _leaves.OTHERS
         self._lock = threading.RLock()
 
+    @hiding_frames
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         pair, leaves = self._pair(args, kwargs)
         return pair(leaves)
 
+    @hiding_frames
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Every matrix product, forward and backward, for these arguments, or without any for those compiled last.
 

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 
 from .. import state as _state
+from .._errors import hiding_frames
 from .._report import Report
 from . import _jit
 from ._chosen import Argnames, Argnums, Chosen
@@ -122,6 +123,7 @@ class NnxStep:
         (donated, kept), (donated_rest, kept_rest) = divided(state, self._donates_objects), divided(rest)
         return objects, (_Known(graph), nnx.State(donated), donated_rest, nnx.State(kept), kept_rest, _Known((names, static)))
 
+    @hiding_frames
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result; nnx objects in the arguments, and `state`, are updated."""
         from flax import nnx
@@ -148,6 +150,7 @@ class NnxStep:
         columns: list[dict[str, Any]] = self._step.columns
         return columns
 
+    @hiding_frames
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Every matrix product and what became of it, for these arguments, or without any for the last call's."""
         pure_arguments = self._split(args, kwargs)[1] if args or kwargs else ()

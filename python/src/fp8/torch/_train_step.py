@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _compile
-from .._errors import StateError, UnsupportedError
+from .._errors import StateError, UnsupportedError, hiding_frames
 from .._library import Library
 from .._report import Report
 from . import _capture, _import, _optimizer
@@ -29,6 +29,7 @@ from ._state import State, States
 from ._step_graph import capture_step
 
 
+@hiding_frames
 def train_step(
     model: nn.Module,
     loss: Callable[..., Tensor] | None,
@@ -87,6 +88,7 @@ class TrainStep:
         self._numbers = Numbers(self._module, optimizer)
         self._lock = threading.Lock()
 
+    @hiding_frames
     def __call__(self, *batch: Tensor) -> Tensor:
         """Raises UnsupportedError or CompileError when it compiles, RunError if the call fails."""
         for place, value in enumerate(batch):
@@ -123,10 +125,12 @@ class TrainStep:
         """The FP8 state; None for a recipe without, or before the first call."""
         return self.states._modules.get("0")  # type: ignore[no-any-return]
 
+    @hiding_frames
     def report(self) -> Report:
         """What became of every product of the last call."""
         return self.library.report
 
+    @hiding_frames
     def ir(self, stage: str) -> str:
         """The IR of the last call after a stage of the compiler."""
         return self.library.ir(stage)
@@ -135,6 +139,7 @@ class TrainStep:
         """The FP8 state, with keys as `0.scale`; the model's and the optimizer's own have the rest."""
         return dict(self.states.state_dict())
 
+    @hiding_frames
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Loads what `state_dict` gave, also before the first call. Raises StateError."""
         self.states.load_state_dict(state)
