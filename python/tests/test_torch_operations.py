@@ -46,6 +46,10 @@ def beside_large_numbers(x):
     return [x > 40000, x <= 2**33 + 5, x == 2**40, x < torch.tensor(70000), x // (2**33 + 3), x.clamp(-(2**40), 2**40)]
 
 
+def places(x):
+    return [*x.max(1), *x.min(0), x.argmax(1), x.argmin(0), x.argmax(), x.argmin(), x.argmin(-1, keepdim=True)]
+
+
 def on_bytes(x):
     """Operations whose results depend on the sign, or overflow."""
     order = (*x.max(0), *x.sort(stable=True), x.max(), x.min(), x.argmax(), torch.maximum(x, x * 2), x > 50)
@@ -80,6 +84,14 @@ OPERATIONS = {
     "sort": (lambda x: torch.sort(x, dim=0, descending=True, stable=True), normal(5, 9)),
     "sort of special numbers": (lambda x: torch.sort(x.detach(), dim=-1, stable=True), SPECIAL),
     "argsort of ties": (lambda: torch.argsort(TIES, dim=-1, stable=True),),
+    "cummax": (lambda x: torch.cummax(x, 1), normal(5, 7)),
+    "cummin of special numbers": (lambda x: [v for dim in (0, 1) for v in torch.cummin(x.detach(), dim)], SPECIAL),
+    "cummax of ties": (lambda: torch.cummax(TIES, 1),),
+    "places of extremes": (lambda x: [*x.max(1), *x.min(0), x.argmax(), x.argmin(-1), x.argmax(0, keepdim=True)], SPECIAL[3:]),
+    "places of NaN": (lambda x: [*places(x.detach()), *places(x.detach().bfloat16())], SPECIAL),
+    "fmod": (lambda x, y: x.fmod(y), normal(5, 7) * 100, normal(1, 7)),
+    "fmod of special numbers": (lambda: [torch.fmod(x.to(t), x.flip(0).to(t)) for x in [FAR] for t in (torch.float32, torch.bfloat16)],),
+    "fmod by a number": (lambda x: [x.fmod(-0.3), (x * 100).to(torch.int32).fmod(7), (x * 100).to(torch.int64).fmod(-1.5)], normal(5, 7)),
     "topk": (lambda x: x.topk(3, -1), normal(5, 9)),
     "topk, smallest": (lambda x: x.topk(2, 0, largest=False), normal(5, 9)),
     "embedding": (lambda w: F.embedding(TOKENS, w, padding_idx=2), normal(10, 6)),
@@ -91,6 +103,9 @@ OPERATIONS = {
     "avg_pool2d, padding not counted": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), normal(2, 3, 8, 9)),
     "avg_pool2d, a divisor": (lambda x: F.avg_pool2d(x, 2, divisor_override=3), normal(2, 3, 8, 9)),
     "avg_pool1d": (lambda x: F.avg_pool1d(x, 3, 2, 1), normal(3, 8, 9)),
+    "avg_pool3d": (lambda x: F.avg_pool3d(x, 2), normal(2, 3, 4, 6, 5)),
+    "avg_pool3d, overlapping": (lambda x: F.avg_pool3d(x, (2, 3, 2), (1, 2, 2), (1, 1, 0), True, False), normal(2, 3, 4, 5, 6)),
+    "avg_pool3d, a divisor": (lambda x: F.avg_pool3d(x, 3, 1, 1, divisor_override=5), normal(2, 3, 4, 5, 6)),
     "pooling without a batch": (lambda x: [F.avg_pool2d(x, 3), F.max_pool2d(x, 3, 2), F.avg_pool1d(x[0], 2)], normal(3, 8, 9)),
     "hypot": (lambda x, y: torch.hypot(x, y), normal(5, 7), normal(1, 7)),
     "hypot of special numbers": (

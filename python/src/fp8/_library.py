@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import json
@@ -14,7 +13,7 @@ import pathlib
 import shutil
 import struct
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -166,8 +165,10 @@ class _Session:
             # Carried arguments are updated, so the session has copies of them.
             copied = argument["carry"] is not None or argument["written"]
             name = "fp8rt_session_set_argument" if copied else "fp8rt_session_bind_argument"
-            with _argument_named(entry.name, argument["name"]):
+            try:
                 _runtime.call(name, session, argument["index"], ctypes.byref(view.tensor))
+            except Error as error:
+                raise type(error)(f"{entry.name}, argument {argument['name']}: {error}") from None
         own = {name: self._tensor(name) for name in state if name != _state.HASH}
         for name, memory in own.items():
             memory[...] = np.asarray(state[name])
@@ -180,15 +181,6 @@ class _Session:
         """The memory of one of the state's tensors."""
         tensor = _runtime.load().fp8rt_state_tensor(self._state.value, name.encode()).contents
         return _memory(tensor).view(_dtypes.to_numpy(_type(tensor))).reshape(tensor.shape[: tensor.ndim])
-
-
-@contextlib.contextmanager
-def _argument_named(entry: str, name: str) -> Iterator[None]:
-    """Puts the argument's name before errors about it."""
-    try:
-        yield
-    except Error as error:
-        raise type(error)(f"{entry}, argument {name}: {error}") from None
 
 
 def _type(tensor: _dlpack.DLTensor) -> str:

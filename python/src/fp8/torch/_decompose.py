@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import _halves, _limits, _pooling, _ranges, _roundings
+from . import _extremes, _halves, _limits, _pooling, _ranges, _roundings
 
 aten = torch.ops.aten
 
@@ -72,6 +72,7 @@ def _fixed() -> dict[Any, Callable[..., Any]]:
     result.update(_OWN)
     result.update(_pooling.rules(result))
     result.update(_limits.RULES)
+    result.update(_extremes.RULES)
     return _ranges.checked(result)
 
 
@@ -236,6 +237,24 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
     return torch.where(infinite, torch.full((), torch.inf, dtype=torch.float64), result).to(dtype)
 
 
+def _fmod(x: Tensor, y: Tensor) -> Tensor:
+    """The remainder with the sign of x, exact for floats; torch-mlir rounds the quotient, and has no form for numbers."""
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    x, y = x.to(dtype), y.to(dtype)
+    if not dtype.is_floating_point:
+        return x - torch.div(x, y, rounding_mode="trunc") * y
+    if dtype in _halves.HALVES:
+        x, y = x.float(), y.float()
+    size = torch.remainder(x.abs(), y.abs())
+    # The sign of a zero too.
+    return torch.where(x < 0, -size, torch.where((x == 0) & (size == 0), x, size)).to(dtype)
+
+
+def _fmod_by_number(x: Tensor, y: float) -> Tensor:
+    dtype = torch.result_type(x, y)
+    return _fmod(x.to(dtype), torch.full((), y, dtype=dtype))
+
+
 def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:  # noqa: A002 - ATen's names
     """Counts by comparison; with equal bounds PyTorch takes those of the data."""
     if min == max:
@@ -310,6 +329,8 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.constant_pad_nd.default: _constant_pad,
     aten.hypot.default: _hypot,
     aten.histc.default: _histc,
+    aten.fmod.Tensor: _fmod,
+    aten.fmod.Scalar: _fmod_by_number,
     aten.native_dropout.default: _native_dropout,
     aten._grouped_mm.default: _grouped_mm,
     aten.linalg_vector_norm.default: _vector_norm,

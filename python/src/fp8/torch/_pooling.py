@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +24,8 @@ def rules(others: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]
     return {
         **batched,
         aten.avg_pool1d.default: _avg_pool1d,
-        aten.avg_pool2d_backward.default: _avg_pool2d_backward,
+        aten.avg_pool2d_backward.default: functools.partial(_avg_pool_backward, dims=2),
+        aten.avg_pool3d_backward.default: functools.partial(_avg_pool_backward, dims=3),
         aten._adaptive_avg_pool2d_backward.default: _adaptive_avg_pool2d_backward,
         aten.max_pool2d_with_indices_backward.default: _max_pool2d_backward,
     }
@@ -57,7 +60,7 @@ class _Windows(NamedTuple):
     most: int
 
 
-def _avg_pool2d_backward(
+def _avg_pool_backward(
     grad: Tensor,
     x: Tensor,
     kernel: Sequence[int],
@@ -66,18 +69,21 @@ def _avg_pool2d_backward(
     ceil_mode: bool,
     count_include_pad: bool,
     divisor: int | None,
+    *,
+    dims: int,
 ) -> Tensor:
-    windows, sizes = [], []
-    for dim in (0, 1):
-        size, count, k = x.shape[dim - 2], grad.shape[dim - 2], kernel[dim % len(kernel)]
+    windows = []
+    elements = torch.ones((), dtype=torch.int64)
+    for dim in range(dims):
+        size, count, k = x.shape[dim - dims], grad.shape[dim - dims], kernel[dim % len(kernel)]
         step, pad = stride[dim % len(stride)] if stride else k, padding[dim % len(padding)]
         place, window = torch.arange(size), torch.arange(count)
         windows.append(_Windows(_quotient(place + pad - k + step, step).clamp(min=0), _quotient(place + pad, step), -(-k // step)))
         begin = window * step - pad
         end = (begin + k).clamp(max=size + pad)
-        sizes.append(end - begin if count_include_pad else end.clamp(max=size) - begin.clamp(min=0))
-    elements = divisor if divisor is not None else (sizes[0][:, None] * sizes[1]).to(grad.dtype)
-    return _sum_of_windows(grad / elements, *windows)
+        sizes = end - begin if count_include_pad else end.clamp(max=size) - begin.clamp(min=0)
+        elements = elements[..., None] * sizes
+    return _sum_of_windows(grad / (divisor if divisor is not None else elements.to(grad.dtype)), windows)
 
 
 def _adaptive_avg_pool2d_backward(grad: Tensor, x: Tensor) -> Tensor:
@@ -91,26 +97,24 @@ def _adaptive_avg_pool2d_backward(grad: Tensor, x: Tensor) -> Tensor:
         size, count = x.shape[dim], grad.shape[dim]
         place = torch.arange(size)
         windows.append(_Windows(_quotient(place * count, size), -_quotient(-(place + 1) * count, size) - 1, -(-count // size) + 1))
-    return _sum_of_windows(grad, *windows)
+    return _sum_of_windows(grad, windows)
 
 
 def _quotient(number: Tensor, by: int) -> Tensor:
     return torch.div(number, by, rounding_mode="floor")
 
 
-def _sum_of_windows(values: Tensor, rows: _Windows, columns: _Windows) -> Tensor:
-    """For each element the sum of the values of its windows, added in their order as PyTorch does."""
+def _sum_of_windows(values: Tensor, windows: Sequence[_Windows]) -> Tensor:
+    """For each element the sum of the values of its windows along the last dimensions, added in their order as PyTorch does."""
     total: Tensor | None = None
-    for i in range(rows.most):
-        row = rows.first + i
-        valid_row = (row <= rows.last) & (row < values.shape[-2])
-        picked = values.index_select(-2, row.clamp(max=values.shape[-2] - 1))
-        for j in range(columns.most):
-            column = columns.first + j
-            valid = valid_row[:, None] & (column <= columns.last) & (column < values.shape[-1])
-            term = picked.index_select(-1, column.clamp(max=values.shape[-1] - 1))
-            term = torch.where(valid, term, torch.zeros((), dtype=values.dtype))
-            total = term if total is None else total + term
+    for numbers in itertools.product(*[range(w.most) for w in windows]):
+        term, valid = values, torch.ones((), dtype=torch.bool)
+        for dim, (window, number) in enumerate(zip(windows, numbers), -len(windows)):
+            place = window.first + number
+            valid = valid[..., None] & (place <= window.last) & (place < values.shape[dim])
+            term = term.index_select(dim, place.clamp(max=values.shape[dim] - 1))
+        term = torch.where(valid, term, torch.zeros((), dtype=values.dtype))
+        total = term if total is None else total + term
     assert total is not None
     return total
 
