@@ -8,6 +8,7 @@
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/IR/TargetNames.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/PipelineSteps.h"
 #include "fp8/Target/ModulePipeline.h"
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
@@ -20,12 +21,6 @@
 
 using namespace mlir;
 using namespace fp8;
-
-static void verifyStage(OpPassManager &manager, StringRef stage) {
-  VerifyStageOptions options;
-  options.stage = stage.str();
-  manager.addPass(createVerifyStage(options));
-}
 
 void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &options) {
   manager.addPass(createScopeMixedPrecision()); // before inlining
@@ -65,7 +60,7 @@ void fp8::buildIngestPipeline(OpPassManager &manager, const IngestOptions &optio
     manager.addPass(createScaleLoss(scaling));
   }
   manager.addPass(createSplitPair());
-  verifyStage(manager, "ingest");
+  addStageVerifier(manager, "ingest");
 }
 
 /// Returns the type in which the products of a role stay, or none, from the value of its option; empty for
@@ -149,14 +144,7 @@ void fp8::buildApplicationPipeline(OpPassManager &manager, StringRef recipe, con
   manager.addPass(createFormGroupedMatmuls());
   manager.addPass(createPrepareRecipeFunctions());
   manager.addNestedPass<func::FuncOp>(createExpandCollectives());
-  verifyStage(manager, "recipe");
-}
-
-/// Adds upstream's canonicalizer without its simplification of regions, which is for blocks and branches.
-static void addCanonicalizer(OpPassManager &manager) {
-  GreedyRewriteConfig config;
-  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-  manager.addPass(createCanonicalizerPass(config));
+  addStageVerifier(manager, "recipe");
 }
 
 static void addCleanUp(OpPassManager &manager) {
@@ -188,7 +176,7 @@ void fp8::buildFusionPipeline(OpPassManager &manager) {
   addCleanUp(manager);
   // Tensors that were written in two ways, or in two branches, may have become one by now.
   manager.addNestedPass<func::FuncOp>(createMergeQuantizes());
-  verifyStage(manager, "fusion");
+  addStageVerifier(manager, "fusion");
 }
 
 void fp8::buildBatchingPipeline(OpPassManager &manager, const BatchingOptions &options) {
@@ -199,7 +187,7 @@ void fp8::buildBatchingPipeline(OpPassManager &manager, const BatchingOptions &o
   manager.addNestedPass<func::FuncOp>(createSelectLayouts());
   manager.addNestedPass<func::FuncOp>(createPackScales());
   manager.addPass(createCSEPass());
-  verifyStage(manager, "batching");
+  addStageVerifier(manager, "batching");
 }
 
 void fp8::buildBufferizePipeline(OpPassManager &manager) {
@@ -220,7 +208,7 @@ void fp8::buildBufferizePipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createPinLoopBuffers());
   manager.addNestedPass<func::FuncOp>(createReinterpretReshapes());
   addCleanUp(manager);
-  verifyStage(manager, "bufferize");
+  addStageVerifier(manager, "bufferize");
 }
 
 //===----------------------------------------------------------------------===//
@@ -400,7 +388,7 @@ void buildRegisteredRecipePipeline(OpPassManager &manager, const RecipePipelineO
   }
   if (dependsOnTarget)
     manager.addPass(std::make_unique<SetTarget>(options.target));
-  verifyStage(manager, "ingest");
+  addStageVerifier(manager, "ingest");
   buildSelectionPipeline(manager, *recipe, options);
   buildApplicationPipeline(manager, *recipe, options);
 }

@@ -88,28 +88,10 @@ private:
 // Regions that have a kernel
 //===----------------------------------------------------------------------===//
 
-/// Returns the sizes of the tensor, each from an operand that has the dimension.
-SmallVector<int64_t> findSizes(const ElementRegion &region) {
-  SmallVector<int64_t> sizes(region.numDims, ShapedType::kDynamic);
-  auto read = [&](Value operand, AffineMap map) {
-    for (auto [size, expr] :
-         llvm::zip_equal(cast<ShapedType>(operand.getType()).getShape(), map.getResults()))
-      if (auto dim = dyn_cast<AffineDimExpr>(expr))
-        sizes[dim.getPosition()] = size;
-  };
-  if (isa<QuantizeOp>(region.op))
-    read(region.outs[0], AffineMap::getMultiDimIdentityMap(region.numDims, region.op->getContext()));
-  for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
-    read(operand, map);
-  for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))
-    read(operand, map);
-  return sizes;
-}
-
 std::string RowVectorizer::checkShape() {
   if (region.rows.size() != 1 || region.rows[0] + 1 != region.numDims)
     return "its rows are not the last dimension";
-  SmallVector<int64_t> sizes = findSizes(region);
+  SmallVector<int64_t> sizes = region.getShape();
   if (!ShapedType::isStaticShape(sizes))
     return "its tensor is of dynamic shape";
   auto isStatic = [](Value operand) { return cast<ShapedType>(operand.getType()).hasStaticShape(); };

@@ -50,12 +50,7 @@ RowKernel::RowKernel(KernelBuilder &b, const TileWork &work, const RowPlan &plan
     : b(b), work(work), space(work.space), plan(plan), region(*work.region) {
   for (auto [number, type] : llvm::enumerate(b.getKernel().getArgumentTypes()))
     pointers.push_back(isa<LLVM::LLVMPointerType>(type) ? b.globalPointer(number) : Value());
-  for (Value value : work.constants)
-    captured.map(value, b.clone(*value.getDefiningOp())->getResult(0));
-  for (auto [value, argument] : work.indices)
-    captured.map(
-        value,
-        arith::IndexCastOp::create(b, b.getIndexType(), b.getKernel().getArgument(argument)).getResult());
+  captured = work.capture(b);
   thread = b.thread();
   lane = thread % plan.lanes;
   int64_t blocksOfBatch = std::max<int64_t>(llvm::divideCeil(space.rows, plan.rowsOfBlock), 1);

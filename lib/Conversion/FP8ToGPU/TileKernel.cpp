@@ -25,7 +25,7 @@ using namespace fp8;
 TileKernel::TileKernel(KernelBuilder &b, const TileWork &work) : b(b), work(work), space(work.space) {
   for (auto [number, type] : llvm::enumerate(b.getKernel().getArgumentTypes()))
     pointers.push_back(isa<LLVM::LLVMPointerType>(type) ? b.globalPointer(number) : Value());
-  captureValues();
+  captured = work.capture(b);
   int64_t tilesN = space.countColumnTiles(),
           tilesM = space.countRowTiles() / std::max<int64_t>(space.batches, 1);
   Expr block = b.block(0);
@@ -37,16 +37,6 @@ TileKernel::TileKernel(KernelBuilder &b, const TileWork &work) : b(b), work(work
   firstColumn = tileColumn + chunk * kChunk;
   if (work.random && !work.onlyMeasures)
     random.emplace(b, work, pointers[work.random.argument]);
-}
-
-/// Copies constants of the region's surroundings into the kernel.
-void TileKernel::captureValues() {
-  for (Value value : work.constants)
-    captured.map(value, b.clone(*value.getDefiningOp())->getResult(0));
-  for (auto [value, argument] : work.indices)
-    captured.map(
-        value,
-        arith::IndexCastOp::create(b, b.getIndexType(), b.getKernel().getArgument(argument)).getResult());
 }
 
 void TileKernel::build() {

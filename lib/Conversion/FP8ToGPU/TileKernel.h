@@ -54,6 +54,10 @@ struct TileWork {
 
   TileWork(mlir::Location loc, const TileSpace &space) : loc(loc), space(space) {}
 
+  /// Copies `constants` into the kernel that `b` builds; returns what stands there for them and for
+  /// `indices`.
+  mlir::IRMapping capture(KernelBuilder &b) const;
+
   mlir::Location loc;
   TileSpace space;
   std::optional<ElementRegion> region; ///< without one, the tensor is the only input

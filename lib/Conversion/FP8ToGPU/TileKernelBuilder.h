@@ -34,7 +34,6 @@ protected:
   /// One 32-bit word per 4 columns.
   using Words = std::array<mlir::Value, 2>;
 
-  void captureValues();
   void writeScaleInv();
   void computeGroup(Expr group, llvm::SmallVector<mlir::Value> &carried);
   void computeRow(Expr row, llvm::ArrayRef<Chunk> loaded, llvm::MutableArrayRef<mlir::Value> carried,

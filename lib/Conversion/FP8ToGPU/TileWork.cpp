@@ -18,28 +18,15 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns the sizes of the tensor of `region`, each from an operand that has the dimension.
-static SmallVector<int64_t> findSizes(const ElementRegion &region) {
-  SmallVector<int64_t> sizes(region.numDims, ShapedType::kDynamic);
-  auto read = [&](Value operand, AffineMap map) {
-    for (auto [size, expr] :
-         llvm::zip_equal(cast<ShapedType>(operand.getType()).getShape(), map.getResults()))
-      if (auto dim = dyn_cast<AffineDimExpr>(expr))
-        sizes[dim.getPosition()] = size;
-  };
-  if (auto quantize = dyn_cast<QuantizeOp>(region.op))
-    read(quantize.getOuts()[0], AffineMap::getMultiDimIdentityMap(region.numDims, region.op->getContext()));
-  if (auto cast = dyn_cast<QuantizeBlocksOp>(region.op)) {
-    SmallVector<unsigned> order(cast.getTransposition(0));
-    if (order.empty())
-      order = llvm::to_vector(llvm::seq(region.numDims));
-    read(cast.getDataOut(0), AffineMap::getPermutationMap(order, region.op->getContext()));
-  }
-  for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
-    read(operand, map);
-  for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))
-    read(operand, map);
-  return sizes;
+IRMapping TileWork::capture(KernelBuilder &b) const {
+  IRMapping captured;
+  for (Value value : constants)
+    captured.map(value, b.clone(*value.getDefiningOp())->getResult(0));
+  for (auto [value, argument] : indices)
+    captured.map(
+        value,
+        arith::IndexCastOp::create(b, b.getIndexType(), b.getKernel().getArgument(argument)).getResult());
+  return captured;
 }
 
 /// Sorts the values that the region uses from outside. Returns false if there are others than constants and
@@ -72,7 +59,7 @@ static std::nullopt_t leave(Operation *op, const Twine &reason) {
 
 std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsigned columnDims) {
   ElementRegion region = *ElementRegion::of(op);
-  SmallVector<int64_t> sizes = findSizes(region);
+  SmallVector<int64_t> sizes = region.getShape();
   if (!ShapedType::isStaticShape(sizes))
     return leave(op, "its tensor is of dynamic shape");
   TileWork work(op->getLoc(), TileSpace(sizes, batchDims, columnDims));

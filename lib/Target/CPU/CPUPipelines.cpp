@@ -7,6 +7,7 @@
 
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/PipelineSteps.h"
 #include "fp8/Target/CPU/CPUTarget.h"
 #include "fp8/Target/CPU/Passes.h"
 #include "fp8/Target/Host/Passes.h"
@@ -25,14 +26,8 @@
 using namespace mlir;
 using namespace fp8;
 
-static void verifyStage(OpPassManager &manager, StringRef stage) {
-  VerifyStageOptions options;
-  options.stage = stage.str();
-  manager.addPass(createVerifyStage(options));
-}
-
 void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
-  verifyStage(manager, "bufferize"); // upstream's passes crash on loops over tensors
+  addStageVerifier(manager, "bufferize"); // upstream's passes crash on loops over tensors
   manager.addNestedPass<func::FuncOp>(createOverlapCollectives());
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
   // Sequential: kernels use all cores themselves, and the workspace is planned for one at a time.
@@ -41,7 +36,7 @@ void fp8::buildCPUKernelsPipeline(OpPassManager &manager) {
   manager.addPass(createConvertFP8ToLinalg());
   manager.addPass(createExpandCasts());
   manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
-  verifyStage(manager, "kernels");
+  addStageVerifier(manager, "kernels");
 }
 
 /// Computes math functions of bf16 and f16 in f32, and expands those of f32 where `math` asks for it.
@@ -64,13 +59,6 @@ static void addNarrowFloatPasses(OpPassManager &functions) {
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   functions.addPass(arith::createArithExpandOpsPass(expand));
-}
-
-/// Adds upstream's canonicalizer without its simplification of regions, which is for blocks and branches.
-static void addCanonicalizer(OpPassManager &manager) {
-  GreedyRewriteConfig config;
-  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-  manager.addPass(createCanonicalizerPass(config));
 }
 
 static void addLLVMConversions(OpPassManager &manager) {

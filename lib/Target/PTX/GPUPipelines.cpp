@@ -7,6 +7,7 @@
 
 #include "fp8/Conversion/Passes.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/FP8/Transforms/PipelineSteps.h"
 #include "fp8/Target/Host/Passes.h"
 #include "fp8/Target/ModulePipeline.h"
 #include "fp8/Target/PTX/PTXTarget.h"
@@ -25,24 +26,11 @@
 using namespace mlir;
 using namespace fp8;
 
-static void verifyStage(OpPassManager &manager, StringRef stage) {
-  VerifyStageOptions options;
-  options.stage = stage.str();
-  manager.addPass(createVerifyStage(options));
-}
-
-/// Adds upstream's canonicalizer without its simplification of regions, which is for blocks and branches.
-static void addCanonicalizer(OpPassManager &manager) {
-  GreedyRewriteConfig config;
-  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-  manager.addPass(createCanonicalizerPass(config));
-}
-
 void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOptions &options) {
   AttachChipOptions attach;
   attach.chip = options.chip;
   manager.addPass(createAttachChip(attach));
-  verifyStage(manager, "bufferize"); // upstream's passes crash on loops over tensors
+  addStageVerifier(manager, "bufferize"); // upstream's passes crash on loops over tensors
   manager.addNestedPass<func::FuncOp>(createOverlapCollectives());
   manager.addNestedPass<func::FuncOp>(createBindElements());
   manager.addNestedPass<func::FuncOp>(createParallelizeRows());
@@ -53,7 +41,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   manager.addPass(createConvertFP8ToLinalg());
   manager.addPass(createExpandCasts());
   manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
-  verifyStage(manager, "kernels");
+  addStageVerifier(manager, "kernels");
   manager.addNestedPass<func::FuncOp>(createOutlineScalars());
   manager.addPass(createOutlineKernels());
   manager.addPass(createMarkCosts());
@@ -68,7 +56,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   if (options.batchLaunches)
     manager.addPass(createBatchLaunches());
   manager.addPass(createCountKernels());
-  verifyStage(manager, "gpu-kernels");
+  addStageVerifier(manager, "gpu-kernels");
 }
 
 /// Computes math functions of bf16 and f16, and their arithmetic, in f32 with a rounding after every

@@ -59,6 +59,28 @@ std::optional<ElementRegion> ElementRegion::of(Operation *operation) {
   return std::nullopt;
 }
 
+SmallVector<int64_t> ElementRegion::getShape() const {
+  SmallVector<int64_t> sizes(numDims, ShapedType::kDynamic);
+  auto read = [&](Value operand, AffineMap map) {
+    for (auto [size, expr] : llvm::zip_equal(shaped(operand).getShape(), map.getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr); dim && !ShapedType::isDynamic(size))
+        sizes[dim.getPosition()] = size;
+  };
+  if (isa<QuantizeOp>(op))
+    read(outs[0], AffineMap::getMultiDimIdentityMap(numDims, op->getContext()));
+  if (auto cast = dyn_cast<QuantizeBlocksOp>(op)) {
+    SmallVector<unsigned> order(cast.getTransposition(0));
+    if (order.empty())
+      order = llvm::to_vector(llvm::seq(numDims));
+    read(cast.getDataOut(0), AffineMap::getPermutationMap(order, op->getContext()));
+  }
+  for (auto [operand, map] : llvm::zip(inputs, inputMaps()))
+    read(operand, map);
+  for (auto [operand, map] : llvm::zip(extras(), extraMaps()))
+    read(operand, map);
+  return sizes;
+}
+
 SmallVector<unsigned> ElementRegion::outerDims() const {
   return llvm::to_vector(llvm::make_filter_range(
       llvm::seq(numDims), [&](unsigned dim) { return !llvm::is_contained(rows, dim); }));

@@ -45,6 +45,9 @@ struct ElementRegion {
   llvm::ArrayRef<mlir::AffineMap> inputMaps() const { return llvm::ArrayRef(maps).take_front(inputs.size()); }
   llvm::ArrayRef<mlir::AffineMap> extraMaps() const { return llvm::ArrayRef(maps).drop_front(inputs.size()); }
 
+  /// Returns the sizes of the tensor, each from an operand that has the dimension, a known one where there is
+  /// one.
+  llvm::SmallVector<int64_t> getShape() const;
   /// The dimensions that are not in `rows`, in order.
   llvm::SmallVector<unsigned> outerDims() const;
   /// Returns whether an extra result with this map is summed over elements or rows, not stored.

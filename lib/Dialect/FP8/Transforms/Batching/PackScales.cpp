@@ -4,6 +4,7 @@
 //
 // E8M0 scales of products become packed scales, for targets whose tensor cores read them in this order.
 
+#include "ScaledProducts.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,19 +27,11 @@ struct ScaleOrder {
   SmallVector<ReassociationIndices> groups; ///< of them: the batches, if there are any, the rows, K
 };
 
-/// The dimensions of a product; the groups of a grouped one are batches of the operand that has them.
-ContractionDims getDims(ScaledMatmulOp op) { return op.getContractionDims(); }
-ContractionDims getDims(ScaledGroupedMatmulOp op) {
-  ContractionDims dims = op.getContractionDims();
-  dims.batch.push_back(op.getGroupedDims().group);
-  return dims;
-}
-
 template <typename Op>
 ScaleOrder findOrder(Op op, bool isLhs) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap map = maps[isLhs ? 0 : 1];
-  ContractionDims dims = getDims(op);
+  ContractionDims dims = getOperandDims(op);
   auto position = [&](AffineMap map, unsigned dim) {
     return *map.getResultPosition(getAffineDimExpr(dim, op.getContext()));
   };

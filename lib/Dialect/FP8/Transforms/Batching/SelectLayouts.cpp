@@ -6,6 +6,7 @@
 // another order writes it in this order too, so that nothing is copied between the cast and the product.
 
 #include "Recipe/ParameterCasts.h"
+#include "ScaledProducts.h"
 #include "fp8/Dialect/FP8/IR/Chips.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,21 +24,13 @@ namespace fp8 {
 
 namespace {
 
-/// The dimensions of a product; the groups of a grouped one are batches of the operand that has them.
-ContractionDims getDims(ScaledMatmulOp op) { return op.getContractionDims(); }
-ContractionDims getDims(ScaledGroupedMatmulOp op) {
-  ContractionDims dims = op.getContractionDims();
-  dims.batch.push_back(op.getGroupedDims().group);
-  return dims;
-}
-
 /// Returns the positions of an operand's dimensions in the order that kernels read: batches, rows, and the
 /// contracted dimensions, the first two in the order of the result.
 template <typename Op>
 SmallVector<int64_t> getWantedOrder(Op op, bool isLhs) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap map = maps[isLhs ? 0 : 1];
-  ContractionDims dims = getDims(op);
+  ContractionDims dims = getOperandDims(op);
   SmallVector<int64_t> order;
   auto position = [&](AffineMap map, unsigned dim) {
     return map.getResultPosition(getAffineDimExpr(dim, op.getContext()));

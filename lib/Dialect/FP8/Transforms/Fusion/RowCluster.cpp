@@ -64,27 +64,6 @@ bool RowCluster::differsByRow(AffineMap map) const {
   });
 }
 
-/// Returns the sizes of the dimensions, possibly dynamic; fails if one in `rows` is dynamic.
-static FailureOr<SmallVector<int64_t>> findSizes(const ElementRegion &region, ArrayRef<int64_t> rows) {
-  SmallVector<int64_t> sizes(region.numDims, ShapedType::kDynamic);
-  auto read = [&](Value operand, AffineMap map) {
-    for (auto [position, expr] : llvm::enumerate(map.getResults()))
-      if (auto dim = dyn_cast<AffineDimExpr>(expr))
-        if (int64_t size = shaped(operand).getDimSize(position); !ShapedType::isDynamic(size))
-          sizes[dim.getPosition()] = size;
-  };
-  if (isa<QuantizeOp>(region.op))
-    read(region.outs[0], AffineMap::getMultiDimIdentityMap(region.numDims, region.op->getContext()));
-  for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
-    read(operand, map);
-  for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))
-    read(operand, map);
-  for (int64_t dim : rows)
-    if (ShapedType::isDynamic(sizes[dim]))
-      return failure();
-  return sizes;
-}
-
 SmallVector<int64_t> RowCluster::rowSizes() const {
   return llvm::map_to_vector(rows, [&](int64_t dim) { return sizes[dim]; });
 }
@@ -271,10 +250,9 @@ bool RowCluster::add(Operation *candidate) {
 
 LogicalResult RowCluster::find() {
   ElementRegion region = *ElementRegion::of(op);
-  FailureOr<SmallVector<int64_t>> known = findSizes(region, rows);
-  if (failed(known))
+  sizes = region.getShape();
+  if (llvm::any_of(rows, [&](int64_t dim) { return ShapedType::isDynamic(sizes[dim]); }))
     return failure();
-  sizes = *known;
   for (auto [input, map] : llvm::zip(region.inputs, region.inputMaps())) {
     if (!isSliceable(map))
       return failure();
