@@ -183,6 +183,9 @@ ffi::Error call(const Instance *instance, ffi::RemainingArgs args, ffi::Remainin
 
 } // namespace
 
+// Names of C, which Python looks up.
+// NOLINTBEGIN(readability-identifier-naming)
+
 /// Makes an entry point known as `name`; a second time for the same name is no error. `function` is
 /// `fp8_call_<entry>` of a library that stays loaded, `version` the one of fp8rt_call that it takes.
 extern "C" void fp8_jax_register(const char *name, void *function, uint64_t workspaceBytes,
@@ -203,3 +206,5 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(fp8_instantiate, instantiate,
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(fp8_call, call,
                               ffi::Ffi::Bind().Ctx<ffi::State<Instance>>().RemainingArgs().RemainingRets());
+
+// NOLINTEND(readability-identifier-naming)
