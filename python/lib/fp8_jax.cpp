@@ -81,7 +81,8 @@ DLDataType dataType(ffi::DataType type) {
   }
 }
 
-/// A custom call in a program of XLA, made when XLA loads the program. Its buffers always have the same types and shapes.
+/// A custom call in a program of XLA, made when XLA loads the program. Its buffers always have the same types
+/// and shapes.
 struct Instance {
   static ffi::TypeId id;
 
@@ -104,9 +105,9 @@ ffi::ErrorOr<std::unique_ptr<Instance>> instantiate(std::string_view name) {
   return std::make_unique<Instance>(Instance{++last, found->second});
 }
 
-/// The buffers of a call, arguments before results, as compiled code takes them. Each thread keeps those of its last
-/// call: where the next one is of the same instance, their memory alone is put in. And malloc puts the process's
-/// free memory in order for every large piece, which takes longer than all else here.
+/// The buffers of a call, arguments before results, as compiled code takes them. Each thread keeps those of
+/// its last call: where the next one is of the same instance, their memory alone is put in. And malloc puts
+/// the process's free memory in order for every large piece, which takes longer than all else here.
 struct Tensors {
   /// The number of the instance whose buffers are described; 0 for none.
   uint64_t instance = 0;
@@ -194,7 +195,8 @@ extern "C" void fp8_jax_register(const char *name, void *function, uint64_t work
   table().entries[name] = {reinterpret_cast<fp8rt_call_fn>(function), workspaceBytes, version};
 }
 
-/// XLA's number for the type of Instance and what it knows of it, which are registered before the custom call.
+/// XLA's number for the type of Instance and what it knows of it, which are registered before the custom
+/// call.
 extern "C" ffi::TypeId *fp8_jax_type_id() { return &Instance::id; }
 extern "C" const ffi::TypeInfo *fp8_jax_type_info() {
   static constexpr ffi::TypeInfo kInfo = ffi::MakeTypeInfo<Instance>();

@@ -51,8 +51,8 @@ typedef struct fp8rt_profile {
 /// that knows nothing of profiles ignores it.
 #define FP8RT_CALL_HAS_PROFILE 1
 
-/// A flag of `fp8rt_call.flags`: an earlier call of the entry point had tensors of the same types and shapes, and
-/// succeeded, so that compiled code need not check the tensors again. Their data must be as in any call.
+/// A flag of `fp8rt_call.flags`: an earlier call of the entry point had tensors of the same types and shapes,
+/// and succeeded, so that compiled code need not check the tensors again. Their data must be as in any call.
 #define FP8RT_CALL_IS_CHECKED 2
 
 /// One call of one entry point. The caller owns everything in it. The compiled
