@@ -139,14 +139,14 @@ def _ffi_library() -> ctypes.CDLL:
         raise MissingToolError(f"{path} cannot be loaded: {error}") from None
     library.fp8_jax_register.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32]
     library.fp8_jax_register.restype = None
-    type = {"type_id": _capsule_from(library.fp8_jax_type_id), "type_info": _capsule_from(library.fp8_jax_type_info)}
-    jax.ffi.register_ffi_type(_TARGET, type, platform="cpu")
+    instance = {"type_id": _capsule_from(library.fp8_jax_type_id), "type_info": _capsule_from(library.fp8_jax_type_info)}
+    jax.ffi.register_ffi_type(_TARGET, instance, platform="cpu")
     stages = {"instantiate": jax.ffi.pycapsule(library.fp8_instantiate), "execute": jax.ffi.pycapsule(library.fp8_call)}
     jax.ffi.register_ffi_target(_TARGET, stages, platform="cpu")
     return library
 
 
 def _capsule_from(function: Any) -> Any:
-    """The address that a function returns, for JAX."""
+    """Calls a function of C and returns the address that it returns in the form that JAX takes."""
     function.restype = ctypes.c_void_p
     return jax.ffi.pycapsule(function())

@@ -102,7 +102,7 @@ class Step:
         """The function's result; `state` is read and replaced."""
         __tracebackhide__ = True
         programs = self._programs
-        # A context for the first two lines would cost as much as all else here.
+        # As `hiding_frames`, whose wrapper would be one more frame of every call.
         try:
             with self._lock:
                 while True:
