@@ -149,6 +149,9 @@ def test_target_of_another_project(extend, tmp_path):
     # The words of other targets are no words of this one.
     done = extend(out, "target=toy", "emit=obj")
     assert (done.returncode, done.stderr) == (
-        2, "--emit=obj is none of lib, kernel-list, ingest, recipe, fusion, batching, bufferize, kernels\n")
+        2, "--emit=obj belongs to --target=cpu, sm_100a, sm_120a, sm_89, sm_90a, not to --target=toy; drop one of the two\n")
+    done = extend(out, "target=toy", "emit=nothing")
+    assert (done.returncode, done.stderr) == (
+        2, "--emit=nothing is none of lib, kernel-list, ingest, recipe, fusion, batching, bufferize, kernels\n")
     done = extend(out, "target=tpu")
     assert done.returncode == 2 and "is none of cpu, sm_100a, sm_120a, sm_89, sm_90a, toy and no attribute of a target" in done.stderr
