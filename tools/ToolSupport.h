@@ -69,7 +69,8 @@ inline void finishOutput(const std::string &tool) {
 inline std::optional<std::string> parseCommandLine(int argc, char **argv, llvm::cl::OptionCategory &ours,
                                                    const char *overview) {
   static const std::string tool = llvm::sys::path::filename(argv[0]).str();
-  llvm::outs(); // it is destroyed after what is registered now has run
+  llvm::outs(); // these are destroyed after what is registered now has run
+  llvm::errs();
   std::atexit([] { finishOutput(tool); });
   dropForeignOptions(ours);
   std::string problems;

@@ -342,6 +342,15 @@ def test_a_table_that_standard_output_has_no_place_for(bin_dir):
     assert (done.returncode, done.stderr) == (1, "fp8-compile: error: cannot write to standard output: No space left on device\n")
 
 
+def test_tools_that_start_often_load_no_shared_llvm(bin_dir, build_dir):
+    """The dynamic loader takes longer for it than fp8-run for a small step."""
+    if "FP8_ENABLE_SANITIZERS:STRING=\n" not in (build_dir / "CMakeCache.txt").read_text():
+        pytest.skip("a build with sanitizers uses the shared libraries")
+    for tool in ["fp8-compile", "fp8-run", "fp8-ptx", "fp8-bench"]:
+        loaded = subprocess.run(["ldd", bin_dir / tool], capture_output=True, text=True, check=True).stdout
+        assert "libc.so" in loaded and not re.search("libLLVM|libMLIR", loaded), tool
+
+
 # --- the command line ---
 
 
