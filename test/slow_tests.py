@@ -9,11 +9,11 @@ import zlib
 
 def add_options(parser):
     parser.addoption("--slow", action="store_true", help="run the slow tests too")
-    parser.addoption("--slow-sample", metavar="WORD", help="run a quarter of the slow tests, or what they say, others for another word")
+    parser.addoption("--slow-sample", metavar="WORD", help="run an eighth of the slow tests, or what they say, others for another word")
 
 
 def add_marker(config):
-    config.addinivalue_line("markers", "slow(one_of=4): takes more than a few seconds; runs with --slow; --slow-sample runs one of so many")
+    config.addinivalue_line("markers", "slow(one_of=8): takes more than a few seconds; runs with --slow; --slow-sample runs one of so many")
 
 
 def select(config, items):
@@ -22,7 +22,7 @@ def select(config, items):
 
     def is_left_out(item):
         marker = item.get_closest_marker("slow")
-        return marker and (not word or zlib.crc32(f"{word} {item.nodeid}".encode()) % marker.kwargs.get("one_of", 4))
+        return marker and (not word or zlib.crc32(f"{word} {item.nodeid}".encode()) % marker.kwargs.get("one_of", 8))
 
     if not config.getoption("--slow"):
         left_out = [item for item in items if is_left_out(item)]
