@@ -307,6 +307,18 @@ def test_a_gradient_of_a_step_is_an_error_that_says_what_to_use():
         jax.vmap(step, (0, None))(jnp.ones((2, 4, 16)), jnp.ones((16, 8)))
 
 
+def test_a_mapped_or_staged_step_is_an_error_though_its_state_would_not_fit_either():
+    step = fp8.jax.jit(lambda x, w: (x @ w).sum(), recipe="delayed")
+    step(jnp.ones((4, 16)), jnp.ones((16, 8)))
+    with pytest.raises(fp8.StateError, match="another layout"):
+        step(jnp.ones(16), jnp.ones((16, 8)))  # Products of vectors have other sites.
+    for change in (lambda f: jax.vmap(f, (0, None)), lambda f: jax.jit(jax.vmap(f, (0, None)))):
+        with pytest.raises(NotImplementedError, match="cannot be mapped"):
+            change(step)(jnp.ones((2, 16)), jnp.ones((16, 8)))
+    with pytest.raises(TypeError, match=re.escape("step.apply(state, …)")):
+        jax.jit(step)(jnp.ones(16), jnp.ones((16, 8)))
+
+
 def test_true_and_false_are_static_where_the_function_asks_which_it_is():
     def scaled(model, x):
         return {**model, "w": model["w"] + 1}, (x @ model["w"]) * (2 if model["twice"] else 1)

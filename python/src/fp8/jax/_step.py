@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.interpreters import partial_eval
 
 from .. import state as _state
 from .._errors import StateError, hide_frames, hiding_frames
@@ -47,6 +48,15 @@ def _refuse_traced(tensors: Iterable[Any]) -> None:
     for tensor in tensors:
         if isinstance(tensor, TRACER):
             raise TypeError(_TRACED_CALL)
+
+
+def _refusal(args: Any, kwargs: Any) -> Exception | None:
+    """What is wrong with a call inside of a jit, scan, grad or vmap, where its program does not get as far as to say so."""
+    tracers = [leaf for leaf in jax.tree.leaves((args, kwargs)) if isinstance(leaf, TRACER)]
+    if not tracers:
+        return None
+    is_staged = all(isinstance(tracer, partial_eval.DynamicJaxprTracer) for tracer in tracers)
+    return TypeError(_TRACED_CALL) if is_staged else NotImplementedError(NOT_TRANSFORMABLE)
 
 
 class Step:
@@ -118,6 +128,8 @@ class Step:
                     except TypeError as error:
                         if not programs.needs_static(error, args, kwargs):
                             raise
+                    except StateError as error:
+                        raise _refusal(args, kwargs) or error from None
                 _refuse_traced(tensors)
                 self._held.tensors, self._last = tensors, last
             return result
