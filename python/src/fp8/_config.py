@@ -11,7 +11,7 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass
@@ -30,6 +30,15 @@ class Config:
     compile_timeout: float | None = None
     #: Whether a line per compilation goes to standard error, besides to the log ($FP8_VERBOSE=1).
     verbose: bool = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Folders may be given as text, as in a notebook. Raises AttributeError for a setting that there is not."""
+        names = [field.name for field in fields(self)]
+        if name not in names:
+            raise AttributeError(f"fp8.config has no {name}: its settings are {', '.join(names)}")
+        if name in ("cache_dir", "tool_dir") and isinstance(value, (str, os.PathLike)):
+            value = pathlib.Path(value).expanduser().absolute()
+        object.__setattr__(self, name, value)
 
     @staticmethod
     def from_environment(environment: Mapping[str, str]) -> Config:
