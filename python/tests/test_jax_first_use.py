@@ -4,8 +4,11 @@
 """What goes wrong in a user's first hour with fp8.jax: misspelt arguments, calls where they cannot be, a compiler that dies."""
 
 import inspect
+import os
 import pathlib
 import re
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -120,3 +123,13 @@ def test_without_its_library_it_says_how_to_configure_the_build(tmp_path, monkey
             fp8.jax._call._ffi_library()
     finally:
         fp8.jax._call._ffi_library.cache_clear()
+
+
+@pytest.mark.parametrize("statement", ["import fp8.jax", "import fp8; fp8.jax.jit"])
+def test_another_version_of_jax_is_warned_of_once_at_the_users_import(statement, tmp_path):
+    script = tmp_path / "user.py"
+    script.write_text(f"import jax\njax.__version__ = '9.0'\n{statement}\n{statement}\n")
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(fp8.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and done.stderr.count("was not tested") == 1
+    assert f"{script}:3: Warning: fp8.jax was not tested with jax 9.0" in done.stderr

@@ -19,7 +19,8 @@ from . import recipe, state, te
 from ._buffer import Buffer
 from ._compile import compile, opt
 from ._config import config
-from ._errors import INSTALL, CompileError, Error, Location, MissingToolError, RunError, StateError, UnsupportedError, Warning
+from ._errors import CompileError, Error, Location, MissingToolError, RunError, StateError, UnsupportedError, Warning
+from ._frameworks import INSTALL
 from ._library import Entry, Library, Prepared, load
 from ._report import Report, Site
 from .state import State
@@ -54,9 +55,4 @@ __all__ = [
 def __getattr__(name: str) -> ModuleType:
     if name not in INSTALL:
         raise AttributeError(f"module 'fp8' has no attribute {name!r}")
-    try:
-        return importlib.import_module(f".{name}", __name__)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == __name__:
-            raise
-        raise ImportError(f"fp8.{name} needs {error.name}: {INSTALL[name]}") from error
+    return importlib.import_module(f".{name}", __name__)

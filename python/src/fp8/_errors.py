@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import sys
 import types
@@ -28,13 +29,6 @@ class Location(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
-
-
-#: How to install what fp8.jax and fp8.torch need; the extras of pyproject.toml are the same.
-INSTALL = {
-    "jax": "pip install 'jax>=0.10.2,<0.11' ml_dtypes",
-    "torch": "pip install 'torch==2.15.*' 'iree-base-compiler==3.13.0' ml_dtypes",
-}
 
 
 class Error(Exception):
@@ -139,9 +133,11 @@ def _is_own(frame: types.FrameType) -> bool:
 
 def _frames_before_users() -> int:
     """The level, for warnings.warn in the caller, of the first frame that is neither this package's nor of what calls it back."""
-    between = [os.path.dirname(__file__), functools.__file__, contextlib.__file__]
+    between = [os.path.dirname(__file__), functools.__file__, contextlib.__file__, importlib.__file__]
     between += [os.path.dirname(sys.modules[name].__file__ or "") for name in ("jax", "torch") if name in sys.modules]
     level, frame = 0, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(tuple(between)):
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    # Those of an import are no levels to warnings.warn.
+    imports = "<frozen importlib._bootstrap"
+    while frame is not None and frame.f_code.co_filename.startswith((imports, *between)):
+        level, frame = level + (not frame.f_code.co_filename.startswith(imports)), frame.f_back  # type: ignore[assignment]
     return level + 1

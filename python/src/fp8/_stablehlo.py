@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ._errors import INSTALL, MissingToolError
+from ._errors import MissingToolError
+from ._frameworks import INSTALL
 
 _OPERATION = re.compile(rb'^\s*(?:%[^"=]*= )?"?(?:stablehlo|chlo|vhlo)\.\w', re.MULTILINE)
 

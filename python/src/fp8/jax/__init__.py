@@ -12,14 +12,21 @@ from __future__ import annotations
 
 import os
 
-from ._places import hide_frames
+from .._frameworks import importing, warn_if_untested
 
+with importing("jax"):
+    import jax
+
+    from ._places import hide_frames
+
+warn_if_untested("jax", jax.__version__)
 hide_frames(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from ._function import Function, function  # noqa: E402 - after hide_frames
-from ._jit import jit  # noqa: E402
-from ._nnx import NnxStep, nnx_jit  # noqa: E402
-from ._program import Lowered  # noqa: E402
-from ._step import Step  # noqa: E402
+with importing("jax"):
+    from ._function import Function, function
+    from ._jit import jit
+    from ._nnx import NnxStep, nnx_jit
+    from ._program import Lowered
+    from ._step import Step
 
 __all__ = ["Function", "Lowered", "NnxStep", "Step", "function", "jit", "nnx_jit"]

@@ -12,10 +12,17 @@ Programs run on the CPU. Needs torch 2.15 and iree-base-compiler.
 
 from __future__ import annotations
 
-from ._backend import Backend, backend
-from ._exported import Exported, compile_exported
-from ._graph import Graph
-from ._state import State
-from ._train_step import TrainStep, train_step
+from .._frameworks import importing, warn_if_untested
+
+with importing("torch"):
+    import torch
+
+    from ._backend import Backend, backend
+    from ._exported import Exported, compile_exported
+    from ._graph import Graph
+    from ._state import State
+    from ._train_step import TrainStep, train_step
+
+warn_if_untested("torch", torch.__version__)
 
 __all__ = ["Backend", "Exported", "Graph", "State", "TrainStep", "backend", "compile_exported", "train_step"]

@@ -19,7 +19,8 @@ from torch import Tensor
 from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
-from .._errors import INSTALL, Location, MissingToolError, UnsupportedError
+from .._errors import Location, MissingToolError, UnsupportedError
+from .._frameworks import INSTALL
 from . import _halves, _integers
 
 try:
