@@ -98,6 +98,30 @@ def shard_map_of_apply():
         np.testing.assert_allclose(mean, (wanted[0][1] + wanted[1][1]) / 2, rtol=TOLERANCE)
 
 
+def amaxes_of_parts_are_refused_unless_asked_for():
+    recipe = fp8.recipe.DelayedScaling
+    given = [({}, True), ({"recipe": recipe()}, True), ({"recipe": recipe(reduce_amax=False)}, False), ({"recipe": "current"}, False)]
+    for options, is_refused in given:
+        step = fp8.jax.jit(forward, sites="all", **options)
+        state = step.init(W, X[:4])
+        part = lambda state, w, x: step.apply(state, w, x)[1]  # noqa: B023
+        divided = mesh(AxisType.Auto)
+        for call in (
+            lambda: jax.jit(jax.shard_map(part, mesh=divided, in_specs=(ALL, ALL, ROWS), out_specs=ROWS))(state, *placed(divided)),  # noqa: B023
+            lambda: jax.shard_map(part, mesh=divided, in_specs=(ALL, ALL, ROWS), out_specs=ROWS, check_vma=False)(state, *placed(divided)),  # noqa: B023
+            lambda: jax.pmap(step.apply, in_axes=(None, None, 0))(state, W, X.reshape(2, 4, 16)),  # noqa: B023
+        ):
+            try:
+                call()
+            except NotImplementedError as error:
+                assert "reduce_amax=False" in str(error) and is_refused, error
+            else:
+                assert not is_refused, options
+        one = jax.make_mesh((1,), ("d",), axis_types=(AxisType.Auto,))
+        got = jax.shard_map(part, mesh=one, in_specs=(ALL, ALL, ROWS), out_specs=ROWS)(state, W, X)
+        np.testing.assert_array_equal(got, step.apply(state, W, X)[1])
+
+
 def shard_map_of_a_function():
     """Gradients are those of the function without FP8: summed over the devices where JAX sums them."""
     ours = fp8.jax.function(forward, recipe="none")

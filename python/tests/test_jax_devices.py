@@ -17,6 +17,7 @@ NAMES = [
     "arguments_over_several_devices_are_refused",
     "one_device_of_two",
     "shard_map_of_apply",
+    "amaxes_of_parts_are_refused_unless_asked_for",
     "shard_map_of_a_function",
     "results_vary_over_the_devices",
     "pmap_of_apply",

@@ -21,6 +21,19 @@ SEVERAL = (
 )
 
 
+LOCAL_AMAXES = (
+    "within shard_map or pmap each device would have amaxes of its part alone, and the states of the devices would come "
+    "apart: pass reduce_amax=False to fp8.jax.jit if that is meant, and keep a state for each device"
+)
+
+
+def refuse_local_amaxes() -> None:
+    """Raises NotImplementedError within shard_map and pmap over more than one device."""
+    mesh = jax.sharding.get_abstract_mesh()
+    if math.prod(mesh.shape[axis] for axis in mesh.manual_axes) > 1:
+        raise NotImplementedError(LOCAL_AMAXES)
+
+
 def refuse_explicit_shardings(leaves: Sequence[Any]) -> None:
     """Raises NotImplementedError for a traced array whose type says that it is divided over several devices."""
     for leaf in leaves:

@@ -12,10 +12,11 @@ from typing import Any
 import jax
 
 from .. import _compile
+from .. import recipe as _recipe
 from .. import state as _state
 from .._errors import CompileError
 from .._library import Library
-from . import _algorithms, _call, _lower, _places
+from . import _algorithms, _call, _devices, _lower, _places
 from ._casts import Casts
 
 NOT_TRANSFORMABLE = (
@@ -65,8 +66,14 @@ class Program:
     def casts(self) -> Casts:
         return Casts(self.library)
 
+    def _reduces_amaxes(self) -> bool:
+        """Whether the recipe combines the amaxes of all parts of a tensor, as it does by default."""
+        return self._options.get("reduce_amax", True) is not False and "reduce_amax = false" not in _recipe.to_text(self._options["recipe"])
+
     def call(self, tensors: Mapping[str, Any], leaves: Sequence[Any]) -> tuple[dict[str, Any], Any]:
         """New tensors of the state, and the function's result; weights whose casts `tensors` lacks are cast first."""
+        if self.layout.get("columns") and self._reduces_amaxes():
+            _devices.refuse_local_amaxes()
         arrays = [*map(_call.physical, leaves)]
         if not self.casts.names <= tensors.keys():
             tensors = {**tensors, **self.casts.make(arrays, tensors, NOT_TRANSFORMABLE)}
