@@ -93,3 +93,15 @@ def test_static_arguments_by_number_and_functions_among_the_arguments():
 def test_a_misspelt_argument_is_named():
     with pytest.raises(TypeError, match="fp8.jax.nnx_jit has no argument donate_argnum: did you mean donate_argnums?"):
         fp8.jax.nnx_jit(train_step, donate_argnum=0)
+
+
+def test_what_a_step_shows_without_running():
+    model = nnx.Linear(16, 8, rngs=nnx.Rngs(0))
+    step = fp8.jax.nnx_jit(lambda model, x: model(x), recipe="current")
+    assert "linalg.matmul" in step.lower(model, X).as_text() or "linalg.dot_general" in step.lower(model, X).as_text()
+    assert "fp8.quantize" in step.ir("recipe", model, X)
+    wanted = step(model, X)
+    assert "1 compiled" in repr(step)
+    step.clear_cache()
+    assert "0 compiled" in repr(step)
+    np.testing.assert_array_equal(step(model, X), wanted)

@@ -22,6 +22,7 @@ from .._report import Report
 from . import _jit
 from ._chosen import Argnames, Argnums, Chosen
 from ._leaves import Static
+from ._program import Lowered
 
 
 def nnx_jit(
@@ -41,6 +42,11 @@ def nnx_jit(
     there, are updated in place, as with nnx.jit; other arguments are as with jax.jit. The
     arguments of the third to last line are nnx.jit's; `donate=True` donates all objects. A donated
     argument gives its memory to the new values. `options` are those of fp8.compile. Also a decorator.
+
+    >>> from flax import nnx
+    >>> run = nnx_jit(lambda model, x: model(x), recipe="current")
+    >>> run(nnx.Linear(16, 8, rngs=nnx.Rngs(0)), jax.numpy.ones((4, 16))).shape
+    (4, 8)
     """
     _jit.check_options("fp8.jax.nnx_jit", options, nnx_jit)
     arguments = dict(
@@ -58,7 +64,11 @@ class _Known(Static):
 
 
 class NnxStep:
-    """A function compiled by `fp8.jax.nnx_jit`, and its FP8 state; see `fp8.jax.Step` for the methods."""
+    """A function compiled by `fp8.jax.nnx_jit`, and its FP8 state.
+
+    Its properties and methods are those of `fp8.jax.Step` with the same names. For a pure step, split the
+    objects by nnx.split and use fp8.jax.jit, whose steps have `init` and `apply`.
+    """
 
     def __init__(
         self,
@@ -153,9 +163,27 @@ class NnxStep:
     @hiding_frames
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Every matrix product and what became of it, for these arguments, or without any for the last call's."""
-        pure_arguments = self._split(args, kwargs)[1] if args or kwargs else ()
-        report: Report = self._step.report(*pure_arguments)
+        report: Report = self._step.report(*self._pure(args, kwargs))
         return report
+
+    @hiding_frames
+    def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
+        """The compiler's IR after a stage ("ingest", "recipe", "fusion", …); arguments as for `report`."""
+        text: str = self._step.ir(stage, *self._pure(args, kwargs))
+        return text
+
+    @hiding_frames
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function as MLIR, not compiled yet: arrays of the objects are arguments and results of their own."""
+        lowered: Lowered = self._step.lower(*self._split(args, kwargs)[1])
+        return lowered
+
+    def clear_cache(self) -> None:
+        """Forgets what was compiled; the state stays."""
+        self._step.clear_cache()
+
+    def _pure(self, args: Any, kwargs: Any) -> tuple[Any, ...]:
+        return self._split(args, kwargs)[1] if args or kwargs else ()
 
     def __repr__(self) -> str:
         return repr(self._step).replace("Step", "NnxStep", 1)

@@ -66,6 +66,13 @@ class Step:
     checkpoint holds `step.state` beside the parameters. `init` and `apply` are the same without
     the state inside, for use within a jit or scan of the user's own. jax.grad, jax.vmap and
     jax.jvp of a step are not supported.
+
+    >>> import fp8.jax
+    >>> step = fp8.jax.jit(lambda w, x: x @ w, recipe="delayed", sites="all")
+    >>> w, x = jax.numpy.ones((16, 8)), jax.numpy.ones((4, 16))
+    >>> step(w, x).shape, sorted(step.state)[:2]
+    ((4, 8), ['amax_history', 'layout_hash'])
+    >>> state, y = step.apply(step.init(w, x), w, x)
     """
 
     def __init__(self, fun: Callable[..., Any], options: Mapping[str, Any], jit_options: Mapping[str, Any]) -> None:
