@@ -6,6 +6,9 @@
 import collections
 import zlib
 
+import pytest
+from _pytest.junitxml import xml_key
+
 
 def add_options(parser):
     parser.addoption("--slow", action="store_true", help="run the slow tests too")
@@ -13,7 +16,34 @@ def add_options(parser):
 
 
 def add_marker(config):
+    config.pluginmanager.register(LeftOut(config))
     config.addinivalue_line("markers", "slow(one_of=8): takes more than a few seconds; runs with --slow; --slow-sample runs one of so many")
+
+
+class LeftOut:
+    """Says how many slow tests were left out: pytest-xdist says nothing of what its processes deselect."""
+
+    def __init__(self, config):
+        self.config = config
+        self.count = 0
+
+    def pytest_deselected(self, items):
+        self.count += sum(item.get_closest_marker("slow") is not None for item in items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node, error):
+        self.count = max(self.count, getattr(node, "workeroutput", {}).get("left_out", 0))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self):
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput["left_out"] = self.count
+        elif xml := self.config.stash.get(xml_key, None):
+            xml.add_global_property("left_out", self.count)
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if self.count:
+            terminalreporter.write_line(f"{self.count} slow tests left out; --slow runs them")
 
 
 def select(config, items):

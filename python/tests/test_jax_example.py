@@ -16,7 +16,7 @@ pytest.importorskip("jax")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(one_of=1)
 def test_the_quickstart_trains_from_jax(tmp_path, request):
     """tools/quickstart calls train.py so where the python3 on PATH has JAX."""
     script = ROOT / "python" / "examples" / "gpt" / "train.py"

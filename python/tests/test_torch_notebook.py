@@ -13,7 +13,7 @@ import notebooks  # noqa: E402
 NAME = "gpt_torch.ipynb"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(one_of=1)
 def test_the_notebook_runs(monkeypatch):
     notebook = notebooks.read(NAME)
     kept = notebooks.kinds(notebook)

@@ -5,6 +5,7 @@
 # The scripts tools/quickstart and tools/check print their help, reject unknown options, and
 # count tests correctly.
 
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,7 @@ CASES = {
     "good.xml": "<testsuite><testcase/><testcase><skipped/></testcase></testsuite>",
     "bad.xml": "<testsuites><testsuite><testcase/><testcase><failure/></testcase></testsuite></testsuites>",
     "empty.xml": "<testsuite/>",
+    "part.xml": '<testsuite><properties><property name="left_out" value="12"/></properties><testcase/></testsuite>',
 }
 
 
@@ -78,3 +80,34 @@ def test_summary_counts(files, last, code, source_dir, tmp_path):
         (tmp_path / name).write_text(text)
     done = call(sys.executable, source_dir / "test/summarize.py", *(tmp_path / name for name in files))
     assert (done.stdout.splitlines()[-1], done.returncode) == (last, code)
+
+
+def test_summary_says_what_was_left_out(source_dir, tmp_path):
+    (tmp_path / "part.xml").write_text(CASES["part.xml"])
+    done = call(sys.executable, source_dir / "test/summarize.py", tmp_path / "part.xml")
+    assert done.stdout.split("\n")[1].split() == "part 1 passed 0 failed 0 skipped 12 slow ones left out".split()
+
+
+def test_slow_tests_that_are_left_out_are_counted(source_dir, tmp_path):
+    """In one process, and in several, of which each collects all tests."""
+    (tmp_path / "conftest.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(source_dir / 'test')!r})\nimport slow_tests\n"
+        "pytest_addoption = slow_tests.add_options\npytest_configure = slow_tests.add_marker\npytest_collection_modifyitems = slow_tests.select\n"
+    )
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n\ndef test_a(): pass\n\n@pytest.mark.slow(one_of=1)\ndef test_b(): pass\n\n"
+        "@pytest.mark.slow\n@pytest.mark.parametrize('n', range(64))\ndef test_c(n): pass\n"
+    )
+
+    def left_out(*options):
+        done = call(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path, f"--junitxml={tmp_path / 'x.xml'}", *options)
+        passed = int(re.search(r"(\d+) passed", done.stdout)[1])
+        text = (tmp_path / "x.xml").read_text()
+        count = int(re.search('name="left_out" value="(\\d+)"', text)[1])
+        assert passed + count == 66 and done.stdout.count(f"{count} slow tests left out") == (count > 0)
+        return count
+
+    for several in ([], ["-n", "2"]):
+        assert left_out(*several) == 65
+        assert left_out("--slow", *several) == 0
+        assert 48 <= left_out("--slow-sample=word", *several) < 64  # Seven eighths of 64 are 56; test_b always runs.
