@@ -7,7 +7,11 @@ import concurrent.futures
 import copy
 import functools
 import inspect
+import os
+import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -407,3 +411,36 @@ def test_a_step_in_a_class_is_a_method():
         scaled = Scaled(factor)
         assert_same(scaled.product(x, w), x @ w * factor, 1e-5)
         assert len(scaled.product.report().sites) == 1
+
+
+def test_a_state_in_safetensors_goes_on_bit_for_bit(tmp_path):
+    flax, numpy = pytest.importorskip("safetensors.flax"), pytest.importorskip("safetensors.numpy")
+    forward, x, w = (lambda x, w: x @ w), jnp.ones((4, 16)), jnp.ones((16, 8))
+    first = fp8.jax.jit(forward, sites="all")
+    for i in range(3):
+        first(x * 2.0**i, w)
+    flax.save_file(first.state, tmp_path / "state")
+    wanted = first(x, w)
+    for load in flax.load_file, numpy.load_file:
+        second = fp8.jax.jit(forward, sites="all")
+        second.state = load(tmp_path / "state")
+        np.testing.assert_array_equal(second(x, w), wanted)
+
+
+def test_a_program_that_jax_kept_finds_its_library_in_another_process(tmp_path):
+    """JAX's persistent cache of compiled programs outlives libraries in memory: the call has the library's name, not an address."""
+    code = "import fp8.jax, jax.numpy as jnp; print(fp8.jax.jit(lambda x, w: x @ w, recipe='current')(jnp.ones((4, 16)), jnp.ones((16, 8)))[0, 0])"
+    environment = {
+        **os.environ, "PYTHONPATH": str(pathlib.Path(fp8.__file__).parent.parent), "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }  # fmt: skip
+    outputs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment) for _ in range(2)]
+    assert [o.stdout for o in outputs] == [outputs[0].stdout] * 2 and float(outputs[0].stdout) == pytest.approx(16, rel=1e-6)
+    assert any(tmp_path.iterdir())
+
+
+def test_a_call_of_an_unknown_library_is_an_error():
+    fp8.jax.jit(lambda x: x * 2, recipe="none")(jnp.ones(4))  # Makes the call known to JAX.
+    call = jax.ffi.ffi_call("fp8_call", jax.ShapeDtypeStruct((4,), jnp.float32))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="0123/main"):
+        call(jnp.ones(4), entry="0123/main")
