@@ -78,8 +78,13 @@ def test_a_wheel_in_a_bare_debian(request, tmp_path):
     # Outside: the bare system may not have the certificates of this one.
     run([sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "--python-version=3.11", "-d", root / "tmp", "numpy"])
     inside = "cd /tmp && python3 -m venv v && v/bin/pip install -q --no-index --find-links=. fp8-mlir && env -i v/bin/python try_wheel.py"
+    # The commands, and the library for JAX, which is no part of the bare system.
+    inside += " && env -i v/bin/fp8-compile --print-support | head -1 && env -i v/bin/fp8-opt --version | head -1"
+    inside += " && env -i ldd v/lib/python3*/site-packages/fp8/lib/libfp8_jax.so | grep -c /libm.so"
     done = run(["unshare", "-m", "sh", "-c", f"mount -t proc none {root}/proc && chroot {root} sh -ec '{inside}'"])
-    assert done.stdout == "8.0 4.0 <fp8.Report: 2 products, 2 in FP8, 0 kept>\nTrue\n"
+    *lines, version, count = done.stdout.splitlines()
+    assert lines == ["8.0 4.0 <fp8.Report: 2 products, 2 in FP8, 0 kept>", "True", "cpu"]
+    assert "LLVM version" in version and count == "1"
 
 
 def test_the_package_and_the_project_have_one_version():
