@@ -324,6 +324,50 @@ def test_state_in_the_state_dict_of_the_module(tmp_path):
         f"fp8_state.0.{name}" for name in ("scale", "amax_history", "layout_hash", "columns")}  # fmt: skip
 
 
+def layers():
+    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4))
+
+
+def test_attaching_leaves_a_sequence_of_layers_as_it_is():
+    """Its layers, buffers and results; a checkpoint without FP8 state may be loaded where strict is False."""
+    (model, forward, backend), (unattached, other, _) = compiled(layers, "delayed", amax_history_len=4), compiled(layers, "delayed", amax_history_len=4)
+    plain = model.state_dict()
+    backend.attach(model)
+    backend.attach(model)
+    averaged = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+    torch.testing.assert_close(train(model, forward), train(unattached, other), rtol=0, atol=0)
+    averaged.update_parameters(model)
+    assert torch.equal(averaged.module[0].weight, model[0].weight)
+    assert [type(layer) for layer in model] == [nn.Linear, nn.GELU, nn.Linear] and not list(model.buffers())
+    x, _ = next(batches(1))
+    assert torch.equal(model(x), model[2](model[1](model[0](x))))
+
+    (outer := nn.Module()).inner = model
+    saved = copy.deepcopy(outer.state_dict())
+    assert torch.equal(saved["inner.fp8_state.0.scale"], scales_of(backend)[0])
+    train(model, forward)
+    assert not torch.equal(saved["inner.fp8_state.0.scale"], scales_of(backend)[0])
+    outer.load_state_dict(saved)
+    assert torch.equal(saved["inner.fp8_state.0.scale"], scales_of(backend)[0])
+    with pytest.raises(RuntimeError, match='Missing key.*"fp8_state.0.scale"'):
+        model.load_state_dict(plain)
+    assert model.load_state_dict(plain, strict=False).unexpected_keys == []
+    assert torch.equal(saved["inner.fp8_state.0.scale"], scales_of(backend)[0])
+
+
+def test_safetensors_hold_an_attached_state(tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    backend.attach(model)
+    resume(model, forward, 6, 1)
+    safetensors.save_model(model, tmp_path / "model.safetensors")
+    expected = resume(model, forward, 3, 2)
+    again, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    backend.attach(again)
+    safetensors.load_model(again, tmp_path / "model.safetensors")
+    assert resume(again, forward, 3, 2) == expected
+
+
 def test_loading_into_a_running_backend():
     model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
     resume(model, forward, 3, 1)

@@ -568,6 +568,22 @@ def test_a_copied_model_brings_its_state_to_another_step():
         again.attach(model)
 
 
+def test_a_sequence_of_layers_with_an_attached_state():
+    losses = []
+    for attached in (False, True):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4))
+        step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), amax_history_len=4)
+        losses.append([step(*BATCH).item()])
+        if attached:
+            step.attach()
+        losses[-1] += [step(*BATCH).item() for _ in range(3)]
+    assert losses[0] == losses[1] and len(model) == 3 and model(BATCH[0]).shape == (8, 4)
+    # The state is no number of the model's that a step is compiled for.
+    assert repr(step) == "<fp8.torch.TrainStep Sequential: 1 compiled>"
+    assert torch.equal(model.state_dict()["fp8_state.0.scale"], step.state.scale)
+
+
 def test_a_traceback_ends_with_the_users_call():
     model = nn.Linear(16, 4)
     step = step_of(model, torch.optim.SGD(model.parameters(), 0.1))

@@ -87,7 +87,7 @@ class Backend:
         self.states.load_state_dict(state)
 
     def attach(self, module: nn.Module) -> None:
-        """Makes the FP8 state part of the module's `state_dict`, as buffers `fp8_state.<graph>.scale` and so on.
+        """Makes the FP8 state part of the module's `state_dict`, with keys as `fp8_state.<graph>.scale`.
 
         Scales then also stay with the names of the module's parameters, as load_state_dict(assign=True) replaces the
         parameters by others; without, they are of the parameters as objects.

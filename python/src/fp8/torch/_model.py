@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from .._errors import warn
-from ._state import State, States
+from ._state import ATTRIBUTE
 
-#: The attributes of every module, among them its mode.
-_OF_ALL_MODULES = frozenset(vars(nn.Module()))
+#: The attributes of every module, among them its mode, and the FP8 state.
+_OF_ALL_MODULES = frozenset(vars(nn.Module())) | {ATTRIBUTE}
 
 #: So many compilations for other numbers are worth a warning.
 _MANY = 8
@@ -44,7 +44,7 @@ class Loss(nn.Module):  # type: ignore[misc]
 
     def users_modules(self) -> list[nn.Module]:
         """The modules of the model and the loss."""
-        return [m for m in self.modules() if m is not self and not isinstance(m, (State, States))]
+        return [m for m in self.modules() if m is not self]
 
     def kind(self) -> tuple[Any, ...]:
         """The modules' modes and hooks, and the tensors but for their values."""
@@ -75,7 +75,6 @@ class Numbers:
         return {
             f"{path}.{name}".removeprefix("."): _plain(value)
             for path, m in modules
-            if not isinstance(m, (State, States))
             for name, value in vars(m).items()
             if name not in _OF_ALL_MODULES
         }

@@ -1,7 +1,7 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""FP8 state as buffers of a module, so that `state_dict`, `torch.save` and safetensors hold it."""
+"""FP8 state as part of a module's `state_dict`, so that `torch.save` and safetensors hold it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from .._errors import StateError
 from .._library import Library
 
 COLUMNS = "columns"
+
+#: The attribute of a module that its attached states are, and what their names in its state_dict begin with.
+ATTRIBUTE = "fp8_state"
 
 #: A module, and the names of some of its weights.
 Place = tuple["weakref.ref[nn.Module]", frozenset[str]]
@@ -121,13 +124,19 @@ class States(nn.Module):  # type: ignore[misc]
         self.copied = False
 
     def attach_to(self, module: nn.Module) -> None:
-        """Becomes `fp8_state` of a module, and takes over what the module has there from the one that it is a copy of."""
-        before = getattr(module, "fp8_state", None)
-        if isinstance(before, States) and before is not self:
+        """Becomes `fp8_state` of a module, and takes over what the module has there from the one that it is a copy of.
+
+        It is no submodule: nn.Sequential would call it, and count it as a layer.
+        """
+        before = vars(module).get(ATTRIBUTE)
+        if before is None:
+            module.register_state_dict_post_hook(_save_attached)
+            module.register_load_state_dict_pre_hook(_load_attached)
+        elif before is not self:
             if not before.copied:
                 raise ValueError("the module already has the FP8 state of another backend")
             self.load_state_dict(before.state_dict())
-        module.fp8_state = self
+        vars(module)[ATTRIBUTE] = self
 
     def belong_to(self, module: nn.Module) -> None:
         """Notes a module: its weights are known by their names, so that load_state_dict(assign=True) may replace them."""
@@ -180,6 +189,19 @@ class States(nn.Module):  # type: ignore[misc]
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         for name, tensors in self.waiting.items():
             destination.update({f"{prefix}{name}.{key}": tensor for key, tensor in tensors.items()})
+
+
+def _save_attached(module: nn.Module, state_dict: dict[str, Any], prefix: str, _: Any) -> None:
+    vars(module)[ATTRIBUTE].state_dict(destination=state_dict, prefix=f"{prefix}{ATTRIBUTE}.")
+
+
+def _load_attached(module: nn.Module, state_dict: dict[str, Any], prefix: str, _: Any, strict: bool, missing: list[str], *rest: Any) -> None:
+    states, prefix = vars(module)[ATTRIBUTE], f"{prefix}{ATTRIBUTE}."
+    if own := {key: state_dict.pop(prefix + key) for key in _below(state_dict, prefix)}:
+        states.load_state_dict(own)
+    else:
+        # PyTorch says whether that is an error: here strict is always true.
+        missing += [prefix + key for key in states.state_dict()]
 
 
 def columns_of(library: Library) -> list[tuple[str, ...]]:
