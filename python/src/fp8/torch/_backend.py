@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,11 +13,15 @@ from torch import Tensor, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
+from .. import state as _state
+from .._errors import StateError
 from .._report import Report
 from . import _capture, _decompose
 from ._graph import Graph
 from ._run import check_devices, check_options
-from ._state import States
+from ._state import States, described, from_arrays
+
+_SCALE, _HISTORY = "scale", _state.HISTORY
 
 
 def backend(recipe: Any = "current", **options: Any) -> Backend:
@@ -77,6 +81,29 @@ class Backend:
         reports = [graph.report for graph in self.graphs]
         sites = [{**site.__dict__, "formats": list(site.formats)} for report in reports for site in report.sites]
         return Report({"sites": sites}, "\n".join(f"graph {i}\n{report}" for i, report in enumerate(reports)))
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """Scales and amax histories of all graphs side by side, with the columns that `columns` says; empty before training.
+
+        A dict of arrays that is assigned is copied into them. Raises StateError for other shapes.
+        """
+        states = [dict(state) for state in self.states.children()]
+        return {name: torch.cat([state[name] for state in states], -1) for name in (_SCALE, _HISTORY)} if states else {}
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        states, given = list(self.states.children()), from_arrays({name: state[name] for name in (_SCALE, _HISTORY) if name in state})
+        widths = [len(own[_SCALE]) for own in states]
+        if len(given) < 2 or any(tensor.dim() == 0 or tensor.shape[-1] != sum(widths) for tensor in given.values()):
+            raise StateError(f"the FP8 state of these graphs is {_SCALE} and {_HISTORY} of {sum(widths)} columns")
+        for own, scale, history in zip(states, given[_SCALE].split(widths), given[_HISTORY].split(widths, -1)):
+            own.load({**own, _SCALE: scale, _HISTORY: history})
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of `state`: dicts with index, tensor, format and sites. Models that share a graph have the same sites."""
+        return described(*self.states.children())
 
     def state_dict(self) -> dict[str, Tensor]:
         """The FP8 state of all graphs, with keys as `0.scale`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class State(nn.Module):  # type: ignore[misc]
     """The state of one graph and one set of weights: `scale`, `amax_history`, and what it belongs to.
 
     `layout_hash` (u8) tells states of other programs apart, `columns` (JSON in u8) names the tensor
-    behind every column.
+    behind every column. `dict(state)` has these tensors by name.
     """
 
     def __init__(self, library: Library, weights: Sequence[Tensor] = ()) -> None:
@@ -42,6 +42,13 @@ class State(nn.Module):  # type: ignore[misc]
         for name, value in library.state().items():
             self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
         self.register_buffer(COLUMNS, _encode(columns_of(library)))
+
+    def keys(self) -> Iterable[str]:
+        """The names of its tensors."""
+        return dict(self.named_buffers()).keys()
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.get_buffer(name)
 
     def take(self, weights: Sequence[Tensor], place: Place | None) -> None:
         """Notes the weights that this state's scales are of: the objects, as another tensor may come to lie at a freed address."""
@@ -208,6 +215,17 @@ def columns_of(library: Library) -> list[tuple[str, ...]]:
     """The tensor, the format and the sites of every column of a library's state."""
     columns = (library.manifest.get("state") or {}).get("columns", [])
     return [(column["tensor"], column["format"], *column["sites"]) for column in columns]
+
+
+def described(*states: State | None) -> list[dict[str, Any]]:
+    """The columns of states, one state after the other: dicts with index, tensor, format and sites."""
+    columns = [column for state in states if state is not None for column in decode(state[COLUMNS])]
+    return [{"index": i, "tensor": tensor, "format": form, "sites": sites} for i, (tensor, form, *sites) in enumerate(columns)]
+
+
+def from_arrays(values: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Copies of the arrays of a state, of any library, as tensors."""
+    return {name: torch.from_numpy(np.asarray(value).copy()) for name, value in values.items()}
 
 
 def _encode(columns: list[tuple[str, ...]]) -> Tensor:

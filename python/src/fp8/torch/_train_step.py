@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ from . import _capture, _import, _optimizer
 from ._casts import Casts, pointers
 from ._model import Loss, Numbers
 from ._run import check_devices, check_options, row_major
-from ._state import State, States
+from ._state import State, States, described, from_arrays
 from ._step_graph import capture_step
 
 
@@ -122,8 +122,21 @@ class TrainStep:
 
     @property
     def state(self) -> State | None:
-        """The FP8 state; None for a recipe without, or before the first call."""
+        """The FP8 state; None for a recipe without, or before the first call.
+
+        A dict of arrays that is assigned is copied into it, before the first call when it is made. Raises StateError if it
+        is another program's.
+        """
         return self.states._modules.get("0")  # type: ignore[no-any-return]
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        self.states.load_state_dict({f"0.{name}": tensor for name, tensor in from_arrays(state).items()})
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of the state: dicts with index, tensor, format and sites; empty where there is no state."""
+        return described(self.state)
 
     @hiding_frames
     def report(self) -> Report:
