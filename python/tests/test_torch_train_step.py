@@ -531,6 +531,37 @@ def test_an_optimizer_whose_update_cannot_be_traced_is_named():
         step_of(model, torch.optim.Adafactor(model.parameters()))(*BATCH)
 
 
+class Recurrent(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.recurrent, self.down = kind(4, 8, batch_first=True), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.down(self.recurrent(x.reshape(8, 4, 4))[0][:, -1])
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, pytest.param(nn.GRU, marks=pytest.mark.slow)])
+def test_recurrent_layers_train_as_in_eager(kind, recwarn):
+    torch.manual_seed(0)
+    model, eager = Recurrent(kind), Recurrent(kind)
+    eager.load_state_dict(model.state_dict())
+    optimizer = torch.optim.SGD(eager.parameters(), 0.1)
+    step, losses, expected = step_of(model), [], []
+    for _ in range(3):
+        losses.append(step(*BATCH).item())
+        loss = F.cross_entropy(eager(BATCH[0]), BATCH[1])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        expected.append(loss.item())
+    # Sums in another order.
+    assert losses == pytest.approx(expected, rel=1e-5)
+    for p, of_eager in zip(model.parameters(), eager.parameters()):
+        torch.testing.assert_close(p, of_eager, rtol=1e-4, atol=1e-5)
+    assert not [w for w in recwarn if w.category is fp8.Warning]
+    assert repr(step) == "<fp8.torch.TrainStep Recurrent: 1 compiled>"
+
+
 def test_models_in_parallel_are_refused():
     with pytest.raises(fp8.UnsupportedError, match="exchanges no gradients"):
         step_of(nn.DataParallel(nn.Linear(16, 4)))

@@ -104,7 +104,12 @@ class Numbers:
 
 
 def _plain(value: Any) -> Any:
-    """A number or text with its type; of a list or dict those in it; for anything else its type."""
+    """A number or text with its type; of a list or dict those in it; for anything else its type.
+
+    Tensors are all alike: other types stand in their places while a step is traced, also in lists (nn.LSTM's weights).
+    """
+    if isinstance(value, Tensor):
+        return Tensor
     if isinstance(value, (list, tuple)):
         return type(value), tuple(map(_plain, value))
     if isinstance(value, dict):
