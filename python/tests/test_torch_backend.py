@@ -120,8 +120,9 @@ def test_no_grad_reads_the_state_and_leaves_it():
 def test_no_grad_before_training_uses_current_scaling(options):
     model, forward, backend = compiled(recipe="delayed", **options)
     x, _ = next(batches(1))
-    with torch.no_grad(), pytest.warns(fp8.Warning, match="current scaling"):
+    with torch.no_grad(), pytest.warns(fp8.Warning, match="current scaling") as caught:
         found = forward(x)
+    assert caught[0].filename == __file__
     current = torch.compile(model, backend=fp8.torch.backend("current"))
     torch._dynamo.reset()
     with torch.no_grad():
