@@ -7,6 +7,7 @@ import concurrent.futures
 import copy
 import gc
 import io
+import json
 
 import fp8.torch
 import pytest
@@ -137,6 +138,42 @@ def test_other_batch_sizes_share_the_state():
     shapes = {g.library.manifest["entries"][0]["results"][0]["shape"][0] for g in backend.graphs}
     assert shapes == {8, 5, 12}
     assert sorted(name for name in backend.state_dict() if name.endswith("scale")) == ["0.scale"]
+
+
+def test_a_report_of_several_graphs_tells_them_apart():
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    x, y = next(batches(1))
+    F.cross_entropy(forward(x), y).backward()
+    alone = backend.report()
+    assert alone.memory == backend.graphs[0].library.report.memory and alone.options["recipe"] == "delayed"
+    F.cross_entropy(forward(x[:5]), y[:5]).backward()
+    with torch.no_grad():
+        forward(x)
+    report = backend.report()
+    assert [(s.entry, s.site, s.m) for s in report.sites if s.role == "fprop"] == [
+        ("graph 0: forward", "up", 8), ("graph 0: forward", "down", 8), ("graph 1: forward", "up", 5),
+        ("graph 1: forward", "down", 5), ("graph 2", "up", 8), ("graph 2", "down", 8)]  # fmt: skip
+    assert "graph 1: forward: up" in report._repr_html_() and "graph 2: up" in report._repr_html_()
+    memories = [graph.library.report.memory for graph in backend.graphs]
+    assert report.memory["workspace_bytes"] == sum(memory["workspace_bytes"] for memory in memories)
+    # One state, of six scales and histories of four amaxes.
+    assert report.memory["state_bytes"] == memories[0]["state_bytes"] == 6 * 5 * 4
+    assert [t["entry"] for t in report.memory["traffic"]] == [f"graph {name}" for name in ("0: forward", "0: backward", "1: forward", "1: backward", "2")]
+    assert report.options["recipe"] == "delayed" and "pair" not in report.options
+    assert fp8.Report(json.loads(report.to_json())).sites == report.sites
+
+
+def test_operations_without_a_line_of_the_users_have_no_place():
+    """nn.Sequential calls the layers: the line would be one of the compiler's input."""
+    model, forward, backend = compiled(layers)
+    x, y = next(batches(1))
+    F.cross_entropy(forward(x), y).backward()
+    report = backend.report()
+    assert [site.place for site in report.sites] == [None] * 5 and report.sites[0].location == "0/mm"
+    assert not any("stdin" in text for text in (str(report), report.to_json(), report._repr_html_()))
+    _, forward, backend = compiled()
+    F.cross_entropy(forward(x), y).backward()
+    assert {site.place.file for site in backend.report().sites} == {__file__}
 
 
 def test_modules_that_are_alike_have_a_state_each():

@@ -73,14 +73,33 @@ class Backend:
         return direct or run
 
     def report(self) -> Report:
-        """The products of all graphs in one report. Raises RuntimeError before the first call."""
+        """The products of all graphs in one report; the entry points of several graphs are `graph 0: forward` and so on.
+
+        Memory is the sum of all, options are those that all graphs have. Raises RuntimeError before the first call.
+        """
         if not self.graphs:
             raise RuntimeError(
                 "no graph is compiled: call the model first; if you did, torch.compile left all of it to eager PyTorch (TORCH_LOGS=graph_breaks says why)"
             )
         reports = [graph.report for graph in self.graphs]
-        sites = [{**site.__dict__, "formats": list(site.formats)} for report in reports for site in report.sites]
-        return Report({"sites": sites}, "\n".join(f"graph {i}\n{report}" for i, report in enumerate(reports)))
+        if len(reports) == 1:
+            return reports[0]
+        return Report(self._merged(reports), "\n".join(f"graph {i}\n{report}" for i, report in enumerate(reports)))
+
+    def _merged(self, reports: Sequence[Report]) -> dict[str, Any]:
+        """The contents of a report of several graphs."""
+        sites: list[dict[str, Any]] = []
+        memory: dict[str, Any] = {"traffic": []}
+        for i, report in enumerate(reports):
+            sites += [{**vars(s), "entry": _entry(i, s.entry)} for s in report.sites]
+            memory["traffic"] += [{**t, "entry": _entry(i, t["entry"])} for t in report.memory.get("traffic", [])]
+            for name, value in report.memory.items():
+                if isinstance(value, int):
+                    memory[name] = memory.get(name, 0) + value
+        # Graphs share states, and have one for each model that is alike.
+        memory["state_bytes"] = sum(value.nbytes for value in self.state.values())
+        options = {name: value for name, value in reports[0].options.items() if all(r.options.get(name) == value for r in reports)}
+        return {"sites": sites, "memory": memory, "options": options}
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -139,6 +158,11 @@ class Backend:
 
     def __repr__(self) -> str:
         return f"<fp8.torch.Backend {self.recipe}: {len(self.graphs)} compiled>"
+
+
+def _entry(graph: int, name: str) -> str:
+    """The name of an entry point among those of several graphs."""
+    return f"graph {graph}" if name == "main" else f"graph {graph}: {name}"
 
 
 class _Shapes:

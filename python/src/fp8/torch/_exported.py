@@ -117,7 +117,7 @@ class Exported:
 
     def report(self) -> Report:
         """What became of every product."""
-        return self.library.report
+        return _import.report_of(self.library)
 
     def ir(self, stage: str) -> str:
         """The IR after a stage of the compiler."""

@@ -62,7 +62,7 @@ class Graph:
     @property
     def report(self) -> Report:
         """What became of every product of this graph."""
-        return self.library.report
+        return _import.report_of(self.library)
 
     @property
     def state(self) -> State | None:

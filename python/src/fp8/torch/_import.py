@@ -9,6 +9,7 @@ operation comes from (`h.0.fc1`, in backward code `transpose(jvp(h.0.fc1))`), an
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ from torch._ops import HigherOrderOperator
 from torch.fx import Graph, GraphModule, Node
 
 from .._errors import INSTALL, Location, MissingToolError, UnsupportedError
+from .._library import Library
+from .._report import Report
 from . import _halves, _integers
 
 try:
@@ -30,6 +33,9 @@ try:
     from ._loops import write_loops
 except ImportError as error:
     raise MissingToolError(f"fp8.torch needs iree-base-compiler: {INSTALL['torch']} ({error})") from None
+
+#: As the compiler writes it.
+_LINE_OF_INPUT = re.compile(r" \(<stdin>:\d+:\d+\)|<stdin>:\d+:\d+")
 
 #: The code in these folders is not the user's.
 OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
@@ -132,6 +138,13 @@ def clean_path(path: str) -> str:
     path = re.sub(r"\[(?:'([^']*)'|(\d+))\]", lambda m: "." + (m[1] or m[2] or ""), path)
     path = re.sub(r"^L\.\w+", "", path)
     return path.replace("..", ".").strip(".")
+
+
+def report_of(library: Library) -> Report:
+    """The library's report without lines of the compiler's input, which stand for operations that no line of the user's is known of."""
+    report = library.report
+    contents = json.loads(_LINE_OF_INPUT.sub("", report.to_json()))
+    return Report(contents, _LINE_OF_INPUT.sub("", str(report)))
 
 
 def user_line(node: Node) -> Location | None:

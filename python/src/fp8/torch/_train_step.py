@@ -141,7 +141,7 @@ class TrainStep:
     @hiding_frames
     def report(self) -> Report:
         """What became of every product of the last call."""
-        return self.library.report
+        return _import.report_of(self.library)
 
     @hiding_frames
     def ir(self, stage: str) -> str:
