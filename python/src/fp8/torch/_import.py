@@ -62,6 +62,7 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
     _refuse_complex(graph)
+    _refuse_sparse(graph)
     _integers.cut_numbers(graph)
     _integers.widen(graph)
     _halves.widen(graph)
@@ -84,6 +85,18 @@ def _refuse_complex(graph: Graph) -> None:
                 line = user_line(value) or next(filter(None, map(user_line, value.users)), None)
                 message = f"'{value.name}' is complex, and compiled code takes and returns real tensors: use torch.view_as_real"
                 raise UnsupportedError(message, line)
+
+
+def _refuse_sparse(graph: Graph) -> None:
+    """Raises UnsupportedError for sparse tensors, such as gradients of embeddings."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor) and value.layout != torch.strided:
+            path = module_path(node)
+            message = f"'{node.name}' is a sparse tensor: use .to_dense()"
+            if _is_backward(node):
+                message = f"the gradient of the embedding{f' {path!r}' if path else ''} is sparse: make it with sparse=False"
+            raise UnsupportedError(message, user_line(node))
 
 
 def _name_arguments(function: Any, names: Sequence[str]) -> None:
