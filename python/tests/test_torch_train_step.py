@@ -4,6 +4,7 @@
 """fp8.torch.train_step: whole steps with the user's optimizer and scheduler, beside eager PyTorch."""
 
 import concurrent.futures
+import contextlib
 import copy
 import pickle
 import warnings
@@ -525,6 +526,13 @@ def test_a_value_that_python_reads_is_named_at_its_line():
     assert "# the value" in open(__file__).readlines()[error.value.location.line - 1]
 
 
+@pytest.mark.parametrize("name", ["LBFGS", "SparseAdam"])
+def test_optimizers_of_another_kind_are_refused(name):
+    model = nn.Linear(16, 4)
+    with pytest.raises(fp8.UnsupportedError, match=f"{name} has no _init_group: use fp8.torch.backend"):
+        step_of(model, getattr(torch.optim, name)(model.parameters()))
+
+
 def test_an_optimizer_whose_update_cannot_be_traced_is_named():
     model = nn.Linear(16, 4)
     with pytest.raises(fp8.UnsupportedError, match="the update of Adafactor reads values of tensors"):
@@ -560,6 +568,50 @@ def test_recurrent_layers_train_as_in_eager(kind, recwarn):
         torch.testing.assert_close(p, of_eager, rtol=1e-4, atol=1e-5)
     assert not [w for w in recwarn if w.category is fp8.Warning]
     assert repr(step) == "<fp8.torch.TrainStep Recurrent: 1 compiled>"
+
+
+class Embedded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.down = nn.Embedding(4, 16, sparse=True), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.down(self.table((x > 0).long()[:, 0]))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_sparse_gradients_are_refused_by_the_name_of_the_embedding(whole):
+    model = Embedded()
+    message = "the gradient of the embedding 'table' is sparse: make it with sparse=False"
+    with pytest.raises(fp8.UnsupportedError if whole else torch._dynamo.exc.BackendCompilerFailed, match=message):
+        (step_of(model) if whole else lambda x, _: torch.compile(model, backend=fp8.torch.backend())(x))(*BATCH)
+
+
+def on(device):
+    """A tensor like the batch's; those on cuda have no data, so that none is needed here."""
+    with torch._subclasses.FakeTensorMode() if device == "cuda" else contextlib.nullcontext():
+        return torch.ones(8, 16, device=device)
+
+
+@pytest.mark.parametrize("device", ["meta", "cuda"])
+def test_tensors_on_other_devices_are_refused(device):
+    model = nn.Linear(16, 4)
+    step = step_of(model)
+    expected = pytest.raises(fp8.UnsupportedError, match=f"fp8.torch runs on the CPU; a tensor is on {device}")
+    with expected:
+        step(on(device), BATCH[1])
+    # Also where the same shapes are compiled already.
+    step(*BATCH)
+    with expected:
+        step(on(device), BATCH[1])
+    run = fp8.torch.compile_exported(torch.export.export(model.eval(), BATCH[:1]))
+    with expected:
+        run(on(device))
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=f"a tensor is on {device}"):
+        torch.compile(lambda x: x @ x.T, backend=fp8.torch.backend())(on(device))
+    model.register_buffer("scale", on(device))
+    with expected:
+        step(*BATCH)
 
 
 def test_models_in_parallel_are_refused():

@@ -52,7 +52,7 @@ class Loss(nn.Module):  # type: ignore[misc]
         tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
         return (
             tuple((m.training, *m._forward_hooks, *m._forward_pre_hooks, *m._backward_hooks, *m._backward_pre_hooks) for m in modules),
-            tuple((id(t), t.dtype, t.shape, t.requires_grad) for t in tensors),
+            tuple((id(t), t.dtype, t.shape, t.device, t.requires_grad) for t in tensors),
         )
 
 

@@ -46,8 +46,8 @@ def train_step(
             scheduler.step()
 
     `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. Without
-    `autocast` a torch.autocast around the call counts. The optimizer is any of torch.optim; learning rates are read at every call. The other options are
-    those of `fp8.compile`.
+    `autocast` a torch.autocast around the call counts. The optimizer is one of torch.optim, but for Adafactor, LBFGS and
+    SparseAdam; learning rates are read at every call. The other options are those of `fp8.compile`.
     """
     return TrainStep(model, loss, optimizer, recipe, autocast, **options)
 
@@ -101,10 +101,10 @@ class TrainStep:
         _optimizer.check_options(self.optimizer)
         autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
-        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, autocast, self._module.kind(), self._numbers.values())
+        key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, autocast, self._module.kind(), self._numbers.values())
         step = self._built.get(key)
         if step is None:
-            check_devices([*batch, *self.model.parameters()])
+            check_devices([*batch, *self.model.parameters(), *self.model.buffers()])
             with _CAPTURE, torch.inference_mode(False), torch.enable_grad():
                 self._numbers.note_compilation()
                 step = self._built[key] = _Compiled(self, batch)
