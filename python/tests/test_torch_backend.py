@@ -404,6 +404,12 @@ def test_safetensors_hold_an_attached_state(tmp_path):
     backend.attach(again)
     safetensors.load_model(again, tmp_path / "model.safetensors")
     assert resume(again, forward, 3, 2) == expected
+    # The state alone.
+    safetensors.save_file(backend.state_dict(), tmp_path / "state.safetensors")
+    saved = copy.deepcopy(backend.state_dict())
+    resume(again, forward, 3, 1)
+    backend.load_state_dict(safetensors.load_file(tmp_path / "state.safetensors"))
+    assert all(torch.equal(tensor, saved[name]) for name, tensor in backend.state_dict().items())
 
 
 def test_loading_into_a_running_backend():

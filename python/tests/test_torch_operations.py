@@ -353,6 +353,27 @@ def test_numbers_that_a_type_cannot_hold_are_errors_as_in_eager(name):
             call(too_large)
 
 
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, pytest.param(torch.nn.GRU, marks=pytest.mark.slow), pytest.param(torch.nn.RNN, marks=pytest.mark.slow)])
+@torch._dynamo.config.patch(allow_rnn=True)  # Otherwise PyTorch runs them in eager mode.
+def test_recurrent_layers(kind):
+    """PyTorch's own operation for an LSTM (mkldnn's) has no form: it is captured as products."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = kind(4, 8, num_layers=2, bidirectional=True, batch_first=True)
+    backend = fp8.torch.backend("none")
+    results = []
+    for forward in (torch.compile(lambda x: model(x), backend=backend), model):
+        model.zero_grad()
+        x = normal(3, 5, 4).requires_grad_()
+        y, state = forward(x)
+        sum(v.square().sum() for v in (y, *(state if isinstance(state, tuple) else [state]))).backward()
+        with torch.no_grad():
+            results.append([y, *state, x.grad, *(p.grad.clone() for p in model.parameters()), forward(x)[0]])
+    # Sums in another order.
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
+    assert len(backend.graphs) == 2 and torch._C._get_mkldnn_enabled()
+
+
 CAUSAL, PADDING = torch.triu(torch.ones(5, 5, dtype=torch.bool), 1), torch.arange(5) >= torch.tensor([[5], [3]])
 MASKS = {
     "none": {},

@@ -570,6 +570,53 @@ def test_recurrent_layers_train_as_in_eager(kind, recwarn):
     assert repr(step) == "<fp8.torch.TrainStep Recurrent: 1 compiled>"
 
 
+def groups_of(model):
+    """Two groups with rates, momenta and decays of their own; the bias of `down` is in none."""
+    return torch.optim.SGD(
+        [
+            {"params": [model.up.weight, model.down.weight], "lr": 0.1, "momentum": 0.9},
+            {"params": [model.up.bias, *model.norm.parameters()], "lr": 0.03, "weight_decay": 0.1},
+        ]
+    )
+
+
+def test_groups_of_parameters_have_options_and_rates_of_their_own():
+    torch.manual_seed(0)
+    models = [MLP(), MLP()]
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [groups_of(model) for model in models]
+    schedulers = [torch.optim.lr_scheduler.LambdaLR(o, [lambda i: 1 / (i + 1), lambda i: 2**i]) for o in optimizers]
+    step, losses, expected = step_of(models[0], optimizers[0]), [], []
+    begin = models[0].down.bias.detach().clone()
+    for _ in range(4):
+        losses.append(step(*BATCH).item())
+        loss = F.cross_entropy(models[1](BATCH[0]), BATCH[1])
+        optimizers[1].zero_grad()
+        loss.backward()
+        optimizers[1].step()
+        expected.append(loss.item())
+        for scheduler in schedulers:
+            scheduler.step()
+    # Sums in another order.
+    assert losses == pytest.approx(expected, rel=1e-5) and torch.equal(models[0].down.bias, begin)
+    for (name, p), of_eager in zip(models[0].named_parameters(), models[1].parameters()):
+        torch.testing.assert_close(p, of_eager, rtol=1e-4, atol=1e-5, msg=lambda text, n=name: f"{n}: {text}")
+    for p, of_eager in zip(models[0].parameters(), models[1].parameters()):
+        states = optimizers[0].state[p], optimizers[1].state[of_eager]
+        assert ("momentum_buffer" in states[0]) == (states[1].get("momentum_buffer") is not None)
+    assert repr(step) == "<fp8.torch.TrainStep MLP: 1 compiled>"
+
+
+def test_a_graph_of_autograd_from_before_a_step_is_an_error():
+    """The step changes weights in place: gradients at the old ones would be those of the new."""
+    model = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 4))
+    step, old = step_of(model), F.cross_entropy(model(BATCH[0]), BATCH[1])
+    step(*BATCH)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        old.backward()
+    F.cross_entropy(model(BATCH[0]), BATCH[1]).backward()
+
+
 class Embedded(nn.Module):
     def __init__(self):
         super().__init__()
