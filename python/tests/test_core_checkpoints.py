@@ -92,6 +92,17 @@ def test_load_into_a_step():
     assert step.state["scale"][3] == 5
 
 
+@pytest.mark.parametrize("state", [None, {}])
+def test_a_target_without_state_is_named(state):
+    class Step:
+        columns = []
+
+    step = Step()
+    step.state = state
+    with pytest.raises(fp8.StateError, match="there is no FP8 state to fill: call the step"):
+        te.load_extra_state(step, {"mlp._extra_state": extra_state(2, 2)}, {"mlp": ["fc1", "fc2"]})
+
+
 class Command:
     """Creates a file when it is unpickled."""
 

@@ -7,6 +7,7 @@ import concurrent.futures
 import copy
 import gc
 import io
+import json
 
 import fp8.torch
 import pytest
@@ -120,8 +121,9 @@ def test_no_grad_reads_the_state_and_leaves_it():
 def test_no_grad_before_training_uses_current_scaling(options):
     model, forward, backend = compiled(recipe="delayed", **options)
     x, _ = next(batches(1))
-    with torch.no_grad(), pytest.warns(fp8.Warning, match="current scaling"):
+    with torch.no_grad(), pytest.warns(fp8.Warning, match="current scaling") as caught:
         found = forward(x)
+    assert caught[0].filename == __file__
     current = torch.compile(model, backend=fp8.torch.backend("current"))
     torch._dynamo.reset()
     with torch.no_grad():
@@ -136,6 +138,42 @@ def test_other_batch_sizes_share_the_state():
     shapes = {g.library.manifest["entries"][0]["results"][0]["shape"][0] for g in backend.graphs}
     assert shapes == {8, 5, 12}
     assert sorted(name for name in backend.state_dict() if name.endswith("scale")) == ["0.scale"]
+
+
+def test_a_report_of_several_graphs_tells_them_apart():
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    x, y = next(batches(1))
+    F.cross_entropy(forward(x), y).backward()
+    alone = backend.report()
+    assert alone.memory == backend.graphs[0].library.report.memory and alone.options["recipe"] == "delayed"
+    F.cross_entropy(forward(x[:5]), y[:5]).backward()
+    with torch.no_grad():
+        forward(x)
+    report = backend.report()
+    assert [(s.entry, s.site, s.m) for s in report.sites if s.role == "fprop"] == [
+        ("graph 0: forward", "up", 8), ("graph 0: forward", "down", 8), ("graph 1: forward", "up", 5),
+        ("graph 1: forward", "down", 5), ("graph 2", "up", 8), ("graph 2", "down", 8)]  # fmt: skip
+    assert "graph 1: forward: up" in report._repr_html_() and "graph 2: up" in report._repr_html_()
+    memories = [graph.library.report.memory for graph in backend.graphs]
+    assert report.memory["workspace_bytes"] == sum(memory["workspace_bytes"] for memory in memories)
+    # One state, of six scales and histories of four amaxes.
+    assert report.memory["state_bytes"] == memories[0]["state_bytes"] == 6 * 5 * 4
+    assert [t["entry"] for t in report.memory["traffic"]] == [f"graph {name}" for name in ("0: forward", "0: backward", "1: forward", "1: backward", "2")]
+    assert report.options["recipe"] == "delayed" and "pair" not in report.options
+    assert fp8.Report(json.loads(report.to_json())).sites == report.sites
+
+
+def test_operations_without_a_line_of_the_users_have_no_place():
+    """nn.Sequential calls the layers: the line would be one of the compiler's input."""
+    model, forward, backend = compiled(layers)
+    x, y = next(batches(1))
+    F.cross_entropy(forward(x), y).backward()
+    report = backend.report()
+    assert [site.place for site in report.sites] == [None] * 5 and report.sites[0].location == "0/mm"
+    assert not any("stdin" in text for text in (str(report), report.to_json(), report._repr_html_()))
+    _, forward, backend = compiled()
+    F.cross_entropy(forward(x), y).backward()
+    assert {site.place.file for site in backend.report().sites} == {__file__}
 
 
 def test_modules_that_are_alike_have_a_state_each():
@@ -322,6 +360,56 @@ def test_state_in_the_state_dict_of_the_module(tmp_path):
     assert resume(again, forward, 3, 2) == expected
     assert {name for name in again.state_dict() if name.startswith("fp8_state")} == {
         f"fp8_state.0.{name}" for name in ("scale", "amax_history", "layout_hash", "columns")}  # fmt: skip
+
+
+def layers():
+    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4))
+
+
+def test_attaching_leaves_a_sequence_of_layers_as_it_is():
+    """Its layers, buffers and results; a checkpoint without FP8 state may be loaded where strict is False."""
+    (model, forward, backend), (unattached, other, _) = compiled(layers, "delayed", amax_history_len=4), compiled(layers, "delayed", amax_history_len=4)
+    plain = model.state_dict()
+    backend.attach(model)
+    backend.attach(model)
+    averaged = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+    torch.testing.assert_close(train(model, forward), train(unattached, other), rtol=0, atol=0)
+    averaged.update_parameters(model)
+    assert torch.equal(averaged.module[0].weight, model[0].weight)
+    assert [type(layer) for layer in model] == [nn.Linear, nn.GELU, nn.Linear] and not list(model.buffers())
+    x, _ = next(batches(1))
+    assert torch.equal(model(x), model[2](model[1](model[0](x))))
+
+    (outer := nn.Module()).inner = model
+    saved = copy.deepcopy(outer.state_dict())
+    assert torch.equal(saved["inner.fp8_state.0.scale"], scales_of(backend)[0])
+    train(model, forward)
+    assert not torch.equal(saved["inner.fp8_state.0.scale"], scales_of(backend)[0])
+    outer.load_state_dict(saved)
+    assert torch.equal(saved["inner.fp8_state.0.scale"], scales_of(backend)[0])
+    with pytest.raises(RuntimeError, match='Missing key.*"fp8_state.0.scale"'):
+        model.load_state_dict(plain)
+    assert model.load_state_dict(plain, strict=False).unexpected_keys == []
+    assert torch.equal(saved["inner.fp8_state.0.scale"], scales_of(backend)[0])
+
+
+def test_safetensors_hold_an_attached_state(tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    model, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    backend.attach(model)
+    resume(model, forward, 6, 1)
+    safetensors.save_model(model, tmp_path / "model.safetensors")
+    expected = resume(model, forward, 3, 2)
+    again, forward, backend = compiled(recipe="delayed", amax_history_len=4)
+    backend.attach(again)
+    safetensors.load_model(again, tmp_path / "model.safetensors")
+    assert resume(again, forward, 3, 2) == expected
+    # The state alone.
+    safetensors.save_file(backend.state_dict(), tmp_path / "state.safetensors")
+    saved = copy.deepcopy(backend.state_dict())
+    resume(again, forward, 3, 1)
+    backend.load_state_dict(safetensors.load_file(tmp_path / "state.safetensors"))
+    assert all(torch.equal(tensor, saved[name]) for name, tensor in backend.state_dict().items())
 
 
 def test_loading_into_a_running_backend():

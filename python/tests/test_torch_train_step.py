@@ -4,6 +4,7 @@
 """fp8.torch.train_step: whole steps with the user's optimizer and scheduler, beside eager PyTorch."""
 
 import concurrent.futures
+import contextlib
 import copy
 import pickle
 import warnings
@@ -525,10 +526,139 @@ def test_a_value_that_python_reads_is_named_at_its_line():
     assert "# the value" in open(__file__).readlines()[error.value.location.line - 1]
 
 
+@pytest.mark.parametrize("name", ["LBFGS", "SparseAdam"])
+def test_optimizers_of_another_kind_are_refused(name):
+    model = nn.Linear(16, 4)
+    with pytest.raises(fp8.UnsupportedError, match=f"{name} has no _init_group: use fp8.torch.backend"):
+        step_of(model, getattr(torch.optim, name)(model.parameters()))
+
+
 def test_an_optimizer_whose_update_cannot_be_traced_is_named():
     model = nn.Linear(16, 4)
     with pytest.raises(fp8.UnsupportedError, match="the update of Adafactor reads values of tensors"):
         step_of(model, torch.optim.Adafactor(model.parameters()))(*BATCH)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.recurrent, self.down = kind(4, 8, batch_first=True), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.down(self.recurrent(x.reshape(8, 4, 4))[0][:, -1])
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, pytest.param(nn.GRU, marks=pytest.mark.slow)])
+def test_recurrent_layers_train_as_in_eager(kind, recwarn):
+    torch.manual_seed(0)
+    model, eager = Recurrent(kind), Recurrent(kind)
+    eager.load_state_dict(model.state_dict())
+    optimizer = torch.optim.SGD(eager.parameters(), 0.1)
+    step, losses, expected = step_of(model), [], []
+    for _ in range(3):
+        losses.append(step(*BATCH).item())
+        loss = F.cross_entropy(eager(BATCH[0]), BATCH[1])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        expected.append(loss.item())
+    # Sums in another order.
+    assert losses == pytest.approx(expected, rel=1e-5)
+    for p, of_eager in zip(model.parameters(), eager.parameters()):
+        torch.testing.assert_close(p, of_eager, rtol=1e-4, atol=1e-5)
+    assert not [w for w in recwarn if w.category is fp8.Warning]
+    assert repr(step) == "<fp8.torch.TrainStep Recurrent: 1 compiled>"
+
+
+def groups_of(model):
+    """Two groups with rates, momenta and decays of their own; the bias of `down` is in none."""
+    return torch.optim.SGD(
+        [
+            {"params": [model.up.weight, model.down.weight], "lr": 0.1, "momentum": 0.9},
+            {"params": [model.up.bias, *model.norm.parameters()], "lr": 0.03, "weight_decay": 0.1},
+        ]
+    )
+
+
+def test_groups_of_parameters_have_options_and_rates_of_their_own():
+    torch.manual_seed(0)
+    models = [MLP(), MLP()]
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [groups_of(model) for model in models]
+    schedulers = [torch.optim.lr_scheduler.LambdaLR(o, [lambda i: 1 / (i + 1), lambda i: 2**i]) for o in optimizers]
+    step, losses, expected = step_of(models[0], optimizers[0]), [], []
+    begin = models[0].down.bias.detach().clone()
+    for _ in range(4):
+        losses.append(step(*BATCH).item())
+        loss = F.cross_entropy(models[1](BATCH[0]), BATCH[1])
+        optimizers[1].zero_grad()
+        loss.backward()
+        optimizers[1].step()
+        expected.append(loss.item())
+        for scheduler in schedulers:
+            scheduler.step()
+    # Sums in another order.
+    assert losses == pytest.approx(expected, rel=1e-5) and torch.equal(models[0].down.bias, begin)
+    for (name, p), of_eager in zip(models[0].named_parameters(), models[1].parameters()):
+        torch.testing.assert_close(p, of_eager, rtol=1e-4, atol=1e-5, msg=lambda text, n=name: f"{n}: {text}")
+    for p, of_eager in zip(models[0].parameters(), models[1].parameters()):
+        states = optimizers[0].state[p], optimizers[1].state[of_eager]
+        assert ("momentum_buffer" in states[0]) == (states[1].get("momentum_buffer") is not None)
+    assert repr(step) == "<fp8.torch.TrainStep MLP: 1 compiled>"
+
+
+def test_a_graph_of_autograd_from_before_a_step_is_an_error():
+    """The step changes weights in place: gradients at the old ones would be those of the new."""
+    model = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 4))
+    step, old = step_of(model), F.cross_entropy(model(BATCH[0]), BATCH[1])
+    step(*BATCH)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        old.backward()
+    F.cross_entropy(model(BATCH[0]), BATCH[1]).backward()
+
+
+class Embedded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.down = nn.Embedding(4, 16, sparse=True), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.down(self.table((x > 0).long()[:, 0]))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_sparse_gradients_are_refused_by_the_name_of_the_embedding(whole):
+    model = Embedded()
+    message = "the gradient of the embedding 'table' is sparse: make it with sparse=False"
+    with pytest.raises(fp8.UnsupportedError if whole else torch._dynamo.exc.BackendCompilerFailed, match=message):
+        (step_of(model) if whole else lambda x, _: torch.compile(model, backend=fp8.torch.backend())(x))(*BATCH)
+
+
+def on(device):
+    """A tensor like the batch's; those on cuda have no data, so that none is needed here."""
+    with torch._subclasses.FakeTensorMode() if device == "cuda" else contextlib.nullcontext():
+        return torch.ones(8, 16, device=device)
+
+
+@pytest.mark.parametrize("device", ["meta", "cuda"])
+def test_tensors_on_other_devices_are_refused(device):
+    model = nn.Linear(16, 4)
+    step = step_of(model)
+    expected = pytest.raises(fp8.UnsupportedError, match=f"fp8.torch runs on the CPU; a tensor is on {device}")
+    with expected:
+        step(on(device), BATCH[1])
+    # Also where the same shapes are compiled already.
+    step(*BATCH)
+    with expected:
+        step(on(device), BATCH[1])
+    run = fp8.torch.compile_exported(torch.export.export(model.eval(), BATCH[:1]))
+    with expected:
+        run(on(device))
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=f"a tensor is on {device}"):
+        torch.compile(lambda x: x @ x.T, backend=fp8.torch.backend())(on(device))
+    model.register_buffer("scale", on(device))
+    with expected:
+        step(*BATCH)
 
 
 def test_models_in_parallel_are_refused():
@@ -566,6 +696,22 @@ def test_a_copied_model_brings_its_state_to_another_step():
     assert torch.equal(step(*BATCH), again(*BATCH)) and torch.equal(step.state.amax_history, again.state.amax_history)
     with pytest.raises(ValueError, match="already has the FP8 state of another"):
         again.attach(model)
+
+
+def test_a_sequence_of_layers_with_an_attached_state():
+    losses = []
+    for attached in (False, True):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4))
+        step = fp8.torch.train_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), amax_history_len=4)
+        losses.append([step(*BATCH).item()])
+        if attached:
+            step.attach()
+        losses[-1] += [step(*BATCH).item() for _ in range(3)]
+    assert losses[0] == losses[1] and len(model) == 3 and model(BATCH[0]).shape == (8, 4)
+    # The state is no number of the model's that a step is compiled for.
+    assert repr(step) == "<fp8.torch.TrainStep Sequential: 1 compiled>"
+    assert torch.equal(model.state_dict()["fp8_state.0.scale"], step.state.scale)
 
 
 def test_a_traceback_ends_with_the_users_call():

@@ -106,11 +106,13 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 def load_extra_state(
     target: Any, state_dict: Mapping[str, Any], names: Mapping[str, str | Sequence[str]], *, history: str | None = None, strict: bool = True
 ) -> None:
-    """Puts the scales and histories of a checkpoint into `target.state`; `target` also has `columns`, as a Step has.
+    """Puts the scales and histories of a checkpoint into `target.state`, whose columns `target.columns` says.
 
-    See `convert`, which takes and returns a state.
+    `target` is a Step of fp8.jax, or a Backend, Graph, TrainStep or Exported of fp8.torch; a backend's or step's state is
+    there after its first call. See `convert`, which takes and returns a state.
     """
-    target.state = convert(target.state, target.columns, state_dict, names, history=history, strict=strict)
+    state = target.state
+    target.state = convert(dict(state) if state is not None else {}, target.columns, state_dict, names, history=history, strict=strict)
 
 
 def convert(
@@ -133,7 +135,9 @@ def convert(
     Columns of outputs and of gradients of inputs have no counterpart and are left out.
     Raises StateError.
     """
-    result = {**state, "scale": np.array(state["scale"]), _state.HISTORY: np.array(state[_state.HISTORY])}
+    if not state:
+        raise StateError("there is no FP8 state to fill: call the step or the model with gradients once; recipes as 'current' keep none")
+    result = {**state, "scale": _array(state["scale"]).copy(), _state.HISTORY: _array(state[_state.HISTORY]).copy()}
     filled: dict[int, str] = {}
     idle = []
     for module, sites in names.items():

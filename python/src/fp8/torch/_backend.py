@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,11 +13,15 @@ from torch import Tensor, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
+from .. import state as _state
+from .._errors import StateError
 from .._report import Report
 from . import _capture, _decompose
 from ._graph import Graph
 from ._run import check_devices, check_options
-from ._state import States
+from ._state import States, described, from_arrays
+
+_SCALE, _HISTORY = "scale", _state.HISTORY
 
 
 def backend(recipe: Any = "current", **options: Any) -> Backend:
@@ -69,14 +73,56 @@ class Backend:
         return direct or run
 
     def report(self) -> Report:
-        """The products of all graphs in one report. Raises RuntimeError before the first call."""
+        """The products of all graphs in one report; the entry points of several graphs are `graph 0: forward` and so on.
+
+        Memory is the sum of all, options are those that all graphs have. Raises RuntimeError before the first call.
+        """
         if not self.graphs:
             raise RuntimeError(
                 "no graph is compiled: call the model first; if you did, torch.compile left all of it to eager PyTorch (TORCH_LOGS=graph_breaks says why)"
             )
         reports = [graph.report for graph in self.graphs]
-        sites = [{**site.__dict__, "formats": list(site.formats)} for report in reports for site in report.sites]
-        return Report({"sites": sites}, "\n".join(f"graph {i}\n{report}" for i, report in enumerate(reports)))
+        if len(reports) == 1:
+            return reports[0]
+        return Report(self._merged(reports), "\n".join(f"graph {i}\n{report}" for i, report in enumerate(reports)))
+
+    def _merged(self, reports: Sequence[Report]) -> dict[str, Any]:
+        """The contents of a report of several graphs."""
+        sites: list[dict[str, Any]] = []
+        memory: dict[str, Any] = {"traffic": []}
+        for i, report in enumerate(reports):
+            sites += [{**vars(s), "entry": _entry(i, s.entry)} for s in report.sites]
+            memory["traffic"] += [{**t, "entry": _entry(i, t["entry"])} for t in report.memory.get("traffic", [])]
+            for name, value in report.memory.items():
+                if isinstance(value, int):
+                    memory[name] = memory.get(name, 0) + value
+        # Graphs share states, and have one for each model that is alike.
+        memory["state_bytes"] = sum(value.nbytes for value in self.state.values())
+        options = {name: value for name, value in reports[0].options.items() if all(r.options.get(name) == value for r in reports)}
+        return {"sites": sites, "memory": memory, "options": options}
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """Scales and amax histories of all graphs side by side, with the columns that `columns` says; empty before training.
+
+        A dict of arrays that is assigned is copied into them. Raises StateError for other shapes.
+        """
+        states = [dict(state) for state in self.states.children()]
+        return {name: torch.cat([state[name] for state in states], -1) for name in (_SCALE, _HISTORY)} if states else {}
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        states, given = list(self.states.children()), from_arrays({name: state[name] for name in (_SCALE, _HISTORY) if name in state})
+        widths = [len(own[_SCALE]) for own in states]
+        if len(given) < 2 or any(tensor.dim() == 0 or tensor.shape[-1] != sum(widths) for tensor in given.values()):
+            raise StateError(f"the FP8 state of these graphs is {_SCALE} and {_HISTORY} of {sum(widths)} columns")
+        for own, scale, history in zip(states, given[_SCALE].split(widths), given[_HISTORY].split(widths, -1)):
+            own.load({**own, _SCALE: scale, _HISTORY: history})
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of `state`: dicts with index, tensor, format and sites. Models that share a graph have the same sites."""
+        return described(*self.states.children())
 
     def state_dict(self) -> dict[str, Tensor]:
         """The FP8 state of all graphs, with keys as `0.scale`."""
@@ -87,7 +133,7 @@ class Backend:
         self.states.load_state_dict(state)
 
     def attach(self, module: nn.Module) -> None:
-        """Makes the FP8 state part of the module's `state_dict`, as buffers `fp8_state.<graph>.scale` and so on.
+        """Makes the FP8 state part of the module's `state_dict`, with keys as `fp8_state.<graph>.scale`.
 
         Scales then also stay with the names of the module's parameters, as load_state_dict(assign=True) replaces the
         parameters by others; without, they are of the parameters as objects.
@@ -112,6 +158,11 @@ class Backend:
 
     def __repr__(self) -> str:
         return f"<fp8.torch.Backend {self.recipe}: {len(self.graphs)} compiled>"
+
+
+def _entry(graph: int, name: str) -> str:
+    """The name of an entry point among those of several graphs."""
+    return f"graph {graph}" if name == "main" else f"graph {graph}: {name}"
 
 
 class _Shapes:

@@ -316,6 +316,41 @@ def _weight_norm_backward(grad: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim
     return (g / norms * (wide - direction * along)).to(v.dtype), along.to(g.dtype)
 
 
+def _transformer_encoder_layer(
+    x: Tensor, width: int, heads: int, qkv_weight: Tensor, qkv_bias: Tensor, out_weight: Tensor, out_bias: Tensor, use_gelu: bool, norm_first: bool,
+    eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor, norm_bias_2: Tensor,
+    weight_1: Tensor, bias_1: Tensor, weight_2: Tensor, bias_2: Tensor, mask: Tensor | None = None, mask_kind: int | None = None,
+) -> Tensor:  # fmt: skip
+    """A layer of nn.TransformerEncoder without gradients. A mask of kind 1 is [batch, column], others are of all rows.
+
+    As in PyTorch an element of a mask that is not 0 masks, also where the mask is of floats.
+    """
+
+    def norm_1(x: Tensor) -> Tensor:
+        return F.layer_norm(x, [width], norm_weight_1, norm_bias_1, eps)
+
+    def norm_2(x: Tensor) -> Tensor:
+        return F.layer_norm(x, [width], norm_weight_2, norm_bias_2, eps)
+
+    def attention(x: Tensor) -> Tensor:
+        split = F.linear(x, qkv_weight, qkv_bias).unflatten(-1, (3, heads, width // heads))
+        query, key, value = split.permute(2, 0, 3, 1, 4).unbind()
+        weights = query * (width // heads) ** -0.5 @ key.transpose(-1, -2)
+        if mask is not None:
+            weights = weights.masked_fill((mask[:, None, None] if mask_kind == 1 else mask) != 0, -torch.inf)
+        return F.linear((weights.softmax(-1) @ value).transpose(1, 2).flatten(2), out_weight, out_bias)
+
+    def feed_forward(x: Tensor) -> Tensor:
+        hidden = F.linear(x, weight_1, bias_1)
+        return F.linear(F.gelu(hidden) if use_gelu else hidden.relu(), weight_2, bias_2)
+
+    if norm_first:
+        x = x + attention(norm_1(x))
+        return x + feed_forward(norm_2(x))
+    x = norm_1(x + attention(x))
+    return norm_2(x + feed_forward(x))
+
+
 _OWN: dict[Any, Callable[..., Any]] = {
     aten.nll_loss_backward.default: _nll_loss_backward,
     aten.scatter.value: _scatter_value,
@@ -335,4 +370,5 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten._grouped_mm.default: _grouped_mm,
     aten.linalg_vector_norm.default: _vector_norm,
     aten._weight_norm_interface_backward.default: _weight_norm_backward,
+    aten._transformer_encoder_layer_fwd.default: _transformer_encoder_layer,
 }

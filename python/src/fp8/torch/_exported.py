@@ -27,7 +27,7 @@ from .._report import Report
 from . import _capture, _decompose, _import
 from ._casts import Casts, pointers
 from ._run import Runner, check_devices, check_options
-from ._state import State
+from ._state import State, described, from_arrays
 
 #: Inputs of one call: positional ones as a tuple, those with names as a dict; a tensor alone is the only input.
 Inputs = Any
@@ -70,9 +70,8 @@ class Exported:
         self._casts = Casts(self.library, "main")
         #: The library's workspace is used by one thread at a time.
         self._lock = threading.Lock()
-        #: The FP8 state; None for a recipe without.
-        self.state = State(self.library) if states.tensors(self.library.manifest) else None
-        self._has_scales = self.state is None
+        self._state = State(self.library) if states.tensors(self.library.manifest) else None
+        self._has_scales = self._state is None
         if calibration is not None:
             self.calibrate(calibration)
         elif self._has_scales:
@@ -102,9 +101,23 @@ class Exported:
         self._has_scales = True
         self._cast_weights()
 
+    @property
+    def state(self) -> State | None:
+        """The FP8 state; None for a recipe without. A dict of arrays that is assigned is loaded as by load_state_dict."""
+        return self._state
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        self.load_state_dict(from_arrays(state))
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of the state: dicts with index, tensor, format and sites; empty where there is no state."""
+        return described(self._state)
+
     def report(self) -> Report:
         """What became of every product."""
-        return self.library.report
+        return _import.report_of(self.library)
 
     def ir(self, stage: str) -> str:
         """The IR after a stage of the compiler."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +20,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from .. import _compile
 from .. import state as _state
-from .._errors import CompileError
+from .._errors import CompileError, StateError
 from .._library import Library
 from .._report import Report
 from . import _capture, _import
@@ -28,7 +28,7 @@ from ._casts import Casts, advise, pointers
 from ._inference import TrainedScales
 from ._pair import Pair
 from ._run import Runner
-from ._state import State
+from ._state import State, described, from_arrays
 
 if TYPE_CHECKING:
     from ._backend import Backend
@@ -47,8 +47,7 @@ class Graph:
         self.metadata: Any = None
         self._weight: int | None = None
         self._weights: list[int] = []
-        #: The state for the weights that this graph ran with last; None without state, or before the first call.
-        self.state: State | None = None
+        self._state: State | None = None
         #: By the address of the first weight's object, that object and the state; the state for weights that are no parameters.
         self._known: dict[int, tuple[weakref.ref[Tensor], State]] = {}
         self._shared: State | None = None
@@ -63,7 +62,26 @@ class Graph:
     @property
     def report(self) -> Report:
         """What became of every product of this graph."""
-        return self.library.report
+        return _import.report_of(self.library)
+
+    @property
+    def state(self) -> State | None:
+        """The state for the weights that this graph ran with last; None without state, or before the first call.
+
+        A dict of arrays that is assigned is copied into it. Raises StateError if it is another program's.
+        """
+        return self._state
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        if self._state is None:
+            raise StateError("this graph has no FP8 state: call the model with gradients, and choose a recipe with scales to keep, as 'delayed'")
+        self._state.load(from_arrays(state))
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of the state: dicts with index, tensor, format and sites; empty where there is no state."""
+        return described(self._state)
 
     def ir(self, stage: str) -> str:
         """The IR after a stage of the compiler."""
@@ -169,7 +187,7 @@ class Graph:
             self._known[place] = weakref.ref(weight, lambda _: self._known.pop(place)), state
         else:
             state = self._shared = self._shared or self._find_state(self.weights_of(arguments))
-        self.state = state
+        self._state = state
         return state
 
     def _find_state(self, weights: Sequence[Tensor]) -> State:

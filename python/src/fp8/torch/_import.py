@@ -9,6 +9,7 @@ operation comes from (`h.0.fc1`, in backward code `transpose(jvp(h.0.fc1))`), an
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ from torch.fx import Graph, GraphModule, Node
 
 from .._errors import Location, MissingToolError, UnsupportedError
 from .._frameworks import INSTALL
+from .._library import Library
+from .._report import Report
 from . import _halves, _integers
 
 try:
@@ -31,6 +34,9 @@ try:
     from ._loops import write_loops
 except ImportError as error:
     raise MissingToolError(f"fp8.torch needs iree-base-compiler: {INSTALL['torch']} ({error})") from None
+
+#: As the compiler writes it.
+_LINE_OF_INPUT = re.compile(r" \(<stdin>:\d+:\d+\)|<stdin>:\d+:\d+")
 
 #: The code in these folders is not the user's.
 OWN_FOLDERS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
@@ -57,6 +63,7 @@ def to_linalg(graphs: Mapping[str, GraphModule], names: Mapping[str, Sequence[st
 
 def _import(importer: Any, name: str, graph: Graph) -> None:
     _refuse_complex(graph)
+    _refuse_sparse(graph)
     _integers.cut_numbers(graph)
     _integers.widen(graph)
     _halves.widen(graph)
@@ -79,6 +86,18 @@ def _refuse_complex(graph: Graph) -> None:
                 line = user_line(value) or next(filter(None, map(user_line, value.users)), None)
                 message = f"'{value.name}' is complex, and compiled code takes and returns real tensors: use torch.view_as_real"
                 raise UnsupportedError(message, line)
+
+
+def _refuse_sparse(graph: Graph) -> None:
+    """Raises UnsupportedError for sparse tensors, such as gradients of embeddings."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor) and value.layout != torch.strided:
+            path = module_path(node)
+            message = f"'{node.name}' is a sparse tensor: use .to_dense()"
+            if _is_backward(node):
+                message = f"the gradient of the embedding{f' {path!r}' if path else ''} is sparse: make it with sparse=False"
+            raise UnsupportedError(message, user_line(node))
 
 
 def _name_arguments(function: Any, names: Sequence[str]) -> None:
@@ -133,6 +152,13 @@ def clean_path(path: str) -> str:
     path = re.sub(r"\[(?:'([^']*)'|(\d+))\]", lambda m: "." + (m[1] or m[2] or ""), path)
     path = re.sub(r"^L\.\w+", "", path)
     return path.replace("..", ".").strip(".")
+
+
+def report_of(library: Library) -> Report:
+    """The library's report without lines of the compiler's input, which stand for operations that no line of the user's is known of."""
+    report = library.report
+    contents = json.loads(_LINE_OF_INPUT.sub("", report.to_json()))
+    return Report(contents, _LINE_OF_INPUT.sub("", str(report)))
 
 
 def user_line(node: Node) -> Location | None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .._errors import Warning
+from .._errors import warn
 from ._casts import Casts, pointers
 from ._run import Runner
 from ._state import Place, State, States, columns_of, decode
@@ -74,7 +73,7 @@ class TrainedScales:
 
     def _current(self) -> Runner:
         if self._fallback is None:
-            warnings.warn("a graph without gradients runs before training has found its scales: it uses current scaling instead", Warning, stacklevel=2)
+            warn("a graph without gradients runs before training has found its scales: it uses current scaling instead")
             library = self._graph.build({"main": self._part}, recipe="current", fp8_parameters=False, **dict.fromkeys(_OF_DELAYED))
             self._fallback = Runner(library, "main", self._values)
         return self._fallback

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from .._errors import warn
-from ._state import State, States
+from ._state import ATTRIBUTE
 
-#: The attributes of every module, among them its mode.
-_OF_ALL_MODULES = frozenset(vars(nn.Module()))
+#: The attributes of every module, among them its mode, and the FP8 state.
+_OF_ALL_MODULES = frozenset(vars(nn.Module())) | {ATTRIBUTE}
 
 #: So many compilations for other numbers are worth a warning.
 _MANY = 8
@@ -44,7 +44,7 @@ class Loss(nn.Module):  # type: ignore[misc]
 
     def users_modules(self) -> list[nn.Module]:
         """The modules of the model and the loss."""
-        return [m for m in self.modules() if m is not self and not isinstance(m, (State, States))]
+        return [m for m in self.modules() if m is not self]
 
     def kind(self) -> tuple[Any, ...]:
         """The modules' modes and hooks, and the tensors but for their values."""
@@ -52,7 +52,7 @@ class Loss(nn.Module):  # type: ignore[misc]
         tensors = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()) if isinstance(t, Tensor)]
         return (
             tuple((m.training, *m._forward_hooks, *m._forward_pre_hooks, *m._backward_hooks, *m._backward_pre_hooks) for m in modules),
-            tuple((id(t), t.dtype, t.shape, t.requires_grad) for t in tensors),
+            tuple((id(t), t.dtype, t.shape, t.device, t.requires_grad) for t in tensors),
         )
 
 
@@ -75,7 +75,6 @@ class Numbers:
         return {
             f"{path}.{name}".removeprefix("."): _plain(value)
             for path, m in modules
-            if not isinstance(m, (State, States))
             for name, value in vars(m).items()
             if name not in _OF_ALL_MODULES
         }
@@ -105,7 +104,12 @@ class Numbers:
 
 
 def _plain(value: Any) -> Any:
-    """A number or text with its type; of a list or dict those in it; for anything else its type."""
+    """A number or text with its type; of a list or dict those in it; for anything else its type.
+
+    Tensors are all alike: other types stand in their places while a step is traced, also in lists (nn.LSTM's weights).
+    """
+    if isinstance(value, Tensor):
+        return Tensor
     if isinstance(value, (list, tuple)):
         return type(value), tuple(map(_plain, value))
     if isinstance(value, dict):

@@ -113,7 +113,8 @@ def check_options(where: str, options: Mapping[str, Any], found: Sequence[str] =
 
 
 def check_devices(tensors: Sequence[Any]) -> None:
-    """Raises UnsupportedError unless all tensors lie in the CPU's memory."""
+    """Raises UnsupportedError unless all tensors lie in the CPU's memory; a tensor on `meta` lies nowhere."""
     for tensor in tensors:
-        if isinstance(tensor, Tensor) and tensor.device.type not in ("cpu", "meta"):
-            raise UnsupportedError(f"fp8.torch runs on the CPU; a tensor is on {tensor.device}: move model and inputs with .cpu()")
+        if isinstance(tensor, Tensor) and tensor.device.type != "cpu":
+            advice = "make model and inputs on the CPU" if tensor.is_meta else "move model and inputs with .cpu()"
+            raise UnsupportedError(f"fp8.torch runs on the CPU; a tensor is on {tensor.device}: {advice}")

@@ -1,13 +1,13 @@
 # This file is part of fp8-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""FP8 state as buffers of a module, so that `state_dict`, `torch.save` and safetensors hold it."""
+"""FP8 state as part of a module's `state_dict`, so that `torch.save` and safetensors hold it."""
 
 from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from .._library import Library
 
 COLUMNS = "columns"
 
+#: The attribute of a module that its attached states are, and what their names in its state_dict begin with.
+ATTRIBUTE = "fp8_state"
+
 #: A module, and the names of some of its weights.
 Place = tuple["weakref.ref[nn.Module]", frozenset[str]]
 
@@ -28,7 +31,7 @@ class State(nn.Module):  # type: ignore[misc]
     """The state of one graph and one set of weights: `scale`, `amax_history`, and what it belongs to.
 
     `layout_hash` (u8) tells states of other programs apart, `columns` (JSON in u8) names the tensor
-    behind every column.
+    behind every column. `dict(state)` has these tensors by name.
     """
 
     def __init__(self, library: Library, weights: Sequence[Tensor] = ()) -> None:
@@ -39,6 +42,13 @@ class State(nn.Module):  # type: ignore[misc]
         for name, value in library.state().items():
             self.register_buffer(name, torch.from_numpy(np.ascontiguousarray(value)))
         self.register_buffer(COLUMNS, _encode(columns_of(library)))
+
+    def keys(self) -> Iterable[str]:
+        """The names of its tensors."""
+        return dict(self.named_buffers()).keys()
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.get_buffer(name)
 
     def take(self, weights: Sequence[Tensor], place: Place | None) -> None:
         """Notes the weights that this state's scales are of: the objects, as another tensor may come to lie at a freed address."""
@@ -121,13 +131,19 @@ class States(nn.Module):  # type: ignore[misc]
         self.copied = False
 
     def attach_to(self, module: nn.Module) -> None:
-        """Becomes `fp8_state` of a module, and takes over what the module has there from the one that it is a copy of."""
-        before = getattr(module, "fp8_state", None)
-        if isinstance(before, States) and before is not self:
+        """Becomes `fp8_state` of a module, and takes over what the module has there from the one that it is a copy of.
+
+        It is no submodule: nn.Sequential would call it, and count it as a layer.
+        """
+        before = vars(module).get(ATTRIBUTE)
+        if before is None:
+            module.register_state_dict_post_hook(_save_attached)
+            module.register_load_state_dict_pre_hook(_load_attached)
+        elif before is not self:
             if not before.copied:
                 raise ValueError("the module already has the FP8 state of another backend")
             self.load_state_dict(before.state_dict())
-        module.fp8_state = self
+        vars(module)[ATTRIBUTE] = self
 
     def belong_to(self, module: nn.Module) -> None:
         """Notes a module: its weights are known by their names, so that load_state_dict(assign=True) may replace them."""
@@ -182,10 +198,34 @@ class States(nn.Module):  # type: ignore[misc]
             destination.update({f"{prefix}{name}.{key}": tensor for key, tensor in tensors.items()})
 
 
+def _save_attached(module: nn.Module, state_dict: dict[str, Any], prefix: str, _: Any) -> None:
+    vars(module)[ATTRIBUTE].state_dict(destination=state_dict, prefix=f"{prefix}{ATTRIBUTE}.")
+
+
+def _load_attached(module: nn.Module, state_dict: dict[str, Any], prefix: str, _: Any, strict: bool, missing: list[str], *rest: Any) -> None:
+    states, prefix = vars(module)[ATTRIBUTE], f"{prefix}{ATTRIBUTE}."
+    if own := {key: state_dict.pop(prefix + key) for key in _below(state_dict, prefix)}:
+        states.load_state_dict(own)
+    else:
+        # PyTorch says whether that is an error: here strict is always true.
+        missing += [prefix + key for key in states.state_dict()]
+
+
 def columns_of(library: Library) -> list[tuple[str, ...]]:
     """The tensor, the format and the sites of every column of a library's state."""
     columns = (library.manifest.get("state") or {}).get("columns", [])
     return [(column["tensor"], column["format"], *column["sites"]) for column in columns]
+
+
+def described(*states: State | None) -> list[dict[str, Any]]:
+    """The columns of states, one state after the other: dicts with index, tensor, format and sites."""
+    columns = [column for state in states if state is not None for column in decode(state[COLUMNS])]
+    return [{"index": i, "tensor": tensor, "format": form, "sites": sites} for i, (tensor, form, *sites) in enumerate(columns)]
+
+
+def from_arrays(values: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Copies of the arrays of a state, of any library, as tensors."""
+    return {name: torch.from_numpy(np.asarray(value).copy()) for name, value in values.items()}
 
 
 def _encode(columns: list[tuple[str, ...]]) -> Tensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ from . import _capture, _import, _optimizer
 from ._casts import Casts, pointers
 from ._model import Loss, Numbers
 from ._run import check_devices, check_options, row_major
-from ._state import State, States
+from ._state import State, States, described, from_arrays
 from ._step_graph import capture_step
 
 
@@ -46,8 +46,8 @@ def train_step(
             scheduler.step()
 
     `loss(model(*inputs), target)` is a scalar; where `loss` is None the model returns it. Without
-    `autocast` a torch.autocast around the call counts. The optimizer is any of torch.optim; learning rates are read at every call. The other options are
-    those of `fp8.compile`.
+    `autocast` a torch.autocast around the call counts. The optimizer is one of torch.optim, but for Adafactor, LBFGS and
+    SparseAdam; learning rates are read at every call. The other options are those of `fp8.compile`.
     """
     return TrainStep(model, loss, optimizer, recipe, autocast, **options)
 
@@ -101,10 +101,10 @@ class TrainStep:
         _optimizer.check_options(self.optimizer)
         autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
         options = tuple(tuple((k, _hashable(v)) for k, v in g.items() if k not in ("params", "lr")) for g in self.optimizer.param_groups)
-        key = (tuple((tuple(t.shape), t.dtype) for t in batch), options, autocast, self._module.kind(), self._numbers.values())
+        key = (tuple((tuple(t.shape), t.dtype, t.device) for t in batch), options, autocast, self._module.kind(), self._numbers.values())
         step = self._built.get(key)
         if step is None:
-            check_devices([*batch, *self.model.parameters()])
+            check_devices([*batch, *self.model.parameters(), *self.model.buffers()])
             with _CAPTURE, torch.inference_mode(False), torch.enable_grad():
                 self._numbers.note_compilation()
                 step = self._built[key] = _Compiled(self, batch)
@@ -122,13 +122,26 @@ class TrainStep:
 
     @property
     def state(self) -> State | None:
-        """The FP8 state; None for a recipe without, or before the first call."""
+        """The FP8 state; None for a recipe without, or before the first call.
+
+        A dict of arrays that is assigned is copied into it, before the first call when it is made. Raises StateError if it
+        is another program's.
+        """
         return self.states._modules.get("0")  # type: ignore[no-any-return]
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        self.states.load_state_dict({f"0.{name}": tensor for name, tensor in from_arrays(state).items()})
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of the state: dicts with index, tensor, format and sites; empty where there is no state."""
+        return described(self.state)
 
     @hiding_frames
     def report(self) -> Report:
         """What became of every product of the last call."""
-        return self.library.report
+        return _import.report_of(self.library)
 
     @hiding_frames
     def ir(self, stage: str) -> str:
