@@ -162,6 +162,38 @@ def ExpandScaling : Pass<"fp8-expand-scaling", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def ChooseConfigs : Pass<"fp8-choose-configs", "::mlir::func::FuncOp"> {
+  let summary = "choose the GPU kernel of each matrix product";
+  let description = [{
+    Before: all operands are memrefs; the module's target is a `#fp8.chip`.
+    After: every product that a kernel with tensor cores computes has the attribute `fp8.config`, which says
+    how: a `#fp8.product_config`. What the attribute says before the pass stays; an error tells what the
+    chip's kernels cannot do. `convert-fp8-to-gpu` follows the attribute, and chooses where there is none.
+
+    Other targets have nothing to choose.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-choose-configs))'
+    module attributes {fp8.target = #fp8.chip<"sm_90a">} {
+      func.func @f(%x: memref<64x256xf8E4M3FN>, %w: memref<8192x256xf8E4M3FN>, %s: memref<f32>, %y: memref<64x8192xf32>) {
+        fp8.scaled_matmul fast ins(%x, %w : memref<64x256xf8E4M3FN>, memref<8192x256xf8E4M3FN>)
+            scales(%s, %s : memref<f32>, memref<f32>) outs(%y : memref<64x8192xf32>)
+            {fp8.config = #fp8.product_config<stages = 4>,
+             indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                              affine_map<(m, n, k) -> (m, n)>]}
+        return
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+        fp8.scaled_matmul fast ... {fp8.config = #fp8.product_config<family = wgmma, tile_m = 128, tile_n = 64, stages = 4, swapped = false>, ...
+    ```
+  }];
+}
+
 def ConvertFP8ToGPU : Pass<"convert-fp8-to-gpu", "::mlir::ModuleOp"> {
   let summary = "lower operations of the fp8 dialect on memrefs to launches of GPU kernels";
   let description = [{

@@ -34,7 +34,7 @@ static bool lower(Operation *op, LoweringContext &context) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<MatmulOp, ScaledMatmulOp>([&](Operation *op) { return lowerProduct(builder, op, context); })
       .Case<GroupedMatmulOp, ScaledGroupedMatmulOp>(
-          [&](Operation *op) { return lowerGroupedProduct(builder, op, context); })
+          [&](Operation *op) { return lowerGroupedProduct(op, context); })
       .Case([&](QuantizeOp op) { return lowerQuantize(builder, op, context); })
       .Case([&](QuantizeBlocksOp op) { return lowerQuantizeBlocks(builder, op, context); })
       .Case([&](AmaxOp op) { return lowerAmax(builder, op, context); })

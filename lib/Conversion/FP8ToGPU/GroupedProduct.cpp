@@ -172,10 +172,12 @@ static Operation *createStandIn(OpBuilder &builder, ScaledGroupedMatmulOp op) {
   properties.setRhsBlock(op.getRhsBlockAttr());
   properties.setSite(op.getSiteAttr());
   properties.setRole(op.getRoleAttr());
-  return ScaledMatmulOp::create(
+  auto matmul = ScaledMatmulOp::create(
       builder, op.getLoc(), TypeRange(),
       ValueRange{op.getLhs(), op.getRhs(), op.getLhsScaleInv(), op.getRhsScaleInv(), op.getOuts()},
       properties);
+  matmul->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  return matmul;
 }
 
 /// Returns whether there is something to sum, with scales that kernels have; groups divide blocks of rows
@@ -191,37 +193,23 @@ static bool hasKernel(const Product &product, const Chip &chip) {
          (product.groups->ofResult || product.scalesAlongK == ScalesAlongK::none);
 }
 
-static ProductConfig chooseConfig(const Product &product, const Chip &chip) {
-  ProductProblem problem{getElementTypeOrSelf(product.lhs),
-                         getElementTypeOrSelf(product.rhs),
-                         product.split || product.scalesAlongK == ScalesAlongK::blocks,
-                         hasModuleAttr(product.op, kStrictAccumulationAttrName),
-                         product.scalesAlongK,
-                         ShapedType::kDynamic,
-                         product.knownSize(product.dims.m),
-                         product.knownSize(product.dims.n),
-                         product.knownSize(product.dims.k),
-                         product.isTF32,
-                         /*hasGroups=*/true,
-                         product.getPart()};
-  bool isFP8 = problem.lhs.getIntOrFloatBitWidth() == 8;
-  return getGroupedFamily(chip, isFP8) == ProductFamily::mma ? chooseMmaConfig(problem)
-                                                             : chooseProductConfig(chip, problem);
-}
-
 /// Emits the product on a GPU's kernels, if there are any.
 static bool lowerToKernel(OpBuilder &builder, const Product &product, LoweringContext &context) {
   if (!hasKernel(product, context.chip))
     return false;
-  ProductConfig config = chooseConfig(product, context.chip);
-  if (!config.family)
+  FailureOr<ProductConfig> config = findProductConfig(context.chip, product);
+  if (failed(config))
+    context.hasErrors = true;
+  if (failed(config) || !config->family)
     return false;
-  return config.family == ProductFamily::mma ? lowerMmaProduct(builder, product, config, context)
-                                             : lowerWideProduct(builder, product, config, context);
+  return config->family == ProductFamily::mma ? lowerMmaProduct(builder, product, *config, context)
+                                              : lowerWideProduct(builder, product, *config, context);
 }
 
+/// Calls `body` with the product as kernels see it. Returns false if there are no groups.
 template <typename Op>
-static bool lower(OpBuilder &builder, Op op, LoweringContext &context) {
+static bool withProduct(Op op, function_ref<bool(OpBuilder &, const Product &)> body) {
+  OpBuilder builder(op);
   GroupedDims grouped = op.getGroupedDims();
   if (cast<ShapedType>(op.getGroupEnds().getType()).getDimSize(0) == 0)
     return false;
@@ -232,13 +220,29 @@ static bool lower(OpBuilder &builder, Op op, LoweringContext &context) {
     product.dims.batch.push_back(grouped.group);
   else if (product.dims.n.front() == grouped.rows)
     product.swap();
-  bool lowered = lowerToKernel(builder, product, context);
+  bool result = body(builder, product);
   standIn->erase();
-  return lowered;
+  return result;
 }
 
-bool fp8::lowerGroupedProduct(OpBuilder &builder, Operation *op, LoweringContext &context) {
+static bool withGroupedProduct(Operation *op, function_ref<bool(OpBuilder &, const Product &)> body) {
   if (auto grouped = dyn_cast<GroupedMatmulOp>(op))
-    return lower(builder, grouped, context);
-  return lower(builder, cast<ScaledGroupedMatmulOp>(op), context);
+    return withProduct(grouped, body);
+  return withProduct(cast<ScaledGroupedMatmulOp>(op), body);
+}
+
+bool fp8::lowerGroupedProduct(Operation *op, LoweringContext &context) {
+  return withGroupedProduct(op, [&](OpBuilder &builder, const Product &product) {
+    return lowerToKernel(builder, product, context);
+  });
+}
+
+std::optional<FailureOr<ProductConfig>> fp8::findGroupedConfig(const Chip &chip, Operation *op) {
+  std::optional<FailureOr<ProductConfig>> config;
+  withGroupedProduct(op, [&](OpBuilder &, const Product &product) {
+    if (hasKernel(product, chip))
+      config = findProductConfig(chip, product);
+    return config.has_value();
+  });
+  return config;
 }

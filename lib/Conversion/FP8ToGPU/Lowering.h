@@ -31,7 +31,7 @@ bool lowerProduct(mlir::OpBuilder &builder, mlir::Operation *op, LoweringContext
 
 // GroupedProduct.cpp: fp8.grouped_matmul and fp8.scaled_grouped_matmul, by the kernels of MmaProduct.cpp and
 // WideProduct.cpp
-bool lowerGroupedProduct(mlir::OpBuilder &builder, mlir::Operation *op, LoweringContext &context);
+bool lowerGroupedProduct(mlir::Operation *op, LoweringContext &context);
 
 // One function per family of kernels for products; `config` names the family.
 // MmaProduct.cpp

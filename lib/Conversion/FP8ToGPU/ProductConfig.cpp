@@ -5,6 +5,11 @@
 // Chooses the kernel for a product.
 
 #include "ProductConfig.h"
+#include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Conversion/Kernel.h"
+#include "fp8/Dialect/FP8/IR/ElementRegion.h"
+#include "fp8/Dialect/FP8/IR/GroupedProducts.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -20,16 +25,38 @@ static bool haveTensorCores(const ProductProblem &problem) {
          (lhs == rhs && (lhs.isBF16() || lhs.isF16() || (lhs.isF32() && problem.isTF32)));
 }
 
+ProductProblem fp8::describeProblem(const Product &product) {
+  ProductProblem problem{getElementTypeOrSelf(product.lhs),
+                         getElementTypeOrSelf(product.rhs),
+                         product.split || product.scalesAlongK == ScalesAlongK::blocks,
+                         hasModuleAttr(product.op, kStrictAccumulationAttrName),
+                         product.scalesAlongK,
+                         product.groups ? ShapedType::kDynamic : product.knownSize(product.dims.batch),
+                         product.knownSize(product.dims.m),
+                         product.knownSize(product.dims.n),
+                         product.knownSize(product.dims.k),
+                         product.isTF32,
+                         /*hasGroups=*/product.groups.has_value(),
+                         product.getPart()};
+  ElementRegion epilogue = *ElementRegion::of(product.op);
+  problem.hasSums = llvm::any_of(epilogue.extraMaps(), [&](AffineMap map) { return epilogue.sums(map); });
+  return problem;
+}
+
 /// Returns whether a dimension is known to have at most `limit` elements.
 static bool isAtMost(int64_t size, int64_t limit) { return !ShapedType::isDynamic(size) && size <= limit; }
 
+/// The widest tile of mma.sync: two sums per element, packed scales, or sums over rows would take more than
+/// half of the registers with 128 columns.
+static int64_t getWidestMmaTile(const ProductProblem &problem) {
+  return problem.split || problem.scales == ScalesAlongK::packed || problem.hasSums ? 64 : 128;
+}
+
 /// Two blocks of 256 threads share a multiprocessor: three stages of 16 KiB each, or twice as many of half as
-/// much where parts end in the middle of one. Half the tile where half of it would be empty, or where two
-/// sums per element, packed scales, or sums over rows would take more than half of the registers.
+/// much where parts end in the middle of one. Half the tile where half of it would be empty.
 static ProductConfig chooseMma(const ProductProblem &problem) {
   int64_t tileM = isAtMost(problem.m, 64) ? 64 : 128;
-  bool needsRegisters = problem.split || problem.scales == ScalesAlongK::packed || problem.hasSums;
-  int64_t tileN = isAtMost(problem.n, 64) || needsRegisters ? 64 : 128;
+  int64_t tileN = isAtMost(problem.n, 64) ? 64 : getWidestMmaTile(problem);
   if (problem.part % 64 != 0)
     return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/32, /*stages=*/6};
   return {ProductFamily::mma, tileM, tileN, /*tileKBytes=*/64, /*stages=*/3};
@@ -55,18 +82,21 @@ static double countWideClocks(const Chip &chip, const ProductProblem &problem, i
   return llvm::divideCeil(tiles, chip.multiprocessors) * std::max(multiply, load);
 }
 
-/// Packed scales of 128 rows are read from the first row, or from the middle.
-int64_t fp8::getNarrowestTile(const ProductProblem &problem) {
+/// The narrowest tile of wgmma or tcgen05: packed scales of 128 rows are read from the first row, or from the
+/// middle.
+static int64_t getNarrowestTile(const ProductProblem &problem) {
   return problem.scales == ScalesAlongK::packed ? 64 : 16;
 }
 
-/// Sums of parts take as many registers as the sums; tensor memory has to hold packed scales too.
-int64_t fp8::getWidestTile(const Chip &chip, const ProductProblem &problem) {
+/// The widest one: sums of parts take as many registers as the sums; tensor memory has to hold packed scales
+/// too.
+static int64_t getWidestTile(const Chip &chip, const ProductProblem &problem) {
   bool hasParts = problem.split && chip.family == ProductFamily::wgmma;
   return hasParts || problem.scales != ScalesAlongK::none ? 128 : 256;
 }
 
-int64_t fp8::countWideStages(const Chip &chip, const ProductConfig &config) {
+/// The stages that shared memory holds.
+static int64_t countWideStages(const Chip &chip, const ProductConfig &config) {
   return std::min(kMostStages, (chip.sharedBytes - kBarriersBytes) / config.stageBytes());
 }
 
@@ -93,16 +123,120 @@ static ProductConfig chooseSimt() {
   return {std::nullopt, /*tileM=*/64, /*tileN=*/64, /*tileKBytes=*/64, /*stages=*/1};
 }
 
-ProductConfig fp8::chooseMmaConfig(const ProductProblem &problem) {
-  return haveTensorCores(problem) ? chooseMma(problem) : chooseSimt();
-}
-
 ProductConfig fp8::chooseProductConfig(const Chip &chip, const ProductProblem &problem) {
   if (!haveTensorCores(problem))
     return chooseSimt();
   // The instructions of the mma family run on every chip; tcgen05 has sums in parts only with scales along K.
   bool needsParts = chip.family == ProductFamily::tcgen05 && problem.split && problem.strict &&
                     problem.scales == ScalesAlongK::none;
-  bool isMma = getBlockFamily(chip, problem.part) == ProductFamily::mma;
+  bool isFP8 = problem.lhs.getIntOrFloatBitWidth() == 8;
+  bool isMma = getBlockFamily(chip, problem.part) == ProductFamily::mma ||
+               (problem.hasGroups && getGroupedFamily(chip, isFP8) == ProductFamily::mma);
   return isMma || needsParts ? chooseMma(problem) : chooseWide(chip, problem);
+}
+
+//===----------------------------------------------------------------------===//
+// Configurations that are given
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Changes a configuration as the attribute of an operation says.
+class GivenConfig {
+public:
+  GivenConfig(ProductConfigAttr given, const Chip &chip, const Product &product,
+              const ProductProblem &problem)
+      : given(given), chip(chip), product(product), problem(problem) {}
+
+  LogicalResult apply(ProductConfig &config) const {
+    return success(succeeded(applyFamily(config)) && succeeded(applyOrder(config)) &&
+                   succeeded(applyTile(config)) && succeeded(applyStages(config)));
+  }
+
+private:
+  LogicalResult refuse(const Twine &what) const {
+    return product.op->emitOpError() << "has " << what << " in " << kConfigAttrName;
+  }
+
+  LogicalResult applyFamily(ProductConfig &config) const {
+    if (!config.family)
+      return refuse("a configuration, which kernels without tensor cores do not have,");
+    std::optional<ProductFamily> family = given.getFamily();
+    if (!family || family == config.family)
+      return success();
+    // Kernels of mma.sync read packed scales on the chips alone whose products of FP8 they compute.
+    if (family != ProductFamily::mma || problem.scales == ScalesAlongK::packed)
+      return refuse("family = " + stringifyProductFamily(*family) + ", but this chip computes it by " +
+                    stringifyProductFamily(*config.family) + ",");
+    config = chooseMma(problem);
+    return success();
+  }
+
+  LogicalResult applyOrder(ProductConfig &config) const {
+    if (!given.getSwapped())
+      return success();
+    if (*given.getSwapped() && (config.family == ProductFamily::mma || problem.hasGroups))
+      return refuse("swapped = true, which kernels of mma and grouped products do not know,");
+    config.isSwapped = *given.getSwapped();
+    return success();
+  }
+
+  LogicalResult applyTile(ProductConfig &config) const {
+    bool isMma = config.family == ProductFamily::mma;
+    if (int64_t rows = given.getTileM()) {
+      if (rows != kWideTileM && !(isMma && rows == 64))
+        return refuse("tile_m = " + Twine(rows) + ", which must be " + (isMma ? "64 or 128" : "128") + ",");
+      config.tileM = rows;
+    }
+    if (int64_t columns = given.getTileN()) {
+      int64_t narrowest = isMma ? 64 : getNarrowestTile(problem);
+      int64_t widest = isMma ? getWidestMmaTile(problem) : getWidestTile(chip, problem);
+      if (columns < narrowest || columns > widest || !llvm::isPowerOf2_64(columns))
+        return refuse("tile_n = " + Twine(columns) + ", which must be a power of two from " +
+                      Twine(narrowest) + " to " + Twine(widest) + ",");
+      config.tileN = columns;
+    }
+    if (!isMma)
+      config.stages = countWideStages(chip, config);
+    return success();
+  }
+
+  LogicalResult applyStages(ProductConfig &config) const {
+    int64_t stages = given.getStages();
+    if (!stages)
+      return success();
+    // The scales of a stage are a word for each of its rows, or fewer.
+    int64_t scales = problem.scales == ScalesAlongK::none ? 0 : (config.tileM + config.tileN) * 4;
+    int64_t most =
+        std::min(kMostStages, (chip.sharedBytes - kBarriersBytes) / (config.stageBytes() + scales));
+    if (stages < 2 || stages > most)
+      return refuse("stages = " + Twine(stages) + ", which must be from 2 to " + Twine(most) + ",");
+    config.stages = stages;
+    return success();
+  }
+
+  ProductConfigAttr given;
+  const Chip &chip;
+  const Product &product;
+  const ProductProblem &problem;
+};
+} // namespace
+
+FailureOr<ProductConfig> fp8::findProductConfig(const Chip &chip, const Product &product) {
+  ProductProblem problem = describeProblem(product);
+  ProductConfig config = chooseProductConfig(chip, problem);
+  Attribute attribute = product.op->getAttr(kConfigAttrName);
+  if (!attribute)
+    return config;
+  auto given = dyn_cast<ProductConfigAttr>(attribute);
+  if (!given)
+    return product.op->emitOpError() << "has " << attribute << " as " << kConfigAttrName
+                                     << ", which must be a #fp8.product_config<…>";
+  if (failed(GivenConfig(given, chip, product, problem).apply(config)))
+    return failure();
+  return config;
+}
+
+ProductConfigAttr fp8::toAttribute(MLIRContext *context, const ProductConfig &config) {
+  return ProductConfigAttr::get(context, config.family, config.tileM, config.tileN, config.stages,
+                                config.isSwapped);
 }

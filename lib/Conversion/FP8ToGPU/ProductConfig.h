@@ -26,6 +26,9 @@ struct ProductProblem {
   bool hasSums = false;   ///< whether the epilogue adds up rows
 };
 
+/// Describes `product` as far as its sizes are known.
+ProductProblem describeProblem(const Product &product);
+
 /// Returns whether kernels have the scales of `product`: f32, one for all of K or for each part of it that
 /// instructions end with, or packed ones.
 bool canScale(const Chip &chip, const Product &product);
@@ -37,7 +40,6 @@ struct ProductConfig {
   int64_t tileM, tileN; ///< the part of the result that a block computes at a time
   int64_t tileKBytes;   ///< the bytes along K that one stage holds
   int64_t stages;       ///< buffers that loads fill ahead of products
-  int64_t cluster = 1;  ///< blocks that share loads
   /// Whether the kernel computes the transposed product: its M is the N of the product.
   bool isSwapped = false;
 
@@ -45,16 +47,20 @@ struct ProductConfig {
   int64_t stageBytes() const { return (tileM + tileN) * tileKBytes; }
 };
 
-/// The narrowest and the widest tile of wgmma or tcgen05 for `problem`, and the stages of such a kernel that
-/// fit.
-int64_t getNarrowestTile(const ProductProblem &problem);
-int64_t getWidestTile(const Chip &chip, const ProductProblem &problem);
-int64_t countWideStages(const Chip &chip, const ProductConfig &config);
-
-/// Chooses a kernel of mma.sync, which every chip has, for `problem`.
-ProductConfig chooseMmaConfig(const ProductProblem &problem);
 /// Chooses the kernel for `problem`.
 ProductConfig chooseProductConfig(const Chip &chip, const ProductProblem &problem);
+
+/// Returns the kernel for `product`: as its attribute kConfigAttrName says, and chosen where that says
+/// nothing. Emits an error if there is no such kernel.
+mlir::FailureOr<ProductConfig> findProductConfig(const Chip &chip, const Product &product);
+
+/// Returns it for an operation: fp8.matmul or fp8.scaled_matmul (ProductLowering.cpp), fp8.grouped_matmul or
+/// fp8.scaled_grouped_matmul (GroupedProduct.cpp). Returns nullopt if generic code computes it.
+std::optional<mlir::FailureOr<ProductConfig>> findPlainConfig(const Chip &chip, mlir::Operation *op);
+std::optional<mlir::FailureOr<ProductConfig>> findGroupedConfig(const Chip &chip, mlir::Operation *op);
+
+/// Returns the attribute that says all of `config`.
+ProductConfigAttr toAttribute(mlir::MLIRContext *context, const ProductConfig &config);
 
 } // namespace fp8
 

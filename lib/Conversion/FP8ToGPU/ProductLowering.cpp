@@ -13,33 +13,6 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Changes `config` as the operation says (kConfigAttrName), if it does.
-static LogicalResult applyGivenConfig(Operation *op, const Chip &chip, const ProductProblem &problem,
-                                      ProductConfig &config) {
-  Attribute attribute = op->getAttr(kConfigAttrName);
-  if (!attribute)
-    return success();
-  auto given = dyn_cast<DictionaryAttr>(attribute);
-  if (!given || config.family == ProductFamily::mma)
-    return op->emitOpError() << "has the attribute " << kConfigAttrName
-                             << ", which must be a dictionary, and is for kernels of wgmma and tcgen05";
-  for (NamedAttribute entry : given)
-    if (!(entry.getName() == "tile_n" && isa<IntegerAttr>(entry.getValue())) &&
-        !(entry.getName() == "swapped" && isa<UnitAttr>(entry.getValue())))
-      return op->emitOpError() << "has " << entry.getName().getValue() << " = " << entry.getValue() << " in "
-                               << kConfigAttrName << ", which takes an integer tile_n and the unit swapped";
-  if (auto tile = given.getAs<IntegerAttr>("tile_n")) {
-    int64_t widest = getWidestTile(chip, problem), columns = tile.getInt();
-    if (columns < getNarrowestTile(problem) || columns > widest || !llvm::isPowerOf2_64(columns))
-      return op->emitOpError() << "has tile_n = " << columns << ", which must be a power of two from "
-                               << getNarrowestTile(problem) << " to " << widest;
-    config.tileN = columns;
-    config.stages = countWideStages(chip, config);
-  }
-  config.isSwapped = given.contains("swapped");
-  return success();
-}
-
 /// Returns whether the scales of lhs or rhs are packed: one for each 32 elements along K.
 static bool isPacked(const Product &product, bool isLhs) {
   auto type = cast<MemRefType>((isLhs ? product.lhsScaleInv : product.rhsScaleInv).getType());
@@ -71,6 +44,12 @@ static bool isCountable(const ProductProblem &problem) {
          smallestTiles <= double(kMostOfDimension);
 }
 
+/// Returns whether there is nothing to sum, or sums in f64: generic code computes the epilogue then.
+static bool hasNoKernel(const ProductProblem &problem, const Product &product) {
+  return getElementTypeOrSelf(product.out).isF64() ||
+         llvm::is_contained({problem.batch, problem.m, problem.n, problem.k}, 0);
+}
+
 bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &context) {
   if (!Epilogue::isValid(op))
     return false;
@@ -81,42 +60,36 @@ bool fp8::lowerProduct(OpBuilder &builder, Operation *op, LoweringContext &conte
                       " elements along K, or E8M0 scales as fp8.pack_scales arranges them");
     return false;
   }
-  if (getElementTypeOrSelf(product.out).isF64())
-    return false; // sums in f64
-  ProductProblem problem{getElementTypeOrSelf(product.lhs),
-                         getElementTypeOrSelf(product.rhs),
-                         product.split || product.scalesAlongK == ScalesAlongK::blocks,
-                         hasModuleAttr(op, kStrictAccumulationAttrName),
-                         product.scalesAlongK,
-                         product.knownSize(product.dims.batch),
-                         product.knownSize(product.dims.m),
-                         product.knownSize(product.dims.n),
-                         product.knownSize(product.dims.k),
-                         product.isTF32,
-                         /*hasGroups=*/false,
-                         product.getPart()};
-  ElementRegion epilogue = *ElementRegion::of(op);
-  problem.hasSums = llvm::any_of(epilogue.extraMaps(), [&](AffineMap map) { return epilogue.sums(map); });
-  // Nothing to sum: the epilogue on zeros, without a product.
-  if (llvm::is_contained({problem.batch, problem.m, problem.n, problem.k}, 0))
+  ProductProblem problem = describeProblem(product);
+  if (hasNoKernel(problem, product))
     return false;
   if (!isCountable(problem)) {
     remarkGeneric(op, "stays generic code on the GPU", kTooLarge);
     return false;
   }
-  ProductConfig config = chooseProductConfig(context.chip, problem);
-  if (!config.family)
-    return lowerSimtProduct(builder, product, context);
-  if (failed(applyGivenConfig(op, context.chip, problem, config))) {
+  FailureOr<ProductConfig> config = findProductConfig(context.chip, product);
+  if (failed(config)) {
     context.hasErrors = true;
     return false;
   }
-  switch (*config.family) {
+  if (!config->family)
+    return lowerSimtProduct(builder, product, context);
+  switch (*config->family) {
   case ProductFamily::mma:
-    return lowerMmaProduct(builder, product, config, context);
+    return lowerMmaProduct(builder, product, *config, context);
   case ProductFamily::wgmma:
   case ProductFamily::tcgen05:
-    return lowerWideProduct(builder, product, config, context);
+    return lowerWideProduct(builder, product, *config, context);
   }
   llvm_unreachable("all families are listed");
+}
+
+std::optional<FailureOr<ProductConfig>> fp8::findPlainConfig(const Chip &chip, Operation *op) {
+  Product product(op);
+  if (!canScale(chip, product))
+    return std::nullopt;
+  ProductProblem problem = describeProblem(product);
+  if (hasNoKernel(problem, product) || !isCountable(problem))
+    return std::nullopt;
+  return findProductConfig(chip, product);
 }

@@ -61,7 +61,7 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 module attributes {fp8.target = #fp8.chip<"sm_90a">} {
   func.func @transposed(%a: memref<?x200x64xbf16>, %b: memref<?x64x128xbf16>, %d: memref<?x200x128xf32>) {
     fp8.matmul ins(%a, %b : memref<?x200x64xbf16>, memref<?x64x128xbf16>) outs(%d : memref<?x200x128xf32>)
-        {fp8.config = {tile_n = 128 : i64}, indexing_maps = [#lhs, #rhs, #out]}
+        {fp8.config = #fp8.product_config<tile_n = 128>, indexing_maps = [#lhs, #rhs, #out]}
     return
   }
 }
@@ -74,10 +74,10 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 
 module attributes {fp8.target = #fp8.chip<"sm_90a">} {
   func.func @tile(%a: memref<64x256xf8E5M2>, %b: memref<64x256xf8E4M3FN>, %sa: memref<f32>, %sb: memref<f32>, %d: memref<64x64xbf16>) {
-    // expected-error @+1 {{has tile_n = 256, which must be a power of two from 16 to 128}}
+    // expected-error @+1 {{has tile_n = 256, which must be a power of two from 16 to 128, in fp8.config}}
     fp8.scaled_matmul split ins(%a, %b : memref<64x256xf8E5M2>, memref<64x256xf8E4M3FN>)
         scales(%sa, %sb : memref<f32>, memref<f32>) outs(%d : memref<64x64xbf16>)
-        {fp8.config = {tile_n = 256 : i64}, indexing_maps = [#lhs, #rhs, #out]}
+        {fp8.config = #fp8.product_config<tile_n = 256>, indexing_maps = [#lhs, #rhs, #out]}
     return
   }
 }
@@ -90,9 +90,9 @@ module attributes {fp8.target = #fp8.chip<"sm_90a">} {
 
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   func.func @family(%a: memref<64x256xbf16>, %b: memref<64x256xbf16>, %d: memref<64x64xbf16>) {
-    // expected-error @+1 {{has the attribute fp8.config, which must be a dictionary, and is for kernels of wgmma and tcgen05}}
+    // expected-error @+1 {{has swapped = true, which kernels of mma and grouped products do not know, in fp8.config}}
     fp8.matmul ins(%a, %b : memref<64x256xbf16>, memref<64x256xbf16>) outs(%d : memref<64x64xbf16>)
-        {fp8.config = {tile_n = 64 : i64}, indexing_maps = [#lhs, #rhs, #out]}
+        {fp8.config = #fp8.product_config<swapped = true>, indexing_maps = [#lhs, #rhs, #out]}
     return
   }
 }

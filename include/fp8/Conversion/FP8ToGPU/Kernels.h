@@ -40,9 +40,8 @@ inline constexpr llvm::StringLiteral kOperandTableAttrName = "fp8.operand_table"
 /// the last. Host code that narrows a larger number for a kernel ends with an error.
 inline constexpr int64_t kMostOfDimension = (int64_t(1) << 31) - 512;
 
-/// Attribute of an fp8.matmul or fp8.scaled_matmul, a dictionary: how its kernel of wgmma or tcgen05 computes
-/// it, instead of as the compiler chooses. `tile_n` (i64): the columns that a block computes at a time, 16 to
-/// 256; `swapped` (unit): the kernel computes the transposed product.
+/// Attribute of a product, a ProductConfigAttr: how its kernel computes it, instead of as the compiler
+/// chooses.
 inline constexpr llvm::StringLiteral kConfigAttrName = "fp8.config";
 
 } // namespace fp8

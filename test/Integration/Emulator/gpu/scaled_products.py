@@ -9,7 +9,7 @@ import math
 
 import numpy
 from compiled import TYPES
-from wide_products import Product
+from wide_products import config_attribute, Product
 
 SEED = 0x5CA1E
 
@@ -33,8 +33,7 @@ class ScaledProduct(Product):
         return "array<i64: %s>" % ", ".join(map(str, ((1,) if self.batch else ()) + tuple(extents)))
 
     def attributes(self):
-        config = "fp8.config = {%s}, " % self.config if self.config else ""
-        return config + "lhs_block = %s, rhs_block = %s, " % (self.block(0), self.block(1))
+        return config_attribute(self.config) + "lhs_block = %s, rhs_block = %s, " % (self.block(0), self.block(1))
 
     def source(self):
         m, n, _ = self.shape

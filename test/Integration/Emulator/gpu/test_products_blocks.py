@@ -39,7 +39,7 @@ def test_rows_of_batches(compile, arch):
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
 def test_rows_swapped(compile, arch):
     """The kernel computes the transposed product."""
-    ScaledProduct(arch, (10, 300, 200), blocks=ROWS, config="tile_n = 16, swapped").check(compile)
+    ScaledProduct(arch, (10, 300, 200), blocks=ROWS, config="tile_n = 16, swapped = true").check(compile)
 
 
 @pytest.mark.parametrize("arch", CHIPS)
@@ -100,7 +100,7 @@ def test_blocks_in_other_orders(compile, arch):
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize("config", ["tile_n = 16", "tile_n = 64, swapped"])
+@pytest.mark.parametrize("config", ["tile_n = 16", "tile_n = 64, swapped = true"])
 def test_tiles_with_blocks(compile, arch, config):
     ScaledProduct(arch, (70, 140, 200), blocks=BLOCKS[0], accumulation="split", config=config).check(compile)
 
@@ -118,7 +118,7 @@ def test_packed_scales_of_batches(compile, arch):
     PackedProduct(arch, (140, 33, 150), batch=3, out="bf16").check(compile)
 
 
-@pytest.mark.parametrize("config", ["tile_n = 64", "tile_n = 64, swapped", "tile_n = 128"])
+@pytest.mark.parametrize("config", ["tile_n = 64", "tile_n = 64, swapped = true", "tile_n = 128"])
 def test_tiles_with_packed_scales(compile, config):
     PackedProduct("sm_100a", (70, 200, 200), config=config).check(compile)
 

@@ -49,7 +49,7 @@ def test_16_bits(compile, kind, transposed, monkeypatch):
 
 
 def test_swapped(compile):
-    Product(ARCH, (10, 300, 200), FP8[2], config="tile_n = 16, swapped").check_integers(compile)
+    Product(ARCH, (10, 300, 200), FP8[2], config="tile_n = 16, swapped = true").check_integers(compile)
 
 
 @pytest.mark.parametrize("kinds, transposed", [(FP8[0], (False, True)), (("bf16", "bf16"), (True, True))])

@@ -54,7 +54,7 @@ def test_transposed_operands_are_copied(compile, arch, transposed):
 @pytest.mark.parametrize("arch", WIDE)
 def test_tiles(compile, arch, columns):
     Product(arch, (140, 270, 150), F32, config="tile_n = %d" % columns, tf32=True).check_k_order(compile)
-    Product(arch, (40, 300, 50), F32, config="tile_n = 16, swapped", tf32=True).check_integers(compile)
+    Product(arch, (40, 300, 50), F32, config="tile_n = 16, swapped = true", tf32=True).check_integers(compile)
 
 
 @pytest.mark.parametrize("arch", INSTRUCTIONS)

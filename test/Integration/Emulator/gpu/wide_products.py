@@ -13,6 +13,13 @@ from compiled import TYPES
 SEED = 0x5EED
 
 
+def config_attribute(config):
+    """The attribute that gives a product's configuration, as "tile_n = 64"; without a word on it, it is not swapped."""
+    if not config:
+        return ""
+    return "fp8.config = #fp8.product_config<%s>, " % (config if "swapped" in config else config + ", swapped = false")
+
+
 @dataclasses.dataclass
 class Product:
     """A product of [batch, m, k] and [batch, n, k], FP8 with scales or 16-bit operands without."""
@@ -58,7 +65,7 @@ class Product:
         if self.is_scaled():
             op = "fp8.scaled_matmul site(\"fc\") role(fprop) " + self.accumulation
             scales = "scales(%sa, %sb : memref<f32>, memref<f32>)"
-        config = ("fp8.config = {%s}, " % self.config if self.config else "") + ("fp8.tf32, " if self.tf32 else "")
+        config = config_attribute(self.config) + ("fp8.tf32, " if self.tf32 else "")
         return """module attributes {fp8.target = #fp8.chip<"%s">} {
   func.func @f(%%a: %s, %%b: %s, %%sa: memref<f32>, %%sb: memref<f32>, %%d: %s) {
     %s ins(%%a, %%b : %s, %s) %s outs(%%d : %s) {%sindexing_maps = [%s]}

@@ -12,19 +12,12 @@
 
 namespace fp8 {
 
-/// The instructions that a chip's products of FP8 and 16-bit operands are made of.
-enum class ProductFamily {
-  mma,    ///< warps, operands in registers: mma.sync
-  wgmma,  ///< groups of four warps, operands in shared memory: wgmma.mma_async
-  tcgen05 ///< one thread starts them, sums in tensor memory: tcgen05.mma
-};
-
 /// A GPU architecture.
 struct Chip {
   llvm::StringLiteral name;
   /// The version of PTX that all kernels need, times ten: the lowest that has their instructions.
   unsigned ptxVersion;
-  ProductFamily family;
+  ProductFamily family; ///< of its products of FP8 and 16-bit operands
   /// Whether tensors are copied to shared memory by the tensor memory accelerator (TMA) rather than by
   /// cp.async.
   bool hasTensorMaps;

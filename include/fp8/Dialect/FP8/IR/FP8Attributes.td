@@ -57,6 +57,11 @@ def FP8_CollectiveKindEnum : FP8_Enum<"CollectiveKind", "what a collective does 
   I32EnumAttrCase<"broadcast", 3>, I32EnumAttrCase<"shift", 4>, I32EnumAttrCase<"all_to_all", 5>]>; // as above
 def FP8_CollectiveKind : FP8_EnumAttr<FP8_CollectiveKindEnum, "collective_kind">;
 
+/// mma: warps, operands in registers (mma.sync). wgmma: groups of four warps, operands in shared memory
+/// (wgmma.mma_async). tcgen05: one thread starts them, sums in tensor memory (tcgen05.mma).
+def FP8_ProductFamilyEnum : FP8_Enum<"ProductFamily", "the instructions that products of FP8 and 16-bit operands are made of", [
+  I32EnumAttrCase<"mma", 0>, I32EnumAttrCase<"wgmma", 1>, I32EnumAttrCase<"tcgen05", 2>]>;
+
 //===----------------------------------------------------------------------===//
 // Recipes
 //===----------------------------------------------------------------------===//
@@ -304,6 +309,40 @@ def FP8_ChipAttr
   let parameters = (ins StringRefParameter<>:$name);
   let assemblyFormat = "`<` $name `>`";
   let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def FP8_GivenFamily : OptionalParameter<"std::optional<::fp8::ProductFamily>"> {
+  let parser = "::mlir::FieldParser<::fp8::ProductFamily>::parse($_parser)";
+  let printer = "$_printer << ::fp8::stringifyProductFamily(*$_self)";
+}
+def FP8_GivenBool : OptionalParameter<"std::optional<bool>"> {
+  let parser = "::mlir::FieldParser<bool>::parse($_parser)";
+  let printer = "$_printer << (*$_self ? \"true\" : \"false\")";
+}
+
+def FP8_ProductConfigAttr : AttrDef<FP8_Dialect, "ProductConfig"> {
+  let mnemonic = "product_config";
+  let summary = "how a kernel of a GPU computes a matrix product";
+  let description = [{
+    The value of the attribute `fp8.config` of a product. `fp8-choose-configs` chooses what is not
+    given, so a user or a tuner names only what is to differ from the compiler's choice.
+
+    - `family`: the instructions: `wgmma` on sm_90a, `tcgen05` on sm_100a, `mma` on every chip.
+    - `tile_m`, `tile_n`: rows and columns of the result that a block of threads computes at a time.
+    - `stages`: buffers in shared memory that loads fill ahead of the products.
+    - `swapped`: whether the kernel computes the transposed product, so that `tile_m` counts columns of the
+      result and `tile_n` rows; not for `mma`.
+
+    Example: `#fp8.product_config<family = wgmma, tile_n = 64, swapped = true>`
+  }];
+  let parameters = (ins FP8_GivenFamily:$family, DefaultValuedParameter<"int64_t", "0">:$tile_m,
+                        DefaultValuedParameter<"int64_t", "0">:$tile_n,
+                        DefaultValuedParameter<"int64_t", "0">:$stages, FP8_GivenBool:$swapped);
+  let assemblyFormat = "`<` struct(params) `>`";
 }
 
 #endif // FP8_DIALECT_FP8_IR_FP8ATTRIBUTES_TD
