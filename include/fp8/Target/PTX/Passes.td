@@ -159,6 +159,9 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
     A function without a parallel loop, such as a sum of all elements, gets one of one
     iteration, where a nest of loops is one loop.
 
+    Sizes may be dynamic: written arguments are `fp8.own_memory` then, instead of `llvm.noalias`, and the
+    bounds of the parallel loop are such that a launch can compute them.
+
     A function stays as it is if a lane would read what another one wrote, if a loop carries
     anything but a reduction of f32 or i32, and if neighbouring iterations are not adjacent;
     all functions do in a module with the attribute `fp8.program_order`.
