@@ -21,6 +21,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Errno.h"
+#include "llvm/Support/xxhash.h"
 
 #include <csignal>
 #include <cstdio>
@@ -32,9 +33,16 @@
 
 using namespace mlir;
 
-static const char *const kPipeline =
-    "fp8-ingest-pipeline,fp8-recipe-pipeline,fp8-fusion-pipeline,fp8-batching-pipeline,"
-    "fp8-bufferize-pipeline,fp8-cpu-kernels-pipeline,fp8-cpu-code-pipeline";
+/// Stages 1 to 5; the passes after them are those of a target, which depends on the input.
+static constexpr llvm::StringLiteral kSharedStages = "fp8-ingest-pipeline,fp8-recipe-pipeline,fp8-fusion-"
+                                                     "pipeline,fp8-batching-pipeline,fp8-bufferize-pipeline,";
+static constexpr llvm::StringLiteral kTargetStages[] = {
+    "fp8-cpu-kernels-pipeline,fp8-cpu-code-pipeline",
+    "fp8-gpu-kernels-pipeline{chip=sm_89},fp8-gpu-code-pipeline",
+    "fp8-cpu-kernels-pipeline,fp8-cpu-code-pipeline",
+    "fp8-gpu-kernels-pipeline{chip=sm_90a},fp8-gpu-code-pipeline",
+    "fp8-cpu-kernels-pipeline,fp8-cpu-code-pipeline",
+    "fp8-gpu-kernels-pipeline{chip=sm_100a},fp8-gpu-code-pipeline"};
 
 static DialectRegistry makeRegistry() {
   DialectRegistry registry;
@@ -203,7 +211,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (FUZZ_BYTECODE)
     module = writeAndRead(*module);
   PassManager passes(&context, "builtin.module");
-  if (failed(parsePassPipeline(kPipeline, passes)))
+  llvm::StringRef target = kTargetStages[llvm::xxHash64(input) % std::size(kTargetStages)];
+  if (failed(parsePassPipeline((kSharedStages + target).str(), passes)))
     report("the pipeline is valid");
   if (failed(passes.run(*module)) && !errors.count)
     report("a program that is not compiled has an error");

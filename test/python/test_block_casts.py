@@ -93,6 +93,33 @@ def test_ranks(bin_dir, tmp_path):
     run_all(build(bin_dir, tmp_path, entries, "cpu"), entries, random_generator(72))
 
 
+# The region needs the values of a tile in memory.
+SMALL_TILES = """
+func.func @main(%x: tensor<260x5x1xbf16>) -> (tensor<260x5x1xi8>, tensor<260x1x1xf32>, tensor<260x5x1xi8>, tensor<260x1x1xf32>) {
+  %d = tensor.empty() : tensor<260x5x1xf8E4M3FN>
+  %s = tensor.empty() : tensor<260x1x1xf32>
+  %p:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<260x5x1xbf16>) outs(%d, %s : tensor<260x5x1xf8E4M3FN>, tensor<260x1x1xf32>)
+      {blocks = [array<i64: 1, 128, 1>]} -> tensor<260x5x1xf8E4M3FN>, tensor<260x1x1xf32>
+  %q:2 = fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : tensor<260x5x1xbf16>) outs(%d, %s : tensor<260x5x1xf8E4M3FN>, tensor<260x1x1xf32>)
+      {blocks = [array<i64: 1, 128, 1>], indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>]} producer {
+  ^bb0(%a: bf16):
+    %0 = arith.negf %a : bf16
+    fp8.yield %0 : bf16
+  } -> tensor<260x5x1xf8E4M3FN>, tensor<260x1x1xf32>
+  %plain = tensor.bitcast %p#0 : tensor<260x5x1xf8E4M3FN> to tensor<260x5x1xi8>
+  %negated = tensor.bitcast %q#0 : tensor<260x5x1xf8E4M3FN> to tensor<260x5x1xi8>
+  return %plain, %p#1, %negated, %q#1 : tensor<260x5x1xi8>, tensor<260x1x1xf32>, tensor<260x5x1xi8>, tensor<260x1x1xf32>
+}
+"""
+
+
+def test_many_tiles_that_one_thread_casts(bin_dir, tmp_path):
+    """Tiles of few elements use the same memory: a stack has no room for a tile of each."""
+    x = random_generator(76).standard_normal((260, 5, 1)).astype(DTYPES[BF16])
+    plain, inverse, negated, same = Program(bin_dir, tmp_path, SMALL_TILES, "--recipe=none").call("main", x)
+    assert (plain.view(np.uint8) ^ 0x80 == negated.view(np.uint8)).all() and (inverse == same).all()
+
+
 def test_without_elements(bin_dir, tmp_path):
     of = [BlockCast(name, straight(blocks)) for name, (_, blocks, _) in casts.RECIPES.items()]
     entries = {"rows": ((0, 5), of), "columns": ((5, 0), of)}

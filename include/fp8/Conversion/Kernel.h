@@ -15,6 +15,10 @@ namespace fp8 {
 /// Attribute on an operation with regions that fp8-outline-kernels must outline as one kernel.
 inline constexpr llvm::StringLiteral kKernelAttrName = "fp8.kernel";
 
+/// Unit attribute on an argument of a kernel that takes descriptors, as of buffers of dynamic shape: no other
+/// argument has its memory. Where all arguments are pointers, LLVM's own attribute says so.
+inline constexpr llvm::StringLiteral kOwnMemoryAttrName = "fp8.own_memory";
+
 /// Unit attribute on a module: products of bf16 and FP8 may be summed as the processor does, by the dot
 /// products of AVX512_BF16, and not by one f32 sum in the order of K.
 inline constexpr llvm::StringLiteral kHardwareSumsAttrName = "fp8.hardware_sums";

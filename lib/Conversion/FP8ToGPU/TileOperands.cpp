@@ -26,6 +26,8 @@ TileSpace::TileSpace(ArrayRef<int64_t> sizes, unsigned batchDims, unsigned colum
   batches = product(sizes.take_front(batchDims));
   rows = product(sizes.drop_front(batchDims).drop_back(this->columnDims));
   columns = product(sizes.take_back(this->columnDims));
+  if (batches == 0)
+    rows = 0; // kernels compare with rows and columns, not with batches
 }
 
 int64_t TileSpace::countRowTiles() const {

@@ -60,6 +60,12 @@ Value TileCast::countTiles(OpBuilder &b, unsigned dim) {
                         : b.createOrFold<arith::CeilDivUIOp>(loc, sizes[dim], index(b, tile[dim]));
 }
 
+/// Moves the memory of a tile before `place`: memory on the stack is freed when its function returns, so each
+/// iteration of a loop would take more.
+static void hoistAllocas(Operation *loop, Operation *place) {
+  loop->walk([&](memref::AllocaOp alloca) { alloca->moveBefore(place); });
+}
+
 /// Runs over the tiles: all of them in parallel; where something is summed over the leading dimensions,
 /// those of different columns.
 void TileCast::run() {
@@ -94,10 +100,14 @@ void TileCast::run() {
     });
   };
   bool sumsAll = llvm::any_of(region.extraMaps(), [](AffineMap map) { return map.getNumResults() == 0; });
-  if (loops.isParallel() && !isInParallel && !(sums && sumsAll))
-    scf::ParallelOp::create(builder, loc, ValueRange(zero), ValueRange(count), ValueRange(one), body);
-  else
-    scf::buildLoopNest(builder, loc, zero, count, one, body);
+  if (loops.isParallel() && !isInParallel && !(sums && sumsAll)) {
+    auto tiles =
+        scf::ParallelOp::create(builder, loc, ValueRange(zero), ValueRange(count), ValueRange(one), body);
+    hoistAllocas(tiles, &tiles.getBody()->front());
+  } else {
+    scf::ForOp tiles = scf::buildLoopNest(builder, loc, zero, count, one, body).loops.front();
+    hoistAllocas(tiles, tiles);
+  }
 }
 
 void TileCast::runTile(OpBuilder &b, ArrayRef<Value> numbers) {

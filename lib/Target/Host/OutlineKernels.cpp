@@ -220,9 +220,12 @@ func::FuncOp Outliner::build(Operation *kernel, Captures &captures) {
   bool pointers = canPassPointers(func.getArgumentTypes());
   if (pointers)
     func->setAttr(kBarePointersAttrName, builder.getUnitAttr());
+  bool hasThreads = fp8::getTarget(kernel).hasManyThreads();
   for (auto [index, noAlias] : llvm::enumerate(captures.noAlias))
-    if (noAlias && pointers) // otherwise the argument becomes a descriptor
+    if (noAlias && pointers)
       func.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    else if (noAlias && hasThreads) // the argument becomes a descriptor
+      func.setArgAttr(index, kOwnMemoryAttrName, builder.getUnitAttr());
   return func;
 }
 

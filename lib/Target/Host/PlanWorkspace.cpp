@@ -67,13 +67,26 @@ static bool isCarriedByLoop(memref::AllocOp alloc, const BufferViewFlowAnalysis 
   return false;
 }
 
-/// Emits an error for a buffer that cannot be planned: one whose element size is unknown, or of which
-/// several threads or iterations need one each.
+/// More bytes than a processor or a GPU can address.
+static constexpr double kMostBytes = 0x1p47;
+
+/// Returns the bytes of a buffer of static shape; a number of elements may be more than 64 bits hold.
+static double estimateBytes(MemRefType type) {
+  double bytes = getElementBytes(type.getElementType());
+  for (int64_t size : type.getShape())
+    bytes *= double(size);
+  return bytes;
+}
+
+/// Emits an error for a buffer that cannot be planned: one whose element size is unknown, that no memory
+/// holds, or of which several threads or iterations need one each.
 static LogicalResult verifyAlloc(memref::AllocOp alloc, const BufferViewFlowAnalysis &views) {
   MemRefType type = alloc.getType();
   if (getElementBytes(type.getElementType()) == 0)
     return alloc.emitError("temporary ")
            << type << " has elements that are neither numbers nor complex numbers, which is not supported";
+  if (type.hasStaticShape() && estimateBytes(type) > kMostBytes)
+    return alloc.emitError("temporary ") << type << " is larger than any memory";
   if (alloc->getParentOfType<scf::ParallelOp>() || alloc->getParentOfType<scf::ForallOp>())
     return alloc.emitError("temporary ")
            << type << " inside of a parallel loop, where every thread needs its own, is not supported yet";
@@ -206,6 +219,10 @@ struct PlanWorkspacePass : public fp8::impl::PlanWorkspaceBase<PlanWorkspacePass
     if (failed(buffers))
       return signalPassFailure();
     uint64_t total = placeBuffers(*buffers, fp8::getTarget(func).getBufferAlignment());
+    if (total > kMostBytes) {
+      func.emitError("the temporaries of this function are larger than any memory");
+      return signalPassFailure();
+    }
     useWorkspace(func, *buffers, total);
     func->setAttr(kWorkspaceBytesAttrName, OpBuilder(func).getI64IntegerAttr(total));
   }

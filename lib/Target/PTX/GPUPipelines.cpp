@@ -43,6 +43,7 @@ void fp8::buildGPUKernelsPipeline(OpPassManager &manager, const GPUKernelsOption
   manager.addPass(createExpandCasts());
   manager.addPass(createSymbolDCEPass()); // functions of recipes are inlined now
   addStageVerifier(manager, "kernels");
+  manager.addNestedPass<func::FuncOp>(createSplitReductions());
   manager.addNestedPass<func::FuncOp>(createOutlineScalars());
   manager.addPass(createOutlineKernels());
   manager.addPass(createMarkCosts());

@@ -115,7 +115,7 @@ bool WarpLoop::addElement(scf::ForOp inner, Operation *op, Value memref, ValueRa
     return false;
   access.elements.push_back(op);
   access.storesElements |= isStore;
-  isAdjacent |= getConstantIntValue(inner.getUpperBound()).value_or(0) >= kLanes;
+  isAdjacent |= getConstantIntValue(inner.getUpperBound()).value_or(kLanes) >= kLanes;
   return true;
 }
 
@@ -178,7 +178,8 @@ bool WarpLoop::isSafe(Value buffer, const Accesses &access) {
   if (isWritten && !isPrivate) {
     auto argument = dyn_cast<BlockArgument>(buffer);
     auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
-    if (!func || !func.getArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName()))
+    if (!func || !(func.getArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName()) ||
+                   func.getArgAttr(argument.getArgNumber(), kOwnMemoryAttrName)))
       return false;
   }
   if (access.storesElements) {
@@ -350,15 +351,6 @@ void WarpLoop::rewrite() {
     shareLoop(inner);
 }
 
-/// fp8-map-threads maps such a loop to threads in any case; shuffles need all lanes.
-static bool hasConstantBounds(scf::ParallelOp loop) {
-  auto areConstant = [](ValueRange values) {
-    return llvm::all_of(values, [](Value value) { return getConstantIntValue(value).has_value(); });
-  };
-  return areConstant(loop.getLowerBound()) && areConstant(loop.getUpperBound()) &&
-         areConstant(loop.getStep());
-}
-
 //===----------------------------------------------------------------------===//
 // Kernels without a parallel loop
 //===----------------------------------------------------------------------===//
@@ -386,7 +378,7 @@ struct MapReductionsPass : public fp8::impl::MapReductionsBase<MapReductionsPass
     scf::ParallelOp loop = findParallelLoop(func);
     if (!loop)
       return shareWhole(func);
-    if (!hasConstantBounds(loop))
+    if (!hasHostBounds(loop)) // one thread runs it; shuffles need all lanes
       return;
     NestIndices none;
     WarpLoop warp(loop, none);

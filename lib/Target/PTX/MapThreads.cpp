@@ -7,6 +7,7 @@
 
 #include "ThreadLoop.h"
 #include "fp8/Conversion/FP8ToGPU/Kernels.h"
+#include "fp8/Conversion/Kernel.h"
 #include "fp8/Dialect/FP8/IR/KernelCost.h"
 #include "fp8/Dialect/FP8/IR/KernelMarks.h"
 #include "fp8/Dialect/FP8/IR/ProductMarks.h"
@@ -87,8 +88,6 @@ public:
   explicit ThreadLoop(scf::ParallelOp loop)
       : loop(loop), loc(loop.getLoc()), iterations(countIterations(loop)) {}
 
-  /// Returns whether the bounds are computed from sizes and arguments, so that a launch can compute them.
-  bool hasHostBounds();
   int64_t getThreads() const;
   void mapToThreads();
   /// Builds the number of blocks; `mapping` has the operands of the launch for the kernel's arguments.
@@ -113,7 +112,7 @@ static bool isHostComputable(Value value) {
          llvm::all_of(op->getOperands(), isHostComputable);
 }
 
-bool ThreadLoop::hasHostBounds() {
+bool fp8::hasHostBounds(scf::ParallelOp loop) {
   auto all = [](ValueRange values) { return llvm::all_of(values, isHostComputable); };
   return all(loop.getLowerBound()) && all(loop.getUpperBound()) && all(loop.getStep());
 }
@@ -249,10 +248,8 @@ LogicalResult ThreadMapper::map(func::FuncOp function, ArrayRef<func::CallOp> ca
                                           << "' returns values: run fp8-outline-scalars "
                                              "before kernels are outlined";
   std::optional<ThreadLoop> loop;
-  if (scf::ParallelOp parallel = findParallelLoop(function))
+  if (scf::ParallelOp parallel = findParallelLoop(function); parallel && hasHostBounds(parallel))
     loop.emplace(parallel);
-  if (loop && !loop->hasHostBounds())
-    loop.reset();
   int64_t threads = loop ? loop->getThreads() : 1;
   moveToDevice(function);
   for (func::CallOp call : calls) {
@@ -266,6 +263,8 @@ LogicalResult ThreadMapper::map(func::FuncOp function, ArrayRef<func::CallOp> ca
   if (loop)
     loop->mapToThreads();
   Builder builder(module.getContext());
+  for (unsigned index : llvm::seq(function.getNumArguments()))
+    function.removeArgAttr(index, kOwnMemoryAttrName);
   function.setPublic();
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function->setAttr(kThreadsAttrName, builder.getI32IntegerAttr(threads));

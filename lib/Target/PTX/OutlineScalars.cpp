@@ -36,13 +36,14 @@ static bool isArithmetic(Operation *op) {
          isMemoryEffectFree(op) && hasScalars(op->getOperandTypes()) && hasScalars(op->getResultTypes());
 }
 
-/// Returns whether `op` is control flow around loads, stores and arithmetic, and nothing else.
+/// Returns whether `op` is control flow around loads, stores, arithmetic and memory of its own, and nothing
+/// else.
 static bool isScalarControl(Operation *op) {
   if (!isa<scf::IfOp, scf::ForOp, scf::WhileOp, scf::ParallelOp>(op) || !hasScalars(op->getResultTypes()))
     return false;
   return !op->walk([](Operation *inner) {
-              bool known = isa<memref::LoadOp, memref::StoreOp, scf::IfOp, scf::ForOp, scf::WhileOp,
-                               scf::ParallelOp, scf::ReduceOp>(inner) ||
+              bool known = isa<memref::LoadOp, memref::StoreOp, memref::AllocaOp, scf::IfOp, scf::ForOp,
+                               scf::WhileOp, scf::ParallelOp, scf::ReduceOp>(inner) ||
                            inner->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(inner);
               return known ? WalkResult::advance() : WalkResult::interrupt();
             }).wasInterrupted();

@@ -13,11 +13,16 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns the loops of a perfect nest, from 0 to constants in steps of 1, that only pass on what they carry.
-static SmallVector<scf::ForOp> findNest(scf::ForOp loop) {
+/// Returns the loops of a perfect nest, from 0 to what is known before it in steps of 1, that only pass on
+/// what they carry.
+static SmallVector<scf::ForOp> findNest(scf::ForOp outermost) {
   SmallVector<scf::ForOp> nest;
+  auto isKnown = [&](Value size) {
+    return getConstantIntValue(size) || !outermost->isAncestor(size.getParentBlock()->getParentOp());
+  };
+  scf::ForOp loop = outermost;
   while (loop && isConstantIntValue(loop.getLowerBound(), 0) && isConstantIntValue(loop.getStep(), 1) &&
-         getConstantIntValue(loop.getUpperBound()) && loop.getInductionVar().getType().isIndex()) {
+         isKnown(loop.getUpperBound()) && loop.getInductionVar().getType().isIndex()) {
     nest.push_back(loop);
     auto next = dyn_cast<scf::ForOp>(loop.getBody()->front());
     bool isPerfect = next && next->getNextNode() == loop.getBody()->getTerminator() &&
@@ -34,16 +39,20 @@ static scf::ForOp joinNest(ArrayRef<scf::ForOp> nest, SmallVector<Value> &indice
   Location loc = outer.getLoc();
   OpBuilder b(outer);
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(b, loc, value); };
-  int64_t count = 1;
-  for (scf::ForOp loop : nest)
-    count *= *getConstantIntValue(loop.getUpperBound());
-  auto joined = scf::ForOp::create(b, loc, index(0), index(count), index(1), outer.getInits());
+  SmallVector<Value> sizes;
+  for (scf::ForOp loop : nest) {
+    std::optional<int64_t> constant = getConstantIntValue(loop.getUpperBound());
+    sizes.push_back(constant ? index(*constant) : loop.getUpperBound());
+  }
+  Value count = sizes.front();
+  for (Value size : ArrayRef<Value>(sizes).drop_front())
+    count = b.createOrFold<arith::MulIOp>(loc, count, size);
+  auto joined = scf::ForOp::create(b, loc, index(0), count, index(1), outer.getInits());
   Block *body = joined.getBody();
   body->clear();
   b.setInsertionPointToStart(body);
   Value rest = joined.getInductionVar();
-  for (scf::ForOp loop : llvm::reverse(nest.drop_front())) {
-    Value size = index(*getConstantIntValue(loop.getUpperBound()));
+  for (Value size : llvm::reverse(ArrayRef<Value>(sizes).drop_front())) {
     indices.push_back(arith::RemUIOp::create(b, loc, rest, size));
     rest = arith::DivUIOp::create(b, loc, rest, size);
   }

@@ -16,6 +16,10 @@ namespace fp8 {
 /// and loads only, and nothing follows it. Null if there is none.
 mlir::scf::ParallelOp findParallelLoop(mlir::func::FuncOp kernel);
 
+/// Returns whether the bounds of a loop are computed from sizes and arguments, so that a launch can compute
+/// them. Otherwise one thread runs the loop.
+bool hasHostBounds(mlir::scf::ParallelOp loop);
+
 } // namespace fp8
 
 #endif // FP8_LIB_TARGET_PTX_THREADLOOP_H

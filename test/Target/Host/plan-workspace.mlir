@@ -204,3 +204,23 @@ func.func @offset(%x: memref<4xf32>) {
   call @kernel(%base, %offset) : (memref<f32>, index) -> ()
   return
 }
+
+// -----
+
+func.func @too_large() {
+  // expected-error @below {{temporary 'memref<9223372036854775807x24xf32>' is larger than any memory}}
+  %0 = memref.alloc() : memref<9223372036854775807x24xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{the temporaries of this function are larger than any memory}}
+func.func @too_large_together(%x: memref<4194304x4194304xf32>) {
+  %0 = memref.alloc() : memref<4194304x4194304xf32>
+  %1 = memref.alloc() : memref<4194304x4194304xf32>
+  %2 = memref.alloc() : memref<4194304x4194304xf32>
+  linalg.add ins(%0, %1 : memref<4194304x4194304xf32>, memref<4194304x4194304xf32>) outs(%2 : memref<4194304x4194304xf32>)
+  linalg.copy ins(%2 : memref<4194304x4194304xf32>) outs(%x : memref<4194304x4194304xf32>)
+  return
+}

@@ -175,3 +175,47 @@ module attributes {fp8.program_order} {
     return
   }
 }
+
+// -----
+
+// Rows, and of how many elements, are known at a launch.
+// CHECK-LABEL: func.func private @dynamic(
+// CHECK: scf.parallel (%{{.*}}, %[[LANE:.*]]) = (%{{.*}}, %{{.*}}) to (%{{.*}}, %c32{{.*}})
+// CHECK: scf.for %{{.*}} = %[[LANE]] to %{{.*}} step %c32
+// CHECK: nvvm.shfl.sync bfly
+func.func private @dynamic(%rows: index, %x: memref<?x?xf32>, %y: memref<?xf32> {fp8.own_memory}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %columns = memref.dim %x, %c1 : memref<?x?xf32>
+  scf.parallel (%i) = (%c0) to (%rows) step (%c1) {
+    scf.for %j = %c0 to %columns step %c1 {
+      %0 = memref.load %x[%i, %j] : memref<?x?xf32>
+      %1 = memref.load %y[%i] : memref<?xf32>
+      %2 = arith.addf %1, %0 : f32
+      memref.store %2, %y[%i] : memref<?xf32>
+    }
+    scf.reduce
+  }
+  return
+}
+
+// One thread runs a loop whose bound is in memory.
+// CHECK-LABEL: func.func private @loaded_bound(
+// CHECK-NOT: nvvm.shfl.sync
+// CHECK: return
+func.func private @loaded_bound(%count: memref<index>, %x: memref<?x64xf32>, %y: memref<?xf32> {fp8.own_memory}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %rows = memref.load %count[] : memref<index>
+  scf.parallel (%i) = (%c0) to (%rows) step (%c1) {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %0 = memref.load %x[%i, %j] : memref<?x64xf32>
+      %1 = memref.load %y[%i] : memref<?xf32>
+      %2 = arith.addf %1, %0 : f32
+      memref.store %2, %y[%i] : memref<?xf32>
+    }
+    scf.reduce
+  }
+  return
+}

@@ -115,3 +115,25 @@ func.func @counter(%count: memref<i32>, %x: memref<8xi32>) {
   }
   return
 }
+
+// A loop whose iterations have memory of their own is a kernel as it is.
+// CHECK-LABEL: func.func @own_memory(
+// CHECK-NOT: scf.execute_region
+// CHECK: scf.parallel
+// CHECK: memref.alloca
+// CHECK: return
+func.func @own_memory(%x: memref<8x4xf32>, %y: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+    %own = memref.alloca() : memref<1xf32>
+    %0 = memref.load %x[%i, %c0] : memref<8x4xf32>
+    memref.store %0, %own[%c0] : memref<1xf32>
+    %1 = memref.load %own[%c0] : memref<1xf32>
+    %2 = arith.addf %1, %0 : f32
+    memref.store %2, %y[%i] : memref<8xf32>
+    scf.reduce
+  }
+  return
+}

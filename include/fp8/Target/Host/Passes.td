@@ -99,7 +99,8 @@ def OutlineKernels : Pass<"fp8-outline-kernels", "mlir::ModuleOp"> {
     }
     ```
   }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::func::FuncDialect", "mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::fp8::FP8Dialect", "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
+                           "mlir::memref::MemRefDialect"];
 }
 
 def PlanWorkspace : Pass<"fp8-plan-workspace", "mlir::func::FuncOp"> {

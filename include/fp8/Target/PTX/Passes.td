@@ -105,6 +105,46 @@ def OutlineScalars : Pass<"fp8-outline-scalars", "mlir::func::FuncOp"> {
   let dependentDialects = ["mlir::scf::SCFDialect"];
 }
 
+def SplitReductions : Pass<"fp8-split-reductions", "mlir::func::FuncOp"> {
+  let summary = "divide long reductions into parts that multiprocessors take side by side";
+  let description = [{
+    Before: entry points with reductions of linalg on memrefs.
+    After: a reduction that would keep a thread, or the lanes of a warp, busy for more than 256
+    iterations while there are few results is three operations: parts get the neutral element
+    of the combiner, each part is reduced into its value, and the values into the results.
+    Neighbouring dimensions that are reduced count as one. What a number of parts does not divide
+    is reduced into the results on its own.
+
+    An operation stays as it is if its sizes are dynamic, if it uses positions, stores anything
+    but its reductions, or combines by more than one operation, and sums of bf16 and f16, which
+    are rounded each time; all do in a module with the attribute `fp8.program_order`.
+
+    Example:
+    ```mlir
+    // fp8-opt --pass-pipeline='builtin.module(func.func(fp8-split-reductions))'
+    func.func @f(%x: memref<65536xf32>, %sum: memref<f32>) {
+      linalg.reduce {arith.addf} ins(%x : memref<65536xf32>) outs(%sum : memref<f32>) dimensions = [0]
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: memref<65536xf32>, %sum: memref<f32>) {
+      %parts = memref.alloc() : memref<32xf32>
+      %zero = arith.constant 0.000000e+00 : f32
+      linalg.fill ins(%zero : f32) outs(%parts : memref<32xf32>)
+      %rows = memref.expand_shape %x ... : memref<65536xf32> into memref<32x2048xf32>
+      linalg.generic {...} ins(%rows : memref<32x2048xf32>) outs(%parts : memref<32xf32>) {
+      ...
+      linalg.generic {...} ins(%parts : memref<32xf32>) outs(%sum : memref<f32>) ...
+      ...
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect", "mlir::memref::MemRefDialect"];
+}
+
 def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
   let summary = "share the rows and reductions of GPU kernels among the lanes of warps";
   let description = [{
@@ -118,6 +158,9 @@ def MapReductions : Pass<"fp8-map-reductions", "mlir::func::FuncOp"> {
 
     A function without a parallel loop, such as a sum of all elements, gets one of one
     iteration, where a nest of loops is one loop.
+
+    Sizes may be dynamic: written arguments are `fp8.own_memory` then, instead of `llvm.noalias`, and the
+    bounds of the parallel loop are such that a launch can compute them.
 
     A function stays as it is if a lane would read what another one wrote, if a loop carries
     anything but a reduction of f32 or i32, and if neighbouring iterations are not adjacent;

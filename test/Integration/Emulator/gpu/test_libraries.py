@@ -51,6 +51,31 @@ func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
 }
 """
 
+# Rows, and of how many elements, are known when the program runs; sums of integers are exact in any order.
+DYNAMIC_ROWS = """
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @main(%x: tensor<?x?xf32>, %y: tensor<?x77xf32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?x77xf32>, tensor<f32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant dense<0.0> : tensor<f32>
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %sums = linalg.reduce {arith.addf} ins(%x : tensor<?x?xf32>) outs(%f : tensor<?xf32>) dimensions = [1]
+  %most = linalg.reduce {arith.maximumf} ins(%y : tensor<?x77xf32>) outs(%f : tensor<?xf32>) dimensions = [1]
+  %ey = tensor.empty(%n) : tensor<?x77xf32>
+  %shifted = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%y, %most : tensor<?x77xf32>, tensor<?xf32>) outs(%ey : tensor<?x77xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.subf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<?x77xf32>
+  %all = linalg.reduce {arith.addf} ins(%x : tensor<?x?xf32>) outs(%none : tensor<f32>) dimensions = [0, 1]
+  return %sums, %most, %shifted, %all : tensor<?xf32>, tensor<?xf32>, tensor<?x77xf32>, tensor<f32>
+}
+"""
+
 # The host reads the condition of a loop, and of a branch, from the device.
 CONTROL = """
 #map = affine_map<(i) -> (i)>
@@ -105,6 +130,38 @@ func.func @main(%x: tensor<40x48xbf16>, %w: tensor<48x32xbf16>) -> tensor<40x32x
 """
 
 
+# Reductions that are divided into parts, which none of the lengths is a multiple of; sums of integers are exact in any order.
+LONG = """
+#id = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<3x30011xf32>, %b: tensor<3x30011xbf16>) -> (tensor<3xf32>, tensor<30011xf32>, tensor<f32>, tensor<3xbf16>, tensor<i1>) {
+  %zero = arith.constant dense<0.0> : tensor<3xf32>
+  %zeros = arith.constant dense<0.0> : tensor<30011xf32>
+  %none = arith.constant dense<0.0> : tensor<f32>
+  %least = arith.constant dense<0xFF80> : tensor<3xbf16>
+  %true = arith.constant dense<true> : tensor<i1>
+  %limit = arith.constant 9.5 : f32
+  %rows = linalg.reduce {arith.addf} ins(%x : tensor<3x30011xf32>) outs(%zero : tensor<3xf32>) dimensions = [1]
+  %columns = linalg.reduce {arith.addf} ins(%x : tensor<3x30011xf32>) outs(%zeros : tensor<30011xf32>) dimensions = [0]
+  %norm = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<3x30011xf32>) outs(%none : tensor<f32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %0 = arith.mulf %a, %a : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<f32>
+  %most = linalg.reduce {arith.maximumf} ins(%b : tensor<3x30011xbf16>) outs(%least : tensor<3xbf16>) dimensions = [1]
+  %small = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<3x30011xf32>) outs(%true : tensor<i1>) {
+  ^bb0(%a: f32, %all: i1):
+    %0 = arith.cmpf olt, %a, %limit : f32
+    %1 = arith.andi %all, %0 : i1
+    linalg.yield %1 : i1
+  } -> tensor<i1>
+  return %rows, %columns, %norm, %most, %small : tensor<3xf32>, tensor<30011xf32>, tensor<f32>, tensor<3xbf16>, tensor<i1>
+}
+"""
+
+
 class Both:
     """A program for the CPU and for a GPU."""
 
@@ -154,6 +211,18 @@ def test_constants_and_math(both):
     assert "capturable" not in json.loads((program.folder / "cpu.json").read_text())["entries"][0]
 
 
+@pytest.mark.parametrize("largest", [9, 10])
+def test_long_reductions(both, largest):
+    x = np.random.default_rng(largest).integers(-9, 10, (3, 30011)).astype(np.float32)
+    x[2, 30010] = largest  # of the last part
+    program = both(LONG)
+    results = program.results(x, x.astype(ml_dtypes.bfloat16))
+    assert results["0"].tolist() == x.sum(1).tolist() and (results["1"] == x.sum(0)).all()
+    assert results["2"] == (x * x).sum() and results["3"].tolist() == [9, 9, largest] and results["4"] == (largest == 9)
+    assert program.compile("--target=sm_89", "--emit=kernels", "-o", "kernels.mlir").returncode == 0
+    assert (program.folder / "kernels.mlir").read_text().count("func.func @kernel_combine_parts") == 4
+
+
 @pytest.mark.parametrize("size", [0, 1, 1000])
 def test_dynamic_sizes(both, size):
     program = both(DYNAMIC)
@@ -161,6 +230,20 @@ def test_dynamic_sizes(both, size):
     x, y = rng.normal(size=(2, size)).astype(np.float32)
     assert (program.results(x, y)["0"] == x / y).all()
     assert program.entry()["capturable"] is False
+
+
+@pytest.mark.parametrize("rows, columns", [(0, 5), (1, 1), (9, 0), (300, 130)])
+def test_rows_of_dynamic_sizes(both, rows, columns):
+    program = both(DYNAMIC_ROWS)
+    rng = np.random.default_rng(rows)
+    x, y = rng.integers(-9, 10, (rows, columns)).astype(np.float32), rng.integers(-9, 10, (rows, 77)).astype(np.float32)
+    results = program.results(x, y)
+    most = np.maximum(y.max(1, initial=-9), 0)
+    assert (results["0"] == x.sum(1)).all() and (results["1"] == most).all() and (results["2"] == y - most[:, None]).all()
+    assert results["3"] == x.sum()
+    assert program.compile("--target=sm_89", "--emit=ptx", "-o", "p.ptx").returncode == 0
+    kernels = (program.folder / "p.ptx").read_text().split(".visible .entry ")
+    assert ["shfl.sync.bfly" in kernel for kernel in kernels if kernel.startswith("kernel_reduce")] == [True] * 3  # lanes share a row
 
 
 def test_a_failed_check_is_the_error_of_the_call(both):

@@ -2,10 +2,12 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Reductions and rows that the lanes of a warp share, on small integers, whose sums are exact in any order.
+# Reductions and rows that the lanes of a warp share, and long reductions, which are divided into parts, on small integers, whose
+# sums are exact in any order.
 
 import numpy
 import pytest
+from compiled import CHIPS, TYPES
 
 SOURCE = """module attributes {fp8.target = #fp8.chip<"sm_89">} {
   func.func @f(%x: memref<{M}x{N}xf32>, %s: memref<{M}xf32>, %t: memref<{M}xf32>, %y: memref<{M}x{N}xf32>, %o: memref<{M}xf32>) {
@@ -78,3 +80,37 @@ def test_reductions_to_one_element(compile, shape):
     x = rng.integers(-9, 10, shape).astype(numpy.float32)
     _, total, squares = function(x, numpy.array(7, numpy.float32), numpy.full(shape, numpy.nan, numpy.float32))
     assert total == 7 + (x * x).sum() and (squares == x * x).all()
+
+
+LONG = """module attributes {fp8.target = #fp8.chip<"{ARCH}">} {
+  func.func @f(%x: memref<{IN}>, %s: memref<{OUT}>) {
+    linalg.reduce {{COMBINER}} ins(%x : memref<{IN}>) outs(%s : memref<{OUT}>) dimensions = [{DIMS}]
+    return
+  }
+}"""
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("shape, dims, element, combiner, launches", [
+    ((65536,), [0], "f32", "arith.addf", [(1, 32), (4, 256), (1, 32)]),  # 32 parts with a warp each, then a warp
+    ((300, 401), [0, 1], "f32", "arith.addf", [(1, 64), (7, 256), (1, 32)]),  # as one dimension
+    ((2000, 70), [0], "f32", "arith.addf", [(7, 256), (7, 256), (1, 96)]),  # a thread per column and part
+    ((8, 5, 60, 60), [0, 2, 3], "f32", "arith.addf", [(1, 64), (5, 256), (1, 32)]),  # a part for each of the first dimension
+    ((3, 32768), [1], "bf16", "arith.maximumf", [(2, 256), (2, 256), (1, 32)]),  # lanes do not combine bf16: threads read neighbours
+    ((40000,), [0], "i8", "arith.addi", None), ((100, 4, 90), [0, 2], "i32", "arith.maxsi", None),
+    ((400, 100), [0], "f32", "arith.maximumf", None), ((0, 5), [0], "f32", "arith.addf", None)], ids=str)
+def test_long_reductions(compile, arch, shape, dims, element, combiner, launches):
+    kept = [size for dim, size in enumerate(shape) if dim not in dims]
+    source = LONG.replace("{IN}", "x".join([*map(str, shape), element])).replace("{OUT}", "x".join([*map(str, kept), element]))
+    source = source.replace("{COMBINER}", combiner).replace("{DIMS}", ", ".join(map(str, dims)))
+    function = compile(source.replace("{ARCH}", arch), arch)
+    if launches:
+        assert [tuple(function.constants[part.split(",")[0]][0] for part in call[1:3]) for call in function.calls] == launches
+    rng = numpy.random.default_rng(len(shape))
+    wide = rng.integers(-9, 10, shape)
+    before = rng.integers(-9, 10, kept)
+    x, s = wide.astype(TYPES[element]), numpy.asarray(before.astype(TYPES[element]))
+    _, result = function(x, s)
+    reduced = wide.max(tuple(dims), initial=-99) if "max" in combiner else wide.sum(tuple(dims))
+    expected = numpy.maximum(before, reduced) if "max" in combiner else before + reduced
+    assert (result == expected.astype(TYPES[element])).all()

@@ -244,6 +244,64 @@ def test_products_whose_sizes_may_be_zero_at_run_time(chip, recipe, tools, tmp_p
         assert_same_bits(y, (x.astype(F32) @ w.astype(F32)).astype(bf16))
 
 
+# A vector that a loop carries: its strides are dynamic, and blocks of a vector in such memory have no kernel of their own.
+CARRIED_VECTOR = """
+func.func @main(%x: tensor<31xf16>, %w: tensor<3x31x31xf16>) -> tensor<31xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<31xf16>
+  %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %x) -> tensor<31xf16> {
+    %v = tensor.extract_slice %w[%i, 0, 0] [1, 31, 31] [1, 1, 1] : tensor<3x31x31xf16> to tensor<31x31xf16>
+    %f = linalg.fill ins(%zero : f16) outs(%e : tensor<31xf16>) -> tensor<31xf16>
+    %n = linalg.vecmat ins(%h, %v : tensor<31xf16>, tensor<31x31xf16>) outs(%f : tensor<31xf16>) -> tensor<31xf16>
+    scf.yield %n : tensor<31xf16>
+  }
+  return %y : tensor<31xf16>
+}
+"""
+
+# A query for each of three heads: the first operand has no rows.
+ONE_QUERY = """
+func.func @main(%q: tensor<3x40xbf16>, %k: tensor<3x5x40xbf16>) -> (tensor<3x5xf32>, tensor<5x3xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x5xf32>) -> tensor<3x5xf32>
+  %y = linalg.contract indexing_maps = [affine_map<(b, n, k) -> (b, k)>, affine_map<(b, n, k) -> (b, n, k)>, affine_map<(b, n, k) -> (b, n)>]
+    ins(%q, %k : tensor<3x40xbf16>, tensor<3x5x40xbf16>) outs(%f : tensor<3x5xf32>) -> tensor<3x5xf32>
+  %e1 = tensor.empty() : tensor<5x3xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<5x3xf32>) -> tensor<5x3xf32>
+  %z = linalg.contract indexing_maps = [affine_map<(b, n, k) -> (b, n, k)>, affine_map<(b, n, k) -> (b, k)>, affine_map<(b, n, k) -> (n, b)>]
+    ins(%k, %q : tensor<3x5x40xbf16>, tensor<3x40xbf16>) outs(%f1 : tensor<5x3xf32>) -> tensor<5x3xf32>
+  return %y, %z : tensor<3x5xf32>, tensor<5x3xf32>
+}
+"""
+
+
+def both_have_the_same_bits(text, options, chip, tools, build_dir, folder, *values):
+    results = []
+    for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
+        (folder / name).mkdir()
+        results.append(Program(bin_dir, folder / name, text, *options).call("main", *values))
+    for cpu, gpu in zip(*results, strict=True):
+        assert_same_bits(gpu, cpu)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_blocks_of_a_vector_that_a_loop_carries(chip, tools, build_dir, tmp_path):
+    rng = random_generator(95)
+    x, w = rng.standard_normal(31).astype(np.float16), (rng.standard_normal((3, 31, 31)) / 4).astype(np.float16)
+    both_have_the_same_bits(CARRIED_VECTOR, ["--recipe=#fp8.block_scaling<block = 64>", "--sites=all"], chip, tools, build_dir, tmp_path, x, w)
+
+
+@pytest.mark.parametrize("chip, recipe", [*((chip, "mxfp8") for chip in ("sm_100a", "sm_120a")), *((chip, "block") for chip in CHIPS)])
+def test_batches_of_products_without_rows(chip, recipe, tools, build_dir, tmp_path):
+    rng = random_generator(96)
+    q, k = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((3, 40), (3, 5, 40)))
+    both_have_the_same_bits(ONE_QUERY, [f"--recipe={recipe}", "--sites=all"], chip, tools, build_dir, tmp_path, q, k)
+
+
 def test_a_state_goes_from_device_to_device(bin_dir, build_dir, tmp_path):
     """Two steps on one device and two on the other leave what four on the CPU leave."""
     places = {"cpu": build_dir / "bin", "gpu": bin_dir}

@@ -108,7 +108,7 @@ def test_norm(compile, arch, shape):
 @pytest.mark.parametrize("shape, transposition", [
     ((1, 2), None), ((5, 3), (1, 0)), ((7, 33), (1, 0)), ((300, 64), (1, 0)), ((64, 1024), (1, 0)), ((9, 1030), (1, 0)), ((20, 4096), None),
     ((3, 20, 40), (2, 0, 1)), ((3, 37, 40), (0, 2, 1)), ((2, 32, 24), (1, 2, 0)), ((2, 3, 5, 16), (3, 0, 1, 2)), ((0, 8), (1, 0)),
-    ((2, 0, 8), (0, 2, 1))], ids=str)
+    ((2, 0, 8), (0, 2, 1)), ((0, 3, 8), (0, 2, 1))], ids=str)
 def test_shapes(compile, shape, transposition):
     Norm(shape, transposition=transposition).check(compile, "sm_89", seed=2)
 

@@ -138,7 +138,8 @@ def PackScales : Pass<"fp8-pack-scales", "::mlir::func::FuncOp"> {
     Before: scaled products read E8M0 scales in the dimensions of their operands.
     After: they read the result of `fp8.pack_scales` of these scales as [batches, rows, contracted dimension], rows and
     batches in the order of the result; scales in another order are transposed first, and scales of blocks of several rows
-    are repeated for each row. The groups of a grouped product are batches of the operand that has them.
+    are repeated for each row; an operand without rows has one. The groups of a grouped product are batches of the operand
+    that has them.
 
     Example:
     ```mlir

@@ -25,6 +25,7 @@ namespace {
 struct ScaleOrder {
   SmallVector<int64_t> order;               ///< positions of the dimensions: batches, rows, K
   SmallVector<ReassociationIndices> groups; ///< of them: the batches, if there are any, the rows, K
+  bool hasRows;                             ///< else there is one, which no dimension counts
 };
 
 template <typename Op>
@@ -49,7 +50,9 @@ ScaleOrder findOrder(Op op, bool isLhs) {
   };
   llvm::erase_if(dims.batch, [&](unsigned dim) { return !map.isFunctionOfDim(dim); });
   append(dims.batch, false);
-  append(isLhs ? dims.m : dims.n, false);
+  const SmallVector<unsigned> &rows = isLhs ? dims.m : dims.n;
+  result.hasRows = !rows.empty();
+  append(rows, false);
   append(dims.k, true);
   return result;
 }
@@ -84,6 +87,14 @@ Value pack(OpBuilder &b, Location loc, Value scales, const ScaleOrder &order) {
   }
   if (order.groups.size() != order.order.size())
     scales = tensor::CollapseShapeOp::create(b, loc, scales, order.groups);
+  if (!order.hasRows) { // each batch has tiles of its own
+    sizes = tensor::getMixedSizes(b, loc, scales);
+    sizes.insert(sizes.end() - 1, b.getIndexAttr(1));
+    auto [shape, values] = decomposeMixedValues(sizes);
+    SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
+    scales =
+        tensor::ExpandShapeOp::create(b, loc, RankedTensorType::get(shape, element), scales, groups, sizes);
+  }
   OpFoldResult count = countPacked(b, loc, tensor::getMixedSizes(b, loc, scales));
   Value init = tensor::EmptyOp::create(b, loc, count, element);
   return PackScalesOp::create(b, loc, TypeRange(init), scales, init).getResult(0);

@@ -61,3 +61,23 @@ module attributes {fp8.target = #fp8.chip<"sm_120a">} {
     return %y : tensor<40x70xf32>
   }
 }
+
+// -----
+
+// An operand without rows has one, in tiles of its own for each batch.
+
+module attributes {fp8.target = #fp8.chip<"sm_120a">} {
+  // CHECK-LABEL: func.func @no_rows
+  // CHECK-SAME: %[[SX:[^:]*]]: tensor<3x8xf8E8M0FNU>, %[[SW:[^:]*]]: tensor<3x24x8xf8E8M0FNU>
+  // CHECK: %[[ROW:.*]] = tensor.expand_shape %[[SX]] {{\[\[}}0], [1, 2]] output_shape [3, 1, 8] : tensor<3x8xf8E8M0FNU> into tensor<3x1x8xf8E8M0FNU>
+  // CHECK: fp8.pack_scales ins(%[[ROW]] : tensor<3x1x8xf8E8M0FNU>) outs({{.*}} : tensor<3072xf8E8M0FNU>)
+  // CHECK: fp8.pack_scales ins(%[[SW]] : tensor<3x24x8xf8E8M0FNU>) outs({{.*}} : tensor<3072xf8E8M0FNU>)
+  func.func @no_rows(%x: tensor<3x256xf8E4M3FN>, %w: tensor<3x24x256xf8E4M3FN>, %sx: tensor<3x8xf8E8M0FNU>,
+                     %sw: tensor<3x24x8xf8E8M0FNU>, %o: tensor<3x24xf32>) -> tensor<3x24xf32> {
+    %y = fp8.scaled_matmul fast ins(%x, %w : tensor<3x256xf8E4M3FN>, tensor<3x24x256xf8E4M3FN>)
+        scales(%sx, %sw : tensor<3x8xf8E8M0FNU>, tensor<3x24x8xf8E8M0FNU>) outs(%o : tensor<3x24xf32>)
+        {indexing_maps = [affine_map<(b, n, k) -> (b, k)>, affine_map<(b, n, k) -> (b, n, k)>, affine_map<(b, n, k) -> (b, n)>],
+         lhs_block = array<i64: 1, 32>, rhs_block = array<i64: 1, 1, 32>} -> tensor<3x24xf32>
+    return %y : tensor<3x24xf32>
+  }
+}
