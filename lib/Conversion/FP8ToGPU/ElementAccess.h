@@ -18,6 +18,12 @@ struct Place {
   Expr batch, row, column;
 };
 
+/// Return the number of batches or of rows: a number, or the kernel's argument, an i32.
+Expr getBatches(KernelBuilder &b, const TileSpace &space);
+Expr getRows(KernelBuilder &b, const TileSpace &space);
+/// Returns the stride in elements: a number, or the kernel's argument, an i64.
+Expr getStride(KernelBuilder &b, const TileOperand &operand, const TileStride &stride);
+
 /// Returns the indices of an element in the dimensions of the tensor, of type index.
 llvm::SmallVector<mlir::Value> getDims(KernelBuilder &b, const TileSpace &space, const Place &place);
 

@@ -390,8 +390,7 @@ void fp8::buildRowKernel(KernelBuilder &b, const TileWork &work, const RowPlan &
 
 void fp8::launchRows(OpBuilder &builder, LoweringContext &context, TileWork &work, const RowPlan &plan,
                      StringRef name) {
-  int64_t blocks = std::max<int64_t>(work.space.batches, 1) *
-                   std::max<int64_t>(llvm::divideCeil(work.space.rows, plan.rowsOfBlock), 1);
+  OpFoldResult blocks = countRowBlocks(builder, work, plan.rowsOfBlock);
   launchWork(builder, context, work, {name, blocks, plan.countThreads(), /*partsOfSums=*/blocks},
              [&](KernelBuilder &b) { buildRowKernel(b, work, plan); });
 }

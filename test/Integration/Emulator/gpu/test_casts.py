@@ -117,7 +117,7 @@ def test_rows_that_nobody_reads(compile, arch):
     ((), None), ((1,), None), ((300,), None), ((3, 20, 33), (2, 0, 1)), ((3, 20, 40), (0, 2, 1)),
     ((2, 3, 16, 24), (0, 1, 3, 2)), ((2, 3, 16, 24), (3, 0, 1, 2)), ((2, 3, 17, 9), (0, 3, 1, 2)),
     ((2, 3, 16, 24), (2, 0, 3, 1)), ((5, 3, 24), (1, 0, 2)), ((4, 1, 30), (1, 0, 2)), ((7, 1), (1, 0)), ((1, 50), (1, 0)),
-    ((0, 8), (1, 0)), ((8, 0), (1, 0))], ids=str)
+    ((0, 8), (1, 0)), ((8, 0), (1, 0)), ((0, 128, 128), (0, 2, 1))], ids=str)
 def test_ranks_and_transpositions(compile, shape, transposition):
     Cast(shape, transposition=transposition).check(compile, "sm_89")
 
