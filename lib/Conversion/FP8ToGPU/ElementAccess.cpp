@@ -31,6 +31,17 @@ Expr fp8::getStride(KernelBuilder &b, const TileOperand &operand, const TileStri
   return stride.isDynamic() ? b.argument(operand.strideArguments[stride.number]) : Expr(stride.known);
 }
 
+std::optional<Expr> fp8::areMultiplesOf16(KernelBuilder &b, const TileOperand &operand) {
+  std::optional<Expr> all;
+  for (auto [number, argument] : llvm::enumerate(operand.strideArguments)) {
+    if (!operand.needsStride(number))
+      continue;
+    Expr isMultiple = lowHalf(b.argument(argument)) % 16 == 0;
+    all = all ? *all & isMultiple : isMultiple;
+  }
+  return all;
+}
+
 SmallVector<Value> fp8::getDims(KernelBuilder &b, const TileSpace &space, const Place &place) {
   SmallVector<Value> dims(space.sizes.size());
   auto toIndex = [&](Expr value) -> Value {

@@ -5,6 +5,7 @@
 // The columns of a tile: words of four rows go through shared memory, where no two lanes of a warp meet in a
 // bank, and leave as 16 bytes of a column.
 
+#include "ElementAccess.h"
 #include "TileKernelBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -59,22 +60,13 @@ void TileKernel::storeColumnPart(const TileOperand &columns, Expr column, Expr u
   auto some = [&]() -> SmallVector<Value> {
     return storeColumnBytes(columns, column, unit), SmallVector<Value>();
   };
-  std::optional<Expr> isWhole = areMultiplesOf16(columns);
+  std::optional<Expr> isWhole = areMultiplesOf16(b, columns);
   if (!space.hasMultipleOfRows(16))
     isWhole = both(isWhole, tileRow + unit * 16 < rowsLess(15));
   if (isWhole)
     ifElse(*isWhole, whole, some);
   else
     whole();
-}
-
-/// Returns whether the dynamic strides of `columns` are multiples of 16; nullopt if there are none.
-std::optional<Expr> TileKernel::areMultiplesOf16(const TileOperand &columns) const {
-  std::optional<Expr> all;
-  for (auto [number, argument] : llvm::enumerate(columns.strideArguments))
-    if (columns.needsStride(number))
-      all = both(all, lowHalf(b.argument(argument)) % 16 == 0);
-  return all;
 }
 
 /// Reads 16 rows of a column from shared memory. Its four words are adjacent, the two halves exchanged where

@@ -56,7 +56,6 @@ protected:
   void storeSums(llvm::ArrayRef<mlir::Value> sums);
   void storeColumns(const TileOperand &columns);
   void storeColumnPart(const TileOperand &columns, Expr tileColumn, Expr unit);
-  std::optional<Expr> areMultiplesOf16(const TileOperand &columns) const;
   mlir::Value loadColumnPart(Expr tileColumn, Expr unit);
   void storeColumnBytes(const TileOperand &columns, Expr tileColumn, Expr unit);
 

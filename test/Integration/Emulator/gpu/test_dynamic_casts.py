@@ -61,11 +61,13 @@ class Main:
             f"outs({', '.join(name for name, _ in outs)} : {kinds}) {attributes} {text} -> {kinds}")
         self.results += [(value, kind) for value, (_, kind) in zip(values, outs)]
 
-    def cast(self, sources, sizes, format="f8E4M3FN", order=None, random=None, extras=(), maps=(), producer=""):
+    def cast(self, sources, sizes, format="f8E4M3FN", order=None, random=None, extras=(), maps=(), producer="", rows=None):
         results = [(sizes, format)] + ([([sizes[d] for d in order], format)] if order else [])
         attributes = [f"transposition = array<i64: {', '.join(map(str, order))}>"] if order else []
         if maps:
             attributes.append("indexing_maps = [%s]" % ", ".join(f"affine_map<{m}>" for m in maps))
+        if rows is not None:
+            attributes.append(f"rows = array<i64: {rows}>")
         more = f"scale(%s{self.casts} : tensor<f32>)" + (f" random(%r : tensor<2xi64>) stream({random})" if random is not None else "")
         self.add("fp8.quantize record_amax", sources, [*results, ((), "f32"), ((), "f32"), *extras],
                  f"producer {{{producer}}}" if producer else "", "{%s}" % ", ".join(attributes) if attributes else "", more)
@@ -198,13 +200,13 @@ def fill(rng, sizes, element, known):
     return x.astype(ELEMENTS[element])
 
 
-def no_generic_code(bin_dir, folder, source, chip):
+def no_generic_code(bin_dir, folder, source, chip, remark="stays generic code"):
     """Every cast and amax has a kernel of its own."""
     (folder / "remarks.mlir").write_text(source)
     done = subprocess.run([bin_dir / "fp8-compile", folder / "remarks.mlir", f"--target={chip}", "--recipe=none", "--ptxas=none",
                            "--remarks", "-o", folder / "remarks.so"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "stays generic code" not in done.stderr, done.stderr
+    assert remark not in done.stderr, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +265,64 @@ def test_sums_over_rows(bin_dir, tmp_path, element, chip):
         assert_same_bits(inverse, np.array(0.5, F32))
         assert_same_bits(amax, np.abs(wide).max(initial=0).reshape(()))
         assert (first == wide.sum(0)).all() and (second == -wide.sum(0)).all()
+
+
+# A row less its largest element; a factor of the row from its own index on. Results: the largest, and the sum over all rows.
+LARGEST = """
+  ^bb0(%m: index, INDICES%e: tensor<NxELEMENT>, %w: f32):
+    %lowest = arith.constant 0xFF800000 : f32
+    %outside = tensor.empty() : tensor<f32>
+    %start = linalg.fill ins(%lowest : f32) outs(%outside : tensor<f32>) -> tensor<f32>
+    %largest = linalg.generic {indexing_maps = [affine_map<(j) -> (j)>, affine_map<(j) -> ()>], iterator_types = ["reduction"]}
+        ins(%e : tensor<NxELEMENT>) outs(%start : tensor<f32>) {
+      ^bb0(%in: ELEMENT, %out: f32):
+        %wide = WIDEN
+        %max = arith.maximumf %out, %wide : f32
+        linalg.yield %max : f32
+    } -> tensor<f32>
+    %top = tensor.extract %largest[] : tensor<f32>
+    %init = tensor.empty() : tensor<Nxf32>
+    %row = linalg.generic {indexing_maps = [affine_map<(j) -> (j)>, affine_map<(j) -> (j)>], iterator_types = ["parallel"]}
+        ins(%e : tensor<NxELEMENT>) outs(%init : tensor<Nxf32>) {
+      ^bb0(%in: ELEMENT, %out: f32):
+        %wide = WIDEN
+        %below = arith.subf %wide, %top : f32
+        %column = linalg.index 0 : index
+        %early = arith.cmpi ult, %column, %m : index
+        %masked = arith.select %early, %below, %w : f32
+        linalg.yield %masked : f32
+    } -> tensor<Nxf32>
+    fp8.yield %row, %top, %row : tensor<Nxf32>, f32, tensor<Nxf32>
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("outer, n, order", [
+    (("b",), 256, (1, 0)), (("b",), 30, (1, 0)), (("b",), 3000, None), (("b", 5), 64, (2, 0, 1)), (("b", 5), 64, (0, 2, 1)),
+    ((3, "b"), 64, (0, 2, 1))], ids=str)
+def test_rows(bin_dir, tmp_path, outer, n, order, element, chip):
+    """Softmaxes and norms: the numbers are small integers, whose sums are exact in any order."""
+    dims = "mkl"[:len(outer)]
+    main = Main(x=((*outer, n), element), factors=(outer, "f32"), **SCALARS)
+    wide = "arith.extf %in : bf16 to f32" if element == "bf16" else "arith.addf %in, %w : f32"
+    text = LARGEST.replace("ELEMENT", element).replace("WIDEN", wide).replace("tensor<N", f"tensor<{n}")
+    text = text.replace("INDICES", "".join(f"%{dim}: index, " for dim in dims[1:]))
+    all, rows, last = (f"({', '.join(dims)}, n) -> ({places})" for places in (", ".join([*dims, "n"]), ", ".join(dims), "n"))
+    main.cast(["x", "factors"], (*outer, n), order=order, extras=[(outer, "f32"), ((n,), "f32")], producer=text, maps=[all, rows, rows, last], rows=len(outer))
+    no_generic_code(bin_dir, tmp_path, str(main), chip, "becomes a loop over its rows")
+    programs = []
+    for place, options in {"gpu": [f"--target={chip}"], "cpu": []}.items():
+        (tmp_path / place).mkdir()
+        programs.append(Program(bin_dir, tmp_path / place, str(main), "--recipe=none", *options))
+    for size in (1, 0, 7, 16, 33, 128, 300):
+        rng = random_generator(122, size)
+        shape = [size if isinstance(s, str) else s for s in outer]
+        inputs = [rng.integers(-8, 9, (*shape, n)).astype(ELEMENTS[element]), rng.integers(-8, 9, shape).astype(F32)]
+        (*got, sums), (*expected, cpu_sums) = (p.call("main", *inputs, *[np.array(1.5, F32)] * 4, np.array([1, 2])) for p in programs)
+        for a, b in zip(got, expected, strict=True):
+            assert_same_bits(a, b)
+        assert (sums == cpu_sums).all()
 
 
 def test_the_last_dimension_must_be_known(bin_dir, tmp_path):
