@@ -91,13 +91,14 @@ private:
 std::string RowVectorizer::checkShape() {
   if (region.rows.size() != 1 || region.rows[0] + 1 != region.numDims)
     return "its rows are not the last dimension";
-  SmallVector<int64_t> sizes = region.getShape();
-  if (!ShapedType::isStaticShape(sizes))
-    return "its tensor is of dynamic shape";
-  auto isStatic = [](Value operand) { return cast<ShapedType>(operand.getType()).hasStaticShape(); };
-  if (!llvm::all_of(region.inputs, isStatic) || !llvm::all_of(region.outs, isStatic))
-    return "an operand is of dynamic shape";
-  length = sizes.back();
+  auto hasKnownRow = [&](auto operand) {
+    auto type = dyn_cast<ShapedType>(region.partOf(std::get<0>(operand), std::get<1>(operand)));
+    return !type || type.hasStaticShape();
+  };
+  if (!llvm::all_of(llvm::zip(region.inputs, region.inputMaps()), hasKnownRow) ||
+      !llvm::all_of(llvm::zip(region.extras(), region.extraMaps()), hasKnownRow))
+    return "the rows of an operand are of dynamic size";
+  length = region.getShape().back();
   return length < 2 ? "a row has fewer than two elements" : "";
 }
 

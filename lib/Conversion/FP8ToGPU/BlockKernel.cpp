@@ -66,9 +66,9 @@ static Expr buildScaleInv(KernelBuilder &b, Expr scale, Type type) {
 void BlockKernel::storeScaleInv(const TileScaling &scaling, Expr scale, Expr row, Expr column) {
   for (const TileOperand &operand : scaling.scaleInv) {
     const TileStrides &strides = *operand.strides;
-    Expr position = widen(row) * strides.row + widen(column) * strides.column;
-    if (strides.batch != 0)
-      position = position + widen(batch) * strides.batch;
+    Expr position = widen(row) * strides.row.known + widen(column) * strides.column.known;
+    if (strides.batch.known != 0)
+      position = position + widen(batch) * strides.batch.known;
     b.store(buildScaleInv(b, scale, operand.getElementType()),
             b.at(pointer(operand), position * operand.getElementBytes()));
   }

@@ -11,11 +11,11 @@
 using namespace mlir;
 using namespace fp8;
 
-/// Returns the parts of the kernel; nullopt for dynamic sizes or strides.
+/// Returns the parts of the kernel; nullopt if the size of the last dimension of `source` is dynamic.
 static std::optional<TileWork> describe(Location loc, Value source, Value target,
                                         ArrayRef<int64_t> permutation) {
   auto type = cast<MemRefType>(source.getType());
-  if (!type.hasStaticShape())
+  if (type.isDynamicDim(type.getRank() - 1))
     return std::nullopt;
   int64_t rank = type.getRank(), columns = rank - 1, rows = permutation.back();
   bool moves = rows != columns;
@@ -38,6 +38,8 @@ static std::optional<TileWork> describe(Location loc, Value source, Value target
 
   MLIRContext *context = source.getContext();
   TileWork work(loc, TileSpace(sizes, moves ? rank - 2 : 0));
+  for (int64_t dim : order)
+    work.sizes.push_back({source, dim});
   auto operand = [&](Value memref, ArrayRef<unsigned> places) {
     return TileOperand::create(memref, AffineMap::getPermutationMap(places, context), work.space);
   };

@@ -11,7 +11,8 @@
 
 namespace fp8 {
 
-/// Returns whether launchByteTranspose() has a kernel for these: static shapes and strides.
+/// Returns whether launchByteTranspose() has a kernel for these: the size of the last dimension of
+/// `source` is known.
 bool canTransposeBytes(mlir::Value source, mlir::Value target, llvm::ArrayRef<int64_t> permutation);
 
 /// Launches a kernel that writes the bytes of `source` to `target`, both memrefs of FP8: dimension d of

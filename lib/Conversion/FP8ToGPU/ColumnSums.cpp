@@ -58,7 +58,11 @@ void fp8::launchSumOfRows(OpBuilder &builder, LoweringContext &context, Location
   auto type = cast<MemRefType>(rows.getType());
   int64_t count = type.getDimSize(0), columns = type.getDimSize(1);
   KernelArguments arguments(builder, loc);
-  unsigned from = arguments.addPointer(rows), to = arguments.addPointer(sums);
+  unsigned from = arguments.addPointer(rows), to = arguments.addPointer(sums), countArgument = 0;
+  bool isDynamic = ShapedType::isDynamic(count);
+  if (isDynamic)
+    countArgument =
+        arguments.addI32(cast<Value>(memref::getMixedSize(builder, loc, rows, 0)));
   KernelSpec spec;
   spec.name = "sum_of_rows";
   spec.kind = "reductions";
@@ -69,8 +73,9 @@ void fp8::launchSumOfRows(OpBuilder &builder, LoweringContext &context, Location
     Expr column = b.block(0) * kColumns + b.lane();
     Expr read = atMost(column, columns - 1);
     Value start = b.globalPointer(from), zero = b.real(0.0f).getValue();
+    Expr end = isDynamic ? b.argument(countArgument) + (kWarps - 1) : b.number(count + kWarps - 1);
     Value sum =
-        b.loop(b.number(0), (b.number(count + kWarps - 1) - b.warp()) / kWarps, zero,
+        b.loop(b.number(0), (end - b.warp()) / kWarps, zero,
                [&](Expr i, ValueRange carried) -> SmallVector<Value> {
                  Expr row = i * kWarps + b.warp();
                  Expr position = widen(row) * columns + widen(read);

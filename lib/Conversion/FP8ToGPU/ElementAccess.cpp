@@ -14,14 +14,49 @@
 using namespace mlir;
 using namespace fp8;
 
+/// Returns `known`, or argument number `argument`.
+static Expr getCount(KernelBuilder &b, int64_t known, unsigned argument) {
+  return ShapedType::isDynamic(known) ? b.argument(argument) : Expr(known);
+}
+
+Expr fp8::getBatches(KernelBuilder &b, const TileSpace &space) {
+  return getCount(b, space.batches, space.batchesArgument);
+}
+
+Expr fp8::getRows(KernelBuilder &b, const TileSpace &space) {
+  return getCount(b, space.rows, space.rowsArgument);
+}
+
+Expr fp8::getStride(KernelBuilder &b, const TileOperand &operand, const TileStride &stride) {
+  return stride.isDynamic() ? b.argument(operand.strideArguments[stride.number]) : Expr(stride.known);
+}
+
+std::optional<Expr> fp8::areMultiplesOf16(KernelBuilder &b, const TileOperand &operand) {
+  std::optional<Expr> all;
+  for (auto [number, argument] : llvm::enumerate(operand.strideArguments)) {
+    if (!operand.needsStride(number))
+      continue;
+    Expr isMultiple = lowHalf(b.argument(argument)) % 16 == 0;
+    all = all ? *all & isMultiple : isMultiple;
+  }
+  return all;
+}
+
 SmallVector<Value> fp8::getDims(KernelBuilder &b, const TileSpace &space, const Place &place) {
   SmallVector<Value> dims(space.sizes.size());
   auto toIndex = [&](Expr value) -> Value {
     return arith::IndexCastUIOp::create(b, b.getIndexType(), value.getValue());
   };
   auto split = [&](Expr index, unsigned first, unsigned last) {
-    for (unsigned dim = last; dim-- > first; index = index / space.sizes[dim])
-      dims[dim] = toIndex(dim == first ? index : index % space.sizes[dim]);
+    for (unsigned dim = last; dim-- > first;) {
+      if (dim == first) {
+        dims[dim] = toIndex(index);
+        break;
+      }
+      Expr size = getCount(b, space.sizes[dim], space.sizeArguments[dim]);
+      dims[dim] = toIndex(index % size);
+      index = index / size;
+    }
   };
   if (dims.empty())
     return dims;
@@ -36,12 +71,19 @@ Value fp8::getAddress(KernelBuilder &b, const TileSpace &space, const TileOperan
   Expr position = 0;
   if (operand.strides) {
     const TileStrides &strides = *operand.strides;
-    auto offset = [&](const Expr &index, int64_t stride) { return widen(index.like(b.number(0))) * stride; };
+    auto offset = [&](const Expr &index, const TileStride &stride) {
+      return widen(index.like(b.number(0))) * getStride(b, operand, stride);
+    };
     position = offset(place.row, strides.row) + offset(place.column, strides.column);
-    if (strides.batch != 0)
+    if (strides.batch.known != 0)
       position = position + offset(place.batch, strides.batch);
   } else {
-    Value index = affine::expandAffineExpr(b, b.getLoc(), operand.position, getDims(b, space, place), {});
+    SmallVector<Value> symbols;
+    for (unsigned argument : operand.strideArguments)
+      symbols.push_back(
+          arith::IndexCastOp::create(b, b.getIndexType(), b.getKernel().getArgument(argument)));
+    Value index =
+        affine::expandAffineExpr(b, b.getLoc(), operand.position, getDims(b, space, place), symbols);
     position = b.expr(arith::IndexCastOp::create(b, b.getI64Type(), index));
   }
   return b.at(pointer, position * operand.getElementBytes());

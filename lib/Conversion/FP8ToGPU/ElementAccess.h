@@ -18,6 +18,15 @@ struct Place {
   Expr batch, row, column;
 };
 
+/// Return the number of batches or of rows: a number, or the kernel's argument, an i32.
+Expr getBatches(KernelBuilder &b, const TileSpace &space);
+Expr getRows(KernelBuilder &b, const TileSpace &space);
+/// Returns the stride in elements: a number, or the kernel's argument, an i64.
+Expr getStride(KernelBuilder &b, const TileOperand &operand, const TileStride &stride);
+
+/// Returns whether the dynamic strides of `operand` are multiples of 16; nullopt if there are none.
+std::optional<Expr> areMultiplesOf16(KernelBuilder &b, const TileOperand &operand);
+
 /// Returns the indices of an element in the dimensions of the tensor, of type index.
 llvm::SmallVector<mlir::Value> getDims(KernelBuilder &b, const TileSpace &space, const Place &place);
 

@@ -4,6 +4,7 @@
 //
 // Stochastic rounding in kernels: the numbers of elements, which decide their random bits.
 
+#include "ElementAccess.h"
 #include "TileKernel.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -27,7 +28,9 @@ Expr ElementRandom::encode(Expr scaled, FloatType format, Expr batch, Expr row, 
     Expr typed = index.like(b.number(0));
     return canCountIn32Bits(space.sizes) ? typed : widen(typed);
   };
-  Expr number = (wide(batch) * space.rows + wide(row)) * space.columns + wide(column);
+  Expr rows = getRows(b, space);
+  Expr number =
+      (wide(batch) * (rows.isNumber() ? rows : wide(rows)) + wide(row)) * space.columns + wide(column);
   Value word = buildRandomWord(b, b.getLoc(), source, number.getValue());
   return b.expr(buildStochasticFP8(b, b.getLoc(), scaled.getValue(), format, word));
 }

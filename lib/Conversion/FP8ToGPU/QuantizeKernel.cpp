@@ -47,13 +47,13 @@ bool fp8::isUnread(Value buffer) { return buffer.getDefiningOp<memref::AllocOp>(
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Replaces operands of dynamic strides by contiguous copies: operations on rows have no generic code.
+/// Replaces operands of known sizes and dynamic strides by contiguous copies.
 static void copyDynamicStrides(OpBuilder &builder, Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = cast<MemRefType>(operand.get().getType());
     SmallVector<int64_t> strides;
     int64_t offset;
-    if (type.getNumElements() == 0 ||
+    if (!type.hasStaticShape() || type.getNumElements() == 0 ||
         (succeeded(type.getStridesAndOffset(strides, offset)) && ShapedType::isStaticShape(strides)))
       continue;
     Location loc = op->getLoc();

@@ -26,6 +26,9 @@ static constexpr int64_t kWarp = 32, kWarps = 8;
 /// Rows of a block whose columns are written, and those of one 16-byte part of a column.
 static constexpr int64_t kColumnRows = 32, kPartRows = 16;
 
+/// Rows of a block that sums over rows, where their number is dynamic.
+static constexpr int64_t kRowsOfSums = 16;
+
 /// Registers of a thread for the values of a row that are kept.
 static constexpr int64_t kRowRegisters = 64;
 
@@ -43,7 +46,9 @@ RowPlan::RowPlan(const Chip &chip, int64_t length, int64_t rows, int64_t kept, b
     if (llvm::divideCeil(length, lanes * width) * width * kept <= kRowRegisters)
       break;
   chunks = llvm::divideCeil(length, lanes * width);
-  rowsOfBlock = hasSums ? std::max<int64_t>(llvm::divideCeil(rows, 2 * chip.multiprocessors), 1) : 1;
+  rowsOfBlock = !hasSums                      ? 1
+                : ShapedType::isDynamic(rows) ? kRowsOfSums
+                                              : std::max<int64_t>(llvm::divideCeil(rows, 2 * chip.multiprocessors), 1);
 }
 
 RowKernel::RowKernel(KernelBuilder &b, const TileWork &work, const RowPlan &plan)
@@ -53,9 +58,23 @@ RowKernel::RowKernel(KernelBuilder &b, const TileWork &work, const RowPlan &plan
   captured = work.capture(b);
   thread = b.thread();
   lane = thread % plan.lanes;
-  int64_t blocksOfBatch = std::max<int64_t>(llvm::divideCeil(space.rows, plan.rowsOfBlock), 1);
+  rows = space.isEmpty() ? Expr(0) : getRows(b, space);
+  if (ShapedType::isDynamic(space.rows) && space.batchDims == 0) {
+    batch = b.number(0);
+    firstRow = b.block(0) * plan.rowsOfBlock;
+    return;
+  }
+  Expr blocksOfBatch = std::max<int64_t>(llvm::divideCeil(space.rows, plan.rowsOfBlock), 1);
+  if (ShapedType::isDynamic(space.rows))
+    blocksOfBatch = atLeast((rows + (plan.rowsOfBlock - 1)) / plan.rowsOfBlock, 1);
   batch = b.block(0) / blocksOfBatch;
   firstRow = b.block(0) % blocksOfBatch * plan.rowsOfBlock;
+}
+
+/// The condition that `row` is in the tensor.
+Expr RowKernel::isRow(Expr row) {
+  Expr live = row < rows;
+  return ShapedType::isDynamic(space.batches) ? live & (batch < getBatches(b, space)) : live;
 }
 
 Value RowKernel::toIndex(Expr value) {
@@ -98,10 +117,10 @@ void RowKernel::build() {
   auto compute = [&](Expr i, ValueRange before) -> SmallVector<Value> {
     Expr rowOfBlock = i * plan.teams + team;
     row = firstRow + rowOfBlock;
-    if (!space.isEmpty() && space.rows % plan.rowsOfBlock == 0)
+    if (!space.isEmpty() && space.hasMultipleOfRows(plan.rowsOfBlock) && space.batches > 0)
       return computeRow(rowOfBlock, before);
     return b.whenElse(
-        row < (space.isEmpty() ? 0 : space.rows), [&] { return computeRow(rowOfBlock, before); }, before);
+        isRow(row), [&] { return computeRow(rowOfBlock, before); }, before);
   };
   int64_t count = plan.rowsOfBlock / plan.teams;
   SmallVector<Value> carried =
@@ -341,7 +360,7 @@ void RowKernel::storeColumns() {
   int64_t words = space.columns / 4, threads = plan.countThreads();
   b.loop(b.number(0), b.number(llvm::divideCeil(2 * words, threads)), {}, [&](Expr i, ValueRange) -> Values {
     Expr part = thread + i * threads, half = part % 2, word = part / 2;
-    Expr live = (word < words) & (firstRow + half * kPartRows < (space.isEmpty() ? 0 : space.rows));
+    Expr live = (word < words) & isRow(firstRow + half * kPartRows);
     b.when(live, [&] { storeColumnPart(word, half); });
     return {};
   });
@@ -362,7 +381,7 @@ void RowKernel::storeColumnPart(Expr word, Expr half) {
       for (auto [j, bytes] :
            llvm::enumerate(b.transposeBytes({load(r), load(r + 1), load(r + 2), load(r + 3)})))
         columns[j].push_back(bytes.getValue());
-    int64_t alignment = work.columns->getColumnAlignment();
+    int64_t alignment = work.columns->getColumnAlignment(kPartRows);
     for (auto [j, column] : llvm::enumerate(columns)) {
       Value vector = vector::FromElementsOp::create(b, VectorType::get(4, b.getI32Type()), column);
       if (alignment % 4 != 0)
@@ -370,12 +389,20 @@ void RowKernel::storeColumnPart(Expr word, Expr half) {
       LLVM::StoreOp::create(b, vector, address(first, j), alignment);
     }
   };
-  if (space.rows % kPartRows == 0)
+  std::optional<Expr> areMultiples = areMultiplesOf16(b, *work.columns);
+  if (space.hasMultipleOfRows(kPartRows) && !areMultiples)
     return storeWhole();
-  b.when(first < space.rows - (kPartRows - 1), storeWhole);
-  b.when(first > space.rows - kPartRows, [&] {
+  Expr end = getRows(b, space);
+  Expr isWhole = first < (end.isNumber() ? Expr(space.rows - (kPartRows - 1)) : end - (kPartRows - 1));
+  if (areMultiples)
+    isWhole = isWhole & *areMultiples;
+  b.when(isWhole, storeWhole);
+  Expr isPart = first > (end.isNumber() ? Expr(space.rows - kPartRows) : end - kPartRows);
+  if (areMultiples)
+    isPart = !isWhole;
+  b.when(isPart, [&] {
     for (int64_t r = 0; r < kPartRows; ++r)
-      b.when(first + r < space.rows, [&] {
+      b.when(first + r < end, [&] {
         for (int64_t j = 0; j < 4; ++j) {
           Value byte = arith::TruncIOp::create(b, b.getI8Type(), (load(r) >> 8 * j).getValue());
           b.store(b.expr(byte), address(first + r, j));
@@ -390,8 +417,7 @@ void fp8::buildRowKernel(KernelBuilder &b, const TileWork &work, const RowPlan &
 
 void fp8::launchRows(OpBuilder &builder, LoweringContext &context, TileWork &work, const RowPlan &plan,
                      StringRef name) {
-  int64_t blocks = std::max<int64_t>(work.space.batches, 1) *
-                   std::max<int64_t>(llvm::divideCeil(work.space.rows, plan.rowsOfBlock), 1);
+  OpFoldResult blocks = countRowBlocks(builder, work, plan.rowsOfBlock);
   launchWork(builder, context, work, {name, blocks, plan.countThreads(), /*partsOfSums=*/blocks},
              [&](KernelBuilder &b) { buildRowKernel(b, work, plan); });
 }

@@ -52,6 +52,7 @@ private:
   Expr columnOf(int64_t chunk) { return (lane + chunk * plan.lanes) * plan.width; }
   /// The condition that the chunk is in the row; nullopt if it always is.
   std::optional<Expr> isInRow(int64_t chunk);
+  Expr isRow(Expr row);
   void when(std::optional<Expr> condition, llvm::function_ref<void()> body);
   mlir::Value pointer(const TileOperand &operand) { return pointers[operand.argument]; }
   mlir::Value toIndex(Expr value);
@@ -62,6 +63,7 @@ private:
   const RowPlan &plan;
   const ElementRegion &region;
   Values pointers; ///< per argument
+  Expr rows = 0; ///< of a batch; 0 if there are no elements
   Expr thread = 0, lane = 0, batch = 0, firstRow = 0, row = 0;
   std::optional<Expr> scale;
   std::optional<ElementRandom> random; ///< of a cast that rounds stochastically

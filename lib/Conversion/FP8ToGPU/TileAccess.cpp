@@ -24,8 +24,8 @@ Value TileKernel::getAddress(const TileOperand &operand, Expr row, Expr column) 
 
 /// Loads the elements of the thread's columns. Rows and columns beyond the tensor read as the last ones.
 TileKernel::Chunk TileKernel::loadChunk(const TileOperand &operand, Expr row) {
-  if (space.rows % kGroup != 0)
-    row = atMost(row, space.rows - 1);
+  if (!space.hasMultipleOfRows(kGroup))
+    row = atMost(row, rowsLess(1));
   if (!operand.hasAdjacentColumns(space) || space.columns < kChunk)
     return loadScalars(operand, row);
   if (space.columns % kChunk == 0)
@@ -42,7 +42,7 @@ TileKernel::Chunk TileKernel::loadVector(const TileOperand &operand, Expr row) {
 }
 
 TileKernel::Chunk TileKernel::loadScalars(const TileOperand &operand, Expr row) {
-  bool same = operand.strides && operand.strides->column == 0;
+  bool same = operand.strides && operand.strides->column.known == 0;
   Chunk chunk;
   for (int64_t j = 0; j < (same ? 1 : kChunk); ++j) {
     Expr column = firstColumn + j;

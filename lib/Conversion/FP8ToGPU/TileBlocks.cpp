@@ -162,7 +162,7 @@ void BlockTiles::finishBlock(const TileScaling &scaling, const BlockTable &table
   const TileSpace &counts = scaling.counts;
   Expr row = block / table.countColumns(), column = block % table.countColumns();
   if (scaling.columns == 1 &&
-      scaling.scaleInv.front().strides->row < scaling.scaleInv.front().strides->column) {
+      scaling.scaleInv.front().strides->row.known < scaling.scaleInv.front().strides->column.known) {
     // Adjacent threads write adjacent scale_inv: those above each other of 8 columns.
     int64_t above = kTile / scaling.rows;
     row = block / 8 % above;

@@ -5,6 +5,7 @@
 // The columns of a tile: words of four rows go through shared memory, where no two lanes of a warp meet in a
 // bank, and leave as 16 bytes of a column.
 
+#include "ElementAccess.h"
 #include "TileKernelBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,9 +37,9 @@ void TileKernel::storeColumns(const TileOperand &columns) {
   b.loop(b.number(0), b.number(kTile * kUnits / kTileThreads), {},
          [&](Expr i, ValueRange) -> SmallVector<Value> {
            Expr part = thread + i * kTileThreads, column = part / kUnits, unit = part % kUnits;
-           std::optional<Expr> live;
-           if (space.rows == 0 || space.rows % kTile != 0)
-             live = tileRow + unit * 16 < space.rows;
+           std::optional<Expr> live = isBatch();
+           if (space.rows == 0 || !space.hasMultipleOfRows(kTile))
+             live = both(live, tileRow + unit * 16 < rows);
            if (space.columns == 0 || space.columns % kTile != 0)
              live = both(live, tileColumn + column < space.columns);
            when(live, [&] { storeColumnPart(columns, column, unit); });
@@ -47,9 +48,10 @@ void TileKernel::storeColumns(const TileOperand &columns) {
 }
 
 void TileKernel::storeColumnPart(const TileOperand &columns, Expr column, Expr unit) {
+  // Dynamic strides may be multiples of 16, and often are.
+  int64_t alignment = columns.getColumnAlignment(kUnit);
   auto whole = [&]() -> SmallVector<Value> {
     Value part = loadColumnPart(column, unit);
-    int64_t alignment = columns.getColumnAlignment();
     if (alignment % 4 != 0)
       part = vector::BitCastOp::create(b, VectorType::get(16, b.getI8Type()), part);
     LLVM::StoreOp::create(b, part, getAddress(columns, tileRow + unit * 16, tileColumn + column), alignment);
@@ -58,10 +60,13 @@ void TileKernel::storeColumnPart(const TileOperand &columns, Expr column, Expr u
   auto some = [&]() -> SmallVector<Value> {
     return storeColumnBytes(columns, column, unit), SmallVector<Value>();
   };
-  if (space.rows % 16 == 0)
-    whole();
+  std::optional<Expr> isWhole = areMultiplesOf16(b, columns);
+  if (!space.hasMultipleOfRows(16))
+    isWhole = both(isWhole, tileRow + unit * 16 < rowsLess(15));
+  if (isWhole)
+    ifElse(*isWhole, whole, some);
   else
-    ifElse(tileRow + unit * 16 < space.rows - 15, whole, some);
+    whole();
 }
 
 /// Reads 16 rows of a column from shared memory. Its four words are adjacent, the two halves exchanged where
@@ -81,7 +86,7 @@ Value TileKernel::loadColumnPart(Expr column, Expr unit) {
 void TileKernel::storeColumnBytes(const TileOperand &columns, Expr column, Expr unit) {
   for (int64_t w = 0; w < 4; ++w) {
     Expr group = unit * 4 + w, firstRow = tileRow + group * kGroup;
-    b.when(firstRow < space.rows, [&] {
+    b.when(firstRow < rows, [&] {
       Expr place = group ^ column / kChunk * 2;
       Expr word = b.expr(memref::LoadOp::create(b, tile, ValueRange{toIndex(column), toIndex(place)}));
       for (int64_t r = 0; r < kGroup; ++r)

@@ -9,6 +9,7 @@
 // all different.
 
 #include "ColumnSums.h"
+#include "ElementAccess.h"
 #include "ElementPairs.h"
 #include "TileKernelBuilder.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8Casts.h"
@@ -26,14 +27,20 @@ TileKernel::TileKernel(KernelBuilder &b, const TileWork &work) : b(b), work(work
   for (auto [number, type] : llvm::enumerate(b.getKernel().getArgumentTypes()))
     pointers.push_back(isa<LLVM::LLVMPointerType>(type) ? b.globalPointer(number) : Value());
   captured = work.capture(b);
-  int64_t tilesN = space.countColumnTiles(),
-          tilesM = space.countRowTiles() / std::max<int64_t>(space.batches, 1);
+  rows = getRows(b, space);
+  int64_t tilesN = space.countColumnTiles();
   Expr block = b.block(0);
   thread = b.thread();
   chunk = thread % kChunks;
   tileColumn = block % tilesN * kTile;
-  tileRow = block / tilesN % tilesM * kTile;
-  batch = block / tilesN / tilesM;
+  if (ShapedType::isDynamic(space.rows) && space.batchDims == 0) {
+    tileRow = block / tilesN * kTile;
+    batch = b.number(0);
+  } else {
+    Expr tilesM = rows.isNumber() ? Expr(space.countTilesOfBatch()) : atLeast((rows + (kTile - 1)) / kTile, 1);
+    tileRow = block / tilesN % tilesM * kTile;
+    batch = block / tilesN / tilesM;
+  }
   firstColumn = tileColumn + chunk * kChunk;
   if (work.random && !work.onlyMeasures)
     random.emplace(b, work, pointers[work.random.argument]);
@@ -90,7 +97,17 @@ void TileKernel::writeScaleInv() {
 //===----------------------------------------------------------------------===//
 
 std::optional<Expr> TileKernel::isRow(Expr row) const {
-  return space.rows % kGroup == 0 ? std::nullopt : std::optional<Expr>(row < space.rows);
+  return space.hasMultipleOfRows(kGroup) ? std::nullopt : std::optional<Expr>(row < rows);
+}
+
+Expr TileKernel::rowsLess(int64_t count) const {
+  return rows.isNumber() ? Expr(space.rows - count) : rows - count;
+}
+
+std::optional<Expr> TileKernel::isBatch() const {
+  if (space.batches > 0)
+    return std::nullopt;
+  return batch < getBatches(b, space);
 }
 
 std::optional<Expr> TileKernel::isColumn(Expr column) const {
@@ -139,7 +156,7 @@ void TileKernel::computeGroup(Expr group, SmallVector<Value> &carried) {
   };
   auto skip = [&] {
     // LLVM widens a load of three words of a column to four.
-    if (work.columns && space.rows % kUnit != 0)
+    if (work.columns && !space.hasMultipleOfRows(kUnit))
       storeWords(group, SmallVector<Words>(kGroup, Words{b.number(0).getValue(), b.number(0).getValue()}));
     return carried;
   };
@@ -149,9 +166,9 @@ void TileKernel::computeGroup(Expr group, SmallVector<Value> &carried) {
 
 /// Returns whether any of the thread's columns of four rows is in the tensor; nullopt if all are.
 std::optional<Expr> TileKernel::isGroup(Expr firstRow) const {
-  std::optional<Expr> live;
-  if (space.rows == 0 || space.rows % kTile != 0)
-    live = firstRow < space.rows;
+  std::optional<Expr> live = isBatch();
+  if (space.rows == 0 || !space.hasMultipleOfRows(kTile))
+    live = both(live, firstRow < rows);
   if (space.columns == 0 || space.columns % kTile != 0)
     live = both(live, firstColumn < space.columns);
   return live;

@@ -40,7 +40,7 @@ struct TileScaling {
   /// Whether a block has all rows, or all columns, of its batch, and is in several tiles.
   bool spansRows = false, spansColumns = false;
   TileSpace counts;                            ///< the numbers of blocks
-  llvm::SmallVector<TileOperand> scaleInv;     ///< at the blocks
+  llvm::SmallVector<TileOperand, 0> scaleInv;  ///< at the blocks
   std::optional<TileOperand> data, transposed; ///< as `data` and `columns` of TileWork
   /// The amaxes of spanning blocks, one f32 per block; null for other blocks.
   TileScalar amaxes;
@@ -54,15 +54,21 @@ struct TileWork {
 
   TileWork(mlir::Location loc, const TileSpace &space) : loc(loc), space(space) {}
 
+  /// Build the product of the sizes of the batch, or of the rows, at the insertion point.
+  mlir::OpFoldResult buildBatches(mlir::OpBuilder &builder) const;
+  mlir::OpFoldResult buildRows(mlir::OpBuilder &builder) const;
+
   /// Copies `constants` into the kernel that `b` builds; returns what stands there for them and for
   /// `indices`.
   mlir::IRMapping capture(KernelBuilder &b) const;
 
   mlir::Location loc;
   TileSpace space;
+  /// Memrefs and their dimensions that have the sizes of the tensor, of those that are dynamic.
+  llvm::SmallVector<std::pair<mlir::Value, unsigned>, 0> sizes;
   std::optional<ElementRegion> region; ///< without one, the tensor is the only input
-  llvm::SmallVector<TileOperand> inputs;
-  llvm::SmallVector<TileExtra> extras;
+  llvm::SmallVector<TileOperand, 0> inputs;
+  llvm::SmallVector<TileExtra, 0> extras;
   // Values that the region uses from outside: constants, which the kernel copies, and indices with the
   // numbers of their arguments.
   llvm::SmallVector<mlir::Value> constants;
@@ -113,7 +119,9 @@ void buildBlockTiles(KernelBuilder &b, const TileWork &work);
 /// number of parts in which it computes sums.
 struct WorkLaunch {
   llvm::StringRef name;
-  int64_t blocks, threads, partsOfSums;
+  mlir::OpFoldResult blocks;
+  int64_t threads;
+  mlir::OpFoldResult partsOfSums;
 };
 
 /// Launches the kernel that `build` writes before the insertion point. The kernel takes the maximum of its
@@ -127,6 +135,9 @@ void launchWork(mlir::OpBuilder &builder, LoweringContext &context, TileWork &wo
 bool canCastRows(const TileWork &work);
 /// Launches that kernel.
 void launchBlockRows(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work);
+
+/// Returns how many blocks of so many rows of one batch there are; at least one.
+mlir::OpFoldResult countRowBlocks(mlir::OpBuilder &builder, const TileWork &work, int64_t rowsOfBlock);
 
 /// Launches the kernel of tiles of `work`.
 void launchTiles(mlir::OpBuilder &builder, LoweringContext &context, TileWork &work, llvm::StringRef name);

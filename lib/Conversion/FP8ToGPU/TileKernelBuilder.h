@@ -73,6 +73,10 @@ protected:
   llvm::SmallVector<mlir::Value> ifElse(Expr condition,
                                         llvm::function_ref<llvm::SmallVector<mlir::Value>()> yes,
                                         llvm::function_ref<llvm::SmallVector<mlir::Value>()> no);
+  /// Returns the number of rows less `count`.
+  Expr rowsLess(int64_t count) const;
+  /// Whether the batch is in the tensor; nullopt if all are.
+  std::optional<Expr> isBatch() const;
   /// Whether a row of a group, or a column of a chunk, of which some are in the tensor, is in it.
   std::optional<Expr> isRow(Expr row) const;
   std::optional<Expr> isColumn(Expr column) const;
@@ -87,6 +91,7 @@ protected:
   const TileSpace &space;
   llvm::SmallVector<mlir::Value> pointers; ///< per argument
   mlir::IRMapping captured;
+  Expr rows = 0; ///< of a batch
   Expr thread = 0, chunk = 0, firstColumn = 0, tileRow = 0, tileColumn = 0, batch = 0;
   std::optional<Expr> scale;
   std::optional<ElementRandom> random; ///< of a cast that rounds stochastically

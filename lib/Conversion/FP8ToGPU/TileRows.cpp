@@ -130,6 +130,8 @@ void BlockRows::build() {
 
 void fp8::launchBlockRows(OpBuilder &builder, LoweringContext &context, TileWork &work) {
   int64_t blocks = llvm::divideCeil(work.space.rows, kTileThreads / countThreadsOfRow(work.space));
-  launchWork(builder, context, work, {"quantize_by_rows", blocks, kTileThreads, /*partsOfSums=*/1},
+  launchWork(builder, context, work,
+             {"quantize_by_rows", builder.getIndexAttr(blocks), kTileThreads,
+              /*partsOfSums=*/builder.getIndexAttr(1)},
              [&](KernelBuilder &b) { BlockRows(b, work).build(); });
 }

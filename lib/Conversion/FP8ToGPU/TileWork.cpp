@@ -12,11 +12,24 @@
 #include "fp8/Conversion/Kernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace fp8;
+
+static OpFoldResult multiply(OpBuilder &builder, Location loc, OpFoldResult a, OpFoldResult b) {
+  std::optional<int64_t> knownA = getConstantIntValue(a), knownB = getConstantIntValue(b);
+  if (knownA && knownB)
+    return builder.getIndexAttr(*knownA * *knownB);
+  if (knownA == 1)
+    return b;
+  if (knownB == 1)
+    return a;
+  return builder.createOrFold<arith::MulIOp>(loc, getValueOrCreateConstantIndexOp(builder, loc, a),
+                                             getValueOrCreateConstantIndexOp(builder, loc, b));
+}
 
 IRMapping TileWork::capture(KernelBuilder &b) const {
   IRMapping captured;
@@ -48,6 +61,25 @@ static bool findCaptures(TileWork &work) {
   return true;
 }
 
+/// Returns an operand, and its dimension, for each dynamic one of `sizes`.
+static SmallVector<std::pair<Value, unsigned>, 0> findSizes(const ElementRegion &region,
+                                                         ArrayRef<int64_t> sizes) {
+  SmallVector<std::pair<Value, unsigned>, 0> found(sizes.size());
+  auto read = [&](Value operand, AffineMap map) {
+    for (auto [position, expr] : llvm::enumerate(map.getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        if (unsigned number = dim.getPosition(); ShapedType::isDynamic(sizes[number]) && !found[number].first)
+          found[number] = {operand, position};
+  };
+  for (auto [operand, map] : llvm::zip(region.inputs, region.inputMaps()))
+    read(operand, map);
+  if (isa<QuantizeOp>(region.op))
+    read(region.outs[0], AffineMap::getMultiDimIdentityMap(sizes.size(), region.op->getContext()));
+  for (auto [operand, map] : llvm::zip(region.extras(), region.extraMaps()))
+    read(operand, map);
+  return found;
+}
+
 void fp8::remarkGeneric(Operation *op, const Twine &reason) {
   remarkGeneric(op, "stays generic code on the GPU", reason);
 }
@@ -60,16 +92,17 @@ static std::nullopt_t leave(Operation *op, const Twine &reason) {
 std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsigned columnDims) {
   ElementRegion region = *ElementRegion::of(op);
   SmallVector<int64_t> sizes = region.getShape();
-  if (!ShapedType::isStaticShape(sizes))
-    return leave(op, "its tensor is of dynamic shape");
   TileWork work(op->getLoc(), TileSpace(sizes, batchDims, columnDims));
+  if (ShapedType::isDynamic(work.space.columns))
+    return leave(op, "the size of its last dimension is dynamic");
+  work.sizes = findSizes(region, sizes);
   if (!work.space.isCountable())
     return leave(op, kTooLarge);
   work.region = region;
   for (auto [memref, map] : llvm::zip_equal(region.inputs, region.inputMaps())) {
     std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);
     if (!operand)
-      return leave(op, "an input is of dynamic strides");
+      return leave(op, "an input has no strides");
     work.inputs.push_back(*operand);
   }
   for (auto [memref, map] : llvm::zip_equal(region.extras(), region.extraMaps())) {
@@ -79,7 +112,7 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsi
     std::optional<TileOperand> operand = TileOperand::create(memref, map, work.space);
     bool keepsSeveral = llvm::count_if(map.getResults(), llvm::IsaPred<AffineDimExpr>) != 1;
     if (!operand || (sums && (keepsSeveral || !operand->hasAdjacentColumns(work.space))))
-      return leave(op, "an extra result is of dynamic strides, or keeps several dimensions of a sum");
+      return leave(op, "an extra result has no strides, or keeps several dimensions of a sum");
     work.extras.push_back({*operand, sums});
   }
   if (!findCaptures(work))
@@ -101,17 +134,40 @@ std::optional<TileWork> TileWork::create(Operation *op, unsigned batchDims, unsi
 // Launch
 //===----------------------------------------------------------------------===//
 
+/// Builds the product of dimensions `first` to `last` - 1.
+static OpFoldResult buildSize(OpBuilder &builder, const TileWork &work, unsigned first, unsigned last) {
+  OpFoldResult count = builder.getIndexAttr(1);
+  for (unsigned dim = first; dim < last; ++dim) {
+    OpFoldResult size = builder.getIndexAttr(work.space.sizes[dim]);
+    if (ShapedType::isDynamic(work.space.sizes[dim]))
+      size = memref::getMixedSize(builder, work.loc, work.sizes[dim].first, work.sizes[dim].second);
+    count = multiply(builder, work.loc, count, size);
+  }
+  return count;
+}
+
+OpFoldResult TileWork::buildBatches(OpBuilder &builder) const {
+  return buildSize(builder, *this, 0, space.batchDims);
+}
+
+OpFoldResult TileWork::buildRows(OpBuilder &builder) const {
+  return buildSize(builder, *this, space.batchDims, space.sizes.size() - space.columnDims);
+}
+
 /// Replaces the operands of sums by buffers of `parts` rows. Returns the sums and their buffers.
 static SmallVector<std::pair<Value, Value>> allocatePartialSums(OpBuilder &builder, TileWork &work,
-                                                                int64_t parts) {
+                                                                OpFoldResult parts) {
   SmallVector<std::pair<Value, Value>> partial;
-  if (parts == 1)
+  std::optional<int64_t> known = getConstantIntValue(parts);
+  if (known == 1)
     return partial; // the kernel writes the sums themselves
-  auto type = MemRefType::get({parts, work.space.columns}, builder.getF32Type());
+  auto type =
+      MemRefType::get({known.value_or(ShapedType::kDynamic), work.space.columns}, builder.getF32Type());
   for (TileExtra &extra : work.extras) {
     if (!extra.isSum)
       continue;
-    Value buffer = memref::AllocOp::create(builder, work.loc, type);
+    Value buffer =
+        memref::AllocOp::create(builder, work.loc, type, known ? ValueRange() : cast<Value>(parts));
     partial.push_back({extra.operand.memref, buffer});
     extra.operand.memref = buffer;
   }
@@ -131,8 +187,38 @@ static void addScaling(TileScaling &scaling, bool onlyMeasures, KernelArguments 
     scaleInv.argument = arguments.addPointer(scaleInv.memref);
 }
 
+/// Adds the strides of `operand` that only the call knows.
+static void addStrides(OpBuilder &builder, KernelArguments &arguments, TileOperand &operand) {
+  for (auto [number, dim] : llvm::enumerate(operand.dynamicDims)) {
+    if (!operand.needsStride(number))
+      continue;
+    auto metadata = memref::ExtractStridedMetadataOp::create(builder, operand.memref.getLoc(), operand.memref);
+    operand.strideArguments[number] = arguments.addI64(metadata.getStrides()[dim]);
+  }
+}
+
+/// Adds the sizes of the tensor and the strides of its operands that only the call knows.
+static void addDynamicSizes(OpBuilder &builder, KernelArguments &arguments, TileWork &work) {
+  TileSpace &space = work.space;
+  if (ShapedType::isDynamic(space.batches))
+    space.batchesArgument = arguments.addI32(cast<Value>(work.buildBatches(builder)));
+  if (ShapedType::isDynamic(space.rows))
+    space.rowsArgument = arguments.addI32(cast<Value>(work.buildRows(builder)));
+  for (auto [dim, size] : llvm::enumerate(space.sizes))
+    if (ShapedType::isDynamic(size) && !space.isOutermost(dim))
+      space.sizeArguments[dim] = arguments.addI32(cast<Value>(buildSize(builder, work, dim, dim + 1)));
+  for (TileOperand &input : work.inputs)
+    addStrides(builder, arguments, input);
+  for (TileExtra &extra : work.extras)
+    if (!extra.isSum)
+      addStrides(builder, arguments, extra.operand);
+  for (std::optional<TileOperand> *operand : {&work.data, &work.columns})
+    if (*operand)
+      addStrides(builder, arguments, **operand);
+}
+
 /// Gives every operand the number of its argument.
-static void addArguments(KernelArguments &arguments, TileWork &work) {
+static void addArguments(OpBuilder &builder, KernelArguments &arguments, TileWork &work) {
   auto addOperand = [&](TileOperand &operand) { operand.argument = arguments.addPointer(operand.memref); };
   llvm::for_each(work.inputs, addOperand);
   for (TileExtra &extra : work.extras)
@@ -149,6 +235,7 @@ static void addArguments(KernelArguments &arguments, TileWork &work) {
     addScaling(scaling, work.onlyMeasures, arguments);
   for (auto &[value, argument] : work.indices)
     argument = arguments.addI64(value);
+  addDynamicSizes(builder, arguments, work);
 }
 
 void fp8::launchWork(OpBuilder &builder, LoweringContext &context, TileWork &work, const WorkLaunch &shape,
@@ -157,14 +244,14 @@ void fp8::launchWork(OpBuilder &builder, LoweringContext &context, TileWork &wor
   std::string site = parseNameStack(loc).site;
   SmallVector<std::pair<Value, Value>> partialSums = allocatePartialSums(builder, work, shape.partsOfSums);
   KernelArguments arguments(builder, loc);
-  addArguments(arguments, work);
+  addArguments(builder, arguments, work);
   KernelSpec spec;
   spec.name = shape.name.str() + "_" + site;
   spec.kind = "casts";
   spec.arguments = arguments.types;
   spec.threads = shape.threads;
   func::FuncOp kernel = context.kernels.build(loc, spec, build);
-  Value grid = arith::ConstantIndexOp::create(builder, loc, shape.blocks);
+  Value grid = getValueOrCreateConstantIndexOp(builder, loc, shape.blocks);
   gpu::LaunchFuncOp launch = launchKernel(builder, loc, kernel, grid, arguments.operands);
   markLaunch(launch, site);
   if (work.amax)
@@ -176,8 +263,29 @@ void fp8::launchWork(OpBuilder &builder, LoweringContext &context, TileWork &wor
     launchSumOfRows(builder, context, loc, partial, sum);
 }
 
+OpFoldResult fp8::countRowBlocks(OpBuilder &builder, const TileWork &work, int64_t rowsOfBlock) {
+  Location loc = work.loc;
+  auto atLeastOne = [&](OpFoldResult count) -> OpFoldResult {
+    if (std::optional<int64_t> known = getConstantIntValue(count))
+      return builder.getIndexAttr(std::max<int64_t>(*known, 1));
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    return builder.createOrFold<arith::MaxUIOp>(loc, cast<Value>(count), one);
+  };
+  OpFoldResult rows = work.buildRows(builder), blocks;
+  if (std::optional<int64_t> known = getConstantIntValue(rows)) {
+    blocks = builder.getIndexAttr(llvm::divideCeil(*known, rowsOfBlock));
+  } else {
+    Value divisor = arith::ConstantIndexOp::create(builder, loc, rowsOfBlock);
+    blocks = builder.createOrFold<arith::CeilDivUIOp>(loc, cast<Value>(rows), divisor);
+  }
+  return multiply(builder, loc, atLeastOne(work.buildBatches(builder)), atLeastOne(blocks));
+}
+
 void fp8::launchTiles(OpBuilder &builder, LoweringContext &context, TileWork &work, StringRef name) {
   constexpr int64_t kThreads = 256;
-  launchWork(builder, context, work, {name, work.space.countTiles(), kThreads, work.space.countRowTiles()},
+  OpFoldResult rowTiles = countRowBlocks(builder, work, kTile);
+  OpFoldResult tiles =
+      multiply(builder, work.loc, rowTiles, builder.getIndexAttr(work.space.countColumnTiles()));
+  launchWork(builder, context, work, {name, tiles, kThreads, rowTiles},
              [&](KernelBuilder &b) { buildTileKernel(b, work); });
 }

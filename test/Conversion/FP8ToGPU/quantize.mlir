@@ -141,13 +141,64 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
 
 // -----
 
+// A number of rows that only the call knows: an argument, as is the distance of the columns; the grid and the parts of a sum
+// are computed by the host.
+module attributes {fp8.target = #fp8.chip<"sm_89">} {
+  // CHECK-LABEL: func.func @dynamic_rows
+  // CHECK-SAME: %[[X:.+]]: memref<?x5x200xbf16>, {{.+}}, %[[T:.+]]: memref<200x?x5xf8E4M3FN>, %[[B:.+]]: memref<200xf32>)
+  // CHECK-DAG: %[[SIZE:.+]] = memref.dim %[[X]], %c0
+  // CHECK-DAG: %[[ROWS:.+]] = arith.muli %[[SIZE]], %c5
+  // CHECK-DAG: %[[CEIL:.+]] = arith.ceildivui %[[ROWS]], %c128
+  // CHECK-DAG: %[[ROW_TILES:.+]] = arith.maxui %[[CEIL]], %c1
+  // CHECK-DAG: %[[TILES:.+]] = arith.muli %[[ROW_TILES]], %c2
+  // CHECK-DAG: %[[PARTS:.+]] = memref.alloc(%[[ROW_TILES]]) : memref<?x200xf32>
+  // CHECK-DAG: %[[ROWS32:.+]] = arith.index_cast %[[ROWS]] : index to i32
+  // CHECK-DAG: %{{.+}}, %{{.+}}, %{{.+}}:3, %[[STRIDES:.+]]:3 = memref.extract_strided_metadata %[[T]]
+  // CHECK-DAG: %[[PITCH:.+]] = arith.index_cast %[[STRIDES]]#0 : index to i64
+  // CHECK: gpu.launch_func @kernels::@kernel_quantize blocks in (%[[TILES]], %c1, %c1) threads in (%c256, %c1, %c1) args(%[[X]]
+  // CHECK-SAME: %[[ROWS32]] : i32, %[[PITCH]] : i64)
+  // CHECK-DAG: %[[COUNT:.+]] = arith.index_cast %[[ROW_TILES]] : index to i32
+  // CHECK: gpu.launch_func @kernels::@kernel_sum_of_rows {{.+}} args(%[[PARTS]] : memref<?x200xf32>, %[[B]] : memref<200xf32>, %[[COUNT]] : i32)
+  func.func @dynamic_rows(%x: memref<?x5x200xbf16>, %s: memref<f32>, %i: memref<f32>, %d: memref<?x5x200xf8E4M3FN>,
+      %t: memref<200x?x5xf8E4M3FN>, %b: memref<200xf32>) {
+    fp8.quantize ins(%x : memref<?x5x200xbf16>) scale(%s : memref<f32>)
+        outs(%d, %t, %i, %b : memref<?x5x200xf8E4M3FN>, memref<200x?x5xf8E4M3FN>, memref<f32>, memref<200xf32>)
+        {transposition = array<i64: 2, 0, 1>,
+         indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (n)>]} producer {
+      ^bb0(%v: bf16):
+        %w = arith.extf %v : bf16 to f32
+        fp8.yield %v, %w : bf16, f32
+    }
+    return
+  }
+
+  // A batch is a factor of the grid. Only whole heads are computed, of a batch that is in the tensor.
+  // CHECK-LABEL: func.func @dynamic_batch
+  // CHECK: %[[SIZE:.+]] = memref.dim
+  // CHECK: %[[HEADS:.+]] = arith.muli %[[SIZE]], %c4
+  // CHECK: %[[TILES:.+]] = arith.maxui %[[HEADS]], %c1
+  // CHECK: %[[HEADS32:.+]] = arith.index_cast %[[HEADS]] : index to i32
+  // CHECK: gpu.launch_func @kernels::@[[KERNEL:.+]] blocks in (%[[TILES]], %c1, %c1) {{.+}}, %[[HEADS32]] : i32)
+  // CHECK: func.func @[[KERNEL]]({{.+}}, %[[ARGUMENT:[^:]+]]: i32)
+  // CHECK: arith.cmpi slt, %{{.+}}, %[[ARGUMENT]] : i32
+  func.func @dynamic_batch(%x: memref<?x4x128x128xbf16>, %s: memref<f32>, %i: memref<f32>,
+      %d: memref<?x4x128x128xf8E4M3FN>, %t: memref<?x4x128x128xf8E4M3FN>) {
+    fp8.quantize ins(%x : memref<?x4x128x128xbf16>) scale(%s : memref<f32>)
+        outs(%d, %t, %i : memref<?x4x128x128xf8E4M3FN>, memref<?x4x128x128xf8E4M3FN>, memref<f32>)
+        {transposition = array<i64: 0, 1, 3, 2>}
+    return
+  }
+}
+
+// -----
+
 // What the kernel cannot do is left for convert-fp8-to-linalg.
 module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK-LABEL: func.func @dynamic
   // CHECK: fp8.quantize
-  func.func @dynamic(%x: memref<?x64xf32>, %s: memref<f32>, %i: memref<f32>, %d: memref<?x64xf8E4M3FN>) {
-    // expected-remark @below {{'fp8.quantize' stays generic code on the GPU: its tensor is of dynamic shape}}
-    fp8.quantize ins(%x : memref<?x64xf32>) scale(%s : memref<f32>) outs(%d, %i : memref<?x64xf8E4M3FN>, memref<f32>)
+  func.func @dynamic(%x: memref<64x?xf32>, %s: memref<f32>, %i: memref<f32>, %d: memref<64x?xf8E4M3FN>) {
+    // expected-remark @below {{'fp8.quantize' stays generic code on the GPU: the size of its last dimension is dynamic}}
+    fp8.quantize ins(%x : memref<64x?xf32>) scale(%s : memref<f32>) outs(%d, %i : memref<64x?xf8E4M3FN>, memref<f32>)
     return
   }
 

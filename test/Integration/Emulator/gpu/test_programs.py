@@ -22,7 +22,7 @@ from graphs.check import check_model  # noqa: E402
 from graphs.generate import generate  # noqa: E402
 from graphs.model import to_text  # noqa: E402
 from test_control_flow import form, test_current_scaling  # noqa: E402, F401
-from test_dynamic_shapes import folder, sequence, test_batch_and_sequence  # noqa: E402, F401
+from test_dynamic_shapes import folder, mlp, mlp_inputs, run_steps, sequence, test_batch_and_sequence  # noqa: E402, F401
 from test_experts import Cast, assert_same_step, compile_step, exported, test_forward, test_with_delayed_scaling, test_with_row_scaling  # noqa: E402, F401  # noqa: E402
 from test_experts import step as expected_step  # noqa: E402
 from test_indices import program, test_rows_of_a_table, test_slices, test_updates_in_a_loop  # noqa: E402, F401
@@ -300,6 +300,21 @@ def test_batches_of_products_without_rows(chip, recipe, tools, build_dir, tmp_pa
     rng = random_generator(96)
     q, k = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((3, 40), (3, 5, 40)))
     both_have_the_same_bits(ONE_QUERY, [f"--recipe={recipe}", "--sites=all"], chip, tools, build_dir, tmp_path, q, k)
+
+
+@pytest.mark.parametrize("chip", ["sm_89", "sm_100a"])
+@pytest.mark.parametrize("recipe", ["current", "delayed"])
+def test_steps_on_any_batch_have_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path):
+    """One library for all batches, whose casts have kernels for any number of rows."""
+    programs = {}
+    for name, bin_dir in {"cpu": build_dir / "bin", "gpu": tools(chip)}.items():
+        (tmp_path / name).mkdir()
+        programs[name] = Program(bin_dir, tmp_path / name, mlp("?"), f"--recipe={recipe}")
+    for rows in (37, 0, 128, 1, 300):
+        cpu, gpu = (run_steps(program, mlp_inputs(rows)) for program in programs.values())
+        assert cpu.keys() == gpu.keys()
+        for name, value in cpu.items():
+            assert_same_bits(gpu[name], value)
 
 
 def test_a_state_goes_from_device_to_device(bin_dir, build_dir, tmp_path):
