@@ -206,6 +206,7 @@ def compare(actual, expected, what, closeness=None):
             compare_close(other, value, closeness, f"{what}, {name}")
             continue
         bits = np.dtype(f"u{value.dtype.itemsize}")
+        value, other = np.atleast_1d(value), np.atleast_1d(other)  # a scalar too has a place
         differ = np.ascontiguousarray(value).view(bits) != np.ascontiguousarray(other).view(bits)
         if value.dtype.kind not in "iub":  # of NaNs only that they are
             differ &= ~(np.isnan(value.astype(np.float64)) & np.isnan(other.astype(np.float64)))
