@@ -95,9 +95,21 @@ static int64_t getWidestTile(const Chip &chip, const ProductProblem &problem) {
   return hasParts || problem.scales != ScalesAlongK::none ? 128 : 256;
 }
 
-/// The stages that shared memory holds.
-static int64_t countWideStages(const Chip &chip, const ProductConfig &config) {
-  return std::min(kMostStages, (chip.sharedBytes - kBarriersBytes) / config.stageBytes());
+/// The bytes in a stage of the scales along K: a word for each row, or wide kernels' packed ones, tile by
+/// tile.
+static int64_t countScaleBytes(const ProductConfig &config, ScalesAlongK scales) {
+  if (scales == ScalesAlongK::none)
+    return 0;
+  if (scales == ScalesAlongK::blocks || config.family == ProductFamily::mma)
+    return (config.tileM + config.tileN) * 4;
+  return (llvm::divideCeil(config.tileM, kPackedRows) + llvm::divideCeil(config.tileN, kPackedRows)) *
+         kPackedBytes;
+}
+
+/// The most stages that shared memory holds.
+static int64_t countStages(const Chip &chip, const ProductConfig &config, ScalesAlongK scales) {
+  int64_t stage = config.stageBytes() + countScaleBytes(config, scales);
+  return std::min(kMostStages, (chip.sharedBytes - kBarriersBytes) / stage);
 }
 
 /// The widest tile of the fastest.
@@ -115,7 +127,7 @@ static ProductConfig chooseWide(const Chip &chip, const ProductProblem &problem)
         best.isSwapped = isSwapped;
       }
   }
-  best.stages = countWideStages(chip, best);
+  best.stages = countStages(chip, best, problem.scales);
   return best;
 }
 
@@ -196,7 +208,7 @@ private:
       config.tileN = columns;
     }
     if (!isMma)
-      config.stages = countWideStages(chip, config);
+      config.stages = countStages(chip, config, problem.scales);
     return success();
   }
 
@@ -204,10 +216,7 @@ private:
     int64_t stages = given.getStages();
     if (!stages)
       return success();
-    // The scales of a stage are a word for each of its rows, or fewer.
-    int64_t scales = problem.scales == ScalesAlongK::none ? 0 : (config.tileM + config.tileN) * 4;
-    int64_t most =
-        std::min(kMostStages, (chip.sharedBytes - kBarriersBytes) / (config.stageBytes() + scales));
+    int64_t most = countStages(chip, config, problem.scales);
     if (stages < 2 || stages > most)
       return refuse("stages = " + Twine(stages) + ", which must be from 2 to " + Twine(most) + ",");
     config.stages = stages;
