@@ -244,7 +244,7 @@ def test_products_whose_sizes_may_be_zero_at_run_time(chip, recipe, tools, tmp_p
         assert_same_bits(y, (x.astype(F32) @ w.astype(F32)).astype(bf16))
 
 
-@pytest.mark.parametrize("chip", ["sm_89", "sm_100a"])
+@pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("recipe", ["current", "delayed"])
 def test_steps_on_any_batch_have_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path):
     """One library for all batches, whose casts have kernels for any number of rows."""
