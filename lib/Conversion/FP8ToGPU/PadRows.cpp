@@ -112,9 +112,9 @@ static Value buildPaddedMatrix(OpBuilder &builder, memref::AllocOp alloc) {
 Value fp8::findPaddedPitch(Value memref) {
   auto view = memref.getDefiningOp<memref::SubViewOp>();
   auto padded = view ? view.getSource().getDefiningOp<memref::AllocOp>() : memref::AllocOp();
-  if (!padded || !padded.getType().getElementType().isFloat() || padded.getType().getRank() != 2 || !padded.getType().isDynamicDim(1) ||
-      !llvm::all_of(view.getMixedOffsets(), isZeroInteger) || !view.hasUnitStride() ||
-      view.getType().getRank() != 2)
+  if (!padded || !padded.getType().getElementType().isFloat() || padded.getType().getRank() != 2 ||
+      !padded.getType().isDynamicDim(1) || !llvm::all_of(view.getMixedOffsets(), isZeroInteger) ||
+      !view.hasUnitStride() || view.getType().getRank() != 2)
     return nullptr;
   Value pitch = padded.getDynamicSizes().back();
   auto product = pitch.getDefiningOp<arith::MulIOp>();

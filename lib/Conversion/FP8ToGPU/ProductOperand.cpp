@@ -145,8 +145,7 @@ static std::optional<ProductOperand> viewInPlace(OpBuilder &builder, Location lo
   bool isTransposed = mayTranspose && !isContiguous(k) && isContiguous(rows);
   auto index = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
   bool isMatrix = operand.batch.empty() && operand.rows.size() == 1 && operand.k.size() == 1;
-  if (Value pitch = findPaddedPitch(operand.memref);
-      pitch && isMatrix && (isTransposed || isContiguous(k))) {
+  if (Value pitch = findPaddedPitch(operand.memref); pitch && isMatrix && (isTransposed || isContiguous(k))) {
     Value inBytes = builder.createOrFold<arith::MulIOp>(loc, pitch, index(bytes));
     return ProductOperand{operand.memref, inBytes, index(0), index(bytes), isTransposed};
   }

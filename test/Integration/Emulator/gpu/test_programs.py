@@ -245,7 +245,7 @@ def test_products_whose_sizes_may_be_zero_at_run_time(chip, recipe, tools, tmp_p
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.parametrize("recipe", ["current", "delayed"])
+@pytest.mark.parametrize("recipe", ["current", "delayed", "row", "block"])
 def test_steps_on_any_batch_have_the_bits_of_the_cpu(chip, recipe, tools, build_dir, tmp_path):
     """One library for all batches, whose casts have kernels for any number of rows."""
     programs = {}
