@@ -86,8 +86,9 @@ module attributes {fp8.target = #fp8.chip<"sm_89">} {
   // CHECK: %[[BLOCKS:.+]] = arith.ceildivui %[[ROWS]], %c128
   // CHECK: %[[TILES_M:.+]] = arith.maxui %[[BLOCKS]], %c1
   // CHECK: %[[TILES:.+]] = arith.muli %[[TILES_M]], %c3
-  // CHECK: gpu.launch_func @kernels::@kernel_amax_blocks blocks in (%[[TILES]], %c1, %c1) {{.+}} : memref<300xf32>, %{{.+}} : i32)
   // CHECK: gpu.launch_func @kernels::@kernel_quantize_blocks blocks in (%[[TILES]], %c1, %c1)
+  // CHECK: gpu.launch_func @kernels::@kernel_amax_blocks blocks in (%[[TILES]], %c1, %c1) {{.+}} : memref<300xf32>, %{{.+}} : i32)
+  // CHECK: gpu.launch_func @kernels::@kernel_quantize_blocks_2 blocks in (%[[TILES]], %c1, %c1)
   func.func @dynamic_rows(%x: memref<?x300xbf16>, %d: memref<?x300xf8E4M3FN>, %i: memref<?x3xf32>, %e: memref<?x300xf8E4M3FN>,
       %j: memref<1x300xf32>) {
     fp8.quantize_blocks recipe(#fp8.block_scaling) ins(%x : memref<?x300xbf16>)
